@@ -1,0 +1,38 @@
+import type { Static } from 'typebox';
+import { isDeepStrictEqual } from 'node:util';
+import type { Caller } from '../../../shared/access.ts';
+import type { ResultOf } from '../../../shared/contracts/index.ts';
+import type { ServiceDocument } from '../../../shared/contracts/tenant-config.ts';
+import { StrataError, type Problem } from '../../../shared/errors.ts';
+import { scalingOrder } from './checks.ts';
+
+type Service = Static<typeof ServiceDocument>;
+type ServiceType = ResultOf<'global-config.service-types.active'>[number];
+
+/** Fields of a service instance that only a tenant administrator changes. */
+const administratorOnly = ['automation_enabled', 'notification_channels'] as const;
+
+/** Instances stay within the service type's scaling_limits, whoever writes them. A refusal names the limit and its owner. */
+export function withinLimits(next: Service, type: ServiceType | undefined): Problem[] {
+  const limits = type?.scaling_limits ?? {};
+  const owner = `scaling_limits of service type ${next.service_type}, set by ${type?.updated_by}`;
+  const problems = scalingOrder(next);
+  for (const field of ['min_instances', 'max_instances'] as const) {
+    const value = next[field];
+    if (value === undefined) continue;
+    if (limits.min_instances !== undefined && value < limits.min_instances) {
+      problems.push({ path: `/${field}`, message: `is ${value}, below min_instances ${limits.min_instances} (${owner})` });
+    }
+    if (limits.max_instances !== undefined && value > limits.max_instances) {
+      problems.push({ path: `/${field}`, message: `is ${value}, above max_instances ${limits.max_instances} (${owner})` });
+    }
+  }
+  return problems;
+}
+
+/** Throws 403 where an operator who is no administrator changes what only an administrator may. */
+export function checkOperator(next: Service, current: Service | null, caller: Caller): void {
+  if (caller.type !== 'user' || caller.roles.includes('tenant_admin')) return;
+  const field = administratorOnly.find((name) => !isDeepStrictEqual(next[name], current?.[name]));
+  if (field) throw new StrataError('insufficient_role', `Only a tenant_admin changes ${field} of a service instance.`);
+}

@@ -1,0 +1,155 @@
+/**
+ * In front of every action on every node: access → params → near-cache → handler → result → invalidate.
+ *
+ * A cached read is answered on the caller's own node: `call` looks into the cache before Moleculer looks for a service. The load
+ * is made as the node, not as the caller, so that what is kept depends on nobody. It is marked in `meta.load`, and the owning
+ * node answers it with the value and the revisions that it includes.
+ */
+import type { CallingOptions, Context, Middleware, ServiceBroker } from 'moleculer';
+import type { Logger } from 'pino';
+import { checkAccess, isPlatformAdmin, serviceCaller, type Caller } from '../access.ts';
+import type { Loaded } from '../coherence/cache.ts';
+import type { Coherence } from '../coherence/coherence.ts';
+import type { Contract } from '../contracts/contract.ts';
+import { contractOf } from '../contracts/index.ts';
+import { isDatabaseOutage } from '../database/failures.ts';
+import { codeOf, invalid, StrataError } from '../errors.ts';
+import type { Change } from '../outbox/commit.ts';
+import { problemsOf } from '../schema/validate.ts';
+import { callWithin, type Request } from './request.ts';
+
+interface Meta { caller?: Caller; load?: true }
+type Params = Record<string, unknown>;
+type Next = (action: string, params?: Params, options?: CallingOptions) => Promise<unknown>;
+
+export interface ContractsMiddlewareOptions {
+  readonly coherence: Coherence;
+  readonly log: Logger;
+  /** Called after a commit on this node. */
+  readonly onCommitted: () => void;
+}
+
+/** Problems in the body are named from its root, others by the parameter. */
+function checkParams(contract: Contract, params: Params): void {
+  const problems = problemsOf(contract.params, params);
+  if (problems.length > 0) {
+    throw invalid(problems.map(({ path, message }) => ({ path: path.replace(/^\/body(?=\/|$)/, ''), message })));
+  }
+}
+
+/** What the caller gets to see of a cached value. */
+function deliver(contract: Contract, value: unknown, caller: Caller, stale: boolean): unknown {
+  const hidden = value !== null && contract.visible?.(value as never, { platform: isPlatformAdmin(caller) }) === false;
+  if (hidden || (value === null && !contract.nullable)) throw new StrataError('not_found');
+  return stale ? { ...(value as object), stale: true } : value;
+}
+
+const rejectBehind = (asOf: Readonly<Record<string, number>>, min: Readonly<Record<string, number>>): void => {
+  for (const [scope, revision] of Object.entries(min)) {
+    if ((asOf[scope] ?? 0) < revision) {
+      throw new StrataError('precondition_failed', `Revision ${revision} does not exist yet; the newest is ${asOf[scope] ?? 0}.`);
+    }
+  }
+};
+
+export function contractsMiddleware({ coherence, log, onCommitted }: ContractsMiddlewareOptions): Middleware {
+  let broker: ServiceBroker;
+
+  async function readCached(contract: Contract, next: Next, name: string, params: Params, options: CallingOptions | undefined, caller: Caller): Promise<unknown> {
+    const rule = contract.cache!;
+    const cache = coherence.caches[rule.cache];
+    const key = rule.key(params as never);
+    const { min_revision: minRevision, ...rest } = params;
+    const scopes = rule.scopes(params as never);
+    const min: Record<string, number> = typeof minRevision === 'number' ? { [scopes[0]!]: minRevision } : {};
+    const hit = cache.peek(key, min);
+    if (hit) return deliver(contract, hit.value, caller, false);
+    const load = () => next(name, rest, loadOptions(options)) as Promise<Loaded<unknown>>;
+    const found = await cache.read(key, scopes, load, { min });
+    if (!found.stale) rejectBehind(found.asOf, min);
+    return deliver(contract, found.value, caller, found.stale);
+  }
+
+  /** Without the parent context: meta would flow back into it, and with it the node's rights. */
+  function loadOptions(options: CallingOptions & { parentCtx?: Context } = {}): CallingOptions {
+    const { parentCtx, requestID = parentCtx?.requestID, ...rest } = options;
+    return { ...rest, ...(requestID ? { requestID } : {}), meta: { caller: serviceCaller(broker.nodeID), load: true } };
+  }
+
+  return {
+    name: 'Contracts',
+    created(created: ServiceBroker) { broker = created; },
+
+    call(next: Next) {
+      return (name: string, params: Params = {}, options?: CallingOptions): Promise<unknown> => {
+        const contract = contractOf(name);
+        const parent = (options as { parentCtx?: Context } | undefined)?.parentCtx;
+        const meta: Meta = { ...parent?.meta, ...options?.meta };
+        if (!contract?.cache || meta.load) return next(name, params, options);
+        const { caller } = meta;
+        try {
+          checkAccess(contract, caller, params);
+          checkParams(contract, params);
+        } catch (error) {
+          return Promise.reject(error as Error);
+        }
+        return readCached(contract, next, name, params, options, caller!);
+      };
+    },
+
+    localAction(next: (ctx: Context) => Promise<unknown>, action: { name: string }) {
+      const contract = contractOf(action.name);
+      if (!contract) {
+        if (action.name.startsWith('$')) return next;
+        throw new Error(`The action ${action.name} has no contract in shared/contracts.`);
+      }
+      return async (ctx: Context): Promise<unknown> => {
+        // Captured once: meta flows back from callees, who could rewrite it.
+        const { caller, load } = ctx.meta as Meta;
+        const params = structuredClone(ctx.params) as Params;
+        checkAccess(contract, caller, params);
+        checkParams(contract, params);
+        const committed: Change[] = [];
+        const request: Request = {
+          caller: caller!, requestId: ctx.requestID ?? ctx.id, keys: contract.drops?.(params as never) ?? [], committed,
+          log: log.child({ request_id: ctx.requestID, action: action.name }), call: callWithin(ctx, action.name),
+        };
+        ctx.params = params as never;
+        ctx.locals.request = request;
+        try {
+          const answer = await next(ctx);
+          const value = contract.cache ? (answer as Loaded<unknown>).value : answer;
+          if (!(contract.cache && value === null)) checkResult(contract, action.name, value);
+          if (!contract.cache) return answer;
+          return load ? answer : deliver(contract, value, caller!, false);
+        } catch (error) {
+          throw translate(error, request.log);
+        } finally {
+          // Also where the handler failed after its commit: what is committed must be known before anything is answered.
+          if (committed.length > 0) {
+            await coherence.publish(committed);
+            onCommitted();
+          }
+        }
+      };
+    },
+  } as unknown as Middleware;
+}
+
+/** The result schema is an allow-list: an answer that does not match it, a secret that slipped in for one, is not given. */
+function checkResult(contract: Contract, name: string, value: unknown): void {
+  const problems = problemsOf(contract.result, value);
+  if (problems.length > 0) throw new Error(`${name} answered against its contract: ${problems.map(({ path, message }) => `${path} ${message}`).join('; ')}`);
+}
+
+/** Errors lose their class on the bus, so they get their code here; the cause goes to the log of the node that saw it. */
+function translate(error: unknown, log: Logger): unknown {
+  if (codeOf(error) !== 'internal_error') return error;
+  if (isDatabaseOutage(error)) {
+    log.error({ err: error }, 'the database does not answer');
+    return new StrataError('service_unavailable', 'The database does not answer. Try again.', { cause: error });
+  }
+  if ((error as { type?: string }).type === 'internal_error') return error;
+  log.error({ err: error }, 'unexpected error');
+  return new StrataError('internal_error', undefined, { cause: error });
+}

@@ -1,0 +1,66 @@
+import 'reflect-metadata';
+import pg from 'pg';
+import { DataSource, type EntitySchema, type MigrationInterface, type QueryRunner } from 'typeorm';
+
+// int8 comes as text by default; revisions and sequences stay far below 2^53.
+pg.types.setTypeParser(pg.types.builtins.INT8, Number);
+
+export type MigrationClass = new () => MigrationInterface & { name: string };
+
+/** A migration of plain SQL. `name` ends in a 13-digit timestamp, which orders it. */
+export function migration(name: string, ...statements: string[]): MigrationClass {
+  return class {
+    name = name;
+    async up(runner: QueryRunner): Promise<void> {
+      for (const statement of statements) await runner.query(statement);
+    }
+    async down(): Promise<void> {
+      throw new Error(`${name} has no way back: restore a backup`);
+    }
+  };
+}
+
+/** What a service owns in the database: one schema, its entities, its migrations. */
+export interface Schema {
+  readonly schema: string;
+  readonly entities: EntitySchema[];
+  readonly migrations: MigrationClass[];
+}
+
+export interface DatabaseOptions { readonly url: string; readonly poolSize: number; readonly timeoutMs: number; readonly ssl: boolean }
+
+/** Opens the service's own pool. Queries end after `timeoutMs`, on the server and, where it is stalled, on our side. */
+export async function openDatabase(options: DatabaseOptions, { schema, entities, migrations }: Schema): Promise<DataSource> {
+  const source = new DataSource({
+    type: 'postgres', url: options.url, schema, entities, migrations, migrationsTableName: 'migrations', poolSize: options.poolSize,
+    ssl: options.ssl, synchronize: false, installExtensions: false, useUTC: true,
+    applicationName: `strata-${schema}`, poolErrorHandler: () => {},
+    extra: {
+      connectionTimeoutMillis: options.timeoutMs, statement_timeout: options.timeoutMs, query_timeout: options.timeoutMs + 500,
+      idle_in_transaction_session_timeout: options.timeoutMs * 2, keepAlive: true,
+    },
+  });
+  return source.initialize();
+}
+
+/** Applies what is missing, one process at a time. */
+export async function migrate(options: DatabaseOptions, schemas: readonly Schema[]): Promise<string[]> {
+  const client = new pg.Client({ connectionString: options.url, ssl: options.ssl });
+  await client.connect();
+  const applied: string[] = [];
+  try {
+    await client.query(`SELECT pg_advisory_lock(hashtextextended('strata migrations', 0))`);
+    for (const each of schemas) {
+      await client.query(`CREATE SCHEMA IF NOT EXISTS "${each.schema}"`);
+      const source = await openDatabase({ ...options, poolSize: 1, timeoutMs: 600_000 }, each);
+      try {
+        for (const { name } of await source.runMigrations({ transaction: 'each' })) applied.push(`${each.schema}.${name}`);
+      } finally {
+        await source.destroy();
+      }
+    }
+  } finally {
+    await client.end();
+  }
+  return applied;
+}

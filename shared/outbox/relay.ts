@@ -1,0 +1,50 @@
+import type { Logger } from 'pino';
+import type { DataSource } from 'typeorm';
+import type { AuditEventFacts } from './commit.ts';
+
+const batch = 200;
+
+/**
+ * Hands committed audit events to `deliver` in the order of commit within a scope, and removes them once it has answered.
+ * One node relays at a time (advisory lock), so that order holds; another takes over within a second. Delivery is at least once.
+ */
+export function startRelay(db: DataSource, deliver: (events: AuditEventFacts[]) => Promise<unknown>, log: Logger) {
+  let stopped = false;
+  let wake: () => void = () => {};
+  let waiting = false;
+
+  const once = (): Promise<number> => db.transaction(async (manager) => {
+    const [lock] = await manager.query<{ mine: boolean }[]>(`SELECT pg_try_advisory_xact_lock(hashtextextended('strata outbox', 0)) AS mine`);
+    if (!lock?.mine) return 0;
+    const rows = await manager.query<{ seq: number; event: AuditEventFacts }[]>(
+      'SELECT seq, event FROM strata.outbox ORDER BY seq LIMIT $1', [batch]);
+    if (rows.length === 0) return 0;
+    await deliver(rows.map((row) => row.event));
+    await manager.query('DELETE FROM strata.outbox WHERE seq = ANY($1)', [rows.map((row) => row.seq)]);
+    return rows.length;
+  });
+
+  const loop = async (): Promise<void> => {
+    let failing = false;
+    while (!stopped) {
+      const moved = await once().then((count) => { failing = false; return count; }, (error: unknown) => {
+        if (!failing && !stopped) log.warn({ err: error }, 'audit events wait in the outbox: the audit service or the database does not answer');
+        failing = true;
+        return 0;
+      });
+      if (moved === batch || stopped) continue;
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, 1000);
+        wake = () => { clearTimeout(timer); resolve(); };
+        if (waiting) wake();
+        waiting = false;
+      });
+    }
+  };
+  const running = loop();
+  return {
+    /** Called after a commit. */
+    wake(): void { waiting = true; wake(); },
+    async stop(): Promise<void> { stopped = true; wake(); await running; },
+  };
+}
