@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import type { Context, ServiceBroker } from 'moleculer';
 import { serviceCaller, type Caller } from '../access.ts';
 import type { Loaded } from '../coherence/cache.ts';
-import type { ActionName, Contracts, ParamsOf, ResultOf } from '../contracts/index.ts';
+import type { ActionName, ParamsOf, ResultOf } from '../contracts/index.ts';
 import type { Committing } from '../outbox/commit.ts';
 
 /** What a handler is given beside its parameters. */
@@ -18,10 +18,8 @@ export interface Request extends Committing {
 
 export type Call = <A extends ActionName>(action: A, params: ParamsOf<A>) => Promise<ResultOf<A>>;
 
-/** Cached reads say what their value is known to include; null stands for "does not exist". */
-export type Handler<A extends ActionName> = (params: ParamsOf<A>, request: Request) => Promise<
-  Contracts[A] extends { readonly cache: infer C } ? (undefined extends C ? ResultOf<A> : Loaded<ResultOf<A> | null>) : ResultOf<A>
->;
+/** Cached reads answer what their value is known to include; null stands for "does not exist". */
+export type Handler<A extends ActionName> = (params: ParamsOf<A>, request: Request) => Promise<ResultOf<A> | Loaded<ResultOf<A> | null>>;
 export type Handlers = { readonly [A in ActionName]?: Handler<A> };
 
 export interface CallOptions { readonly caller: Caller; readonly requestId: string; readonly nodeID?: string; readonly timeout?: number }

@@ -1,0 +1,42 @@
+import { Type } from 'typebox';
+import { NotificationConfig } from '../../../shared/contracts/notification-config.ts';
+import { concealSecrets, createVault } from '../../../shared/secrets.ts';
+import type { DocumentKind } from '../../../shared/service/document.ts';
+import type { Settings } from '../../../shared/settings.ts';
+import { checkNotificationConfig } from '../rules/notification-checks.ts';
+import { sealNotificationConfig, type Config } from '../rules/notification-secrets.ts';
+import { RiskEntity, TenantEntity } from '../schema.ts';
+import { tenantDocument, type TenantParams } from './tenant-document.ts';
+
+export const notificationVault = (settings: Settings) => createVault(settings, 'notification_config');
+export const notificationContext = (tenantId: string): string => `notification_config ${tenantId}`;
+
+/** The document is a column of Tenant, and null until it is set. */
+export function notificationKind(settings: () => Settings): DocumentKind<TenantParams, Config | null> {
+  const shared = tenantDocument<TenantParams, Config>({
+    resource: 'notifications', configType: 'notification_config', entity: RiskEntity, target: ({ tenant_id }) => tenant_id,
+  });
+  return {
+    ...shared as unknown as DocumentKind<TenantParams, Config | null>,
+    schema: Type.Union([NotificationConfig, Type.Null()]),
+    async read(manager, { tenant_id: id }) {
+      const row = await manager.findOneBy(TenantEntity, { id });
+      return row && {
+        document: row.notification_config as Config | null, revision: row.notification_revision,
+        updated_by: row.notification_updated_by, updated_at: row.notification_updated_at.toISOString(),
+      };
+    },
+    async save(manager, { tenant_id: id }, row) {
+      await manager.update(TenantEntity, { id }, {
+        notification_config: row!.document, notification_revision: row!.revision,
+        notification_updated_by: row!.updated_by, notification_updated_at: new Date(row!.updated_at),
+      } as never);
+    },
+    prepare: async () => undefined,
+    settle: (draft) => draft,
+    check: (next) => checkNotificationConfig(next, settings()),
+    show: concealSecrets,
+    conceal: concealSecrets,
+    seal: (shown, { tenant_id }, current) => shown && sealNotificationConfig(shown, current, notificationVault(settings()), notificationContext(tenant_id)),
+  };
+}
