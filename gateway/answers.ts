@@ -1,0 +1,63 @@
+/** How results become answers, by the contract's kind. */
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Contract } from '../shared/contracts/contract.ts';
+import { etag } from '../shared/service/preconditions.ts';
+
+const json = 'application/json';
+// Cached results are frozen and keep their identity, so their bytes are made once.
+const bytesOf = new WeakMap<object, Buffer>();
+
+function serialized(value: unknown, cached: object | undefined): Buffer {
+  const known = cached && bytesOf.get(cached);
+  if (known) return known;
+  const bytes = Buffer.from(JSON.stringify(value));
+  if (cached) bytesOf.set(cached, bytes);
+  return bytes;
+}
+
+interface Resource { document: unknown; revision: number; updated_by: string; updated_at: string; stale?: true }
+interface Written extends Resource { outcome: 'created' | 'updated' | 'deleted' }
+interface DryRun { dry_run: true }
+
+const describe = (reply: FastifyReply, { revision, updated_by: by, updated_at: at }: Resource): FastifyReply => reply
+  .header('etag', etag(revision)).header('last-modified', new Date(at).toUTCString())
+  .header('x-updated-by', by).header('x-config-revision', revision);
+
+/** RFC 9110, 13.1.2: weak comparison. */
+const matchesNone = (header: string | undefined, revision: number): boolean =>
+  header !== undefined && (header.trim() === '*' || header.split(',').some((tag) => tag.trim().replace(/^W\//, '') === etag(revision)));
+
+export function answer(contract: Contract, result: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const frozen = typeof result === 'object' && result !== null && Object.isFrozen(result) ? result : undefined;
+  reply.header('content-type', json);
+  switch (contract.answer) {
+    case 'resource': {
+      const resource = result as Resource;
+      describe(reply, resource);
+      if (resource.stale) reply.header('x-config-stale', 'true');
+      if (matchesNone(request.headers['if-none-match'], resource.revision)) return reply.code(304).removeHeader('content-type').send();
+      return reply.send(serialized(resource.document, frozen));
+    }
+    case 'write': {
+      if ((result as Partial<DryRun>).dry_run) return reply.send(serialized(result, undefined));
+      const written = result as Written;
+      if (written.outcome === 'deleted') return reply.code(204).removeHeader('content-type').header('x-config-revision', written.revision).send();
+      return describe(reply.code(written.outcome === 'created' ? 201 : 200), written).send(serialized(written.document, undefined));
+    }
+    case 'list': {
+      const page = result as { items: unknown[]; next_cursor: string | null };
+      if (!request.headers.accept?.includes('application/x-ndjson')) return reply.send(serialized(page, frozen));
+      if (page.next_cursor !== null) reply.header('x-next-cursor', page.next_cursor);
+      return reply.header('content-type', 'application/x-ndjson').send(Buffer.from(page.items.map((item) => `${JSON.stringify(item)}\n`).join('')));
+    }
+    case 'nothing': return reply.code(204).removeHeader('content-type').send();
+    case 'token': return reply.header('cache-control', 'no-store').send(serialized(result, undefined));
+    case 'created': return reply.code(201).send(serialized(result, undefined));
+    case 'accepted': return reply.code(202).send(serialized(result, undefined));
+    case 'value': {
+      const { stale, ...shown } = (result ?? {}) as { stale?: true };
+      if (!stale) return reply.send(serialized(result, frozen));
+      return reply.header('x-config-stale', 'true').send(serialized(shown, undefined));
+    }
+  }
+}

@@ -1,0 +1,76 @@
+import type { ServiceBroker } from 'moleculer';
+import type { Static } from 'typebox';
+import { serviceCaller, type Caller } from '../shared/access.ts';
+import { callAs } from '../shared/broker/request.ts';
+import { tenantScope } from '../shared/contracts/contract.ts';
+import { contracts, type ResultOf } from '../shared/contracts/index.ts';
+import type { ReloadError, ReloadRequest } from '../shared/contracts/node.ts';
+import { invalid, StrataError } from '../shared/errors.ts';
+import { auditFacts } from '../shared/outbox/commit.ts';
+import { problemsOf } from '../shared/schema/validate.ts';
+import type { OwnHandlers } from './routes.ts';
+
+/** A node that has not answered by then is reported. */
+const nodeTimeoutMs = 5000;
+
+/** What concerns every node of the cluster: `/config/reload` and `/configurations/cache/invalidate`. */
+export function ownHandlers(broker: ServiceBroker): OwnHandlers {
+  const nodes = (): string[] => (broker.registry.getNodeList({ onlyAvailable: true, withServices: false }) as { id: string }[]).map(({ id }) => id);
+  const record = (event: Parameters<typeof auditFacts>[0], by: { caller: Caller; requestId: string }) =>
+    callAs(broker, 'feed.record', { body: [auditFacts(event, by)] }, { caller: serviceCaller('gateway'), requestId: by.requestId });
+
+  function check(action: 'gateway.reload' | 'config-resolver.invalidate', params: Record<string, unknown>): void {
+    const problems = problemsOf(contracts[action].params, params);
+    if (problems.length > 0) throw invalid(problems.map(({ path, message }) => ({ path: path.replace(/^\/body(?=\/|$)/, ''), message })));
+  }
+
+  return {
+    async 'gateway.reload'(params, by) {
+      check('gateway.reload', params);
+      const body = params.body as Static<typeof ReloadRequest>;
+      const options = { caller: serviceCaller('gateway'), requestId: by.requestId, timeout: nodeTimeoutMs };
+      const errors: Static<typeof ReloadError>[] = [];
+      const all = nodes();
+      const answers = await Promise.all(all.map(async (node): Promise<ResultOf<'node.reload'> | undefined> => {
+        try {
+          return await callAs(broker, 'node.reload', { body }, { ...options, nodeID: node });
+        } catch (error) {
+          errors.push({ node, action: 'reload', message: (error as Error).name === 'RequestTimeoutError' ? `did not answer in ${nodeTimeoutMs / 1000} s` : (error as Error).message });
+          return undefined;
+        }
+      }));
+      const answered = answers.filter((each) => each !== undefined);
+      errors.push(...answered.flatMap((each) => each.errors));
+      const union = (field: 'changed_settings' | 'requires_restart' | 'reinitialized'): string[] => [...new Set(answered.flatMap((each) => each[field]))].sort();
+      const tenants = body.invalidate?.tenant_ids ?? [];
+      const summary = {
+        status: errors.length === 0 ? 'ok' as const : 'partial' as const,
+        reloaded_env: body.reload_env === true && answered.some((each) => each.reloaded_env),
+        invalidated: { all: tenants.length === 0 && (body.invalidate?.all === true || body.reinit?.dynamic_config_service === true), tenant_ids: tenants },
+        reinitialized: union('reinitialized'),
+        timestamp: new Date().toISOString(),
+        requires_restart: union('requires_restart'),
+        changed_settings: union('changed_settings'),
+        nodes: all.filter((node) => !errors.some((error) => error.node === node)),
+        ...(body.dry_run ? { dry_run: true as const } : {}),
+        ...(errors.length > 0 ? { errors } : {}),
+      };
+      const actor = by.caller.type === 'user' ? { type: 'operator' as const, id: by.caller.id } : { type: by.caller.type, id: by.caller.id };
+      await record({ action: 'config_reloaded', tenant_id: null, target: null, actor, payload: { request: body, status: summary.status, nodes: summary.nodes } }, by);
+      return summary;
+    },
+
+    async 'config-resolver.invalidate'(params, by) {
+      check('config-resolver.invalidate', params);
+      const { tenant_id: tenantId, body: { keys } } = params as { tenant_id: string; body: { keys?: string[] } };
+      const foreign = keys?.find((key) => !key.includes(tenantId));
+      if (foreign !== undefined) throw new StrataError('tenant_mismatch', 'A key does not belong to your tenant.');
+      const answers = await Promise.all(nodes().map((node) => callAs(broker, 'node.drop', { body: { tenant_id: tenantId, ...(keys ? { keys } : {}) } }, {
+        caller: serviceCaller('gateway'), requestId: by.requestId, nodeID: node, timeout: nodeTimeoutMs,
+      })));
+      const invalidated = keys ?? [...new Set(answers.flatMap((each) => each.dropped))].filter((key) => key.includes(tenantId)).sort();
+      await record({ action: 'config.cache.invalidated', tenant_id: tenantId, target: tenantScope(tenantId), payload: { keys: keys ?? null } }, by);
+      return { tenant_id: tenantId, invalidated, nodes: answers.length, timestamp: new Date().toISOString() };
+    },
+  };
+}

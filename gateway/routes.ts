@@ -1,0 +1,81 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from 'fastify';
+import type { ServiceBroker } from 'moleculer';
+import { checkAccess, type Caller } from '../shared/access.ts';
+import { callAs } from '../shared/broker/request.ts';
+import type { Contract, Rest } from '../shared/contracts/contract.ts';
+import { contracts, type ActionName } from '../shared/contracts/index.ts';
+import { StrataError } from '../shared/errors.ts';
+import { answer } from './answers.ts';
+import type { createAuthenticator, Identity } from './authenticate.ts';
+import { addressOf, parametersOf } from './parameters.ts';
+
+declare module 'fastify' {
+  interface FastifyRequest { identity: Identity | undefined; address: Record<string, unknown> | undefined }
+}
+
+/** What the gateway answers itself, because it concerns every node. */
+export type OwnHandlers = { readonly [A in ActionName]?: (params: Record<string, unknown>, request: { caller: Caller; requestId: string }) => Promise<unknown> };
+
+export interface RoutesOptions {
+  readonly broker: ServiceBroker;
+  readonly authenticate: ReturnType<typeof createAuthenticator>;
+  readonly own: OwnHandlers;
+}
+
+/** Fastify writes `:name` where the specification writes `{name}`. */
+const urlOf = (path: string): string => path.replaceAll(/\{([a-z_]+)\}/g, ':$1');
+const nobody: Caller = { type: 'user', id: 'anonymous', tenant_id: null, roles: [], platform_roles: [] };
+const everyMethod: HTTPMethods[] = ['GET', 'PUT', 'PATCH', 'POST', 'DELETE'];
+
+export const routed = (): (readonly [ActionName, Contract, Rest])[] => Object.entries(contracts as unknown as Record<ActionName, Contract>)
+  .flatMap(([name, contract]) => contract.rest ? [[name as ActionName, contract, contract.rest] as const] : []);
+
+/** One route per contract; what a path does not take is 405. */
+export function registerRoutes(app: FastifyInstance, { broker, authenticate, own }: RoutesOptions): void {
+  app.decorateRequest('identity', undefined);
+  app.decorateRequest('address', undefined);
+  const taken = new Map<string, HTTPMethods[]>();
+
+  for (const [name, contract, rest] of routed()) {
+    const url = urlOf(rest.path);
+    taken.set(url, [...taken.get(url) ?? [], rest.method]);
+    const reads = rest.method === 'GET';
+    const ownTenant = 'tenant_id' in contract.params.properties && !rest.pathParams.includes('tenant_id') && contract.access.level === 'tenant';
+    const handle = own[name] ?? ((params, options) => callAs(broker, name, params as never, options));
+
+    app.route({
+      method: rest.method,
+      url,
+      // Before the body is read, let alone judged.
+      async onRequest(request: FastifyRequest) {
+        request.identity = await authenticate(
+          { authorization: request.headers.authorization, apiKey: request.headers['x-api-key'] as string | undefined }, request.id,
+        ).catch((error: unknown) => {
+          if (contract.access.level === 'public') return undefined;
+          throw error;
+        });
+        const { identity } = request;
+        const address = request.address = addressOf(contract, rest, request);
+        if (ownTenant) address.tenant_id ??= identity?.caller.tenant_id ?? undefined;
+        checkAccess(contract, identity?.caller, address);
+        if (identity?.stale && !reads) throw new StrataError('service_unavailable', 'Your session cannot be checked now, so nothing is written. Try again.');
+      },
+      async handler(request: FastifyRequest, reply: FastifyReply) {
+        const params = parametersOf(contract, rest, request, request.address!);
+        const result = await handle(params, { caller: request.identity?.caller ?? nobody, requestId: request.id });
+        if (request.identity?.stale) reply.header('x-config-stale', 'true');
+        return answer(contract, result, request, reply);
+      },
+    });
+  }
+
+  for (const [url, methods] of taken) {
+    app.route({
+      method: everyMethod.filter((method) => !methods.includes(method)), url,
+      handler: async (_request, reply) => {
+        reply.header('allow', methods.join(', '));
+        throw new StrataError('method_not_allowed', `This path takes ${methods.join(', ')}.`);
+      },
+    });
+  }
+}

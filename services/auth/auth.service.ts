@@ -1,0 +1,28 @@
+/** auth: accounts, sign-in with a password, sessions and their tokens. */
+import type { ServiceSchema } from 'moleculer';
+import type { DataSource } from 'typeorm';
+import { serviceOf } from '../../shared/broker/service.ts';
+import type { Settings } from '../../shared/settings.ts';
+import { accountActions, ensureFirstAdmin } from './actions/accounts.ts';
+import { sessionActions } from './actions/sessions.ts';
+import { createPasswords } from './rules/passwords.ts';
+
+export interface AuthOptions {
+  readonly db: DataSource;
+  readonly settings: () => Settings;
+  /** Told once, when an empty database got its first platform admin. */
+  readonly onFirstAdmin: (admin: { email: string; password?: string }) => void;
+}
+
+export function authService({ db, settings, onFirstAdmin }: AuthOptions): ServiceSchema {
+  const passwords = createPasswords();
+  return serviceOf('auth', {
+    ...accountActions(db, settings, passwords),
+    ...sessionActions(db, settings, passwords),
+  }, {
+    async started() {
+      const admin = await ensureFirstAdmin(db, settings(), passwords);
+      if (admin) onFirstAdmin(admin);
+    },
+  });
+}

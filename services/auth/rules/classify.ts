@@ -1,0 +1,30 @@
+import type { Handler, Request } from '../../../shared/broker/request.ts';
+import { isDatabaseFailure } from '../../../shared/database/failures.ts';
+import { codeOf, errorTable, StrataError, type ErrorCode } from '../../../shared/errors.ts';
+
+/** route × failure → code. */
+export const failureCodes = {
+  'auth.login': { database: 'auth_login_db_error', unexpected: 'auth_login_internal_error' },
+  'auth.refresh': { database: 'auth_refresh_db_error', unexpected: 'auth_refresh_internal_error' },
+} as const satisfies Record<string, { database: ErrorCode; unexpected: ErrorCode }>;
+type Route = keyof typeof failureCodes;
+
+/** An answer of this service stays. A neighbour out of reach is one whose database this route needs. */
+export function classify(route: Route, error: unknown): StrataError {
+  if (error instanceof StrataError && (errorTable[codeOf(error)][0] < 500 || codeOf(error) === 'service_unavailable')) return error;
+  const code = codeOf(error);
+  if (code !== 'internal_error' && errorTable[code][0] < 500) return error as StrataError;
+  const database = isDatabaseFailure(error) || code === 'service_unavailable' || code === 'timeout';
+  return new StrataError(failureCodes[route][database ? 'database' : 'unexpected'], undefined, { cause: error });
+}
+
+/** The handler with its route's codes; the cause goes to the log under the request id. */
+export const classified = <A extends Route>(route: A, handler: Handler<A>): Handler<A> => async (params, request: Request) => {
+  try {
+    return await handler(params, request);
+  } catch (error) {
+    const answer = classify(route, error);
+    if (answer !== error) request.log.error({ err: error, code: answer.type }, 'sign-in failed for a reason of ours');
+    throw answer;
+  }
+};

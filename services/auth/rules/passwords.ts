@@ -1,0 +1,53 @@
+import { hash, verify } from '@node-rs/argon2';
+import { availableParallelism } from 'node:os';
+import { StrataError, type ErrorCode } from '../../../shared/errors.ts';
+
+/** OWASP Password Storage Cheat Sheet: argon2id, 19 MiB, two passes, one lane. */
+const argon2id = 2;
+const parameters = { algorithm: argon2id, memoryCost: 19_456, timeCost: 2, parallelism: 1 } as const;
+const current = `$argon2id$v=19$m=${parameters.memoryCost},t=${parameters.timeCost},p=${parameters.parallelism}$`;
+
+const normalise = (password: string): string => password.normalize('NFKC');
+
+/** What is wrong with a new password: 12 to 256 characters once normalised. */
+export function judgePassword(password: string): ErrorCode | undefined {
+  const length = [...normalise(password)].length;
+  return length < 12 || length > 256 ? 'auth_password_too_short' : undefined;
+}
+
+export const needsRehash = (stored: string): boolean => !stored.startsWith(current);
+
+export interface Passwords {
+  readonly hash: (password: string) => Promise<string>;
+  /** A null hash, of an account without a password or no account, costs the same and never matches. */
+  readonly verify: (stored: string | null, password: string) => Promise<boolean>;
+}
+
+/** Hashes at most one per core at a time; refuses with 503 once `queueLimit` wait, rather than growing. */
+export function createPasswords({ concurrency = availableParallelism(), queueLimit = 64 } = {}): Passwords {
+  let running = 0;
+  const queue: (() => void)[] = [];
+  async function slot<T>(work: () => Promise<T>): Promise<T> {
+    if (running >= concurrency) {
+      if (queue.length >= queueLimit) throw new StrataError('service_unavailable', 'Too many sign-ins at once. Try again.');
+      await new Promise<void>((resolve) => queue.push(resolve));
+    } else running += 1;
+    try {
+      return await work();
+    } finally {
+      const next = queue.shift();
+      if (next) next();
+      else running -= 1;
+    }
+  }
+  const own = (password: string): Promise<string> => slot(() => hash(normalise(password), parameters));
+  const dummy = own('a password that nobody has');
+  return {
+    hash: own,
+    async verify(stored, password) {
+      const against = stored ?? await dummy;
+      const matches = await slot(() => verify(against, normalise(password)));
+      return stored !== null && matches;
+    },
+  };
+}

@@ -1,0 +1,57 @@
+import { EntitySchema, type EntitySchemaColumnOptions } from 'typeorm';
+import { migration, type Schema } from '../../shared/database/open.ts';
+
+export interface UserRow {
+  id: string; email: string; email_verified: boolean; display_name: string | null; password_hash: string | null; status: 'active' | 'disabled'; created_at: Date;
+}
+export interface SessionRow {
+  id: string; user_id: string; tenant_id: string | null; created_at: Date; authenticated_at: Date; last_used_at: Date; expires_at: Date; revoked_at: Date | null;
+  user_agent: string | null; ip: string | null;
+}
+export interface RefreshRow { hash: string; session_id: string; created_at: Date; used_at: Date | null; successor: string | null }
+
+const text: EntitySchemaColumnOptions = { type: 'text' };
+const maybe: EntitySchemaColumnOptions = { type: 'text', nullable: true };
+const time: EntitySchemaColumnOptions = { type: 'timestamptz' };
+const later: EntitySchemaColumnOptions = { type: 'timestamptz', nullable: true };
+
+export const UserEntity = new EntitySchema<UserRow>({
+  name: 'User', tableName: 'users', schema: 'auth',
+  columns: {
+    id: { type: 'uuid', primary: true }, email: { type: 'text', unique: true }, email_verified: { type: 'boolean' }, display_name: maybe,
+    password_hash: maybe, status: text, created_at: time,
+  },
+});
+export const SessionEntity = new EntitySchema<SessionRow>({
+  name: 'Session', tableName: 'sessions', schema: 'auth',
+  columns: {
+    id: { type: 'uuid', primary: true }, user_id: { type: 'uuid' }, tenant_id: { type: 'uuid', nullable: true }, created_at: time,
+    authenticated_at: time, last_used_at: time, expires_at: time, revoked_at: later, user_agent: maybe, ip: maybe,
+  },
+  indices: [{ name: 'sessions_user_id', columns: ['user_id'] }],
+});
+export const RefreshEntity = new EntitySchema<RefreshRow>({
+  name: 'RefreshToken', tableName: 'refresh_tokens', schema: 'auth',
+  columns: { hash: { type: 'text', primary: true }, session_id: { type: 'uuid' }, created_at: time, used_at: later, successor: maybe },
+  indices: [{ name: 'refresh_tokens_session_id', columns: ['session_id'] }],
+});
+
+export const authSchema: Schema = {
+  schema: 'auth',
+  entities: [UserEntity, SessionEntity, RefreshEntity],
+  migrations: [migration('Auth1763700000004',
+    `CREATE TABLE auth.users (
+      id uuid PRIMARY KEY, email text NOT NULL UNIQUE, email_verified boolean NOT NULL, display_name text, password_hash text, status text NOT NULL,
+      created_at timestamptz NOT NULL
+    )`,
+    `CREATE TABLE auth.sessions (
+      id uuid PRIMARY KEY, user_id uuid NOT NULL, tenant_id uuid, created_at timestamptz NOT NULL, authenticated_at timestamptz NOT NULL,
+      last_used_at timestamptz NOT NULL, expires_at timestamptz NOT NULL, revoked_at timestamptz, user_agent text, ip text
+    )`,
+    'CREATE INDEX sessions_user_id ON auth.sessions (user_id)',
+    `CREATE TABLE auth.refresh_tokens (
+      hash text PRIMARY KEY, session_id uuid NOT NULL, created_at timestamptz NOT NULL, used_at timestamptz, successor text
+    )`,
+    'CREATE INDEX refresh_tokens_session_id ON auth.refresh_tokens (session_id)',
+  )],
+};
