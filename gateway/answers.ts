@@ -52,6 +52,7 @@ export function answer(contract: Contract, result: unknown, request: FastifyRequ
     }
     case 'nothing': return reply.code(204).removeHeader('content-type').send();
     case 'token': return reply.header('cache-control', 'no-store').send(serialized(result, undefined));
+    case 'reload': return reply.code((result as { status: string }).status === 'partial' ? 207 : 200).send(serialized(result, undefined));
     case 'created': return reply.code(201).send(serialized(result, undefined));
     case 'accepted': return reply.code(202).send(serialized(result, undefined));
     case 'value': {

@@ -44,7 +44,7 @@ export const settingsTable = {
   cache_default_ttl: { type: 'integer', default: 5, min: 1, max: 1440, help: 'Lifetime of the configuration service cache, in minutes' },
   coherence_fence_ms: { type: 'integer', default: 2000, min: 500, max: 30_000, restart: true, help: 'The longest that a write waits for an unreachable node, and that a node trusts its cache without contact' },
   request_timeout_ms: { type: 'integer', default: 10_000, min: 500, max: 120_000, restart: true, help: 'The longest that a request may take' },
-  rate_limit_per_minute: { type: 'integer', default: 6000, min: 0, help: 'Requests of one client address per minute; 0 turns it off' },
+  rate_limit_per_minute: { type: 'integer', default: 0, min: 0, help: 'Requests of one client address per minute; 0 turns it off' },
   http_client_timeout_seconds: { type: 'integer', default: 30, min: 1, max: 300, help: 'Time-out of outgoing HTTP requests' },
   http_client_connect_timeout_seconds: { type: 'integer', default: 5, min: 1, max: 60, help: 'Time-out of connecting for outgoing HTTP requests' },
 

@@ -28,7 +28,7 @@ export interface CacheRule {
 }
 
 /** How the gateway turns a result into an answer. */
-export type AnswerKind = 'resource' | 'write' | 'list' | 'value' | 'created' | 'accepted' | 'nothing' | 'token';
+export type AnswerKind = 'resource' | 'write' | 'list' | 'value' | 'created' | 'accepted' | 'nothing' | 'token' | 'reload';
 
 export interface Rest {
   readonly method: 'GET' | 'PUT' | 'PATCH' | 'POST' | 'DELETE';

@@ -68,6 +68,6 @@ export const nodeContracts = {
   /** Answered by the gateway, which asks every node. */
   'gateway.reload': action({
     summary: 'Operator reload', rest: 'POST /config/reload', access: { level: 'platform_admin' }, scope: 'platform:write',
-    body: ReloadRequest, result: ReloadResponse,
+    body: ReloadRequest, result: ReloadResponse, answer: 'reload',
   }),
 } as const;

@@ -1,0 +1,120 @@
+import cors from '@fastify/cors';
+import helmet from '@fastify/helmet';
+import rateLimit from '@fastify/rate-limit';
+import scalar from '@scalar/fastify-api-reference';
+import fastify, { type FastifyBaseLogger, type FastifyError, type FastifyInstance, type FastifyReply } from 'fastify';
+import type { ServiceBroker } from 'moleculer';
+import { randomUUID } from 'node:crypto';
+import type { Logger } from 'pino';
+import { serviceCaller } from '../shared/access.ts';
+import type { LiveSettings } from '../shared/broker/live-settings.ts';
+import { callAs } from '../shared/broker/request.ts';
+import type { Coherence } from '../shared/coherence/coherence.ts';
+import { codeOf, invalid, StrataError, toAnswer } from '../shared/errors.ts';
+import { InexactJson, InvalidJson, parseExactJson } from '../shared/schema/exact-json.ts';
+import { createAuthenticator } from './authenticate.ts';
+import { createMetrics } from './metrics.ts';
+import { openApi } from './openapi.ts';
+import { ownHandlers } from './reload.ts';
+import { registerRoutes } from './routes.ts';
+
+export interface AppOptions {
+  readonly broker: ServiceBroker; readonly coherence: Coherence; readonly settings: LiveSettings; readonly log: Logger; readonly version: string;
+}
+
+const bodyLimit = 1024 * 1024;
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+/** Fastify's own refusals in our codes. */
+const frameworkCodes: Readonly<Record<string, () => StrataError>> = {
+  FST_ERR_CTP_BODY_TOO_LARGE: () => new StrataError('payload_too_large'),
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: () => new StrataError('unsupported_media_type'),
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: () => new StrataError('invalid_json', 'The body is not as long as Content-Length says.'),
+  FST_ERR_CTP_EMPTY_JSON_BODY: () => new StrataError('invalid_json', 'The body is empty.'),
+  FST_ERR_BAD_URL: () => new StrataError('not_found', 'The path is not valid.'),
+  FST_ERR_ASYNC_CONSTRAINT: () => new StrataError('not_found'),
+};
+
+function parseBody(body: Buffer): unknown {
+  let text: string;
+  try {
+    text = utf8.decode(body);
+  } catch {
+    throw new StrataError('invalid_json', 'The body is not valid UTF-8.');
+  }
+  try {
+    return parseExactJson(text);
+  } catch (error) {
+    if (error instanceof InexactJson) throw invalid(error.problems, error.message);
+    if (error instanceof InvalidJson) throw new StrataError('invalid_json', error.message);
+    throw error;
+  }
+}
+
+export async function buildApp({ broker, coherence, settings, log, version }: AppOptions): Promise<FastifyInstance> {
+  const app = fastify({
+    loggerInstance: log as FastifyBaseLogger,
+    disableRequestLogging: true,
+    bodyLimit,
+    requestIdHeader: false,
+    genReqId: ({ headers: { 'x-request-id': given } }) => typeof given === 'string' && /^[A-Za-z0-9._-]{1,128}$/.test(given) ? given : randomUUID(),
+    return503OnClosing: false,
+    forceCloseConnections: 'idle',
+    routerOptions: { ignoreTrailingSlash: true, maxParamLength: 500 },
+    frameworkErrors(error, request, reply) {
+      const { status, body } = toAnswer(frameworkCodes[error.code]?.() ?? error, request.id);
+      return (reply as FastifyReply).code(status).header('x-request-id', request.id).send(body);
+    },
+    exposeHeadRoutes: true,
+  });
+
+  app.addHook('onRequest', async (request, reply) => { reply.header('x-request-id', request.id); });
+  app.addHook('onResponse', async (request, reply) => {
+    if (request.url.startsWith('/healthz') || request.url.startsWith('/readyz') || request.url.startsWith('/metrics')) return;
+    request.log.info({ request_id: request.id, method: request.method, route: request.routeOptions.url, status: reply.statusCode, ms: Math.round(reply.elapsedTime) }, 'request');
+  });
+  app.setErrorHandler((error: FastifyError, request, reply) => {
+    const own = frameworkCodes[error.code]?.() ?? (error.statusCode === 429 ? new StrataError('rate_limited') : error);
+    if (codeOf(own) === 'internal_error') request.log.error({ err: error, request_id: request.id }, 'unexpected error');
+    const { status, headers, body } = toAnswer(own, request.id);
+    return reply.code(status).headers(headers).header('content-type', 'application/json').send(Buffer.from(JSON.stringify(body)));
+  });
+  app.setNotFoundHandler(() => { throw new StrataError('not_found', 'There is nothing at this path.'); });
+
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser(['application/json', 'application/merge-patch+json'], { parseAs: 'buffer' }, async (_request: unknown, body: Buffer) => parseBody(body));
+
+  await app.register(helmet, { contentSecurityPolicy: { directives: { defaultSrc: ["'none'"], frameAncestors: ["'none'"] } }, crossOriginResourcePolicy: false });
+  const { cors_origins: origins } = settings.current;
+  if (origins.length > 0) {
+    await app.register(cors, {
+      origin: origins.includes('*') ? '*' : [...origins], methods: ['GET', 'PUT', 'PATCH', 'POST', 'DELETE'], maxAge: 600,
+      exposedHeaders: ['ETag', 'Last-Modified', 'X-Request-ID', 'X-Updated-By', 'X-Config-Revision', 'X-Config-Stale', 'X-Next-Cursor', 'Retry-After'],
+    });
+  }
+  await app.register(rateLimit, {
+    max: () => settings.current.rate_limit_per_minute, timeWindow: 60_000, allowList: () => settings.current.rate_limit_per_minute === 0,
+    errorResponseBuilder: (_request, { ttl }) => new StrataError('rate_limited', undefined, { headers: { 'retry-after': String(Math.ceil(ttl / 1000)) } }),
+  });
+
+  const metrics = createMetrics(app, coherence);
+  const own = { caller: serviceCaller('gateway'), requestId: 'health' };
+  app.get('/healthz', async () => ({ status: 'ok' }));
+  app.get('/readyz', async (_request, reply) => {
+    const checks = { ...await callAs(broker, 'node.health', {}, { ...own, nodeID: broker.nodeID }), feed: coherence.trusted() };
+    const ready = Object.values(checks).every(Boolean);
+    return reply.code(ready ? 200 : 503).send({ status: ready ? 'ready' : 'not_ready', checks });
+  });
+  app.get('/metrics', async (_request, reply) => reply.header('content-type', metrics.contentType).send(await metrics.metrics()));
+  const document = openApi(settings.current.base_url, version);
+  app.get('/openapi.json', async () => document);
+  await app.register(async (docs) => {
+    docs.addHook('onSend', async (_request, reply) => {
+      reply.header('content-security-policy', "default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; connect-src 'self'");
+    });
+    await docs.register(scalar, { routePrefix: '/docs', configuration: { url: '/openapi.json', withDefaultFonts: false, telemetry: false } as never });
+  });
+
+  registerRoutes(app, { broker, authenticate: createAuthenticator(broker, settings), own: ownHandlers(broker) });
+  return app;
+}
