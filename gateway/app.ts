@@ -2,7 +2,7 @@ import cors from '@fastify/cors';
 import helmet from '@fastify/helmet';
 import rateLimit from '@fastify/rate-limit';
 import scalar from '@scalar/fastify-api-reference';
-import fastify, { type FastifyBaseLogger, type FastifyError, type FastifyInstance, type FastifyReply } from 'fastify';
+import fastify, { LogController, type FastifyBaseLogger, type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import type { ServiceBroker } from 'moleculer';
 import { randomUUID } from 'node:crypto';
 import type { Logger } from 'pino';
@@ -54,7 +54,7 @@ function parseBody(body: Buffer): unknown {
 export async function buildApp({ broker, coherence, settings, log, version }: AppOptions): Promise<FastifyInstance> {
   const app = fastify({
     loggerInstance: log as FastifyBaseLogger,
-    disableRequestLogging: true,
+    logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'request_id' }),
     bodyLimit,
     requestIdHeader: false,
     genReqId: ({ headers: { 'x-request-id': given } }) => typeof given === 'string' && /^[A-Za-z0-9._-]{1,128}$/.test(given) ? given : randomUUID(),
@@ -71,18 +71,19 @@ export async function buildApp({ broker, coherence, settings, log, version }: Ap
   app.addHook('onRequest', async (request, reply) => { reply.header('x-request-id', request.id); });
   app.addHook('onResponse', async (request, reply) => {
     if (request.url.startsWith('/healthz') || request.url.startsWith('/readyz') || request.url.startsWith('/metrics')) return;
-    request.log.info({ request_id: request.id, method: request.method, route: request.routeOptions.url, status: reply.statusCode, ms: Math.round(reply.elapsedTime) }, 'request');
+    request.log.info({ method: request.method, route: request.routeOptions.url, status: reply.statusCode, ms: Math.round(reply.elapsedTime) }, 'request');
   });
   app.setErrorHandler((error: FastifyError, request, reply) => {
     const own = frameworkCodes[error.code]?.() ?? (error.statusCode === 429 ? new StrataError('rate_limited') : error);
-    if (codeOf(own) === 'internal_error') request.log.error({ err: error, request_id: request.id }, 'unexpected error');
+    if (codeOf(own) === 'internal_error') request.log.error({ err: error }, 'unexpected error');
     const { status, headers, body } = toAnswer(own, request.id);
     return reply.code(status).headers(headers).header('content-type', 'application/json').send(Buffer.from(JSON.stringify(body)));
   });
   app.setNotFoundHandler(() => { throw new StrataError('not_found', 'There is nothing at this path.'); });
 
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser(['application/json', 'application/merge-patch+json'], { parseAs: 'buffer' }, async (_request: unknown, body: Buffer) => parseBody(body));
+  app.addContentTypeParser(['application/json', 'application/merge-patch+json'], { parseAs: 'buffer' },
+    async ({ method }: FastifyRequest, body: Buffer) => body.length === 0 && method !== 'PUT' && method !== 'PATCH' ? undefined : parseBody(body));
 
   await app.register(helmet, { contentSecurityPolicy: { directives: { defaultSrc: ["'none'"], frameAncestors: ["'none'"] } }, crossOriginResourcePolicy: false });
   const { cors_origins: origins } = settings.current;

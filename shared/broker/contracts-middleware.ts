@@ -12,7 +12,7 @@ import type { Loaded } from '../coherence/cache.ts';
 import type { Coherence } from '../coherence/coherence.ts';
 import type { Contract } from '../contracts/contract.ts';
 import { contractOf } from '../contracts/index.ts';
-import { isDatabaseOutage } from '../database/failures.ts';
+import { isDatabaseOutage, isRefusedData } from '../database/failures.ts';
 import { codeOf, invalid, StrataError } from '../errors.ts';
 import type { Change } from '../outbox/commit.ts';
 import { problemsOf } from '../schema/validate.ts';
@@ -150,6 +150,10 @@ function translate(error: unknown, log: Logger): unknown {
     return new StrataError('service_unavailable', 'The database does not answer. Try again.', { cause: error });
   }
   if ((error as { type?: string }).type === 'internal_error') return error;
+  if (isRefusedData(error)) {
+    log.warn({ err: error }, 'the database refused a value that the contract let through');
+    return invalid([], 'A value cannot be stored.');
+  }
   log.error({ err: error }, 'unexpected error');
   return new StrataError('internal_error', undefined, { cause: error });
 }

@@ -54,7 +54,7 @@ export const configResolverContracts = {
   /** The gateway answers this one itself: it asks every node to drop. */
   'config-resolver.invalidate': action({
     summary: "Drop cached entries of the caller's tenant", rest: 'POST /configurations/cache/invalidate',
-    access: { level: 'tenant', roles: ['tenant_admin'] }, scope: 'config:write',
+    access: { level: 'tenant', roles: ['tenant_admin'] }, scope: 'config:write', query: { tenant_id: Type.Optional(Uuid) },
     body: Type.Object({ keys: Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: 300 }), { maxItems: 1000 })) }, strict),
     result: Type.Object({
       tenant_id: Uuid, invalidated: Type.Array(Type.String()), nodes: Type.Integer(), timestamp: Timestamp,

@@ -27,3 +27,6 @@ export function isDatabaseOutage(error: unknown): boolean {
 export const isDatabaseFailure = (error: unknown): boolean => error instanceof QueryFailedError || isDatabaseOutage(error);
 
 export const isUniqueViolation = (error: unknown): boolean => codeOf(error) === '23505';
+
+/** SQLSTATE class 22, data exception: the value that was sent has no place in the column. */
+export const isRefusedData = (error: unknown): boolean => codeOf(error).startsWith('22');
