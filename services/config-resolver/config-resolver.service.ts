@@ -44,7 +44,7 @@ export function configResolverService({ settings }: { readonly settings: () => S
           tenant_id: params.tenant_id, agent_type: params.agent_type ?? null, service_type: from.serviceType, service_id: params.service_id ?? null,
           revision, values: effectiveValues(from), ...(params.explain ? { explain: explainValues(from) } : {}),
         },
-        asOf: { [tenantScope(params.tenant_id)]: revision.tenant, [platformScope]: revision.platform },
+        asOf: { [tenantScope(params.tenant_id)]: from.tenant.newest, [platformScope]: revision.platform },
       };
     },
 

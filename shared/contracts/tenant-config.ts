@@ -321,7 +321,8 @@ export const tenantConfigContracts = {
     path: tenantPath,
     query: { ...effectiveParams, as_of: Type.Optional(Type.Union([Type.Integer({ minimum: 0 }), Timestamp])) },
     result: Type.Object({
-      revision: Type.Integer(), risk: Layer(RiskDocument), agent: Layer(AgentDocument), service: Layer(ServiceDocument),
+      revision: Type.Integer(), newest: Type.Integer({ description: 'The tenant\'s revision in the same snapshot, also where older layers are answered' }),
+      risk: Layer(RiskDocument), agent: Layer(AgentDocument), service: Layer(ServiceDocument),
     }, strict),
   }),
   'tenant-config.agents.types': action({

@@ -41,6 +41,7 @@ export const layerActions = (db: DataSource) => ({
         : asOf === undefined ? current(manager, kind, tenantId, id) : past(manager, kind, tenantId, id, revision);
       return {
         revision,
+        newest,
         risk: await layer('tenant_risk_config', tenantId),
         agent: await layer('agent_config', agentType),
         service: await layer('service_config', serviceId),

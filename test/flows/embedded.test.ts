@@ -1,0 +1,111 @@
+/** The front door: `npm start` on an empty directory, a second start, and a start after kill -9. */
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync, chmodSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { adminPassword, createTenant, signIn, startStrata, type Running } from '../support/strata.ts';
+
+let dataDir: string;
+beforeAll(() => {
+  dataDir = mkdtempSync(join(tmpdir(), 'strata-embedded-'));
+  chmodSync(dataDir, 0o755);
+});
+afterAll(() => { rmSync(dataDir, { recursive: true, force: true }); });
+
+const start = (extra: Record<string, string> = {}): Promise<Running> => startStrata({ DATA_DIR: dataDir, SECRET_KEY: '', PLATFORM_ADMIN_EMAILS: '', ...extra });
+const postgresOf = (): number => Number(readFileSync(join(dataDir, 'postgres', 'postmaster.pid'), 'utf8').split('\n')[0]);
+const alive = (pid: number): boolean => {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+};
+
+const isNamed = (text: string): boolean => {
+  try {
+    return execFileSync('pgrep', ['-f', text]).length > 0;
+  } catch {
+    return false;
+  }
+};
+
+test('a first start says where it serves and with which admin; a second finds the data; kill -9 loses nothing that was answered', async () => {
+  let strata = await start({ PLATFORM_ADMIN_PASSWORD: '' });
+  const password = /First platform admin: admin@example.com with password (\S+)/.exec(strata.output())![1]!;
+  expect(statSync(join(dataDir, 'secret.key')).mode & 0o077).toBe(0);
+  let platform = await signIn(strata.url, 'admin@example.com', password);
+  const { id, emails } = await createTenant(strata.url, platform, 'Embedded');
+  const pid = postgresOf();
+  await strata.stop();
+  expect(alive(pid)).toBe(false);
+
+  strata = await start();
+  expect(strata.output()).not.toContain('First platform admin');
+  platform = await signIn(strata.url, 'admin@example.com', password);
+  expect((await platform.get(`/tenants/${id}`)).body.name).toBe('Embedded');
+
+  for (let round = 0; round < 3; round += 1) {
+    const admin = await signIn(strata.url, emails.tenant_admin!, 'member-password-123');
+    const answered: number[] = [];
+    const writing = (async () => {
+      for (let value = 0; ; value += 1) {
+        const answer = await admin.put(`/tenants/${id}/config/agents/round-${round}`, { custom: { value } }).catch(() => undefined);
+        if (answer === undefined) return;
+        if (answer.status < 300) answered.push(value);
+      }
+    })();
+    while (answered.length < 5 + round * 7) await delay(1);
+    process.kill(strata.pid, 'SIGKILL');
+    await Promise.all([once(strata.process, 'exit'), writing]);
+    strata = await start();
+    const again = await signIn(strata.url, emails.tenant_admin!, 'member-password-123');
+    const { body } = await again.get(`/tenants/${id}/config/agents/round-${round}`);
+    expect(body.custom.value).toBeGreaterThanOrEqual(answered.at(-1)!);
+    const history = await again.get(`/tenants/${id}/config/history?config_type=agent_config&resource_id=round-${round}&limit=200`);
+    const kept = history.body.items.length as number;
+    expect(kept).toBeGreaterThanOrEqual(answered.length);
+    expect((await again.get('/audit/verify')).body.valid).toBe(true);
+  }
+  await strata.stop();
+}, 120_000);
+
+test('a second process on the same directory is refused, with what to do', async () => {
+  const strata = await start();
+  await expect(start()).rejects.toThrow(/Another Strata \(process \d+\) uses .*DATA_DIR/s);
+  await strata.stop();
+});
+
+test('a stale pid file that names another program does not prevent a start', async () => {
+  const other = spawn('sleep', ['60'], { stdio: 'ignore' });
+  await once(other, 'spawn');
+  writeFileSync(join(dataDir, 'postgres', 'postmaster.pid'), `${other.pid}\n${join(dataDir, 'postgres')}\n0\n5432\n\n127.0.0.1\n`);
+  writeFileSync(join(dataDir, 'strata.lock'), `${other.pid} 1`);
+  const strata = await start();
+  expect(other.exitCode).toBeNull();
+  await strata.stop();
+  other.kill();
+});
+
+test('a start that was cut off while the database was being made does not spoil the next', async () => {
+  const cut = mkdtempSync(join(tmpdir(), 'strata-cut-'));
+  chmodSync(cut, 0o755);
+  try {
+    const first = spawn(process.execPath, ['strata.ts'], { env: { ...process.env, PORT: '0', DATA_DIR: cut }, stdio: 'ignore' });
+    const unfinished = join(cut, 'postgres.new');
+    while (!statSync(join(unfinished, 'base'), { throwIfNoEntry: false })) await delay(2);
+    process.kill(first.pid!, 'SIGKILL');
+    await once(first, 'exit');
+    const second = await startStrata({ DATA_DIR: cut, SECRET_KEY: '' });
+    await signIn(second.url, 'admin@example.com', adminPassword);
+    await second.stop();
+  } finally {
+    // initdb outlives its parent for a moment.
+    while (isNamed(cut)) await delay(50);
+    rmSync(cut, { recursive: true, force: true });
+  }
+});
