@@ -1,221 +1,280 @@
 /**
  * A node's memory of configuration, which never answers below what the node knows to be committed.
  *
- * | Part       | Protects against                                          | Bounded by                                          |
- * |------------|-----------------------------------------------------------|-----------------------------------------------------|
- * | drop       | a cached value that a committed change made old           | exact keys                                          |
- * | disowning  | a load that read before the change and ends after the drop | it answers those who waited already, and is not kept |
- * | floor      | an answer from before the change that arrives afterwards  | request timeout + fence; then nothing that old is left in flight |
- * | epoch      | loads in flight over a flush                              | the load                                            |
- * | trust      | serving while the node's lease on the feed has run out    | the lease is asked at both ends of a load           |
+ * | Part          | Protects against                                    | Bounded by, degrades to                                     |
+ * |---------------|-----------------------------------------------------|-------------------------------------------------------------|
+ * | drop          | an entry that a committed change made old           | exact keys; a repeated change removes nothing newer         |
+ * | scope drop    | the same, for all that was read with a scope        | one comparison per hit; the memory is freed at the next look or by eviction |
+ * | disowning     | a load that began before a drop and ends after it   | the load; who waited already is answered, nobody else        |
+ * | floor         | another node answering from before the change       | see floors.ts; asked again 3 times, then service_unavailable |
+ * | epoch         | loads in flight over a flush                        | the load                                                    |
+ * | trust         | serving while the lease on the feed has run out     | reads go through to the owner; nothing is kept or shared     |
+ * | single flight | a thundering herd on the owner                      | per key and node; a reader who needs more begins its own     |
+ * | last known    | the owner being away                                | marked stale; only what was never dropped, else the error    |
+ * | size          | running out of memory                               | entries and bytes, eviction by recency                      |
  *
- * Entries outlive their lifetime: an expired or untrusted one is the last known good value when its owner is away, and is then
- * marked stale. A dropped one is gone, for it is known to be old.
+ * A lease that lapses and returns during a load needs no mark: the poll that renews it first applies what was missed, which
+ * disowns the load if it matters.
  */
 import { LRUCache } from 'lru-cache';
 import { performance } from 'node:perf_hooks';
-import { StrataError } from '../errors.ts';
+import { Floors, includes, type AsOf } from './floors.ts';
 
-/** Scope → revision that a value is known to include. */
-export type AsOf = Readonly<Record<string, number>>;
-export interface Loaded<T> { readonly value: T; readonly asOf: AsOf }
-export interface Found<T> extends Loaded<T> { readonly stale: boolean }
+/** `asOf`: the revisions that the value is known to include. `bytes`: its serialized length, estimated where absent. */
+export interface Loaded<T> { readonly value: T; readonly asOf: AsOf; readonly bytes?: number }
+export interface Found<T> { readonly value: T; readonly asOf: AsOf; readonly hit: boolean; readonly stale: boolean }
+/** Is given the revisions that the answer must include, so that the owner can pass over a cache of its own. */
+export type Load<T> = (minAsOf: AsOf) => Promise<Loaded<T>>;
 
 export interface CacheOptions {
   readonly name: string;
   readonly ttlMs: () => number;
   readonly maxEntries: number;
   readonly maxBytes: number;
+  /** At least the request timeout and the fence time together. */
   readonly floorTtlMs: number;
-  /** Whether this node may serve from memory now. */
+  /** Whether this node's lease on the change feed is valid now. */
   readonly trusted: () => boolean;
   /** Failures of the owner under which the last known good value stands in. */
   readonly isOutage: (error: unknown) => boolean;
+  /** Milliseconds, monotonic. */
   readonly now?: () => number;
 }
 
-interface Entry { readonly value: unknown; readonly asOf: AsOf; readonly expires: number }
-interface Load { readonly promise: Promise<Loaded<unknown>>; readonly scopes: readonly string[]; readonly min: AsOf; disowned: boolean }
+/** Lives while entries hold it, without a lifetime of its own: an entry may be asked for long after its scope was dropped. */
+interface Scope { readonly name: string; floor: number; entries: number }
+interface Entry {
+  readonly value: unknown;
+  readonly asOf: AsOf;
+  readonly expires: number;
+  readonly held: readonly { readonly scope: Scope; readonly revision: number }[];
+}
+interface Flight { readonly promise: Promise<Loaded<unknown>>; readonly scopes: readonly string[]; readonly least: AsOf; disowned: boolean }
 
-const attempts = 3;
+const retries = 3;
+/** Bookkeeping of an entry beside its key and value. */
+const entryBytes = 200;
 
 export class CoherentCache {
   readonly #options: CacheOptions;
   readonly #now: () => number;
   readonly #entries: LRUCache<string, Entry>;
-  /** `key\nscope` or `\nscope` → least revision that may be kept. */
-  readonly #floors: LRUCache<string, number>;
-  readonly #loads = new Map<string, Load>();
+  readonly #scopes = new Map<string, Scope>();
+  readonly #floors: Floors;
+  readonly #flights = new Map<string, Flight>();
   #epoch = 0;
-  readonly #counts = { hits: 0, misses: 0, drops: 0, disowned: 0, below_floor: 0, stale: 0, read_through: 0 };
+  readonly #counts = { hits: 0, misses: 0, drops: 0, disowned: 0, rejectedBelowFloor: 0, stale: 0, readThrough: 0 };
 
   constructor(options: CacheOptions) {
     this.#options = options;
     this.#now = options.now ?? (() => performance.now());
-    this.#entries = new LRUCache({ max: options.maxEntries, maxSize: options.maxBytes });
-    this.#floors = new LRUCache({ max: 1_000_000, ttl: options.floorTtlMs, perf: { now: this.#now } });
+    this.#entries = new LRUCache({
+      max: options.maxEntries, maxSize: options.maxBytes,
+      dispose: (entry) => { for (const { scope } of entry.held) this.#release(scope); },
+    });
+    this.#floors = new Floors(options.floorTtlMs, this.#now);
   }
 
-  /** The entry, where it may be served now. Synchronous, for the hot path. */
+  /** The entry, where it may be served now. Synchronous, for the hot path; exact keys were removed when they were dropped. */
   peek(key: string, min?: AsOf): Loaded<unknown> | undefined {
-    const entry = this.#entries.get(key);
-    if (!entry || entry.expires <= this.#now() || !this.#options.trusted() || (min && !includes(entry.asOf, min)) || !this.#aboveFloor(key, entry.asOf)) {
-      return undefined;
-    }
+    const entry = this.#known(key);
+    if (!entry || entry.expires <= this.#now() || !this.#options.trusted() || (min && !includes(entry.asOf, min))) return undefined;
     this.#counts.hits += 1;
     return entry;
   }
 
   /**
-   * From memory, else by `load`, which is shared by all who ask meanwhile. Throws what `load` throws, unless it is an outage and
-   * a last known good value is there.
+   * From memory, else by `load`, which is shared by all who ask meanwhile. `min` asks for more than the cache itself demands.
+   * Throws what `load` throws, unless it is an outage and a last known good value is there; `service_unavailable` where the owner
+   * keeps answering from before a known change.
    */
-  async read<T>(key: string, scopes: readonly string[], load: () => Promise<Loaded<T>>, { min = {} }: { min?: AsOf } = {}): Promise<Found<T>> {
-    const hit = this.peek(key, min);
-    if (hit) return { ...hit as Loaded<T>, stale: false };
+  async read<T>(key: string, scopes: readonly string[], load: Load<T>, { min = {} }: { readonly min?: AsOf } = {}): Promise<Found<T>> {
+    const entry = this.peek(key, min);
+    if (entry) return { value: entry.value as T, asOf: entry.asOf, hit: true, stale: false };
     this.#counts.misses += 1;
-    try {
-      for (let attempt = 0; attempt < attempts; attempt += 1) {
-        const floor = this.#floorOf(key, scopes);
+    const floor = this.#floors.of(key, scopes);
+    for (let attempt = 0; attempt <= retries; attempt += 1) {
+      try {
         const loaded = await this.#load(key, scopes, load, min);
-        // The floor of when this read began: a value below it is from before a change that was known then.
-        if (includes(loaded.asOf, floor)) return { value: loaded.value as T, asOf: loaded.asOf, stale: false };
-        this.#counts.below_floor += 1;
+        // Changes that became known during the read do not refuse its answer: the two overlap.
+        if (includes(loaded.asOf, floor)) return { value: loaded.value as T, asOf: loaded.asOf, hit: false, stale: false };
+      } catch (error) {
+        const known = this.#known(key);
+        if (!known || !includes(known.asOf, min) || !this.#options.isOutage(error)) throw error;
+        this.#counts.stale += 1;
+        return { value: known.value as T, asOf: known.asOf, hit: false, stale: true };
       }
-      throw new StrataError('service_unavailable', 'The owner of this value answers from before a change that is known to be committed. Try again.');
-    } catch (error) {
-      const known = this.#entries.peek(key);
-      if (!known || !this.#options.isOutage(error) || !this.#aboveFloor(key, known.asOf)) throw error;
-      this.#counts.stale += 1;
-      return { value: known.value as T, asOf: known.asOf, stale: true };
+      this.#counts.rejectedBelowFloor += 1;
     }
+    throw Object.assign(
+      new Error('The owner of this value answers from before a change that is known to be committed. Try again.'), { code: 'service_unavailable' });
   }
 
-  #load(key: string, scopes: readonly string[], load: () => Promise<Loaded<unknown>>, min: AsOf): Promise<Loaded<unknown>> {
+  #load(key: string, scopes: readonly string[], load: Load<unknown>, min: AsOf): Promise<Loaded<unknown>> {
+    const least = highest(min, this.#floors.of(key, scopes));
     if (!this.#options.trusted()) {
-      this.#counts.read_through += 1;
-      return load();
+      this.#counts.readThrough += 1;
+      return load(least);
     }
-    const running = this.#loads.get(key);
-    if (running && includes(running.min, min)) return running.promise;
+    const running = this.#flights.get(key);
+    if (running && includes(running.least, least)) return running.promise;
+    // The weaker load must not end last and be kept over the stronger.
+    this.#disown(key);
     const epoch = this.#epoch;
-    const own: Load = {
-      scopes, min, disowned: false,
-      promise: load().then((loaded) => {
-        if (!own.disowned && epoch === this.#epoch && this.#options.trusted() && this.#aboveFloor(key, loaded.asOf)) this.#keep(key, loaded);
+    const own: Flight = {
+      scopes, least, disowned: false,
+      promise: load(least).then((loaded) => {
+        if (!own.disowned && epoch === this.#epoch && this.#options.trusted() && includes(loaded.asOf, this.#floors.of(key, scopes))) {
+          this.#keep(key, scopes, loaded);
+        }
         return loaded;
-      }).finally(() => { if (this.#loads.get(key) === own) this.#loads.delete(key); }),
+      }).finally(() => { if (this.#flights.get(key) === own) this.#flights.delete(key); }),
     };
-    this.#loads.set(key, own);
+    this.#flights.set(key, own);
     return own.promise;
   }
 
-  #keep(key: string, { value, asOf }: Loaded<unknown>): void {
-    const size = 200 + key.length + freeze(value);
-    this.#entries.set(key, { value, asOf, expires: this.#now() + this.#options.ttlMs() }, { size });
-  }
-
-  /** Removes what is older than `revision` under exactly these keys, and keeps older answers out. */
-  drop(keys: readonly string[], scope: string, revision: number): void {
-    for (const key of keys) {
-      this.#raise(`${key}\n${scope}`, revision);
-      this.#disown(key);
-      const entry = this.#entries.peek(key);
-      if (entry && (entry.asOf[scope] ?? 0) < revision) this.#remove(key);
-    }
+  #keep(key: string, scopes: readonly string[], { value, asOf, bytes }: Loaded<unknown>): void {
+    const size = entryBytes + 2 * key.length + Math.ceil(Math.max(bytes ?? 0, freeze(value)));
+    if (size > this.#options.maxBytes) return;
+    const held = scopes.map((name) => ({ scope: this.#hold(name), revision: asOf[name] ?? 0 }));
+    this.#entries.set(key, { value, asOf: Object.freeze(asOf), expires: this.#now() + this.#options.ttlMs(), held }, { size });
   }
 
   /**
-   * The same for everything that was read with the scope. Entries below the scope's floor are left to be found old when they are
-   * asked for: an index of keys by scope would cost each read what only a write needs.
+   * Removes what is older than `revision` under exactly these keys, and keeps older answers out. Returns how many entries went.
+   * A change that is known already is passed over: the feed repeats changes, and nothing older was kept since.
+   */
+  drop(keys: readonly string[], scope: string, revision: number): number {
+    let removed = 0;
+    for (const key of keys) {
+      if (!this.#floors.raise(scope, revision, key)) continue;
+      this.#disown(key);
+      const entry = this.#entries.peek(key);
+      if (entry && (entry.asOf[scope] ?? 0) < revision) removed += this.#remove(key);
+    }
+    return removed;
+  }
+
+  /**
+   * The same for everything that was read with the scope. Raises the one number that these entries are compared with when they
+   * are next looked at: every way to an entry passes that comparison, so finding it old then is as good as finding it now.
    */
   dropScope(scope: string, revision: number): void {
-    this.#raise(`\n${scope}`, revision);
-    this.#counts.drops += 1;
-    for (const [key, load] of this.#loads) if (load.scopes.includes(scope)) this.#disown(key);
-    for (const [key, entry] of this.#entries.entries()) if ((entry.asOf[scope] ?? revision) < revision) this.#remove(key);
+    if (!this.#floors.raise(scope, revision)) return;
+    const held = this.#scopes.get(scope);
+    if (held) held.floor = Math.max(held.floor, revision);
+    this.#disownScope(scope);
   }
 
   /** Removes the keys whatever their revision. */
-  forget(keys: readonly string[]): void {
+  forget(keys: readonly string[]): number {
+    let removed = 0;
     for (const key of keys) {
       this.#disown(key);
-      this.#remove(key);
+      removed += this.#remove(key);
     }
+    return removed;
   }
 
-  /** Removes everything of a scope. */
+  /** Removes everything that was read with the scope, whatever its revision. */
   flushScope(scope: string): void {
-    this.forget(this.keys(scope));
-    for (const [key, load] of this.#loads) if (load.scopes.includes(scope)) this.#disown(key);
+    const held = this.#scopes.get(scope);
+    if (held) held.floor = Infinity;
+    // Entries to come hold a scope of their own.
+    this.#scopes.delete(scope);
+    this.#disownScope(scope);
   }
 
+  /** Removes everything, the last known good values too. */
   flush(): void {
     this.#epoch += 1;
     this.#counts.drops += this.#entries.size;
+    this.#counts.disowned += this.#flights.size;
     this.#entries.clear();
-    this.#loads.clear();
+    this.#flights.clear();
   }
 
   keys(scope?: string): string[] {
-    return [...this.#entries.entries()].filter(([, entry]) => scope === undefined || scope in entry.asOf).map(([key]) => key);
+    return [...this.#entries.entries()]
+      .filter(([, entry]) => !isDropped(entry) && (scope === undefined || entry.held.some((held) => held.scope.name === scope)))
+      .map(([key]) => key);
   }
 
-  stats(): Readonly<Record<string, number>> {
+  /** `entries` and `bytes` are what memory holds, entries of a dropped scope included until they are looked at or evicted. */
+  stats() {
     return { entries: this.#entries.size, bytes: this.#entries.calculatedSize, floors: this.#floors.size, ...this.#counts };
   }
 
-  #raise(floor: string, revision: number): void {
-    if (revision > (this.#floors.get(floor) ?? -1)) this.#floors.set(floor, revision);
+  #known(key: string): Entry | undefined {
+    const entry = this.#entries.get(key);
+    if (!entry || !isDropped(entry)) return entry;
+    this.#remove(key);
+    return undefined;
   }
 
   #disown(key: string): void {
-    const load = this.#loads.get(key);
-    if (!load) return;
-    load.disowned = true;
-    this.#loads.delete(key);
+    const flight = this.#flights.get(key);
+    if (!flight) return;
+    flight.disowned = true;
+    this.#flights.delete(key);
     this.#counts.disowned += 1;
   }
 
-  #remove(key: string): void {
-    if (this.#entries.delete(key)) this.#counts.drops += 1;
+  #disownScope(scope: string): void {
+    for (const [key, flight] of this.#flights) if (flight.scopes.includes(scope)) this.#disown(key);
   }
 
-  #floorOf(key: string, scopes: readonly string[]): AsOf {
-    const floors: Record<string, number> = {};
-    for (const scope of scopes) floors[scope] = Math.max(this.#floors.get(`${key}\n${scope}`) ?? 0, this.#floors.get(`\n${scope}`) ?? 0);
-    return floors;
+  #remove(key: string): number {
+    const removed = Number(this.#entries.delete(key));
+    this.#counts.drops += removed;
+    return removed;
   }
 
-  #aboveFloor(key: string, asOf: AsOf): boolean {
-    for (const scope in asOf) {
-      const revision = asOf[scope]!;
-      if (revision < (this.#floors.get(`${key}\n${scope}`) ?? 0) || revision < (this.#floors.get(`\n${scope}`) ?? 0)) return false;
-    }
-    return true;
+  #hold(name: string): Scope {
+    const scope = this.#scopes.get(name) ?? { name, floor: 0, entries: 0 };
+    scope.entries += 1;
+    this.#scopes.set(name, scope);
+    return scope;
+  }
+
+  #release(scope: Scope): void {
+    scope.entries -= 1;
+    if (scope.entries === 0 && this.#scopes.get(scope.name) === scope) this.#scopes.delete(scope.name);
   }
 }
 
-const includes = (asOf: AsOf, least: AsOf): boolean => {
-  for (const scope in least) if ((asOf[scope] ?? 0) < least[scope]!) return false;
-  return true;
+const isDropped = ({ held }: Entry): boolean => {
+  for (const { scope, revision } of held) if (revision < scope.floor) return true;
+  return false;
 };
 
-/** Freezes all the way down, without recursion, and estimates the bytes: local calls pass values by reference. */
+const highest = (one: AsOf, other: AsOf): AsOf => {
+  const result: Record<string, number> = { ...one };
+  for (const scope in other) result[scope] = Math.max(result[scope] ?? 0, other[scope]!);
+  return result;
+};
+
+/** Freezes all the way down, since local calls pass values by reference, and estimates the bytes. */
 function freeze(root: unknown): number {
   let bytes = 0;
+  const seen = new Set<unknown>();
   const left = [root];
   while (left.length > 0) {
     const value = left.pop();
     if (typeof value === 'string') bytes += 2 * value.length + 16;
-    else if (typeof value === 'object' && value !== null) {
-      bytes += 48;
+    else if (typeof value !== 'object' || value === null) bytes += 8;
+    else if (!seen.has(value)) {
+      seen.add(value);
+      // Refused by Object.freeze.
+      if (ArrayBuffer.isView(value)) { bytes += value.byteLength + 96; continue; }
       Object.freeze(value);
+      bytes += 48;
       for (const [name, member] of Object.entries(value)) {
         bytes += name.length + 16;
         left.push(member);
       }
-    } else bytes += 8;
+    }
   }
   return bytes;
 }

@@ -149,7 +149,8 @@ const cases: readonly Case[] = [
 describe('a request that is wrong', () => {
   test(`there are at least 60 cases`, () => { expect(cases.length).toBeGreaterThanOrEqual(60); });
 
-  test.each(cases)('%s: %s %s', async (_what, method, path, { by, ...send }, status, code, at) => {
+  test.each(cases)('%s: %s %s', async (...row: Case) => {
+    const [, method, path, { by, ...send }, status, code, at] = row;
     const client = by === 'platform' ? platform : by === 'operator' ? tenant.operator : tenant.admin;
     const answer = await client.send(method, path.replace('/T/', `/${tenant.id}/`), send);
     expect({ status: answer.status, code: answer.body?.detail.code }).toEqual({ status, code });
