@@ -135,7 +135,8 @@ export class CoherentCache {
   }
 
   #keep(key: string, scopes: readonly string[], { value, asOf, bytes }: Loaded<unknown>): void {
-    const size = entryBytes + 2 * key.length + Math.ceil(Math.max(bytes ?? 0, freeze(value)));
+    const estimated = freeze(value);
+    const size = entryBytes + 2 * key.length + Math.ceil(bytes ?? estimated);
     if (size > this.#options.maxBytes) return;
     const held = scopes.map((name) => ({ scope: this.#hold(name), revision: asOf[name] ?? 0 }));
     this.#entries.set(key, { value, asOf: Object.freeze(asOf), expires: this.#now() + this.#options.ttlMs(), held }, { size });

@@ -63,7 +63,7 @@ function takeLock(file: string): () => void {
       if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
       const [pid = '', ...start] = readFileSync(file, 'utf8').split(' ');
       if (Number(pid) !== process.pid && startOf(Number(pid)) !== undefined && startOf(Number(pid)) === start.join(' ')) {
-        throw new Error(`Another Strata (process ${pid}) uses ${dirname(file)}. Stop it, or give this one another DATA_DIR.`);
+        throw new Error(`Another Strata (process ${pid}) uses ${dirname(file)}. Stop it, or give this one another DATA_DIR.`, { cause: error });
       }
       rmSync(file, { force: true });
     }
@@ -134,7 +134,7 @@ function initialise(binaries: string, home: string, cluster: string, passwordFil
     ], { ...account, cwd: home, stdio: ['ignore', 'ignore', 'pipe'] });
   } catch (error) {
     const { stderr, code } = error as { stderr?: Buffer; code?: string };
-    throw new Error(`The embedded PostgreSQL could not be made in ${home}: ${stderr?.toString().trim() || code}. ${account.uid === undefined ? '' : 'As root it runs as the user postgres, who must be able to enter that directory and the project: move them out of /root, set DATA_DIR, run as another user, or '}give DATABASE_URL.`);
+    throw new Error(`The embedded PostgreSQL could not be made in ${home}: ${stderr?.toString().trim() || code}. ${account.uid === undefined ? '' : 'As root it runs as the user postgres, who must be able to enter that directory and the project: move them out of /root, set DATA_DIR, run as another user, or '}give DATABASE_URL.`, { cause: error });
   }
   renameSync(unfinished, cluster);
 }
@@ -182,7 +182,7 @@ async function ready(server: ChildProcess, url: string): Promise<void> {
       return;
     } catch (error) {
       await client.end().catch(() => {});
-      if (server.exitCode !== null || server.signalCode !== null) throw new Error(`The embedded PostgreSQL ended: ${said.trim()}`);
+      if (server.exitCode !== null || server.signalCode !== null) throw new Error(`The embedded PostgreSQL ended: ${said.trim()}`, { cause: error });
       if (Date.now() > until) throw new Error('The embedded PostgreSQL does not answer.', { cause: error });
       await delay(30);
     }

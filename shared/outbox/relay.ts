@@ -9,7 +9,7 @@ const batch = 200;
  * One node relays at a time (advisory lock), so that order holds; another takes over within a second. Delivery is at least once.
  */
 export function startRelay(db: DataSource, deliver: (events: AuditEventFacts[]) => Promise<unknown>, log: Logger) {
-  let stopped = false;
+  const state = { stopped: false };
   let wake: () => void = () => {};
   let waiting = false;
 
@@ -26,13 +26,13 @@ export function startRelay(db: DataSource, deliver: (events: AuditEventFacts[]) 
 
   const loop = async (): Promise<void> => {
     let failing = false;
-    while (!stopped) {
+    while (!state.stopped) {
       const moved = await once().then((count) => { failing = false; return count; }, (error: unknown) => {
-        if (!failing && !stopped) log.warn({ err: error }, 'audit events wait in the outbox: the audit service or the database does not answer');
+        if (!failing && !state.stopped) log.warn({ err: error }, 'audit events wait in the outbox: the audit service or the database does not answer');
         failing = true;
         return 0;
       });
-      if (moved === batch || stopped) continue;
+      if (moved === batch || state.stopped) continue;
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, 1000);
         wake = () => { clearTimeout(timer); resolve(); };
@@ -45,6 +45,6 @@ export function startRelay(db: DataSource, deliver: (events: AuditEventFacts[]) 
   return {
     /** Called after a commit. */
     wake(): void { waiting = true; wake(); },
-    async stop(): Promise<void> { stopped = true; wake(); await running; },
+    async stop(): Promise<void> { state.stopped = true; wake(); await running; },
   };
 }

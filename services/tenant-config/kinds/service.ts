@@ -38,7 +38,8 @@ const timezones = ({ maintenance_windows: windows = [] }: Service): Problem[] =>
 
 function isTimezone(name: string): boolean {
   try {
-    return new Intl.DateTimeFormat('en', { timeZone: name }) !== null && !/^[+-]/.test(name);
+    // Offsets such as +02:00 pass too, and are no zone.
+    return !/^[+-]/.test(new Intl.DateTimeFormat('en', { timeZone: name }).resolvedOptions().timeZone);
   } catch {
     return false;
   }

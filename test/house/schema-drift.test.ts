@@ -1,0 +1,46 @@
+/** Migrations and entities describe the same tables: what the mapper would still change is nothing. */
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { auditSchema } from '../../services/audit/schema.ts';
+import { authSchema } from '../../services/auth/schema.ts';
+import { globalConfigSchema } from '../../services/global-config/schema.ts';
+import { tenantConfigSchema } from '../../services/tenant-config/schema.ts';
+import { migrate, openDatabase, type DatabaseOptions } from '../../shared/database/open.ts';
+import { commitSchema } from '../../shared/outbox/schema.ts';
+import { createDatabase, type Database } from '../support/postgres.ts';
+
+const schemas = [commitSchema, tenantConfigSchema, globalConfigSchema, authSchema, auditSchema];
+let database: Database;
+let options: DatabaseOptions;
+beforeAll(async () => {
+  database = await createDatabase();
+  options = { url: database.url, poolSize: 2, timeoutMs: 10_000, ssl: false };
+  await migrate(options, schemas);
+});
+afterAll(() => database?.drop());
+
+test.each(schemas.filter(({ entities }) => entities.length > 0))('$schema', async (schema) => {
+  const source = await openDatabase(options, schema);
+  try {
+    const { upQueries } = await source.driver.createSchemaBuilder().log();
+    expect(upQueries.map(({ query }) => query)).toEqual([]);
+  } finally {
+    await source.destroy();
+  }
+});
+
+test('migrating again changes nothing, also from two processes at once', async () => {
+  expect(await migrate(options, schemas)).toEqual([]);
+  const second = await createDatabase();
+  try {
+    const applied = await Promise.all([1, 2].map(() => migrate({ ...options, url: second.url }, schemas)));
+    expect(applied.map(({ length }) => length).sort()).toEqual([0, schemas.length]);
+  } finally {
+    await second.drop();
+  }
+});
+
+test('audit events can be neither changed nor removed', async () => {
+  for (const statement of ["UPDATE audit.events SET action = 'x'", 'DELETE FROM audit.events', 'TRUNCATE audit.events']) {
+    await expect(database.query(statement)).rejects.toThrow('append-only');
+  }
+});

@@ -1,0 +1,477 @@
+import { describe, expect, test } from '@jest/globals';
+import * as fc from 'fast-check';
+import { CoherentCache, type CacheOptions, type Loaded } from '../../shared/coherence/cache.ts';
+
+const outage = Object.assign(new Error('the owner is away'), { outage: true });
+const isOutage = (error: unknown): boolean => error === outage;
+const tenant = 'tenant:a';
+const platform = 'platform';
+
+/** A cache on a clock and a lease that the test holds. */
+function setUp(options: Partial<CacheOptions> = {}) {
+  const node = { now: 1_000, trusted: true };
+  const cache = new CoherentCache({
+    name: 'test', ttlMs: () => 100, maxEntries: 10, maxBytes: 100_000, floorTtlMs: 500,
+    trusted: () => node.trusted, isOutage, now: () => node.now, ...options,
+  });
+  /** A read that begins now, and the load that it began, if any, to be ended by hand. */
+  const begin = (key = 'k', options?: { min: Record<string, number> }, scopes = [tenant]) => {
+    const load = Promise.withResolvers<Loaded<unknown>>();
+    const started: Record<string, number>[] = [];
+    const answer = cache.read(key, scopes, (least) => { started.push(least); return load.promise; }, options);
+    answer.catch(() => undefined);
+    return { answer, started, end: (value: unknown, revision: number) => load.resolve({ value, asOf: { [tenant]: revision } }), fail: load.reject };
+  };
+  /** A read whose load, if it needs one, ends at once. */
+  const read = (value: unknown, revision: number, key = 'k') => cache.read(key, [tenant], async () => ({ value, asOf: { [tenant]: revision } }));
+  return { cache, node, begin, read };
+}
+
+describe('hits', () => {
+  test('an entry answers until it expires', async () => {
+    const { cache, node, read } = setUp();
+    await expect(read('old', 1)).resolves.toEqual({ value: 'old', asOf: { [tenant]: 1 }, hit: false, stale: false });
+    await expect(read('new', 2)).resolves.toMatchObject({ value: 'old', hit: true });
+    expect(cache.peek('k')).toMatchObject({ value: 'old' });
+    node.now += 100;
+    expect(cache.peek('k')).toBeUndefined();
+    await expect(read('new', 2)).resolves.toMatchObject({ value: 'new', hit: false });
+    expect(cache.stats()).toMatchObject({ hits: 2, misses: 2, entries: 1 });
+  });
+
+  test('an absent value is kept until it is created', async () => {
+    const { cache, read } = setUp();
+    await read(null, 1);
+    await expect(read('created', 2)).resolves.toMatchObject({ value: null, hit: true });
+    expect(cache.drop(['k'], tenant, 2)).toBe(1);
+    await expect(read('created', 2)).resolves.toMatchObject({ value: 'created', hit: false });
+  });
+
+  test('a reader who needs a later revision gets a load that is told so', async () => {
+    const { begin, read } = setUp();
+    await read('one', 1);
+    const satisfied = begin('k', { min: { [tenant]: 1 } });
+    await expect(satisfied.answer).resolves.toMatchObject({ value: 'one', hit: true });
+    const demanding = begin('k', { min: { [tenant]: 2 } });
+    expect(demanding.started).toEqual([{ [tenant]: 2 }]);
+    demanding.end('two', 2);
+    await expect(demanding.answer).resolves.toMatchObject({ value: 'two', hit: false });
+  });
+
+  test('what is kept is frozen all the way down, cycles and deep nesting included', async () => {
+    const { cache, read } = setUp({ maxBytes: 100_000_000 });
+    const deepest = { limit: 1 };
+    let value: object = deepest;
+    for (let depth = 0; depth < 50_000; depth += 1) value = { value };
+    const cyclic = { value, bytes: Buffer.from('kept'), self: {} };
+    cyclic.self = cyclic;
+    const found = await read(cyclic, 1);
+    expect(() => { deepest.limit = 2; }).toThrow(TypeError);
+    expect(found.value).toBe(cyclic);
+    expect(cache.peek('k')?.value).toBe(cyclic);
+  });
+});
+
+describe('single flight', () => {
+  test('readers of one key share a load, readers of another do not', async () => {
+    const { begin } = setUp();
+    const [first, second, other] = [begin(), begin(), begin('other')];
+    expect([first, second, other].map(({ started }) => started.length)).toEqual([1, 0, 1]);
+    first.end('one', 1);
+    await expect(second.answer).resolves.toMatchObject({ value: 'one', hit: false });
+  });
+
+  test('a failed load fails all who share it, and the next reader begins anew', async () => {
+    const { begin } = setUp();
+    const [first, second] = [begin(), begin()];
+    first.fail(new Error('no'));
+    await expect(first.answer).rejects.toThrow('no');
+    await expect(second.answer).rejects.toThrow('no');
+    expect(begin().started).toHaveLength(1);
+  });
+
+  test('a reader does not join a load that asked for less, which is not kept over its own', async () => {
+    const { cache, begin } = setUp();
+    const weak = begin();
+    const strong = begin('k', { min: { [tenant]: 5 } });
+    const joins = begin('k', { min: { [tenant]: 4 } });
+    expect([weak, strong, joins].map(({ started }) => started.length)).toEqual([1, 1, 0]);
+    strong.end('five', 5);
+    await expect(joins.answer).resolves.toMatchObject({ value: 'five' });
+    weak.end('one', 1);
+    await expect(weak.answer).resolves.toMatchObject({ value: 'one' });
+    expect(cache.peek('k')).toMatchObject({ value: 'five' });
+  });
+});
+
+type Cache = CoherentCache;
+describe.each<[string, (cache: Cache) => unknown]>([
+  ['drop', (cache) => cache.drop(['k'], tenant, 2)],
+  ['dropScope', (cache) => cache.dropScope(tenant, 2)],
+  ['flushScope', (cache) => cache.flushScope(tenant)],
+  ['forget', (cache) => cache.forget(['k'])],
+  ['flush', (cache) => cache.flush()],
+])('%s', (_name, clear) => {
+  test('disowns the load in flight: it answers who waited, is not kept, and nobody joins it', async () => {
+    const { cache, begin } = setUp();
+    const waiting = begin();
+    clear(cache);
+    const later = begin();
+    expect(later.started).toHaveLength(1);
+    later.end('new', 2);
+    await expect(later.answer).resolves.toMatchObject({ value: 'new' });
+    // The value claims more than it includes, so that no floor stands in for the disowning.
+    waiting.end('old', 9);
+    await expect(waiting.answer).resolves.toMatchObject({ value: 'old', hit: false });
+    expect(cache.peek('k')).toMatchObject({ value: 'new' });
+    expect(cache.stats().disowned).toBe(1);
+  });
+
+  test('a load in flight that ends alone leaves nothing behind', async () => {
+    const { cache, begin } = setUp();
+    const waiting = begin();
+    clear(cache);
+    waiting.end('old', 9);
+    await waiting.answer;
+    expect(cache.peek('k')).toBeUndefined();
+  });
+
+  test('removes the last known good value too', async () => {
+    const { cache, begin, read } = setUp();
+    await read('old', 1);
+    clear(cache);
+    expect(cache.peek('k')).toBeUndefined();
+    expect(cache.keys()).toEqual([]);
+    const reader = begin();
+    reader.fail(outage);
+    await expect(reader.answer).rejects.toBe(outage);
+    expect(cache.stats()).toMatchObject({ drops: 1, entries: 0, bytes: 0 });
+  });
+});
+
+describe('drops', () => {
+  test('take exactly their keys, and only what is older', async () => {
+    const { cache, read } = setUp();
+    await read('a', 3, 'a');
+    await read('b', 5, 'b');
+    await read('c', 3, 'c');
+    expect(cache.drop(['a', 'b', 'unknown'], tenant, 4)).toBe(1);
+    expect(cache.keys(tenant)).toEqual(['c', 'b']);
+  });
+
+  test('a repeated or older change leaves the newer value and its load alone', async () => {
+    const { cache, begin, read } = setUp();
+    cache.drop(['k', 'loading'], tenant, 5);
+    cache.dropScope(platform, 5);
+    await read('five', 5);
+    const loading = begin('loading');
+    for (const revision of [5, 4]) expect(cache.drop(['k', 'loading'], tenant, revision)).toBe(0);
+    cache.dropScope(platform, 5);
+    expect(cache.peek('k')).toMatchObject({ value: 'five' });
+    loading.end('five', 5);
+    await loading.answer;
+    expect(cache.peek('loading')).toMatchObject({ value: 'five' });
+    expect(cache.stats().disowned).toBe(0);
+  });
+
+  test('a scope drop takes what was read with the scope, and no more', async () => {
+    const { cache } = setUp();
+    const keep = (key: string, asOf: Record<string, number>) => cache.read(key, Object.keys(asOf), async () => ({ value: key, asOf }));
+    await keep('old', { [tenant]: 3, [platform]: 3 });
+    await keep('new', { [tenant]: 4, [platform]: 4 });
+    await keep('other', { 'tenant:b': 1, [platform]: 3 });
+    cache.dropScope(tenant, 4);
+    expect(cache.keys().sort()).toEqual(['new', 'other']);
+    expect(cache.keys(tenant)).toEqual(['new']);
+    cache.dropScope(platform, 4);
+    expect(cache.keys()).toEqual(['new']);
+    cache.flushScope('tenant:b');
+    expect(cache.keys()).toEqual(['new']);
+    cache.flushScope(tenant);
+    expect(cache.keys()).toEqual([]);
+  });
+
+  test('an entry under a dropped scope stays gone after the floor is forgotten, also as last known good', async () => {
+    const { cache, node, begin, read } = setUp({ ttlMs: () => 10_000 });
+    await read('old', 1);
+    cache.dropScope(tenant, 2);
+    node.now += 1_000;
+    const reader = begin();
+    expect(reader.started).toEqual([{}]);
+    reader.fail(outage);
+    await expect(reader.answer).rejects.toBe(outage);
+  });
+
+  test('a flushed scope drops again what is kept afterwards', async () => {
+    const { cache, read } = setUp();
+    await read('one', 1);
+    cache.flushScope(tenant);
+    await read('two', 2, 'other');
+    await read('two', 2);
+    expect(cache.peek('k')).toMatchObject({ value: 'two' });
+    cache.dropScope(tenant, 3);
+    expect(cache.keys()).toEqual([]);
+  });
+});
+
+describe.each<[string, (cache: Cache) => unknown]>([
+  ['of the key', (cache) => cache.drop(['k'], tenant, 5)],
+  ['of the scope', (cache) => cache.dropScope(tenant, 5)],
+])('the floor %s', (_name, raise) => {
+  test('an answer from before the change is asked for again, with the revision that is needed', async () => {
+    const { cache } = setUp();
+    raise(cache);
+    const asked: unknown[] = [];
+    const found = await cache.read('k', [tenant], async (least) => {
+      asked.push(least);
+      return asked.length < 3 ? { value: 'old', asOf: { [tenant]: 4 } } : { value: 'new', asOf: { [tenant]: 5 } };
+    });
+    expect(found).toMatchObject({ value: 'new', stale: false });
+    expect(asked).toEqual([{ [tenant]: 5 }, { [tenant]: 5 }, { [tenant]: 5 }]);
+    expect(cache.stats().rejectedBelowFloor).toBe(2);
+  });
+
+  test.each([true, false])('three retries, then service_unavailable (trusted: %s)', async (trusted) => {
+    const { cache, node } = setUp();
+    raise(cache);
+    node.trusted = trusted;
+    let loads = 0;
+    const reading = cache.read('k', [tenant], async () => { loads += 1; return { value: 'old', asOf: { [tenant]: 4 } }; });
+    await expect(reading).rejects.toMatchObject({ code: 'service_unavailable' });
+    expect(loads).toBe(4);
+    expect(cache.keys()).toEqual([]);
+  });
+
+  test('is forgotten once nothing so old can arrive', async () => {
+    const { cache, node, read } = setUp();
+    raise(cache);
+    expect(cache.stats().floors).toBe(1);
+    node.now += 501;
+    await expect(read('restored from a backup', 1)).resolves.toMatchObject({ value: 'restored from a backup' });
+  });
+});
+
+describe('trust', () => {
+  test('without it every reader loads alone, nothing is shared and nothing kept', async () => {
+    const { cache, node, begin, read } = setUp();
+    await read('kept', 1);
+    const before = begin('other');
+    node.trusted = false;
+    const readers = [begin(), begin(), begin('other')];
+    expect(readers.map(({ started }) => started.length)).toEqual([1, 1, 1]);
+    readers.forEach((reader, index) => reader.end(index, 2));
+    await expect(Promise.all(readers.map(({ answer }) => answer))).resolves.toMatchObject([{ value: 0 }, { value: 1 }, { value: 2 }]);
+    before.end('before', 1);
+    await before.answer;
+    node.trusted = true;
+    expect(cache.peek('k')).toMatchObject({ value: 'kept' });
+    expect(cache.peek('other')).toBeUndefined();
+    expect(cache.stats().readThrough).toBe(3);
+  });
+
+  test.each([[true, true, true], [true, false, false], [false, true, false], [false, false, false]])(
+    'at the start %s and at the end %s of a load: kept %s', async (start, end, kept) => {
+      const { cache, node, begin } = setUp();
+      node.trusted = start;
+      const reader = begin();
+      node.trusted = end;
+      reader.end('one', 1);
+      await reader.answer;
+      node.trusted = true;
+      expect(cache.peek('k') !== undefined).toBe(kept);
+    });
+});
+
+describe('fail-static', () => {
+  test.each<[string, (node: { now: number; trusted: boolean }) => void]>([
+    ['expired', (node) => { node.now += 100_000; }],
+    ['untrusted', (node) => { node.trusted = false; }],
+  ])('an %s value answers for an owner that is away, marked', async (_name, age) => {
+    const { cache, node, begin, read } = setUp();
+    await read('known', 3);
+    age(node);
+    const reader = begin();
+    reader.fail(outage);
+    await expect(reader.answer).resolves.toEqual({ value: 'known', asOf: { [tenant]: 3 }, hit: false, stale: true });
+    const demanding = begin('k', { min: { [tenant]: 4 } });
+    demanding.fail(outage);
+    await expect(demanding.answer).rejects.toBe(outage);
+    const refused = begin();
+    refused.fail(new Error('forbidden'));
+    await expect(refused.answer).rejects.toThrow('forbidden');
+    expect(cache.stats().stale).toBe(1);
+  });
+
+  test('nothing known: the outage itself', async () => {
+    const { begin } = setUp();
+    const reader = begin();
+    reader.fail(outage);
+    await expect(reader.answer).rejects.toBe(outage);
+  });
+});
+
+describe('size', () => {
+  test('entries and bytes are bounded, and the least recently read goes first', async () => {
+    const { cache } = setUp({ maxEntries: 3, maxBytes: 10_000 });
+    const keep = (key: string, bytes?: number) =>
+      cache.read(key, [tenant], async () => ({ value: key, asOf: { [tenant]: 1 }, ...(bytes !== undefined && { bytes }) }));
+    for (const key of ['a', 'b', 'c']) await keep(key);
+    cache.peek('a');
+    await keep('d');
+    expect(cache.keys().sort()).toEqual(['a', 'c', 'd']);
+    await keep('large', 9_000);
+    expect(cache.stats().bytes).toBeLessThanOrEqual(10_000);
+    await keep('larger than all', 10_001);
+    expect(cache.keys()).toContain('large');
+    cache.dropScope(tenant, 2);
+    await Promise.all(['a', 'c', 'd', 'large'].map((key) => cache.peek(key)));
+    expect(cache.stats()).toMatchObject({ entries: 0, bytes: 0 });
+  });
+});
+
+/**
+ * A database with two keys and two scopes, seen through one node's cache. A write is answered once the node has dropped, or once
+ * its lease has run out. Until then another node's cache may answer from before it.
+ */
+interface Row { readonly key: string; readonly written: number; readonly platform: number; readonly outOfBand: number }
+interface Version { readonly rows: Readonly<Record<string, Row>>; readonly asOf: Readonly<Record<string, number>> }
+interface Known { written: number; platform: number; outOfBand: number }
+
+const keys = ['a', 'b', 'c'];
+const key = fc.constantFrom(...keys);
+/** How a load of the owner goes: from how many versions ago, whether it heeds `minAsOf`, whether it fails. */
+const loads = fc.array(fc.record({ age: fc.nat(4), heeds: fc.boolean(), fails: fc.nat(9).map((n) => n === 0) }), { minLength: 4, maxLength: 4 });
+const delivery = { lost: fc.boolean(), copies: fc.integer({ min: 1, max: 3 }) };
+const command = fc.oneof(
+  { weight: 5, arbitrary: fc.record({ do: fc.constant('read' as const), key, loads }) },
+  { weight: 3, arbitrary: fc.record({ do: fc.constant('write' as const), key, ...delivery }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('platform' as const), ...delivery }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constantFrom('flush' as const, 'flushScope' as const, 'expire' as const) }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constantFrom('lapse' as const, 'renew' as const) }) },
+);
+type Command = typeof command extends fc.Arbitrary<infer T> ? T : never;
+
+async function explore(s: fc.Scheduler, commands: readonly Command[]): Promise<void> {
+  const { cache, node } = setUp({ maxEntries: 2, maxBytes: 1_000, floorTtlMs: 1_000_000 });
+  const first: Version = {
+    rows: Object.fromEntries(keys.map((key) => [key, { key, written: 0, platform: 0, outOfBand: 0 }])), asOf: { [tenant]: 0, [platform]: 0 } };
+  const versions = [first];
+  const ever = new Set(Object.values(first.rows).map((row) => JSON.stringify(row)));
+  const feed: (() => void)[] = [];
+  const answers: (() => void)[] = [];
+  /** The oldest version that any node may still answer with. */
+  let answered = 0;
+  /** Per key, the least that a read which begins now may see unless it is marked stale, and the least even then. */
+  const least = new Map<string, Known>(keys.map((key) => [key, { written: 0, platform: 0, outOfBand: 0 }]));
+  const dropped = structuredClone(least);
+  const raise = (bounds: Map<string, Known>, key: string, part: keyof Known, to: number): void => {
+    const known = bounds.get(key)!;
+    known[part] = Math.max(known[part], to);
+  };
+  const newest = (): Version => versions.at(-1)!;
+  const commit = (next: Version): number => {
+    for (const row of Object.values(next.rows)) ever.add(JSON.stringify(row));
+    return versions.push(next) - 1;
+  };
+  // Thrown rather than expected: these run some hundred thousand times.
+  const notBelow = (row: Row, bound: Known): void => {
+    if (!ever.has(JSON.stringify(row))) throw new Error(`${JSON.stringify(row)} was never in the database`);
+    if (row.written < bound.written || row.platform < bound.platform || row.outOfBand < bound.outOfBand) {
+      throw new Error(`${JSON.stringify(row)} is from before ${JSON.stringify(bound)}`);
+    }
+  };
+  const holds = (): void => {
+    const { entries, bytes } = cache.stats();
+    if (entries > 2 || bytes > 1_000) throw new Error(`${entries} entries and ${bytes} bytes are more than 2 and 1000`);
+    for (const key of keys) {
+      const entry = cache.peek(key);
+      if (entry) notBelow(entry.value as Row, least.get(key)!);
+    }
+  };
+
+  const reads: Promise<void>[] = [];
+  function read({ key, loads }: Extract<Command, { do: 'read' }>): void {
+    const bound = { ...least.get(key)! };
+    const evenStale = { ...dropped.get(key)! };
+    let asked = 0;
+    const load = async (minAsOf: Readonly<Record<string, number>>): Promise<Loaded<Row>> => {
+      const { age, heeds, fails } = loads[asked]!;
+      asked += 1;
+      const oldest = answered;
+      await s.schedule(Promise.resolve(), `asks for ${key}`);
+      let version = versions[Math.max(oldest, versions.length - 1 - age)]!;
+      if (heeds && Object.entries(minAsOf).some(([scope, revision]) => version.asOf[scope]! < revision)) version = newest();
+      await s.schedule(Promise.resolve(), `answers ${key}`);
+      if (fails) throw outage;
+      return { value: version.rows[key]!, asOf: { ...version.asOf } };
+    };
+    reads.push(cache.read(key, [tenant, platform], load).then(
+      ({ value, stale }) => notBelow(value, stale ? evenStale : bound),
+      (error: { code?: string }) => { if (error !== outage && error.code !== 'service_unavailable') throw error; },
+    ).then(holds));
+  }
+
+  /** Broadcasts a change, or loses it; the write is answered after the first drop, or when the lease has run out. */
+  function publish(index: number, copies: number, lost: boolean, drop: () => void, effect: (bounds: Map<string, Known>) => void): void {
+    let known = false;
+    const answer = (): void => {
+      if (known) return;
+      known = true;
+      answered = Math.max(answered, index);
+      effect(least);
+    };
+    const apply = (): void => { drop(); effect(dropped); answer(); holds(); };
+    feed.push(apply);
+    answers.push(answer);
+    if (lost) {
+      if (!node.trusted) answer();
+      return;
+    }
+    for (let copy = 0; copy < copies; copy += 1) void s.schedule(Promise.resolve(), 'drop arrives').then(apply);
+  }
+
+  function run(step: Command): void {
+    const { rows, asOf } = newest();
+    switch (step.do) {
+      case 'read': return read(step);
+      case 'write': {
+        const revision = asOf[tenant]! + 1;
+        const index = commit({ rows: { ...rows, [step.key]: { ...rows[step.key]!, written: revision } }, asOf: { ...asOf, [tenant]: revision } });
+        return publish(index, step.copies, step.lost, () => cache.drop([step.key], tenant, revision), (bounds) => raise(bounds, step.key, 'written', revision));
+      }
+      case 'platform': {
+        const revision = asOf[platform]! + 1;
+        const changed = Object.fromEntries(keys.map((key) => [key, { ...rows[key]!, platform: revision }]));
+        const index = commit({ rows: changed, asOf: { ...asOf, [platform]: revision } });
+        return publish(index, step.copies, step.lost, () => cache.dropScope(platform, revision), (bounds) => {
+          for (const key of keys) raise(bounds, key, 'platform', revision);
+        });
+      }
+      // A change without a revision, such as a reload's, which is why the cache is flushed.
+      case 'flush': case 'flushScope': {
+        const outOfBand = rows.a!.outOfBand + 1;
+        answered = commit({ rows: Object.fromEntries(keys.map((key) => [key, { ...rows[key]!, outOfBand }])), asOf });
+        if (step.do === 'flush') cache.flush();
+        else cache.flushScope(tenant);
+        for (const key of keys) for (const bounds of [least, dropped]) raise(bounds, key, 'outOfBand', outOfBand);
+        return;
+      }
+      case 'expire': node.now += 60; return;
+      case 'lapse':
+        node.trusted = false;
+        for (const answer of answers.splice(0)) answer();
+        return;
+      case 'renew':
+        for (const apply of feed) apply();
+        node.trusted = true;
+    }
+  }
+
+  const { task } = s.scheduleSequence(commands.map((step) => ({ label: step.do, builder: async () => { run(step); holds(); } })));
+  await s.waitFor(task.then(async ({ faulty }) => { expect(faulty).toBe(false); await Promise.all(reads); }));
+}
+
+test('over any schedule no read that begins after an answered write or an applied drop sees what was before', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.scheduler(), fc.array(command, { minLength: 4, maxLength: 30, size: 'max' }), explore), { numRuns: 1_000 });
+}, 30_000);
