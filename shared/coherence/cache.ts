@@ -72,7 +72,7 @@ export class CoherentCache {
       max: options.maxEntries, maxSize: options.maxBytes,
       dispose: (entry) => { for (const { scope } of entry.held) this.#release(scope); },
     });
-    this.#floors = new Floors(options.floorTtlMs, this.#now);
+    this.#floors = new Floors({ ttlMs: options.floorTtlMs, max: options.maxEntries, now: this.#now });
   }
 
   /** The entry, where it may be served now. Synchronous, for the hot path; exact keys were removed when they were dropped. */

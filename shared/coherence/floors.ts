@@ -9,8 +9,7 @@ export const includes = (asOf: AsOf, least: AsOf): boolean => {
   return true;
 };
 
-/** 100 000 changes within one lifetime of a floor; beyond that the oldest go early, and disowning alone guards their keys. */
-const maxFloors = 100_000;
+const leastMax = 10_000;
 
 /**
  * The least revision that an answer must include, per key and scope, or per whole scope.
@@ -18,12 +17,13 @@ const maxFloors = 100_000;
  * A floor may be forgotten after `ttlMs`. It judges answers, not entries: a drop removes what is kept, so the only older value
  * left is one in flight or one in another node's cache. The first arrives within the request timeout or never. The second is
  * dropped, or no longer served, one fence time after the commit. So `ttlMs` is at least the sum of both.
+ * Where more than `max` keys change within that time, the oldest floors go early, and disowning alone guards their keys.
  */
 export class Floors {
   readonly #revisions: LRUCache<string, number>;
 
-  constructor(ttlMs: number, now: () => number) {
-    this.#revisions = new LRUCache({ max: maxFloors, ttl: ttlMs, ttlResolution: 0, perf: { now } });
+  constructor({ ttlMs, max, now }: { readonly ttlMs: number; readonly max: number; readonly now: () => number }) {
+    this.#revisions = new LRUCache({ max: Math.max(max, leastMax), ttl: ttlMs, ttlResolution: 0, perf: { now } });
   }
 
   get size(): number { return this.#revisions.size; }
