@@ -1,0 +1,34 @@
+/** The README's tour, as a reader would paste it. */
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { createDatabase, type Database } from '../support/postgres.ts';
+import { startStrata, type Running } from '../support/strata.ts';
+
+const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
+let database: Database;
+let strata: Running;
+
+beforeAll(async () => {
+  database = await createDatabase();
+  strata = await startStrata({ DATABASE_URL: database.url, PLATFORM_ADMIN_PASSWORD: 'correct-horse-battery' });
+});
+afterAll(async () => {
+  await strata?.stop();
+  await database?.drop();
+});
+
+test('the tour runs as pasted', () => {
+  const tour = /## Tour[\s\S]*?```sh\n([\s\S]*?)```/.exec(readme)![1]!;
+  expect(tour).toContain('export STRATA=http://127.0.0.1:8080');
+  const output = execFileSync('bash', ['-euo', 'pipefail', '-c', tour.replace('http://127.0.0.1:8080', strata.url)], { encoding: 'utf8', timeout: 50_000 });
+  expect(output).toContain("layer: 'tenant_risk'");
+  expect(output).toContain('"dry_run":true');
+  expect(output).toContain('config.risk.rolled_back');
+  expect(output).toContain('"valid":true');
+  expect(output).not.toContain('"status":"error"');
+});
+
+test('every file that the README points to is there', () => {
+  for (const [, target] of readme.matchAll(/\]\((?!http)([^)#]+)\)/g)) expect(() => readFileSync(new URL(`../../${target}`, import.meta.url))).not.toThrow('ENOENT');
+});
