@@ -1,0 +1,68 @@
+/** Real NATS and Redis for tests: the machine's binaries on free ports, installed where Debian's root can, or said plainly. */
+import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { connect, createServer, type AddressInfo } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+
+export interface Process { readonly url: string; readonly port: number; readonly process: ChildProcess; readonly stop: (signal?: NodeJS.Signals) => Promise<void> }
+
+export const freePort = (): Promise<number> => new Promise((done, fail) => {
+  const probe = createServer().once('error', fail).listen(0, '127.0.0.1', () => {
+    const { port } = probe.address() as AddressInfo;
+    probe.close(() => done(port));
+  });
+});
+
+function binary(name: string): string {
+  const find = (): string | undefined => {
+    try {
+      return execFileSync('which', [name], { encoding: 'utf8', env: { PATH: `${process.env.PATH}:/usr/sbin:/usr/local/sbin` } }).trim();
+    } catch {
+      return undefined;
+    }
+  };
+  const found = find();
+  if (found) return found;
+  if (process.platform === 'linux' && process.getuid?.() === 0) {
+    execFileSync('bash', ['-c', `apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq ${name}`], { stdio: 'ignore', timeout: 300_000 });
+    const installed = find();
+    if (installed) return installed;
+  }
+  throw new Error(`These tests need ${name}. Install it (Debian: apt install ${name}; macOS: brew install ${name.replace('-server', '')}).`);
+}
+
+async function answers(port: number, child: ChildProcess): Promise<void> {
+  for (let waited = 0; waited < 15_000; waited += 25) {
+    const open = await new Promise<boolean>((done) => {
+      const socket = connect(port, '127.0.0.1', () => { socket.destroy(); done(true); }).once('error', () => done(false));
+    });
+    if (open) return;
+    if (child.exitCode !== null) throw new Error(`a server on port ${port} ended with ${child.exitCode}`);
+    await delay(25);
+  }
+  throw new Error(`nothing answers on port ${port}`);
+}
+
+async function start(name: string, scheme: string, port: number, argv: readonly string[]): Promise<Process> {
+  const child = spawn(binary(name), argv, { stdio: 'ignore' });
+  await answers(port, child);
+  return {
+    url: `${scheme}://127.0.0.1:${port}`, port, process: child,
+    async stop(signal = 'SIGTERM') {
+      if (child.exitCode !== null || child.signalCode !== null) return;
+      child.kill(signal);
+      await once(child, 'exit');
+    },
+  };
+}
+
+/** `config` is a file of further settings, such as permissions. */
+export async function startNats({ port, config }: { port?: number; config?: string } = {}): Promise<Process> {
+  const at = port ?? await freePort();
+  return start('nats-server', 'nats', at, ['-a', '127.0.0.1', '-p', String(at), ...(config ? ['-c', config] : [])]);
+}
+
+export async function startRedis(): Promise<Process> {
+  const port = await freePort();
+  return start('redis-server', 'redis', port, ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no']);
+}
