@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { connect, createServer, type AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 
-export interface Process { readonly url: string; readonly port: number; readonly process: ChildProcess; readonly stop: (signal?: NodeJS.Signals) => Promise<void> }
+export interface Process { readonly url: string; readonly port: number; readonly pid: number; readonly process: ChildProcess; readonly stop: (signal?: NodeJS.Signals) => Promise<void> }
 
 export const freePort = (): Promise<number> => new Promise((done, fail) => {
   const probe = createServer().once('error', fail).listen(0, '127.0.0.1', () => {
@@ -45,9 +45,11 @@ async function answers(port: number, child: ChildProcess): Promise<void> {
 
 async function start(name: string, scheme: string, port: number, argv: readonly string[]): Promise<Process> {
   const child = spawn(binary(name), argv, { stdio: 'ignore' });
+  await once(child, 'spawn');
+  child.once('exit', guard(child.pid!, 'KILL'));
   await answers(port, child);
   return {
-    url: `${scheme}://127.0.0.1:${port}`, port, process: child,
+    url: `${scheme}://127.0.0.1:${port}`, port, pid: child.pid!, process: child,
     async stop(signal = 'SIGTERM') {
       if (child.exitCode !== null || child.signalCode !== null) return;
       child.kill(signal);
@@ -65,4 +67,24 @@ export async function startNats({ port, config }: { port?: number; config?: stri
 export async function startRedis(): Promise<Process> {
   const port = await freePort();
   return start('redis-server', 'redis', port, ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no']);
+}
+
+/**
+ * Ends a server, and removes its directory, when this process ends in any way, also by SIGKILL: that closes the pipe.
+ * Returns the guard's own end.
+ */
+export function guard(pid: number, signal: 'QUIT' | 'KILL', directory = ''): () => void {
+  const guardian = spawn('/bin/sh', ['-c', `
+    trap '' INT TERM HUP
+    read -r dismissed && exit
+    kill -${signal} "$1"
+    for attempt in 1 2 3 4 5 6 7 8 9 10; do
+      kill -0 "$1" || break
+      sleep 0.2
+    done
+    [ -z "$2" ] || rm -rf "$2"`, 'sh', String(pid), directory], { stdio: ['pipe', 'ignore', 'ignore'], detached: true });
+  guardian.unref();
+  guardian.stdin.on('error', () => {});
+  (guardian.stdin as unknown as { unref: () => void }).unref();
+  return () => { guardian.stdin.end('dismissed\n'); };
 }
