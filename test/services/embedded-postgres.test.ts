@@ -176,8 +176,9 @@ test.each([
   ['is empty', () => ''],
 ])('a pid file that %s does not prevent a start', async (_, text) => {
   await (await open()).stop();
-  // Its arguments name the cluster too.
-  const other = spawn(process.execPath, ['-e', 'process.stdin.resume()', cluster], { stdio: ['pipe', 'ignore', 'ignore'] });
+  // Its arguments name the cluster, and it is the server's own user's: PostgreSQL takes no other for a server.
+  const { uid, gid } = statSync(cluster);
+  const other = spawn('/bin/sh', ['-c', 'read -r line', 'sh', cluster], { uid, gid, stdio: ['pipe', 'ignore', 'ignore'] });
   children.push(other);
   await once(other, 'spawn');
   writeFileSync(join(cluster, 'postmaster.pid'), text(other.pid!));
