@@ -32,7 +32,8 @@ function transporter(settings: Settings): BrokerOptions['transporter'] {
   return {
     type: 'NATS',
     options: {
-      url: settings.nats_url,
+      // Not as `url`, whose missing credentials would take these away.
+      servers: settings.nats_url.split(','),
       ...(settings.nats_user ? { user: settings.nats_user, pass: settings.nats_password } : {}),
       ...(settings.nats_token ? { token: settings.nats_token } : {}),
       ...(settings.nats_tls_ca ? { tls: { caFile: settings.nats_tls_ca } } : {}),

@@ -47,7 +47,8 @@ export async function observe(cluster: Cluster, during: () => Promise<void>, { a
   const pause = (): Promise<void> => new Promise((resolve) => { setTimeout(resolve, 5); });
 
   const writer = async (register: Register): Promise<void> => {
-    for (let value = 1; !state.done; value += 1) {
+    // From the clock, so that values go on increasing from one observation to the next.
+    for (let value = Date.now(); !state.done; value += 1) {
       const gateway = gateways.filter(alive)[value % gateways.filter(alive).length]!;
       const began = performance.now();
       attempted.set(register.name, value);
