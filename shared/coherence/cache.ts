@@ -35,6 +35,8 @@ export interface CacheOptions {
   readonly floorTtlMs: number;
   /** Whether this node's lease on the change feed is valid now. */
   readonly trusted: () => boolean;
+  /** Told of every loaded answer, before anyone gets it. */
+  readonly observe?: (asOf: AsOf) => void;
   /** Failures of the owner under which the last known good value stands in. */
   readonly isOutage: (error: unknown) => boolean;
   /** Milliseconds, monotonic. */
@@ -114,7 +116,10 @@ export class CoherentCache {
     const least = highest(min, this.#floors.of(key, scopes));
     if (!this.#options.trusted()) {
       this.#counts.readThrough += 1;
-      return load(least);
+      return load(least).then((loaded) => {
+        this.#options.observe?.(loaded.asOf);
+        return loaded;
+      });
     }
     const running = this.#flights.get(key);
     if (running && includes(running.least, least)) return running.promise;
@@ -127,6 +132,7 @@ export class CoherentCache {
         if (!own.disowned && epoch === this.#epoch && this.#options.trusted() && includes(loaded.asOf, this.#floors.of(key, scopes))) {
           this.#keep(key, scopes, loaded);
         }
+        this.#options.observe?.(loaded.asOf);
         return loaded;
       }).finally(() => { if (this.#flights.get(key) === own) this.#flights.delete(key); }),
     };

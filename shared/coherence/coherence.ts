@@ -8,8 +8,10 @@
  * | lease       | a node cut off from the feed serving what it has      | T after its last good poll *began* it reads through   |
  * | fence       | answering a write while such a node still serves      | a write waits for all lease holders, at most T        |
  * | disowning, floors, epoch | loads in flight while a key is dropped   | see cache.ts                                         |
+ * | observation | a load that is ahead of the feed: the node's other entries of that scope would go back in time | they count as dropped; loaded again once |
  * | fail-static | the owner or the database away                        | last known good value, marked stale; else 503         |
  */
+import { LRUCache } from 'lru-cache';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
@@ -18,6 +20,7 @@ import { platformScope, tenantScope } from '../contracts/contract.ts';
 import { isOutage } from '../errors.ts';
 import type { Change } from '../outbox/commit.ts';
 import { CoherentCache } from './cache.ts';
+import type { AsOf } from './floors.ts';
 import type { Poll } from './feed.ts';
 
 export interface CoherenceOptions {
@@ -47,6 +50,8 @@ export class Coherence {
   readonly #options: CoherenceOptions;
   readonly #waiting = new Map<string, (nodeId: string) => void>();
   readonly #listeners = new Set<(change: Change) => void>();
+  /** Scope → revision up to which every change is applied here. Where a scope is forgotten, its next load drops what is left of it. */
+  readonly #applied = new LRUCache<string, number>({ max: 100_000 });
   #link: Link | undefined;
   #cursor: string | null = null;
   #trustedUntil = -Infinity;
@@ -57,7 +62,7 @@ export class Coherence {
     this.#options = options;
     const cache = (name: CacheName, ttlMs: () => number) => new CoherentCache({
       name, ttlMs, maxEntries: 100_000, maxBytes: 256 * 1024 * 1024,
-      floorTtlMs: 2 * (options.fenceMs + options.requestTimeoutMs), trusted: () => this.trusted(), isOutage,
+      floorTtlMs: 2 * (options.fenceMs + options.requestTimeoutMs), trusted: () => this.trusted(), isOutage, observe: (asOf) => this.#observe(asOf),
     });
     const minutes = () => options.ttlMinutes() * 60_000;
     this.caches = {
@@ -96,7 +101,16 @@ export class Coherence {
     if (change.scope === platformScope || change.scope.startsWith(tenantScope(''))) {
       this.caches.dynamic_config_service.dropScope(change.scope, change.revision);
     }
+    if (change.revision === (this.#applied.get(change.scope) ?? NaN) + 1) this.#applied.set(change.scope, change.revision);
     for (const listener of this.#listeners) listener(change);
+  }
+
+  #observe(asOf: AsOf): void {
+    for (const [scope, revision] of Object.entries(asOf)) {
+      if (revision <= (this.#applied.get(scope) ?? -1)) continue;
+      this.#applied.set(scope, revision);
+      for (const cache of Object.values(this.caches)) cache.dropScope(scope, revision);
+    }
   }
 
   /**

@@ -84,8 +84,15 @@ export async function recordEvents(manager: EntityManager, events: readonly Audi
     [JSON.stringify(events)]);
 }
 
-/** The scope's revision. Read it before the rows that it stands for: they then include at least that revision. */
+/** The scope's revision; 0 before its first change. */
 export async function revisionOf(manager: EntityManager, scope: string): Promise<number> {
   const [row] = await manager.query<{ revision: number }[]>('SELECT revision FROM strata.revisions WHERE scope = $1', [scope]);
   return row?.revision ?? 0;
 }
+
+/**
+ * A value and exactly the revision that it is from, in one snapshot. A value newer than the revision it is labelled with would let
+ * a node show it first and an older one, cached under that revision, afterwards.
+ */
+export const readSnapshot = <T>(db: DataSource, scope: string, read: (manager: EntityManager) => Promise<T>): Promise<{ value: T; asOf: Record<string, number> }> =>
+  db.transaction('REPEATABLE READ', async (manager) => ({ asOf: { [scope]: await revisionOf(manager, scope) }, value: await read(manager) }));

@@ -7,7 +7,7 @@ import type { DataSource, EntityManager } from 'typeorm';
 import type { Request } from '../broker/request.ts';
 import type { Loaded } from '../coherence/cache.ts';
 import { invalid, StrataError, type Problem } from '../errors.ts';
-import { commitChange, revisionOf } from '../outbox/commit.ts';
+import { commitChange, readSnapshot } from '../outbox/commit.ts';
 import { diff } from '../schema/diff.ts';
 import { applyMergePatch } from '../schema/merge-patch.ts';
 import { problemsOf } from '../schema/validate.ts';
@@ -116,12 +116,10 @@ export function documentActions<P, D, C>(db: DataSource, kind: DocumentKind<P, D
 
   return {
     change,
-    async get(params: P): Promise<Loaded<Stored<D> | null>> {
-      const scope = kind.scope(params);
-      const asOf = { [scope]: await revisionOf(db.manager, scope) };
-      const found = await kind.read(db.manager, params);
-      return { value: found && { ...found, document: show(found.document) }, asOf };
-    },
+    get: (params: P): Promise<Loaded<Stored<D> | null>> => readSnapshot(db, kind.scope(params), async (manager) => {
+      const found = await kind.read(manager, params);
+      return found && { ...found, document: show(found.document) };
+    }),
     put: (params: Body<P>, request: Request) => change(params, request, request.keys, (current) => ({
       action: current === null ? 'create' : 'update', draft: params.body as Draft,
     })),

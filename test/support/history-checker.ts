@@ -17,8 +17,8 @@ interface Register {
 
 const registers = (tenantId: string): readonly Register[] => [
   {
-    name: 'risk', path: `/tenants/${tenantId}/config/risk`, body: (value) => ({ service_overrides: { cloud_run: { register: value } } }),
-    value: (body: { service_overrides: { cloud_run: { register?: number } } }) => body.service_overrides.cloud_run?.register,
+    name: 'risk', path: `/tenants/${tenantId}/config/risk`, body: (value) => ({ service_overrides: { cloud_run: { risk_register: value } } }),
+    value: (body: { service_overrides: { cloud_run: { risk_register?: number } } }) => body.service_overrides.cloud_run?.risk_register,
   },
   {
     name: 'agent', path: `/tenants/${tenantId}/config/agents/register`, body: (value) => ({ custom: { value } }),
@@ -101,7 +101,7 @@ export async function observe(cluster: Cluster, during: () => Promise<void>, { a
 }
 
 function mergedValue(register: string, values: Record<string, unknown>): number | undefined {
-  const found = { risk: values.register, agent: (values.custom as { value?: number } | undefined)?.value, instance: (values.custom_thresholds as { value?: number } | undefined)?.value }[register];
+  const found = { risk: values.risk_register, agent: (values.custom as { value?: number } | undefined)?.value, instance: (values.custom_thresholds as { value?: number } | undefined)?.value }[register];
   return found as number | undefined;
 }
 

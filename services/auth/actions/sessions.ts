@@ -5,7 +5,7 @@ import type { Call, Handlers, Request } from '../../../shared/broker/request.ts'
 import { authContracts, authScope } from '../../../shared/contracts/auth.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { StrataError } from '../../../shared/errors.ts';
-import { auditFacts, commitChange, recordEvents, revisionOf, type EventDraft } from '../../../shared/outbox/commit.ts';
+import { auditFacts, commitChange, readSnapshot, recordEvents, type EventDraft } from '../../../shared/outbox/commit.ts';
 import { deriveKey } from '../../../shared/secrets.ts';
 import type { Settings } from '../../../shared/settings.ts';
 import { classified } from '../rules/classify.ts';
@@ -137,19 +137,15 @@ export function sessionActions(db: DataSource, settings: () => Settings, passwor
       return { ...identityOf(user, tenant, memberships), session_id: caller.session_id ?? null };
     },
 
-    async 'auth.sessions.resolve'({ session_id: id }) {
-      const asOf = { [authScope]: await revisionOf(db.manager, authScope) };
-      const session = await db.manager.findOneBy(SessionEntity, { id });
-      const user = session && await db.manager.findOneBy(UserEntity, { id: session.user_id });
-      if (!session || !user) return { value: null, asOf };
+    'auth.sessions.resolve': ({ session_id: id }) => readSnapshot(db, authScope, async (manager) => {
+      const session = await manager.findOneBy(SessionEntity, { id });
+      const user = session && await manager.findOneBy(UserEntity, { id: session.user_id });
+      if (!session || !user) return null;
       const active = session.revoked_at === null && session.expires_at > new Date() && user.status === 'active';
       return {
-        value: {
-          session_id: id, user_id: user.id, tenant_id: session.tenant_id, platform_roles: platformRoles(user, settings()),
-          status: active ? 'active' as const : 'revoked' as const, authenticated_at: session.authenticated_at.toISOString(),
-        },
-        asOf,
+        session_id: id, user_id: user.id, tenant_id: session.tenant_id, platform_roles: platformRoles(user, settings()),
+        status: active ? 'active' as const : 'revoked' as const, authenticated_at: session.authenticated_at.toISOString(),
       };
-    },
+    }),
   } satisfies Handlers;
 }

@@ -3,7 +3,7 @@ import type { Handlers, Request } from '../../../shared/broker/request.ts';
 import { memberKey, memberScope } from '../../../shared/contracts/tenant-config.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { StrataError } from '../../../shared/errors.ts';
-import { commitChange, revisionOf } from '../../../shared/outbox/commit.ts';
+import { commitChange, readSnapshot } from '../../../shared/outbox/commit.ts';
 import { diff } from '../../../shared/schema/diff.ts';
 import { decodeCursor, defaultLimit, pageOf } from '../../../shared/service/paging.ts';
 import { requireTenant } from '../kinds/tenant-document.ts';
@@ -91,13 +91,11 @@ export const memberActions = (db: DataSource) => {
       return null;
     },
 
-    async 'tenant-config.members.resolve'({ tenant_id: tenantId, user_id: userId }) {
-      const scope = memberScope(tenantId);
-      const asOf = { [scope]: await revisionOf(db.manager, scope) };
-      const row = await db.manager.findOneBy(MemberEntity, { tenant_id: tenantId, user_id: userId });
-      const tenant = row && await db.manager.findOneBy(TenantEntity, { id: tenantId });
-      return { value: row && tenant ? membershipOf(tenant, row) : null, asOf };
-    },
+    'tenant-config.members.resolve': ({ tenant_id: tenantId, user_id: userId }) => readSnapshot(db, memberScope(tenantId), async (manager) => {
+      const row = await manager.findOneBy(MemberEntity, { tenant_id: tenantId, user_id: userId });
+      const tenant = row && await manager.findOneBy(TenantEntity, { id: tenantId });
+      return row && tenant ? membershipOf(tenant, row) : null;
+    }),
 
     async 'tenant-config.members.of'({ user_id: userId }) {
       const rows = await db.manager.findBy(MemberEntity, { user_id: userId });
