@@ -31,28 +31,37 @@ export function ownHandlers(broker: ServiceBroker): OwnHandlers {
       const options = { caller: serviceCaller('gateway'), requestId: by.requestId, timeout: nodeTimeoutMs };
       const errors: Static<typeof ReloadError>[] = [];
       const all = nodes();
-      const answers = await Promise.all(all.map(async (node): Promise<ResultOf<'node.reload'> | undefined> => {
-        try {
-          return await callAs(broker, 'node.reload', { body }, { ...options, nodeID: node });
-        } catch (error) {
-          errors.push({ node, action: 'reload', message: (error as Error).name === 'RequestTimeoutError' ? `did not answer in ${nodeTimeoutMs / 1000} s` : (error as Error).message });
-          return undefined;
-        }
-      }));
-      const answered = answers.filter((each) => each !== undefined);
+      const ask = async (part: typeof body, asked: readonly string[]): Promise<ResultOf<'node.reload'>[]> => {
+        const answers = await Promise.all(asked.map(async (node) => {
+          try {
+            return await callAs(broker, 'node.reload', { body: part }, { ...options, nodeID: node });
+          } catch (error) {
+            errors.push({ node, action: 'reload', message: (error as Error).name === 'RequestTimeoutError' ? `did not answer in ${nodeTimeoutMs / 1000} s` : (error as Error).message });
+            return undefined;
+          }
+        }));
+        return answers.filter((each) => each !== undefined);
+      };
+      const { reload_env: reloadEnv = false, dry_run: dryRun = false, ...clearing } = body;
+      const environments = reloadEnv ? await ask({ reload_env: true, dry_run: dryRun }, all) : [];
+      const reached = all.filter((node) => !errors.some((error) => error.node === node));
+      // Effective values hold environment defaults. They are cleared once every node has its new ones, else one that is not there
+      // yet would hand the old ones to a node that is.
+      const cleared = await ask(reloadEnv ? { ...clearing, invalidate: { all: true }, dry_run: dryRun } : { ...clearing, dry_run: dryRun }, reached);
+      const answered = [...environments, ...cleared];
       errors.push(...answered.flatMap((each) => each.errors));
       const union = (field: 'changed_settings' | 'requires_restart' | 'reinitialized'): string[] => [...new Set(answered.flatMap((each) => each[field]))].sort();
       const tenants = body.invalidate?.tenant_ids ?? [];
       const summary = {
         status: errors.length === 0 ? 'ok' as const : 'partial' as const,
-        reloaded_env: body.reload_env === true && answered.some((each) => each.reloaded_env),
+        reloaded_env: reloadEnv && answered.some((each) => each.reloaded_env),
         invalidated: { all: tenants.length === 0 && (body.invalidate?.all === true || body.reinit?.dynamic_config_service === true), tenant_ids: tenants },
         reinitialized: union('reinitialized'),
         timestamp: new Date().toISOString(),
         requires_restart: union('requires_restart'),
         changed_settings: union('changed_settings'),
         nodes: all.filter((node) => !errors.some((error) => error.node === node)),
-        ...(body.dry_run ? { dry_run: true as const } : {}),
+        ...(dryRun ? { dry_run: true as const } : {}),
         ...(errors.length > 0 ? { errors } : {}),
       };
       const actor = by.caller.type === 'user' ? { type: 'operator' as const, id: by.caller.id } : { type: by.caller.type, id: by.caller.id };
