@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { eventually, killed, startCluster, type Cluster } from '../support/cluster.ts';
 import { observe, violations, type Observed } from '../support/history-checker.ts';
+import { startProxy } from '../support/proxy.ts';
 import { startNats } from '../support/servers.ts';
 import { Client } from '../support/strata.ts';
 
@@ -40,7 +41,8 @@ async function agreed(cluster: Cluster): Promise<void> {
 
 describe('with broadcasts', () => {
   let cluster: Cluster;
-  beforeAll(async () => { cluster = await startCluster(); }, 60_000);
+  // A write through the gateway that is cut off takes as long as a request may.
+  beforeAll(async () => { cluster = await startCluster({ environment: { REQUEST_TIMEOUT_MS: '2500' } }); }, 60_000);
   afterAll(() => cluster?.stop());
 
   test('nothing goes wrong', async () => {
@@ -73,6 +75,29 @@ describe('with broadcasts', () => {
     });
     check(observed);
     await agreed(cluster);
+  });
+
+  test('one gateway is cut off from the bus: what it still answers is marked, and it comes back without an old value', async () => {
+    const proxy = await startProxy(cluster.bus.port);
+    try {
+      const cutOff = await cluster.start('gateway-behind-proxy', ['gateway'], { NATS_URL: `nats://127.0.0.1:${proxy.port}` });
+      cluster.gateways.push(cutOff);
+      await eventually(async () => expect((await new Client(cutOff.url).get('/readyz')).status).toBe(200));
+      const observed = await observe(cluster, async () => {
+        await delay(1000);
+        proxy.cut();
+        await delay(5000);
+        proxy.mend();
+        await delay(3000);
+      });
+      check(observed);
+      expect(observed.reads.some(({ node, stale }) => stale && node === cutOff.url)).toBe(true);
+      await agreed(cluster);
+      cluster.gateways.splice(cluster.gateways.indexOf(cutOff), 1);
+      await cutOff.stop();
+    } finally {
+      await proxy.stop();
+    }
   });
 
   test('a node joins during writes', async () => {

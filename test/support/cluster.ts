@@ -20,7 +20,7 @@ export interface Cluster {
   bus: Process;
   readonly postgres: Server;
   readonly environment: Record<string, string>;
-  readonly start: (name: string, pieces: readonly string[]) => Promise<Running>;
+  readonly start: (name: string, pieces: readonly string[], own?: Record<string, string>) => Promise<Running>;
   readonly stop: () => Promise<void>;
 }
 
@@ -35,8 +35,8 @@ export async function startCluster({ gateways: count = 3, natsConfig, environmen
   };
   execFileSync(process.execPath, ['strata.ts', '--migrate'], { cwd: root, env: { PATH: process.env.PATH, ...environment } });
   const all: Running[] = [];
-  const start = async (name: string, pieces: readonly string[]): Promise<Running> => {
-    const node = await startStrata({ ...environment, NODE_ID: name }, pieces);
+  const start = async (name: string, pieces: readonly string[], own: Record<string, string> = {}): Promise<Running> => {
+    const node = await startStrata({ ...environment, ...own, NODE_ID: name }, pieces);
     all.push(node);
     return node;
   };
