@@ -94,9 +94,12 @@ export async function buildApp({ broker, coherence, settings, log, version }: Ap
     });
   }
   await app.register(rateLimit, {
-    max: () => settings.current.rate_limit_per_minute, timeWindow: 60_000, allowList: () => settings.current.rate_limit_per_minute === 0,
+    global: false, max: () => settings.current.rate_limit_per_minute, timeWindow: 60_000, allowList: () => settings.current.rate_limit_per_minute === 0,
     errorResponseBuilder: (_request, { ttl }) => new StrataError('rate_limited', undefined, { headers: { 'retry-after': String(Math.ceil(ttl / 1000)) } }),
   });
+
+  // Ahead of the routes' own hooks, so that bad credentials count too.
+  app.addHook('onRequest', app.rateLimit());
 
   const metrics = createMetrics(app, coherence);
   const own = { caller: serviceCaller('gateway'), requestId: 'health' };
