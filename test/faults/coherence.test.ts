@@ -12,7 +12,8 @@ import { Client } from '../support/strata.ts';
 
 const fenceMs = 2000;
 
-function check(observed: Observed, { least = 20 } = {}): void {
+/** `least`: how many writes must have been answered for the history to say something. A dead node's requests wait for their time-out. */
+function check(observed: Observed, { least = 5 } = {}): void {
   const problems = violations(observed);
   if (problems.length > 0) throw new Error(`${problems.length} violations, such as\n${problems.slice(0, 5).join('\n')}`);
   expect(observed.writes.length).toBeGreaterThan(least);
@@ -47,7 +48,7 @@ describe('with broadcasts', () => {
 
   test('nothing goes wrong', async () => {
     const observed = await observe(cluster, () => delay(2500));
-    check(observed, { least: 100 });
+    check(observed, { least: 50 });
     expect([...observed.errors]).toEqual([]);
   });
 
@@ -143,7 +144,7 @@ describe('without any broadcast', () => {
 
   test('the feed and the fence alone hold', async () => {
     const observed = await observe(cluster, () => delay(6000));
-    check(observed, { least: 8 });
+    check(observed);
     expect([...observed.errors]).toEqual([]);
     // Nobody acknowledges, so a write is answered when the feed has reached every node.
     expect(observed.slowestWriteMs).toBeGreaterThan(fenceMs / 8);
