@@ -1,4 +1,5 @@
 /** Starts Strata: everything in one process, or the pieces named on the command line; `--migrate` only brings the database up to date. */
+import { Redis } from 'ioredis';
 import { readFileSync } from 'node:fs';
 import type { DataSource } from 'typeorm';
 import { startGateway, type Gateway } from './gateway/gateway.ts';
@@ -16,7 +17,7 @@ import { liveSettings } from './shared/broker/live-settings.ts';
 import { openEmbeddedPostgres, type EmbeddedPostgres } from './shared/database/embedded.ts';
 import { migrate, openDatabase, type DatabaseOptions, type Schema } from './shared/database/open.ts';
 import { commitSchema } from './shared/outbox/schema.ts';
-import { ensureSecretKey, loadSettings, pieces as everyPiece, readEnvironment, SettingsInvalid, type Settings } from './shared/settings.ts';
+import { ensureSecretKey, loadSettings, needsRedis, pieces as everyPiece, readEnvironment, SettingsInvalid, type Settings } from './shared/settings.ts';
 
 const schemas: Readonly<Record<string, Schema>> = {
   'tenant-config': tenantConfigSchema, 'global-config': globalConfigSchema, auth: authSchema, audit: auditSchema,
@@ -66,8 +67,11 @@ async function start(pieces: readonly string[]): Promise<void> {
       return source;
     };
 
+    const redis = first.redis_url !== null && needsRedis(pieces) ? connectRedis(first.redis_url) : undefined;
+    if (redis) stops.push(async () => { redis.disconnect(); });
     const commits = database && await open(commitSchema);
-    const { broker, coherence, log } = createNode({ settings, ...(commits ? { commits } : {}) });
+    const probes: Record<string, () => Promise<boolean>> = redis ? { redis: () => redis.ping().then(() => true, () => false) } : {};
+    const { broker, coherence, log } = createNode({ settings, probes, ...(commits ? { commits } : {}) });
     const current = (): Settings => settings.current;
     let admin: { email: string; password?: string } | undefined;
     const services = {
@@ -85,7 +89,7 @@ async function start(pieces: readonly string[]): Promise<void> {
 
     let gateway: Gateway | undefined;
     if (pieces.includes('gateway')) {
-      gateway = await startGateway({ broker, coherence, settings, log, version });
+      gateway = await startGateway({ broker, coherence, settings, log, version, ...(redis ? { redis } : {}) });
       stops.push(gateway.stop);
     }
     announce(pieces, gateway, admin, first);
@@ -97,6 +101,18 @@ async function start(pieces: readonly string[]): Promise<void> {
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.once(signal, () => { stop().then(() => process.exit(0), (error: unknown) => { process.stderr.write(`${String(error)}\n`); process.exit(1); }); });
   }
+}
+
+/** Commands fail at once while it is away: what it holds is short-lived, and a request must not wait for it. */
+function connectRedis(url: string): Redis {
+  const redis = new Redis(url, { maxRetriesPerRequest: 1, enableOfflineQueue: false, retryStrategy: () => 500 });
+  let told = false;
+  redis.on('ready', () => { told = false; });
+  redis.on('error', (error: Error) => {
+    if (!told) process.stderr.write(`Redis does not answer: ${error.message}\n`);
+    told = true;
+  });
+  return redis;
 }
 
 function announce(pieces: readonly string[], gateway: Gateway | undefined, admin: { email: string; password?: string } | undefined, settings: Settings): void {

@@ -3,6 +3,7 @@ import helmet from '@fastify/helmet';
 import rateLimit from '@fastify/rate-limit';
 import scalar from '@scalar/fastify-api-reference';
 import fastify, { LogController, type FastifyBaseLogger, type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
+import type { Redis } from 'ioredis';
 import type { ServiceBroker } from 'moleculer';
 import { randomUUID } from 'node:crypto';
 import type { Logger } from 'pino';
@@ -20,6 +21,8 @@ import { registerRoutes } from './routes.ts';
 
 export interface AppOptions {
   readonly broker: ServiceBroker; readonly coherence: Coherence; readonly settings: LiveSettings; readonly log: Logger; readonly version: string;
+  /** Shares the rate limit between gateways. */
+  readonly redis?: Redis;
 }
 
 const bodyLimit = 1024 * 1024;
@@ -51,7 +54,7 @@ function parseBody(body: Buffer): unknown {
   }
 }
 
-export async function buildApp({ broker, coherence, settings, log, version }: AppOptions): Promise<FastifyInstance> {
+export async function buildApp({ broker, coherence, settings, log, version, redis }: AppOptions): Promise<FastifyInstance> {
   const app = fastify({
     loggerInstance: log as FastifyBaseLogger,
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'request_id' }),
@@ -94,7 +97,7 @@ export async function buildApp({ broker, coherence, settings, log, version }: Ap
     });
   }
   await app.register(rateLimit, {
-    global: false, max: () => settings.current.rate_limit_per_minute, timeWindow: 60_000, allowList: () => settings.current.rate_limit_per_minute === 0,
+    global: false, ...(redis ? { redis, skipOnError: true } : {}), max: () => settings.current.rate_limit_per_minute, timeWindow: 60_000, allowList: () => settings.current.rate_limit_per_minute === 0,
     errorResponseBuilder: (_request, { ttl }) => new StrataError('rate_limited', undefined, { headers: { 'retry-after': String(Math.ceil(ttl / 1000)) } }),
   });
 

@@ -28,6 +28,7 @@ const needs: Readonly<Record<string, readonly ('database_url' | 'redis_url')[]>>
   auth: ['database_url', 'redis_url'], notifier: ['database_url', 'redis_url'], gateway: ['redis_url'], 'config-resolver': [],
 };
 export const pieces = Object.keys(needs);
+export const needsRedis = (hosted: readonly string[]): boolean => hosted.some((piece) => needs[piece]?.includes('redis_url'));
 
 /** The process environment, overlaid by the file that ENV_FILE names. Throws SettingsInvalid where that can't be read. */
 export function readEnvironment(environment: Environment = process.env): Environment {

@@ -23,6 +23,10 @@ const nodes = ['config-1', 'config-2', 'gateway-1', 'gateway-2', 'identity-1', '
 const reload = { reload_env: true, reinit: { configuration_service: true, dynamic_config_service: true } };
 const at = (index: number): Client => new Client(cluster.gateways[index]!.url, cluster.tenant.admin.token);
 
+test('readiness names what each node needs', async () => {
+  expect((await at(0).get('/readyz')).body).toEqual({ status: 'ready', checks: { bus: true, redis: true, feed: true } });
+});
+
 test('new values of ENV_FILE apply on every node without a restart', async () => {
   const effective = `/tenants/${cluster.tenant.id}/config/effective`;
   expect((await at(1).get(effective)).body.values.http_client_timeout_seconds).toBe(30);
