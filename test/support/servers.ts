@@ -13,7 +13,8 @@ export const freePort = (): Promise<number> => new Promise((done, fail) => {
   });
 });
 
-function binary(name: string): string {
+/** Where the program is; installed by Debian's root where it is missing, else said plainly. */
+export function binary(name: string): string {
   const find = (): string | undefined => {
     try {
       return execFileSync('which', [name], { encoding: 'utf8', env: { PATH: `${process.env.PATH}:/usr/sbin:/usr/local/sbin` } }).trim();
