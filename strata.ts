@@ -18,6 +18,7 @@ import { openEmbeddedPostgres, type EmbeddedPostgres } from './shared/database/e
 import { migrate, openDatabase, type DatabaseOptions, type Schema } from './shared/database/open.ts';
 import { commitSchema } from './shared/outbox/schema.ts';
 import { ensureSecretKey, loadSettings, needsRedis, pieces as everyPiece, readEnvironment, SettingsInvalid, type Settings } from './shared/settings.ts';
+import { createShortLived } from './shared/short-lived.ts';
 
 const schemas: Readonly<Record<string, Schema>> = {
   'tenant-config': tenantConfigSchema, 'global-config': globalConfigSchema, auth: authSchema, audit: auditSchema,
@@ -73,12 +74,13 @@ async function start(pieces: readonly string[]): Promise<void> {
     const probes: Record<string, () => Promise<boolean>> = redis ? { redis: () => redis.ping().then(() => true, () => false) } : {};
     const { broker, coherence, log } = createNode({ settings, probes, ...(commits ? { commits } : {}) });
     const current = (): Settings => settings.current;
+    const shortLived = createShortLived(redis);
     let admin: { email: string; password?: string } | undefined;
     const services = {
       'config-resolver': async () => configResolverService({ settings: current }),
       'tenant-config': async () => tenantConfigService({ db: await open(tenantConfigSchema), settings: current }),
       'global-config': async () => globalConfigService({ db: await open(globalConfigSchema) }),
-      auth: async () => authService({ db: await open(authSchema), settings: current, onFirstAdmin: (made) => { admin = made; } }),
+      auth: async () => authService({ db: await open(authSchema), settings: current, shortLived, onFirstAdmin: (made) => { admin = made; } }),
       audit: async () => auditService({ db: await open(auditSchema) }),
     } as const;
     for (const piece of pieces) {

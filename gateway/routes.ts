@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from 'fastify';
 import type { ServiceBroker } from 'moleculer';
 import { checkAccess, type Caller } from '../shared/access.ts';
-import { callAs } from '../shared/broker/request.ts';
+import { callAs, type Client } from '../shared/broker/request.ts';
 import type { Contract, Rest } from '../shared/contracts/contract.ts';
 import { contracts, type ActionName } from '../shared/contracts/index.ts';
 import { StrataError } from '../shared/errors.ts';
@@ -14,7 +14,7 @@ declare module 'fastify' {
 }
 
 /** What the gateway answers itself, because it concerns every node. */
-export type OwnHandlers = { readonly [A in ActionName]?: (params: Record<string, unknown>, request: { caller: Caller; requestId: string }) => Promise<unknown> };
+export type OwnHandlers = { readonly [A in ActionName]?: (params: Record<string, unknown>, request: { caller: Caller; requestId: string; client: Client }) => Promise<unknown> };
 
 export interface RoutesOptions {
   readonly broker: ServiceBroker;
@@ -62,7 +62,10 @@ export function registerRoutes(app: FastifyInstance, { broker, authenticate, own
       },
       async handler(request: FastifyRequest, reply: FastifyReply) {
         const params = parametersOf(contract, rest, request, request.address!);
-        const result = await handle(params, { caller: request.identity?.caller ?? nobody, requestId: request.id });
+        const result = await handle(params, {
+          caller: request.identity?.caller ?? nobody, requestId: request.id,
+          client: { ip: request.ip, user_agent: request.headers['user-agent']?.slice(0, 500) ?? '' },
+        });
         if (request.identity?.stale) reply.header('x-config-stale', 'true');
         return answer(contract, result, request, reply);
       },

@@ -16,9 +16,9 @@ import { isDatabaseOutage, isRefusedData } from '../database/failures.ts';
 import { codeOf, invalid, StrataError } from '../errors.ts';
 import type { Change } from '../outbox/commit.ts';
 import { problemsOf } from '../schema/validate.ts';
-import { callWithin, type Request } from './request.ts';
+import { callWithin, type Client, type Request } from './request.ts';
 
-interface Meta { caller?: Caller; load?: true }
+interface Meta { caller?: Caller; client?: Client; load?: true }
 type Params = Record<string, unknown>;
 type Next = (action: string, params?: Params, options?: CallingOptions) => Promise<unknown>;
 
@@ -105,13 +105,13 @@ export function contractsMiddleware({ coherence, log, onCommitted }: ContractsMi
       }
       return async (ctx: Context): Promise<unknown> => {
         // Captured once: meta flows back from callees, who could rewrite it.
-        const { caller, load } = ctx.meta as Meta;
+        const { caller, client = {}, load } = ctx.meta as Meta;
         const params = structuredClone(ctx.params) as Params;
         checkAccess(contract, caller, params);
         checkParams(contract, params);
         const committed: Change[] = [];
         const request: Request = {
-          caller: caller!, requestId: ctx.requestID ?? ctx.id, keys: contract.drops?.(params as never) ?? [], committed,
+          caller: caller!, requestId: ctx.requestID ?? ctx.id, client, keys: contract.drops?.(params as never) ?? [], committed,
           log: log.child({ request_id: ctx.requestID, action: action.name }), call: callWithin(ctx, action.name),
         };
         ctx.params = params as never;

@@ -5,10 +5,14 @@ import type { Loaded } from '../coherence/cache.ts';
 import type { ActionName, ParamsOf, ResultOf } from '../contracts/index.ts';
 import type { Committing } from '../outbox/commit.ts';
 
+/** Where a request came from: for throttling, sessions and the audit. Empty on the bus. */
+export interface Client { readonly ip?: string; readonly user_agent?: string }
+
 /** What a handler is given beside its parameters. */
 export interface Request extends Committing {
   readonly caller: Caller;
   readonly requestId: string;
+  readonly client: Client;
   /** The exact cache keys that the contract says this call drops. */
   readonly keys: readonly string[];
   readonly log: Logger;
@@ -22,12 +26,12 @@ export type Call = <A extends ActionName>(action: A, params: ParamsOf<A>) => Pro
 export type Handler<A extends ActionName> = (params: ParamsOf<A>, request: Request) => Promise<ResultOf<A> | Loaded<ResultOf<A> | null>>;
 export type Handlers = { readonly [A in ActionName]?: Handler<A> };
 
-export interface CallOptions { readonly caller: Caller; readonly requestId: string; readonly nodeID?: string; readonly timeout?: number }
+export interface CallOptions { readonly caller: Caller; readonly requestId: string; readonly client?: Client; readonly nodeID?: string; readonly timeout?: number }
 
 /** A typed call from outside a handler: the gateway, the REPL, background work. */
 export const callAs = <A extends ActionName>(broker: ServiceBroker, action: A, params: ParamsOf<A>, options: CallOptions): Promise<ResultOf<A>> =>
   broker.call(action, params as Record<string, unknown>, {
-    requestID: options.requestId, meta: { caller: options.caller },
+    requestID: options.requestId, meta: { caller: options.caller, ...(options.client ? { client: options.client } : {}) },
     ...(options.nodeID === undefined ? {} : { nodeID: options.nodeID }),
     ...(options.timeout === undefined ? {} : { timeout: options.timeout }),
   }) as Promise<ResultOf<A>>;

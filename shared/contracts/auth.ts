@@ -30,11 +30,6 @@ const open: Access = { level: 'public' };
 const signedIn: Access = { level: 'authenticated' };
 export const authScope = 'auth';
 const sessionKey = ({ session_id }: { session_id: string }): string => `session_${session_id}`;
-/** Where a request came from, for throttling and audit; the gateway fills it in. */
-export const client = {
-  client_ip: Type.Optional(Type.String()), user_agent: Type.Optional(Type.String({ maxLength: 500 })),
-};
-
 export const authContracts = {
   'auth.login': action({
     summary: 'Sign in with e-mail and password', rest: 'POST /auth/login', access: open,

@@ -10,6 +10,7 @@ import { globalConfigService } from '../../services/global-config/global-config.
 import { tenantConfigService } from '../../services/tenant-config/tenant-config.service.ts';
 import { contracts } from '../../shared/contracts/index.ts';
 import { errorTable } from '../../shared/errors.ts';
+import { createShortLived } from '../../shared/short-lived.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const sources = ['shared', 'services', 'gateway'].flatMap((folder) => readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
@@ -18,7 +19,7 @@ const textOf = (file: string): string => readFileSync(join(root, file), 'utf8');
 
 const floors: readonly [RegExp, number][] = [
   [/^shared\/contracts\//, 0],
-  [/^shared\/(settings|settings-table|errors|access|access-tokens|secrets)\.ts$/, 1], [/^shared\/schema\//, 1],
+  [/^shared\/(settings|settings-table|errors|access|access-tokens|secrets|short-lived)\.ts$/, 1], [/^shared\/(schema|outgoing|mail)\//, 1],
   [/^shared\/(service|broker|database|outbox|coherence)\//, 2],
   [/^services\//, 3],
   [/^gateway\//, 4],
@@ -60,7 +61,7 @@ describe('contracts', () => {
     const settings = () => ({}) as never;
     const services = [
       configResolverService({ settings }), tenantConfigService({ db, settings }), globalConfigService({ db }),
-      authService({ db, settings, onFirstAdmin: () => {} }), auditService({ db }),
+      authService({ db, settings, shortLived: createShortLived(), onFirstAdmin: () => {} }), auditService({ db }),
     ];
     for (const { name, actions } of services) {
       const answered = Object.keys(actions!).map((action) => `${name}.${action}`);

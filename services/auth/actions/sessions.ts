@@ -1,76 +1,18 @@
-import { randomUUID } from 'node:crypto';
-import type { DataSource, EntityManager } from 'typeorm';
-import { createAccessTokens } from '../../../shared/access-tokens.ts';
-import type { Call, Handlers, Request } from '../../../shared/broker/request.ts';
-import { authContracts, authScope } from '../../../shared/contracts/auth.ts';
-import type { ResultOf } from '../../../shared/contracts/index.ts';
+import type { DataSource } from 'typeorm';
+import type { Handlers } from '../../../shared/broker/request.ts';
+import { authScope } from '../../../shared/contracts/auth.ts';
 import { StrataError } from '../../../shared/errors.ts';
-import { auditFacts, commitChange, readSnapshot, recordEvents, type EventDraft } from '../../../shared/outbox/commit.ts';
+import { auditFacts, readSnapshot, recordEvents } from '../../../shared/outbox/commit.ts';
 import { deriveKey } from '../../../shared/secrets.ts';
 import type { Settings } from '../../../shared/settings.ts';
 import { classified } from '../rules/classify.ts';
 import { needsRehash, type Passwords } from '../rules/passwords.ts';
-import { absoluteSeconds, idleSeconds, judgeRefresh, newRefreshToken, refreshHash, successorOf } from '../rules/refresh-tokens.ts';
-import { RefreshEntity, SessionEntity, UserEntity, type SessionRow, type UserRow } from '../schema.ts';
-import { accountOf, addressOf, platformRoles } from './accounts.ts';
+import { judgeRefresh, refreshHash, successorOf } from '../rules/refresh-tokens.ts';
+import { RefreshEntity, SessionEntity, UserEntity } from '../schema.ts';
+import { authEvent as event, chooseTenant, type SignIn } from '../sign-in.ts';
+import { addressOf, platformRoles } from './accounts.ts';
 
-type Membership = ResultOf<'tenant-config.members.of'>[number];
-const sessionKey = (id: string): string => authContracts['auth.sessions.resolve'].cache!.key({ session_id: id } as never);
-
-export function sessionActions(db: DataSource, settings: () => Settings, passwords: Passwords) {
-  const event = (action: string, user: string, tenant: string | null, payload: unknown = {}): EventDraft =>
-    ({ action, tenant_id: tenant, target: user, payload, actor: { type: 'user', id: user } });
-
-  /** The membership that a session is for: the one asked for, else the only usable one. A platform admin needs none. */
-  function chooseTenant(memberships: readonly Membership[], asked: string | undefined): Membership | null {
-    const chosen = asked === undefined ? memberships.find(({ tenant_status: status }) => status === 'active') ?? memberships[0]
-      : memberships.find(({ tenant_id: id }) => id === asked);
-    if (asked !== undefined && !chosen) throw new StrataError('auth_no_tenant_membership');
-    if (chosen?.tenant_status === 'disabled') throw new StrataError('auth_tenant_disabled');
-    return chosen ?? null;
-  }
-
-  const identityOf = (user: UserRow, tenant: Membership | null, memberships: readonly Membership[]) => ({
-    user: accountOf(user, settings()),
-    tenant: tenant && { id: tenant.tenant_id, name: tenant.tenant_name, roles: tenant.roles },
-    memberships: memberships.map(({ tenant_id, tenant_name: name, roles }) => ({ tenant_id, name, roles })),
-  });
-
-  async function answer(user: UserRow, session: SessionRow, refresh: string, call: Call) {
-    const memberships = await call('tenant-config.members.of', { user_id: user.id });
-    const tenant = memberships.find(({ tenant_id: id }) => id === session.tenant_id) ?? null;
-    const current = settings();
-    const access = createAccessTokens(current).issue({
-      sub: user.id, sid: session.id, tid: session.tenant_id, roles: [...platformRoles(user, current), ...tenant?.roles ?? []],
-    });
-    const left = Math.floor((session.expires_at.getTime() - Date.now()) / 1000);
-    return {
-      access_token: access, token_type: 'Bearer' as const, expires_in: current.access_token_ttl_seconds,
-      refresh_token: refresh, refresh_expires_in: Math.min(idleSeconds, left), session_id: session.id,
-      ...identityOf(user, tenant, memberships),
-    };
-  }
-
-  /** A new session with its first refresh token. */
-  async function open(manager: EntityManager, user: UserRow, tenant: Membership | null, request: Request, method: string) {
-    const now = new Date();
-    const session: SessionRow = {
-      id: randomUUID(), user_id: user.id, tenant_id: tenant?.tenant_id ?? null, created_at: now, authenticated_at: now, last_used_at: now,
-      expires_at: new Date(now.getTime() + absoluteSeconds * 1000), revoked_at: null, user_agent: null, ip: null,
-    };
-    const refresh = newRefreshToken();
-    await manager.insert(SessionEntity, session);
-    await manager.insert(RefreshEntity, { hash: refreshHash(refresh), session_id: session.id, created_at: now, used_at: null, successor: null });
-    await recordEvents(manager, [auditFacts(event('auth.login_succeeded', user.id, session.tenant_id, { method, session_id: session.id }), request)]);
-    return { session, refresh };
-  }
-
-  /** Ends sessions on every node by the time this returns. */
-  const revoke = (by: Request, ids: readonly string[], drafts: readonly EventDraft[]) => commitChange(db, by, authScope, async (manager) => {
-    await manager.query('UPDATE auth.sessions SET revoked_at = now() WHERE id = ANY($1) AND revoked_at IS NULL', [ids]);
-    return { result: undefined, keys: ids.map(sessionKey), events: drafts };
-  });
-
+export function sessionActions(db: DataSource, settings: () => Settings, passwords: Passwords, { identityOf, answer, open, revoke }: SignIn) {
   return {
     'auth.login': classified('auth.login', async ({ body: { email, password, tenant_id: asked } }, request) => {
       const address = addressOf(email);
