@@ -127,27 +127,19 @@ export const notificationSecrets = (config: NotificationConfig | null) => [
   { kind: 'google_chat', path: ['chat', 'google_chat'], url: null, secrets: [['webhook_url']] },
 ];
 
-/** Process settings that bound what a tenant may ask for. */
-export interface WebhookCaps {
-  readonly timeout_seconds: number;
-  readonly retry_attempts: number;
-  readonly backoff_seconds: number;
-  readonly endpoints: number;
-}
-
 const reserved = new RegExp('^(host|content-length|content-type|transfer-encoding|connection|keep-alive|upgrade|te|trailer|expect|proxy-.*'
   + '|authorization|x-service-signature|webhook-.*)$', 'i');
 const base64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 const masked = /^\*{8}$/;
 
 /** What a schema can't say, as JSON Pointers. Times and retries beyond a cap may be stored: the cap applies when they are used. */
-export function checkNotificationConfig(config: NotificationConfig | null, caps: WebhookCaps): { path: string; message: string }[] {
+export function checkNotificationConfig(config: NotificationConfig | null, maxEndpoints: number): { path: string; message: string }[] {
   const problems: { path: string; message: string }[] = [];
   const endpoints = endpointsOf(config);
   const refuse = (path: readonly string[], message: string): void => {
     problems.push({ path: path.map((name) => `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`).join(''), message });
   };
-  if (endpoints.length > caps.endpoints) refuse(['webhook', 'endpoints'], `has more than ${caps.endpoints} endpoints`);
+  if (endpoints.length > maxEndpoints) refuse(['webhook', 'endpoints'], `has more than ${maxEndpoints} endpoints (APPROVAL_WEBHOOK_ENDPOINTS_CAP)`);
   for (const { path, endpoint } of endpoints) {
     const url = URL.parse(endpoint.url);
     if (!url) refuse([...path, 'url'], 'is not a URL');

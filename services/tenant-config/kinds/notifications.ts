@@ -1,10 +1,9 @@
 import { Type } from 'typebox';
-import { NotificationConfig } from '../../../shared/contracts/notification-config.ts';
-import { concealSecrets, createVault } from '../../../shared/secrets.ts';
+import { NotificationConfig, notificationSecrets } from '../../../shared/contracts/notification-config.ts';
+import { concealSecrets, createVault, sealSecrets } from '../../../shared/secrets.ts';
 import type { DocumentKind } from '../../../shared/service/document.ts';
 import type { Settings } from '../../../shared/settings.ts';
-import { checkNotificationConfig } from '../rules/notification-checks.ts';
-import { sealNotificationConfig, type Config } from '../rules/notification-secrets.ts';
+import { notificationProblems } from '../rules/notification-checks.ts';
 import { RiskEntity, TenantEntity } from '../schema.ts';
 import { tenantDocument, type TenantParams } from './tenant-document.ts';
 
@@ -12,17 +11,17 @@ export const notificationVault = (settings: Settings) => createVault(settings, '
 export const notificationContext = (tenantId: string): string => `notification_config ${tenantId}`;
 
 /** The document is a column of Tenant, and null until it is set. */
-export function notificationKind(settings: () => Settings): DocumentKind<TenantParams, Config | null> {
-  const shared = tenantDocument<TenantParams, Config>({
+export function notificationKind(settings: () => Settings): DocumentKind<TenantParams, NotificationConfig | null> {
+  const shared = tenantDocument<TenantParams, NotificationConfig>({
     resource: 'notifications', configType: 'notification_config', entity: RiskEntity, target: ({ tenant_id }) => tenant_id,
   });
   return {
-    ...shared as unknown as DocumentKind<TenantParams, Config | null>,
+    ...shared as unknown as DocumentKind<TenantParams, NotificationConfig | null>,
     schema: Type.Union([NotificationConfig, Type.Null()]),
     async read(manager, { tenant_id: id }) {
       const row = await manager.findOneBy(TenantEntity, { id });
       return row && {
-        document: row.notification_config as Config | null, revision: row.notification_revision,
+        document: row.notification_config as NotificationConfig | null, revision: row.notification_revision,
         updated_by: row.notification_updated_by, updated_at: row.notification_updated_at.toISOString(),
       };
     },
@@ -34,9 +33,9 @@ export function notificationKind(settings: () => Settings): DocumentKind<TenantP
     },
     prepare: async () => undefined,
     settle: (draft) => draft,
-    check: (next) => checkNotificationConfig(next, settings()),
+    check: (next) => notificationProblems(next, settings()),
     show: concealSecrets,
     conceal: concealSecrets,
-    seal: (shown, { tenant_id }, current) => shown && sealNotificationConfig(shown, current, notificationVault(settings()), notificationContext(tenant_id)),
+    seal: (shown, { tenant_id }, current) => sealSecrets(shown, notificationSecrets, notificationVault(settings()), notificationContext(tenant_id), current),
   };
 }

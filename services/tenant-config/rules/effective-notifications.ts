@@ -1,9 +1,9 @@
+import { endpointsOf, type NotificationConfig } from '../../../shared/contracts/notification-config.ts';
 import type { Settings } from '../../../shared/settings.ts';
-import { endpointsOf, type Config } from './notification-secrets.ts';
 
 /** A webhook endpoint as it will be used: process defaults where a field is missing, process caps where it asks for more. */
-export function effectiveEndpoints(config: Config | null, settings: Settings) {
-  return endpointsOf(config ?? {}).slice(0, settings.approval_webhook_endpoints_cap).map(({ endpoint }) => ({
+export function effectiveEndpoints(config: NotificationConfig | null, settings: Settings) {
+  return endpointsOf(config).slice(0, settings.approval_webhook_endpoints_cap).map(({ endpoint }) => ({
     ...endpoint,
     headers: endpoint.headers ?? {},
     timeout_seconds: Math.min(endpoint.timeout_seconds ?? settings.approval_webhook_timeout_seconds, settings.approval_webhook_timeout_cap_seconds),
@@ -17,7 +17,7 @@ export function effectiveEndpoints(config: Config | null, settings: Settings) {
 }
 
 /** The whole document in use. Webhooks come in the multi-endpoint form, whichever was written. */
-export const effectiveNotifications = (config: Config | null, settings: Settings) => ({
+export const effectiveNotifications = (config: NotificationConfig | null, settings: Settings) => ({
   webhook: { endpoints: effectiveEndpoints(config, settings) },
   email: { approval_recipients: [], default_recipients: [], template_overrides: {}, from_email: settings.from_email, ...config?.email },
   ...(config?.chat ? { chat: config.chat } : {}),
