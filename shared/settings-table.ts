@@ -101,7 +101,8 @@ export const settingsGroups = {
     smtp_port: { type: 'integer', default: 587, min: 1, max: 65_535, description: 'Port of the mail server' },
     smtp_username: { type: 'string', default: null, description: 'User at the mail server' },
     smtp_password: { type: 'string', default: null, secret: true, description: 'Password at the mail server' },
-    smtp_use_tls: { type: 'boolean', default: true, description: 'Require STARTTLS' },
+    smtp_use_tls: { type: 'boolean', default: true, description: 'Require STARTTLS; otherwise it is used where the mail server offers it. Port 465 is TLS from the start' },
+    smtp_tls_ca: { type: 'string', default: null, description: 'File with the authority that signed the certificate of the mail server, if it is not a public one' },
     from_email: { type: 'string', default: 'strata@localhost', form: email, description: 'Sender of mail' },
   },
   'Risk configuration that new tenants start with': {

@@ -1,0 +1,87 @@
+/** A real mail server on loopback, with a certificate made for it, that keeps what it is sent. */
+import { execFileSync } from 'node:child_process';
+import { EventEmitter, once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import PostalMime, { type Email } from 'postal-mime';
+import { SMTPServer, type SMTPServerOptions } from 'smtp-server';
+import { binary } from './servers.ts';
+
+export interface ReceivedMail { readonly from: string; readonly to: string[]; readonly secure: boolean; readonly user: string | undefined; readonly raw: string; readonly mail: Email }
+/** SMTP reply that a step of the server gives instead of taking what it is told: code and text, or nothing to take it. */
+type Refuses = (value: string) => readonly [code: number, text: string] | undefined;
+
+export interface MailServerOptions extends SMTPServerOptions {
+  readonly recipient?: Refuses;
+  readonly message?: Refuses;
+  readonly login?: { readonly user: string; readonly pass: string };
+}
+
+const reply = ([responseCode, text]: readonly [number, string]): Error => Object.assign(new Error(text), { responseCode });
+
+export async function startMailServer({ recipient, message, login, ...options }: MailServerOptions = {}) {
+  const folder = mkdtempSync(join(tmpdir(), 'strata-mail-'));
+  const [key, certificate] = [join(folder, 'key.pem'), join(folder, 'certificate.pem')];
+  execFileSync(binary('openssl'), [
+    'req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2', '-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1',
+    '-keyout', key, '-out', certificate,
+  ], { stdio: 'ignore' });
+
+  const received: ReceivedMail[] = [];
+  const connections: string[] = [];
+  const events = new EventEmitter();
+  const server = new SMTPServer({
+    key: readFileSync(key), cert: readFileSync(certificate), authOptional: login === undefined, disableReverseLookup: true, closeTimeout: 100, logger: false,
+    onConnect(session, done) { connections.push(session.id); done(); },
+    onAuth({ username, password }, _session, done) {
+      if (username === login?.user && password === login?.pass) done(null, { user: username! });
+      // Some servers echo what they were told.
+      else done(reply([535, `no such login: ${username} ${password}`]));
+    },
+    onRcptTo({ address }, _session, done) {
+      const refused = recipient?.(address);
+      done(refused && reply(refused));
+    },
+    onData(stream, session, done) {
+      const chunks: Buffer[] = [];
+      stream.on('data', (chunk: Buffer) => chunks.push(chunk));
+      stream.once('end', async () => {
+        const raw = Buffer.concat(chunks).toString();
+        const refused = message?.(raw);
+        if (refused) {
+          done(reply(refused));
+          return;
+        }
+        const mail = await PostalMime.parse(raw);
+        const { mailFrom, rcptTo } = session.envelope;
+        received.push({ from: mailFrom ? mailFrom.address : '', to: rcptTo.map(({ address }) => address), secure: session.secure, user: session.user as string | undefined, raw, mail });
+        events.emit('received');
+        done();
+      });
+    },
+    ...options,
+  });
+  // A client that goes away in the middle is a case under test, not a failure of the server.
+  server.on('error', () => {});
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+
+  return {
+    port: (server.server.address() as AddressInfo).port,
+    /** File with the certificate that it shows, for SMTP_TLS_CA. */
+    certificate,
+    received,
+    connections,
+    /** The mails, as soon as there are so many. */
+    async mails(count: number): Promise<readonly ReceivedMail[]> {
+      while (received.length < count) await once(events, 'received', { signal: AbortSignal.timeout(20_000) });
+      return received;
+    },
+    async stop(): Promise<void> {
+      await new Promise<void>((done) => { server.close(done); });
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+export type MailServer = Awaited<ReturnType<typeof startMailServer>>;
