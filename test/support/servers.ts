@@ -14,7 +14,7 @@ export const freePort = (): Promise<number> => new Promise((done, fail) => {
 });
 
 /** Where the program is; installed by Debian's root where it is missing, else said plainly. */
-export function binary(name: string): string {
+export function binary(name: string, debianPackage = name): string {
   const find = (): string | undefined => {
     try {
       return execFileSync('which', [name], { encoding: 'utf8', env: { PATH: `${process.env.PATH}:/usr/sbin:/usr/local/sbin` } }).trim();
@@ -25,11 +25,11 @@ export function binary(name: string): string {
   const found = find();
   if (found) return found;
   if (process.platform === 'linux' && process.getuid?.() === 0) {
-    execFileSync('bash', ['-c', `apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq ${name}`], { stdio: 'ignore', timeout: 300_000 });
+    execFileSync('bash', ['-c', `apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq ${debianPackage}`], { stdio: 'ignore', timeout: 300_000 });
     const installed = find();
     if (installed) return installed;
   }
-  throw new Error(`These tests need ${name}. Install it (Debian: apt install ${name}; macOS: brew install ${name.replace('-server', '')}).`);
+  throw new Error(`This needs ${name}. Install it (Debian: apt install ${debianPackage}; macOS: brew install ${name.replace('-server', '')}).`);
 }
 
 async function answers(port: number, child: ChildProcess): Promise<void> {
