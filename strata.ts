@@ -107,7 +107,7 @@ async function start(pieces: readonly string[]): Promise<void> {
 
 /** Commands fail at once while it is away: what it holds is short-lived, and a request must not wait for it. */
 function connectRedis(url: string): Redis {
-  const redis = new Redis(url, { maxRetriesPerRequest: 1, enableOfflineQueue: false, retryStrategy: () => 500 });
+  const redis = new Redis(url, { maxRetriesPerRequest: 1, commandTimeout: 1000, enableOfflineQueue: false, retryStrategy: () => 500 });
   let told = false;
   redis.on('ready', () => { told = false; });
   redis.on('error', (error: Error) => {

@@ -59,6 +59,7 @@ export async function buildApp({ broker, coherence, settings, log, version, redi
     loggerInstance: log as FastifyBaseLogger,
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'request_id' }),
     bodyLimit,
+    trustProxy: [...settings.current.trusted_proxies],
     requestIdHeader: false,
     genReqId: ({ headers: { 'x-request-id': given } }) => typeof given === 'string' && /^[A-Za-z0-9._-]{1,128}$/.test(given) ? given : randomUUID(),
     return503OnClosing: false,

@@ -46,6 +46,7 @@ export const settingsGroups = {
     port: { type: 'integer', default: 8080, min: 0, max: 65_535, requires_restart: true, description: 'Port of the gateway; 0 takes a free one' },
     base_url: { type: 'string', default: null, form: address, requires_restart: true, description: 'Address by which clients reach the gateway; http://HOST:PORT unless told' },
     frontend_origin: { type: 'string', default: null, form: origin, description: 'Origin of the user interface, for passkeys and sign-in; that of BASE_URL unless told' },
+    trusted_proxies: { type: 'list', default: [], form: networks, requires_restart: true, description: 'Networks of the proxies in front of the gateway: from there X-Forwarded-For says who the client is' },
     cors_origins: { type: 'list', default: [], form: origins, requires_restart: true, description: 'Origins whose pages may call the gateway' },
     data_dir: { type: 'string', default: './data', requires_restart: true, description: 'Where embedded mode keeps its database, key and mail' },
     node_id: { type: 'string', default: null, form: nodeName, requires_restart: true, description: 'Name of this node, unique in the cluster; host name and process id unless told' },

@@ -6,8 +6,11 @@ import type { Settings } from '../../shared/settings.ts';
 import type { ShortLived } from '../../shared/short-lived.ts';
 import { accountActions, ensureFirstAdmin } from './actions/accounts.ts';
 import { sessionActions } from './actions/sessions.ts';
+import { userActions } from './actions/users.ts';
+import { createCheckPassword } from './credentials.ts';
 import { createPasswords } from './rules/passwords.ts';
 import { createSignIn } from './sign-in.ts';
+import { createThrottle } from './throttle.ts';
 
 export interface AuthOptions {
   readonly db: DataSource;
@@ -17,12 +20,15 @@ export interface AuthOptions {
   readonly onFirstAdmin: (admin: { email: string; password?: string }) => void;
 }
 
-export function authService({ db, settings, onFirstAdmin }: AuthOptions): ServiceSchema {
+export function authService({ db, settings, shortLived, onFirstAdmin }: AuthOptions): ServiceSchema {
   const passwords = createPasswords();
   const signIn = createSignIn(db, settings);
+  const throttle = createThrottle(shortLived.redis);
+  const checkPassword = createCheckPassword(db, passwords, throttle);
   return serviceOf('auth', {
     ...accountActions(db, settings, passwords),
-    ...sessionActions(db, settings, passwords, signIn),
+    ...sessionActions(db, settings, { passwords, checkPassword, signIn }),
+    ...userActions(db, settings),
   }, {
     async started() {
       const admin = await ensureFirstAdmin(db, settings(), passwords);

@@ -15,7 +15,7 @@ export type Membership = ResultOf<'tenant-config.members.of'>[number];
 export type TokenResponse = ResultOf<'auth.login'>;
 export type SignIn = ReturnType<typeof createSignIn>;
 
-const sessionKey = (id: string): string => authContracts['auth.sessions.resolve'].cache!.key({ session_id: id } as never);
+export const sessionKey = (id: string): string => authContracts['auth.sessions.resolve'].cache!.key({ session_id: id } as never);
 
 export const authEvent = (action: string, user: string, tenant: string | null, payload: unknown = {}): EventDraft =>
   ({ action, tenant_id: tenant, target: user, payload, actor: { type: 'user', id: user } });
@@ -27,6 +27,13 @@ export function chooseTenant(memberships: readonly Membership[], asked: string |
   if (asked !== undefined && !chosen) throw new StrataError('auth_no_tenant_membership');
   if (chosen?.tenant_status === 'disabled') throw new StrataError('auth_tenant_disabled');
   return chosen ?? null;
+}
+
+/** Ends an account's sessions, but for one. Gives the cache keys to drop with the change. */
+export async function endSessions(manager: EntityManager, userId: string, kept?: string): Promise<string[]> {
+  const [ended] = await manager.query<[{ id: string }[], number]>(
+    'UPDATE auth.sessions SET revoked_at = now() WHERE user_id = $1 AND revoked_at IS NULL AND id IS DISTINCT FROM $2 RETURNING id', [userId, kept ?? null]);
+  return ended.map(({ id }) => sessionKey(id));
 }
 
 /** What every way of signing in ends with: a session, its tokens and what they say of the user. */

@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { action, Timestamp, Uuid, type Access } from './contract.ts';
+import { action, Page, page, Timestamp, Uuid, type Access } from './contract.ts';
 import { roles } from './tenant-config.ts';
 
 const strict = { additionalProperties: false } as const;
@@ -26,6 +26,15 @@ export const SessionState = Type.Object({
   status: Type.Enum(['active', 'revoked']), authenticated_at: Timestamp,
 }, strict);
 
+export const Session = Type.Object({
+  id: Uuid, tenant_id: Type.Union([Uuid, Type.Null()]), created_at: Timestamp, last_used_at: Timestamp, expires_at: Timestamp,
+  ip: NullableString, user_agent: NullableString, current: Type.Boolean({ description: 'The session of this request' }),
+}, strict);
+const UserStatus = Type.Enum(['active', 'disabled']);
+export const ManagedUser = Type.Object({
+  ...User.properties, email_verified: Type.Boolean(), status: UserStatus, created_at: Timestamp,
+}, strict);
+
 const open: Access = { level: 'public' };
 const signedIn: Access = { level: 'authenticated' };
 export const authScope = 'auth';
@@ -48,9 +57,28 @@ export const authContracts = {
     summary: 'Who am I', rest: 'GET /auth/me', access: signedIn, scope: 'auth:self',
     result: Type.Object({ ...identity, session_id: Type.Union([Uuid, Type.Null()]) }, strict),
   }),
+  'auth.sessions.list': action({
+    summary: 'My sessions, newest first', rest: 'GET /auth/sessions', access: signedIn, query: page, result: Page(Session), answer: 'list',
+  }),
+  'auth.sessions.end': action({
+    summary: 'End one of my sessions', rest: 'DELETE /auth/sessions/{session_id}', access: signedIn, path: { session_id: Uuid },
+    result: Type.Null(), answer: 'nothing',
+  }),
+  'auth.switch-tenant': action({
+    summary: 'Go on in another of my tenants, in the same session', rest: 'POST /auth/switch-tenant', access: signedIn,
+    body: Type.Object({ tenant_id: Uuid }, strict), result: TokenResponse, answer: 'token',
+  }),
   'auth.sessions.resolve': action({
     summary: 'A session as the gateway needs it', access: { level: 'internal' }, path: { session_id: Uuid }, result: SessionState,
     cache: { cache: 'identity', key: sessionKey, scopes: () => [authScope] },
+  }),
+  'auth.users.list': action({
+    summary: 'List accounts', rest: 'GET /auth/users', access: { level: 'platform_admin' }, scope: 'platform:read',
+    query: { email: Type.Optional(Type.String({ maxLength: 254, description: 'Only this address' })), ...page }, result: Page(ManagedUser), answer: 'list',
+  }),
+  'auth.users.patch': action({
+    summary: 'Disable or enable an account', rest: 'PATCH /auth/users/{user_id}', access: { level: 'platform_admin' }, scope: 'platform:write',
+    path: { user_id: Uuid }, body: Type.Object({ status: UserStatus }, strict), result: ManagedUser,
   }),
   'auth.users.ensure': action({
     summary: 'The account of an e-mail address, made where there is none', access: { level: 'internal' },

@@ -16,7 +16,7 @@ export const refreshHash = (token: string): string => createHash('sha256').updat
  */
 export const successorOf = (token: string, key: Buffer): string => prefix + createHmac('sha256', key).update(token).digest('base64url');
 
-interface Token { readonly used_at: Date | null; readonly created_at: Date }
+interface Token { readonly used_at: Date | null; readonly created_at: Date; readonly successor: string | null }
 interface Session { readonly revoked_at: Date | null; readonly expires_at: Date }
 export type Judgement = 'rotate' | 'repeat' | 'reused' | 'expired' | 'invalid';
 
@@ -25,5 +25,5 @@ export function judgeRefresh(token: Token | null, session: Session | null, succe
   if (!token || !session || session.revoked_at) return 'invalid';
   if (session.expires_at <= now || token.created_at.getTime() + idleSeconds * 1000 <= now.getTime()) return 'expired';
   if (token.used_at === null) return 'rotate';
-  return !successorUsed && now.getTime() - token.used_at.getTime() <= graceMs ? 'repeat' : 'reused';
+  return token.successor !== null && !successorUsed && now.getTime() - token.used_at.getTime() <= graceMs ? 'repeat' : 'reused';
 }
