@@ -13,7 +13,7 @@ beforeAll(async () => {
   [database, redis] = await Promise.all([createDatabase(), startRedis()]);
   const environment = { DATABASE_URL: database.url, REDIS_URL: redis.url, TRUSTED_PROXIES: '127.0.0.0/8', LOG_LEVEL: 'warn' };
   nodes = [await startStrata(environment), await startStrata(environment)];
-  state = new Redis(redis.url, { lazyConnect: true, retryStrategy: null });
+  state = new Redis(redis.url);
 });
 afterAll(async () => {
   state?.disconnect();
@@ -44,7 +44,6 @@ test.each([['of an account', 'admin@example.com', '192.0.2.1', '192.0.2.200'], [
 test('the wait doubles in Redis as it does in memory, and a right password ends it', async () => {
   const [email, ip] = ['admin@example.com', '203.0.113.1'];
   for (let failure = 0; failure < 10; failure += 1) await login(failure % 2, email, ip);
-  await state.connect();
   const keys = await state.keys('strata:throttle:password:*');
   expect(keys.join()).not.toContain('example');
   const pass = async (): Promise<void> => { for (const key of keys) await state.hset(key, 'until', '0'); };
@@ -76,7 +75,7 @@ test('a claim of where one comes from counts only from a trusted proxy', async (
 });
 
 test('while Redis is away each node counts on its own, and signing in goes on', async () => {
-  state.disconnect();
+  await state.quit();
   await redis.stop('SIGKILL');
   expect(codes([await login(0, 'admin@example.com', '198.51.100.77', adminPassword)])).toEqual(['ok']);
   for (const node of [0, 1]) {
