@@ -38,7 +38,7 @@ export const errorTable = {
   unsupported_media_type: [415, 'Send application/json.'],
   validation_failed: [422, 'The request is not valid.'],
   auth_password_too_short: [422, 'The password needs 12 to 256 characters.'],
-  auth_password_breached: [422, 'The password is on a list of common passwords.'],
+  auth_password_breached: [422, 'The password is a common one, or easily made from one.'],
   rate_limited: [429, 'Too many requests.'],
   internal_error: [500, 'An unexpected error happened. It is in the log under the request id.'],
   auth_login_internal_error: [500, 'Login failed for a reason of ours.'],

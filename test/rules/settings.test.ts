@@ -91,6 +91,7 @@ function badTexts(row: Row): string[] {
 const badForms: Partial<Record<Field, string[]>> = {
   base_url: ['strata.example', 'ftp://a', 'https://a/', 'https://a?x=1', 'https://u:p@a', 'https://a b', 'http://a:99999'],
   frontend_origin: ['a', 'https://a/', 'https://a/b', 'https://A.example', 'https://a:443', 'javascript:alert(1)'],
+  trusted_proxies: ['proxy', '10.0.0.0/33', '10.0.0.1'],
   cors_origins: ['a', 'https://a, https://b/', 'null'],
   node_id: ['a b', 'a/b', 'x'.repeat(101)],
   log_level: ['INFO', 'verbose'],

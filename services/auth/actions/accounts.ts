@@ -1,11 +1,10 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { In, type DataSource } from 'typeorm';
 import type { Handlers } from '../../../shared/broker/request.ts';
-import { StrataError } from '../../../shared/errors.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { auditFacts, recordEvents } from '../../../shared/outbox/commit.ts';
 import type { Settings } from '../../../shared/settings.ts';
-import { judgePassword, type Passwords } from '../rules/passwords.ts';
+import { requireGood, type Passwords } from '../rules/passwords.ts';
 import { UserEntity, type UserRow } from '../schema.ts';
 
 export type Account = ResultOf<'auth.users.ensure'>;
@@ -23,10 +22,7 @@ export const accountOf = (user: UserRow, settings: Settings): Account =>
 export const accountActions = (db: DataSource, settings: () => Settings, passwords: Passwords) => ({
   /** The password is used only where this makes the account: nobody sets another's password, or learns that an account exists. */
   async 'auth.users.ensure'({ body: { email, password, display_name } }, request) {
-    if (password !== undefined) {
-      const problem = judgePassword(password);
-      if (problem) throw new StrataError(problem, undefined, { errors: [{ path: '/password', message: 'needs 12 to 256 characters' }] });
-    }
+    if (password !== undefined) requireGood(password, '/password');
     const hash = password === undefined ? null : await passwords.hash(password);
     const address = addressOf(email);
     const id = randomUUID();

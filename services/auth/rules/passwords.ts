@@ -1,6 +1,7 @@
 import { hash, verify } from '@node-rs/argon2';
 import { availableParallelism } from 'node:os';
 import { StrataError, type ErrorCode } from '../../../shared/errors.ts';
+import { isGuessable } from './guessable.ts';
 
 /** OWASP Password Storage Cheat Sheet: argon2id, 19 MiB, two passes, one lane. */
 const argon2id = 2;
@@ -9,10 +10,17 @@ const current = `$argon2id$v=19$m=${parameters.memoryCost},t=${parameters.timeCo
 
 const normalise = (password: string): string => password.normalize('NFKC');
 
-/** What is wrong with a new password: 12 to 256 characters once normalised. */
+/** What is wrong with a new password: 12 to 256 characters once normalised, and none that guessers try first. */
 export function judgePassword(password: string): ErrorCode | undefined {
   const length = [...normalise(password)].length;
-  return length < 12 || length > 256 ? 'auth_password_too_short' : undefined;
+  if (length < 12 || length > 256) return 'auth_password_too_short';
+  return isGuessable(password) ? 'auth_password_breached' : undefined;
+}
+
+/** Throws 422 with the path of the password. */
+export function requireGood(password: string, path: string): void {
+  const problem = judgePassword(password);
+  if (problem) throw new StrataError(problem, undefined, { errors: [{ path, message: problem === 'auth_password_breached' ? 'is a common password' : 'needs 12 to 256 characters' }] });
 }
 
 export const needsRehash = (stored: string): boolean => !stored.startsWith(current);
