@@ -71,10 +71,10 @@ export const NotificationConfig = Type.Object({
     default_recipients: optional(Addresses('Asked when there are no approval_recipients either')),
     from_email: optional(Address('Sender, instead of the setting from_email')),
     template_overrides: optional(Type.Record(Type.String({ pattern: '^[a-z][a-z0-9_]{0,63}$' }), Type.Object({
-      subject: optional(Line(300, 'Subject line')),
+      subject: optional(Line(300, 'Subject line; {title}, {action}, {risk_level} and the like stand for values')),
       branding: optional(Type.Union([
         Line(300, 'Shown above the text'), Type.Record(Type.String(), Line(300, 'A part of the branding')),
-      ], { description: 'Line, or named parts, put into the text' })),
+      ], { description: 'Line above the text; or parts: name (above it), color (#rrggbb), logo_url (https), all others below it' })),
     }, { ...strict, description: 'Changes to one template' }), { ...strict, description: 'Template name, such as approval_request, to its changes' })),
   }, { ...strict, description: 'Notices by mail' })),
   chat: optional(Type.Object({
@@ -161,6 +161,12 @@ export function checkNotificationConfig(config: NotificationConfig | null, maxEn
       if (key?.startsWith('whsec_') && (key.length === 6 || !base64.test(key.slice(6)))) refuse([...path, field], 'must be base64 after whsec_');
     }
     if (endpoint.previous_secret !== undefined && endpoint.secret === undefined) refuse([...path, 'previous_secret'], 'needs a secret beside it');
+  }
+  for (const [template, { branding = {} }] of Object.entries(config?.email?.template_overrides ?? {})) {
+    const { color, logo_url: logo } = typeof branding === 'string' ? {} : branding;
+    const path = ['email', 'template_overrides', template, 'branding'];
+    if (color !== undefined && !/^#[0-9a-f]{6}$/i.test(color)) refuse([...path, 'color'], 'is not a color such as #1f4fbf');
+    if (logo !== undefined && URL.parse(logo)?.protocol !== 'https:') refuse([...path, 'logo_url'], 'is not an https URL');
   }
   const chat = config?.chat?.google_chat?.webhook_url;
   if (chat !== undefined && !masked.test(chat) && (URL.parse(chat)?.protocol !== 'https:' || /\s/.test(chat))) {

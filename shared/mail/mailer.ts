@@ -15,7 +15,7 @@ export interface Mail {
   readonly text: string;
   readonly html: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Without angle brackets. The same over all attempts at one mail, so that a mailbox can tell a repetition. */
+  /** Message-ID is made of it and the sender's domain. The same over all attempts at one mail, so that a mailbox can tell a repetition. */
   readonly messageId?: string;
 }
 
@@ -52,8 +52,9 @@ export function createMailer(settings: () => Settings, log: { warn: (message: st
     const next = now.smtp_server === null ? files(join(now.data_dir, 'mail')) : smtp(now, now.smtp_server);
     transport?.close();
     [known, transport] = [now, next];
-    if (now.smtp_server === null && !told) log.warn(`SMTP_SERVER is not set: mail is not sent, but written to ${join(now.data_dir, 'mail')}.`);
-    told = now.smtp_server === null;
+    const kept = now.smtp_server === null;
+    if (kept && !told) log.warn(`SMTP_SERVER is not set: mail is not sent, but written to ${join(now.data_dir, 'mail')}.`);
+    told = kept;
     return next;
   };
 
@@ -119,12 +120,12 @@ function compose({ from: sender, to, subject, text, html, headers = {}, messageI
   if (!address.test(from) || control.test(from)) refuse('the sender');
   for (const recipient of to) if (!address.test(recipient) || control.test(recipient)) refuse('a recipient');
   if (control.test(subject)) refuse('the subject');
-  if (messageId !== undefined && !/^[\x21-\x3b=\x3f-\x7e]{1,250}$/.test(messageId)) refuse('the message id');
+  if (messageId !== undefined && !/^[A-Za-z0-9._-]{1,100}$/.test(messageId)) refuse('the message id');
   for (const [name, value] of Object.entries(headers)) if (!headerName.test(name) || control.test(value)) refuse('a header');
   return {
     // Given as objects, because a text would be read as a list of addresses.
     from: { name: '', address: from }, to: to.map((recipient) => ({ name: '', address: recipient })),
     envelope: { from, to: [...to] }, subject, text, html, headers: { ...headers, 'Auto-Submitted': 'auto-generated' },
-    ...(messageId === undefined ? {} : { messageId: `<${messageId}>` }),
+    ...(messageId === undefined ? {} : { messageId: `<${messageId}@${from.slice(from.indexOf('@') + 1)}>` }),
   };
 }

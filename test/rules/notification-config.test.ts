@@ -83,6 +83,9 @@ describe('rules that the schema cannot say', () => {
     ['a key that is not base64', hook({ secret: 'whsec_a' }), ['/webhook/secret']],
     ['no key', hook({ secret: 's', previous_secret: 'whsec_' }), ['/webhook/previous_secret']],
     ['only a previous secret', hook({ previous_secret: 's' }), ['/webhook/previous_secret']],
+    ...([[{ color: 'red;background:url(x)' }, 'color'], [{ logo_url: 'http://b.example/l.png' }, 'logo_url'], [{ logo_url: 'javascript:1' }, 'logo_url']] as const)
+      .map(([branding, part]): [string, unknown, string[]] =>
+        [`branding ${JSON.stringify(branding)}`, { email: { template_overrides: { approval_request: { branding } } } }, [`/email/template_overrides/approval_request/branding/${part}`]]),
     ['a chat webhook over http', { chat: { google_chat: { webhook_url: 'http://chat.googleapis.com/x' } } }, ['/chat/google_chat/webhook_url']],
   ];
   test.each(table)('%s', (_name, value, expected) => expect(refused(value)).toEqual(expected));

@@ -6,6 +6,7 @@ import { once } from 'node:events';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import PostalMime from 'postal-mime';
+import { sendEmail } from '../../services/notifier/channels/email.ts';
 import { createMailer, type Mail, type Mailer } from '../../shared/mail/mailer.ts';
 import { MailError } from '../../shared/mail/mail-error.ts';
 import { html } from '../../shared/mail/html.ts';
@@ -43,11 +44,11 @@ const failure = async (sending: Promise<unknown>): Promise<MailError> => {
 describe('a mail', () => {
   test('arrives over STARTTLS with both parts, subject, sender, id and every recipient', async () => {
     const { server, mailer } = await served();
-    const sent = await mailer.send(mail({ to: ['ann@example.com', 'bob@example.org'], messageId: 'ntf_1@strata', headers: { 'X-Strata-Tenant': 't1' } }));
-    expect(sent).toEqual({ messageId: '<ntf_1@strata>', accepted: ['ann@example.com', 'bob@example.org'], refused: [] });
+    const sent = await mailer.send(mail({ to: ['ann@example.com', 'bob@example.org'], messageId: 'ntf_1', headers: { 'X-Strata-Tenant': 't1' } }));
+    expect(sent).toEqual({ messageId: '<ntf_1@example.com>', accepted: ['ann@example.com', 'bob@example.org'], refused: [] });
     const [{ mail: parsed, ...envelope }] = await server.mails(1) as [Awaited<ReturnType<MailServer['mails']>>[number]];
     expect(envelope).toMatchObject({ from: 'strata@example.com', to: ['ann@example.com', 'bob@example.org'], secure: true });
-    expect(parsed).toMatchObject({ subject: 'Größe ändern?', text: 'Plain ✓\n', html: '<p>Rich ✓</p>\n', from: { address: 'strata@example.com' }, messageId: '<ntf_1@strata>' });
+    expect(parsed).toMatchObject({ subject: 'Größe ändern?', text: 'Plain ✓\n', html: '<p>Rich ✓</p>\n', from: { address: 'strata@example.com' }, messageId: '<ntf_1@example.com>' });
     expect(parsed.to!.map(({ address }) => address)).toEqual(['ann@example.com', 'bob@example.org']);
     expect(Object.fromEntries(parsed.headers.map(({ key, value }) => [key, value]))).toMatchObject({ 'x-strata-tenant': 't1', 'auto-submitted': 'auto-generated' });
   });
@@ -200,11 +201,11 @@ describe('injection', () => {
   const hostile: [string, Partial<Mail>][] = [
     ...['\r\nBcc: eve@example.com', '\n x', '\r', '\0', '\u0085'].flatMap((tail): [string, Partial<Mail>][] => [
       ['subject', { subject: `s${tail}` }], ['sender', { from: `a@example.com${tail}` }], ['recipient', { to: [`a@example.com${tail}`] }],
-      ['header', { headers: { 'X-A': `v${tail}` } }], ['header name', { headers: { [`X-A${tail}`]: 'v' } }], ['message id', { messageId: `a@b${tail}` }],
+      ['header', { headers: { 'X-A': `v${tail}` } }], ['header name', { headers: { [`X-A${tail}`]: 'v' } }], ['message id', { messageId: `a${tail}` }],
     ]),
     ['recipient', { to: ['a@example.com, eve@example.com'] }], ['recipient', { to: ['a@example.com>,<eve@example.com'] }], ['recipient', { to: ['Ann <a@example.com>'] }],
     ['recipient', { to: ['group:eve@example.com;'] }], ['recipient', { to: ['a'] }], ['recipient', { to: [''] }], ['recipients', { to: [] }],
-    ['sender', { from: 'a@example.com> SIZE=1' }], ['header name', { headers: { 'X-A: b\nBcc': 'v' } }], ['header name', { headers: { '': 'v' } }], ['message id', { messageId: '<a@b>' }],
+    ['sender', { from: 'a@example.com> SIZE=1' }], ['header name', { headers: { 'X-A: b\nBcc': 'v' } }], ['header name', { headers: { '': 'v' } }], ['message id', { messageId: 'a>' }], ['message id', { messageId: 'a@b' }],
   ];
   test.each(hostile.map(([what, change]) => [what, JSON.stringify(change), change] as const))('a hostile %s is refused: %s', async (...[, , change]) => {
     const folder = mkdtempSync(join(tmpdir(), 'strata-mail-'));
@@ -212,6 +213,23 @@ describe('injection', () => {
     const settings = loadSettings({ DATA_DIR: folder });
     expect((await failure(mailerOf(() => settings).send(mail(change)))).retry).toBe(false);
     expect(readdirSync(folder)).toEqual([]);
+  });
+});
+
+describe('the e-mail channel', () => {
+  const rendered = { subject: 's', text: 't', html: '<p>h</p>' };
+
+  test('says that a notice was taken, from the sender of the tenant, under the name of the notice', async () => {
+    const { server, mailer } = await served();
+    expect(await sendEmail(mailer, { id: 'ntf_7', to: 'ann@example.com', from: 'ops@tenant.example', mail: rendered })).toEqual({ ok: true, answer: 'accepted as <ntf_7@tenant.example>' });
+    expect((await server.mails(1))[0]).toMatchObject({ from: 'ops@tenant.example', to: ['ann@example.com'] });
+  });
+
+  test('says whether a notice that was not taken may be tried again', async () => {
+    const { mailer } = await served({ recipient: (address) => address.startsWith('full') ? [452, 'full'] : [550, 'gone'] });
+    expect(await sendEmail(mailer, { id: 'n1', to: 'full@example.com', mail: rendered })).toEqual({ retry: true, why: expect.stringContaining('452') });
+    expect(await sendEmail(mailer, { id: 'n2', to: 'gone@example.com', mail: rendered })).toEqual({ final: true, why: expect.stringContaining('550') });
+    expect(await sendEmail(mailer, { id: 'n3', to: 'ann@example.com', mail: { ...rendered, subject: 'a\r\nBcc: eve@example.com' } })).toEqual({ final: true, why: expect.stringContaining('subject') });
   });
 });
 
