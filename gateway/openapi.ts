@@ -22,7 +22,8 @@ const Envelope = {
 
 const content = (schema: unknown) => ({ 'application/json': { schema } });
 const whoMayCall = ({ access }: Contract): string => access.level === 'tenant' || access.level === 'tenant_or_platform'
-  ? `${access.roles.join(', ')} of the tenant${access.level === 'tenant_or_platform' ? ', or platform_admin' : ''}` : access.level;
+  ? `${access.roles.join(', ')} of the tenant${access.level === 'tenant_or_platform' ? ', or platform_admin' : ''}`
+  : access.level + ('publicWith' in access ? `; anyone, with ${access.publicWith}` : '');
 
 /** What a client reads: a resource's document rather than its envelope on the bus. */
 function answered({ answer, result }: Contract): TSchema | undefined {
@@ -45,7 +46,7 @@ function operation(name: string, contract: Contract, rest: Rest) {
     tags: [name.split('.')[0]],
     summary: contract.summary,
     description: `Who may call: ${whoMayCall(contract)}.${contract.scope ? ` API keys need the scope \`${contract.scope}\`.` : ''}`,
-    security: contract.access.level === 'public' ? [] : [{ bearer: [] }, { apiKey: [] }],
+    security: contract.access.level === 'public' ? [] : [...'publicWith' in contract.access ? [{}] : [], { bearer: [] }, { apiKey: [] }],
     parameters: [
       ...rest.pathParams.map((key) => parameter('path', key, key)),
       ...rest.query.map((key) => parameter('query', key, key)),

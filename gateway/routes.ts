@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from 'fastify';
 import type { ServiceBroker } from 'moleculer';
-import { checkAccess, type Caller } from '../shared/access.ts';
+import { checkAccess, isPublic, type Caller } from '../shared/access.ts';
 import { callAs, type Client } from '../shared/broker/request.ts';
 import type { Contract, Rest } from '../shared/contracts/contract.ts';
 import { contracts, type ActionName } from '../shared/contracts/index.ts';
@@ -48,14 +48,14 @@ export function registerRoutes(app: FastifyInstance, { broker, authenticate, own
       url,
       // Before the body is read, let alone judged.
       async onRequest(request: FastifyRequest) {
+        const address = request.address = addressOf(contract, rest, request);
         request.identity = await authenticate(
           { authorization: request.headers.authorization, apiKey: request.headers['x-api-key'] as string | undefined }, request.id,
         ).catch((error: unknown) => {
-          if (contract.access.level === 'public') return undefined;
+          if (isPublic(contract.access, address)) return undefined;
           throw error;
         });
         const { identity } = request;
-        const address = request.address = addressOf(contract, rest, request);
         if (ownTenant) address.tenant_id ??= identity?.caller.tenant_id ?? undefined;
         checkAccess(contract, identity?.caller, address);
         if (identity?.stale && !reads) throw new StrataError('service_unavailable', 'Your session cannot be checked now, so nothing is written. Try again.');

@@ -18,12 +18,16 @@ export const serviceCaller = (id: string): Caller => ({ type: 'service', id, ten
 export const isPlatformAdmin = (caller: Caller): boolean =>
   caller.type !== 'user' || caller.platform_roles.includes('platform_admin');
 
+/** Nobody needs to be signed in for this call. */
+export const isPublic = (access: Access, params: Readonly<Record<string, unknown>>): boolean =>
+  access.level === 'public' || ('publicWith' in access && access.publicWith !== undefined && params[access.publicWith] !== undefined);
+
 /** Throws 401, or 403 with the first reason that applies: tenant, then role, then scope. */
 export function checkAccess(
   contract: Pick<Contract, 'access' | 'scope'>, caller: Caller | undefined, params: Readonly<Record<string, unknown>>,
 ): void {
   const { access } = contract;
-  if (access.level === 'public') return;
+  if (isPublic(access, params)) return;
   if (!caller?.type) throw new StrataError('auth_token_missing');
   if (caller.type === 'system' || (caller.type === 'service' && trusts(access))) return;
   if (access.level === 'internal' || caller.type === 'service') throw new StrataError('insufficient_role');

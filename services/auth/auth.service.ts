@@ -1,13 +1,19 @@
-/** auth: accounts, sign-in with a password, sessions and their tokens. */
+/** auth: accounts, sign-in with a password or through an identity provider, sessions and their tokens. */
 import type { ServiceSchema } from 'moleculer';
 import type { DataSource } from 'typeorm';
 import { serviceOf } from '../../shared/broker/service.ts';
+import { createGuard } from '../../shared/outgoing/guard.ts';
+import { createGuardedFetch } from '../../shared/outgoing/guarded-fetch.ts';
+import { createHttpClient } from '../../shared/outgoing/http-client.ts';
 import type { Settings } from '../../shared/settings.ts';
 import type { ShortLived } from '../../shared/short-lived.ts';
 import { accountActions, ensureFirstAdmin } from './actions/accounts.ts';
 import { sessionActions } from './actions/sessions.ts';
+import { ssoLoginActions } from './actions/sso-login.ts';
+import { ssoProviderActions } from './actions/sso-providers.ts';
 import { userActions } from './actions/users.ts';
 import { createCheckPassword } from './credentials.ts';
+import { createOidc } from './oidc.ts';
 import { createPasswords } from './rules/passwords.ts';
 import { createSignIn } from './sign-in.ts';
 import { createThrottle } from './throttle.ts';
@@ -25,10 +31,14 @@ export function authService({ db, settings, shortLived, onFirstAdmin }: AuthOpti
   const signIn = createSignIn(db, settings);
   const throttle = createThrottle(shortLived.redis);
   const checkPassword = createCheckPassword(db, passwords, throttle);
+  const guard = createGuard(settings);
+  const oidc = createOidc(createGuardedFetch(createHttpClient(guard, settings)), settings);
   return serviceOf('auth', {
     ...accountActions(db, settings, passwords),
     ...sessionActions(db, settings, { passwords, checkPassword, signIn }),
     ...userActions(db, settings),
+    ...ssoProviderActions(db, settings, guard),
+    ...ssoLoginActions(db, settings, shortLived, oidc, signIn),
   }, {
     async started() {
       const admin = await ensureFirstAdmin(db, settings(), passwords);

@@ -10,6 +10,14 @@ export interface SessionRow {
 }
 export interface RefreshRow { hash: string; session_id: string; created_at: Date; used_at: Date | null; successor: string | null }
 
+export interface SsoProviderRow {
+  id: string; name: string; issuer: string; client_id: string; client_secret: string; tenant_id: string | null;
+  domains: { domain: string; verified: boolean }[]; jit_enabled: boolean; default_roles: string[]; redirect_uris: string[]; enabled: boolean;
+  created_at: Date; updated_at: Date;
+}
+/** Who somebody is at an issuer. */
+export interface SsoIdentityRow { issuer: string; subject: string; user_id: string; created_at: Date }
+
 const text: EntitySchemaColumnOptions = { type: 'text' };
 const maybe: EntitySchemaColumnOptions = { type: 'text', nullable: true };
 const time: EntitySchemaColumnOptions = { type: 'timestamptz' };
@@ -36,9 +44,23 @@ export const RefreshEntity = new EntitySchema<RefreshRow>({
   indices: [{ name: 'refresh_tokens_session_id', columns: ['session_id'] }],
 });
 
+export const SsoProviderEntity = new EntitySchema<SsoProviderRow>({
+  name: 'SsoProvider', tableName: 'sso_providers', schema: 'auth',
+  columns: {
+    id: { type: 'uuid', primary: true }, name: text, issuer: text, client_id: text, client_secret: text, tenant_id: { type: 'uuid', nullable: true },
+    domains: { type: 'jsonb' }, jit_enabled: { type: 'boolean' }, default_roles: { type: 'text', array: true },
+    redirect_uris: { type: 'text', array: true }, enabled: { type: 'boolean' }, created_at: time, updated_at: time,
+  },
+});
+export const SsoIdentityEntity = new EntitySchema<SsoIdentityRow>({
+  name: 'SsoIdentity', tableName: 'sso_identities', schema: 'auth',
+  columns: { issuer: { type: 'text', primary: true }, subject: { type: 'text', primary: true }, user_id: { type: 'uuid' }, created_at: time },
+  indices: [{ name: 'sso_identities_user_id', columns: ['user_id'] }],
+});
+
 export const authSchema: Schema = {
   schema: 'auth',
-  entities: [UserEntity, SessionEntity, RefreshEntity],
+  entities: [UserEntity, SessionEntity, RefreshEntity, SsoProviderEntity, SsoIdentityEntity],
   migrations: [migration('Auth1763700000004',
     `CREATE TABLE auth.users (
       id uuid PRIMARY KEY, email text NOT NULL UNIQUE, email_verified boolean NOT NULL, display_name text, password_hash text, status text NOT NULL,
@@ -53,5 +75,15 @@ export const authSchema: Schema = {
       hash text PRIMARY KEY, session_id uuid NOT NULL, created_at timestamptz NOT NULL, used_at timestamptz, successor text
     )`,
     'CREATE INDEX refresh_tokens_session_id ON auth.refresh_tokens (session_id)',
+  ), migration('AuthSso1763700000301',
+    `CREATE TABLE auth.sso_providers (
+      id uuid PRIMARY KEY, name text NOT NULL, issuer text NOT NULL, client_id text NOT NULL, client_secret text NOT NULL, tenant_id uuid,
+      domains jsonb NOT NULL, jit_enabled boolean NOT NULL, default_roles text[] NOT NULL, redirect_uris text[] NOT NULL, enabled boolean NOT NULL,
+      created_at timestamptz NOT NULL, updated_at timestamptz NOT NULL
+    )`,
+    `CREATE TABLE auth.sso_identities (
+      issuer text NOT NULL, subject text NOT NULL, user_id uuid NOT NULL, created_at timestamptz NOT NULL, PRIMARY KEY (issuer, subject)
+    )`,
+    'CREATE INDEX sso_identities_user_id ON auth.sso_identities (user_id)',
   )],
 };

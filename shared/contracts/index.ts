@@ -1,6 +1,7 @@
 /** THE MAP: every action of Strata, typed. */
 import type { Static } from 'typebox';
 import { auditContracts } from './audit.ts';
+import { ssoContracts } from './auth-sso.ts';
 import { authContracts } from './auth.ts';
 import { configResolverContracts } from './config-resolver.ts';
 import type { Contract } from './contract.ts';
@@ -13,6 +14,7 @@ export const contracts = {
   ...tenantConfigContracts,
   ...globalConfigContracts,
   ...authContracts,
+  ...ssoContracts,
   ...auditContracts,
   ...nodeContracts,
 } as const;

@@ -273,7 +273,7 @@ export const tenantConfigContracts = {
     summary: 'List tenants', rest: 'GET /tenants', access: { level: 'platform_admin' }, scope: 'platform:read', query: page, result: Page(Tenant), answer: 'list',
   }),
   'tenant-config.tenants.get': action({
-    summary: 'Read a tenant', rest: 'GET /tenants/{tenant_id}', access: { level: 'tenant_or_platform', roles }, scope: 'config:read',
+    summary: 'Read a tenant', rest: 'GET /tenants/{tenant_id}', access: { level: 'tenant_or_platform', roles, services: true }, scope: 'config:read',
     path: tenantPath, result: Tenant,
   }),
   'tenant-config.tenants.patch': action({
@@ -310,6 +310,10 @@ export const tenantConfigContracts = {
   }),
   'tenant-config.members.of': action({
     summary: "A user's memberships", access: { level: 'internal' }, path: { user_id: Uuid }, result: Type.Array(Membership),
+  }),
+  'tenant-config.members.provision': action({
+    summary: 'Membership for whoever signs in the first time; an existing one stays as it is', access: { level: 'internal' },
+    path: memberPath, body: Type.Object({ roles: Roles }, strict), result: Type.Null(),
   }),
   'tenant-config.members.inGroup': action({
     summary: 'The members of an approver group, for the notifier', access: { level: 'internal' },

@@ -33,7 +33,7 @@ test('migrating again changes nothing, also from two processes at once', async (
   const second = await createDatabase();
   try {
     const applied = await Promise.all([1, 2].map(() => migrate({ ...options, url: second.url }, schemas)));
-    expect(applied.map(({ length }) => length).sort()).toEqual([0, schemas.length]);
+    expect(applied.map(({ length }) => length).sort()).toEqual([0, schemas.flatMap(({ migrations }) => migrations).length]);
   } finally {
     await second.drop();
   }

@@ -5,13 +5,17 @@ import { codeOf, errorTable, StrataError, type ErrorCode } from '../../../shared
 /** route × failure → code. */
 export const failureCodes = {
   'auth.login': { database: 'auth_login_db_error', unexpected: 'auth_login_internal_error' },
+  'auth.login.sso': { database: 'auth_sso_db_error', unexpected: 'auth_sso_internal_error' },
   'auth.refresh': { database: 'auth_refresh_db_error', unexpected: 'auth_refresh_internal_error' },
 } as const satisfies Record<string, { database: ErrorCode; unexpected: ErrorCode }>;
 type Route = keyof typeof failureCodes;
 
+/** 5xx codes that say more than the route's own. */
+const telling: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['service_unavailable', 'auth_sso_provider_error', 'auth_sso_provider_timeout']);
+
 /** An answer of this service stays. A neighbour out of reach is one whose database this route needs. */
 export function classify(route: Route, error: unknown): StrataError {
-  if (error instanceof StrataError && (errorTable[codeOf(error)][0] < 500 || codeOf(error) === 'service_unavailable')) return error;
+  if (error instanceof StrataError && (errorTable[codeOf(error)][0] < 500 || telling.has(codeOf(error)))) return error;
   const code = codeOf(error);
   if (code !== 'internal_error' && errorTable[code][0] < 500) return error as StrataError;
   const database = isDatabaseFailure(error) || code === 'service_unavailable' || code === 'timeout';

@@ -103,6 +103,19 @@ export const memberActions = (db: DataSource) => {
       return rows.map((row, index) => membershipOf(tenants[index]!, row)).sort((a, b) => a.tenant_name.localeCompare(b.tenant_name));
     },
 
+    async 'tenant-config.members.provision'({ tenant_id: tenantId, user_id: userId, body: { roles } }, request) {
+      await commitChange(db, request, memberScope(tenantId), async (manager) => {
+        await requireTenant(manager, tenantId);
+        if (await manager.existsBy(MemberEntity, { tenant_id: tenantId, user_id: userId })) return { result: undefined, keys: [], events: [] };
+        await manager.insert(MemberEntity, { tenant_id: tenantId, user_id: userId, roles, groups: [], added_at: new Date() });
+        return {
+          result: undefined, keys: [memberKey({ tenant_id: tenantId, user_id: userId })],
+          events: [event('added', tenantId, userId, { roles, groups: [] })],
+        };
+      });
+      return null;
+    },
+
     async 'tenant-config.members.inGroup'({ tenant_id: tenantId, group }, request) {
       const rows = await db.manager.query<MemberRow[]>(
         'SELECT * FROM tenant_config.members WHERE tenant_id = $1 AND $2 = ANY(groups) ORDER BY user_id', [tenantId, group]);
