@@ -129,6 +129,8 @@ export const notificationSecrets = (config: NotificationConfig | null) => [
 
 const reserved = new RegExp('^(host|content-length|content-type|transfer-encoding|connection|keep-alive|upgrade|te|trailer|expect|proxy-.*'
   + '|authorization|x-service-signature|webhook-.*)$', 'i');
+/** Headers that Strata sets itself, or that belong to the connection. */
+export const isReservedHeader = (name: string): boolean => reserved.test(name);
 const base64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 const masked = /^\*{8}$/;
 
