@@ -50,7 +50,7 @@ export function createAuthenticator(broker: ServiceBroker, settings: LiveSetting
     return {
       caller: {
         type: 'user', id: session.user_id, tenant_id: member ? session.tenant_id : null, roles: member?.roles ?? [],
-        platform_roles: session.platform_roles, session_id: session.session_id,
+        platform_roles: session.platform_roles, session_id: session.session_id, authenticated_at: session.authenticated_at,
       },
       stale: 'stale' in session || (member !== null && 'stale' in member),
     };

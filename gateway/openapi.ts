@@ -23,7 +23,7 @@ const Envelope = {
 const content = (schema: unknown) => ({ 'application/json': { schema } });
 const whoMayCall = ({ access }: Contract): string => access.level === 'tenant' || access.level === 'tenant_or_platform'
   ? `${access.roles.join(', ')} of the tenant${access.level === 'tenant_or_platform' ? ', or platform_admin' : ''}`
-  : access.level + ('publicWith' in access ? `; anyone, with ${access.publicWith}` : '');
+  : access.level + ('publicWith' in access ? `; anyone, with ${access.publicWith}` : '') + ('recent' in access ? ', signed in at most 10 minutes ago' : '');
 
 /** What a client reads: a resource's document rather than its envelope on the bus. */
 function answered({ answer, result }: Contract): TSchema | undefined {

@@ -10,6 +10,8 @@ export interface Caller {
   readonly roles: readonly TenantRole[];
   readonly platform_roles: readonly string[];
   readonly session_id?: string;
+  /** When the session's sign-in was. */
+  readonly authenticated_at?: string;
   /** Given only for an API key: what it may do, whatever its owner's roles are. */
   readonly scopes?: readonly Scope[];
 }
@@ -22,7 +24,10 @@ export const isPlatformAdmin = (caller: Caller): boolean =>
 export const isPublic = (access: Access, params: Readonly<Record<string, unknown>>): boolean =>
   access.level === 'public' || ('publicWith' in access && access.publicWith !== undefined && params[access.publicWith] !== undefined);
 
-/** Throws 401, or 403 with the first reason that applies: tenant, then role, then scope. */
+const recentMs = 10 * 60_000;
+const isRecent = ({ authenticated_at: at }: Caller): boolean => at !== undefined && Date.now() - Date.parse(at) <= recentMs;
+
+/** Throws 401, or 403 with the first reason that applies: tenant, then role, then scope, then how long ago the sign-in was. */
 export function checkAccess(
   contract: Pick<Contract, 'access' | 'scope'>, caller: Caller | undefined, params: Readonly<Record<string, unknown>>,
 ): void {
@@ -35,6 +40,7 @@ export function checkAccess(
   if (caller.scopes && !(contract.scope && caller.scopes.includes(contract.scope))) {
     throw new StrataError('insufficient_scope', contract.scope ? `The API key lacks the scope ${contract.scope}.` : 'API keys may not do this.');
   }
+  if ('recent' in access && access.recent && !isRecent(caller)) throw new StrataError('auth_reauth_required');
 }
 
 const trusts = (access: Access): boolean => access.level === 'internal' || ('services' in access && access.services === true);

@@ -1,4 +1,4 @@
-/** auth: accounts, sign-in with a password or through an identity provider, sessions and their tokens. */
+/** auth: accounts, sign-in with a password, a passkey or through an identity provider, sessions and their tokens. */
 import type { ServiceSchema } from 'moleculer';
 import type { DataSource } from 'typeorm';
 import { serviceOf } from '../../shared/broker/service.ts';
@@ -8,6 +8,7 @@ import { createHttpClient } from '../../shared/outgoing/http-client.ts';
 import type { Settings } from '../../shared/settings.ts';
 import type { ShortLived } from '../../shared/short-lived.ts';
 import { accountActions, ensureFirstAdmin } from './actions/accounts.ts';
+import { passkeyActions } from './actions/passkeys.ts';
 import { sessionActions } from './actions/sessions.ts';
 import { ssoLoginActions } from './actions/sso-login.ts';
 import { ssoProviderActions } from './actions/sso-providers.ts';
@@ -39,6 +40,7 @@ export function authService({ db, settings, shortLived, onFirstAdmin }: AuthOpti
     ...userActions(db, settings),
     ...ssoProviderActions(db, settings, guard),
     ...ssoLoginActions(db, settings, shortLived, oidc, signIn),
+    ...passkeyActions(db, settings, shortLived, signIn),
   }, {
     async started() {
       const admin = await ensureFirstAdmin(db, settings(), passwords);

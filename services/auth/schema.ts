@@ -8,6 +8,10 @@ export interface SessionRow {
   id: string; user_id: string; tenant_id: string | null; created_at: Date; authenticated_at: Date; last_used_at: Date; expires_at: Date; revoked_at: Date | null;
   user_agent: string | null; ip: string | null;
 }
+export interface PasskeyRow {
+  id: string; user_id: string; credential_id: string; public_key: Buffer; counter: number; name: string | null; aaguid: string;
+  transports: string[]; backup_eligible: boolean; backed_up: boolean; created_at: Date; last_used_at: Date | null;
+}
 export interface RefreshRow { hash: string; session_id: string; created_at: Date; used_at: Date | null; successor: string | null }
 
 export interface SsoProviderRow {
@@ -43,6 +47,15 @@ export const RefreshEntity = new EntitySchema<RefreshRow>({
   columns: { hash: { type: 'text', primary: true }, session_id: { type: 'uuid' }, created_at: time, used_at: later, successor: maybe },
   indices: [{ name: 'refresh_tokens_session_id', columns: ['session_id'] }],
 });
+export const PasskeyEntity = new EntitySchema<PasskeyRow>({
+  name: 'Passkey', tableName: 'passkeys', schema: 'auth',
+  columns: {
+    id: { type: 'uuid', primary: true }, user_id: { type: 'uuid' }, credential_id: { type: 'text', unique: true }, public_key: { type: 'bytea' },
+    counter: { type: 'bigint' }, name: maybe, aaguid: { type: 'uuid' }, transports: { type: 'text', array: true }, backup_eligible: { type: 'boolean' },
+    backed_up: { type: 'boolean' }, created_at: time, last_used_at: later,
+  },
+  indices: [{ name: 'passkeys_user_id', columns: ['user_id'] }],
+});
 
 export const SsoProviderEntity = new EntitySchema<SsoProviderRow>({
   name: 'SsoProvider', tableName: 'sso_providers', schema: 'auth',
@@ -60,7 +73,7 @@ export const SsoIdentityEntity = new EntitySchema<SsoIdentityRow>({
 
 export const authSchema: Schema = {
   schema: 'auth',
-  entities: [UserEntity, SessionEntity, RefreshEntity, SsoProviderEntity, SsoIdentityEntity],
+  entities: [UserEntity, SessionEntity, RefreshEntity, PasskeyEntity, SsoProviderEntity, SsoIdentityEntity],
   migrations: [migration('Auth1763700000004',
     `CREATE TABLE auth.users (
       id uuid PRIMARY KEY, email text NOT NULL UNIQUE, email_verified boolean NOT NULL, display_name text, password_hash text, status text NOT NULL,
@@ -85,5 +98,12 @@ export const authSchema: Schema = {
       issuer text NOT NULL, subject text NOT NULL, user_id uuid NOT NULL, created_at timestamptz NOT NULL, PRIMARY KEY (issuer, subject)
     )`,
     'CREATE INDEX sso_identities_user_id ON auth.sso_identities (user_id)',
+  ), migration('AuthPasskeys1763700000020',
+    `CREATE TABLE auth.passkeys (
+      id uuid PRIMARY KEY, user_id uuid NOT NULL, credential_id text NOT NULL UNIQUE, public_key bytea NOT NULL, counter bigint NOT NULL, name text,
+      aaguid uuid NOT NULL, transports text[] NOT NULL, backup_eligible boolean NOT NULL, backed_up boolean NOT NULL, created_at timestamptz NOT NULL,
+      last_used_at timestamptz
+    )`,
+    'CREATE INDEX passkeys_user_id ON auth.passkeys (user_id)',
   )],
 };

@@ -9,10 +9,13 @@ export type Scope =
   | 'config:read' | 'config:write' | 'approvals:read' | 'approvals:write' | 'members:read' | 'members:write'
   | 'audit:read' | 'platform:read' | 'platform:write' | 'auth:self';
 
-/** Who may call. `services` also admits Strata's neighbours on the bus, for any tenant; `publicWith` anyone, where that parameter is given. */
+/**
+ * Who may call. `services` also admits Strata's neighbours on the bus, for any tenant; `publicWith` anyone, where that parameter is given;
+ * `recent` wants a sign-in of the last 10 minutes.
+ */
 export type Access =
   | { readonly level: 'public' }
-  | { readonly level: 'authenticated'; readonly services?: boolean }
+  | { readonly level: 'authenticated'; readonly services?: boolean; readonly recent?: true }
   | { readonly level: 'platform_admin'; readonly services?: boolean; readonly publicWith?: string }
   | { readonly level: 'tenant'; readonly roles: readonly TenantRole[]; readonly services?: boolean }
   | { readonly level: 'tenant_or_platform'; readonly roles: readonly TenantRole[]; readonly services?: boolean }

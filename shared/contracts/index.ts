@@ -3,6 +3,7 @@ import type { Static } from 'typebox';
 import { auditContracts } from './audit.ts';
 import { ssoContracts } from './auth-sso.ts';
 import { authContracts } from './auth.ts';
+import { passkeyContracts } from './auth-passkeys.ts';
 import { configResolverContracts } from './config-resolver.ts';
 import type { Contract } from './contract.ts';
 import { globalConfigContracts } from './global-config.ts';
@@ -15,6 +16,7 @@ export const contracts = {
   ...globalConfigContracts,
   ...authContracts,
   ...ssoContracts,
+  ...passkeyContracts,
   ...auditContracts,
   ...nodeContracts,
 } as const;

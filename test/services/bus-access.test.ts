@@ -49,7 +49,7 @@ const callers: Readonly<Record<string, Caller | undefined>> = {
 };
 
 function expected(name: ActionName, who: string): string | undefined {
-  const { access } = contracts[name] as { access: { level: string; roles?: readonly string[]; services?: boolean } };
+  const { access } = contracts[name] as { access: { level: string; roles?: readonly string[]; services?: boolean; recent?: boolean } };
   if (access.level === 'public') return undefined;
   if (who === 'nobody' || who === 'an empty caller') return 'auth_token_missing';
   if (who === 'service') return access.level === 'internal' || access.services ? undefined : 'insufficient_role';
@@ -62,7 +62,7 @@ function expected(name: ActionName, who: string): string | undefined {
     const role = who === 'a key without scopes' ? 'tenant_admin' : who;
     return access.roles!.includes(role) ? undefined : 'insufficient_role';
   })();
-  return refusal ?? (who === 'a key without scopes' ? 'insufficient_scope' : undefined);
+  return refusal ?? (who === 'a key without scopes' ? 'insufficient_scope' : access.recent ? 'auth_reauth_required' : undefined);
 }
 
 describe('every action, called over the bus', () => {
@@ -72,7 +72,7 @@ describe('every action, called over the bus', () => {
       const before = reached.called;
       const error = await broker.call(name, { tenant_id: own }, { meta: caller ? { caller } : {} }).then(() => undefined, (failure: { type?: string }) => failure);
       const code = expected(name, who);
-      if (code === undefined) expect(['auth_token_missing', 'insufficient_role', 'insufficient_scope', 'tenant_mismatch']).not.toContain(error?.type);
+      if (code === undefined) expect(['auth_token_missing', 'insufficient_role', 'insufficient_scope', 'tenant_mismatch', 'auth_reauth_required']).not.toContain(error?.type);
       else expect({ who, type: error?.type, reached: reached.called - before }).toEqual({ who, type: code, reached: 0 });
     }
   });

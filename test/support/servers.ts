@@ -1,4 +1,4 @@
-/** Real NATS and Redis for tests: the machine's binaries on free ports, installed where Debian's root can, or said plainly. */
+/** Real NATS, Redis and browser for tests: the machine's binaries, servers on free ports, installed where Debian's root can, or said plainly. */
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { connect, createServer, type AddressInfo } from 'node:net';
@@ -13,24 +13,28 @@ export const freePort = (): Promise<number> => new Promise((done, fail) => {
   });
 });
 
-/** Where the program is; installed by Debian's root where it is missing, else said plainly. */
-export function binary(name: string, debianPackage = name): string {
-  const find = (): string | undefined => {
+/** Where the program is, also under another name; installed by Debian's root where it is missing, else said plainly. */
+export function binary(name: string, debianPackage = name, otherNames: readonly string[] = []): string {
+  const find = (wanted: string): string | undefined => {
     try {
-      return execFileSync('which', [name], { encoding: 'utf8', env: { PATH: `${process.env.PATH}:/usr/sbin:/usr/local/sbin` } }).trim();
+      return execFileSync('which', [wanted], { encoding: 'utf8', env: { PATH: `${process.env.PATH}:/usr/sbin:/usr/local/sbin` } }).trim();
     } catch {
       return undefined;
     }
   };
-  const found = find();
+  const found = [name, ...otherNames].map(find).find((path) => path !== undefined);
   if (found) return found;
   if (process.platform === 'linux' && process.getuid?.() === 0) {
     execFileSync('bash', ['-c', `apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq ${debianPackage}`], { stdio: 'ignore', timeout: 300_000 });
-    const installed = find();
+    const installed = find(name);
     if (installed) return installed;
   }
   throw new Error(`This needs ${name}. Install it (Debian: apt install ${debianPackage}; macOS: brew install ${name.replace('-server', '')}).`);
 }
+
+export const chromium = (): string => binary('chromium', 'chromium', [
+  'chromium-browser', 'google-chrome', '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome', '/Applications/Chromium.app/Contents/MacOS/Chromium',
+]);
 
 async function answers(port: number, child: ChildProcess): Promise<void> {
   for (let waited = 0; waited < 15_000; waited += 25) {

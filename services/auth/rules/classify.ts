@@ -7,6 +7,7 @@ export const failureCodes = {
   'auth.login': { database: 'auth_login_db_error', unexpected: 'auth_login_internal_error' },
   'auth.login.sso': { database: 'auth_sso_db_error', unexpected: 'auth_sso_internal_error' },
   'auth.refresh': { database: 'auth_refresh_db_error', unexpected: 'auth_refresh_internal_error' },
+  'auth.webauthn.login.verify': { database: 'auth_webauthn_db_error', unexpected: 'auth_webauthn_internal_error' },
 } as const satisfies Record<string, { database: ErrorCode; unexpected: ErrorCode }>;
 type Route = keyof typeof failureCodes;
 

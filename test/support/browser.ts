@@ -1,0 +1,115 @@
+/** A real browser with an authenticator of its own, on a page that speaks to the gateway as a user interface would. */
+import { createHash, createPrivateKey, randomUUID, sign, type KeyObject } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { chromium as playwright, type Browser, type CDPSession, type Page } from 'playwright-core';
+import { chromium } from './servers.ts';
+
+export const openBrowser = (): Promise<Browser> => playwright.launch({ executablePath: chromium(), args: ['--no-sandbox'] });
+
+const html = `<!doctype html><title>Strata</title><script>
+const post = async (gateway, path, body, token) => {
+  const answer = await fetch(gateway + path, {
+    method: 'POST', headers: { 'content-type': 'application/json', ...(token && { authorization: 'Bearer ' + token }) }, body: JSON.stringify(body),
+  });
+  return { status: answer.status, body: await answer.json() };
+};
+const create = async (options) => {
+  const publicKey = PublicKeyCredential.parseCreationOptionsFromJSON(options);
+  return (await navigator.credentials.create({ publicKey })).toJSON();
+};
+const get = async (options) => {
+  const publicKey = PublicKeyCredential.parseRequestOptionsFromJSON(options);
+  return (await navigator.credentials.get({ publicKey })).toJSON();
+};
+const register = async (gateway, token, name) => {
+  const { body } = await post(gateway, '/auth/webauthn/register/options', {}, token);
+  return post(gateway, '/auth/webauthn/register/verify', { challenge_id: body.challenge_id, credential: await create(body.publicKey), name }, token);
+};
+const signIn = async (gateway) => {
+  const { body } = await post(gateway, '/auth/webauthn/login/options', {});
+  return post(gateway, '/auth/webauthn/login/verify', { challenge_id: body.challenge_id, credential: await get(body.publicKey) });
+};
+</script>`;
+
+export interface Site { readonly origin: string; readonly stop: () => Promise<void> }
+
+export async function startSite(): Promise<Site> {
+  const server = createServer((_request, response) => { response.writeHead(200, { 'content-type': 'text/html' }).end(html); });
+  await once(server.listen(0, 'localhost'), 'listening');
+  return {
+    origin: `http://localhost:${(server.address() as AddressInfo).port}`,
+    async stop() {
+      server.closeAllConnections();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}
+
+export interface PasskeyKey { readonly id: string; readonly userHandle: string; readonly key: KeyObject; readonly counter: number }
+
+/** A tab with a platform authenticator, which keeps passkeys. One that does not verify its user still tells that someone is there. */
+export class Device {
+  readonly page: Page;
+  readonly #cdp: CDPSession;
+  readonly #authenticator: string;
+  private constructor(page: Page, cdp: CDPSession, authenticator: string) {
+    this.page = page;
+    this.#cdp = cdp;
+    this.#authenticator = authenticator;
+  }
+
+  static async open(browser: Browser, origin: string, { synchronized = false, verifies = true } = {}): Promise<Device> {
+    const page = await browser.newPage();
+    await page.goto(origin);
+    const cdp = await page.context().newCDPSession(page);
+    await cdp.send('WebAuthn.enable', {});
+    const { authenticatorId } = await cdp.send('WebAuthn.addVirtualAuthenticator', {
+      options: {
+        protocol: 'ctap2', transport: 'internal', hasResidentKey: true, hasUserVerification: verifies, isUserVerified: verifies,
+        automaticPresenceSimulation: true, defaultBackupEligibility: synchronized, defaultBackupState: synchronized,
+      },
+    });
+    return new Device(page, cdp, authenticatorId);
+  }
+
+  /** Calls a function of the page. */
+  async call<T>(name: 'post' | 'create' | 'get' | 'register' | 'signIn', ...args: unknown[]): Promise<T> {
+    return await this.page.evaluate(`${name}(...${JSON.stringify(args)})`) as T;
+  }
+
+  /** The one passkey of this device with its private key, as a thief would have it. */
+  async steal(): Promise<PasskeyKey> {
+    const { credentials: [found] } = await this.#cdp.send('WebAuthn.getCredentials', { authenticatorId: this.#authenticator });
+    const url = (text: string): string => Buffer.from(text, 'base64').toString('base64url');
+    return {
+      id: url(found!.credentialId), userHandle: url(found!.userHandle!), counter: found!.signCount,
+      key: createPrivateKey({ key: Buffer.from(found!.privateKey, 'base64'), format: 'der', type: 'pkcs8' }),
+    };
+  }
+}
+
+export const flags = { present: 0x01, verified: 0x04, backupEligible: 0x08, backedUp: 0x10 } as const;
+export interface Assertion {
+  readonly challenge: string; readonly origin: string; readonly rpId: string; readonly type: string; readonly flags: number; readonly counter: number;
+  readonly id: string; readonly userHandle: string; readonly key: KeyObject;
+}
+
+/** An assertion with a valid signature over whatever it says (Web Authentication, 6.3.3). */
+export function assertion({ challenge, origin, rpId, type, flags: set, counter, id, userHandle, key }: Assertion) {
+  const sha256 = (data: string | Buffer): Buffer => createHash('sha256').update(data).digest();
+  const clientData = Buffer.from(JSON.stringify({ type, challenge, origin, crossOrigin: false }));
+  const authenticatorData = Buffer.concat([sha256(rpId), Buffer.from([set]), Buffer.alloc(4)]);
+  authenticatorData.writeUInt32BE(counter, 33);
+  const signature = sign(key.asymmetricKeyType === 'ed25519' ? null : 'sha256', Buffer.concat([authenticatorData, sha256(clientData)]), key);
+  return {
+    id, rawId: id, type: 'public-key', clientExtensionResults: {}, authenticatorAttachment: 'platform',
+    response: {
+      clientDataJSON: clientData.toString('base64url'), authenticatorData: authenticatorData.toString('base64url'), signature: signature.toString('base64url'), userHandle,
+    },
+  };
+}
+
+export const unknownId = (): string => Buffer.from(randomUUID()).toString('base64url');
