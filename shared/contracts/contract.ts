@@ -31,7 +31,7 @@ export interface CacheRule {
 }
 
 /** How the gateway turns a result into an answer. */
-export type AnswerKind = 'resource' | 'write' | 'list' | 'value' | 'created' | 'accepted' | 'nothing' | 'token' | 'reload';
+export type AnswerKind = 'resource' | 'write' | 'list' | 'value' | 'created' | 'accepted' | 'nothing' | 'token' | 'reload' | 'page';
 
 export interface Rest {
   readonly method: 'GET' | 'PUT' | 'PATCH' | 'POST' | 'DELETE';

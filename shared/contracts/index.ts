@@ -8,6 +8,7 @@ import { configResolverContracts } from './config-resolver.ts';
 import type { Contract } from './contract.ts';
 import { globalConfigContracts } from './global-config.ts';
 import { nodeContracts } from './node.ts';
+import { notifierContracts } from './notifier.ts';
 import { tenantConfigContracts } from './tenant-config.ts';
 
 export const contracts = {
@@ -18,6 +19,7 @@ export const contracts = {
   ...ssoContracts,
   ...passkeyContracts,
   ...auditContracts,
+  ...notifierContracts,
   ...nodeContracts,
 } as const;
 

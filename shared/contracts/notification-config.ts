@@ -103,7 +103,37 @@ export const NotificationConfig = Type.Object({
   }, { ...strict, description: 'What happens when nobody decides' })),
 }, strict);
 
+const required = WebhookEndpoint.properties;
+/** As it is used: process defaults where a field is missing, process caps where it asks for more, webhooks as a list. */
+export const EffectiveNotifications = Type.Object({
+  webhook: Type.Object({
+    endpoints: Type.Array(Type.Object({
+      ...required,
+      headers: Type.Record(Type.String(), Type.String()),
+      timeout_seconds: Type.Integer(),
+      retry_attempts: Type.Integer(),
+      backoff: Type.Object({ initial_seconds: Type.Number(), factor: Type.Number(), max_seconds: Type.Number() }, strict),
+    }, strict)),
+  }, strict),
+  email: Type.Object({
+    ...NotificationConfig.properties.email.properties,
+    approval_recipients: Addresses('Asked when the current group has no members'),
+    default_recipients: Addresses('Asked when there are no approval_recipients either'),
+    from_email: Type.String(),
+  }, strict),
+  chat: NotificationConfig.properties.chat,
+  approver_groups: Type.Object({
+    risk_levels: NotificationConfig.properties.approver_groups.properties.risk_levels,
+    action_overrides: Type.Record(Type.String(), Groups('Groups asked for this action, in order')),
+  }, strict),
+  escalation: Type.Object({
+    poll_interval_seconds: Type.Integer(), escalation_window_minutes: Type.Integer(), max_hops: Type.Integer(),
+  }, strict),
+}, strict);
+
 export type NotificationConfig = Static<typeof NotificationConfig>;
+export type EffectiveNotifications = Static<typeof EffectiveNotifications>;
+export type EffectiveEndpoint = EffectiveNotifications['webhook']['endpoints'][number];
 export type WebhookEndpoint = Static<typeof WebhookEndpoint>;
 
 /** Both webhook forms as a list, each with its path in the document. */

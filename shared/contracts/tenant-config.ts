@@ -3,7 +3,7 @@ import {
   action, Change, dryRun, Page, page, platformScope, read, Resource, Slug, tenantScope, Timestamp, Uuid, write, Written,
   type ReadContract, type TenantRole, type WriteContract,
 } from './contract.ts';
-import { NotificationConfig } from './notification-config.ts';
+import { EffectiveNotifications, NotificationConfig } from './notification-config.ts';
 
 const strict = { additionalProperties: false } as const;
 const Identifier = Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$', description: 'Letters, digits, . _ -' });
@@ -202,6 +202,7 @@ export const Tenant = Type.Object({
 export const Member = Type.Object({
   user_id: Uuid, email: Email, display_name: Type.Union([Type.String(), Type.Null()]), roles: Roles, groups: Groups, added_at: Timestamp,
 }, strict);
+export const Approver = Type.Object({ user_id: Uuid, email: Email }, strict);
 /** What the gateway needs of a membership on every request. */
 export const Membership = Type.Object({
   tenant_id: Uuid, tenant_name: Type.String(), tenant_status: Type.Enum(['active', 'disabled']),
@@ -232,12 +233,12 @@ export const tenantConfigContracts = {
   ...resource('notifications', notifications),
   'tenant-config.notifications.effective': read({
     summary: 'notification_config with the process defaults and caps applied', rest: 'GET /tenants/{tenant_id}/config/notifications/effective',
-    access: { level: 'tenant', roles: readers }, scope: 'config:read', path: tenantPath, result: Type.Unknown(),
+    access: { level: 'tenant', roles: readers }, scope: 'config:read', path: tenantPath, result: EffectiveNotifications,
   }),
   /** For the notifier: secrets open. */
   'tenant-config.notifications.open': action({
-    summary: 'notification_config with its secrets, for the notifier', access: { level: 'internal' }, path: tenantPath,
-    result: Type.Object({ config: NullableNotificationConfig, revision: Type.Integer() }, strict),
+    summary: 'The effective notification_config with its secrets, for the notifier', access: { level: 'internal' }, path: tenantPath,
+    result: Type.Object({ config: EffectiveNotifications, revision: Type.Integer() }, strict),
   }),
 
   'tenant-config.history.list': action({
@@ -315,9 +316,10 @@ export const tenantConfigContracts = {
     summary: 'Membership for whoever signs in the first time; an existing one stays as it is', access: { level: 'internal' },
     path: memberPath, body: Type.Object({ roles: Roles }, strict), result: Type.Null(),
   }),
-  'tenant-config.members.inGroup': action({
-    summary: 'The members of an approver group, for the notifier', access: { level: 'internal' },
-    path: { ...tenantPath, group: Type.String() }, result: Type.Array(Member),
+  'tenant-config.members.approvers': action({
+    summary: 'Who is in each approver group, and who administers the tenant, for the notifier', access: { level: 'internal' },
+    path: { ...tenantPath, groups: Type.Array(Type.String()) },
+    result: Type.Object({ groups: Type.Record(Type.String(), Type.Array(Approver)), admins: Type.Array(Approver) }, strict),
   }),
 
   'tenant-config.layers': action({

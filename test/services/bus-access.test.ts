@@ -32,7 +32,7 @@ function standIn(service: string): Parameters<ServiceBroker['createService']>[0]
 }
 
 beforeAll(async () => {
-  for (const service of ['tenant-config', 'global-config', 'config-resolver', 'auth', 'audit', 'feed', 'gateway']) broker.createService(standIn(service));
+  for (const service of ['tenant-config', 'global-config', 'config-resolver', 'auth', 'audit', 'notifier', 'feed', 'gateway']) broker.createService(standIn(service));
   await broker.start();
 });
 afterAll(() => broker.stop());

@@ -116,10 +116,15 @@ export const memberActions = (db: DataSource) => {
       return null;
     },
 
-    async 'tenant-config.members.inGroup'({ tenant_id: tenantId, group }, request) {
+    async 'tenant-config.members.approvers'({ tenant_id: tenantId, groups }, request) {
       const rows = await db.manager.query<MemberRow[]>(
-        'SELECT * FROM tenant_config.members WHERE tenant_id = $1 AND $2 = ANY(groups) ORDER BY user_id', [tenantId, group]);
-      return withAccounts(rows, request);
+        `SELECT * FROM tenant_config.members WHERE tenant_id = $1 AND (groups && $2 OR 'tenant_admin' = ANY(roles)) ORDER BY user_id`, [tenantId, groups]);
+      const members = (await withAccounts(rows, request)).filter(({ email }) => email !== '');
+      const those = (fits: (member: Member) => boolean) => members.filter(fits).map(({ user_id, email }) => ({ user_id, email }));
+      return {
+        groups: Object.fromEntries(groups.map((group) => [group, those((member) => member.groups.includes(group))])),
+        admins: those((member) => member.roles.includes('tenant_admin')),
+      };
     },
   } satisfies Handlers;
 };

@@ -19,7 +19,8 @@ export function notificationActions(db: DataSource, settings: () => Settings) {
       concealSecrets(effectiveNotifications((await find(tenant_id)).config, settings())),
     async 'tenant-config.notifications.open'({ tenant_id }) {
       const { config, revision } = await find(tenant_id);
-      return { config: openSecrets(config, notificationSecrets, notificationVault(settings()), notificationContext(tenant_id)), revision };
+      const opened = openSecrets(config, notificationSecrets, notificationVault(settings()), notificationContext(tenant_id));
+      return { config: effectiveNotifications(opened, settings()), revision };
     },
   } satisfies Handlers;
 }

@@ -1,4 +1,4 @@
-import { endpointsOf, type NotificationConfig } from '../../../shared/contracts/notification-config.ts';
+import { endpointsOf, type EffectiveNotifications, type NotificationConfig } from '../../../shared/contracts/notification-config.ts';
 import type { Settings } from '../../../shared/settings.ts';
 
 /** A webhook endpoint as it will be used: process defaults where a field is missing, process caps where it asks for more. */
@@ -17,7 +17,7 @@ export function effectiveEndpoints(config: NotificationConfig | null, settings: 
 }
 
 /** The whole document in use. Webhooks come in the multi-endpoint form, whichever was written. */
-export const effectiveNotifications = (config: NotificationConfig | null, settings: Settings) => ({
+export const effectiveNotifications = (config: NotificationConfig | null, settings: Settings): EffectiveNotifications => ({
   webhook: { endpoints: effectiveEndpoints(config, settings) },
   email: { approval_recipients: [], default_recipients: [], template_overrides: {}, from_email: settings.from_email, ...config?.email },
   ...(config?.chat ? { chat: config.chat } : {}),
