@@ -10,18 +10,23 @@ import { authSchema } from './services/auth/schema.ts';
 import { configResolverService } from './services/config-resolver/config-resolver.service.ts';
 import { globalConfigService } from './services/global-config/global-config.service.ts';
 import { globalConfigSchema } from './services/global-config/schema.ts';
+import { notifierService } from './services/notifier/notifier.service.ts';
+import { notifierSchema } from './services/notifier/schema.ts';
 import { tenantConfigSchema } from './services/tenant-config/schema.ts';
 import { tenantConfigService } from './services/tenant-config/tenant-config.service.ts';
 import { createNode } from './shared/broker/broker.ts';
 import { liveSettings } from './shared/broker/live-settings.ts';
 import { openEmbeddedPostgres, type EmbeddedPostgres } from './shared/database/embedded.ts';
 import { migrate, openDatabase, type DatabaseOptions, type Schema } from './shared/database/open.ts';
+import { createMailer } from './shared/mail/mailer.ts';
+import { createGuard } from './shared/outgoing/guard.ts';
+import { createHttpClient } from './shared/outgoing/http-client.ts';
 import { commitSchema } from './shared/outbox/schema.ts';
 import { ensureSecretKey, loadSettings, needsRedis, pieces as everyPiece, readEnvironment, SettingsInvalid, type Settings } from './shared/settings.ts';
 import { createShortLived } from './shared/short-lived.ts';
 
 const schemas: Readonly<Record<string, Schema>> = {
-  'tenant-config': tenantConfigSchema, 'global-config': globalConfigSchema, auth: authSchema, audit: auditSchema,
+  'tenant-config': tenantConfigSchema, 'global-config': globalConfigSchema, auth: authSchema, audit: auditSchema, notifier: notifierSchema,
 };
 const { version } = JSON.parse(readFileSync(new URL('package.json', import.meta.url), 'utf8')) as { version: string };
 const say = (line: string): void => { process.stdout.write(`${line}\n`); };
@@ -81,6 +86,9 @@ async function start(pieces: readonly string[]): Promise<void> {
       'tenant-config': async () => tenantConfigService({ db: await open(tenantConfigSchema), settings: current }),
       'global-config': async () => globalConfigService({ db: await open(globalConfigSchema) }),
       auth: async () => authService({ db: await open(authSchema), settings: current, shortLived, onFirstAdmin: (made) => { admin = made; } }),
+      notifier: async () => notifierService({
+        db: await open(notifierSchema), settings: current, http: createHttpClient(createGuard(current), current), mailer: createMailer(current, log), log,
+      }),
       audit: async () => auditService({ db: await open(auditSchema) }),
     } as const;
     for (const piece of pieces) {

@@ -7,6 +7,7 @@ import { auditService } from '../../services/audit/audit.service.ts';
 import { authService } from '../../services/auth/auth.service.ts';
 import { configResolverService } from '../../services/config-resolver/config-resolver.service.ts';
 import { globalConfigService } from '../../services/global-config/global-config.service.ts';
+import { notifierService } from '../../services/notifier/notifier.service.ts';
 import { tenantConfigService } from '../../services/tenant-config/tenant-config.service.ts';
 import { contracts } from '../../shared/contracts/index.ts';
 import { errorTable } from '../../shared/errors.ts';
@@ -62,6 +63,7 @@ describe('contracts', () => {
     const services = [
       configResolverService({ settings }), tenantConfigService({ db, settings }), globalConfigService({ db }),
       authService({ db, settings, shortLived: createShortLived(), onFirstAdmin: () => {} }), auditService({ db }),
+      notifierService({ db, settings, http: {} as never, mailer: {} as never, log: {} as never }),
     ];
     for (const { name, actions } of services) {
       const answered = Object.keys(actions!).map((action) => `${name}.${action}`);

@@ -218,18 +218,19 @@ describe('injection', () => {
 
 describe('the e-mail channel', () => {
   const rendered = { subject: 's', text: 't', html: '<p>h</p>' };
+  const from = 'ops@tenant.example';
 
   test('says that a notice was taken, from the sender of the tenant, under the name of the notice', async () => {
     const { server, mailer } = await served();
-    expect(await sendEmail(mailer, { id: 'ntf_7', to: 'ann@example.com', from: 'ops@tenant.example', mail: rendered })).toEqual({ ok: true, answer: 'accepted as <ntf_7@tenant.example>' });
+    expect(await sendEmail(mailer, { id: 'ntf_7', to: 'ann@example.com', from, mail: rendered })).toMatchObject({ verdict: 'delivered', answer: 'accepted as <ntf_7@tenant.example>' });
     expect((await server.mails(1))[0]).toMatchObject({ from: 'ops@tenant.example', to: ['ann@example.com'] });
   });
 
   test('says whether a notice that was not taken may be tried again', async () => {
     const { mailer } = await served({ recipient: (address) => address.startsWith('full') ? [452, 'full'] : [550, 'gone'] });
-    expect(await sendEmail(mailer, { id: 'n1', to: 'full@example.com', mail: rendered })).toEqual({ retry: true, why: expect.stringContaining('452') });
-    expect(await sendEmail(mailer, { id: 'n2', to: 'gone@example.com', mail: rendered })).toEqual({ final: true, why: expect.stringContaining('550') });
-    expect(await sendEmail(mailer, { id: 'n3', to: 'ann@example.com', mail: { ...rendered, subject: 'a\r\nBcc: eve@example.com' } })).toEqual({ final: true, why: expect.stringContaining('subject') });
+    expect(await sendEmail(mailer, { id: 'n1', to: 'full@example.com', from, mail: rendered })).toMatchObject({ verdict: 'retry', error: expect.stringContaining('452') });
+    expect(await sendEmail(mailer, { id: 'n2', to: 'gone@example.com', from, mail: rendered })).toMatchObject({ verdict: 'final', error: expect.stringContaining('550') });
+    expect(await sendEmail(mailer, { id: 'n3', to: 'ann@example.com', from, mail: { ...rendered, subject: 'a\r\nBcc: eve@example.com' } })).toMatchObject({ verdict: 'final', error: expect.stringContaining('subject') });
   });
 });
 

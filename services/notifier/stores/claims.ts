@@ -1,0 +1,112 @@
+import type { DataSource, EntityManager } from 'typeorm';
+import type { ApprovalRow, DeliveryRow } from '../schema.ts';
+import { pausedReason } from './notices.ts';
+
+/** How many sends to one endpoint may be on their way at a time; one while it fails. */
+const perEndpoint = 8;
+/** More failures in a row than any one notice can have, so that a notice keeps to its own waits. */
+export const breakerFailures = 20;
+const breakerSeconds = 30;
+/** A worker renews well within it; another takes over when it has passed. */
+const leaseSeconds = 10;
+
+export type Claimed = Pick<DeliveryRow, 'id' | 'tenant_id' | 'approval_id' | 'type' | 'channel' | 'endpoint_key' | 'place' | 'target' | 'body' | 'round'>
+  & Pick<ApprovalRow, 'frozen' | 'expires_at'> & { readonly failures: number };
+
+/**
+ * Takes up to `slots` due deliveries for this worker. The endpoint served longest ago comes first, and each gives only what it may
+ * have in flight, so one that hangs delays itself alone. Loose index scan over endpoints with waiting deliveries:
+ * https://wiki.postgresql.org/wiki/Loose_indexscan
+ */
+export const claim = (db: DataSource, worker: string, slots: number): Promise<Claimed[]> => db.query<Claimed[]>(`
+  WITH RECURSIVE waiting AS (
+    (SELECT endpoint_key FROM notifier.deliveries WHERE state = 'pending' ORDER BY endpoint_key LIMIT 1)
+    UNION ALL
+    SELECT (SELECT d.endpoint_key FROM notifier.deliveries d WHERE d.state = 'pending' AND d.endpoint_key > w.endpoint_key ORDER BY d.endpoint_key LIMIT 1)
+    FROM waiting w WHERE w.endpoint_key IS NOT NULL
+  ), ready AS (
+    SELECT e.key, e.failures, e.served_at FROM notifier.endpoints e JOIN waiting w ON w.endpoint_key = e.key
+    WHERE (e.blocked_until IS NULL OR e.blocked_until <= now()) AND EXISTS (
+      SELECT FROM notifier.deliveries d WHERE d.endpoint_key = e.key AND d.state = 'pending' AND d.next_attempt_at <= now()
+      AND (d.lease_until IS NULL OR d.lease_until <= now()))
+    ORDER BY e.served_at FOR UPDATE OF e SKIP LOCKED
+  ), chosen AS (
+    SELECT d.id, r.key, r.failures FROM ready r CROSS JOIN LATERAL (
+      SELECT id, next_attempt_at FROM notifier.deliveries
+      WHERE endpoint_key = r.key AND state = 'pending' AND next_attempt_at <= now() AND (lease_until IS NULL OR lease_until <= now())
+      ORDER BY next_attempt_at
+      LIMIT greatest(0, CASE WHEN r.failures < $4 THEN $3::int ELSE 1 END - (
+        SELECT count(*) FROM notifier.deliveries WHERE endpoint_key = r.key AND state = 'pending' AND lease_until > now()))
+    ) d ORDER BY r.served_at, d.next_attempt_at LIMIT $2
+  ), served AS (
+    UPDATE notifier.endpoints SET served_at = clock_timestamp() WHERE key IN (SELECT key FROM chosen)
+  )
+  UPDATE notifier.deliveries d SET lease = $1, lease_until = now() + $5 * interval '1 second'
+  FROM chosen c, notifier.approvals a
+  WHERE d.id = c.id AND a.id = d.approval_id AND d.state = 'pending' AND (d.lease_until IS NULL OR d.lease_until <= now())
+  RETURNING d.id, d.tenant_id, d.approval_id, d.type, d.channel, d.endpoint_key, d.place, d.target, d.body, d.round, a.frozen, a.expires_at, c.failures`,
+[worker, slots, perEndpoint, breakerFailures, leaseSeconds]).then(rowsOf);
+
+/** The driver answers an UPDATE with its rows and their count. */
+const rowsOf = (answer: unknown): Claimed[] => {
+  const [rows] = answer as [Claimed[], number];
+  return rows;
+};
+
+export const renew = (db: DataSource, worker: string, ids: readonly string[]) => db.query(
+  `UPDATE notifier.deliveries SET lease_until = now() + $3 * interval '1 second' WHERE id = ANY($2) AND lease = $1`, [worker, ids, leaseSeconds]);
+
+/** On shutdown: what was taken and not begun is free again at once. */
+export const release = (db: DataSource, worker: string) => db.query(
+  `UPDATE notifier.deliveries SET lease = NULL, lease_until = NULL WHERE lease = $1 AND state = 'pending'`, [worker]);
+
+export interface Settled {
+  readonly id: string;
+  readonly verdict: 'delivered' | 'retry' | 'failed';
+  /** Before the next attempt, where the verdict is `retry`. */
+  readonly wait_ms: number;
+  readonly duration_ms: number;
+  readonly status: number | null;
+  readonly answer: string | null;
+  readonly error: string | null;
+}
+export interface EndpointNews { readonly key: string; readonly delivered: boolean; readonly failures: number; /** Revision of the configuration that it was in when it answered 410. */ readonly gone: number | null }
+
+/** Records attempts, in one transaction. Who has lost the lease to another worker records nothing: that one sends, too, and says how it went. */
+export const settle = (
+  db: DataSource, worker: string, settled: readonly Settled[], endpoints: readonly EndpointNews[],
+  alongside: (manager: EntityManager) => Promise<void>,
+): Promise<void> => db.transaction(async (manager) => {
+  await manager.query(`
+    WITH news AS (
+      SELECT * FROM json_to_recordset($2) AS n (id uuid, verdict text, wait_ms float8, duration_ms int4, status int4, answer text, error text)
+    ), settled AS (
+      UPDATE notifier.deliveries d SET
+        attempts = d.attempts + 1, round = d.round + 1, lease = NULL, lease_until = NULL, reason = n.error,
+        state = CASE WHEN n.verdict = 'delivered' THEN 'delivered' WHEN d.state = 'cancelled' THEN 'cancelled' WHEN n.verdict = 'failed' THEN 'failed' ELSE 'pending' END,
+        next_attempt_at = CASE WHEN n.verdict = 'retry' THEN now() + n.wait_ms * interval '1 millisecond' ELSE d.next_attempt_at END,
+        settled_at = CASE WHEN n.verdict = 'retry' THEN d.settled_at ELSE now() END
+      FROM news n WHERE d.id = n.id AND d.lease = $1
+      RETURNING d.id, d.attempts, n.duration_ms, n.status, n.answer, n.error
+    )
+    INSERT INTO notifier.attempts (delivery_id, n, at, duration_ms, status, answer, error)
+    SELECT id, attempts, now() - duration_ms * interval '1 millisecond', duration_ms, status, answer, error FROM settled`,
+  [worker, JSON.stringify(settled)]);
+  if (endpoints.length > 0) {
+    const sorted = endpoints.toSorted((a, b) => a.key < b.key ? -1 : 1);
+    await manager.query(`
+      UPDATE notifier.endpoints e SET
+        failures = CASE WHEN n.delivered THEN 0 ELSE e.failures + n.failures END,
+        blocked_until = CASE WHEN n.delivered OR e.failures + n.failures < $2 THEN NULL ELSE now() + $3 * interval '1 second' END,
+        paused_revision = coalesce(n.gone, e.paused_revision)
+      FROM json_to_recordset($1) AS n (key text, delivered boolean, failures int4, gone int8) WHERE e.key = n.key`,
+    [JSON.stringify(sorted), breakerFailures, breakerSeconds]);
+    const gone = sorted.filter((news) => news.gone !== null).map(({ key }) => key);
+    if (gone.length > 0) {
+      await manager.query(
+        `UPDATE notifier.deliveries SET state = 'failed', settled_at = now(), reason = $2
+         WHERE endpoint_key = ANY($1) AND state = 'pending' AND (lease_until IS NULL OR lease_until <= now())`, [gone, pausedReason]);
+    }
+  }
+  await alongside(manager);
+});
