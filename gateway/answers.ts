@@ -2,6 +2,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Contract } from '../shared/contracts/contract.ts';
 import { etag } from '../shared/service/preconditions.ts';
+import { decisionPage } from './decision-page.ts';
 
 const json = 'application/json';
 // Cached results are frozen and keep their identity, so their bytes are made once.
@@ -53,6 +54,13 @@ export function answer(contract: Contract, result: unknown, request: FastifyRequ
     case 'nothing': return reply.code(204).removeHeader('content-type').send();
     case 'token': return reply.header('cache-control', 'no-store').send(serialized(result, undefined));
     case 'reload': return reply.code((result as { status: string }).status === 'partial' ? 207 : 200).send(serialized(result, undefined));
+    case 'page': {
+      reply.header('cache-control', 'no-store');
+      if (!request.headers.accept?.includes('text/html')) return reply.send(serialized(result, undefined));
+      return reply.header('content-type', 'text/html; charset=utf-8')
+        .header('content-security-policy', "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'")
+        .send(decisionPage(result as never));
+    }
     case 'created': return reply.code(201).send(serialized(result, undefined));
     case 'accepted': return reply.code(202).send(serialized(result, undefined));
     case 'value': {

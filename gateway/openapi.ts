@@ -4,7 +4,7 @@ import type { Contract, Rest } from '../shared/contracts/contract.ts';
 import { errorTable } from '../shared/errors.ts';
 import { routed } from './routes.ts';
 
-const status = { resource: '200', write: '200', list: '200', value: '200', created: '201', accepted: '202', nothing: '204', token: '200', reload: '200' } as const;
+const status = { resource: '200', write: '200', list: '200', value: '200', created: '201', accepted: '202', nothing: '204', token: '200', reload: '200', page: '200' } as const;
 const Envelope = {
   type: 'object', required: ['detail', 'request_id'],
   properties: {

@@ -36,14 +36,13 @@ export function registerRoutes(app: FastifyInstance, { broker, authenticate, own
   app.decorateRequest('address', undefined);
   const taken = new Map<string, HTTPMethods[]>();
 
-  for (const [name, contract, rest] of routed()) {
+  const route = (target: FastifyInstance, [name, contract, rest]: ReturnType<typeof routed>[number]): void => {
     const url = urlOf(rest.path);
-    taken.set(url, [...taken.get(url) ?? [], rest.method]);
     const reads = rest.method === 'GET';
     const ownTenant = 'tenant_id' in contract.params.properties && !rest.pathParams.includes('tenant_id') && contract.access.level === 'tenant';
     const handle = own[name] ?? ((params, options) => callAs(broker, name, params as never, options));
 
-    app.route({
+    target.route({
       method: rest.method,
       url,
       // Before the body is read, let alone judged.
@@ -70,8 +69,16 @@ export function registerRoutes(app: FastifyInstance, { broker, authenticate, own
         return answer(contract, result, request, reply);
       },
     });
-  }
+  };
+  const entries = routed();
+  for (const entry of entries) if (entry[1].answer !== 'page') route(app, entry);
+  // Browsers send forms; what the forms of our pages decide is in their address.
+  void app.register(async (pages) => {
+    pages.addContentTypeParser('application/x-www-form-urlencoded', { parseAs: 'buffer' }, async () => undefined);
+    for (const entry of entries) if (entry[1].answer === 'page') route(pages, entry);
+  });
 
+  for (const [, , { method, path }] of entries) taken.set(urlOf(path), [...taken.get(urlOf(path)) ?? [], method]);
   for (const [url, methods] of taken) {
     app.route({
       method: everyMethod.filter((method) => !methods.includes(method)), url,

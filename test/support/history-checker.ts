@@ -4,18 +4,11 @@
  * between reads that follow each other; nothing is read that was never written. Answers marked X-Config-Stale are told apart.
  */
 import { performance } from 'node:perf_hooks';
-import { setTimeout as delay } from 'node:timers/promises';
-import { isAlive, type Cluster } from './cluster.ts';
-import { Client, type Answer, type Running } from './strata.ts';
+import { Client, type Running } from './strata.ts';
+import type { Cluster } from './cluster.ts';
 
 export interface Operation { readonly register: string; readonly node: string; readonly began: number; readonly ended: number; readonly value: number; readonly stale: boolean }
-export interface Observed {
-  readonly writes: Operation[]; readonly attempted: Map<string, number>; readonly reads: Operation[];
-  readonly errors: Map<string, number>;
-  readonly slowestWriteMs: number;
-  /** The longest that anyone waited for an answer or an error. */
-  readonly slowestMs: number;
-}
+export interface Observed { readonly writes: Operation[]; readonly attempted: Map<string, number>; readonly reads: Operation[]; readonly errors: Map<string, number>; readonly slowestWriteMs: number }
 
 interface Register {
   readonly name: string; readonly path: string; readonly platform?: true;
@@ -41,74 +34,70 @@ const registers = (tenantId: string): readonly Register[] => [
   },
 ];
 
-/**
- * Runs until `during` has ended and `afterMs` more. Each register has one writer and, on every gateway, also one that joins
- * meanwhile, one reader, which also reads it merged.
- */
+/** Runs until `during` has ended and `afterMs` more. Each register has one writer and, on every gateway, one reader, which also reads it merged. */
 export async function observe(cluster: Cluster, during: () => Promise<void>, { afterMs = 1500 }: { afterMs?: number } = {}): Promise<Observed> {
   const { tenant, platform, gateways } = cluster;
   const writes: Operation[] = [];
   const reads: Operation[] = [];
   const attempted = new Map<string, number>();
   const errors = new Map<string, number>();
-  const state = { done: false, slowestWriteMs: 0, slowestMs: 0 };
+  const state = { done: false, slowest: 0 };
   const failed = (what: string): void => { errors.set(what, (errors.get(what) ?? 0) + 1); };
-
-  /** How it went and how long it took, an error's time included. */
-  async function timed(what: string, work: () => Promise<Answer>, take: (answer: Answer, began: number, ended: number) => void): Promise<void> {
-    const began = performance.now();
-    try {
-      const answer = await work();
-      if (answer.status < 300) take(answer, began, performance.now());
-      else if (answer.status !== 404) failed(`${what} ${answer.status} ${answer.body?.detail.code}`);
-    } catch (error) {
-      failed(`${what} ${(error as Error).message}`);
-    }
-    state.slowestMs = Math.max(state.slowestMs, performance.now() - began);
-    await delay(5);
-  }
+  const alive = (gateway: Running): boolean => gateway.process.exitCode === null && gateway.process.signalCode === null;
+  const pause = (): Promise<void> => new Promise((resolve) => { setTimeout(resolve, 5); });
 
   const writer = async (register: Register): Promise<void> => {
     // From the clock, so that values go on increasing from one observation to the next.
     for (let value = Date.now(); !state.done; value += 1) {
-      const alive = gateways.filter(isAlive);
-      const { url } = alive[value % alive.length]!;
+      const gateway = gateways.filter(alive)[value % gateways.filter(alive).length]!;
+      const began = performance.now();
       attempted.set(register.name, value);
-      await timed('write', () => new Client(url, (register.platform ? platform : tenant.admin).token).put(register.path, register.body(value)), (_answer, began, ended) => {
-        writes.push({ register: register.name, node: url, began, ended, value, stale: false });
-        state.slowestWriteMs = Math.max(state.slowestWriteMs, ended - began);
-      });
+      try {
+        const answer = await new Client(gateway.url, (register.platform ? platform : tenant.admin).token).put(register.path, register.body(value));
+        const ended = performance.now();
+        if (answer.status < 300) {
+          writes.push({ register: register.name, node: gateway.url, began, ended, value, stale: false });
+          state.slowest = Math.max(state.slowest, ended - began);
+        } else failed(`write ${answer.status} ${answer.body?.detail.code}`);
+      } catch (error) {
+        failed(`write ${(error as Error).message}`);
+      }
+      await pause();
     }
   };
   const reader = async (register: Register, gateway: Running): Promise<void> => {
     const client = new Client(gateway.url, tenant.admin.token);
-    for (let turn = 0; !state.done && isAlive(gateway); turn += 1) {
+    for (let turn = 0; !state.done && alive(gateway); turn += 1) {
       const merged = turn % 3 === 2;
       const path = merged ? `/tenants/${tenant.id}/config/effective?agent_type=register&service_id=register&service_type=cloud_run` : register.path;
-      await timed('read', () => client.get(path), ({ body, headers }, began, ended) => {
+      const began = performance.now();
+      try {
+        const { status, body, headers } = await client.get(path);
+        const ended = performance.now();
+        if (status === 404) continue;
+        if (status !== 200) {
+          failed(`read ${status} ${body?.detail.code}`);
+          continue;
+        }
         const value = merged ? mergedValue(register.name, body.values) : register.value(body as never);
         if (value !== undefined) reads.push({ register: register.name, node: gateway.url, began, ended, value, stale: headers.get('x-config-stale') === 'true' });
-      });
+      } catch (error) {
+        failed(`read ${(error as Error).message}`);
+      } finally {
+        await pause();
+      }
     }
   };
   const all = registers(tenant.id);
-  const readers = new Map<Running, Promise<unknown>>();
-  const readEverywhere = async (): Promise<void> => {
-    while (!state.done) {
-      for (const gateway of gateways) if (!readers.has(gateway)) readers.set(gateway, Promise.all(all.map((register) => reader(register, gateway))));
-      await delay(20);
-    }
-    await Promise.all(readers.values());
-  };
-  const work = [...all.map(writer), readEverywhere()];
+  const work = [...all.map(writer), ...gateways.flatMap((gateway) => all.map((register) => reader(register, gateway)))];
   try {
     await during();
-    await delay(afterMs);
+    await new Promise((resolve) => { setTimeout(resolve, afterMs); });
   } finally {
     state.done = true;
     await Promise.all(work);
   }
-  return { writes, attempted, reads, errors, ...state };
+  return { writes, attempted, reads, errors, slowestWriteMs: state.slowest };
 }
 
 function mergedValue(register: string, values: Record<string, unknown>): number | undefined {
