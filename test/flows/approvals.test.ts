@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import PostalMime from 'postal-mime';
 import { createDatabase, type Database } from '../support/postgres.ts';
 import { startReceiver, type Receiver } from '../support/receiver.ts';
-import { adminPassword, Client, createTenant, signIn, startStrata, type Running, type TenantFixture } from '../support/strata.ts';
+import { adminPassword, createTenant, signIn, startStrata, type Running, type TenantFixture } from '../support/strata.ts';
 
 const secret = `whsec_${Buffer.from('a secret of the tenant, 32 bytes').toString('base64')}`;
 const ask = { action: 'scale_min_instances', risk_level: 'high', title: 'Scale checkout to 6' } as const;
