@@ -80,14 +80,16 @@ async function start(pieces: readonly string[]): Promise<void> {
     const { broker, coherence, log } = createNode({ settings, probes, ...(commits ? { commits } : {}) });
     const current = (): Settings => settings.current;
     const shortLived = createShortLived(redis);
+    const mailer = createMailer(current, log);
+    stops.push(async () => mailer.close());
     let admin: { email: string; password?: string } | undefined;
     const services = {
       'config-resolver': async () => configResolverService({ settings: current }),
       'tenant-config': async () => tenantConfigService({ db: await open(tenantConfigSchema), settings: current }),
       'global-config': async () => globalConfigService({ db: await open(globalConfigSchema) }),
-      auth: async () => authService({ db: await open(authSchema), settings: current, shortLived, onFirstAdmin: (made) => { admin = made; } }),
+      auth: async () => authService({ db: await open(authSchema), settings: current, shortLived, mailer, onFirstAdmin: (made) => { admin = made; } }),
       notifier: async () => notifierService({
-        db: await open(notifierSchema), settings: current, http: createHttpClient(createGuard(current), current), mailer: createMailer(current, log), log,
+        db: await open(notifierSchema), settings: current, http: createHttpClient(createGuard(current), current), mailer, log,
       }),
       audit: async () => auditService({ db: await open(auditSchema) }),
     } as const;

@@ -15,6 +15,7 @@ export const errorTable = {
   auth_refresh_invalid: [401, 'The refresh token is not valid. Sign in again.'],
   auth_refresh_expired: [401, 'The refresh token has expired. Sign in again.'],
   auth_refresh_reused: [401, 'The refresh token was used before, so the session was ended. Sign in again.'],
+  auth_password_reset_invalid: [401, 'The password reset link is unknown, used or expired. Ask for a new one.'],
   auth_webauthn_challenge_invalid: [401, 'The passkey challenge is unknown, used or expired. Start again.'],
   auth_webauthn_verification_failed: [401, 'The passkey could not be verified.'],
   auth_sso_state_invalid: [401, 'The sign-in state is unknown, used or expired. Start again.'],

@@ -110,6 +110,9 @@ export function createThrottle(redis: Redis | undefined, { waiting = 64 } = {}) 
       }
     }),
 
+    /** Forgets the failures, of someone who has proven otherwise who they are. */
+    forgive: (key: string, log: Logger): Promise<void> => failures(log, (store) => store.forget(key, 'all')),
+
     /** Counts something that is slowed however it ends. */
     count: async (key: string, log: Logger): Promise<void> => refuseEarly(await failures(log, (store) => store.begin(key))),
   };

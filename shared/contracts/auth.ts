@@ -57,6 +57,20 @@ export const authContracts = {
     summary: 'Who am I', rest: 'GET /auth/me', access: signedIn, scope: 'auth:self',
     result: Type.Object({ ...identity, session_id: Type.Union([Uuid, Type.Null()]) }, strict),
   }),
+  'auth.password.change': action({
+    summary: 'Change my password; ends my other sessions', rest: 'POST /auth/password/change', access: signedIn,
+    body: Type.Object({ current_password: Password, new_password: Password }, strict), result: Type.Null(), answer: 'nothing',
+  }),
+  'auth.password.forgot': action({
+    summary: 'Have a link to reset the password mailed; answers alike whether or not there is such an account',
+    rest: 'POST /auth/password/forgot', access: open,
+    body: Type.Object({ email: Type.String({ minLength: 1, maxLength: 254 }) }, strict),
+    result: Type.Object({ expires_in: Type.Integer({ description: 'Seconds that the link is good for' }) }, strict), answer: 'accepted',
+  }),
+  'auth.password.reset': action({
+    summary: 'Set a new password with the token of a reset link; ends all sessions', rest: 'POST /auth/password/reset', access: open,
+    body: Type.Object({ token: Type.String({ minLength: 1, maxLength: 500 }), new_password: Password }, strict), result: Type.Null(), answer: 'nothing',
+  }),
   'auth.sessions.list': action({
     summary: 'My sessions, newest first', rest: 'GET /auth/sessions', access: signedIn, query: page, result: Page(Session), answer: 'list',
   }),

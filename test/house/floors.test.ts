@@ -62,7 +62,7 @@ describe('contracts', () => {
     const settings = () => ({}) as never;
     const services = [
       configResolverService({ settings }), tenantConfigService({ db, settings }), globalConfigService({ db }),
-      authService({ db, settings, shortLived: createShortLived(), onFirstAdmin: () => {} }), auditService({ db }),
+      authService({ db, settings, shortLived: createShortLived(), mailer: {} as never, onFirstAdmin: () => {} }), auditService({ db }),
       notifierService({ db, settings, http: {} as never, mailer: {} as never, log: {} as never }),
     ];
     for (const { name, actions } of services) {
