@@ -201,8 +201,8 @@ export function checkNotificationConfig(config: NotificationConfig | null, maxEn
     if (logo !== undefined && URL.parse(logo)?.protocol !== 'https:') refuse([...path, 'logo_url'], 'is not an https URL');
   }
   const chat = config?.chat?.google_chat?.webhook_url;
-  if (chat !== undefined && !masked.test(chat) && (URL.parse(chat)?.protocol !== 'https:' || /\s/.test(chat))) {
-    refuse(['chat', 'google_chat', 'webhook_url'], 'is not an https URL');
+  if (chat !== undefined && !masked.test(chat) && (!/^https?:\/\/\S+$/i.test(chat) || !URL.canParse(chat))) {
+    refuse(['chat', 'google_chat', 'webhook_url'], 'is not a URL');
   }
   return problems;
 }

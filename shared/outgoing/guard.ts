@@ -2,15 +2,15 @@
  * Which addresses Strata may be sent to by a tenant (server-side request forgery). What is reached is public unicast, or inside
  * `webhook_allowed_networks`; IPv6 that embeds or translates IPv4 is not public.
  */
-import { lookup as systemLookup, type LookupAddress } from 'node:dns';
+import type { LookupAddress } from 'node:dns';
 import { isIP, type LookupFunction } from 'node:net';
-import { callbackify, promisify } from 'node:util';
+import { callbackify } from 'node:util';
 import ipaddr from 'ipaddr.js';
 import type { Settings } from '../settings.ts';
 import { OutgoingError } from './outgoing-error.ts';
+import { createResolve, type Resolve } from './resolve.ts';
 
 export type GuardSettings = Pick<Settings, 'webhook_allow_http' | 'webhook_allowed_networks'>;
-export type Resolve = (hostname: string) => Promise<readonly LookupAddress[]>;
 
 export interface Guard {
   /** The URL, unless its form or a literal address refuses it. Asks no resolver. */
@@ -21,11 +21,10 @@ export interface Guard {
   readonly lookup: LookupFunction;
 }
 
-const systemResolve: Resolve = (hostname) => promisify(systemLookup)(hostname, { all: true });
 /** How long saving waits for a resolver; a name that takes longer counts as unknown. */
 const saveWaitMs = 2000;
 
-export function createGuard(settings: () => GuardSettings, resolve: Resolve = systemResolve): Guard {
+export function createGuard(settings: () => GuardSettings, resolve: Resolve = createResolve()): Guard {
   const admits = (address: string): boolean => {
     if (!ipaddr.isValid(address)) return false;
     const parsed = ipaddr.parse(address);
@@ -48,7 +47,7 @@ export function createGuard(settings: () => GuardSettings, resolve: Resolve = sy
   };
 
   const addressesOf = async (hostname: string): Promise<readonly LookupAddress[]> => {
-    const found = await resolve(hostname).catch(() => []);
+    const found = await resolve(hostname);
     if (found.length === 0) throw new OutgoingError('name_not_resolved', 'has a name that does not resolve');
     if (!found.every(({ address }) => admits(address))) throw notPublic();
     return found;

@@ -86,7 +86,8 @@ describe('rules that the schema cannot say', () => {
     ...([[{ color: 'red;background:url(x)' }, 'color'], [{ logo_url: 'http://b.example/l.png' }, 'logo_url'], [{ logo_url: 'javascript:1' }, 'logo_url']] as const)
       .map(([branding, part]): [string, unknown, string[]] =>
         [`branding ${JSON.stringify(branding)}`, { email: { template_overrides: { approval_request: { branding } } } }, [`/email/template_overrides/approval_request/branding/${part}`]]),
-    ['a chat webhook over http', { chat: { google_chat: { webhook_url: 'http://chat.googleapis.com/x' } } }, ['/chat/google_chat/webhook_url']],
+    ['a chat webhook that is no web address', { chat: { google_chat: { webhook_url: 'ftp://chat.googleapis.com/x' } } }, ['/chat/google_chat/webhook_url']],
+    ['a chat webhook with a space', { chat: { google_chat: { webhook_url: 'https://chat.googleapis.com/x y' } } }, ['/chat/google_chat/webhook_url']],
   ];
   test.each(table)('%s', (_name, value, expected) => expect(refused(value)).toEqual(expected));
 

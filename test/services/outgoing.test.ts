@@ -1,12 +1,14 @@
 /** The guard and the client over it, against real listeners on loopback: hostile addresses never reach them. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import { connect, createServer as createTcpServer, type AddressInfo, type Server, type Socket } from 'node:net';
-import { createGuard, type Resolve } from '../../shared/outgoing/guard.ts';
+import { createGuard } from '../../shared/outgoing/guard.ts';
 import { createGuardedFetch } from '../../shared/outgoing/guarded-fetch.ts';
 import { createHttpClient, type OutgoingRequest } from '../../shared/outgoing/http-client.ts';
 import { OutgoingError } from '../../shared/outgoing/outgoing-error.ts';
+import { createResolve, type Resolve } from '../../shared/outgoing/resolve.ts';
 
 const canary = 'canary-k9Zr';
 const settings = { webhook_allow_http: true, webhook_allowed_networks: [] as string[], http_client_timeout_seconds: 10, http_client_connect_timeout_seconds: 5 };
@@ -108,7 +110,7 @@ describe('what may be saved', () => {
   });
   test('a public name', async () => { await createGuard(() => settings, answering(['8.8.8.8', '2606:4700::1111'])).checkUrl('https://hooks.example', { mustResolve: true }); });
   test('a name that does not resolve yet, unless it must', async () => {
-    const guard = createGuard(() => settings, async () => { throw Object.assign(new Error('no'), { code: 'ENOTFOUND' }); });
+    const guard = createGuard(() => settings, answering([]));
     await guard.checkUrl('https://soon.example');
     expect(await refusalOf(guard.checkUrl(`https://soon.example/${canary}`, { mustResolve: true }))).toBe('name_not_resolved');
   });
@@ -127,6 +129,53 @@ describe('what may be saved', () => {
     expect(await refusalOf(guard.checkUrl('http://[::ffff:127.0.0.1]'))).toBe('address_refused');
     expect(await refusalOf(guard.checkUrl('http://[::1]'))).toBe('address_refused');
     expect(await refusalOf(guard.checkUrl('http://10.0.0.1'))).toBe('address_refused');
+  });
+});
+
+describe('names', () => {
+  /** A name server: `silent.*` gets no answer, `flip.*` a public one first and loopback ever after, other names are loopback; none has IPv6. */
+  const server = createSocket('udp4');
+  let resolve: Resolve;
+  let flips = 0;
+  beforeAll(async () => {
+    server.on('message', (query, { port, address }) => {
+      const end = query.indexOf(0, 12) + 5;
+      const name = query.subarray(12, end).toString('latin1');
+      if (name.includes('silent')) return;
+      const four = query.readUInt16BE(end - 4) === 1 && !name.includes('unknown');
+      const value = four && name.includes('flip') && flips++ === 0 ? [8, 8, 8, 8] : [127, 0, 0, 1];
+      const answer = four ? Buffer.from([0xc0, 0x0c, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4, ...value]) : Buffer.alloc(0);
+      const head = Buffer.from([0, 0, 0x81, 0x80, 0, 1, 0, four ? 1 : 0, 0, 0, 0, 0]);
+      query.copy(head, 0, 0, 2);
+      server.send(Buffer.concat([head, query.subarray(12, end), answer]), port, address);
+    });
+    server.bind(0, '127.0.0.1');
+    await once(server, 'listening');
+    resolve = createResolve([`127.0.0.1:${server.address().port}`]);
+  });
+  afterAll(() => { server.close(); });
+
+  test('are asked of DNS; those without a dot of the system', async () => {
+    expect(await resolve('hooks.example')).toEqual([{ address: '127.0.0.1', family: 4 }]);
+    expect(await resolve('unknown.example')).toEqual([]);
+    expect((await resolve('localhost')).map(({ address }) => address)).toEqual(expect.arrayContaining([expect.stringMatching(/^(127\.0\.0\.1|::1)$/)]));
+    expect(await resolve('nosuchname')).toEqual([]);
+  });
+
+  test('that flip between check and connect are refused', async () => {
+    const guard = createGuard(() => settings, resolve);
+    await guard.checkUrl(`http://flip.example/${canary}`, { mustResolve: true });
+    expect(await refusalOf(createHttpClient(guard, () => settings).send({ url: `http://flip.example/${canary}`, method: 'POST' }))).toBe('address_refused');
+    expect(flips).toBe(2);
+  });
+
+  test('whose servers are silent delay neither other names nor what needs a thread', async () => {
+    let silent = 50;
+    const waiting = Array.from({ length: silent }, (_, n) => resolve(`silent${n}.example`).finally(() => { silent -= 1; }));
+    expect(await resolve('healthy.example')).toHaveLength(1);
+    expect(await resolve('localhost')).not.toHaveLength(0);
+    expect(silent).toBe(50);
+    expect((await Promise.all(waiting)).flat()).toEqual([]);
   });
 });
 
