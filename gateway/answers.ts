@@ -1,5 +1,6 @@
 /** How results become answers, by the contract's kind. */
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Readable } from 'node:stream';
 import type { Contract } from '../shared/contracts/contract.ts';
 import { etag } from '../shared/service/preconditions.ts';
 import { decisionPage } from './decision-page.ts';
@@ -63,6 +64,10 @@ export function answer(contract: Contract, result: unknown, request: FastifyRequ
     }
     case 'created': return reply.code(201).send(serialized(result, undefined));
     case 'accepted': return reply.code(202).send(serialized(result, undefined));
+    // A stream of its own connection, which ends with it; proxies are told not to hold it back.
+    case 'stream': return reply.headers({
+      'content-type': 'text/event-stream', 'cache-control': 'no-store', 'x-accel-buffering': 'no', connection: 'close',
+    }).send(result as Readable);
     case 'value': {
       const { stale, ...shown } = (result ?? {}) as { stale?: true };
       if (!stale) return reply.send(serialized(result, frozen));

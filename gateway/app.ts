@@ -18,6 +18,7 @@ import { createMetrics } from './metrics.ts';
 import { openApi } from './openapi.ts';
 import { ownHandlers } from './reload.ts';
 import { registerRoutes } from './routes.ts';
+import { createWatch } from './watch.ts';
 
 export interface AppOptions {
   readonly broker: ServiceBroker; readonly coherence: Coherence; readonly settings: LiveSettings; readonly log: Logger; readonly version: string;
@@ -105,7 +106,10 @@ export async function buildApp({ broker, coherence, settings, log, version, redi
   // Ahead of the routes' own hooks, so that bad credentials count too.
   app.addHook('onRequest', app.rateLimit());
 
-  const metrics = createMetrics(app, coherence);
+  const watch = createWatch(broker, coherence, settings);
+  // Open streams would keep the server from closing.
+  app.addHook('preClose', async () => watch.stop());
+  const metrics = createMetrics(app, coherence, watch.open);
   const own = { caller: serviceCaller('gateway'), requestId: 'health' };
   app.get('/healthz', async () => ({ status: 'ok' }));
   app.get('/readyz', async (_request, reply) => {
@@ -123,6 +127,6 @@ export async function buildApp({ broker, coherence, settings, log, version, redi
     await docs.register(scalar, { routePrefix: '/docs', configuration: { url: '/openapi.json', withDefaultFonts: false, telemetry: false } as never });
   });
 
-  registerRoutes(app, { broker, authenticate: createAuthenticator(broker, settings), own: ownHandlers(broker) });
+  registerRoutes(app, { broker, authenticate: createAuthenticator(broker, settings), own: { ...ownHandlers(broker), ...watch.handlers } });
   return app;
 }

@@ -3,7 +3,7 @@ import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom
 import type { Coherence } from '../shared/coherence/coherence.ts';
 
 /** Prometheus figures of this process: requests, caches, the caching lease. No label holds an id, so their number is bounded. */
-export function createMetrics(app: FastifyInstance, coherence: Coherence): Registry {
+export function createMetrics(app: FastifyInstance, coherence: Coherence, openStreams: () => number): Registry {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   const registers = [registry];
@@ -30,10 +30,12 @@ export function createMetrics(app: FastifyInstance, coherence: Coherence): Regis
       for (const [figure, value] of Object.entries(figures)) if (Number.isFinite(value)) this.set({ figure }, value);
     },
   });
+  new Gauge({ name: 'strata_watch_streams', help: 'Open watch streams', registers, collect() { this.set(openStreams()); } });
   app.addHook('onResponse', async (request, reply) => {
     const route = request.routeOptions.url ?? 'none';
     requests.inc({ method: request.method, route, status: reply.statusCode });
-    seconds.observe({ method: request.method, route }, reply.elapsedTime / 1000);
+    // How long a stream stayed open says nothing about answering.
+    if (reply.getHeader('content-type') !== 'text/event-stream') seconds.observe({ method: request.method, route }, reply.elapsedTime / 1000);
   });
   return registry;
 }

@@ -4,7 +4,7 @@ import type { Contract, Rest } from '../shared/contracts/contract.ts';
 import { errorTable } from '../shared/errors.ts';
 import { routed } from './routes.ts';
 
-const status = { resource: '200', write: '200', list: '200', value: '200', created: '201', accepted: '202', nothing: '204', token: '200', reload: '200', page: '200' } as const;
+const status = { resource: '200', write: '200', list: '200', value: '200', created: '201', accepted: '202', nothing: '204', token: '200', reload: '200', page: '200', stream: '200' } as const;
 const Envelope = {
   type: 'object', required: ['detail', 'request_id'],
   properties: {
@@ -21,6 +21,15 @@ const Envelope = {
 } as const;
 
 const content = (schema: unknown) => ({ 'application/json': { schema } });
+const eventStream = (schema: unknown) => ({
+  'text/event-stream': {
+    schema: {
+      type: 'string', contentMediaType: 'application/json', contentSchema: schema,
+      description: 'Events `config.changed`, whose `id` is the revision and whose `data` is this schema in one line of JSON. Beside them `ready` '
+        + '(begins), `reset` (changes are missing: read everything again) and `closed` (ends, with `{"code"}`)',
+    },
+  },
+});
 const whoMayCall = ({ access }: Contract): string => access.level === 'tenant' || access.level === 'tenant_or_platform'
   ? `${access.roles.join(', ')} of the tenant${access.level === 'tenant_or_platform' ? ', or platform_admin' : ''}`
   : access.level + ('publicWith' in access ? `; anyone, with ${access.publicWith}` : '') + ('recent' in access ? ', signed in at most 10 minutes ago' : '');
@@ -54,7 +63,7 @@ function operation(name: string, contract: Contract, rest: Rest) {
     ],
     ...(rest.body ? { requestBody: { required: rest.method !== 'POST' || required.includes('body'), content: content(properties.body) } } : {}),
     responses: {
-      [status[contract.answer]]: { description: 'Done', ...(schema === undefined ? {} : { content: content(schema) }) },
+      [status[contract.answer]]: { description: 'Done', ...(schema === undefined ? {} : { content: contract.answer === 'stream' ? eventStream(schema) : content(schema) }) },
       default: { description: 'An error, by its code', content: content({ $ref: '#/components/schemas/Error' }) },
     },
   };

@@ -3,11 +3,10 @@ import type { Static } from 'typebox';
 import { serviceCaller, type Caller } from '../shared/access.ts';
 import { callAs } from '../shared/broker/request.ts';
 import { tenantScope } from '../shared/contracts/contract.ts';
-import { contracts, type ResultOf } from '../shared/contracts/index.ts';
+import type { ResultOf } from '../shared/contracts/index.ts';
 import type { ReloadError, ReloadRequest } from '../shared/contracts/node.ts';
-import { invalid, StrataError } from '../shared/errors.ts';
+import { StrataError } from '../shared/errors.ts';
 import { auditFacts } from '../shared/outbox/commit.ts';
-import { problemsOf } from '../shared/schema/validate.ts';
 import type { OwnHandlers } from './routes.ts';
 
 /** A node that has not answered by then is reported. */
@@ -19,14 +18,8 @@ export function ownHandlers(broker: ServiceBroker): OwnHandlers {
   const record = (event: Parameters<typeof auditFacts>[0], by: { caller: Caller; requestId: string }) =>
     callAs(broker, 'feed.record', { body: [auditFacts(event, by)] }, { caller: serviceCaller('gateway'), requestId: by.requestId });
 
-  function check(action: 'gateway.reload' | 'config-resolver.invalidate', params: Record<string, unknown>): void {
-    const problems = problemsOf(contracts[action].params, params);
-    if (problems.length > 0) throw invalid(problems.map(({ path, message }) => ({ path: path.replace(/^\/body(?=\/|$)/, ''), message })));
-  }
-
   return {
     async 'gateway.reload'(params, by) {
-      check('gateway.reload', params);
       const body = params.body as Static<typeof ReloadRequest>;
       const options = { caller: serviceCaller('gateway'), requestId: by.requestId, timeout: nodeTimeoutMs };
       const errors: Static<typeof ReloadError>[] = [];
@@ -70,7 +63,6 @@ export function ownHandlers(broker: ServiceBroker): OwnHandlers {
     },
 
     async 'config-resolver.invalidate'(params, by) {
-      check('config-resolver.invalidate', params);
       const { tenant_id: tenantId, body: { keys } } = params as { tenant_id: string; body: { keys?: string[] } };
       const foreign = keys?.find((key) => !key.includes(tenantId));
       if (foreign !== undefined) throw new StrataError('tenant_mismatch', 'A key does not belong to your tenant.');

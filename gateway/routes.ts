@@ -1,6 +1,8 @@
+import type { ServerResponse } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from 'fastify';
 import type { ServiceBroker } from 'moleculer';
 import { checkAccess, isPublic, type Caller } from '../shared/access.ts';
+import { checkParams } from '../shared/broker/contracts-middleware.ts';
 import { callAs, type Client } from '../shared/broker/request.ts';
 import type { Contract, Rest } from '../shared/contracts/contract.ts';
 import { contracts, type ActionName } from '../shared/contracts/index.ts';
@@ -13,8 +15,15 @@ declare module 'fastify' {
   interface FastifyRequest { identity: Identity | undefined; address: Record<string, unknown> | undefined }
 }
 
-/** What the gateway answers itself, because it concerns every node. */
-export type OwnHandlers = { readonly [A in ActionName]?: (params: Record<string, unknown>, request: { caller: Caller; requestId: string; client: Client }) => Promise<unknown> };
+export interface OwnRequest {
+  readonly caller: Caller; readonly requestId: string; readonly client: Client;
+  /** Who calls, by now; throws where they may no longer. */
+  readonly again: () => Promise<Caller>;
+  readonly response: ServerResponse;
+}
+/** What the gateway answers itself, because it concerns every node or goes on. */
+type OwnHandler = (params: Record<string, unknown>, request: OwnRequest) => Promise<unknown>;
+export type OwnHandlers = { readonly [A in ActionName]?: OwnHandler };
 
 export interface RoutesOptions {
   readonly broker: ServiceBroker;
@@ -40,30 +49,42 @@ export function registerRoutes(app: FastifyInstance, { broker, authenticate, own
     const url = urlOf(rest.path);
     const reads = rest.method === 'GET';
     const ownTenant = 'tenant_id' in contract.params.properties && !rest.pathParams.includes('tenant_id') && contract.access.level === 'tenant';
-    const handle = own[name] ?? ((params, options) => callAs(broker, name, params as never, options));
+    const answeredHere = own[name];
+    const handle: OwnHandler = answeredHere ? async (params, request) => {
+      checkParams(contract, params);
+      return answeredHere(params, request);
+    } : (params, { caller, requestId, client }) => callAs(broker, name, params as never, { caller, requestId, client });
+
+    async function admit(request: FastifyRequest): Promise<void> {
+      const address = request.address = addressOf(contract, rest, request);
+      request.identity = await authenticate(
+        { authorization: request.headers.authorization, apiKey: request.headers['x-api-key'] as string | undefined }, request.id,
+      ).catch((error: unknown) => {
+        if (isPublic(contract.access, address)) return undefined;
+        throw error;
+      });
+      const { identity } = request;
+      if (ownTenant) address.tenant_id ??= identity?.caller.tenant_id ?? undefined;
+      checkAccess(contract, identity?.caller, address);
+      if (identity?.stale && !reads) throw new StrataError('service_unavailable', 'Your session cannot be checked now, so nothing is written. Try again.');
+    }
 
     target.route({
       method: rest.method,
       url,
+      exposeHeadRoute: contract.answer !== 'stream',
       // Before the body is read, let alone judged.
-      async onRequest(request: FastifyRequest) {
-        const address = request.address = addressOf(contract, rest, request);
-        request.identity = await authenticate(
-          { authorization: request.headers.authorization, apiKey: request.headers['x-api-key'] as string | undefined }, request.id,
-        ).catch((error: unknown) => {
-          if (isPublic(contract.access, address)) return undefined;
-          throw error;
-        });
-        const { identity } = request;
-        if (ownTenant) address.tenant_id ??= identity?.caller.tenant_id ?? undefined;
-        checkAccess(contract, identity?.caller, address);
-        if (identity?.stale && !reads) throw new StrataError('service_unavailable', 'Your session cannot be checked now, so nothing is written. Try again.');
-      },
+      onRequest: admit,
       async handler(request: FastifyRequest, reply: FastifyReply) {
         const params = parametersOf(contract, rest, request, request.address!);
         const result = await handle(params, {
           caller: request.identity?.caller ?? nobody, requestId: request.id,
           client: { ip: request.ip, user_agent: request.headers['user-agent']?.slice(0, 500) ?? '' },
+          async again() {
+            await admit(request);
+            return request.identity?.caller ?? nobody;
+          },
+          response: reply.raw,
         });
         if (request.identity?.stale) reply.header('x-config-stale', 'true');
         return answer(contract, result, request, reply);

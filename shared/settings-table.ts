@@ -81,6 +81,8 @@ export const settingsGroups = {
     coherence_fence_ms: { type: 'integer', default: 2000, min: 500, max: 30_000, requires_restart: true, description: 'The longest that a write waits for an unreachable node, and that a node trusts its cache without contact' },
     request_timeout_ms: { type: 'integer', default: 10_000, min: 500, max: 120_000, requires_restart: true, description: 'The longest that a request may take' },
     rate_limit_per_minute: { type: 'integer', default: 0, min: 0, max: 10_000_000, description: 'Requests of one client address per minute; 0 turns it off' },
+    watch_max_streams: { type: 'integer', default: 1000, min: 0, max: 100_000, description: 'Watch streams open at the same time on a gateway' },
+    watch_max_streams_per_caller: { type: 'integer', default: 20, min: 1, max: 100_000, description: 'Of these, by one user' },
     http_client_timeout_seconds: { type: 'integer', default: 30, min: 1, max: 300, description: 'Time-out of outgoing HTTP requests' },
     http_client_connect_timeout_seconds: { type: 'integer', default: 5, min: 1, max: 60, description: 'Time-out of connecting for outgoing HTTP requests' },
   },

@@ -5,7 +5,7 @@ import type { Handlers } from '../../shared/broker/request.ts';
 import { serviceOf } from '../../shared/broker/service.ts';
 import { platformScope } from '../../shared/contracts/contract.ts';
 import { isPlatformAdmin } from '../../shared/access.ts';
-import { revisionOf } from '../../shared/outbox/commit.ts';
+import { changesAfter, revisionOf } from '../../shared/outbox/commit.ts';
 import { documentActions, type Stored, type WrittenDocument } from '../../shared/service/document.ts';
 import { decodeCursor, defaultLimit, encodeCursor, pageOf } from '../../shared/service/paging.ts';
 import { entryKind, entryOf, serviceTypeKind, serviceTypeOf, type Entry } from './kinds.ts';
@@ -57,6 +57,12 @@ export function globalConfigService({ db }: { readonly db: DataSource }): Servic
         where: { configuration_name: 'default', is_active: true }, order: { service_type: 'ASC' },
       });
       return rows.map(({ service_type, scaling_limits, updated_by }) => ({ service_type, scaling_limits, updated_by }));
+    },
+
+    async 'global-config.changes'({ after, limit = defaultLimit }: { after?: number; limit?: number }) {
+      const revision = await revisionOf(db.manager, platformScope);
+      const changes = after === undefined ? [] : await changesAfter(db.manager, platformScope, after, limit);
+      return { revision, items: changes.map(({ created_at: at, ...change }) => ({ ...change, changed_at: at.toISOString() })) };
     },
 
     'global-config.layers': ({ service_types: wanted = [] }: { service_types?: string[] }) => db.transaction('REPEATABLE READ', async (manager) => {

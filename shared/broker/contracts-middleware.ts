@@ -30,7 +30,7 @@ export interface ContractsMiddlewareOptions {
 }
 
 /** Problems in the body are named from its root, others by the parameter. */
-function checkParams(contract: Contract, params: Params): void {
+export function checkParams(contract: Contract, params: Params): void {
   const problems = problemsOf(contract.params, params);
   if (problems.length > 0) {
     throw invalid(problems.map(({ path, message }) => ({ path: path.replace(/^\/body(?=\/|$)/, ''), message })));

@@ -31,7 +31,7 @@ export interface CacheRule {
 }
 
 /** How the gateway turns a result into an answer. */
-export type AnswerKind = 'resource' | 'write' | 'list' | 'value' | 'created' | 'accepted' | 'nothing' | 'token' | 'reload' | 'page';
+export type AnswerKind = 'resource' | 'write' | 'list' | 'value' | 'created' | 'accepted' | 'nothing' | 'token' | 'reload' | 'page' | 'stream';
 
 export interface Rest {
   readonly method: 'GET' | 'PUT' | 'PATCH' | 'POST' | 'DELETE';
@@ -129,6 +129,12 @@ export const read = <R extends TSchema, Path extends TProperties = Empty, Query 
 export const write = <R extends TSchema, Path extends TProperties = Empty, Query extends TProperties = Empty, Body extends TSchema | undefined = undefined>(
   definition: Definition<Path, Query, Body, R>,
 ) => define<typeof writeOptions, Path, Query, Body, R>({ answer: 'write', ...definition }, writeHeaders, writeOptions);
+
+/** Server-Sent Events until the caller leaves or may no longer look; `result` is the data of one `config.changed`. */
+export const stream = <R extends TSchema, Path extends TProperties = Empty>(definition: Definition<Path, Empty, undefined, R>) =>
+  define<{ last_event_id: TSchema }, Path, Empty, undefined, R>({ answer: 'stream', ...definition }, { 'last-event-id': 'last_event_id' }, {
+    last_event_id: Type.Optional(Type.Integer({ minimum: 0, description: 'The last revision that was received; changes after it are sent first. From now on unless told' })),
+  });
 
 /** A stored document with what a reader's headers need. `updated_by` is a user id, or the name of who acted. */
 export const Resource = <T extends TSchema>(document: T) => Type.Object({

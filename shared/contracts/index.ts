@@ -10,6 +10,7 @@ import { globalConfigContracts } from './global-config.ts';
 import { nodeContracts } from './node.ts';
 import { notifierContracts } from './notifier.ts';
 import { tenantConfigContracts } from './tenant-config.ts';
+import { watchContracts } from './watch.ts';
 
 export const contracts = {
   ...configResolverContracts,
@@ -21,6 +22,7 @@ export const contracts = {
   ...auditContracts,
   ...notifierContracts,
   ...nodeContracts,
+  ...watchContracts,
 } as const;
 
 export type Contracts = typeof contracts;

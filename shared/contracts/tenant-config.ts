@@ -94,7 +94,7 @@ const ProjectBody = Type.Object({ project_id: Type.Optional(Identifier), ...proj
 // ---------------------------------------------------------------- the resources' endpoints
 
 const tenantPath = { tenant_id: Uuid };
-const readers: TenantRole[] = ['tenant_admin', 'operator'];
+export const readers: TenantRole[] = ['tenant_admin', 'operator'];
 const MergePatch = Type.Record(Type.String(), Type.Unknown());
 
 type Keyed<Path extends TProperties> = (params: Static<TObject<Path>>) => string;
@@ -169,12 +169,13 @@ const notifications = {
 
 export const configTypes = ['tenant_risk_config', 'agent_config', 'service_config', 'project_config', 'notification_config'] as const;
 export type ConfigType = (typeof configTypes)[number];
+export const historyActions = ['create', 'update', 'delete', 'rollback'] as const;
 const ConfigTypeName = Type.Enum(configTypes);
 const historyEntry = {
   revision: Type.Integer(),
   config_type: ConfigTypeName,
   resource_id: Type.String({ description: 'Agent type, service id or project id; the tenant id where there is one per tenant' }),
-  action: Type.Enum(['create', 'update', 'delete', 'rollback']),
+  action: Type.Enum(historyActions),
   changed_by: Type.String(),
   changed_at: Timestamp,
   reason: Type.Union([Type.String(), Type.Null()]),
@@ -257,10 +258,6 @@ export const tenantConfigContracts = {
     scope: 'config:write', path: tenantPath, query: dryRun,
     body: Type.Object({ revision: Type.Integer({ minimum: 1 }), reason: Type.Optional(Type.String({ maxLength: 500 })) }, strict),
     result: Written(Type.Unknown()),
-  }),
-  'tenant-config.changes': action({
-    summary: 'Revisions after one, oldest first, for watchers', access: { level: 'tenant', roles: readers }, path: tenantPath,
-    query: { after: Type.Integer({ minimum: 0 }), limit: page.limit }, result: Type.Object({ items: Type.Array(HistoryEntry), revision: Type.Integer() }, strict),
   }),
 
   'tenant-config.tenants.create': action({

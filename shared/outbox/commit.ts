@@ -90,6 +90,12 @@ export async function revisionOf(manager: EntityManager, scope: string): Promise
   return row?.revision ?? 0;
 }
 
+/** The scope's changes after a revision, oldest first, as far as the feed still keeps them. */
+export const changesAfter = (
+  manager: EntityManager, scope: string, after: number, limit: number,
+): Promise<{ revision: number; keys: string[]; created_at: Date }[]> => manager.query(
+  'SELECT revision, keys, created_at FROM strata.changes WHERE scope = $1 AND revision > $2 ORDER BY revision LIMIT $3', [scope, after, limit]);
+
 /**
  * A value and exactly the revision that it is from, in one snapshot. A value newer than the revision it is labelled with would let
  * a node show it first and an older one, cached under that revision, afterwards.

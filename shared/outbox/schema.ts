@@ -19,5 +19,5 @@ export const commitSchema: Schema = {
     CREATE TABLE strata.leases (node_id text PRIMARY KEY, cursor xid8 NOT NULL, renewed_at timestamptz NOT NULL);
     CREATE TABLE strata.outbox (
       seq bigserial PRIMARY KEY, event_id uuid NOT NULL UNIQUE, event json NOT NULL, created_at timestamptz NOT NULL
-    )`)],
+    )`), migration('ChangesByRevision1763800000000', 'CREATE INDEX changes_platform ON strata.changes (scope, revision) WHERE scope = \'platform\'')],
 };

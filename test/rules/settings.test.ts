@@ -216,7 +216,7 @@ describe('changes', () => {
   });
 
   test('limits, defaults, lifetimes and mail apply on reload; addresses and keys need a restart', () => {
-    const live = /^(default_|approval_webhook_|smtp_|webhook_allow|http_client_)|^(from_email|cache_default_ttl|access_token_ttl_seconds|rate_limit_per_minute|platform_admin_.*|frontend_origin)$/;
+    const live = /^(default_|approval_webhook_|smtp_|webhook_allow|http_client_)|^(from_email|cache_default_ttl|access_token_ttl_seconds|rate_limit_per_minute|watch_max_.*|platform_admin_.*|frontend_origin)$/;
     expect(rows.filter(([field, row]) => live.test(field) === Boolean(row.requires_restart)).map(([field]) => field)).toEqual([]);
   });
 });

@@ -54,6 +54,14 @@ export interface Answer<T = any> { // eslint-disable-line typescript/no-explicit
 }
 export interface Send { readonly body?: unknown; readonly raw?: string | Buffer; readonly headers?: Record<string, string> }
 
+/** The first piece of a stream, which is then left. */
+async function beginning(response: Response): Promise<string> {
+  const reader = response.body!.getReader();
+  const { value } = await reader.read();
+  await reader.cancel();
+  return new TextDecoder().decode(value);
+}
+
 /** A client of one credential. `raw` sends a body as it is. */
 export class Client {
   readonly url: string;
@@ -70,7 +78,7 @@ export class Client {
       },
       ...(payload === undefined ? {} : { body: payload }),
     });
-    const text = await response.text();
+    const text = response.headers.get('content-type') === 'text/event-stream' ? await beginning(response) : await response.text();
     const json = response.headers.get('content-type')?.startsWith('application/json') ? JSON.parse(text) as unknown : undefined;
     return { status: response.status, headers: response.headers, body: json, text };
   }

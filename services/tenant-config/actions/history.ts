@@ -33,10 +33,17 @@ export const historyActions = (db: DataSource) => ({
     return { ...entryOf(row), before: concealSecrets(row.before), after: concealSecrets(row.after) } as never;
   },
 
-  /** For watchers: what came after a revision, in order. */
+  /** Gapless: every revision of a tenant has its row. */
   async 'tenant-config.changes'({ tenant_id, after, limit = defaultLimit }) {
     const revision = await revisionOf(db.manager, tenantScope(tenant_id));
-    const rows = await db.manager.find(HistoryEntity, { where: { tenant_id, revision: MoreThan(after) }, order: { revision: 'ASC' }, take: limit });
-    return { items: rows.map(entryOf), revision } as never;
+    const rows = after === undefined ? [] : await db.manager.find(HistoryEntity, {
+      where: { tenant_id, revision: MoreThan(after) }, order: { revision: 'ASC' }, take: limit,
+      select: { revision: true, config_type: true, resource_id: true, action: true, changed_by: true, changed_at: true },
+    });
+    const items = rows.map((row) => ({
+      revision: row.revision, config_type: row.config_type, resource_id: row.resource_id, action: row.action, changed_by: row.changed_by,
+      changed_at: row.changed_at.toISOString(),
+    }));
+    return { items, revision } as never;
   },
 }) satisfies Handlers;
