@@ -273,6 +273,7 @@ describe('conventions', () => {
     const { body: document } = await tenant.admin.get('/openapi.json');
     expect(document.openapi).toBe('3.1.0');
     for (const [name, , rest] of routed()) expect(document.paths[rest.path][rest.method.toLowerCase()].operationId).toBe(name);
+    expect(Object.keys(document.paths['/config/watch'].get.responses['200'].content)).toEqual(['text/event-stream']);
     expect((await tenant.admin.get('/docs')).text).toContain('<html');
   });
 });
