@@ -96,8 +96,8 @@ export const settingsGroups = {
     approval_webhook_retry_cap: { type: 'integer', default: 10, min: 0, max: 100, description: 'The most retries in use' },
     approval_webhook_backoff_cap_seconds: { type: 'integer', default: 300, min: 0, max: 3600, description: 'The longest wait in use' },
     approval_webhook_endpoints_cap: { type: 'integer', default: 20, min: 1, max: 100, description: 'The most webhook endpoints of a tenant' },
-    webhook_allowed_networks: { type: 'list', default: [], form: networks, description: 'Private networks that webhooks may reach all the same' },
-    webhook_allow_http: { type: 'boolean', default: false, description: 'Webhooks may use http' },
+    webhook_allowed_networks: { type: 'list', default: [], form: networks, description: 'Private networks that webhooks and identity providers may be in all the same' },
+    webhook_allow_http: { type: 'boolean', default: false, description: 'Webhooks and identity providers may use http' },
   },
   Mail: {
     smtp_server: { type: 'string', default: null, description: 'Mail server; none writes mail to DATA_DIR/mail' },

@@ -5,9 +5,11 @@ import {
   Configuration, customFetch, discovery, enableNonRepudiationChecks, fetchUserInfo, getJwksCache, randomNonce, randomPKCECodeVerifier, randomState,
   ResponseBodyError, setJwksCache, WWWAuthenticateChallengeError, type ClientAuth, type CustomFetch, type ServerMetadata,
 } from 'openid-client';
+import { Email } from '../../shared/contracts/auth-sso.ts';
 import { StrataError, type ErrorCode } from '../../shared/errors.ts';
 import type { GuardedFetch } from '../../shared/outgoing/guarded-fetch.ts';
 import { OutgoingError } from '../../shared/outgoing/outgoing-error.ts';
+import { problemsOf } from '../../shared/schema/validate.ts';
 import type { Settings } from '../../shared/settings.ts';
 import type { SsoClaims } from './rules/sso-account.ts';
 
@@ -96,9 +98,12 @@ export function createOidc(guardedFetch: GuardedFetch, settings: () => Pick<Sett
         const token = tokens.claims()!;
         const asks = token.email === undefined && metadata.userinfo_endpoint !== undefined;
         const { email, email_verified: verified, name } = asks ? await fetchUserInfo(config, tokens.access_token, token.sub) : token;
+        if (!isStorable(token.sub) || token.sub.length > 255) throw new ClientError('the subject is not one');
         return {
-          issuer: token.iss, subject: token.sub, email: typeof email === 'string' ? email : null, email_verified: verified === true,
-          name: typeof name === 'string' ? name.slice(0, 200) : null,
+          issuer: token.iss, subject: token.sub, email: problemsOf(Email, email).length === 0 ? email as string : null,
+          // Some providers send the boolean as text.
+          email_verified: verified === true || (verified as unknown) === 'true',
+          name: isStorable(name) ? name.slice(0, 200) : null,
         };
       } catch (error) {
         throw judge(error, 'auth_sso_token_invalid');
@@ -109,6 +114,9 @@ export function createOidc(guardedFetch: GuardedFetch, settings: () => Pick<Sett
     },
   };
 }
+
+/** PostgreSQL keeps neither NUL nor lone surrogates. */
+const isStorable = (text: unknown): text is string => typeof text === 'string' && text !== '' && !text.includes('\0') && text.isWellFormed();
 
 /** What the provider takes (OpenID Connect Discovery 1.0: `client_secret_basic` unless it says otherwise). */
 const authenticationOf = ({ token_endpoint_auth_methods_supported: methods }: ServerMetadata, secret: string): ClientAuth =>

@@ -85,6 +85,16 @@ async function audited(action: string, fits: (event: Event) => boolean): Promise
     const found = (body.items as Event[]).find(fits);
     if (found) return found;
     if (Date.now() > until) throw new Error(`no such event ${action}`);
+    await new Promise((resolve) => { setTimeout(resolve, 50); });
+  }
+}
+
+/** Log lines come through a pipe, soon. */
+async function logged(text: string): Promise<void> {
+  const until = Date.now() + 10_000;
+  while (!strata.output().includes(text)) {
+    if (Date.now() > until) throw new Error(`not logged: ${text}`);
+    await new Promise((resolve) => { setTimeout(resolve, 20); });
   }
 }
 
@@ -196,6 +206,11 @@ describe('refused', () => {
       [{ email_verified: false }, 403, 'auth_sso_account_not_provisioned'],
     ];
     for (const [fields, ...expected] of rows) expect(codeOf(await visit(somebody(fields)))).toEqual(expected);
+    const { id } = await createTenant(strata.url, platform, 'Disabled of sso');
+    await platform.patch(`/tenants/${id}`, { status: 'disabled' });
+    const closed = await addProvider({ tenant_id: id, jit_enabled: true, default_roles: ['viewer'], domains: [{ domain: 'closed.example', verified: true }] });
+    expect(codeOf(await visit(somebody({ email: 'new@closed.example' }), closed))).toEqual([403, 'auth_tenant_disabled']);
+    expect(await database.query(`SELECT 1 FROM auth.users WHERE email = 'new@closed.example'`)).toEqual([]);
     const strict = await addProvider({ jit_enabled: false });
     const refused = await visit(somebody(), strict);
     expect(codeOf(refused)).toEqual([403, 'auth_sso_account_not_provisioned']);
@@ -273,6 +288,14 @@ describe('a provider that forges', () => {
     expect((await attempt({})).status).toBe(200);
   });
 
+  test('an address that is none counts as no address; a name that cannot be stored as no name; a boolean may be text', async () => {
+    for (const email of [`a\0b@${domain}`, `a b@${domain}`, `${'x'.repeat(250)}@${domain}`, 7]) {
+      expect(codeOf(await attempt({ claims: { email } }))).toEqual([403, 'auth_sso_domain_not_allowed']);
+    }
+    const { status, body } = await attempt({ claims: { name: 'a\0b', email_verified: 'true' } });
+    expect([status, body.user?.display_name]).toEqual([200, null]);
+  });
+
   const seconds = (): number => Math.floor(Date.now() / 1000);
   test.each<[string, () => Forgery]>([
     ['of another issuer', () => ({ claims: { iss: honest.issuer } })],
@@ -294,6 +317,8 @@ describe('a provider that forges', () => {
       },
     })],
     ['signed by a key that is not published', () => ({ sign: (claims) => jwt.sign(claims, rogue.privateKey, { algorithm: 'RS256', keyid: 'k2' }) })],
+    ['whose subject cannot be stored', () => ({ claims: { sub: 'a\0b' } })],
+    ['whose subject is too long', () => ({ claims: { sub: 'x'.repeat(256) } })],
     ['that is no token', () => ({ sign: () => 'not-a-token' })],
   ])('a token %s', async (...[, forgery]) => {
     expect(codeOf(await attempt(forgery()))).toEqual([401, 'auth_sso_token_invalid']);
@@ -328,6 +353,16 @@ describe('a provider that forges', () => {
     }
   });
 
+  test('a provider that is slow at every step gets one time-out for all of them', async () => {
+    const slowly = (answer: RogueProvider['answers'][string]): RogueProvider['answers'][string] => (response) => { setTimeout(() => answer(response), 2000); };
+    const begun = await begin(await addProvider({ issuer: rogue.issuer }));
+    const now = seconds();
+    const token = honestly({ iss: rogue.issuer, aud: 'strata', sub: 'slow', iat: now, exp: now + 60, nonce: begun.url.searchParams.get('nonce') });
+    rogue.answers['/token'] = slowly(rogue.json({ access_token: 'a', token_type: 'Bearer', id_token: token }));
+    rogue.answers['/jwks'] = slowly(spare['/jwks']!);
+    expect(codeOf(await finish(begun, { code: 'code' }))).toEqual([504, 'auth_sso_provider_timeout']);
+  });
+
   test('discovery that fails, hangs, lies about its issuer or points into the network', async () => {
     const discovery = '/.well-known/openid-configuration';
     const rows: [RogueProvider['answers'][string], number, string][] = [
@@ -344,7 +379,7 @@ describe('a provider that forges', () => {
     const inward = await addProvider({ issuer: rogue.issuer });
     rogue.answers[discovery] = rogue.json({ ...rogue.metadata, token_endpoint: 'http://10.0.0.1/latest' });
     expect(codeOf(await finish(await begin(inward), { code: 'code' }))).toEqual([502, 'auth_sso_provider_error']);
-    expect(strata.output()).toContain('is not a public address');
+    await logged('is not a public address');
     const gone = await startRogueProvider();
     await gone.close();
     expect(codeOf(await started(await addProvider({ issuer: gone.issuer })))).toEqual([502, 'auth_sso_provider_error']);
@@ -352,7 +387,8 @@ describe('a provider that forges', () => {
 
   test('nothing that it sent is in the log', async () => {
     await attempt({ claims: { email: 'CANARY-claim@x.example', nonce: 'other' } });
-    await attempt({ sign: () => 'CANARY.token.here' });
+    const last = await attempt({ sign: () => 'CANARY.token.here' });
+    await logged(last.headers.get('x-request-id')!);
     for (const canary of ['CANARY', clientSecret]) expect(strata.output()).not.toContain(canary);
   });
 });

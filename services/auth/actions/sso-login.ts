@@ -79,6 +79,8 @@ export function ssoLoginActions(db: DataSource, settings: () => Settings, shortL
   async function accountFor(claims: SsoClaims, provider: SsoProviderRow, asking: string | null, request: Request) {
     let judgement = await judge(claims, provider, asking);
     if (judgement.kind === 'provision') {
+      const { status } = await request.call('tenant-config.tenants.get', { tenant_id: provider.tenant_id! });
+      if (status === 'disabled') throw new StrataError('auth_tenant_disabled');
       await provision(claims, provider, request);
       judgement = await judge(claims, provider, asking);
     }
