@@ -59,9 +59,12 @@ export const errorTable = {
 
 export type ErrorCode = keyof typeof errorTable;
 
-/** An error with a code of the table. `headers` reach the HTTP answer. Survives the bus, where class and cause are lost. */
+/**
+ * An error with a code of the table. `headers` reach the HTTP answer; `database` tells neighbours, and no client, that a database
+ * is behind it. Survives the bus, where class and cause are lost.
+ */
 export class StrataError extends Errors.MoleculerError {
-  constructor(code: ErrorCode, message?: string, details: { errors?: Problem[]; headers?: Record<string, string>; cause?: unknown } = {}) {
+  constructor(code: ErrorCode, message?: string, details: { errors?: Problem[]; headers?: Record<string, string>; database?: true; cause?: unknown } = {}) {
     const { cause, ...data } = details;
     super(message ?? errorTable[code][1], errorTable[code][0], code, data);
     this.name = 'StrataError';

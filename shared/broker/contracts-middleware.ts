@@ -12,7 +12,7 @@ import type { Loaded } from '../coherence/cache.ts';
 import type { Coherence } from '../coherence/coherence.ts';
 import type { Contract } from '../contracts/contract.ts';
 import { contractOf } from '../contracts/index.ts';
-import { isDatabaseOutage, isRefusedData } from '../database/failures.ts';
+import { isDatabaseFailure, isDatabaseOutage, isRefusedData } from '../database/failures.ts';
 import { codeOf, invalid, StrataError } from '../errors.ts';
 import type { Change } from '../outbox/commit.ts';
 import { problemsOf } from '../schema/validate.ts';
@@ -147,7 +147,7 @@ function translate(error: unknown, log: Logger): unknown {
   if (codeOf(error) !== 'internal_error') return error;
   if (isDatabaseOutage(error)) {
     log.error({ err: error }, 'the database does not answer');
-    return new StrataError('service_unavailable', 'The database does not answer. Try again.', { cause: error });
+    return new StrataError('service_unavailable', 'The database does not answer. Try again.', { database: true, cause: error });
   }
   if ((error as { type?: string }).type === 'internal_error') return error;
   if (isRefusedData(error)) {
@@ -155,5 +155,5 @@ function translate(error: unknown, log: Logger): unknown {
     return invalid([], 'A value cannot be stored.');
   }
   log.error({ err: error }, 'unexpected error');
-  return new StrataError('internal_error', undefined, { cause: error });
+  return new StrataError('internal_error', undefined, { ...(isDatabaseFailure(error) ? { database: true } : {}), cause: error });
 }

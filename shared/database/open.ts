@@ -29,14 +29,28 @@ export interface Schema {
 
 export interface DatabaseOptions { readonly url: string; readonly poolSize: number; readonly timeoutMs: number; readonly ssl: boolean }
 
-/** Opens the service's own pool. Queries end after `timeoutMs`, on the server and, where it is stalled, on our side. */
+/** Given up with a query that got no answer in time: what is sent after it, a rollback say, would only wait as long again. */
+class Connection extends pg.Client {
+  constructor(config?: pg.ClientConfig) {
+    super(config);
+    const send = this.query.bind(this) as (...args: unknown[]) => unknown;
+    this.query = ((...args: unknown[]) => {
+      const sent = send(...args);
+      if (sent instanceof Promise) sent.catch((error: Error) => { if (error.message === 'Query read timeout') void this.end(); });
+      return sent;
+    }) as typeof this.query;
+  }
+}
+
+/** Opens the service's own pool. Queries end, on the server and, where it is stalled, on our side, before a request times out. */
 export async function openDatabase(options: DatabaseOptions, { schema, entities, migrations }: Schema): Promise<DataSource> {
+  const [onServer, here] = [0.7, 0.8].map((part) => Math.floor(options.timeoutMs * part));
   const source = new DataSource({
     type: 'postgres', url: options.url, schema, entities, migrations, migrationsTableName: 'migrations', poolSize: options.poolSize,
     ssl: options.ssl, synchronize: false, installExtensions: false, useUTC: true,
     applicationName: `strata-${schema}`, poolErrorHandler: () => {},
     extra: {
-      connectionTimeoutMillis: options.timeoutMs, statement_timeout: options.timeoutMs, query_timeout: options.timeoutMs + 500,
+      Client: Connection, connectionTimeoutMillis: here, statement_timeout: onServer, query_timeout: here,
       idle_in_transaction_session_timeout: options.timeoutMs * 2, keepAlive: true,
     },
   });

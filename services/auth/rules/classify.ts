@@ -14,12 +14,16 @@ type Route = keyof typeof failureCodes;
 /** 5xx codes that say more than the route's own. */
 const telling: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['service_unavailable', 'auth_sso_provider_error', 'auth_sso_provider_timeout']);
 
-/** An answer of this service stays. A neighbour out of reach is one whose database this route needs. */
+/** What a neighbour says of its own failure survives the bus in `data`; one that is out of reach is one whose database this route needs. */
+const isDatabase = (error: unknown, code: ErrorCode): boolean => isDatabaseFailure(error)
+  || (error as { data?: { database?: unknown } } | undefined)?.data?.database === true
+  || (!(error instanceof StrataError) && (code === 'service_unavailable' || code === 'timeout'));
+
+/** Explicit answers stay as they are, whoever gave them. */
 export function classify(route: Route, error: unknown): StrataError {
-  if (error instanceof StrataError && (errorTable[codeOf(error)][0] < 500 || telling.has(codeOf(error)))) return error;
   const code = codeOf(error);
-  if (code !== 'internal_error' && errorTable[code][0] < 500) return error as StrataError;
-  const database = isDatabaseFailure(error) || code === 'service_unavailable' || code === 'timeout';
+  const database = isDatabase(error, code);
+  if (!database && (errorTable[code][0] < 500 || telling.has(code))) return error as StrataError;
   return new StrataError(failureCodes[route][database ? 'database' : 'unexpected'], undefined, { cause: error });
 }
 
