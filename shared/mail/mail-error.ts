@@ -16,13 +16,13 @@ export class MailError extends Error {
   get why(): string { return this.message; }
 }
 
-/** One line, short, without the password in any form that a server may echo. */
+/** One line that PostgreSQL can keep, short, without the password in any form that a server may echo. */
 function reason(text: string, login: { user: string; pass: string } | undefined): string {
   const base64 = (plain: string): string => Buffer.from(plain).toString('base64');
   const secrets = login && login.pass !== '' ? [login.pass, base64(login.pass), base64(`\0${login.user}\0${login.pass}`)] : [];
   // Longest first: base64 of the password may be a part of the longer form.
   const safe = secrets.sort((a, b) => b.length - a.length).reduce((line, secret) => line.replaceAll(secret, '********'), text);
-  return safe.replaceAll(/\s+/g, ' ').trim().slice(0, 300);
+  return safe.replaceAll(/[\s\0]+/g, ' ').trim().slice(0, 300).toWellFormed();
 }
 
 /**

@@ -16,6 +16,15 @@ export function decodeNumberCursor(cursor: string | undefined): number | undefin
   return Number(key);
 }
 
+/** Of a list that is sorted by time and id. */
+export function decodeTimeCursor(cursor: string | undefined): { readonly time: string; readonly id: string } | undefined {
+  const key = decodeCursor(cursor);
+  if (key === undefined) return undefined;
+  const [, time, id] = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z) ([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/.exec(key) ?? [];
+  if (time === undefined || id === undefined || new Date(time).toJSON() !== time) throw invalid([{ path: '/cursor', message: 'is not a next_cursor of this list' }]);
+  return { time, id };
+}
+
 /** A page from `limit + 1` rows. */
 export function pageOf<Row, Item>(rows: readonly Row[], limit: number, key: (row: Row) => string | number, item: (row: Row) => Item) {
   const shown = rows.slice(0, limit);

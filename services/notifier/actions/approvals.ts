@@ -5,7 +5,7 @@ import type { Handlers, Request } from '../../../shared/broker/request.ts';
 import type { ParamsOf } from '../../../shared/contracts/index.ts';
 import { invalid, StrataError } from '../../../shared/errors.ts';
 import { auditFacts, recordEvents, type EventDraft } from '../../../shared/outbox/commit.ts';
-import { decodeCursor, defaultLimit, pageOf } from '../../../shared/service/paging.ts';
+import { decodeTimeCursor, defaultLimit, pageOf } from '../../../shared/service/paging.ts';
 import { approvalView, groupAt, type Approval } from '../rules/approval.ts';
 import { chainOf, firstTimes } from '../rules/escalation.ts';
 import { noticesOf, targetsOf } from '../rules/notice.ts';
@@ -112,10 +112,10 @@ export function approvalActions(options: ApprovalOptions) {
     },
 
     async 'notifier.approvals.list'({ tenant_id: tenantId, state, limit = defaultLimit, cursor }) {
-      const [time, id] = decodeCursor(cursor)?.split(' ') ?? [];
+      const after = decodeTimeCursor(cursor);
       const query = db.manager.createQueryBuilder(ApprovalEntity, 'a').where('a.tenant_id = :tenantId', { tenantId });
       if (state !== undefined) query.andWhere('a.state = :state', { state });
-      if (id !== undefined) query.andWhere('(a.created_at, a.id) < (:time, :id)', { time, id });
+      if (after) query.andWhere('(a.created_at, a.id) < (:time, :id)', after);
       const rows = await query.orderBy({ 'a.created_at': 'DESC', 'a.id': 'DESC' }).limit(limit + 1).getMany();
       return pageOf(rows, limit, (row) => `${row.created_at.toISOString()} ${row.id}`, approvalView);
     },

@@ -3,7 +3,7 @@ import type { Handlers } from '../../../shared/broker/request.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import { auditFacts, recordEvents } from '../../../shared/outbox/commit.ts';
-import { decodeCursor, defaultLimit, pageOf } from '../../../shared/service/paging.ts';
+import { decodeTimeCursor, defaultLimit, pageOf } from '../../../shared/service/paging.ts';
 import { webhookId } from '../rules/notice.ts';
 import { AttemptEntity, DeliveryEntity, EndpointEntity, type DeliveryRow } from '../schema.ts';
 
@@ -17,12 +17,12 @@ const deliveryView = (row: DeliveryRow): Delivery => ({
 export function deliveryActions(db: DataSource, onQueued: () => void) {
   return {
     async 'notifier.deliveries.list'({ tenant_id: tenantId, approval_id: approvalId, state, channel, limit = defaultLimit, cursor }) {
-      const [time, id] = decodeCursor(cursor)?.split(' ') ?? [];
+      const after = decodeTimeCursor(cursor);
       const query = db.manager.createQueryBuilder(DeliveryEntity, 'd').where('d.tenant_id = :tenantId', { tenantId });
       if (approvalId !== undefined) query.andWhere('d.approval_id = :approvalId', { approvalId });
       if (state !== undefined) query.andWhere('d.state = :state', { state });
       if (channel !== undefined) query.andWhere('d.channel = :channel', { channel });
-      if (id !== undefined) query.andWhere('(d.created_at, d.id) < (:time, :id)', { time, id });
+      if (after) query.andWhere('(d.created_at, d.id) < (:time, :id)', after);
       const rows = await query.orderBy({ 'd.created_at': 'DESC', 'd.id': 'DESC' }).limit(limit + 1).getMany();
       return pageOf(rows, limit, (row) => `${row.created_at.toISOString()} ${row.id}`, deliveryView);
     },

@@ -2,10 +2,10 @@ import type { DataSource, EntityManager } from 'typeorm';
 import type { ApprovalRow, DeliveryRow } from '../schema.ts';
 import { pausedReason } from './notices.ts';
 
-/** How many sends to one endpoint may be on their way at a time; one while it fails. */
+/** How many sends to one endpoint may be on their way at a time. */
 const perEndpoint = 8;
-/** More failures in a row than any one notice can have, so that a notice keeps to its own waits. */
-export const breakerFailures = 20;
+/** So many failures in a row open an endpoint's circuit breaker: it holds back first sends, of which one passes in each such time. */
+const breakerFailures = 20;
 const breakerSeconds = 30;
 /** A worker renews well within it; another takes over when it has passed. */
 const leaseSeconds = 10;
@@ -15,8 +15,8 @@ export type Claimed = Pick<DeliveryRow, 'id' | 'tenant_id' | 'approval_id' | 'ty
 
 /**
  * Takes up to `slots` due deliveries for this worker. The endpoint served longest ago comes first, and each gives only what it may
- * have in flight, so one that hangs delays itself alone. Loose index scan over endpoints with waiting deliveries:
- * https://wiki.postgresql.org/wiki/Loose_indexscan
+ * have in flight, so one that hangs delays itself alone. The breaker never holds back a retry: a notice that has begun keeps to its
+ * own waits. Loose index scan over endpoints with waiting deliveries: https://wiki.postgresql.org/wiki/Loose_indexscan
  */
 export const claim = (db: DataSource, worker: string, slots: number): Promise<Claimed[]> => db.query<Claimed[]>(`
   WITH RECURSIVE waiting AS (
@@ -25,27 +25,31 @@ export const claim = (db: DataSource, worker: string, slots: number): Promise<Cl
     SELECT (SELECT d.endpoint_key FROM notifier.deliveries d WHERE d.state = 'pending' AND d.endpoint_key > w.endpoint_key ORDER BY d.endpoint_key LIMIT 1)
     FROM waiting w WHERE w.endpoint_key IS NOT NULL
   ), ready AS (
-    SELECT e.key, e.failures, e.served_at FROM notifier.endpoints e JOIN waiting w ON w.endpoint_key = e.key
-    WHERE (e.blocked_until IS NULL OR e.blocked_until <= now()) AND EXISTS (
+    SELECT e.key, e.failures, e.served_at, coalesce(e.blocked_until > now(), false) AS blocked
+    FROM notifier.endpoints e JOIN waiting w ON w.endpoint_key = e.key
+    WHERE EXISTS (
       SELECT FROM notifier.deliveries d WHERE d.endpoint_key = e.key AND d.state = 'pending' AND d.next_attempt_at <= now()
-      AND (d.lease_until IS NULL OR d.lease_until <= now()))
+      AND (d.lease_until IS NULL OR d.lease_until <= now()) AND (d.round > 0 OR coalesce(e.blocked_until <= now(), true)))
     ORDER BY e.served_at FOR UPDATE OF e SKIP LOCKED
   ), chosen AS (
     SELECT d.id, r.key, r.failures FROM ready r CROSS JOIN LATERAL (
       SELECT id, next_attempt_at FROM notifier.deliveries
       WHERE endpoint_key = r.key AND state = 'pending' AND next_attempt_at <= now() AND (lease_until IS NULL OR lease_until <= now())
+      AND (round > 0 OR NOT r.blocked)
       ORDER BY next_attempt_at
-      LIMIT greatest(0, CASE WHEN r.failures < $4 THEN $3::int ELSE 1 END - (
-        SELECT count(*) FROM notifier.deliveries WHERE endpoint_key = r.key AND state = 'pending' AND lease_until > now()))
+      LIMIT greatest(0, least(CASE WHEN r.blocked OR r.failures < $4 THEN $3::int ELSE 1 END, $3::int - (
+        SELECT count(*) FROM notifier.deliveries WHERE endpoint_key = r.key AND state = 'pending' AND lease_until > now())))
+      FOR UPDATE SKIP LOCKED
     ) d ORDER BY r.served_at, d.next_attempt_at LIMIT $2
   ), served AS (
-    UPDATE notifier.endpoints SET served_at = clock_timestamp() WHERE key IN (SELECT key FROM chosen)
+    UPDATE notifier.endpoints SET served_at = clock_timestamp(), blocked_until = CASE WHEN failures >= $4 THEN now() + $6 * interval '1 second' END
+    WHERE key IN (SELECT key FROM chosen)
   )
   UPDATE notifier.deliveries d SET lease = $1, lease_until = now() + $5 * interval '1 second'
   FROM chosen c, notifier.approvals a
-  WHERE d.id = c.id AND a.id = d.approval_id AND d.state = 'pending' AND (d.lease_until IS NULL OR d.lease_until <= now())
+  WHERE d.id = c.id AND a.id = d.approval_id
   RETURNING d.id, d.tenant_id, d.approval_id, d.type, d.channel, d.endpoint_key, d.place, d.target, d.body, d.round, a.frozen, a.expires_at, c.failures`,
-[worker, slots, perEndpoint, breakerFailures, leaseSeconds]).then(rowsOf);
+[worker, slots, perEndpoint, breakerFailures, leaseSeconds, breakerSeconds]).then(rowsOf);
 
 /** The driver answers an UPDATE with its rows and their count. */
 const rowsOf = (answer: unknown): Claimed[] => {
@@ -53,15 +57,20 @@ const rowsOf = (answer: unknown): Claimed[] => {
   return rows;
 };
 
+/** A row that is locked is being settled or cancelled at this moment. */
 export const renew = (db: DataSource, worker: string, ids: readonly string[]) => db.query(
-  `UPDATE notifier.deliveries SET lease_until = now() + $3 * interval '1 second' WHERE id = ANY($2) AND lease = $1`, [worker, ids, leaseSeconds]);
+  `UPDATE notifier.deliveries SET lease_until = now() + $3 * interval '1 second'
+   WHERE id IN (SELECT id FROM notifier.deliveries WHERE id = ANY($2) AND lease = $1 FOR UPDATE SKIP LOCKED)`, [worker, ids, leaseSeconds]);
 
-/** On shutdown: what was taken and not begun is free again at once. */
+/** On shutdown: what is still on its way is free for others at once. The lease stays, as a sign that it may have been sent. */
 export const release = (db: DataSource, worker: string) => db.query(
-  `UPDATE notifier.deliveries SET lease = NULL, lease_until = NULL WHERE lease = $1 AND state = 'pending'`, [worker]);
+  `UPDATE notifier.deliveries SET lease_until = now()
+   WHERE id IN (SELECT id FROM notifier.deliveries WHERE lease = $1 AND state = 'pending' FOR UPDATE SKIP LOCKED)`, [worker]);
 
 export interface Settled {
   readonly id: string;
+  /** Of the claim, so that an attempt whose recording was answered by a lost connection is not recorded twice. */
+  readonly round: number;
   readonly verdict: 'delivered' | 'retry' | 'failed';
   /** Before the next attempt, where the verdict is `retry`. */
   readonly wait_ms: number;
@@ -72,41 +81,54 @@ export interface Settled {
 }
 export interface EndpointNews { readonly key: string; readonly delivered: boolean; readonly failures: number; /** Revision of the configuration that it was in when it answered 410. */ readonly gone: number | null }
 
-/** Records attempts, in one transaction. Who has lost the lease to another worker records nothing: that one sends, too, and says how it went. */
+/**
+ * Records attempts, in one transaction, and tells `alongside` which deliveries have failed by them. Who has lost the lease to another
+ * worker records nothing: that one sends, too, and says how it went. Rows are locked in one order, here and where they are cancelled,
+ * so that two transactions can't wait for each other.
+ */
 export const settle = (
   db: DataSource, worker: string, settled: readonly Settled[], endpoints: readonly EndpointNews[],
-  alongside: (manager: EntityManager) => Promise<void>,
+  alongside: (manager: EntityManager, failed: ReadonlySet<string>) => Promise<void>,
 ): Promise<void> => db.transaction(async (manager) => {
-  await manager.query(`
+  const failed = await manager.query<{ id: string }[]>(`
     WITH news AS (
-      SELECT * FROM json_to_recordset($2) AS n (id uuid, verdict text, wait_ms float8, duration_ms int4, status int4, answer text, error text)
+      SELECT * FROM json_to_recordset($2) AS n (id uuid, round int4, verdict text, wait_ms float8, duration_ms int4, status int4, answer text, error text)
+    ), held AS (
+      SELECT id FROM notifier.deliveries WHERE (id, round) IN (SELECT id, round FROM news) AND lease = $1 ORDER BY id FOR UPDATE
     ), settled AS (
       UPDATE notifier.deliveries d SET
         attempts = d.attempts + 1, round = d.round + 1, lease = NULL, lease_until = NULL, reason = n.error,
         state = CASE WHEN n.verdict = 'delivered' THEN 'delivered' WHEN d.state = 'cancelled' THEN 'cancelled' WHEN n.verdict = 'failed' THEN 'failed' ELSE 'pending' END,
         next_attempt_at = CASE WHEN n.verdict = 'retry' THEN now() + n.wait_ms * interval '1 millisecond' ELSE d.next_attempt_at END,
         settled_at = CASE WHEN n.verdict = 'retry' THEN d.settled_at ELSE now() END
-      FROM news n WHERE d.id = n.id AND d.lease = $1
-      RETURNING d.id, d.attempts, n.duration_ms, n.status, n.answer, n.error
+      FROM news n JOIN held USING (id) WHERE d.id = n.id
+      RETURNING d.id, d.state, d.attempts, n.duration_ms, n.status, n.answer, n.error
+    ), logged AS (
+      INSERT INTO notifier.attempts (delivery_id, n, at, duration_ms, status, answer, error)
+      SELECT id, attempts, now() - duration_ms * interval '1 millisecond', duration_ms, status, answer, error FROM settled
     )
-    INSERT INTO notifier.attempts (delivery_id, n, at, duration_ms, status, answer, error)
-    SELECT id, attempts, now() - duration_ms * interval '1 millisecond', duration_ms, status, answer, error FROM settled`,
+    SELECT id FROM settled WHERE state = 'failed'`,
   [worker, JSON.stringify(settled)]);
   if (endpoints.length > 0) {
-    const sorted = endpoints.toSorted((a, b) => a.key < b.key ? -1 : 1);
     await manager.query(`
+      WITH news AS (
+        SELECT * FROM json_to_recordset($1) AS n (key text, delivered boolean, failures int4, gone int8)
+      ), held AS (
+        SELECT key FROM notifier.endpoints WHERE key IN (SELECT key FROM news) ORDER BY key FOR UPDATE
+      )
       UPDATE notifier.endpoints e SET
         failures = CASE WHEN n.delivered THEN 0 ELSE e.failures + n.failures END,
         blocked_until = CASE WHEN n.delivered OR e.failures + n.failures < $2 THEN NULL ELSE now() + $3 * interval '1 second' END,
-        paused_revision = coalesce(n.gone, e.paused_revision)
-      FROM json_to_recordset($1) AS n (key text, delivered boolean, failures int4, gone int8) WHERE e.key = n.key`,
-    [JSON.stringify(sorted), breakerFailures, breakerSeconds]);
-    const gone = sorted.filter((news) => news.gone !== null).map(({ key }) => key);
+        paused_revision = greatest(n.gone, e.paused_revision)
+      FROM news n JOIN held USING (key) WHERE e.key = n.key`,
+    [JSON.stringify(endpoints), breakerFailures, breakerSeconds]);
+    const gone = endpoints.filter((news) => news.gone !== null).map(({ key }) => key);
     if (gone.length > 0) {
       await manager.query(
         `UPDATE notifier.deliveries SET state = 'failed', settled_at = now(), reason = $2
-         WHERE endpoint_key = ANY($1) AND state = 'pending' AND (lease_until IS NULL OR lease_until <= now())`, [gone, pausedReason]);
+         WHERE id IN (SELECT id FROM notifier.deliveries
+           WHERE endpoint_key = ANY($1) AND state = 'pending' AND (lease_until IS NULL OR lease_until <= now()) FOR UPDATE SKIP LOCKED)`, [gone, pausedReason]);
     }
   }
-  await alongside(manager);
+  await alongside(manager, new Set(failed.map(({ id }) => id)));
 });

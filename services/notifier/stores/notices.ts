@@ -23,12 +23,15 @@ export async function queueNotices(manager: EntityManager, { tenant_id: tenant, 
      JOIN notifier.endpoints e ON e.key = d.endpoint_key`, [JSON.stringify(drafts), tenant, id, pausedReason]);
 }
 
-/** Cancels what was not sent; answers whom the approval has reached, or may have: they are told how it ended. */
+/**
+ * Cancels what was not sent; answers whom the approval has reached, or may have: they are told how it ended. A lease that nobody
+ * gave back is that of a send that is on its way, or whose worker died.
+ */
 export async function cancelUnsent(manager: EntityManager, approvalId: string): Promise<Target[]> {
   await manager.query(
-    `UPDATE notifier.deliveries SET state = 'cancelled', settled_at = now(), reason = 'The approval is settled.'
-     WHERE approval_id = $1 AND state = 'pending'`, [approvalId]);
+    `WITH held AS (SELECT id FROM notifier.deliveries WHERE approval_id = $1 AND state = 'pending' ORDER BY id FOR UPDATE)
+     UPDATE notifier.deliveries d SET state = 'cancelled', settled_at = now(), reason = 'The approval is settled.' FROM held WHERE d.id = held.id`, [approvalId]);
   return manager.query<Target[]>(
     `SELECT DISTINCT channel, place, target, endpoint_key FROM notifier.deliveries
-     WHERE approval_id = $1 AND (state = 'delivered' OR attempts > 0 OR lease_until > now()) ORDER BY channel, place`, [approvalId]);
+     WHERE approval_id = $1 AND (state = 'delivered' OR attempts > 0 OR lease IS NOT NULL) ORDER BY channel, place`, [approvalId]);
 }

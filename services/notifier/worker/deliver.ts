@@ -31,7 +31,8 @@ interface Done { readonly claimed: Claimed; readonly settled: Settled; readonly 
  */
 export function startDelivering({ db, log, open, send, waits }: Delivering) {
   const worker = randomUUID();
-  const busy = new Map<string, Promise<void>>();
+  /** Key of a send → its delivery. */
+  const busy = new Map<string, { readonly id: string; readonly ended: Promise<void> }>();
   const done: Done[] = [];
   const figures = { delivered: 0, retried: 0, failed: 0 };
   const state = { stopped: false, drainUntil: Infinity };
@@ -68,7 +69,7 @@ export function startDelivering({ db, log, open, send, waits }: Delivering) {
     return {
       claimed, unwell: outcome.verdict === 'retry', gone: outcome.verdict === 'final' && outcome.gone ? frozen!.revision : null,
       settled: {
-        id: claimed.id, verdict: outcome.verdict === 'delivered' ? 'delivered' : again ? 'retry' : 'failed',
+        id: claimed.id, round: claimed.round, verdict: outcome.verdict === 'delivered' ? 'delivered' : again ? 'retry' : 'failed',
         wait_ms: outcome.verdict === 'retry' && again ? Math.max(waitMs(claimed.round), outcome.retry_after_ms ?? 0) : 0,
         duration_ms: Math.round(outcome.duration_ms), status: outcome.status, answer: outcome.answer, error: outcome.error,
       },
@@ -98,16 +99,15 @@ export function startDelivering({ db, log, open, send, waits }: Delivering) {
   }
 
   async function write(batch: readonly Done[]): Promise<void> {
-    await settle(db, worker, batch.map(({ settled }) => settled), newsOf(batch), async (manager) => {
-      const failed = batch.filter(({ settled }) => settled.verdict === 'failed');
-      if (failed.length === 0) return;
-      await recordEvents(manager, failed.map(({ claimed, settled }) => auditFacts({
+    await settle(db, worker, batch.map(({ settled }) => settled), newsOf(batch), async (manager, failed) => {
+      if (failed.size === 0) return;
+      await recordEvents(manager, batch.filter(({ settled }) => failed.has(settled.id)).map(({ claimed, settled }) => auditFacts({
         action: 'approval.delivery_failed', tenant_id: claimed.tenant_id, target: claimed.approval_id, actor: { type: 'system', id: 'notifier' },
         payload: { delivery_id: claimed.id, channel: claimed.channel, target: claimed.target, status: settled.status, reason: settled.error },
       }, { caller: serviceCaller('notifier'), requestId: claimed.id })));
     });
     for (const { claimed, settled: { verdict, wait_ms: wait } } of batch) {
-      busy.delete(claimed.id);
+      busy.delete(keyOf(claimed));
       figures[verdict === 'retry' ? 'retried' : verdict] += 1;
       if (verdict === 'retry') setTimeout(wake, wait).unref();
     }
@@ -117,7 +117,10 @@ export function startDelivering({ db, log, open, send, waits }: Delivering) {
   async function take(): Promise<number> {
     if (busy.size >= slots) return 0;
     const claims = await claim(db, worker, slots - busy.size);
-    for (const claimed of claims) busy.set(claimed.id, deliver(claimed));
+    for (const claimed of claims) {
+      // Here once more when the lease ran out while the database stalled: the send that is on its way still counts.
+      if (!busy.has(keyOf(claimed))) busy.set(keyOf(claimed), { id: claimed.id, ended: deliver(claimed) });
+    }
     return claims.length;
   }
 
@@ -134,7 +137,7 @@ export function startDelivering({ db, log, open, send, waits }: Delivering) {
   }
 
   const renewing = setInterval(() => {
-    if (busy.size > 0) renew(db, worker, [...busy.keys()]).catch((error: unknown) => log.warn({ err: error }, 'leases of notices cannot be renewed'));
+    if (busy.size > 0) renew(db, worker, [...busy.values()].map(({ id }) => id)).catch((error: unknown) => log.warn({ err: error }, 'leases of notices cannot be renewed'));
   }, renewMs).unref();
   const looping = loop();
 
@@ -147,12 +150,14 @@ export function startDelivering({ db, log, open, send, waits }: Delivering) {
       state.drainUntil = Date.now() + drainMs;
       wake();
       await looping;
-      await Promise.race([Promise.all(busy.values()), delay(drainMs, undefined, { ref: false })]);
+      await Promise.race([Promise.all([...busy.values()].map(({ ended }) => ended)), delay(drainMs, undefined, { ref: false })]);
       clearInterval(renewing);
       await release(db, worker).catch((error: unknown) => log.debug({ err: error }, 'leases run out by themselves'));
     },
   };
 }
+
+const keyOf = ({ id, round }: Claimed): string => `${id} ${round}`;
 
 function newsOf(batch: readonly Done[]): EndpointNews[] {
   return [...Map.groupBy(batch, ({ claimed }) => claimed.endpoint_key)].map(([key, all]) => ({
