@@ -39,14 +39,16 @@ export const claim = (db: DataSource, worker: string, slots: number): Promise<Cl
       ORDER BY next_attempt_at
       LIMIT greatest(0, least(CASE WHEN r.blocked OR r.failures < $4 THEN $3::int ELSE 1 END, $3::int - (
         SELECT count(*) FROM notifier.deliveries WHERE endpoint_key = r.key AND state = 'pending' AND lease_until > now())))
-      FOR UPDATE SKIP LOCKED
     ) d ORDER BY r.served_at, d.next_attempt_at LIMIT $2
   ), served AS (
     UPDATE notifier.endpoints SET served_at = clock_timestamp(), blocked_until = CASE WHEN failures >= $4 THEN now() + $6 * interval '1 second' END
     WHERE key IN (SELECT key FROM chosen)
+  ), held AS (
+    SELECT id FROM notifier.deliveries WHERE id IN (SELECT id FROM chosen) AND state = 'pending' AND (lease_until IS NULL OR lease_until <= now())
+    FOR UPDATE SKIP LOCKED
   )
   UPDATE notifier.deliveries d SET lease = $1, lease_until = now() + $5 * interval '1 second'
-  FROM chosen c, notifier.approvals a
+  FROM held JOIN chosen c USING (id), notifier.approvals a
   WHERE d.id = c.id AND a.id = d.approval_id
   RETURNING d.id, d.tenant_id, d.approval_id, d.type, d.channel, d.endpoint_key, d.place, d.target, d.body, d.round, a.frozen, a.expires_at, c.failures`,
 [worker, slots, perEndpoint, breakerFailures, leaseSeconds, breakerSeconds]).then(rowsOf);

@@ -1,0 +1,206 @@
+/** The queue of notices on a real database: who may take what, when, and what is recorded of it. */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { randomUUID } from 'node:crypto';
+import type { DataSource } from 'typeorm';
+import { notifierSchema } from '../../services/notifier/schema.ts';
+import { cancelUnsent } from '../../services/notifier/stores/notices.ts';
+import { claim, release, settle, type Claimed, type Settled } from '../../services/notifier/stores/claims.ts';
+import { migrate, openDatabase } from '../../shared/database/open.ts';
+import { commitSchema } from '../../shared/outbox/schema.ts';
+import { createDatabase, type Database } from '../support/postgres.ts';
+
+const tenant = randomUUID();
+const [one, other] = [randomUUID(), randomUUID()];
+let database: Database;
+let db: DataSource;
+
+beforeAll(async () => {
+  database = await createDatabase();
+  const options = { url: database.url, poolSize: 10, timeoutMs: 20_000, ssl: false };
+  await migrate(options, [commitSchema, notifierSchema]);
+  db = await openDatabase(options, notifierSchema);
+});
+afterAll(async () => {
+  await db?.destroy();
+  await database?.drop();
+});
+beforeEach(() => db.query('TRUNCATE notifier.approvals, notifier.deliveries, notifier.attempts, notifier.endpoints'));
+
+/** An approval with `count` notices waiting for each endpoint. */
+async function queue(endpoints: readonly string[], count = 1): Promise<string> {
+  const id = randomUUID();
+  await db.query(
+    `INSERT INTO notifier.approvals (id, tenant_id, state, action, risk_level, title, hop, max_hops, window_seconds, chain, frozen, requested_by, request_id, request_hash,
+       created_at, expires_at, expires_fixed)
+     VALUES ($1, $2, 'pending', 'a', 'low', 't', 0, 0, 60, '{}', '', '{}', '', '', now(), now() + interval '1 hour', false)`, [id, tenant]);
+  await db.query(`INSERT INTO notifier.endpoints (key, served_at, failures) SELECT k, now(), 0 FROM unnest($1::text[]) k ON CONFLICT DO NOTHING`, [endpoints]);
+  await db.query(
+    `INSERT INTO notifier.deliveries (id, tenant_id, approval_id, type, hop, channel, endpoint_key, place, target, body, state, attempts, round, next_attempt_at, created_at)
+     SELECT gen_random_uuid(), $1, $2, 'approval.requested', 0, 'webhook', k, n::text, 'https://a.example', '{}', 'pending', 0, 0, now(), now()
+     FROM unnest($3::text[]) k, generate_series(1, $4::int) n`, [tenant, id, endpoints, count]);
+  return id;
+}
+const said = ({ id, round }: Claimed, verdict: Settled['verdict'], waitMs = 0): Settled =>
+  ({ id, round, verdict, wait_ms: waitMs, duration_ms: 1, status: null, answer: null, error: verdict === 'delivered' ? null : 'no' });
+/** Records how sends to one endpoint went; answers what has failed by it. */
+async function record(worker: string, all: readonly Settled[], key: string): Promise<string[]> {
+  const failed: string[] = [];
+  await settle(db, worker, all, [{ key, delivered: all.some(({ verdict }) => verdict === 'delivered'), failures: all.filter(({ verdict }) => verdict !== 'delivered').length, gone: null }],
+    async (_manager, ids) => { failed.push(...ids); });
+  return failed;
+}
+const byEndpoint = (claims: readonly Claimed[]): Record<string, number> =>
+  Object.fromEntries([...Map.groupBy(claims, ({ endpoint_key: key }) => key)].map(([key, all]) => [key, all.length]));
+const states = async (): Promise<string[]> => (await db.query<{ state: string }[]>('SELECT state FROM notifier.deliveries ORDER BY created_at')).map(({ state }) => state);
+/** Lets the leases of a worker that has died run out. */
+const expire = () => db.query(`UPDATE notifier.deliveries SET lease_until = now() - interval '1 second' WHERE lease_until IS NOT NULL`);
+
+describe('who may take what', () => {
+  test('an endpoint has at most eight on their way, over all workers', async () => {
+    for (let round = 0; round < 20; round += 1) {
+      await queue([`a${round}`], 30);
+      const taken = await Promise.all(Array.from({ length: 6 }, () => claim(db, randomUUID(), 1024)));
+      expect(new Set(taken.flat().map(({ id }) => id)).size).toBe(8);
+      expect(taken.flat()).toHaveLength(8);
+      expect(await claim(db, other, 1024)).toEqual([]);
+    }
+  });
+
+  test('the endpoint served longest ago comes first, so that none waits for the others', async () => {
+    await queue(['a', 'b'], 20);
+    expect(byEndpoint(await claim(db, one, 6))).toEqual({ a: 6 });
+    await queue(['c']);
+    expect(byEndpoint(await claim(db, one, 6))).toEqual({ b: 6 });
+    expect(byEndpoint(await claim(db, one, 3))).toEqual({ c: 1, a: 2 });
+  });
+
+  test('of many workers at once each delivery has one', async () => {
+    await queue(Array.from({ length: 40 }, (_each, n) => `e${n}`), 8);
+    const taken: string[] = [];
+    await Promise.all(Array.from({ length: 8 }, async () => {
+      const worker = randomUUID();
+      for (;;) {
+        const claims = await claim(db, worker, 25);
+        taken.push(...claims.map(({ id }) => id));
+        // Nothing may be left for it while another holds the endpoints.
+        if (claims.length === 0 && taken.length >= 320) return;
+      }
+    }));
+    expect(taken).toHaveLength(320);
+    expect(new Set(taken).size).toBe(320);
+  });
+
+  test('what a dead worker has held is another\'s when the lease has run out; the dead one records nothing any more', async () => {
+    await queue(['a']);
+    const [first] = await claim(db, one, 10);
+    expect(await claim(db, other, 10)).toEqual([]);
+    await expire();
+    const [again] = await claim(db, other, 10);
+    expect([again!.id, again!.round]).toEqual([first!.id, 0]);
+    expect(await record(one, [said(first!, 'failed')], 'a')).toEqual([]);
+    expect(await states()).toEqual(['pending']);
+    await record(other, [said(again!, 'delivered')], 'a');
+    expect(await states()).toEqual(['delivered']);
+    expect(await db.query('SELECT n FROM notifier.attempts')).toEqual([{ n: 1 }]);
+  });
+
+  test('an attempt is recorded once, though its recording is repeated', async () => {
+    await queue(['a']);
+    const [first] = await claim(db, one, 10);
+    await record(one, [said(first!, 'retry')], 'a');
+    await claim(db, one, 10);
+    await record(one, [said(first!, 'retry')], 'a');
+    expect(await db.query('SELECT attempts FROM notifier.deliveries')).toEqual([{ attempts: 1 }]);
+  });
+
+  test('what has been freed on shutdown is taken at once', async () => {
+    await queue(['a'], 3);
+    await claim(db, one, 10);
+    await release(db, one);
+    expect(await claim(db, other, 10)).toHaveLength(3);
+  });
+});
+
+describe('the circuit breaker', () => {
+  const fail = async (times: number, verdict: 'retry' | 'failed' = 'failed'): Promise<Claimed[]> => {
+    const failed: Claimed[] = [];
+    while (failed.length < times) {
+      const claims = (await claim(db, one, Math.min(8, times - failed.length)));
+      expect(claims).not.toEqual([]);
+      await record(one, claims.map((each) => said(each, verdict)), 'a');
+      failed.push(...claims);
+    }
+    return failed;
+  };
+  const closesAt = () => db.query(`UPDATE notifier.endpoints SET blocked_until = now() - interval '1 second'`);
+
+  test('opens after 20 failures in a row and then lets one first send pass at a time', async () => {
+    await queue(['a'], 40);
+    await fail(20);
+    expect(await claim(db, one, 100)).toEqual([]);
+    await closesAt();
+    expect(await claim(db, one, 100)).toHaveLength(1);
+    expect(await claim(db, one, 100)).toEqual([]);
+  });
+
+  test('never holds back a retry: a notice that has begun keeps to its own waits', async () => {
+    await queue(['a'], 40);
+    await fail(20, 'retry');
+    const retries = await claim(db, one, 100);
+    expect(retries.map(({ round }) => round > 0)).toEqual(Array(8).fill(true));
+  });
+
+  test('closes with the first success', async () => {
+    await queue(['a'], 40);
+    await fail(20);
+    await closesAt();
+    const [trial] = await claim(db, one, 100);
+    await record(one, [said(trial!, 'delivered')], 'a');
+    expect(await claim(db, one, 100)).toHaveLength(8);
+  });
+
+  test('one endpoint\'s does not hold back another', async () => {
+    await queue(['a'], 40);
+    await fail(20);
+    await queue(['b']);
+    expect(byEndpoint(await claim(db, one, 100))).toEqual({ b: 1 });
+  });
+});
+
+describe('a decision', () => {
+  const cancel = (approval: string) => db.transaction((manager) => cancelUnsent(manager, approval));
+
+  test('tells whoever may have been reached, also by a worker that died before it said so', async () => {
+    const approval = await queue(['a', 'b']);
+    const [sent] = await claim(db, one, 1);
+    await expire();
+    expect((await cancel(approval)).map(({ endpoint_key: key }) => key)).toEqual([sent!.endpoint_key]);
+    expect(await claim(db, other, 10)).toEqual([]);
+  });
+
+  test('an attempt that ends after it is logged; the delivery is not sent again', async () => {
+    const approval = await queue(['a', 'b']);
+    const sent = await claim(db, one, 10);
+    await cancel(approval);
+    await record(one, [said(sent[0]!, 'retry')], 'a');
+    await record(one, [said(sent[1]!, 'delivered')], 'b');
+    expect((await states()).sort()).toEqual(['cancelled', 'delivered']);
+    expect(await db.query('SELECT n FROM notifier.attempts')).toHaveLength(2);
+    expect(await claim(db, other, 10)).toEqual([]);
+  });
+
+  test('and the recording of the same deliveries never wait for each other', async () => {
+    for (let round = 0; round < 60; round += 1) {
+      const endpoints = Array.from({ length: 40 }, (_each, n) => `r${round}-${n}`);
+      const approval = await queue(endpoints);
+      const claims = await claim(db, one, 100);
+      expect(claims).toHaveLength(40);
+      const all = claims.toReversed().map((each) => said(each, round % 2 ? 'delivered' : 'retry', 3_600_000));
+      await Promise.all([
+        cancel(approval),
+        settle(db, one, all, claims.map(({ endpoint_key: key }) => ({ key, delivered: true, failures: 0, gone: null })), async () => {}),
+        settle(db, other, [], claims.toReversed().map(({ endpoint_key: key }) => ({ key, delivered: true, failures: 0, gone: null })), async () => {}),
+      ]);
+    }
+  });
+});
