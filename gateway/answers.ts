@@ -62,7 +62,7 @@ export function answer(contract: Contract, result: unknown, request: FastifyRequ
         .header('content-security-policy', "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'")
         .send(decisionPage(result as never));
     }
-    case 'created': return reply.code(201).send(serialized(result, undefined));
+    case 'created': return reply.code(201).header('cache-control', 'no-store').send(serialized(result, undefined));
     case 'accepted': return reply.code(202).send(serialized(result, undefined));
     // A stream of its own connection, which ends with it; proxies are told not to hold it back.
     case 'stream': return reply.headers({

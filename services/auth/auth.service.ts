@@ -1,4 +1,4 @@
-/** auth: accounts, sign-in with a password, a passkey or through an identity provider, sessions and their tokens. */
+/** auth: accounts, sign-in with a password, a passkey or through an identity provider, sessions and their tokens, API keys. */
 import type { ServiceSchema } from 'moleculer';
 import type { DataSource } from 'typeorm';
 import { serviceOf } from '../../shared/broker/service.ts';
@@ -9,6 +9,7 @@ import { createHttpClient } from '../../shared/outgoing/http-client.ts';
 import type { Settings } from '../../shared/settings.ts';
 import type { ShortLived } from '../../shared/short-lived.ts';
 import { accountActions, ensureFirstAdmin } from './actions/accounts.ts';
+import { apiKeyActions } from './actions/api-keys.ts';
 import { passkeyActions } from './actions/passkeys.ts';
 import { passwordActions } from './actions/passwords.ts';
 import { sessionActions } from './actions/sessions.ts';
@@ -46,6 +47,7 @@ export function authService({ db, settings, shortLived, mailer, onFirstAdmin }: 
     ...userActions(db, settings),
     ...ssoProviderActions(db, settings, guard),
     ...ssoLoginActions(db, settings, shortLived, oidc, signIn),
+    ...apiKeyActions(db, settings),
     ...passkeyActions(db, settings, shortLived, signIn),
   }, {
     async started() {

@@ -1,4 +1,5 @@
 import { EntitySchema, type EntitySchemaColumnOptions } from 'typeorm';
+import type { Scope } from '../../shared/contracts/contract.ts';
 import { migration, type Schema } from '../../shared/database/open.ts';
 
 export interface UserRow {
@@ -21,6 +22,13 @@ export interface SsoProviderRow {
 }
 /** Who somebody is at an issuer. */
 export interface SsoIdentityRow { issuer: string; subject: string; user_id: string; created_at: Date }
+
+export interface ApiKeyRow {
+  id: string; user_id: string; tenant_id: string | null; name: string; scopes: Scope[]; hash: string; created_at: Date; expires_at: Date;
+  /** Lifetime that was asked for; a rotation begins it anew. */
+  days: number;
+  last_used_at: Date | null;
+}
 
 const text: EntitySchemaColumnOptions = { type: 'text' };
 const maybe: EntitySchemaColumnOptions = { type: 'text', nullable: true };
@@ -70,10 +78,18 @@ export const SsoIdentityEntity = new EntitySchema<SsoIdentityRow>({
   columns: { issuer: { type: 'text', primary: true }, subject: { type: 'text', primary: true }, user_id: { type: 'uuid' }, created_at: time },
   indices: [{ name: 'sso_identities_user_id', columns: ['user_id'] }],
 });
+export const ApiKeyEntity = new EntitySchema<ApiKeyRow>({
+  name: 'ApiKey', tableName: 'api_keys', schema: 'auth',
+  columns: {
+    id: { type: 'uuid', primary: true }, user_id: { type: 'uuid' }, tenant_id: { type: 'uuid', nullable: true }, name: text,
+    scopes: { type: 'text', array: true }, hash: text, created_at: time, expires_at: time, days: { type: 'int4' }, last_used_at: later,
+  },
+  indices: [{ name: 'api_keys_user_id', columns: ['user_id'] }],
+});
 
 export const authSchema: Schema = {
   schema: 'auth',
-  entities: [UserEntity, SessionEntity, RefreshEntity, PasskeyEntity, SsoProviderEntity, SsoIdentityEntity],
+  entities: [UserEntity, SessionEntity, RefreshEntity, PasskeyEntity, SsoProviderEntity, SsoIdentityEntity, ApiKeyEntity],
   migrations: [migration('Auth1763700000004',
     `CREATE TABLE auth.users (
       id uuid PRIMARY KEY, email text NOT NULL UNIQUE, email_verified boolean NOT NULL, display_name text, password_hash text, status text NOT NULL,
@@ -105,5 +121,11 @@ export const authSchema: Schema = {
       last_used_at timestamptz
     )`,
     'CREATE INDEX passkeys_user_id ON auth.passkeys (user_id)',
+  ), migration('AuthApiKeys1763700000401',
+    `CREATE TABLE auth.api_keys (
+      id uuid PRIMARY KEY, user_id uuid NOT NULL, tenant_id uuid, name text NOT NULL, scopes text[] NOT NULL, hash text NOT NULL,
+      created_at timestamptz NOT NULL, expires_at timestamptz NOT NULL, days int4 NOT NULL, last_used_at timestamptz
+    )`,
+    'CREATE INDEX api_keys_user_id ON auth.api_keys (user_id)',
   )],
 };

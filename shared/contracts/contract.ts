@@ -5,9 +5,12 @@
 import { Type, type Static, type TObject, type TProperties, type TSchema } from 'typebox';
 
 export type TenantRole = 'tenant_admin' | 'operator' | 'viewer';
-export type Scope =
-  | 'config:read' | 'config:write' | 'approvals:read' | 'approvals:write' | 'members:read' | 'members:write'
-  | 'audit:read' | 'platform:read' | 'platform:write' | 'auth:self';
+/** What an API key may be allowed to do. */
+export const scopes = [
+  'config:read', 'config:write', 'approvals:read', 'approvals:write', 'members:read', 'members:write',
+  'audit:read', 'platform:read', 'platform:write', 'auth:self',
+] as const;
+export type Scope = (typeof scopes)[number];
 
 /**
  * Who may call. `services` also admits Strata's neighbours on the bus, for any tenant; `publicWith` anyone, where that parameter is given;

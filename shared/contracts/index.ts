@@ -1,6 +1,7 @@
 /** THE MAP: every action of Strata, typed. */
 import type { Static } from 'typebox';
 import { auditContracts } from './audit.ts';
+import { apiKeyContracts } from './auth-api-keys.ts';
 import { ssoContracts } from './auth-sso.ts';
 import { authContracts } from './auth.ts';
 import { passkeyContracts } from './auth-passkeys.ts';
@@ -19,6 +20,7 @@ export const contracts = {
   ...authContracts,
   ...ssoContracts,
   ...passkeyContracts,
+  ...apiKeyContracts,
   ...auditContracts,
   ...notifierContracts,
   ...nodeContracts,

@@ -20,7 +20,7 @@ const textOf = (file: string): string => readFileSync(join(root, file), 'utf8');
 
 const floors: readonly [RegExp, number][] = [
   [/^shared\/contracts\//, 0],
-  [/^shared\/(settings|settings-table|errors|access|access-tokens|secrets|short-lived)\.ts$/, 1], [/^shared\/(schema|outgoing|mail)\//, 1],
+  [/^shared\/(settings|settings-table|errors|access|access-tokens|api-keys|secrets|short-lived)\.ts$/, 1], [/^shared\/(schema|outgoing|mail)\//, 1],
   [/^shared\/(service|broker|database|outbox|coherence)\//, 2],
   [/^services\//, 3],
   [/^gateway\//, 4],

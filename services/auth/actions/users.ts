@@ -8,6 +8,7 @@ import type { Settings } from '../../../shared/settings.ts';
 import { UserEntity, type UserRow } from '../schema.ts';
 import { endSessions } from '../sign-in.ts';
 import { accountOf, addressOf } from './accounts.ts';
+import { apiKeyKeysOf } from './api-keys.ts';
 
 /** Accounts as platform administrators see them. */
 export const userActions = (db: DataSource, settings: () => Settings) => {
@@ -24,7 +25,7 @@ export const userActions = (db: DataSource, settings: () => Settings) => {
       return pageOf(rows, limit, ({ id }) => id, managed);
     },
 
-    /** Disabling ends the account's sessions on every node by the time it is answered; enabling does not bring them back. */
+    /** Disabling ends the account's sessions on every node by the time it is answered, and its API keys until it is enabled again. */
     async 'auth.users.patch'({ user_id: id, body: { status } }, request) {
       if (id === request.caller.id && status === 'disabled') throw new StrataError('conflict', 'You cannot disable your own account.');
       const { result } = await commitChange(db, request, authScope, async (manager) => {
@@ -32,7 +33,7 @@ export const userActions = (db: DataSource, settings: () => Settings) => {
         if (!user) throw new StrataError('not_found', 'There is no such account.');
         await manager.update(UserEntity, { id }, { status });
         return {
-          result: { ...user, status }, keys: status === 'disabled' ? await endSessions(manager, id) : [],
+          result: { ...user, status }, keys: [...status === 'disabled' ? await endSessions(manager, id) : [], ...await apiKeyKeysOf(manager, id)],
           events: status === user.status ? [] : [{
             action: status === 'disabled' ? 'auth.user_disabled' : 'auth.user_enabled', tenant_id: null, target: id, payload: { email: user.email },
           }],

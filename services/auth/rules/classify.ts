@@ -4,6 +4,7 @@ import { codeOf, errorTable, StrataError, type ErrorCode } from '../../../shared
 
 /** route × failure → code. */
 export const failureCodes = {
+  'auth.api-key.create': { database: 'auth_api_key_internal_error', unexpected: 'auth_api_key_internal_error' },
   'auth.login': { database: 'auth_login_db_error', unexpected: 'auth_login_internal_error' },
   'auth.login.sso': { database: 'auth_sso_db_error', unexpected: 'auth_sso_internal_error' },
   'auth.refresh': { database: 'auth_refresh_db_error', unexpected: 'auth_refresh_internal_error' },
