@@ -6,7 +6,7 @@ import { checkParams } from '../shared/broker/contracts-middleware.ts';
 import { callAs, type Client } from '../shared/broker/request.ts';
 import type { Contract, Rest } from '../shared/contracts/contract.ts';
 import { contracts, type ActionName } from '../shared/contracts/index.ts';
-import { StrataError } from '../shared/errors.ts';
+import { isOutage, StrataError, type ErrorCode } from '../shared/errors.ts';
 import { answer } from './answers.ts';
 import type { createAuthenticator, Identity } from './authenticate.ts';
 import { addressOf, parametersOf } from './parameters.ts';
@@ -36,6 +36,13 @@ const urlOf = (path: string): string => path.replaceAll(/\{([a-z_]+)\}/g, ':$1')
 const nobody: Caller = { type: 'user', id: 'anonymous', tenant_id: null, roles: [], platform_roles: [] };
 const everyMethod: HTTPMethods[] = ['GET', 'PUT', 'PATCH', 'POST', 'DELETE'];
 
+/** Where an outage keeps the caller from being checked, the route's own code for it, if it has one; the cause goes to the log. */
+function unchecked({ outage }: Contract, error: unknown, request: FastifyRequest): unknown {
+  if (outage === undefined || !isOutage(error)) return error;
+  request.log.error({ err: error, code: outage }, 'the caller cannot be checked');
+  return new StrataError(outage as ErrorCode, undefined, { cause: error });
+}
+
 export const routed = (): (readonly [ActionName, Contract, Rest])[] => Object.entries(contracts as unknown as Record<ActionName, Contract>)
   .flatMap(([name, contract]) => contract.rest ? [[name as ActionName, contract, contract.rest] as const] : []);
 
@@ -61,12 +68,14 @@ export function registerRoutes(app: FastifyInstance, { broker, authenticate, own
         { authorization: request.headers.authorization, apiKey: request.headers['x-api-key'] as string | undefined }, request.id,
       ).catch((error: unknown) => {
         if (isPublic(contract.access, address)) return undefined;
-        throw error;
+        throw unchecked(contract, error, request);
       });
       const { identity } = request;
       if (ownTenant) address.tenant_id ??= identity?.caller.tenant_id ?? undefined;
       checkAccess(contract, identity?.caller, address);
-      if (identity?.stale && !reads) throw new StrataError('service_unavailable', 'Your session cannot be checked now, so nothing is written. Try again.');
+      if (identity?.stale && !reads) {
+        throw unchecked(contract, new StrataError('service_unavailable', 'Your session cannot be checked now, so nothing is written. Try again.'), request);
+      }
     }
 
     target.route({

@@ -26,7 +26,7 @@ export const apiKeyContracts = {
       scopes: Type.Optional(Type.Array(Type.Enum(scopes), { uniqueItems: true, minItems: 1, description: 'config:read unless told' })),
       expires_in_days: Type.Optional(Type.Integer({ minimum: 1, maximum: 365, default: 90 })),
     }, strict),
-    result: IssuedKey, answer: 'created',
+    result: IssuedKey, answer: 'created', outage: 'auth_api_key_internal_error',
   }),
   'auth.api-key.list': action({
     summary: 'My API keys', rest: 'GET /auth/api-keys', access: signedIn, query: page,

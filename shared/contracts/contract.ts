@@ -61,6 +61,8 @@ export interface Contract<P extends TObject = TObject, R extends TSchema = TSche
   readonly drops?: (params: never) => string[];
   /** May this caller see the answer? Where not, it does not exist for them (404). */
   readonly visible?: (result: never, caller: { readonly platform: boolean }) => boolean;
+  /** What an outage is answered with that keeps the caller from being checked; `service_unavailable` unless told. */
+  readonly outage?: string;
   /** The result may be null although the resource exists. */
   readonly nullable?: boolean;
 }
@@ -93,6 +95,7 @@ interface Definition<Path extends TProperties, Query extends TProperties, Body e
   cache?: { cache: CacheName; key: (params: Static<TObject<Path & Query>>) => string; scopes: (params: Static<TObject<Path & Query>>) => string[] };
   drops?: (params: Static<TObject<Path>>) => string[];
   visible?: (result: Static<R>, caller: { readonly platform: boolean }) => boolean;
+  outage?: string;
   nullable?: boolean;
 }
 
