@@ -49,7 +49,7 @@ export function createHttpClient(guard: Guard, settings: () => ClientSettings): 
         // A stream without a body waits for one to be written.
         body: request.body ?? (request.method === 'GET' ? undefined : ''),
         dnsLookup: guard.lookup, signal: request.signal,
-        timeout: { lookup: connect, connect, secureConnect: connect }, retry: { limit: 0 },
+        timeout: { lookup: connect, connect, secureConnect: connect },
         followRedirect: false, throwHttpErrors: false, decompress: false, https: { rejectUnauthorized: true },
       });
       const deadline = setTimeout(() => stream.destroy(new OutgoingError('timed_out', 'did not answer in time')),

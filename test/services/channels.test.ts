@@ -204,7 +204,9 @@ describe('TLS', () => {
   });
 
   /** A process that knows the authority, and whose environment asks for a proxy and for no verification. */
-  test('name and time are checked, whatever the environment says; a good certificate passes', async () => {
+  test('name and time are checked, whatever the environment says; a good certificate passes, and no session is resumed', async () => {
+    const resumed: boolean[] = [];
+    servers[0]!.on('secureConnection', (socket) => resumed.push(socket.isSessionReused()));
     const script = `
       const at = ${JSON.stringify(new URL('../..', import.meta.url).href)};
       const { createGuard } = await import(at + 'shared/outgoing/guard.ts');
@@ -219,14 +221,15 @@ describe('TLS', () => {
     const proxy = `http://127.0.0.1:${portOf(server)}`;
     const { stdout } = await promisify(execFile)(process.execPath, [
       '--disable-warning=ExperimentalWarning', '--input-type=module', '-e', script,
-      `https://hooks.example:${valid}/`, `https://other.example:${valid}/`, `https://hooks.example:${expired}/`,
+      `https://hooks.example:${valid}/`, `https://hooks.example:${valid}/`, `https://other.example:${valid}/`, `https://hooks.example:${expired}/`,
     ], { env: { ...process.env, NODE_EXTRA_CA_CERTS: file('ca.pem'), NODE_TLS_REJECT_UNAUTHORIZED: '0', NODE_USE_ENV_PROXY: '1', HTTP_PROXY: proxy, HTTPS_PROXY: proxy } });
     expect(JSON.parse(stdout)).toMatchObject([
-      { verdict: 'delivered', status: 200 },
+      { verdict: 'delivered', status: 200 }, { verdict: 'delivered', status: 200 },
       { verdict: 'retry', status: null, error: expect.stringContaining('ERR_TLS_CERT_ALTNAME_INVALID') },
       { verdict: 'retry', status: null, error: expect.stringContaining('CERT_HAS_EXPIRED') },
     ]);
-    expect(seen.map(({ url }) => url)).toEqual(['/']);
+    expect(seen.map(({ url }) => url)).toEqual(['/', '/']);
+    expect(new Set(resumed)).toEqual(new Set([false]));
   });
 });
 

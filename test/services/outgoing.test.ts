@@ -271,7 +271,7 @@ describe('the client', () => {
 
   test('a resolver that hangs ends at the time-out for connecting', async () => {
     const hanging = clientOf(open, () => new Promise(() => {}));
-    expect(await refusalOf(hanging.send({ url: `${base}/${canary}`, method: 'POST', connectTimeoutMs: 100 }))).toBe('timed_out');
+    expect(await refusalOf(hanging.send({ url: `${base}/${canary}`, method: 'POST', connectTimeoutMs: 100, timeoutMs: 120_000 }))).toBe('timed_out');
   });
 
   test.each([['/reset', 'connection_failed'], ['/garbage', 'answer_invalid']])('%s is %s', async (path, reason) => {

@@ -15,7 +15,6 @@ export const chatChannel = (client: HttpClient) => ({ googleChat, notice, links 
   const url = URL.parse(googleChat.webhook_url);
   const secrets = [googleChat.webhook_url, ...url?.searchParams.values() ?? []];
   url?.searchParams.set('messageReplyOption', 'REPLY_MESSAGE_FALLBACK_TO_NEW_THREAD');
-  if (url) secrets.push(url.href, url.pathname + url.search);
   return attempt(client, {
     url: url?.href ?? '', method: 'POST', headers: { 'content-type': 'application/json; charset=UTF-8' },
     body: JSON.stringify(chatMessage(notice, googleChat.include_links ? links : [])),
