@@ -140,6 +140,7 @@ describe('an assertion that the right key has signed', () => {
     ['from a key said to be synchronized', () => ({ flags: sound.flags | flags.backupEligible })],
     ['by a credential that is unknown', () => ({ id: unknownId() })],
     ['in the name of another user', () => ({ userHandle: Buffer.from(randomUUID()).toString('base64url') })],
+    ['of no sense at all', () => ({ rpId: '', flags: 0xff })],
     ['by another key', () => ({ key: generateKeyPairSync('ed25519').privateKey })],
   ];
 
@@ -290,6 +291,10 @@ describe('adding a passkey', () => {
 
     const other = await beginAdding(mine);
     expect(outcome(await finishAdding(mine, other.challenge_id, await made(other, { challenge: begun.publicKey.challenge })))).toEqual(refused);
+
+    const renamed = await beginAdding(mine);
+    const id = unknownId();
+    expect(outcome(await finishAdding(mine, renamed.challenge_id, { ...await made(renamed), id, rawId: id }))).toEqual(refused);
 
     const foreign = await beginAdding(mine);
     const { response, ...rest } = await made(foreign);

@@ -36,6 +36,8 @@ const raw = (text: string): Send => ({ raw: text });
 const inRisk = (name: string, value: unknown): Send => ({ body: { global_settings: { [name]: value } } });
 const hook = (endpoint: unknown): Send => ({ body: { webhook: endpoint } });
 const invalid = [422, 'validation_failed'] as const;
+const uuid = '00000000-0000-4000-8000-000000000000';
+const passkey = { id: 'AA', rawId: 'AA', type: 'public-key', clientExtensionResults: {} };
 const deep = (levels: number): string => '['.repeat(levels) + ']'.repeat(levels);
 
 const cases: readonly Case[] = [
@@ -138,6 +140,12 @@ const cases: readonly Case[] = [
   ['an unknown role', 'POST', '/tenants/T/users', { body: { email: 'a@b.example', roles: ['root'] } }, ...invalid, '/roles/0'],
   ['a rollback to nowhere', 'POST', '/tenants/T/config/rollback', { body: { revision: 0 } }, ...invalid, '/revision'],
   ['tenants of a reload that are no ids', 'POST', '/config/reload', { body: { invalidate: { tenant_ids: ['x'] } }, by: 'platform' }, ...invalid, '/invalidate/tenant_ids/0'],
+  // passkeys
+  ['an assertion without its user', 'POST', '/auth/webauthn/login/verify', { body: { challenge_id: uuid, credential: { ...passkey, response: { clientDataJSON: 'e30', authenticatorData: 'AA', signature: 'AA' } } } }, ...invalid, '/credential/response/userHandle'],
+  ['a signature that is not base64url', 'POST', '/auth/webauthn/login/verify', { body: { challenge_id: uuid, credential: { ...passkey, response: { clientDataJSON: 'e30', authenticatorData: 'AA', signature: 'a+b=', userHandle: 'AA' } } } }, ...invalid, '/credential/response/signature'],
+  ['a credential id of 1024 bytes', 'POST', '/auth/webauthn/register/verify', { body: { challenge_id: uuid, credential: { ...passkey, id: 'A'.repeat(1366), response: { clientDataJSON: 'e30', attestationObject: 'AA' } } } }, ...invalid, '/credential/id'],
+  ['no credential', 'POST', '/auth/webauthn/register/verify', { body: { challenge_id: uuid } }, ...invalid, '/credential'],
+  ['a passkey id that is none', 'DELETE', '/auth/webauthn/credentials/mine', {}, ...invalid, '/id'],
   // the request around it
   ['an unknown query parameter', 'PUT', `${risk}?dryrun=true`, { body: {} }, ...invalid, '/dryrun'],
   ['a flag that is none', 'PUT', `${risk}?dry_run=1`, { body: {} }, ...invalid, '/dry_run'],

@@ -137,7 +137,8 @@ export function passkeyActions(db: DataSource, settings: () => Settings, shortLi
         if (!attestationFormats.includes(format)) throw new Error(`attestation of the format ${format}`);
         return verifyRegistrationResponse({ response: credential, ...expected(challenge), supportedAlgorithmIDs });
       });
-      if (!result?.registrationInfo) throw new StrataError('auth_webauthn_verification_failed');
+      // The library does not compare them, and only the outer id has been measured by the contract.
+      if (result?.registrationInfo?.credential.id !== credential.id) throw new StrataError('auth_webauthn_verification_failed');
       const { credential: made, aaguid, credentialDeviceType, credentialBackedUp } = result.registrationInfo;
       const row: PasskeyRow = {
         id: randomUUID(), user_id: caller.id, credential_id: made.id, public_key: Buffer.from(made.publicKey), counter: made.counter, name: name ?? null, aaguid,
