@@ -52,6 +52,46 @@ test('fifty refreshes of one token at once get one successor; so does a retry', 
   expect((await refresh(first)).body.refresh_token).toBe([...successors][0]);
 });
 
+test('an answer that was lost logs nobody out: within 10 s the token gives the same successor, which goes on', async () => {
+  const { body } = await login();
+  const lost = await refresh(body.refresh_token);
+  await database.query(`UPDATE auth.refresh_tokens SET used_at = now() - interval '9 seconds' WHERE session_id = $1 AND used_at IS NOT NULL`, [body.session_id]);
+  const again = await refresh(body.refresh_token);
+  expect(again.body.refresh_token).toBe(lost.body.refresh_token);
+  expect((await refresh(again.body.refresh_token)).status).toBe(200);
+});
+
+test('later than that it is a theft, also where its successor was never used', async () => {
+  const { body } = await login();
+  const { body: next } = await refresh(body.refresh_token);
+  await database.query(`UPDATE auth.refresh_tokens SET used_at = now() - interval '11 seconds' WHERE session_id = $1 AND used_at IS NOT NULL`, [body.session_id]);
+  expect((await refresh(body.refresh_token)).body.detail.code).toBe('auth_refresh_reused');
+  expect((await refresh(next.refresh_token)).body.detail.code).toBe('auth_refresh_invalid');
+  expect((await new Client(strata.url, next.access_token).get('/auth/me')).body.detail.code).toBe('auth_session_revoked');
+});
+
+test('two nodes give one successor', async () => {
+  const second = await startStrata({ DATABASE_URL: database.url });
+  try {
+    const { body } = await login();
+    const nodes = [anyone, new Client(second.url)];
+    const answers = await Promise.all(Array.from({ length: 50 }, (_each, index) => nodes[index % 2]!.post('/auth/refresh', { refresh_token: body.refresh_token })));
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
+    expect(new Set(answers.map((answer) => answer.body.refresh_token)).size).toBe(1);
+  } finally {
+    await second.stop();
+  }
+});
+
+test('more sign-ins at once than can be hashed are refused with 503, and later ones succeed', async () => {
+  const answers = await Promise.all(Array.from({ length: 200 }, (_each, index) => login(`nobody-${index}@example.com`)));
+  const refused = answers.filter(({ status }) => status === 503);
+  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([401, 503]));
+  expect(refused.length).toBeGreaterThan(50);
+  expect([refused[0]!.body.detail.code, refused[0]!.headers.has('retry-after')]).toEqual(['service_unavailable', true]);
+  expect((await login()).status).toBe(200);
+});
+
 test('a token used again after its successor ends the session everywhere, and is audited', async () => {
   const { body: { refresh_token: first, session_id: session } } = await login();
   const { body: { refresh_token: second, access_token: access } } = await refresh(first);
