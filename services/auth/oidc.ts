@@ -20,12 +20,16 @@ export interface Answered { readonly code: string; readonly state: string; reado
 export type Oidc = ReturnType<typeof createOidc>;
 
 /** Signatures that only the provider can make. With HS* whoever knows the client secret could, and `none` is nobody's. */
-const algorithms: ReadonlySet<string> = new Set(['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519']);
+const algorithms: ReadonlySet<string> = new Set([
+  'RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519',
+]);
 const metadataMinutes = 5;
 
 interface Discovered { readonly metadata: ServerMetadata; jwks?: NonNullable<ReturnType<typeof getJwksCache>> }
 
-export function createOidc(guardedFetch: GuardedFetch, settings: () => Pick<Settings, 'webhook_allow_http' | 'http_client_timeout_seconds' | 'request_timeout_ms'>) {
+type OidcSettings = Pick<Settings, 'webhook_allow_http' | 'http_client_timeout_seconds' | 'request_timeout_ms'>;
+
+export function createOidc(guardedFetch: GuardedFetch, settings: () => OidcSettings) {
   const known = new LRUCache<string, Discovered>({ max: 1000, ttl: metadataMinutes * 60_000 });
 
   /** One deadline for all that a request asks of the provider, ahead of the request's own. */
@@ -136,7 +140,8 @@ function judge(error: unknown, otherwise: ErrorCode): StrataError {
   const outgoing = [error, cause].find((each) => each instanceof OutgoingError);
   if (outgoing) return failed(outgoing.reason === 'timed_out' ? 'auth_sso_provider_timeout' : 'auth_sso_provider_error', outgoing.message);
   if (error instanceof ResponseBodyError) {
-    return failed(error.status >= 500 || ourFault.has(error.error) ? 'auth_sso_provider_error' : 'auth_sso_exchange_failed', `token endpoint: ${error.error}`);
+    const refused = error.status < 500 && !ourFault.has(error.error);
+    return failed(refused ? 'auth_sso_exchange_failed' : 'auth_sso_provider_error', `token endpoint: ${error.error.slice(0, 100)}`);
   }
   if (error instanceof WWWAuthenticateChallengeError || (code !== undefined && unfit.has(code))) return failed('auth_sso_provider_error');
   return failed(otherwise);

@@ -8,7 +8,10 @@ const strict = { additionalProperties: false } as const;
 export const Email = Type.String({ format: 'email', maxLength: 254 });
 const Name = Type.String({ minLength: 1, maxLength: 200 });
 const Address = Type.String({ minLength: 1, maxLength: 500, format: 'uri' });
-const Domain = Type.String({ maxLength: 253, pattern: '^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\\.)+[a-z]([a-z0-9-]{0,61}[a-z0-9])?$', description: 'In lower case; in ASCII where it is international' });
+const Domain = Type.String({
+  maxLength: 253, pattern: '^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\\.)+[a-z]([a-z0-9-]{0,61}[a-z0-9])?$',
+  description: 'In lower case; in ASCII where it is international',
+});
 
 const Domains = Type.Array(Type.Object({
   domain: Domain,

@@ -30,7 +30,9 @@ const challengeOf = (verifier: string): string => createHash('sha256').update(ve
 export function ssoLoginActions(db: DataSource, settings: () => Settings, shortLived: ShortLived, oidc: Oidc, { open, answer }: SignIn) {
   async function begin(provider: SsoProviderRow | null | undefined, { redirect_uri: redirectUri, login_hint: hint, ...rest }: Begin, request: Request) {
     if (!provider) throw new StrataError('auth_sso_provider_not_found');
-    if (!provider.redirect_uris.includes(redirectUri)) throw invalid([{ path: '/redirect_uri', message: 'is not one of the provider\'s redirect_uris' }]);
+    if (!provider.redirect_uris.includes(redirectUri)) {
+      throw invalid([{ path: '/redirect_uri', message: "is not one of the provider's redirect_uris" }]);
+    }
     const { url, state, ...begun } = await oidc.begin(oidcClientOf(provider, settings()), redirectUri, hint).catch((error: unknown) => {
       explain(request, provider.id, error);
       throw error;
@@ -50,7 +52,9 @@ export function ssoLoginActions(db: DataSource, settings: () => Settings, shortL
   async function providerOf({ provider_id: id, issuer, client_id }: UnderWay): Promise<SsoProviderRow> {
     const provider = await db.manager.findOneBy(SsoProviderEntity, { id, enabled: true });
     if (!provider) throw new StrataError('auth_sso_provider_not_found');
-    if (provider.issuer !== issuer || provider.client_id !== client_id) throw new StrataError('auth_sso_state_invalid', 'The provider was changed meanwhile. Start again.');
+    if (provider.issuer !== issuer || provider.client_id !== client_id) {
+      throw new StrataError('auth_sso_state_invalid', 'The provider was changed meanwhile. Start again.');
+    }
     return provider;
   }
 
@@ -72,7 +76,8 @@ export function ssoLoginActions(db: DataSource, settings: () => Settings, shortL
         `INSERT INTO auth.users (id, email, email_verified, display_name, password_hash, status, created_at)
          VALUES ($1, $2, true, $3, NULL, 'active', now()) ON CONFLICT (email) DO NOTHING RETURNING id`, [id, address, name]);
       if (made.length === 0) return;
-      await recordEvents(manager, [auditFacts(authEvent('auth.user_provisioned', id, provider.tenant_id, { email: address, provider_id: provider.id }), request)]);
+      const payload = { email: address, provider_id: provider.id };
+      await recordEvents(manager, [auditFacts(authEvent('auth.user_provisioned', id, provider.tenant_id, payload), request)]);
     });
   }
 
@@ -90,7 +95,8 @@ export function ssoLoginActions(db: DataSource, settings: () => Settings, shortL
   }
 
   /** Membership is given with the first sign-in only, so that a member who is removed stays removed. */
-  async function membershipOf(user: UserRow, first: boolean, { tenant_id: tenant, jit_enabled: jit, default_roles: roles }: SsoProviderRow, request: Request) {
+  async function membershipOf(user: UserRow, first: boolean, provider: SsoProviderRow, request: Request) {
+    const { tenant_id: tenant, jit_enabled: jit, default_roles: roles } = provider;
     const memberships = () => request.call('tenant-config.members.of', { user_id: user.id });
     let found = await memberships();
     if (first && jit && tenant !== null && !found.some(({ tenant_id: id }) => id === tenant)) {

@@ -18,7 +18,8 @@ import { SsoProviderEntity, type SsoProviderRow } from '../schema.ts';
 type Provider = ResultOf<'auth.sso.providers.get'>;
 
 const shown = ({ created_at: created, updated_at: updated, ...row }: SsoProviderRow): Provider => ({
-  ...row, default_roles: row.default_roles as Provider['default_roles'], client_secret: mask, created_at: created.toISOString(), updated_at: updated.toISOString(),
+  ...row, default_roles: row.default_roles as Provider['default_roles'], client_secret: mask,
+  created_at: created.toISOString(), updated_at: updated.toISOString(),
 });
 const context = (id: string): string => `sso provider ${id}`;
 const vaultOf = (settings: Settings) => createVault(settings, 'sso client secret');
@@ -29,7 +30,8 @@ export const oidcClientOf = ({ id, issuer, client_id, client_secret: sealed }: S
 
 /** Enabled providers of the address's domain, the oldest first. */
 export const providersFor = (db: DataSource, email: string): Promise<SsoProviderRow[]> =>
-  db.manager.createQueryBuilder(SsoProviderEntity, 'p').where('p.enabled AND p.domains @> CAST(:domains AS jsonb)', { domains: JSON.stringify([{ domain: domainOf(email) }]) })
+  db.manager.createQueryBuilder(SsoProviderEntity, 'p')
+    .where('p.enabled AND p.domains @> CAST(:domains AS jsonb)', { domains: JSON.stringify([{ domain: domainOf(email) }]) })
     .orderBy({ 'p.created_at': 'ASC', 'p.id': 'ASC' }).getMany();
 
 export function ssoProviderActions(db: DataSource, settings: () => Settings, guard: Guard) {
@@ -78,7 +80,9 @@ export function ssoProviderActions(db: DataSource, settings: () => Settings, gua
     async 'auth.sso.providers.list'({ limit = defaultLimit, cursor, email }) {
       if (email !== undefined) return { items: (await providersFor(db, email)).map(({ id, name }) => ({ id, name })) };
       const after = decodeCursor(cursor);
-      const rows = await db.manager.find(SsoProviderEntity, { where: after === undefined ? {} : { id: MoreThan(after) }, order: { id: 'ASC' }, take: limit + 1 });
+      const rows = await db.manager.find(SsoProviderEntity, {
+        where: after === undefined ? {} : { id: MoreThan(after) }, order: { id: 'ASC' }, take: limit + 1,
+      });
       return pageOf(rows, limit, ({ id }) => id, shown);
     },
 

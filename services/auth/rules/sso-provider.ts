@@ -14,7 +14,8 @@ function redirectProblem(text: string): string | undefined {
 }
 
 /** What the schema of a provider can't say. */
-export function ssoProviderProblems({ issuer, domains = [], jit_enabled: jit, tenant_id: tenant, default_roles: roles, redirect_uris: uris }: SsoProviderBody): Problem[] {
+export function ssoProviderProblems(body: SsoProviderBody): Problem[] {
+  const { issuer, domains = [], jit_enabled: jit, tenant_id: tenant, default_roles: roles, redirect_uris: uris } = body;
   const problems: Problem[] = [];
   if (/[?#]/.test(issuer)) problems.push({ path: '/issuer', message: 'must have no query or fragment' });
   if (new Set(domains.map(({ domain }) => domain)).size < domains.length) problems.push({ path: '/domains', message: 'names a domain twice' });
