@@ -127,6 +127,9 @@ export async function buildApp({ broker, coherence, settings, log, version, redi
     await docs.register(scalar, { routePrefix: '/docs', configuration: { url: '/openapi.json', withDefaultFonts: false, telemetry: false } as never });
   });
 
-  registerRoutes(app, { broker, authenticate: createAuthenticator(broker, settings, log), own: { ...ownHandlers(broker), ...watch.handlers } });
+  registerRoutes(app, {
+    broker, authenticate: createAuthenticator(broker, settings, log), own: { ...ownHandlers(broker), ...watch.handlers },
+    requestTimeoutMs: settings.current.request_timeout_ms,
+  });
   return app;
 }

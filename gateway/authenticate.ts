@@ -11,7 +11,7 @@ import { codeOf, StrataError } from '../shared/errors.ts';
 export interface Credentials { readonly authorization?: string | undefined; readonly apiKey?: string | undefined }
 export interface Identity { readonly caller: Caller; /** From before an outage: good enough to read, not to write. */ readonly stale: boolean }
 
-/** Who a request is from. Undefined where it brings no credential; throws 401 or 403 where the credential is no good. */
+/** Who a request is from, found out within `left` ms. Undefined where it brings no credential; throws 401 or 403 where the credential is no good. */
 export function createAuthenticator(broker: ServiceBroker, settings: LiveSettings, log: Logger) {
   // Signatures are checked once; the session behind one is asked for at every request, from this node's memory.
   const verified = new LRUCache<string, Verified>({ max: 20_000 });
@@ -84,9 +84,9 @@ export function createAuthenticator(broker: ServiceBroker, settings: LiveSetting
     };
   }
 
-  return async ({ authorization, apiKey }: Credentials, requestId: string): Promise<Identity | undefined> => {
+  return async ({ authorization, apiKey }: Credentials, requestId: string, left: () => number): Promise<Identity | undefined> => {
     renew();
-    const self = { caller: serviceCaller(broker.nodeID), requestId };
+    const self = { caller: serviceCaller(broker.nodeID), requestId, timeout: left };
     if (apiKey !== undefined) return byApiKey(apiKey, self);
     if (authorization === undefined) return undefined;
     const token = /^Bearer +([^\s]+)$/i.exec(authorization)?.[1];

@@ -3,7 +3,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from 
 import type { ServiceBroker } from 'moleculer';
 import { checkAccess, isPublic, type Caller } from '../shared/access.ts';
 import { checkParams } from '../shared/broker/contracts-middleware.ts';
-import { callAs, type Client } from '../shared/broker/request.ts';
+import { callAs, timeLeft, type Client } from '../shared/broker/request.ts';
 import type { Contract, Rest } from '../shared/contracts/contract.ts';
 import { contracts, type ActionName } from '../shared/contracts/index.ts';
 import { isOutage, StrataError, type ErrorCode } from '../shared/errors.ts';
@@ -12,11 +12,11 @@ import type { createAuthenticator, Identity } from './authenticate.ts';
 import { addressOf, parametersOf } from './parameters.ts';
 
 declare module 'fastify' {
-  interface FastifyRequest { identity: Identity | undefined; address: Record<string, unknown> | undefined }
+  interface FastifyRequest { identity: Identity | undefined; address: Record<string, unknown> | undefined; left: () => number }
 }
 
 export interface OwnRequest {
-  readonly caller: Caller; readonly requestId: string; readonly client: Client;
+  readonly caller: Caller; readonly requestId: string; readonly client: Client; readonly timeout: () => number;
   /** Who calls, by now; throws where they may no longer. */
   readonly again: () => Promise<Caller>;
   readonly response: ServerResponse;
@@ -29,6 +29,7 @@ export interface RoutesOptions {
   readonly broker: ServiceBroker;
   readonly authenticate: ReturnType<typeof createAuthenticator>;
   readonly own: OwnHandlers;
+  readonly requestTimeoutMs: number;
 }
 
 /** Fastify writes `:name` where the specification writes `{name}`. */
@@ -47,9 +48,10 @@ export const routed = (): (readonly [ActionName, Contract, Rest])[] => Object.en
   .flatMap(([name, contract]) => contract.rest ? [[name as ActionName, contract, contract.rest] as const] : []);
 
 /** One route per contract; what a path does not take is 405. */
-export function registerRoutes(app: FastifyInstance, { broker, authenticate, own }: RoutesOptions): void {
+export function registerRoutes(app: FastifyInstance, { broker, authenticate, own, requestTimeoutMs }: RoutesOptions): void {
   app.decorateRequest('identity', undefined);
   app.decorateRequest('address', undefined);
+  app.decorateRequest('left', () => requestTimeoutMs);
   const taken = new Map<string, HTTPMethods[]>();
 
   const route = (target: FastifyInstance, [name, contract, rest]: ReturnType<typeof routed>[number]): void => {
@@ -60,12 +62,13 @@ export function registerRoutes(app: FastifyInstance, { broker, authenticate, own
     const handle: OwnHandler = answeredHere ? async (params, request) => {
       checkParams(contract, params);
       return answeredHere(params, request);
-    } : (params, { caller, requestId, client }) => callAs(broker, name, params as never, { caller, requestId, client });
+    } : (params, { caller, requestId, client, timeout }) => callAs(broker, name, params as never, { caller, requestId, client, timeout });
 
     async function admit(request: FastifyRequest): Promise<void> {
+      request.left = timeLeft(requestTimeoutMs);
       const address = request.address = addressOf(contract, rest, request);
       request.identity = await authenticate(
-        { authorization: request.headers.authorization, apiKey: request.headers['x-api-key'] as string | undefined }, request.id,
+        { authorization: request.headers.authorization, apiKey: request.headers['x-api-key'] as string | undefined }, request.id, request.left,
       ).catch((error: unknown) => {
         if (isPublic(contract.access, address)) return undefined;
         throw unchecked(contract, error, request);
@@ -87,7 +90,7 @@ export function registerRoutes(app: FastifyInstance, { broker, authenticate, own
       async handler(request: FastifyRequest, reply: FastifyReply) {
         const params = parametersOf(contract, rest, request, request.address!);
         const result = await handle(params, {
-          caller: request.identity?.caller ?? nobody, requestId: request.id,
+          caller: request.identity?.caller ?? nobody, requestId: request.id, timeout: request.left,
           client: { ip: request.ip, user_agent: request.headers['user-agent']?.slice(0, 500) ?? '' },
           async again() {
             await admit(request);

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { ServiceBroker, type BrokerOptions, type Middleware } from 'moleculer';
+import type { NatsConnection } from 'nats';
 import type { Logger } from 'pino';
 import type { DataSource } from 'typeorm';
 import { serviceCaller } from '../access.ts';
@@ -8,6 +9,7 @@ import { createFeed, type Feed } from '../coherence/feed.ts';
 import { recordEvents, type AuditEventFacts } from '../outbox/commit.ts';
 import { startRelay } from '../outbox/relay.ts';
 import type { Settings } from '../settings.ts';
+import { Bus } from './bus.ts';
 import { contractsMiddleware } from './contracts-middleware.ts';
 import type { LiveSettings } from './live-settings.ts';
 import { createLog, logOptions } from './log.ts';
@@ -37,7 +39,7 @@ function transporter(settings: Settings): BrokerOptions['transporter'] {
       ...(settings.nats_user ? { user: settings.nats_user, pass: settings.nats_password } : {}),
       ...(settings.nats_token ? { token: settings.nats_token } : {}),
       ...(settings.nats_tls_ca ? { tls: { caFile: settings.nats_tls_ca } } : {}),
-      reconnectTimeWait: 250, maxReconnectAttempts: -1, waitOnFirstConnect: true, pingInterval: 5000, maxPingOut: 2,
+      reconnectTimeWait: 250, maxReconnectAttempts: -1, ignoreAuthErrorAbort: true, waitOnFirstConnect: true, pingInterval: 5000, maxPingOut: 2,
     },
   } as unknown as BrokerOptions['transporter'];
 }
@@ -50,6 +52,7 @@ export function nodeOptions({ settings, commits, probes = {}, silent = false }: 
   const coherence = new Coherence({
     nodeId, fenceMs: current.coherence_fence_ms, requestTimeoutMs: current.request_timeout_ms, ttlMinutes: () => settings.current.cache_default_ttl, log,
   });
+  const bus = new Bus(log);
   const feed = commits && createFeed(commits, current.coherence_fence_ms);
   let relay: ReturnType<typeof startRelay> | undefined;
   let pruning: NodeJS.Timeout | undefined;
@@ -60,7 +63,7 @@ export function nodeOptions({ settings, commits, probes = {}, silent = false }: 
       broker.createService(nodeService({
         coherence, settings,
         health: async () => ({
-          bus: !current.nats_url || (broker.transit?.connected ?? false),
+          bus: !current.nats_url || (bus.connected() && (broker.transit?.connected ?? false)),
           ...(commits ? { database: await commits.query('SELECT 1').then(() => true, () => false) } : {}),
           ...Object.fromEntries(await Promise.all(Object.entries(probes).map(async ([name, probe]) => [name, await probe()] as const))),
         }),
@@ -68,6 +71,14 @@ export function nodeOptions({ settings, commits, probes = {}, silent = false }: 
       if (feed && commits) broker.createService(feedService(feed, commits));
     },
     async started(broker: ServiceBroker) {
+      const { transit } = broker;
+      const connection = (transit?.tx as { client?: NatsConnection } | undefined)?.client;
+      if (connection) {
+        void bus.watch(connection, () => {
+          void transit!.discoverNodes();
+          coherence.catchUp();
+        });
+      }
       await coherence.start(linkOf(broker, { nodeId, fenceMs: current.coherence_fence_ms, feed, silent }));
       if (!commits || !feed) return;
       relay = startRelay(commits, (events) => callAs(broker, 'audit.append', { body: events }, {
@@ -93,7 +104,7 @@ export function nodeOptions({ settings, commits, probes = {}, silent = false }: 
     heartbeatInterval: 2,
     heartbeatTimeout: 6,
     validator: false,
-    middlewares: [contractsMiddleware({ coherence, log, onCommitted: () => relay?.wake() }), lifecycle],
+    middlewares: [contractsMiddleware({ coherence, bus, log, requestTimeoutMs: current.request_timeout_ms, onCommitted: () => relay?.wake() }), lifecycle],
     skipProcessEventRegistration: true,
     tracking: { enabled: true, shutdownTimeout: 10_000 },
   };

@@ -16,6 +16,7 @@ import { isDatabaseFailure, isDatabaseOutage, isRefusedData } from '../database/
 import { codeOf, invalid, StrataError } from '../errors.ts';
 import type { Change } from '../outbox/commit.ts';
 import { problemsOf } from '../schema/validate.ts';
+import type { Bus } from './bus.ts';
 import { callWithin, type Client, type Request } from './request.ts';
 
 interface Meta { caller?: Caller; client?: Client; load?: true }
@@ -24,6 +25,8 @@ type Next = (action: string, params?: Params, options?: CallingOptions) => Promi
 
 export interface ContractsMiddlewareOptions {
   readonly coherence: Coherence;
+  readonly bus: Bus;
+  readonly requestTimeoutMs: number;
   readonly log: Logger;
   /** Called after a commit on this node. */
   readonly onCommitted: () => void;
@@ -52,7 +55,7 @@ const rejectBehind = (asOf: Readonly<Record<string, number>>, min: Readonly<Reco
   }
 };
 
-export function contractsMiddleware({ coherence, log, onCommitted }: ContractsMiddlewareOptions): Middleware {
+export function contractsMiddleware({ coherence, bus, requestTimeoutMs, log, onCommitted }: ContractsMiddlewareOptions): Middleware {
   let broker: ServiceBroker;
 
   async function readCached(contract: Contract, next: Next, name: string, params: Params, options: CallingOptions | undefined, caller: Caller): Promise<unknown> {
@@ -65,7 +68,7 @@ export function contractsMiddleware({ coherence, log, onCommitted }: ContractsMi
     const hit = cache.peek(key, min);
     if (hit) return deliver(contract, hit.value, caller, false);
     const load = () => next(name, rest, loadOptions(options)) as Promise<Loaded<unknown>>;
-    const found = await cache.read(key, scopes, load, { min });
+    const found = await cache.read(key, scopes, load, { min, waitMs: options?.timeout || requestTimeoutMs });
     if (!found.stale) rejectBehind(found.asOf, min);
     return deliver(contract, found.value, caller, found.stale);
   }
@@ -76,11 +79,17 @@ export function contractsMiddleware({ coherence, log, onCommitted }: ContractsMi
     return { ...rest, ...(requestID ? { requestID } : {}), meta: { caller: serviceCaller(broker.nodeID), load: true } };
   }
 
+  /** While the bus is away, what only others answer fails at once: a value known here can stand in without anyone waiting. */
+  const reachable = (name: string, nodeID: string | undefined): boolean => !bus.away()
+    || (nodeID === undefined ? broker.registry.getActionEndpoints(name)?.hasLocal() ?? false : nodeID === broker.nodeID);
+
   return {
     name: 'Contracts',
     created(created: ServiceBroker) { broker = created; },
 
-    call(next: Next) {
+    call(send: Next) {
+      const next: Next = (name, params, options) => reachable(name, options?.nodeID) ? send(name, params, options)
+        : Promise.reject(new StrataError('service_unavailable', 'The bus does not answer. Try again.'));
       return (name: string, params: Params = {}, options?: CallingOptions): Promise<unknown> => {
         const contract = contractOf(name);
         const parent = (options as { parentCtx?: Context } | undefined)?.parentCtx;

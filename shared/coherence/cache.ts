@@ -10,7 +10,7 @@
  * | epoch         | loads in flight over a flush                        | the load                                                    |
  * | trust         | serving while the lease on the feed has run out     | reads go through to the owner; nothing is kept or shared     |
  * | single flight | a thundering herd on the owner                      | per key and node; a reader who needs more begins its own     |
- * | last known    | the owner being away                                | marked stale; only what was never dropped, else the error    |
+ * | last known    | the owner being away, or slow while trust has run out | marked stale; only what was never dropped, else the error  |
  * | size          | running out of memory                               | entries and bytes, eviction by recency                      |
  *
  * A lease that lapses and returns during a load needs no mark: the poll that renews it first applies what was missed, which
@@ -18,6 +18,7 @@
  */
 import { LRUCache } from 'lru-cache';
 import { performance } from 'node:perf_hooks';
+import { StrataError } from '../errors.ts';
 import { Floors, includes, type AsOf } from './floors.ts';
 
 /** `asOf`: the revisions that the value is known to include. `bytes`: its serialized length, estimated where absent. */
@@ -54,6 +55,8 @@ interface Entry {
 interface Flight { readonly promise: Promise<Loaded<unknown>>; readonly scopes: readonly string[]; readonly least: AsOf; disowned: boolean }
 
 const retries = 3;
+/** Without trust every read goes to the owner; where it does not answer, a known value stands in after this long. */
+const patienceMs = 500;
 /** Bookkeeping of an entry beside its key and value. */
 const entryBytes = 200;
 
@@ -88,16 +91,21 @@ export class CoherentCache {
   /**
    * From memory, else by `load`, which is shared by all who ask meanwhile. `min` asks for more than the cache itself demands.
    * Throws what `load` throws, unless it is an outage and a last known good value is there; `service_unavailable` where the owner
-   * keeps answering from before a known change.
+   * keeps answering from before a known change; `timeout` after `waitMs`.
    */
-  async read<T>(key: string, scopes: readonly string[], load: Load<T>, { min = {} }: { readonly min?: AsOf } = {}): Promise<Found<T>> {
+  async read<T>(
+    key: string, scopes: readonly string[], load: Load<T>, { min = {}, waitMs = Infinity }: { readonly min?: AsOf; readonly waitMs?: number } = {},
+  ): Promise<Found<T>> {
     const entry = this.peek(key, min);
     if (entry) return { value: entry.value as T, asOf: entry.asOf, hit: true, stale: false };
     this.#counts.misses += 1;
     const floor = this.#floors.of(key, scopes);
+    const until = this.#now() + waitMs;
     for (let attempt = 0; attempt <= retries; attempt += 1) {
       try {
-        const loaded = await this.#load(key, scopes, load, min);
+        const left = until - this.#now();
+        const patience = !this.#options.trusted() && this.#known(key) ? Math.min(left, patienceMs) : left;
+        const loaded = await within(patience, this.#load(key, scopes, load, min));
         // Changes that became known during the read do not refuse its answer: the two overlap.
         if (includes(loaded.asOf, floor)) return { value: loaded.value as T, asOf: loaded.asOf, hit: false, stale: false };
       } catch (error) {
@@ -249,6 +257,14 @@ export class CoherentCache {
     scope.entries -= 1;
     if (scope.entries === 0 && this.#scopes.get(scope.name) === scope) this.#scopes.delete(scope.name);
   }
+}
+
+/** The promise, or `timeout` where it takes longer; it goes on by itself. */
+async function within<T>(ms: number, promise: Promise<T>): Promise<T> {
+  if (ms === Infinity) return promise;
+  let timer: NodeJS.Timeout | undefined;
+  const timeout = new Promise<never>((_resolve, reject) => { timer = setTimeout(() => reject(new StrataError('timeout')), ms); });
+  return Promise.race([promise, timeout]).finally(() => clearTimeout(timer));
 }
 
 const isDropped = ({ held }: Entry): boolean => {

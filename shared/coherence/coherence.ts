@@ -13,7 +13,6 @@
  */
 import { LRUCache } from 'lru-cache';
 import { performance } from 'node:perf_hooks';
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { CacheName } from '../contracts/contract.ts';
 import { platformScope, tenantScope } from '../contracts/contract.ts';
@@ -55,7 +54,9 @@ export class Coherence {
   #link: Link | undefined;
   #cursor: string | null = null;
   #trustedUntil = -Infinity;
-  #stop = new AbortController();
+  #stopped = false;
+  /** Ends the wait for the next poll. */
+  #next: () => void = () => {};
   #polling: Promise<void> = Promise.resolve();
 
   constructor(options: CoherenceOptions) {
@@ -84,10 +85,14 @@ export class Coherence {
   }
 
   async stop(): Promise<void> {
-    this.#stop.abort();
+    this.#stopped = true;
+    this.#next();
     await this.#polling;
     await this.#link?.leave().catch((error: unknown) => this.#options.log.debug({ err: error }, 'the caching lease runs out by itself'));
   }
+
+  /** Polls at once, because broadcasts were lost. */
+  catchUp(): void { this.#next(); }
 
   /** Every change, once it is applied here; in no particular order between scopes. Returns how to stop listening. */
   onChange(listener: (change: Change) => void): () => void {
@@ -141,7 +146,7 @@ export class Coherence {
         const again = performance.now() + Math.min(left, 200);
         while (missing() && performance.now() < again) {
           await new Promise<void>((resolve) => {
-            const timer = setTimeout(resolve, again - performance.now());
+            const timer = setTimeout(resolve, Math.max(0, again - performance.now()));
             wake = () => { clearTimeout(timer); resolve(); };
           });
         }
@@ -166,10 +171,12 @@ export class Coherence {
   }
 
   async #loop(): Promise<void> {
-    const { signal } = this.#stop;
-    while (!signal.aborted) {
-      await delay(this.#options.fenceMs / 4, undefined, { signal }).catch(() => {});
-      if (!signal.aborted) await this.#poll();
+    while (!this.#stopped) {
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, this.#options.fenceMs / 4);
+        this.#next = () => { clearTimeout(timer); resolve(); };
+      });
+      if (!this.#stopped) await this.#poll();
     }
   }
 

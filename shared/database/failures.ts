@@ -1,5 +1,5 @@
 /** What a database error means, by SQLSTATE class and socket code, never by message. */
-import { QueryFailedError } from 'typeorm';
+import { QueryFailedError, QueryRunnerAlreadyReleasedError, QueryRunnerProviderAlreadyReleasedError } from 'typeorm';
 
 interface Coded { code?: unknown; driverError?: { code?: unknown } }
 const codeOf = (error: unknown): string => {
@@ -20,6 +20,8 @@ const clientTexts = /^(Connection terminated|timeout exceeded when trying to con
 export function isDatabaseOutage(error: unknown): boolean {
   const code = codeOf(error);
   if (socketCodes.has(code) || /^(08|28|40|53|57|58|XX)/.test(code) || code === '25006' || code === '55P03' || code === '3D000') return true;
+  // The connection went between two queries of a transaction, which is rolled back.
+  if (error instanceof QueryRunnerAlreadyReleasedError || error instanceof QueryRunnerProviderAlreadyReleasedError) return true;
   return error instanceof Error && clientTexts.test(error.message);
 }
 

@@ -1,28 +1,93 @@
+import { spawn, type ChildProcess } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { mkdtempSync, rmSync, chmodSync } from 'node:fs';
+import { once } from 'node:events';
+import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import { openEmbeddedPostgres } from '../../shared/database/embedded.ts';
+import { guard } from './servers.ts';
 
-export interface Server { readonly url: string; readonly pid?: number; readonly stop: () => Promise<void> }
+export interface Server {
+  readonly url: string;
+  readonly pid?: number;
+  readonly stop: () => Promise<void>;
+  /** SIGINT ends its sessions, SIGQUIT and SIGKILL leave it to recover; it comes back at the same address. */
+  readonly restart: (signal?: 'SIGINT' | 'SIGQUIT' | 'SIGKILL') => Promise<void>;
+  /** Stops all its processes where they are; returns how to let them go on. */
+  readonly freeze: () => Promise<() => void>;
+}
 
-/** A PostgreSQL of its own in a temporary directory. Not for tests of durability: it does not wait for the disk. */
+/** A PostgreSQL of its own in a temporary directory. What it has answered survives its end, not that of the machine. */
 export async function startPostgres(): Promise<Server> {
   const dataDir = mkdtempSync(join(tmpdir(), 'strata-test-'));
   chmodSync(dataDir, 0o755);
-  const server = await openEmbeddedPostgres({ dataDir, flags: ['-c', 'fsync=off', '-c', 'synchronous_commit=off', '-c', 'full_page_writes=off'] });
+  const server = await openEmbeddedPostgres({ dataDir, flags: ['-c', 'fsync=off', '-c', 'full_page_writes=off'] });
+  const dismiss = guard(server.pid, 'QUIT', dataDir);
+  const cluster = join(dataDir, 'postgres');
+  let { pid } = server;
+  let again: ChildProcess | undefined;
+
+  async function end(signal: NodeJS.Signals): Promise<void> {
+    process.kill(pid, signal);
+    while (isAlive(pid)) await delay(10);
+  }
+
   return {
-    url: server.url, pid: server.pid,
+    url: server.url, pid,
+    async restart(signal = 'SIGINT') {
+      // The command line that it was started with: the program, then its arguments in quotes.
+      const command = readFileSync(join(cluster, 'postmaster.opts'), 'utf8');
+      const program = command.slice(0, command.indexOf(' "'));
+      const flags = [...command.matchAll(/"([^"]*)"/g)].map(([, flag]) => flag!);
+      const { uid, gid } = statSync(cluster);
+      await end(signal);
+      // Sessions of a killed server hold its memory for a moment more, and a new one refuses to start meanwhile.
+      for (const until = Date.now() + 20_000; ;) {
+        again = spawn(program, flags, { uid, gid, cwd: dataDir, env: { LC_ALL: 'C', TZ: 'UTC' }, stdio: 'ignore', detached: true });
+        again.unref();
+        pid = again.pid!;
+        again.once('exit', guard(pid, 'QUIT'));
+        if (await accepts(server.url, again)) return;
+        if (Date.now() > until) throw new Error('the test PostgreSQL does not come back');
+      }
+    },
+    async freeze() {
+      const pids = await withClient(server.url, async (client) => (await client.query<{ pid: number }>('SELECT pid FROM pg_stat_activity')).rows.map((row) => row.pid));
+      const all = [pid, ...pids].filter(isAlive);
+      for (const each of all) process.kill(each, 'SIGSTOP');
+      return () => { for (const each of all) if (isAlive(each)) process.kill(each, 'SIGCONT'); };
+    },
     async stop() {
+      if (again) await end('SIGINT');
       await server.stop();
+      dismiss();
       rmSync(dataDir, { recursive: true, force: true });
     },
   };
 }
 
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}
+
+/** False where the server ends instead. */
+async function accepts(url: string, server: ChildProcess): Promise<boolean> {
+  const ended = once(server, 'exit');
+  while (server.exitCode === null && server.signalCode === null) {
+    if (await withClient(url, async () => true).catch(() => false)) return true;
+    await Promise.race([ended, delay(20)]);
+  }
+  return false;
+}
+
 async function withClient<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
-  const client = new pg.Client({ connectionString: url });
+  const client = new pg.Client({ connectionString: url }).on('error', () => {});
   await client.connect();
   try {
     return await work(client);

@@ -1,6 +1,7 @@
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 
-/** A TCP proxy that can be cut: connections are reset, and new ones refused until it is mended. */
+/** A TCP proxy that can be cut: connections are reset, and new ones too until it is mended. */
+export type Proxy = Awaited<ReturnType<typeof startProxy>>;
 export async function startProxy(targetPort: number) {
   const sockets = new Set<Socket>();
   const state = { cut: false };

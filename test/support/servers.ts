@@ -69,9 +69,9 @@ export async function startNats({ port, config }: { port?: number; config?: stri
   return start('nats-server', 'nats', at, ['-a', '127.0.0.1', '-p', String(at), ...(config ? ['-c', config] : [])]);
 }
 
-export async function startRedis(): Promise<Process> {
-  const port = await freePort();
-  return start('redis-server', 'redis', port, ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no']);
+export async function startRedis({ port }: { port?: number } = {}): Promise<Process> {
+  const at = port ?? await freePort();
+  return start('redis-server', 'redis', at, ['--port', String(at), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no']);
 }
 
 /**

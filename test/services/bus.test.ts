@@ -1,0 +1,92 @@
+/** A connection to NATS that drops and comes back, of which Moleculer says nothing and in which broadcasts are lost. */
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { DataSource } from 'typeorm';
+import { serviceCaller } from '../../shared/access.ts';
+import { createNode, type Node } from '../../shared/broker/broker.ts';
+import { liveSettings } from '../../shared/broker/live-settings.ts';
+import { callAs } from '../../shared/broker/request.ts';
+import { codeOf } from '../../shared/errors.ts';
+import { migrate, openDatabase } from '../../shared/database/open.ts';
+import { commitChange, type Change } from '../../shared/outbox/commit.ts';
+import { commitSchema } from '../../shared/outbox/schema.ts';
+import { loadSettings } from '../../shared/settings.ts';
+import { eventually } from '../support/cluster.ts';
+import { createDatabase, type Database } from '../support/postgres.ts';
+import { startProxy, type Proxy } from '../support/proxy.ts';
+import { startNats, type Process } from '../support/servers.ts';
+
+let nats: Process;
+let proxy: Proxy;
+let database: Database;
+let db: DataSource;
+let writer: Node;
+let reader: Node;
+const said: string[] = [];
+
+beforeAll(async () => {
+  [nats, database] = await Promise.all([startNats(), createDatabase()]);
+  proxy = await startProxy(nats.port);
+  const options = { url: database.url, poolSize: 4, timeoutMs: 10_000, ssl: false };
+  await migrate(options, [commitSchema]);
+  db = await openDatabase(options, commitSchema);
+  const settings = (nodeId: string, port: number) => liveSettings(loadSettings({
+    // A fence so long that no poll is due by itself.
+    NODE_ID: nodeId, NATS_URL: `nats://127.0.0.1:${port}`, COHERENCE_FENCE_MS: '30000', LOG_LEVEL: 'silent',
+  }, { pieces: [] }), {}, []);
+  writer = createNode({ settings: settings('writer', nats.port), commits: db });
+  reader = createNode({ settings: settings('reader', proxy.port) });
+  reader.broker.createService({
+    name: 'listener',
+    events: Object.fromEntries(['$transporter.connected', '$transporter.disconnected', '$transporter.error'].map((name) => [name, () => { said.push(name); }])),
+  });
+  await writer.broker.start();
+  await reader.broker.start();
+  await eventually(() => reader.broker.waitForServices('feed'));
+});
+afterAll(async () => {
+  await reader?.broker.stop();
+  await writer?.broker.stop();
+  await proxy?.stop();
+  await db?.destroy();
+  await nats?.stop();
+  await database?.drop();
+});
+
+const health = () => callAs(reader.broker, 'node.health', {}, { caller: serviceCaller('test'), requestId: 'r', nodeID: 'reader' });
+async function change(): Promise<Change> {
+  const committed: Change[] = [];
+  await commitChange(db, { caller: serviceCaller('test'), requestId: 'r', committed }, 'platform', async () => ({ result: undefined, keys: ['global_x'], events: [] }));
+  return committed[0]!;
+}
+
+test('health says so, calls fail at once, and the feed is read as soon as it is back', async () => {
+  const seen: number[] = [];
+  reader.coherence.onChange(({ revision }) => seen.push(revision));
+  // Broadcasts arrive once the two know each other.
+  const publishing: Promise<void>[] = [];
+  await eventually(async () => {
+    publishing.push(writer.coherence.publish([await change()]));
+    expect(seen).not.toEqual([]);
+  });
+  expect(await health()).toMatchObject({ bus: true });
+  said.length = 0;
+
+  proxy.cut();
+  await eventually(async () => expect(await health()).toMatchObject({ bus: false }), 2000);
+  const missed = await change();
+  publishing.push(writer.coherence.publish([missed]));
+  await delay(1100);
+  expect(seen).not.toContain(missed.revision);
+  const refused = await callAs(reader.broker, 'feed.leave', { body: { node_id: 'nobody' } }, { caller: serviceCaller('test'), requestId: 'r', timeout: 20_000 }).then(() => 'answered', codeOf);
+  expect(refused).toBe('service_unavailable');
+
+  proxy.mend();
+  await eventually(async () => expect(seen).toContain(missed.revision), 5000);
+  expect(await health()).toMatchObject({ bus: true });
+  // One more poll tells the lease table how far the reader is, and nobody waits for it any longer.
+  reader.coherence.catchUp();
+  await Promise.all(publishing);
+  // The trap: nothing of this is an event of the broker.
+  expect(said).toEqual([]);
+});

@@ -1,0 +1,39 @@
+/** A connection that is lost is an outage, wherever in a transaction it is lost. */
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import type { DataSource, EntityManager } from 'typeorm';
+import { setTimeout as delay } from 'node:timers/promises';
+import { isDatabaseOutage } from '../../shared/database/failures.ts';
+import { openDatabase } from '../../shared/database/open.ts';
+import { createDatabase, type Database } from '../support/postgres.ts';
+
+let database: Database;
+let db: DataSource;
+beforeAll(async () => {
+  database = await createDatabase();
+  db = await openDatabase({ url: database.url, poolSize: 2, timeoutMs: 5000, ssl: false }, { schema: 'public', entities: [], migrations: [] });
+});
+afterAll(async () => {
+  await db?.destroy();
+  await database?.drop();
+});
+
+async function lost(manager: EntityManager): Promise<void> {
+  const [{ pid }] = await manager.query<[{ pid: number }]>('SELECT pg_backend_pid() AS pid');
+  await database.query('SELECT pg_terminate_backend($1)', [pid]);
+}
+const failure = (work: (manager: EntityManager) => Promise<unknown>): Promise<unknown> => db.transaction(work).then(() => 'no error', (error: unknown) => error);
+
+test.each([
+  ['before a query', async (manager: EntityManager) => { await lost(manager); await delay(100); await manager.query('SELECT 1'); }],
+  ['at a query', async (manager: EntityManager) => { await lost(manager); await manager.query('SELECT 1'); }],
+  ['during a query', async (manager: EntityManager) => {
+    const asked = manager.query('SELECT pg_sleep(5)');
+    await database.query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'SELECT pg_sleep%'`);
+    await asked;
+  }],
+  ['before the commit', async (manager: EntityManager) => { await lost(manager); await delay(100); }],
+] as const)('%s', async (...[, work]) => {
+  const error = await failure(work);
+  expect([isDatabaseOutage(error), error]).toEqual([true, expect.any(Error)]);
+  expect(await db.query('SELECT 1 AS one')).toEqual([{ one: 1 }]);
+});
