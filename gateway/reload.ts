@@ -1,25 +1,26 @@
 import type { ServiceBroker } from 'moleculer';
 import type { Static } from 'typebox';
-import { serviceCaller, type Caller } from '../shared/access.ts';
+import { serviceCaller } from '../shared/access.ts';
 import { callAs } from '../shared/broker/request.ts';
 import { tenantScope } from '../shared/contracts/contract.ts';
 import type { ResultOf } from '../shared/contracts/index.ts';
 import type { ReloadError, ReloadRequest } from '../shared/contracts/node.ts';
 import { StrataError } from '../shared/errors.ts';
 import { auditFacts } from '../shared/outbox/commit.ts';
-import type { OwnHandlers } from './routes.ts';
+import type { OwnHandlers, OwnRequest } from './routes.ts';
 
 /** A node that has not answered by then is reported. */
 const nodeTimeoutMs = 5000;
+type Asking = Pick<OwnRequest, 'caller' | 'requestId'>;
 
 /** What concerns every node of the cluster: `/config/reload` and `/configurations/cache/invalidate`. */
-export function ownHandlers(broker: ServiceBroker): OwnHandlers {
+export function ownHandlers(broker: ServiceBroker) {
   const nodes = (): string[] => (broker.registry.getNodeList({ onlyAvailable: true, withServices: false }) as { id: string }[]).map(({ id }) => id);
-  const record = (event: Parameters<typeof auditFacts>[0], by: { caller: Caller; requestId: string }) =>
+  const record = (event: Parameters<typeof auditFacts>[0], by: Asking) =>
     callAs(broker, 'feed.record', { body: [auditFacts(event, by)] }, { caller: serviceCaller('gateway'), requestId: by.requestId });
 
   return {
-    async 'gateway.reload'(params, by) {
+    async 'gateway.reload'(params: Record<string, unknown>, by: Asking) {
       const body = params.body as Static<typeof ReloadRequest>;
       const options = { caller: serviceCaller('gateway'), requestId: by.requestId, timeout: nodeTimeoutMs };
       const errors: Static<typeof ReloadError>[] = [];
@@ -62,7 +63,7 @@ export function ownHandlers(broker: ServiceBroker): OwnHandlers {
       return summary;
     },
 
-    async 'config-resolver.invalidate'(params, by) {
+    async 'config-resolver.invalidate'(params: Record<string, unknown>, by: Asking) {
       const { tenant_id: tenantId, body: { keys } } = params as { tenant_id: string; body: { keys?: string[] } };
       const foreign = keys?.find((key) => !key.includes(tenantId));
       if (foreign !== undefined) throw new StrataError('tenant_mismatch', 'A key does not belong to your tenant.');
@@ -73,5 +74,5 @@ export function ownHandlers(broker: ServiceBroker): OwnHandlers {
       await record({ action: 'config.cache.invalidated', tenant_id: tenantId, target: tenantScope(tenantId), payload: { keys: keys ?? null } }, by);
       return { tenant_id: tenantId, invalidated, nodes: answers.length, timestamp: new Date().toISOString() };
     },
-  };
+  } satisfies OwnHandlers;
 }

@@ -26,6 +26,7 @@ const redis = matches(/^rediss?:\/\/\S+$/, 'must be a redis:// or rediss:// addr
 const nats = matches(/^(nats|tls|wss?):\/\/[^\s,]+(,(nats|tls|wss?):\/\/[^\s,]+)*$/, 'must be nats:// addresses, comma separated');
 const email = matches(/^[^\s@]+@[^\s@]+$/, 'must be a mail address');
 const nodeName = matches(/^[A-Za-z0-9._-]{1,100}$/, 'must be 1 to 100 letters, digits, dots, dashes or underscores');
+const personName = matches(/^[^\p{C}]{1,100}$/u, 'must be 1 to 100 printable characters');
 const key: Form = { fits: (text) => Buffer.byteLength(text) >= 32, says: 'must have at least 32 bytes' };
 const origin: Form = { fits: isOrigin, says: 'must be an origin as browsers send it, such as https://app.example.com' };
 const origins: Form = { fits: (text) => text === '*' || isOrigin(text), says: 'must be origins as browsers send them, such as https://app.example.com, or *' };
@@ -50,6 +51,7 @@ export const settingsGroups = {
     cors_origins: { type: 'list', default: [], form: origins, requires_restart: true, description: 'Origins whose pages may call the gateway' },
     data_dir: { type: 'string', default: './data', requires_restart: true, description: 'Where embedded mode keeps its database, key and mail' },
     node_id: { type: 'string', default: null, form: nodeName, requires_restart: true, description: 'Name of this node, unique in the cluster; host name and process id unless told' },
+    strata_operator: { type: 'string', default: null, form: personName, requires_restart: true, description: 'Name under which commands of the REPL are audited; that of the system user unless told' },
     log_level: { type: 'string', default: 'info', choices: ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'], requires_restart: true, description: 'Least severe level that is logged' },
   },
   'Bus, database and shared state': {
