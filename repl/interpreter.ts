@@ -45,9 +45,10 @@ export async function run(words: readonly string[], session: Session, { print, s
     const { values, positionals } = flagged(command, left);
     const takes = command.takes.split(' ').filter(Boolean);
     // From a `name...` on, a command takes what is left itself.
-    const end = takes.findIndex((each) => /\.\.\.[>\]]$/.test(each));
+    const many = (each: string): boolean => /\.\.\.[>\]]$/.test(each);
+    const end = takes.findIndex(many);
     const named = end === -1 ? takes : takes.slice(0, end);
-    const needed = takes.filter((each) => each.startsWith('<')).length;
+    const needed = takes.filter((each) => each.startsWith('<') && !many(each)).length;
     if (positionals.length < needed) throw new Misused(`${takes[positionals.length]} is missing`);
     if (end === -1 && positionals.length > takes.length) throw new Misused(`${positionals[takes.length]} is too much`);
     const byName = Object.fromEntries(named.map((each, index) => [each.slice(1, -1), positionals[index]]));

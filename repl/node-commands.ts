@@ -1,7 +1,6 @@
 import { columns, given, json, tenantIds, text, type Command } from './command.ts';
 import type { Session } from './session.ts';
 
-const answerMs = 3000;
 const nodeIds = async (session: Session): Promise<readonly string[]> => session.nodes().map(({ id }) => id);
 
 type Figures = Record<string, number> & { keys?: string[] };
@@ -9,7 +8,7 @@ type Figures = Record<string, number> & { keys?: string[] };
 async function caches(session: Session, node: string | undefined, keys: boolean): Promise<readonly { id: string; caches: Record<string, Figures> | undefined }[]> {
   const asked = node === undefined ? session.nodes().filter(({ self }) => !self).map(({ id }) => id) : [node];
   return Promise.all(asked.map(async (id) => ({
-    id, caches: await session.call('node.caches', { body: { keys } }, { nodeID: id, timeout: answerMs })
+    id, caches: await session.ask(id, 'node.caches', { body: { keys } })
       .catch((error: unknown) => { if (node === undefined) return undefined; throw error; }) as Record<string, Figures> | undefined,
   })));
 }
@@ -20,7 +19,7 @@ export const nodeCommands: readonly Command[] = [
     async run({ session, print }) {
       const nodes = session.nodes();
       print(columns(await Promise.all(nodes.map(async ({ id, hostname, services, self }) => {
-        const health = await session.call('node.health', {}, { nodeID: id, timeout: answerMs }).catch(() => undefined);
+        const health = await session.ask(id, 'node.health', {}).catch(() => undefined);
         const failing = Object.entries(health ?? {}).filter(([, well]) => !well).map(([part]) => part);
         return {
           node: id, host: hostname, pieces: self ? 'this REPL' : services.join(',') || 'gateway or neighbour',

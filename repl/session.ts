@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { userInfo } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ownHandlers } from '../gateway/reload.ts';
-import { checkAccess, type Caller } from '../shared/access.ts';
+import { checkAccess, serviceCaller, type Caller } from '../shared/access.ts';
 import { createNode } from '../shared/broker/broker.ts';
 import { checkParams } from '../shared/broker/contracts-middleware.ts';
 import { liveSettings } from '../shared/broker/live-settings.ts';
@@ -14,7 +14,9 @@ import { loadSettings, pieces, readEnvironment } from '../shared/settings.ts';
 /** A member of the cluster that acts as one operator. */
 export interface Session {
   readonly operator: string;
-  readonly call: <A extends ActionName>(action: A, params: ParamsOf<A>, options?: { nodeID?: string; timeout?: number }) => Promise<ResultOf<A>>;
+  readonly call: <A extends ActionName>(action: A, params: ParamsOf<A>) => Promise<ResultOf<A>>;
+  /** Asks one node about itself, as its neighbour; such actions know no operators. */
+  readonly ask: <A extends 'node.caches' | 'node.health'>(node: string, action: A, params: ParamsOf<A>) => Promise<ResultOf<A>>;
   /** Asks every node, as the gateway does for its routes. */
   readonly everywhere: <A extends 'gateway.reload' | 'config-resolver.invalidate'>(action: A, params: ParamsOf<A>) => Promise<unknown>;
   readonly nodes: () => readonly Node[];
@@ -35,6 +37,7 @@ export class CannotJoin extends Error {}
 
 const joinMs = 10_000;
 const findMs = 3000;
+const answerMs = 3000;
 
 /** Joins over NATS. Throws CannotJoin with what to do. */
 export async function join(): Promise<Session> {
@@ -74,7 +77,9 @@ export async function join(): Promise<Session> {
     .sort((a, b) => a.id.localeCompare(b.id));
   return {
     operator,
-    call: (action, params, options) => asked(action.split('.')[0]!, (requestId) => callAs(broker, action, params, { caller, requestId, ...options })),
+    call: (action, params) => asked(action.split('.')[0]!, (requestId) => callAs(broker, action, params, { caller, requestId })),
+    ask: (nodeID, action, params) => asked('node', (requestId) =>
+      callAs(broker, action, params, { caller: serviceCaller('repl'), requestId, nodeID, timeout: answerMs })),
     everywhere: (action, params) => asked('feed', async (requestId) => {
       checkAccess(contracts[action], caller, params);
       checkParams(contracts[action], params);

@@ -4,8 +4,6 @@ import { action } from './contract.ts';
 
 const strict = { additionalProperties: false } as const;
 const internal = { level: 'internal' } as const;
-/** Looked at by operators; no route leads here. */
-const operators = { level: 'platform_admin', services: true } as const;
 
 /** One committed change as the feed and the broadcast carry it. `id` is the committing transaction, unique and repeatable. */
 export const ChangeRecord = Type.Object({
@@ -50,10 +48,10 @@ export const nodeContracts = {
     result: Type.Object({ dropped: Type.Array(Type.String()) }, strict),
   }),
   'node.caches': action({
-    summary: "This node's caches: figures, and the keys where asked", access: operators,
+    summary: "This node's caches: figures, and the keys where asked", access: internal,
     body: Type.Object({ keys: Type.Optional(Type.Boolean()) }, strict), result: Type.Unknown(),
   }),
-  'node.health': action({ summary: "This node's bus, database and Redis", access: operators, result: Type.Record(Type.String(), Type.Unknown()) }),
+  'node.health': action({ summary: "This node's bus, database and Redis", access: internal, result: Type.Record(Type.String(), Type.Unknown()) }),
 
   'feed.poll': action({
     summary: 'Renew the caching lease of a node and read the changes since its cursor', access: internal,

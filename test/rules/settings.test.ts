@@ -95,6 +95,7 @@ const badForms: Partial<Record<Field, string[]>> = {
   cors_origins: ['a', 'https://a, https://b/', 'null'],
   node_id: ['a b', 'a/b', 'x'.repeat(101)],
   log_level: ['INFO', 'verbose'],
+  strata_operator: ['a\tb', 'x'.repeat(101)],
   nats_url: ['localhost:4222', 'http://a', 'nats://a,b', 'nats://a, nats://b'],
   database_url: ['db', 'mysql://a/b', 'postgres://', 'postgres://a b'],
   redis_url: ['r:6379', 'http://r', 'redis://'],
