@@ -10,7 +10,7 @@ import type { Logger } from 'pino';
 import { checkAccess, isPlatformAdmin, serviceCaller, type Caller } from '../access.ts';
 import type { Loaded } from '../coherence/cache.ts';
 import type { Coherence } from '../coherence/coherence.ts';
-import type { Contract } from '../contracts/contract.ts';
+import type { CacheRule, Contract } from '../contracts/contract.ts';
 import { contractOf } from '../contracts/index.ts';
 import { isDatabaseFailure, isDatabaseOutage, isRefusedData } from '../database/failures.ts';
 import { codeOf, invalid, StrataError } from '../errors.ts';
@@ -40,6 +40,24 @@ export function checkParams(contract: Contract, params: Params): void {
   }
 }
 
+/** As Moleculer merges it: the call's own over its parent's, also where its own is undefined. */
+function metaOf<K extends keyof Meta>(options: (CallingOptions & { parentCtx?: Context }) | undefined, name: K): Meta[K] {
+  const own = options?.meta as Meta | undefined;
+  return own && name in own ? own[name] : (options?.parentCtx?.meta as Meta | undefined)?.[name];
+}
+
+/** Exactly the same fields, with the same texts, numbers and booleans. */
+function sameParams(known: Readonly<Params> | undefined, params: Params): boolean {
+  if (known === undefined) return false;
+  let fields = 0;
+  for (const name in known) {
+    if (params[name] !== known[name] || typeof known[name] === 'object') return false;
+    fields += 1;
+  }
+  for (const _name in params) fields -= 1;
+  return fields === 0;
+}
+
 /** What the caller gets to see of a cached value. */
 function deliver(contract: Contract, value: unknown, caller: Caller, stale: boolean): unknown {
   const hidden = value !== null && contract.visible?.(value as never, { platform: isPlatformAdmin(caller) }) === false;
@@ -58,17 +76,26 @@ const rejectBehind = (asOf: Readonly<Record<string, number>>, min: Readonly<Reco
 export function contractsMiddleware({ coherence, bus, requestTimeoutMs, log, onCommitted }: ContractsMiddlewareOptions): Middleware {
   let broker: ServiceBroker;
 
+  /** The entry of parameters that equal those it was loaded with, which were found valid; the hot path, without a promise of its own. */
+  function hitOf(rule: CacheRule, params: Params): Loaded<unknown> | undefined {
+    let key: string;
+    try {
+      key = rule.key(params as never);
+    } catch {
+      return undefined;
+    }
+    const hit = coherence.caches[rule.cache].peek(key);
+    return hit && sameParams(hit.params, params) ? hit : undefined;
+  }
+
   async function readCached(contract: Contract, next: Next, name: string, params: Params, options: CallingOptions | undefined, caller: Caller): Promise<unknown> {
     const rule = contract.cache!;
-    const cache = coherence.caches[rule.cache];
-    const key = rule.key(params as never);
     const { min_revision: minRevision, ...rest } = params;
     const scopes = rule.scopes(params as never);
     const min: Record<string, number> = typeof minRevision === 'number' ? { [scopes[0]!]: minRevision } : {};
-    const hit = cache.peek(key, min);
-    if (hit) return deliver(contract, hit.value, caller, false);
-    const load = () => next(name, rest, loadOptions(options)) as Promise<Loaded<unknown>>;
-    const found = await cache.read(key, scopes, load, { min, waitMs: options?.timeout || requestTimeoutMs });
+    const load = async () => ({ ...await (next(name, rest, loadOptions(options)) as Promise<Loaded<unknown>>), params: rest });
+    const key = rule.key(params as never);
+    const found = await coherence.caches[rule.cache].read(key, scopes, load, { min, waitMs: options?.timeout || requestTimeoutMs });
     if (!found.stale) rejectBehind(found.asOf, min);
     return deliver(contract, found.value, caller, found.stale);
   }
@@ -92,12 +119,12 @@ export function contractsMiddleware({ coherence, bus, requestTimeoutMs, log, onC
         : Promise.reject(new StrataError('service_unavailable', 'The bus does not answer. Try again.'));
       return (name: string, params: Params = {}, options?: CallingOptions): Promise<unknown> => {
         const contract = contractOf(name);
-        const parent = (options as { parentCtx?: Context } | undefined)?.parentCtx;
-        const meta: Meta = { ...parent?.meta, ...options?.meta };
-        if (!contract?.cache || meta.load) return next(name, params, options);
-        const { caller } = meta;
+        if (!contract?.cache || metaOf(options, 'load')) return next(name, params, options);
+        const caller = metaOf(options, 'caller');
         try {
           checkAccess(contract, caller, params);
+          const hit = hitOf(contract.cache, params);
+          if (hit) return Promise.resolve(deliver(contract, hit.value, caller!, false));
           checkParams(contract, params);
         } catch (error) {
           return Promise.reject(error as Error);

@@ -21,8 +21,8 @@ import { performance } from 'node:perf_hooks';
 import { StrataError } from '../errors.ts';
 import { Floors, includes, type AsOf } from './floors.ts';
 
-/** `asOf`: the revisions that the value is known to include. `bytes`: its serialized length, estimated where absent. */
-export interface Loaded<T> { readonly value: T; readonly asOf: AsOf; readonly bytes?: number }
+/** `asOf`: the revisions that the value is known to include. `bytes`: its serialized length, estimated where absent. `params`: what was asked for. */
+export interface Loaded<T> { readonly value: T; readonly asOf: AsOf; readonly bytes?: number; readonly params?: Readonly<Record<string, unknown>> }
 export interface Found<T> { readonly value: T; readonly asOf: AsOf; readonly hit: boolean; readonly stale: boolean }
 /** Is given the revisions that the answer must include, so that the owner can pass over a cache of its own. */
 export type Load<T> = (minAsOf: AsOf) => Promise<Loaded<T>>;
@@ -49,6 +49,7 @@ interface Scope { readonly name: string; floor: number; entries: number }
 interface Entry {
   readonly value: unknown;
   readonly asOf: AsOf;
+  readonly params: Loaded<unknown>['params'];
   readonly expires: number;
   readonly held: readonly { readonly scope: Scope; readonly revision: number }[];
 }
@@ -148,12 +149,12 @@ export class CoherentCache {
     return own.promise;
   }
 
-  #keep(key: string, scopes: readonly string[], { value, asOf, bytes }: Loaded<unknown>): void {
+  #keep(key: string, scopes: readonly string[], { value, asOf, bytes, params }: Loaded<unknown>): void {
     const estimated = freeze(value);
     const size = entryBytes + 2 * key.length + Math.ceil(bytes ?? estimated);
     if (size > this.#options.maxBytes) return;
     const held = scopes.map((name) => ({ scope: this.#hold(name), revision: asOf[name] ?? 0 }));
-    this.#entries.set(key, { value, asOf: Object.freeze(asOf), expires: this.#now() + this.#options.ttlMs(), held }, { size });
+    this.#entries.set(key, { value, asOf: Object.freeze(asOf), params, expires: this.#now() + this.#options.ttlMs(), held }, { size });
   }
 
   /**
