@@ -6,24 +6,33 @@ import { etag } from '../shared/service/preconditions.ts';
 import { decisionPage } from './decision-page.ts';
 
 const json = 'application/json';
-// Cached results are frozen and keep their identity, so their bytes are made once.
-const bytesOf = new WeakMap<object, Buffer>();
+// Cached results are frozen and keep their identity, so what is sent of one is made once. As text: Node sends it with the headers at once.
+const textOf = new WeakMap<object, string>();
+const headersOf = new WeakMap<object, Record<string, string | number>>();
+/** Keeps Fastify from adding a charset, which JSON has not (RFC 8259, 11). */
+const asItIs = (text: unknown): string => text as string;
 
-function serialized(value: unknown, cached: object | undefined): Buffer {
-  const known = cached && bytesOf.get(cached);
-  if (known) return known;
-  const bytes = Buffer.from(JSON.stringify(value));
-  if (cached) bytesOf.set(cached, bytes);
-  return bytes;
+function serialized(value: unknown, cached: object | undefined): string {
+  const known = cached && textOf.get(cached);
+  if (known !== undefined) return known;
+  const text = JSON.stringify(value);
+  if (cached) textOf.set(cached, text);
+  return text;
 }
 
 interface Resource { document: unknown; revision: number; updated_by: string; updated_at: string; stale?: true }
 interface Written extends Resource { outcome: 'created' | 'updated' | 'deleted' }
 interface DryRun { dry_run: true }
 
-const describe = (reply: FastifyReply, { revision, updated_by: by, updated_at: at }: Resource): FastifyReply => reply
-  .header('etag', etag(revision)).header('last-modified', new Date(at).toUTCString())
-  .header('x-updated-by', by).header('x-config-revision', revision);
+function describe(reply: FastifyReply, resource: Resource, cached?: object): FastifyReply {
+  let headers = cached && headersOf.get(cached);
+  if (!headers) {
+    const { revision, updated_by: by, updated_at: at } = resource;
+    headers = { etag: etag(revision), 'last-modified': new Date(at).toUTCString(), 'x-updated-by': by, 'x-config-revision': revision };
+    if (cached) headersOf.set(cached, headers);
+  }
+  return reply.headers(headers);
+}
 
 /** RFC 9110, 13.1.2: weak comparison. */
 const matchesNone = (header: string | undefined, revision: number): boolean =>
@@ -31,11 +40,11 @@ const matchesNone = (header: string | undefined, revision: number): boolean =>
 
 export function answer(contract: Contract, result: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const frozen = typeof result === 'object' && result !== null && Object.isFrozen(result) ? result : undefined;
-  reply.header('content-type', json);
+  reply.header('content-type', json).serializer(asItIs);
   switch (contract.answer) {
     case 'resource': {
       const resource = result as Resource;
-      describe(reply, resource);
+      describe(reply, resource, frozen);
       if (resource.stale) reply.header('x-config-stale', 'true');
       if (matchesNone(request.headers['if-none-match'], resource.revision)) return reply.code(304).removeHeader('content-type').send();
       return reply.send(serialized(resource.document, frozen));
@@ -69,8 +78,8 @@ export function answer(contract: Contract, result: unknown, request: FastifyRequ
       'content-type': 'text/event-stream', 'cache-control': 'no-store', 'x-accel-buffering': 'no', connection: 'close',
     }).send(result as Readable);
     case 'value': {
-      const { stale, ...shown } = (result ?? {}) as { stale?: true };
-      if (!stale) return reply.send(serialized(result, frozen));
+      if (!(result as { stale?: true } | null)?.stale) return reply.send(serialized(result, frozen));
+      const { stale: _stale, ...shown } = result as { stale: true };
       return reply.header('x-config-stale', 'true').send(serialized(shown, undefined));
     }
   }
