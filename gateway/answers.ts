@@ -4,6 +4,7 @@ import type { Readable } from 'node:stream';
 import type { Contract } from '../shared/contracts/contract.ts';
 import { etag } from '../shared/service/preconditions.ts';
 import { decisionPage } from './decision-page.ts';
+import { pageHeaders } from './security-headers.ts';
 
 const json = 'application/json';
 // Cached results are frozen and keep their identity, so what is sent of one is made once. As text: Node sends it with the headers at once.
@@ -67,7 +68,7 @@ export function answer(contract: Contract, result: unknown, request: FastifyRequ
     case 'page': {
       reply.header('cache-control', 'no-store');
       if (!request.headers.accept?.includes('text/html')) return reply.send(serialized(result, undefined));
-      return reply.header('content-type', 'text/html; charset=utf-8')
+      return reply.headers(pageHeaders).header('content-type', 'text/html; charset=utf-8')
         .header('content-security-policy', "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'")
         .send(decisionPage(result as never));
     }

@@ -1,5 +1,4 @@
 import cors from '@fastify/cors';
-import helmet from '@fastify/helmet';
 import rateLimit from '@fastify/rate-limit';
 import scalar from '@scalar/fastify-api-reference';
 import fastify, { LogController, type FastifyBaseLogger, type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
@@ -18,6 +17,7 @@ import { createMetrics } from './metrics.ts';
 import { openApi } from './openapi.ts';
 import { ownHandlers } from './reload.ts';
 import { registerRoutes } from './routes.ts';
+import { jsonHeaders, pageHeaders } from './security-headers.ts';
 import { createWatch } from './watch.ts';
 
 export interface AppOptions {
@@ -76,7 +76,7 @@ export async function buildApp({ broker, coherence, settings, log, version, redi
   });
 
   app.addHook('onRequest', (request, reply, done) => {
-    reply.header('x-request-id', request.id);
+    reply.headers(jsonHeaders).header('x-request-id', request.id);
     done();
   });
   // Of fixed fields, none of which can hold a secret, so nothing is searched for one.
@@ -104,7 +104,6 @@ export async function buildApp({ broker, coherence, settings, log, version, redi
   app.addContentTypeParser(['application/json', 'application/merge-patch+json'], { parseAs: 'buffer' },
     async ({ method }: FastifyRequest, body: Buffer) => body.length === 0 && method !== 'PUT' && method !== 'PATCH' ? undefined : parseBody(body));
 
-  await app.register(helmet, { contentSecurityPolicy: { directives: { defaultSrc: ["'none'"], frameAncestors: ["'none'"] } }, crossOriginResourcePolicy: false });
   const { cors_origins: origins } = settings.current;
   if (origins.length > 0) {
     await app.register(cors, {
@@ -136,7 +135,7 @@ export async function buildApp({ broker, coherence, settings, log, version, redi
   app.get('/openapi.json', async () => document);
   await app.register(async (docs) => {
     docs.addHook('onSend', async (_request, reply) => {
-      reply.header('content-security-policy', "default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; connect-src 'self'");
+      reply.headers(pageHeaders).header('content-security-policy', "default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; connect-src 'self'");
     });
     await docs.register(scalar, { routePrefix: '/docs', configuration: { url: '/openapi.json', withDefaultFonts: false, telemetry: false } as never });
   });

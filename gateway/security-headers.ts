@@ -1,0 +1,23 @@
+import helmet, { type HelmetOptions } from 'helmet';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+
+/** What helmet would set at every answer, worked out once. */
+function headersOf(options: HelmetOptions): Readonly<Record<string, string>> {
+  const headers: Record<string, string> = {};
+  const answer = {
+    setHeader(name: string, value: string) { headers[name.toLowerCase()] = value; },
+    removeHeader(name: string) { delete headers[name.toLowerCase()]; },
+  };
+  helmet(options)({} as IncomingMessage, answer as unknown as ServerResponse, (error) => { if (error) throw error; });
+  return headers;
+}
+
+/** For pages, each of which says what it may load. */
+export const pageHeaders = headersOf({ contentSecurityPolicy: false, crossOriginResourcePolicy: false });
+
+/** For JSON, without those that concern documents only. */
+export const jsonHeaders = headersOf({
+  contentSecurityPolicy: { useDefaults: false, directives: { defaultSrc: ["'none'"], frameAncestors: ["'none'"] } },
+  crossOriginResourcePolicy: false, crossOriginOpenerPolicy: false, originAgentCluster: false, xDnsPrefetchControl: false, xDownloadOptions: false,
+  xPermittedCrossDomainPolicies: false, xXssProtection: false,
+});
