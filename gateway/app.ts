@@ -112,12 +112,13 @@ export async function buildApp({ broker, coherence, settings, log, version, redi
     });
   }
   await app.register(rateLimit, {
-    global: false, ...(redis ? { redis, skipOnError: true } : {}), max: () => settings.current.rate_limit_per_minute, timeWindow: 60_000, allowList: () => settings.current.rate_limit_per_minute === 0,
+    global: false, ...(redis ? { redis, skipOnError: true } : {}), max: () => settings.current.rate_limit_per_minute, timeWindow: 60_000,
     errorResponseBuilder: (_request, { ttl }) => new StrataError('rate_limited', undefined, { headers: { 'retry-after': String(Math.ceil(ttl / 1000)) } }),
   });
 
   // Ahead of the routes' own hooks, so that bad credentials count too.
-  app.addHook('onRequest', app.rateLimit());
+  const limit = app.rateLimit() as (request: FastifyRequest, reply: FastifyReply) => Promise<void>;
+  app.addHook('onRequest', (request, reply, done) => settings.current.rate_limit_per_minute === 0 ? done() : limit(request, reply));
 
   const watch = createWatch(broker, coherence, settings);
   // Open streams would keep the server from closing.

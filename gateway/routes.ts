@@ -91,7 +91,8 @@ export function registerRoutes(app: FastifyInstance, { broker, authenticate, own
         const params = parametersOf(contract, rest, request, request.address!);
         const result = await handle(params, {
           caller: request.identity?.caller ?? nobody, requestId: request.id, timeout: request.left,
-          client: { ip: request.ip, user_agent: request.headers['user-agent']?.slice(0, 500) ?? '' },
+          // What is cached depends on nobody.
+          client: contract.cache ? {} : { ip: request.ip, user_agent: request.headers['user-agent']?.slice(0, 500) ?? '' },
           async again() {
             await admit(request);
             return request.identity?.caller ?? nobody;
