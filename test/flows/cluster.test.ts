@@ -89,6 +89,35 @@ test('what ends a session or a right is refused on every node by the time it is 
   for (const operator of operators) expect((await operator.get('/auth/me')).body.detail.code).toBe('auth_session_revoked');
 });
 
+test('another tenant, another password and a disabled account hold on every node by the time they are answered', async () => {
+  const { tenant: { id, emails }, platform } = cluster;
+  const email = emails.viewer!;
+  const everywhere = (token: string): Client[] => cluster.gateways.map(({ url }) => new Client(url, token));
+  const login = async (password: string): Promise<Client[]> =>
+    everywhere((await new Client(cluster.gateways[0]!.url).post('/auth/login', { email, password })).body.access_token as string);
+  const made = await platform.post('/tenants', { name: 'Elsewhere', admin: { email } });
+  expect(made.status).toBe(201);
+  const [mine, kept, others] = [await login('member-password-123'), await login('member-password-123'), await login('member-password-123')];
+
+  const paths = [id, made.body.id as string].map((tenantId) => `/tenants/${tenantId}/config/effective`);
+  const statuses = async (clients: readonly Client[]): Promise<number[][]> => Promise.all(clients.map((client) => Promise.all(paths.map(async (path) => (await client.get(path)).status))));
+  const tenants = mine.map(async (client) => (await client.get('/auth/me')).body.tenant.id as string);
+  const from = (await Promise.all(tenants))[0] === id ? 0 : 1;
+  expect(await statuses(mine)).toEqual(mine.map(() => from === 0 ? [200, 403] : [403, 200]));
+  expect((await mine[1]!.post('/auth/switch-tenant', { tenant_id: from === 0 ? made.body.id : id })).status).toBe(200);
+  expect(await statuses(mine)).toEqual(mine.map(() => from === 0 ? [403, 200] : [200, 403]));
+
+  for (const client of others) expect((await client.get('/auth/me')).status).toBe(200);
+  const changed = await kept[0]!.post('/auth/password/change', { current_password: 'member-password-123', new_password: 'grapefruit lamp seventy' });
+  expect(changed.status).toBe(204);
+  for (const client of others) expect((await client.get('/auth/me')).body.detail.code).toBe('auth_session_revoked');
+  for (const client of kept) expect((await client.get('/auth/me')).status).toBe(200);
+
+  const { body: { user } } = await kept[0]!.get('/auth/me');
+  expect((await platform.patch(`/auth/users/${user.id}`, { status: 'disabled' })).status).toBe(200);
+  for (const client of kept) expect((await client.get('/auth/me')).body.detail.code).toBe('auth_session_revoked');
+});
+
 test('a gateway and a service that are stopped with SIGTERM under load lose no request', async () => {
   const path = `/tenants/${cluster.tenant.id}/config/agents/drained`;
   const state = { done: false };
