@@ -15,6 +15,7 @@ import type { SendSoon } from '../send-soon.ts';
 import { authEvent as event, endSessions } from '../sign-in.ts';
 import type { Throttle } from '../throttle.ts';
 import { addressOf } from './accounts.ts';
+import { apiKeyKeysOf } from './api-keys.ts';
 
 /** What a reset link is for. A changed password makes it void, and with it every other link that is on its way. */
 interface Grant { readonly user_id: string; readonly from: string }
@@ -74,8 +75,12 @@ export function passwordActions(db: DataSource, settings: () => Settings, { pass
         const locked = await lockUser(manager, grant.user_id);
         if (!locked || grantFor(locked).from !== grant.from) throw new StrataError('auth_password_reset_invalid');
         await manager.update(UserEntity, { id: locked.id }, { password_hash: hash, email_verified: true });
-        const keys = await endSessions(manager, locked.id);
-        return { result: locked, keys, events: [event('auth.password_reset', locked.id, null, { sessions_ended: keys.length })] };
+        const sessions = await endSessions(manager, locked.id);
+        return {
+          // A verified address may make a platform administrator, so what is kept of API keys changes too.
+          result: locked, keys: [...sessions, ...await apiKeyKeysOf(manager, locked.id)],
+          events: [event('auth.password_reset', locked.id, null, { sessions_ended: sessions.length })],
+        };
       });
       await throttle.forgive(throttleKey('password', user.email, request.client.ip), request.log);
       return null;
