@@ -16,6 +16,7 @@ import { tenantConfigSchema } from './services/tenant-config/schema.ts';
 import { tenantConfigService } from './services/tenant-config/tenant-config.service.ts';
 import { createNode } from './shared/broker/broker.ts';
 import { liveSettings } from './shared/broker/live-settings.ts';
+import { startStatusServer } from './shared/broker/status.ts';
 import { openEmbeddedPostgres, type EmbeddedPostgres } from './shared/database/embedded.ts';
 import { migrate, openDatabase, type DatabaseOptions, type Schema } from './shared/database/open.ts';
 import { createMailer } from './shared/mail/mailer.ts';
@@ -77,7 +78,7 @@ async function start(pieces: readonly string[]): Promise<void> {
     if (redis) stops.push(async () => { redis.disconnect(); });
     const commits = database && await open(commitSchema);
     const probes: Record<string, () => Promise<boolean>> = redis ? { redis: () => redis.ping().then(() => true, () => false) } : {};
-    const { broker, coherence, log } = createNode({ settings, probes, ...(commits ? { commits } : {}) });
+    const { broker, coherence, log, metrics } = createNode({ settings, probes, ...(commits ? { commits } : {}) });
     const current = (): Settings => settings.current;
     const shortLived = createShortLived(redis);
     const mailer = createMailer(current, log);
@@ -89,7 +90,7 @@ async function start(pieces: readonly string[]): Promise<void> {
       'global-config': async () => globalConfigService({ db: await open(globalConfigSchema) }),
       auth: async () => authService({ db: await open(authSchema), settings: current, shortLived, mailer, onFirstAdmin: (made) => { admin = made; } }),
       notifier: async () => notifierService({
-        db: await open(notifierSchema), settings: current, http: createHttpClient(createGuard(current), current), mailer, log,
+        db: await open(notifierSchema), settings: current, http: createHttpClient(createGuard(current), current), mailer, log, metrics,
       }),
       audit: async () => auditService({ db: await open(auditSchema) }),
     } as const;
@@ -98,10 +99,11 @@ async function start(pieces: readonly string[]): Promise<void> {
     }
     stops.push(() => broker.stop());
     await broker.start();
+    if (first.metrics_port !== 0) stops.push(await startStatusServer({ broker, metrics, host: first.host, port: first.metrics_port }));
 
     let gateway: Gateway | undefined;
     if (pieces.includes('gateway')) {
-      gateway = await startGateway({ broker, coherence, settings, log, version, ...(redis ? { redis } : {}) });
+      gateway = await startGateway({ broker, coherence, settings, log, metrics, version, ...(redis ? { redis } : {}) });
       stops.push(gateway.stop);
     }
     announce(pieces, gateway, admin, first);

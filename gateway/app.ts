@@ -6,14 +6,14 @@ import type { Redis } from 'ioredis';
 import type { ServiceBroker } from 'moleculer';
 import { randomUUID } from 'node:crypto';
 import type { Logger } from 'pino';
-import { serviceCaller } from '../shared/access.ts';
+import type { Registry } from 'prom-client';
 import type { LiveSettings } from '../shared/broker/live-settings.ts';
-import { callAs } from '../shared/broker/request.ts';
+import { readiness } from '../shared/broker/status.ts';
 import type { Coherence } from '../shared/coherence/coherence.ts';
 import { codeOf, invalid, StrataError, toAnswer } from '../shared/errors.ts';
 import { InexactJson, InvalidJson, parseExactJson } from '../shared/schema/exact-json.ts';
 import { createAuthenticator } from './authenticate.ts';
-import { createMetrics } from './metrics.ts';
+import { observeRequests } from './metrics.ts';
 import { openApi } from './openapi.ts';
 import { ownHandlers } from './reload.ts';
 import { registerRoutes } from './routes.ts';
@@ -21,7 +21,7 @@ import { jsonHeaders, pageHeaders } from './security-headers.ts';
 import { createWatch } from './watch.ts';
 
 export interface AppOptions {
-  readonly broker: ServiceBroker; readonly coherence: Coherence; readonly settings: LiveSettings; readonly log: Logger; readonly version: string;
+  readonly broker: ServiceBroker; readonly coherence: Coherence; readonly settings: LiveSettings; readonly log: Logger; readonly metrics: Registry; readonly version: string;
   /** Shares the rate limit between gateways. */
   readonly redis?: Redis;
 }
@@ -55,7 +55,7 @@ function parseBody(body: Buffer): unknown {
   }
 }
 
-export async function buildApp({ broker, coherence, settings, log, version, redis }: AppOptions): Promise<FastifyInstance> {
+export async function buildApp({ broker, coherence, settings, log, metrics, version, redis }: AppOptions): Promise<FastifyInstance> {
   const app = fastify({
     loggerInstance: log as FastifyBaseLogger,
     logController: new LogController({ disableRequestLogging: true }),
@@ -123,13 +123,11 @@ export async function buildApp({ broker, coherence, settings, log, version, redi
   const watch = createWatch(broker, coherence, settings);
   // Open streams would keep the server from closing.
   app.addHook('preClose', async () => watch.stop());
-  const metrics = createMetrics(app, coherence, watch.open);
-  const own = { caller: serviceCaller('gateway'), requestId: 'health' };
+  observeRequests(app, metrics, watch.open);
   app.get('/healthz', async () => ({ status: 'ok' }));
   app.get('/readyz', async (_request, reply) => {
-    const checks = { ...await callAs(broker, 'node.health', {}, { ...own, nodeID: broker.nodeID }), feed: coherence.trusted() };
-    const ready = Object.values(checks).every(Boolean);
-    return reply.code(ready ? 200 : 503).send({ status: ready ? 'ready' : 'not_ready', checks });
+    const { code, body } = await readiness(broker);
+    return reply.code(code).send(body);
   });
   app.get('/metrics', async (_request, reply) => reply.header('content-type', metrics.contentType).send(await metrics.metrics()));
   const document = openApi(settings.current.base_url, version);

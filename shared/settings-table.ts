@@ -45,6 +45,7 @@ export const settingsGroups = {
     env_file: { type: 'string', default: null, requires_restart: true, description: 'File of further variables, which win over the process environment; a reload reads it again' },
     host: { type: 'string', default: '127.0.0.1', requires_restart: true, description: 'Address that the gateway listens on' },
     port: { type: 'integer', default: 8080, min: 0, max: 65_535, requires_restart: true, description: 'Port of the gateway; 0 takes a free one' },
+    metrics_port: { type: 'integer', default: 0, min: 0, max: 65_535, requires_restart: true, description: 'Port on HOST where any node serves /healthz, /readyz and /metrics, beside the gateway that has them anyway; 0 is none' },
     base_url: { type: 'string', default: null, form: address, requires_restart: true, description: 'Address by which clients reach the gateway; http://HOST:PORT unless told' },
     frontend_origin: { type: 'string', default: null, form: origin, description: 'Origin of the user interface, for passkeys and sign-in; that of BASE_URL unless told' },
     trusted_proxies: { type: 'list', default: [], form: networks, requires_restart: true, description: 'Networks of the proxies in front of the gateway: from there X-Forwarded-For says who the client is' },

@@ -1,6 +1,7 @@
 /** notifier: asks humans for approval, sends the notices until they arrive, escalates until somebody decides. */
 import type { Context, ServiceBroker, ServiceSchema } from 'moleculer';
 import type { Logger } from 'pino';
+import { Gauge, type Registry } from 'prom-client';
 import type { DataSource } from 'typeorm';
 import { serviceOf } from '../../shared/broker/service.ts';
 import type { Mailer } from '../../shared/mail/mailer.ts';
@@ -22,11 +23,12 @@ export interface NotifierOptions {
   readonly http: HttpClient;
   readonly mailer: Mailer;
   readonly log: Logger;
+  readonly metrics: Registry;
 }
 
 const queuedEvent = 'notifier.queued';
 
-export function notifierService({ db, settings, http, mailer, log }: NotifierOptions): ServiceSchema {
+export function notifierService({ db, settings, http, mailer, log, metrics }: NotifierOptions): ServiceSchema {
   const vault = createFrozenVault(settings);
   const sender = createSender({ settings, http, mailer });
   let broker: ServiceBroker | undefined;
@@ -44,8 +46,16 @@ export function notifierService({ db, settings, http, mailer, log }: NotifierOpt
       ...testActions(db, sender),
     }, {
       async started() {
-        delivering = startDelivering({ db, log, open: vault.open, send: sender.send, waits: sender.waits });
+        const worker = delivering = startDelivering({ db, log, open: vault.open, send: sender.send, waits: sender.waits });
         escalating = startEscalating({ db, log, open: vault.open, onQueued });
+        new Gauge({
+          name: 'strata_deliveries', help: 'Notices: sends of this node by outcome and on their way; pending of all nodes', labelNames: ['figure'], registers: [metrics],
+          async collect() {
+            for (const [figure, value] of Object.entries(worker.figures())) this.set({ figure }, value);
+            const [row] = await db.query<{ pending: number }[]>(`SELECT count(*)::int AS pending FROM notifier.deliveries WHERE state = 'pending'`).catch(() => []);
+            if (row) this.set({ figure: 'pending' }, row.pending);
+          },
+        });
       },
       async stopped() {
         await escalating?.stop();

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { ServiceBroker, type BrokerOptions, type Middleware } from 'moleculer';
 import type { NatsConnection } from 'nats';
 import type { Logger } from 'pino';
+import type { Registry } from 'prom-client';
 import type { DataSource } from 'typeorm';
 import { serviceCaller } from '../access.ts';
 import { Coherence, type Link } from '../coherence/coherence.ts';
@@ -13,6 +14,7 @@ import { Bus } from './bus.ts';
 import { contractsMiddleware } from './contracts-middleware.ts';
 import type { LiveSettings } from './live-settings.ts';
 import { createLog, logOptions } from './log.ts';
+import { createMetrics } from './metrics.ts';
 import { invalidateEvent, nodeService } from './node-service.ts';
 import { callAs } from './request.ts';
 import { serviceOf } from './service.ts';
@@ -27,7 +29,7 @@ export interface NodeOptions {
   readonly silent?: boolean;
 }
 
-export interface Node { readonly broker: ServiceBroker; readonly coherence: Coherence; readonly log: Logger }
+export interface Node { readonly broker: ServiceBroker; readonly coherence: Coherence; readonly log: Logger; readonly metrics: Registry }
 
 function transporter(settings: Settings): BrokerOptions['transporter'] {
   if (!settings.nats_url) return null;
@@ -45,7 +47,7 @@ function transporter(settings: Settings): BrokerOptions['transporter'] {
 }
 
 /** Strata's broker configuration: contracts in front of every action, caches, the node's own service. No service of ours is needed. */
-export function nodeOptions({ settings, commits, probes = {}, silent = false }: NodeOptions): { options: BrokerOptions; coherence: Coherence; log: Logger } {
+export function nodeOptions({ settings, commits, probes = {}, silent = false }: NodeOptions): { options: BrokerOptions; coherence: Coherence; bus: Bus; log: Logger } {
   const { current } = settings;
   const log = createLog(current);
   const nodeId = current.node_id;
@@ -66,6 +68,7 @@ export function nodeOptions({ settings, commits, probes = {}, silent = false }: 
           bus: !current.nats_url || (bus.connected() && (broker.transit?.connected ?? false)),
           ...(commits ? { database: await commits.query('SELECT 1').then(() => true, () => false) } : {}),
           ...Object.fromEntries(await Promise.all(Object.entries(probes).map(async ([name, probe]) => [name, await probe()] as const))),
+          feed: coherence.trusted(),
         }),
       }));
       if (feed && commits) broker.createService(feedService(feed, commits));
@@ -108,12 +111,12 @@ export function nodeOptions({ settings, commits, probes = {}, silent = false }: 
     skipProcessEventRegistration: true,
     tracking: { enabled: true, shutdownTimeout: 10_000 },
   };
-  return { options, coherence, log };
+  return { options, coherence, bus, log };
 }
 
 export function createNode(options: NodeOptions): Node {
-  const { options: brokerOptions, coherence, log } = nodeOptions(options);
-  return { broker: new ServiceBroker(brokerOptions), coherence, log };
+  const { options: brokerOptions, coherence, bus, log } = nodeOptions(options);
+  return { broker: new ServiceBroker(brokerOptions), coherence, log, metrics: createMetrics({ coherence, bus, commits: options.commits }) };
 }
 
 interface LinkOptions { nodeId: string; fenceMs: number; feed: Feed | undefined; silent: boolean }

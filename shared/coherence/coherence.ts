@@ -45,7 +45,7 @@ const dynamicTtlMs = 5 * 60_000;
 
 export class Coherence {
   readonly caches: Record<CacheName, CoherentCache>;
-  readonly figures = { polls: 0, pollFailures: 0, fences: 0, fencedOut: 0, lastAcknowledgementMs: 0 };
+  readonly figures = { polls: 0, pollFailures: 0, fences: 0, fencedOut: 0 };
   readonly #options: CoherenceOptions;
   readonly #waiting = new Map<string, (nodeId: string) => void>();
   readonly #listeners = new Set<(change: Change) => void>();
@@ -54,6 +54,7 @@ export class Coherence {
   #link: Link | undefined;
   #cursor: string | null = null;
   #trustedUntil = -Infinity;
+  #published: (ms: number) => void = () => {};
   #stopped = false;
   /** Ends the wait for the next poll. */
   #next: () => void = () => {};
@@ -99,6 +100,9 @@ export class Coherence {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }
+
+  /** Told of every change committed here, and how long it took until no node could answer from before it. */
+  onPublished(listener: (ms: number) => void): void { this.#published = listener; }
 
   apply(change: Change): void {
     this.caches.configuration_service.drop(change.keys, change.scope, change.revision);
@@ -153,7 +157,7 @@ export class Coherence {
       }
     } finally {
       this.#waiting.delete(id);
-      this.figures.lastAcknowledgementMs = performance.now() - began;
+      this.#published(performance.now() - began);
     }
   }
 

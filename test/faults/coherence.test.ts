@@ -10,7 +10,7 @@ import { observe } from '../support/history-checker.ts';
 
 describe('with broadcasts', () => {
   let cluster: Cluster;
-  beforeAll(async () => { cluster = await startCluster({ cuttable, environment: { REQUEST_TIMEOUT_MS: String(requestTimeoutMs) } }); }, 60_000);
+  beforeAll(async () => { cluster = await startCluster({ cuttable, environment: { REQUEST_TIMEOUT_MS: String(requestTimeoutMs) } }); }, 180_000);
   afterAll(() => cluster?.stop());
 
   for (const fault of faults.filter(({ long }) => !long)) test(fault.name, async () => { await survive(cluster, fault); });
@@ -24,7 +24,7 @@ describe('without any broadcast', () => {
     // Event packets of the bus are refused by the server: broadcasts and their acknowledgements are all lost.
     writeFileSync(config, 'authorization { users = [ { user: strata, password: strata, permissions: { publish: { deny: ["MOL-strata.EVENT.>", "MOL-strata.EVENTB.>"] } } } ] }');
     cluster = await startCluster({ natsConfig: config, environment: { NATS_USER: 'strata', NATS_PASSWORD: 'strata' } });
-  }, 60_000);
+  }, 180_000);
   afterAll(async () => {
     await cluster?.stop();
     rmSync(folder, { recursive: true, force: true });

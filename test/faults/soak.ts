@@ -1,9 +1,13 @@
-/** `npm run test:soak -- --minutes 10`: every fault in turn on one cluster, over and over; ends with 1 at the first violation. */
+/**
+ * `npm run test:soak -- --minutes 10 --kills 200`: every fault in turn on one cluster, over and over, and then processes killed at
+ * random; ends with 1 at the first violation.
+ */
 import { parseArgs } from 'node:util';
 import { startCluster } from '../support/cluster.ts';
 import { cuttable, faults, requestTimeoutMs, survive } from '../support/faults.ts';
+import { killAtRandom } from '../support/kills.ts';
 
-const { values } = parseArgs({ options: { minutes: { type: 'string', default: '10' } } });
+const { values } = parseArgs({ options: { minutes: { type: 'string', default: '10' }, kills: { type: 'string', default: '50' } } });
 const until = Date.now() + Number(values.minutes) * 60_000;
 const say = (line: string): void => { process.stdout.write(`${new Date().toISOString().slice(11, 19)} ${line}\n`); };
 
@@ -19,6 +23,7 @@ try {
       + `; errors ${JSON.stringify(Object.fromEntries(errors))}`);
   }
   say(`no violation in ${total.faults} faults, ${total.writes} answered writes, ${total.reads} reads (${total.stale} marked stale)`);
+  for (let left = Number(values.kills); left > 0; left -= 20) say(`killed at random: ${JSON.stringify(await killAtRandom(cluster, Math.min(left, 20)))}`);
 } finally {
   await cluster.stop();
 }

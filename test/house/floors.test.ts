@@ -63,7 +63,7 @@ describe('contracts', () => {
     const services = [
       configResolverService({ settings }), tenantConfigService({ db, settings }), globalConfigService({ db }),
       authService({ db, settings, shortLived: createShortLived(), mailer: {} as never, onFirstAdmin: () => {} }), auditService({ db }),
-      notifierService({ db, settings, http: {} as never, mailer: {} as never, log: {} as never }),
+      notifierService({ db, settings, http: {} as never, mailer: {} as never, log: {} as never, metrics: {} as never }),
     ];
     for (const { name, actions } of services) {
       const answered = Object.keys(actions!).map((action) => `${name}.${action}`);

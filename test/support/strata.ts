@@ -3,6 +3,7 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import { guard } from './servers.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 export const adminPassword = 'correct-horse-battery-staple';
@@ -27,6 +28,7 @@ export async function startStrata(environment: Record<string, string> = {}, piec
       SECRET_KEY: secretKey, ...environment,
     },
   });
+  child.once('exit', guard(child.pid!, 'KILL'));
   const lines: string[] = [];
   const ready = new Promise<string>((resolve, reject) => {
     const read = (line: string): void => {
