@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { createDatabase, type Database } from '../support/postgres.ts';
+import { freePort } from '../support/servers.ts';
 import { startStrata, type Running } from '../support/strata.ts';
 
 const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
@@ -11,19 +12,23 @@ let strata: Running;
 
 beforeAll(async () => {
   database = await createDatabase();
-  strata = await startStrata({ DATABASE_URL: database.url, PLATFORM_ADMIN_PASSWORD: 'correct-horse-battery' });
+  strata = await startStrata({ DATABASE_URL: database.url, PLATFORM_ADMIN_PASSWORD: 'correct-horse-battery', WEBHOOK_ALLOW_HTTP: 'true', WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8' });
 });
 afterAll(async () => {
   await strata?.stop();
   await database?.drop();
 });
 
-test('the tour runs as pasted', () => {
+test('the tour runs as pasted', async () => {
   const tour = /## Tour[\s\S]*?```sh\n([\s\S]*?)```/.exec(readme)![1]!;
   expect(tour).toContain('export STRATA=http://127.0.0.1:8080');
-  const output = execFileSync('bash', ['-euo', 'pipefail', '-c', tour.replace('http://127.0.0.1:8080', strata.url)], { encoding: 'utf8', timeout: 50_000 });
+  expect(readme).toContain('PLATFORM_ADMIN_PASSWORD=correct-horse-battery WEBHOOK_ALLOW_HTTP=true WEBHOOK_ALLOWED_NETWORKS=127.0.0.0/8 npm start');
+  const pasted = tour.replace('http://127.0.0.1:8080', strata.url).replaceAll('9099', String(await freePort()));
+  const output = execFileSync('bash', ['-euo', 'pipefail', '-c', pasted], { encoding: 'utf8', timeout: 50_000 });
   expect(output).toContain("layer: 'tenant_risk'");
   expect(output).toContain('"dry_run":true');
+  expect(output).toContain('approval.requested Scale checkout to 6 pending signature holds');
+  expect(output).toContain('approval.decided Scale checkout to 6 approved signature holds');
   expect(output).toContain('config.risk.rolled_back');
   expect(output).toContain('"valid":true');
   expect(output).not.toContain('"status":"error"');
