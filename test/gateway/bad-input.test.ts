@@ -32,6 +32,13 @@ const project = '/tenants/T/projects/p/config';
 const notify = '/tenants/T/config/notifications';
 const entry = '/config/global/k';
 const type = '/config/service-types/cloud_run/default';
+const asking = '/tenants/T/approvals';
+const approval = '/tenants/T/approvals/00000000-0000-4000-8000-000000000000';
+const notices = '/tenants/T/notifications/deliveries';
+const delivery = '/tenants/T/notifications/deliveries/00000000-0000-4000-8000-000000000000';
+const wish = { action: 'scale', risk_level: 'low', title: 'Scale up' };
+const asks = (more: object): Send => ({ body: { ...wish, ...more } });
+const cursor = (text: string): string => `?cursor=${Buffer.from(text).toString('base64url')}`;
 const raw = (text: string): Send => ({ raw: text });
 const inRisk = (name: string, value: unknown): Send => ({ body: { global_settings: { [name]: value } } });
 const hook = (endpoint: unknown): Send => ({ body: { webhook: endpoint } });
@@ -127,6 +134,69 @@ const cases: readonly Case[] = [
   ['a subject with a line break', 'PUT', notify, { body: { email: { template_overrides: { approval_request: { subject: 'a\nb' } } } } }, ...invalid, '/email/template_overrides/approval_request/subject'],
   ['no address', 'PUT', notify, { body: { email: { approval_recipients: ['nobody'] } } }, ...invalid, '/email/approval_recipients/0'],
   ['an unknown risk level', 'PUT', notify, { body: { approver_groups: { risk_levels: { extreme: [] } } } }, ...invalid, '/approver_groups/risk_levels/extreme'],
+  // approvals, deliveries, links
+  ['no body to ask with', 'POST', asking, {}, ...invalid],
+  ['nothing asked', 'POST', asking, { body: {} }, ...invalid, '/action'],
+  ['an action with a space', 'POST', asking, asks({ action: 'scale up' }), ...invalid, '/action'],
+  ['an action of 101', 'POST', asking, asks({ action: 'a'.repeat(101) }), ...invalid, '/action'],
+  ['a risk of no level', 'POST', asking, asks({ risk_level: 'extreme' }), ...invalid, '/risk_level'],
+  ['a risk of null', 'POST', asking, asks({ risk_level: null }), ...invalid, '/risk_level'],
+  ['an empty title', 'POST', asking, asks({ title: '' }), ...invalid, '/title'],
+  ['a title of two lines', 'POST', asking, asks({ title: 'a\nb' }), ...invalid, '/title'],
+  ['a title of 301', 'POST', asking, asks({ title: 't'.repeat(301) }), ...invalid, '/title'],
+  ['a title that is half a surrogate pair', 'POST', asking, raw('{"action":"a","risk_level":"low","title":"\\udc00"}'), ...invalid, '/title'],
+  ['U+0000 in a description', 'POST', asking, asks({ description: 'a\0b' }), ...invalid, '/description'],
+  ['a description of 10,001', 'POST', asking, asks({ description: 'd'.repeat(10_001) }), ...invalid, '/description'],
+  ['a resource that is a list', 'POST', asking, asks({ resource: [] }), ...invalid, '/resource'],
+  ['a negative cost', 'POST', asking, asks({ cost_impact: -1 }), ...invalid, '/cost_impact'],
+  ['a cost as text', 'POST', asking, asks({ cost_impact: '1' }), ...invalid, '/cost_impact'],
+  ['a cost of 1e400', 'POST', asking, raw('{"action":"a","risk_level":"low","title":"t","cost_impact":1e400}'), ...invalid, '/cost_impact'],
+  ['metadata that is a text', 'POST', asking, asks({ metadata: 'x' }), ...invalid, '/metadata'],
+  ['a number in metadata that JSON cannot keep', 'POST', asking, raw('{"action":"a","risk_level":"low","title":"t","metadata":{"n":9007199254740993}}'), ...invalid, '/metadata/n'],
+  ['half a surrogate pair in metadata', 'POST', asking, raw('{"action":"a","risk_level":"low","title":"t","metadata":{"a":["\\ud800"]}}'), ...invalid, '/metadata/a/0'],
+  ['metadata nested 65 deep', 'POST', asking, raw(`{"action":"a","risk_level":"low","title":"t","metadata":{"a":${deep(64)}}}`), ...invalid],
+  ['metadata over 1 MiB', 'POST', asking, asks({ metadata: { x: 'y'.repeat(1024 * 1024) } }), 413, 'payload_too_large'],
+  ['__proto__ beside the fields', 'POST', asking, raw('{"action":"a","risk_level":"low","title":"t","__proto__":{"state":"approved"}}'), ...invalid, '/__proto__'],
+  ['a state of the asker\'s', 'POST', asking, asks({ state: 'approved' }), ...invalid, '/state'],
+  ['an expiry in the past', 'POST', asking, asks({ expires_at: '2020-01-01T00:00:00Z' }), ...invalid, '/expires_at'],
+  ['an expiry that is a number', 'POST', asking, asks({ expires_at: 1_900_000_000 }), ...invalid, '/expires_at'],
+  ['an expiry without a zone', 'POST', asking, asks({ expires_at: '2036-01-01T00:00:00' }), ...invalid, '/expires_at'],
+  ['an expiry on February 30', 'POST', asking, asks({ expires_at: '2036-02-30T00:00:00Z' }), ...invalid, '/expires_at'],
+  ['an expiry in a leap second', 'POST', asking, asks({ expires_at: '2036-12-31T23:59:60Z' }), ...invalid, '/expires_at'],
+  ['an expiry beyond the calendar', 'POST', asking, asks({ expires_at: '+275761-01-01T00:00:00Z' }), ...invalid, '/expires_at'],
+  ['an empty idempotency_key', 'POST', asking, asks({ idempotency_key: '' }), ...invalid, '/idempotency_key'],
+  ['an idempotency_key of 201', 'POST', asking, asks({ idempotency_key: 'k'.repeat(201) }), ...invalid, '/idempotency_key'],
+  ['an unknown query of a request', 'POST', `${asking}?dry_run=true`, asks({}), ...invalid, '/dry_run'],
+  ['approvals of no state', 'GET', `${asking}?state=lost`, {}, ...invalid, '/state'],
+  ['more approvals than a page', 'GET', `${asking}?limit=1000`, {}, ...invalid, '/limit'],
+  ['a cursor of approvals that is a word', 'GET', `${asking}${cursor('abc')}`, {}, ...invalid, '/cursor'],
+  ['a cursor without an id', 'GET', `${asking}${cursor('2026-01-01T00:00:00.000Z ')}`, {}, ...invalid, '/cursor'],
+  ['a cursor on February 30', 'GET', `${asking}${cursor('2026-02-30T00:00:00.000Z 00000000-0000-4000-8000-000000000000')}`, {}, ...invalid, '/cursor'],
+  ['an approval that is no id', 'GET', '/tenants/T/approvals/1', {}, ...invalid, '/approval_id'],
+  ['an approval that is not there', 'GET', approval, {}, 404, 'not_found'],
+  ['a decision that is neither', 'POST', `${approval}/decision`, { body: { decision: 'maybe' } }, ...invalid, '/decision'],
+  ['no decision', 'POST', `${approval}/decision`, { body: {} }, ...invalid, '/decision'],
+  ['a comment of 2001', 'POST', `${approval}/decision`, { body: { decision: 'deny', comment: 'c'.repeat(2001) } }, ...invalid, '/comment'],
+  ['a decision in another\'s name', 'POST', `${approval}/decision`, { body: { decision: 'deny', by: 'x' } }, ...invalid, '/by'],
+  ['a decision on nothing', 'POST', `${approval}/decision`, { body: { decision: 'deny' } }, 404, 'not_found'],
+  ['an acknowledgement of nothing', 'POST', `${approval}/ack`, {}, 404, 'not_found'],
+  ['deliveries of no channel', 'GET', `${notices}?channel=fax`, {}, ...invalid, '/channel'],
+  ['deliveries of no state', 'GET', `${notices}?state=sent`, {}, ...invalid, '/state'],
+  ['deliveries of no approval', 'GET', `${notices}?approval_id=x`, {}, ...invalid, '/approval_id'],
+  ['a cursor of deliveries that is a word', 'GET', `${notices}${cursor('abc')}`, {}, ...invalid, '/cursor'],
+  ['a cursor of deliveries that is SQL', 'GET', `${notices}${cursor("' 1=1")}`, {}, ...invalid, '/cursor'],
+  ['a delivery that is not there', 'GET', delivery, {}, 404, 'not_found'],
+  ['a replay of nothing', 'POST', `${delivery}/replay`, {}, 404, 'not_found'],
+  ['a replay by an operator', 'POST', `${delivery}/replay`, { by: 'operator' }, 403, 'insufficient_role'],
+  ['a test of no channel', 'POST', '/tenants/T/notifications/test', { body: { channel: 'fax' } }, ...invalid, '/channel'],
+  ['a test of what is not configured', 'POST', '/tenants/T/notifications/test', { body: { channel: 'chat' } }, ...invalid, '/channel'],
+  ['a test of endpoint -1', 'POST', '/tenants/T/notifications/test', { body: { channel: 'webhook', endpoint: -1 } }, ...invalid, '/endpoint'],
+  ['a test of an endpoint that is none', 'POST', '/tenants/T/notifications/test', { body: { channel: 'webhook', endpoint: 7 } }, ...invalid, '/endpoint'],
+  ['a test of one mail', 'POST', '/tenants/T/notifications/test', { body: { channel: 'email', endpoint: 0 } }, ...invalid, '/endpoint'],
+  ['no link', 'GET', '/approvals/decision', {}, ...invalid, '/token'],
+  ['a link that is none', 'GET', '/approvals/decision?token=abc', {}, 404, 'not_found'],
+  ['a link of three parts', 'POST', '/approvals/decision?token=a.b.c', {}, 404, 'not_found'],
+  ['a link too long', 'POST', `/approvals/decision?token=${'a'.repeat(4001)}`, {}, ...invalid, '/token'],
   // platform
   ['no value', 'PUT', entry, { body: {}, by: 'platform' }, ...invalid, '/config_value'],
   ['another key', 'PATCH', '/config/global/there', { body: { config_key: 'else' }, by: 'platform' }, 404, 'not_found'],

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { randomBytes } from 'node:crypto';
 import { routed } from '../../gateway/routes.ts';
 import { createDatabase, type Database } from '../support/postgres.ts';
+import { startReceiver } from '../support/receiver.ts';
 import { Client, createTenant, signIn, startStrata, type Answer, type Running, type TenantFixture } from '../support/strata.ts';
 
 const canary = (name: string): string => `canary-${name}-${randomBytes(8).toString('hex')}`;
@@ -11,6 +12,8 @@ const secrets = {
   bearer: canary('bearer'), basic: canary('basic'), apiKey: canary('api-key'), header: canary('header'), chat: canary('chat'), member: canary('member-password'),
   wrongPlace: canary('wrong-place'), guess: canary('guess'),
 };
+/** Of an endpoint, the origin alone is known outside the configuration. */
+const hook = canary('hook');
 let database: Database;
 let strata: Running;
 let platform: Client;
@@ -23,7 +26,10 @@ const note = <T extends Answer>(answer: T): T => {
 
 beforeAll(async () => {
   database = await createDatabase();
-  strata = await startStrata({ DATABASE_URL: database.url, SECRET_KEY: secrets.secretKey, PLATFORM_ADMIN_PASSWORD: secrets.adminPassword, LOG_LEVEL: 'trace' });
+  strata = await startStrata({
+    DATABASE_URL: database.url, SECRET_KEY: secrets.secretKey, PLATFORM_ADMIN_PASSWORD: secrets.adminPassword, LOG_LEVEL: 'trace',
+    WEBHOOK_ALLOW_HTTP: 'true', WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8',
+  });
   platform = await signIn(strata.url, 'admin@example.com', secrets.adminPassword);
   tenant = await createTenant(strata.url, platform, 'Canaries');
 });
@@ -54,6 +60,33 @@ test('secrets are masked when read, kept when the mask is written back, and seal
 
   const moved = note(await tenant.admin.put(path, { webhook: { url: 'https://attacker.example/hook', secret: mask } }));
   expect([moved.status, moved.body.errors[0].path]).toEqual([422, '/webhook/secret']);
+});
+
+test('notices are sent with them; receivers that give back what they were sent leave none in the delivery log', async () => {
+  const { admin, id } = tenant;
+  const seen: string[] = [];
+  const echo = await startReceiver((n, response) => {
+    const { path, headers, text } = echo.received[n]!;
+    const given = JSON.stringify({ path, headers, text });
+    seen.push(given);
+    response.writeHead(n % 2 ? 500 : 200, { location: path }).end(given);
+  });
+  const hooks = endpoints.map((endpoint, index) => ({ ...endpoint, url: new URL(`/${hook}/${index}?key=${hook}`, echo.url).href, retry_attempts: 1, backoff: { initial_seconds: 0 } }));
+  expect((await admin.put(`/tenants/${id}/config/notifications`, { ...config, webhook: { endpoints: hooks } })).status).toBe(200);
+  const before = answers.length;
+  for (const channel of ['webhook', 'chat', 'email']) note(await admin.post(`/tenants/${id}/notifications/test`, { channel }));
+  const asked = note(await admin.post(`/tenants/${id}/approvals`, { action: 'scale', risk_level: 'low', title: 'Scale up' }));
+  expect(asked.status).toBe(202);
+  await echo.wait(({ body }) => body.data.approval_id === asked.body.id, 3);
+  note(await admin.post(`/tenants/${id}/approvals/${asked.body.id}/decision`, { decision: 'deny' }));
+  await echo.wait(({ body }) => body.type === 'approval.decided', 3);
+  const deliveries = note(await admin.get(`/tenants/${id}/notifications/deliveries?limit=200`));
+  for (const { id: delivery } of deliveries.body.items) note(await admin.get(`/tenants/${id}/notifications/deliveries/${delivery}`));
+  note(await admin.get(`/tenants/${id}/approvals`));
+  expect(answers.slice(before).join()).not.toContain(hook);
+  for (const sent of [hook, secrets.bearer, secrets.apiKey, secrets.header]) expect(seen.join()).toContain(sent);
+  expect(seen.join()).toContain(Buffer.from(`u:${secrets.basic}`).toString('base64'));
+  await echo.close();
 });
 
 test('no canary in any answer, log line, metric or row', async () => {
@@ -94,20 +127,21 @@ test('no canary in any answer, log line, metric or row', async () => {
 
   const tables = await database.query<{ name: string }>(
     `SELECT format('%I.%I', table_schema, table_name) AS name FROM information_schema.tables
-     WHERE table_schema IN ('strata', 'tenant_config', 'global_config', 'auth', 'audit')`);
-  expect(tables.length).toBeGreaterThan(12);
+     WHERE table_schema IN ('strata', 'tenant_config', 'global_config', 'auth', 'audit', 'notifier')`);
+  expect(tables.length).toBeGreaterThan(16);
   const rows: string[] = [];
-  for (const { name } of tables) rows.push(...(await database.query<{ row: string }>(`SELECT t::text AS row FROM ${name} t`)).map(({ row }) => row));
+  for (const { name } of tables) rows.push(...(await database.query<{ row: string }>(`SELECT t::text AS row FROM ${name} t`)).map(({ row }) => `${name} ${row}`));
 
   const places = { answers, output: strata.output().split('\n'), rows };
   for (const [place, texts] of Object.entries(places)) {
     expect(texts.length).toBeGreaterThan(10);
-    for (const [name, value] of Object.entries(secrets)) {
+    for (const [name, value] of Object.entries({ ...secrets, basicAsSent: Buffer.from(`u:${secrets.basic}`).toString('base64') })) {
       const found = texts.find((text) => text.includes(value));
       // What someone typed into a URL is theirs; the log must not keep it all the same.
       if (found) throw new Error(`${name} is in ${place}: ${found.slice(0, 500)}`);
     }
   }
+  for (const text of [...places.output, ...rows.filter((row) => row.startsWith('notifier.'))]) if (text.includes(hook)) throw new Error(`the address is in ${text.slice(0, 500)}`);
   // Tokens are answered to whoever signs in, and are in nothing else.
   const token = platform.token!;
   for (const text of [...places.output, ...rows]) if (text.includes(token)) throw new Error(`an access token is in ${text.slice(0, 300)}`);

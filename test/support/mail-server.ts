@@ -1,13 +1,10 @@
 /** A real mail server on loopback, with a certificate made for it, that keeps what it is sent. */
-import { execFileSync } from 'node:child_process';
 import { EventEmitter, once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { readFileSync, rmSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import PostalMime, { type Email } from 'postal-mime';
 import { SMTPServer, type SMTPServerOptions } from 'smtp-server';
-import { binary } from './servers.ts';
+import { makeCertificate } from './certificate.ts';
 
 export interface ReceivedMail { readonly from: string; readonly to: string[]; readonly secure: boolean; readonly user: string | undefined; readonly raw: string; readonly mail: Email }
 /** SMTP reply that a step of the server gives instead of taking what it is told: code and text, or nothing to take it. */
@@ -22,13 +19,7 @@ export interface MailServerOptions extends SMTPServerOptions {
 const reply = ([responseCode, text]: readonly [number, string]): Error => Object.assign(new Error(text), { responseCode });
 
 export async function startMailServer({ recipient, message, login, ...options }: MailServerOptions = {}) {
-  const folder = mkdtempSync(join(tmpdir(), 'strata-mail-'));
-  const [key, certificate] = [join(folder, 'key.pem'), join(folder, 'certificate.pem')];
-  execFileSync(binary('openssl'), [
-    'req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2', '-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1',
-    '-keyout', key, '-out', certificate,
-  ], { stdio: 'ignore' });
-
+  const { folder, key, certificate } = makeCertificate();
   const received: ReceivedMail[] = [];
   const connections: string[] = [];
   const events = new EventEmitter();

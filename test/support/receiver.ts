@@ -1,9 +1,10 @@
-/** A real HTTP receiver of notices on a free port of loopback. */
+/** A real receiver of notices on a free port of loopback. */
 import { once } from 'node:events';
-import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
+import { createServer, type IncomingHttpHeaders, type RequestListener, type ServerResponse } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 
-export interface Received { readonly at: number; readonly headers: IncomingHttpHeaders; readonly text: string; readonly body: { type: string; id: string; timestamp: string; data: Record<string, any> } } // eslint-disable-line typescript/no-explicit-any -- tests look into bodies of any shape
+export interface Received { readonly at: number; readonly path: string; readonly headers: IncomingHttpHeaders; readonly text: string; readonly body: { type: string; id: string; timestamp: string; data: Record<string, any> } } // eslint-disable-line typescript/no-explicit-any -- tests look into bodies of any shape
 export interface Receiver {
   readonly url: string;
   readonly received: Received[];
@@ -12,24 +13,27 @@ export interface Receiver {
   readonly close: () => Promise<void>;
 }
 
-/** `answer` is given the number of the request, from 0; 204 unless told. */
-export async function startReceiver(answer: (n: number, response: ServerResponse) => void = (_n, response) => { response.writeHead(204).end(); }): Promise<Receiver> {
+/** `answer` is given the number of the request, from 0; 204 unless told. It speaks https where there is a key. */
+export async function startReceiver(
+  answer: (n: number, response: ServerResponse) => void = (_n, response) => { response.writeHead(204).end(); }, tls?: { readonly key: Buffer; readonly cert: Buffer },
+): Promise<Receiver> {
   const received: Received[] = [];
   let told: () => void = () => {};
-  const server = createServer((request, response) => {
+  const receive: RequestListener = (request, response) => {
     const chunks: Buffer[] = [];
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
     request.on('end', () => {
       const text = Buffer.concat(chunks).toString();
-      received.push({ at: performance.now(), headers: request.headers, text, body: JSON.parse(text) });
+      received.push({ at: performance.now(), path: request.url!, headers: request.headers, text, body: JSON.parse(text) });
       answer(received.length - 1, response);
       told();
     });
-  });
+  };
+  const server = tls ? createTlsServer(tls, receive) : createServer(receive);
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook?key=canary-in-url`, received,
+    url: `${tls ? 'https' : 'http'}://127.0.0.1:${(server.address() as AddressInfo).port}/hook?key=canary-in-url`, received,
     async wait(fits, count = 1) {
       for (;;) {
         const found = received.filter(fits);

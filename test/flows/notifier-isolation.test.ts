@@ -1,0 +1,61 @@
+/** Fifty endpoints that hang, of several tenants, and healthy ones beside them. */
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { createDatabase, type Database } from '../support/postgres.ts';
+import { startReceiver, type Receiver } from '../support/receiver.ts';
+import { adminPassword, createTenant, signIn, startStrata, type Running, type TenantFixture } from '../support/strata.ts';
+
+const hangMs = 30_000;
+let database: Database;
+let strata: Running;
+let hung: Receiver;
+let healthy: Receiver;
+const tenants: TenantFixture[] = [];
+
+beforeAll(async () => {
+  database = await createDatabase();
+  hung = await startReceiver(() => {});
+  healthy = await startReceiver();
+  strata = await startStrata({ DATABASE_URL: database.url, WEBHOOK_ALLOW_HTTP: 'true', WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8' });
+  const platform = await signIn(strata.url, 'admin@example.com', adminPassword);
+  for (const name of ['Hung one', 'Hung two', 'Mixed', 'Healthy']) tenants.push(await createTenant(strata.url, platform, name));
+});
+afterAll(async () => {
+  // What hangs would be waited for.
+  await strata?.stop('SIGKILL');
+  await Promise.all([hung?.close(), healthy?.close()]);
+  await database?.drop();
+});
+
+const configure = async (tenant: TenantFixture, urls: readonly string[]): Promise<void> => {
+  const endpoints = urls.map((url) => ({ url, timeout_seconds: hangMs / 1000 }));
+  expect((await tenant.admin.put(`/tenants/${tenant.id}/config/notifications`, { webhook: { endpoints } })).status).toBe(200);
+};
+const ask = async ({ id, admin }: TenantFixture): Promise<string> => {
+  const made = await admin.post(`/tenants/${id}/approvals`, { action: 'scale', risk_level: 'low', title: 'Scale up' });
+  expect([made.status, made.text]).toEqual([202, expect.any(String)]);
+  return made.body.id;
+};
+
+test('fifty hung endpoints with more notices than there are slots do not delay a healthy one', async () => {
+  const [one, two, mixed, well] = tenants as [TenantFixture, TenantFixture, TenantFixture, TenantFixture];
+  const hungUrls = (count: number): string[] => Array.from({ length: count }, (_each, n) => `${hung.url}&n=${n}`);
+  await configure(one, hungUrls(20));
+  await configure(two, hungUrls(20));
+  await configure(mixed, [...hungUrls(10), healthy.url]);
+  await configure(well, [healthy.url]);
+  for (let n = 0; n < 25; n += 1) await Promise.all([one, two, mixed].map(ask));
+  await hung.wait(() => true, 50 * 8);
+  await healthy.wait(() => true, 25);
+
+  for (const tenant of [mixed, well, mixed, well]) {
+    const asked = performance.now();
+    const id = await ask(tenant);
+    const [arrived] = await healthy.wait(({ body }) => body.data.approval_id === id);
+    // Whoever waits for a hung one waits for its time-out.
+    expect(arrived!.at - asked).toBeLessThan(hangMs / 6);
+  }
+  const [waiting] = await database.query<{ sent: number; all: number }>(
+    `SELECT count(*) FILTER (WHERE lease IS NOT NULL)::int AS sent, count(*)::int AS all FROM notifier.deliveries WHERE state = 'pending'`);
+  expect(waiting!.all).toBeGreaterThan(1024);
+  expect(waiting!.sent).toBe(50 * 8);
+}, 60_000);
