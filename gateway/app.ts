@@ -5,6 +5,7 @@ import fastify, { LogController, type FastifyBaseLogger, type FastifyError, type
 import type { Redis } from 'ioredis';
 import type { ServiceBroker } from 'moleculer';
 import { randomUUID } from 'node:crypto';
+import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import type { LiveSettings } from '../shared/broker/live-settings.ts';
@@ -35,6 +36,7 @@ const frameworkCodes: Readonly<Record<string, () => StrataError>> = {
   FST_ERR_CTP_INVALID_MEDIA_TYPE: () => new StrataError('unsupported_media_type'),
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: () => new StrataError('invalid_json', 'The body is not as long as Content-Length says.'),
   FST_ERR_CTP_EMPTY_JSON_BODY: () => new StrataError('invalid_json', 'The body is empty.'),
+  FST_ERR_MAX_PARAM_LENGTH: () => new StrataError('not_found', 'A part of the path is too long.'),
   FST_ERR_BAD_URL: () => new StrataError('not_found', 'The path is not valid.'),
   FST_ERR_ASYNC_CONSTRAINT: () => new StrataError('not_found'),
 };
@@ -55,6 +57,20 @@ function parseBody(body: Buffer): unknown {
   }
 }
 
+/** What is no HTTP has no request to answer: the envelope goes to the connection, which then ends. */
+function refuseUnreadable({ code }: { readonly code?: string }, socket: Socket): void {
+  if (code === 'ECONNRESET' || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const why = code === 'HPE_HEADER_OVERFLOW' ? 'The headers are too large.' : code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 'The request did not arrive in time.' : undefined;
+  const requestId = randomUUID();
+  const { status, body } = toAnswer(new StrataError('invalid_request', why), requestId);
+  const text = JSON.stringify(body);
+  socket.end(`HTTP/1.1 ${status} Bad Request\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(text)}\r\n`
+    + `X-Request-ID: ${requestId}\r\nConnection: close\r\n\r\n${text}`);
+}
+
 export async function buildApp({ broker, coherence, settings, log, metrics, version, redis }: AppOptions): Promise<FastifyInstance> {
   const app = fastify({
     loggerInstance: log as FastifyBaseLogger,
@@ -70,8 +86,10 @@ export async function buildApp({ broker, coherence, settings, log, metrics, vers
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: 500 },
     frameworkErrors(error, request, reply) {
       const { status, body } = toAnswer(frameworkCodes[error.code]?.() ?? error, request.id);
-      return (reply as FastifyReply).code(status).header('x-request-id', request.id).send(body);
+      return (reply as FastifyReply).code(status).headers(jsonHeaders).header('x-request-id', request.id).header('content-type', 'application/json')
+        .send(Buffer.from(JSON.stringify(body)));
     },
+    clientErrorHandler: refuseUnreadable,
     exposeHeadRoutes: true,
   });
 
@@ -102,12 +120,15 @@ export async function buildApp({ broker, coherence, settings, log, metrics, vers
 
   app.removeAllContentTypeParsers();
   app.addContentTypeParser(['application/json', 'application/merge-patch+json'], { parseAs: 'buffer' },
-    async ({ method }: FastifyRequest, body: Buffer) => body.length === 0 && method !== 'PUT' && method !== 'PATCH' ? undefined : parseBody(body));
+    async ({ method, headers: { 'content-encoding': coding = 'identity' } }: FastifyRequest, body: Buffer) => {
+      if (coding !== 'identity') throw new StrataError('unsupported_media_type', 'Send the body as it is, without Content-Encoding.');
+      return body.length === 0 && method !== 'PUT' && method !== 'PATCH' ? undefined : parseBody(body);
+    });
 
   const { cors_origins: origins } = settings.current;
   if (origins.length > 0) {
     await app.register(cors, {
-      origin: origins.includes('*') ? '*' : [...origins], methods: ['GET', 'PUT', 'PATCH', 'POST', 'DELETE'], maxAge: 600,
+      origin: origins.includes('*') ? '*' : [...origins], methods: ['GET', 'PUT', 'PATCH', 'POST', 'DELETE'], maxAge: 600, strictPreflight: false,
       exposedHeaders: ['ETag', 'Last-Modified', 'X-Request-ID', 'X-Updated-By', 'X-Config-Revision', 'X-Config-Stale', 'X-Next-Cursor', 'Retry-After'],
     });
   }

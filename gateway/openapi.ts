@@ -4,7 +4,6 @@ import type { Contract, Rest } from '../shared/contracts/contract.ts';
 import { errorTable } from '../shared/errors.ts';
 import { routed } from './routes.ts';
 
-const status = { resource: '200', write: '200', list: '200', value: '200', created: '201', accepted: '202', nothing: '204', token: '200', reload: '200', page: '200', stream: '200' } as const;
 const Envelope = {
   type: 'object', required: ['detail', 'request_id'],
   properties: {
@@ -20,7 +19,7 @@ const Envelope = {
   },
 } as const;
 
-const content = (schema: unknown) => ({ 'application/json': { schema } });
+const content = (schema: unknown, types = ['application/json']) => Object.fromEntries(types.map((type) => [type, { schema }]));
 const eventStream = (schema: unknown) => ({
   'text/event-stream': {
     schema: {
@@ -34,14 +33,39 @@ const whoMayCall = ({ access }: Contract): string => access.level === 'tenant' |
   ? `${access.roles.join(', ')} of the tenant${access.level === 'tenant_or_platform' ? ', or platform_admin' : ''}`
   : access.level + ('publicWith' in access ? `; anyone, with ${access.publicWith}` : '') + ('recent' in access ? ', signed in at most 10 minutes ago' : '');
 
-/** What a client reads: a resource's document rather than its envelope on the bus. */
-function answered({ answer, result }: Contract): TSchema | undefined {
-  const properties = (result as { properties?: Record<string, TSchema> }).properties;
-  if (answer === 'nothing') return undefined;
-  if (answer === 'resource') return properties?.document;
-  if (answer === 'write') return (result as unknown as { anyOf: { properties: Record<string, TSchema> }[] }).anyOf[0]?.properties.document;
-  return result;
+/** The document of what a service answers to a read or write of one, without the null of a deletion. */
+const documentOf = ({ properties }: Shape, written: boolean): Shape => written ? properties.document!.anyOf[0]! : properties.document!;
+interface Shape { readonly properties: Record<string, Shape>; readonly anyOf: readonly Shape[] }
+
+/** Status → media type → schema, as `answers.ts` turns the result into them. */
+function answersOf({ answer, result }: Contract, { method }: Rest): Record<string, Record<string, unknown> | undefined> {
+  const shape = result as unknown as Shape;
+  const json = content(result);
+  switch (answer) {
+    case 'resource': return { 200: content(documentOf(shape, false)), 304: undefined };
+    case 'write': {
+      const [written, dryRun] = shape.anyOf as readonly [Shape, Shape];
+      const document = documentOf(written, true);
+      return {
+        200: content(method === 'DELETE' ? dryRun : { anyOf: [document, dryRun] }),
+        ...(method === 'PUT' || method === 'POST' ? { 201: content(document) } : {}),
+        ...(method === 'DELETE' || method === 'POST' ? { 204: undefined } : {}),
+      };
+    }
+    case 'list': return { 200: { ...json, 'application/x-ndjson': { schema: { type: 'string', description: 'The items, one a line; X-Next-Cursor has the cursor' } } } };
+    case 'page': return { 200: { ...json, 'text/html': { schema: { type: 'string' } } } };
+    case 'stream': return { 200: eventStream(result) };
+    case 'created': return { 201: json };
+    case 'accepted': return { 202: json };
+    case 'nothing': return { 204: undefined };
+    case 'reload': return { 200: json, 207: json };
+    default: return { 200: json };
+  }
 }
+const descriptions: Readonly<Record<string, string>> = {
+  201: 'Created', 202: 'Accepted', 204: 'Done, nothing to show', 207: 'Done in part; errors says what failed', 304: 'Unchanged since If-None-Match',
+};
+const ifNoneMatch = { name: 'if-none-match', in: 'header', required: false, schema: { type: 'string' }, description: 'Entity tags that the client has' };
 
 function operation(name: string, contract: Contract, rest: Rest) {
   const { properties, required = [] } = contract.params as unknown as { properties: Record<string, TSchema & { description?: string }>; required?: string[] };
@@ -49,7 +73,6 @@ function operation(name: string, contract: Contract, rest: Rest) {
     name: shown, in: place, required: place === 'path' || required.includes(key), schema: properties[key],
     ...(properties[key]?.description === undefined ? {} : { description: properties[key].description }),
   });
-  const schema = answered(contract);
   return {
     operationId: name,
     tags: [name.split('.')[0]],
@@ -60,10 +83,12 @@ function operation(name: string, contract: Contract, rest: Rest) {
       ...rest.pathParams.map((key) => parameter('path', key, key)),
       ...rest.query.map((key) => parameter('query', key, key)),
       ...Object.entries(rest.headers).map(([header, key]) => parameter('header', header, key)),
+      ...(contract.answer === 'resource' ? [ifNoneMatch] : []),
     ],
-    ...(rest.body ? { requestBody: { required: rest.method !== 'POST' || required.includes('body'), content: content(properties.body) } } : {}),
+    ...(rest.body ? { requestBody: { required: rest.method !== 'POST' || required.includes('body'), content: content(properties.body, rest.method === 'PATCH' ? ['application/json', 'application/merge-patch+json'] : undefined) } } : {}),
     responses: {
-      [status[contract.answer]]: { description: 'Done', ...(schema === undefined ? {} : { content: contract.answer === 'stream' ? eventStream(schema) : content(schema) }) },
+      ...Object.fromEntries(Object.entries(answersOf(contract, rest)).map(([status, media]) =>
+        [status, { description: descriptions[status] ?? 'Done', ...(media ? { content: media } : {}) }])),
       default: { description: 'An error, by its code', content: content({ $ref: '#/components/schemas/Error' }) },
     },
   };

@@ -35,7 +35,9 @@ export interface RoutesOptions {
 /** Fastify writes `:name` where the specification writes `{name}`. */
 const urlOf = (path: string): string => path.replaceAll(/\{([a-z_]+)\}/g, ':$1');
 const nobody: Caller = { type: 'user', id: 'anonymous', tenant_id: null, roles: [], platform_roles: [] };
-const everyMethod: HTTPMethods[] = ['GET', 'PUT', 'PATCH', 'POST', 'DELETE'];
+const everyMethod: HTTPMethods[] = ['GET', 'PUT', 'PATCH', 'POST', 'DELETE', 'OPTIONS', 'TRACE'];
+/** Routes without a contract. */
+const ofTheNode = ['/healthz', '/readyz', '/metrics', '/openapi.json'];
 
 /** Where an outage keeps the caller from being checked, the route's own code for it, if it has one; the cause goes to the log. */
 function unchecked({ outage }: Contract, error: unknown, request: FastifyRequest): unknown {
@@ -47,12 +49,12 @@ function unchecked({ outage }: Contract, error: unknown, request: FastifyRequest
 export const routed = (): (readonly [ActionName, Contract, Rest])[] => Object.entries(contracts as unknown as Record<ActionName, Contract>)
   .flatMap(([name, contract]) => contract.rest ? [[name as ActionName, contract, contract.rest] as const] : []);
 
-/** One route per contract; what a path does not take is 405. */
+/** One route per contract; what a path does not take is 405, and OPTIONS says what it takes. */
 export function registerRoutes(app: FastifyInstance, { broker, authenticate, own, requestTimeoutMs }: RoutesOptions): void {
   app.decorateRequest('identity', undefined);
   app.decorateRequest('address', undefined);
   app.decorateRequest('left', () => requestTimeoutMs);
-  const taken = new Map<string, HTTPMethods[]>();
+  const taken = new Map<string, HTTPMethods[]>(ofTheNode.map((url) => [url, ['GET']]));
 
   const route = (target: FastifyInstance, [name, contract, rest]: ReturnType<typeof routed>[number]): void => {
     const url = urlOf(rest.path);
@@ -116,8 +118,9 @@ export function registerRoutes(app: FastifyInstance, { broker, authenticate, own
   for (const [url, methods] of taken) {
     app.route({
       method: everyMethod.filter((method) => !methods.includes(method)), url,
-      handler: async (_request, reply) => {
+      handler: async ({ method }, reply) => {
         reply.header('allow', methods.join(', '));
+        if (method === 'OPTIONS') return reply.code(204).send();
         throw new StrataError('method_not_allowed', `This path takes ${methods.join(', ')}.`);
       },
     });

@@ -5,6 +5,7 @@ export interface Problem { readonly path: string; readonly message: string }
 
 /** code → HTTP status and the message where nobody gives a better one. Retired codes stay listed. */
 export const errorTable = {
+  invalid_request: [400, 'This is not a request that HTTP knows.'],
   invalid_json: [400, 'The body is not valid JSON.'],
   auth_token_missing: [401, 'Sign in: send Authorization: Bearer <token>, or X-API-Key.'],
   auth_token_invalid: [401, 'The access token is not valid. Sign in again.'],
