@@ -1,0 +1,92 @@
+/** What reads cost that memory does not answer, as the rows of a tenant grow. */
+import type { Database } from '../support/postgres.ts';
+import { createTenant, type Client } from '../support/strata.ts';
+import { serverCore } from './machine.ts';
+import { median, type Comparison, type Group } from './report.ts';
+import { platformAdmin, startStage } from './stage.ts';
+
+const sizes = [100, 10_000, 1_000_000] as const;
+const readsPerRound = 100;
+
+interface Place { readonly rows: number; readonly tenantId: string; readonly admin: Client }
+interface Read { readonly what: string; readonly path: (place: Place, index: number) => string; readonly expect: (body: never, place: Place, index: number) => boolean }
+
+const reads: readonly Read[] = [
+  {
+    what: 'a service instance', path: ({ tenantId }, index) => `/tenants/${tenantId}/services/service-${index}`,
+    expect: (body: { service_id: string; max_instances: number }, _place, index) => body.service_id === `service-${index}` && body.max_instances === index % 50,
+  },
+  {
+    what: 'effective configuration', path: ({ tenantId }, index) => `/tenants/${tenantId}/config/effective?service_id=service-${index}`,
+    expect: (body: { values: { max_instances: number } }, _place, index) => body.values.max_instances === index % 50,
+  },
+  {
+    what: 'a page of 50 instances', path: ({ tenantId }) => `/tenants/${tenantId}/services?limit=50`,
+    expect: (body: { items: unknown[] }) => body.items.length === 50,
+  },
+  {
+    what: 'a page of 50 of the history', path: ({ tenantId }) => `/tenants/${tenantId}/config/history?limit=50`,
+    expect: (body: { items: { revision: number }[] }, { rows }) => body.items.length === 50 && body.items[0]!.revision === rows + 1,
+  },
+];
+
+/** As many instances and entries of the history, as if each had been written once. */
+async function fill({ query }: Database, tenantId: string, rows: number): Promise<void> {
+  await query(
+    `INSERT INTO tenant_config.service_configurations SELECT $1::uuid, 'service-' || n,
+       json_build_object('service_id', 'service-' || n, 'service_type', 'cloud_run', 'min_instances', 0, 'max_instances', n % 50), n + 1, 'bench', now()
+     FROM generate_series(1, $2::int) n`, [tenantId, rows]);
+  await query(
+    `INSERT INTO tenant_config.configuration_history (tenant_id, revision, config_type, resource_id, action, changed_by, changed_at, before, after)
+     SELECT $1::uuid, n + 1, 'service_config', 'service-' || n, 'create', 'bench', now(), NULL,
+       json_build_object('service_id', 'service-' || n, 'service_type', 'cloud_run', 'min_instances', 0, 'max_instances', n % 50)
+     FROM generate_series(1, $2::int) n`, [tenantId, rows]);
+  await query('UPDATE strata.revisions SET revision = $2 WHERE scope = $1', [`tenant:${tenantId}`, rows + 1]);
+  await query('VACUUM ANALYZE');
+}
+
+export const growth: Group = async ({ rounds }) => {
+  const stage = await startStage();
+  try {
+    const places: Place[] = [];
+    for (const rows of sizes) {
+      const database = await stage.anotherDatabase();
+      const { url } = await stage.start([], serverCore, { ...stage.alone, DATABASE_URL: database.url });
+      const { id: tenantId, admin } = await createTenant(url, await platformAdmin(url), 'Bench');
+      await fill(database, tenantId, rows);
+      places.push({ rows, tenantId, admin });
+    }
+    const found: Comparison[] = [];
+    for (const read of reads) {
+      const micros = places.map(() => [] as number[]);
+      for (let round = 0; round <= rounds; round += 1) {
+        for (const [each, place] of round % 2 === 0 ? [...places.entries()] : [...places.entries()].toReversed()) micros[each]!.push(await cold(read, place, round));
+      }
+      for (const [each, { rows }] of places.entries()) {
+        if (each === 0) continue;
+        found.push({
+          what: `${read.what}, not cached, at ${rows.toLocaleString('en')} stored rows`, peer: `at ${sizes[0]} rows`, unit: 'ms', goal: { atMost: 1.2 },
+          strata: micros[each]!.slice(1), floor: micros[0]!.slice(1),
+        });
+      }
+    }
+    return { rows: found };
+  } finally {
+    await stage.stop();
+  }
+};
+
+/** Milliseconds, the median of one round: every read is of another row, and nothing of the tenant is cached before. */
+async function cold({ path, expect }: Read, place: Place, round: number): Promise<number> {
+  const dropped = await place.admin.post('/configurations/cache/invalidate', {});
+  if (dropped.status !== 200) throw new Error(dropped.text);
+  const took: number[] = [];
+  for (let read = 0; read < readsPerRound; read += 1) {
+    const index = 1 + (read * 7919 + round * 104_729) % place.rows;
+    const began = performance.now();
+    const { status, body, text } = await place.admin.get(path(place, index));
+    took.push(performance.now() - began);
+    if (status !== 200 || !expect(body as never, place, index)) throw new Error(`${place.rows} rows, ${path(place, index)}: ${status} ${text}`);
+  }
+  return median(took);
+}
