@@ -3,12 +3,14 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { effective } from './effective.ts';
+import { growth } from './growth.ts';
 import { http } from './http.ts';
 import { machine, root } from './machine.ts';
+import { memory } from './memory.ts';
 import { markdown, median, met, ratios, type Comparison, type Fact, type Group } from './report.ts';
 import { writes } from './writes.ts';
 
-const groups: Readonly<Record<string, Group>> = { http, effective, writes };
+const groups: Readonly<Record<string, Group>> = { http, effective, writes, growth, memory };
 
 const { values, positionals } = parseArgs({
   allowPositionals: true, options: { rounds: { type: 'string', default: '7' }, seconds: { type: 'string', default: '2' } },

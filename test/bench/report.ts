@@ -22,14 +22,15 @@ export const median = (figures: readonly number[]): number => {
   return (sorted[Math.floor((sorted.length - 1) / 2)]! + sorted[Math.ceil((sorted.length - 1) / 2)]!) / 2;
 };
 
-/** By turns, and in turns of the other order each time, so that neither gains by what else the machine does. One unmeasured turn first. */
+const warmUp = 2;
+/** By turns, and in turns of the other order each time, so that neither gains by what else the machine does. Unmeasured turns first, until code is compiled. */
 export async function alternate(rounds: number, strata: () => Promise<number>, floor: () => Promise<number>): Promise<{ strata: number[]; floor: number[] }> {
   const found = { strata: [] as number[], floor: [] as number[] };
-  for (let round = 0; round <= rounds; round += 1) {
+  for (let round = 0; round < warmUp + rounds; round += 1) {
     const turns = [async () => found.strata.push(await strata()), async () => found.floor.push(await floor())];
     for (const turn of round % 2 === 0 ? turns : turns.toReversed()) await turn();
   }
-  return { strata: found.strata.slice(1), floor: found.floor.slice(1) };
+  return { strata: found.strata.slice(warmUp), floor: found.floor.slice(warmUp) };
 }
 
 /** The ratio of each round, whose two sides saw the machine in about the same state. */

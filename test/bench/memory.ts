@@ -1,0 +1,128 @@
+/** What a node costs: memory idle and under load, a cached entry, the change feed, a start. */
+import { mkdtempSync, rmSync, chmodSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { eventually } from '../support/cluster.ts';
+import { Client, createTenant, secretKey } from '../support/strata.ts';
+import { load } from './load.ts';
+import { childrenOf, cpuMs, loadCore, rssMiB, serverCore } from './machine.ts';
+import { median, type Fact, type Group } from './report.ts';
+import { platformAdmin, startNode, startStage, type Node } from './stage.ts';
+
+const entries = 20_000;
+const watchedSeconds = 5;
+
+export const memory: Group = async ({ rounds, seconds }) => {
+  const facts: Fact[] = [];
+  const tell = (what: string, figure: string): void => { facts.push({ what, figure }); };
+  const stage = await startStage();
+  try {
+    const config = await stage.start(['tenant-config', 'global-config'], loadCore, stage.clustered);
+    const identity = await stage.start(['auth', 'audit', 'config-resolver'], loadCore, stage.clustered);
+    const gateway = await stage.start(['gateway'], serverCore, stage.clustered);
+    const nodes = { gateway, 'tenant-config and global-config': config, 'auth, audit and config-resolver': identity };
+    const platform = await eventually(() => platformAdmin(gateway.url));
+    const { id, admin } = await eventually(() => createTenant(gateway.url, platform, 'Bench'));
+    const path = `/tenants/${id}/config/risk`;
+    const headers = { authorization: `Bearer ${admin.token}` };
+    const idle = Object.values(nodes).map(({ pid }) => rssMiB(pid));
+
+    await stage.database.query(
+      `INSERT INTO tenant_config.service_configurations SELECT $1::uuid, 'service-' || n,
+         json_build_object('service_id', 'service-' || n, 'service_type', 'cloud_run', 'min_instances', 0, 'max_instances', n % 50), 2, 'bench', now()
+       FROM generate_series(1, $2::int) n`, [id, entries]);
+    await load({ origin: gateway.url, requests: [{ path, headers }], expect: (await admin.get(path)).text }, { connections: 64, seconds: seconds * 3 });
+    for (const [each, [name, { pid }]] of Object.entries(nodes).entries()) {
+      tell(`memory (RSS) of ${name}: idle / after ${seconds * 3} s of cached reads`, `${idle[each]!.toFixed(0)} / ${rssMiB(pid).toFixed(0)} MiB`);
+    }
+    const before = await figuresOf(gateway);
+    let next = 0;
+    await Promise.all(Array.from({ length: 16 }, async () => {
+      while (next < entries) {
+        const { status, text } = await admin.get(`/tenants/${id}/services/service-${next += 1}`);
+        if (status !== 200) throw new Error(text);
+      }
+    }));
+    const after = await figuresOf(gateway);
+    const kept = after.entries - before.entries;
+    if (kept < entries) throw new Error(`${kept} of ${entries} entries were kept`);
+    tell(`a cached service instance: heap / as the cache counts it (${entries.toLocaleString('en')} entries)`,
+      `${((after.heap - before.heap) / kept).toFixed(0)} / ${((after.bytes - before.bytes) / kept).toFixed(0)} bytes`);
+
+    const feed = async (): Promise<Record<'node' | 'host' | 'database', number>> => {
+      const used = () => ({
+        node: cpuMs(gateway.pid), host: cpuMs(config.pid) + cpuMs(identity.pid),
+        database: childrenOf(stage.postgres.pid).reduce((sum, pid) => sum + cpuMs(pid), 0),
+      });
+      const from = used();
+      await delay(watchedSeconds * 1000);
+      const to = used();
+      return { node: (to.node - from.node) / watchedSeconds, host: (to.host - from.host) / watchedSeconds, database: (to.database - from.database) / watchedSeconds };
+    };
+    const alone = await feed();
+    const more = 4;
+    for (let each = 0; each < more; each += 1) await stage.start(['gateway'], loadCore, stage.clustered);
+    await delay(2000);
+    const together = await feed();
+    tell('an idle gateway', `${alone.node.toFixed(1)} ms of processor time per second`);
+    tell('each further gateway, at the nodes with a database / in PostgreSQL (polls of the feed, heartbeats)',
+      `${Math.max(0, (together.host - alone.host) / more).toFixed(1)} / ${Math.max(0, (together.database - alone.database) / more).toFixed(1)} ms per second`);
+
+    const starts: number[] = [];
+    for (let round = 0; round < rounds; round += 1) {
+      const began = performance.now();
+      const node = await stage.start(['gateway'], serverCore, stage.clustered);
+      await ready(node);
+      starts.push(performance.now() - began);
+      await node.stop();
+    }
+    tell('start of a gateway until it is ready', `${median(starts).toFixed(0)} ms`);
+  } finally {
+    await stage.stop();
+  }
+  const [first, ...again] = await embeddedStarts(rounds);
+  tell('start of everything on the embedded database until it is ready: the first / again', `${first!.toFixed(0)} / ${median(again).toFixed(0)} ms`);
+  return { rows: [], facts };
+};
+
+const ready = ({ url }: Node): Promise<void> => eventually(async () => {
+  const { status, text } = await new Client(url).get('/readyz');
+  if (status !== 200) throw new Error(text);
+});
+
+/** Heap at its lowest of some looks, so that garbage counts little. */
+async function figuresOf({ url }: Node): Promise<{ entries: number; bytes: number; heap: number }> {
+  const heaps: number[] = [];
+  let text = '';
+  for (let look = 0; look < 20; look += 1) {
+    ({ text } = await new Client(url).get('/metrics'));
+    heaps.push(figure(text, 'nodejs_heap_size_used_bytes'));
+  }
+  const cache = (name: string): number => figure(text, `strata_cache{cache="configuration_service",figure="${name}"}`);
+  return { entries: cache('entries'), bytes: cache('bytes'), heap: Math.min(...heaps) };
+}
+
+const figure = (text: string, name: string): number => {
+  const line = text.split('\n').find((each) => each.startsWith(`${name} `));
+  if (line === undefined) throw new Error(`/metrics has no ${name}`);
+  return Number(line.slice(name.length + 1));
+};
+
+async function embeddedStarts(rounds: number): Promise<number[]> {
+  const folder = mkdtempSync(join(tmpdir(), 'strata-bench-'));
+  chmodSync(folder, 0o755);
+  try {
+    const took: number[] = [];
+    for (let round = 0; round <= rounds; round += 1) {
+      const began = performance.now();
+      const node = await startNode(join(folder, `${round}.log`), [], serverCore, { DATA_DIR: join(folder, 'data'), SECRET_KEY: secretKey });
+      await ready(node);
+      took.push(performance.now() - began);
+      await node.stop();
+    }
+    return took;
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
