@@ -15,6 +15,7 @@ import { commitSchema } from '../../shared/outbox/schema.ts';
 import { loadSettings } from '../../shared/settings.ts';
 import { createDatabase, startPostgres } from '../support/postgres.ts';
 import { startNats } from '../support/servers.ts';
+import type { Comparison, Group } from './report.ts';
 
 export interface Times { readonly p50: number; readonly p99: number }
 /** In milliseconds; `commit` is the part of `strata` that the database takes. */
@@ -92,4 +93,16 @@ export async function measureVisibility(nodes: number, writes: number): Promise<
   }
 }
 
-if (import.meta.main) for (const nodes of [3, 10, 30]) process.stdout.write(`${JSON.stringify(await measureVisibility(nodes, 500))}\n`);
+/** The goal: twice the fan-out, and the commit. */
+export const visibility: Group = async ({ rounds, seconds }) => {
+  const rows: Comparison[] = [];
+  for (const nodes of [3, 10, 30]) {
+    const found: Visibility[] = [];
+    for (let round = 0; round < rounds; round += 1) found.push(await measureVisibility(nodes, Math.ceil(seconds * 100)));
+    rows.push({
+      what: `a write answered and visible on ${nodes} nodes, p99`, peer: 'twice a bare NATS publish with as many replies, p99, and the commit', unit: 'ms', goal: { atMost: 1 },
+      strata: found.map(({ strata }) => strata.p99), floor: found.map(({ raw, commit }) => 2 * raw.p99 + commit.p99),
+    });
+  }
+  return { rows };
+};
