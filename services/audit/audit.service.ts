@@ -25,28 +25,33 @@ function visibleTenant(caller: Caller, asked: string | undefined): string | unde
 const verifyBatch = 5000;
 
 export function auditService({ db }: { readonly db: DataSource }): ServiceSchema {
-  /** Events of one chain get consecutive numbers under the lock on its head. */
-  async function append(manager: EntityManager, chain: string, events: readonly AuditEventFacts[]): Promise<number> {
-    await manager.query('INSERT INTO audit.chains VALUES ($1, 0, $2) ON CONFLICT DO NOTHING', [chain, genesis]);
-    const [head] = await manager.query<ChainRow[]>('SELECT * FROM audit.chains WHERE chain = $1 FOR UPDATE', [chain]);
+  /** Events of one chain get consecutive numbers under the lock on its head; heads are locked in one order, so that two appends can't wait for each other's. */
+  async function append(manager: EntityManager, events: readonly AuditEventFacts[]): Promise<number> {
+    const names = [...new Set(events.map(chainOf))].sort();
+    await manager.query('INSERT INTO audit.chains SELECT name, 0, $2 FROM unnest($1::text[]) WITH ORDINALITY AS c (name, place) ORDER BY place ON CONFLICT DO NOTHING', [names, genesis]);
+    const locked = await manager.query<ChainRow[]>('SELECT * FROM audit.chains WHERE chain = ANY($1) ORDER BY chain COLLATE "C" FOR UPDATE', [names]);
+    const heads = new Map(locked.map((head) => [head.chain, head]));
     const known = await manager.query<{ id: string }[]>('SELECT id FROM audit.events WHERE id = ANY($1)', [events.map(({ id }) => id)]);
     const seen = new Set(known.map(({ id }) => id));
-    let { seq, hash } = head!;
     const rows: unknown[] = [];
     for (const event of events) {
       if (seen.has(event.id)) continue;
       seen.add(event.id);
-      seq += 1;
-      hash = eventHash(event, seq, hash);
-      rows.push({ ...event, chain, seq, hash, actor_type: event.actor.type, actor_id: event.actor.id });
+      const chain = chainOf(event);
+      const { seq: last, hash: previous } = heads.get(chain)!;
+      const head = { chain, seq: last + 1, hash: eventHash(event, last + 1, previous) };
+      heads.set(chain, head);
+      rows.push({ ...event, ...head, actor_type: event.actor.type, actor_id: event.actor.id });
     }
     if (rows.length === 0) return 0;
     await manager.query(
-      `INSERT INTO audit.events (chain, seq, id, action, actor_type, actor_id, tenant_id, target, payload, request_id, occurred_at, hash)
+      `WITH heads AS (
+         UPDATE audit.chains c SET seq = h.seq, hash = h.hash FROM json_to_recordset($2) AS h (chain text, seq int8, hash text) WHERE c.chain = h.chain
+       )
+       INSERT INTO audit.events (chain, seq, id, action, actor_type, actor_id, tenant_id, target, payload, request_id, occurred_at, hash)
        SELECT chain, seq, id, action, actor_type, actor_id, tenant_id, target, payload, request_id, occurred_at, hash
        FROM json_to_recordset($1) AS e (chain text, seq int8, id uuid, action text, actor_type text, actor_id text, tenant_id uuid, target text,
-         payload json, request_id text, occurred_at timestamptz, hash text)`, [JSON.stringify(rows)]);
-    await manager.update(ChainEntity, { chain }, { seq, hash });
+         payload json, request_id text, occurred_at timestamptz, hash text)`, [JSON.stringify(rows), JSON.stringify([...heads.values()])]);
     return rows.length;
   }
 
@@ -67,15 +72,7 @@ export function auditService({ db }: { readonly db: DataSource }): ServiceSchema
   }
 
   const handlers: Handlers = {
-    'audit.append': async ({ body }) => {
-      const chains = Map.groupBy(body as AuditEventFacts[], chainOf);
-      let recorded = 0;
-      // In one order everywhere, so that two appends can't wait for each other's chains.
-      for (const chain of [...chains.keys()].sort()) {
-        recorded += await db.transaction((manager) => append(manager, chain, chains.get(chain)!));
-      }
-      return { recorded };
-    },
+    'audit.append': async ({ body }) => ({ recorded: await db.transaction((manager) => append(manager, body as AuditEventFacts[])) }),
 
     async 'audit.events.list'({ tenant_id: asked, actor, action, since, until, limit = defaultLimit, cursor }, { caller }) {
       const tenant = visibleTenant(caller, asked);
