@@ -484,3 +484,12 @@ test('over any schedule no read that begins after an answered write or an applie
   await fc.assert(
     fc.asyncProperty(fc.scheduler(), fc.array(command, { minLength: 4, maxLength: 30, size: 'max' }), explore), { numRuns: 1_000 });
 }, 30_000);
+
+test('an owner that does not answer: without trust a known value stands in soon, an unknown one is a time-out', async () => {
+  const { cache, node, read } = setUp({ isOutage: (error) => (error as { type?: string }).type === 'timeout' });
+  await read('known', 1);
+  node.trusted = false;
+  const never = (): Promise<never> => new Promise(() => {});
+  await expect(cache.read('k', [tenant], never)).resolves.toMatchObject({ value: 'known', stale: true });
+  await expect(cache.read('other', [tenant], never, { waitMs: 50 })).rejects.toMatchObject({ type: 'timeout' });
+}, 5000);
