@@ -99,6 +99,7 @@ export const authContracts = {
     body: Type.Object({ email: Email, password: Type.Optional(Password), display_name: Type.Optional(Type.String()) }, strict), result: User,
   }),
   'auth.users.get': action({
-    summary: 'Accounts by id', access: { level: 'internal' }, path: { user_ids: Type.Array(Uuid) }, result: Type.Array(User),
+    summary: 'Accounts by id', access: { level: 'internal' }, path: { user_ids: Type.Array(Uuid) },
+    result: Type.Array(Type.Object({ ...User.properties, status: UserStatus }, strict)),
   }),
 } as const;

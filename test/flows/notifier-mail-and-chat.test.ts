@@ -126,16 +126,21 @@ describe('what a mail says and does', () => {
     expect([mail.from?.address, mail.messageId]).toEqual(['strata@platform.example', expect.stringContaining(of('later@mail.example').webhook_id)]);
   });
 
-  test('its link decides once, in the name of the member; a removed member\'s is refused', async () => {
+  test('its link decides once, in the name of the member; that of a removed member or a disabled account is refused', async () => {
     const stays = await member('stays@mail.example', ['sre']);
     const leaves = await member('leaves@mail.example', ['sre']);
+    const disabled = await member('disabled@mail.example', ['sre']);
     await configure({});
     const id = await ask('Link');
     await told(id, 'Link');
     const linkOf = (address: string): string => approveLink(mails('Approval needed: Link').find(({ to }) => to.includes(address))!);
     expect((await tenant.admin.delete(`/tenants/${tenant.id}/users/${leaves}`)).status).toBe(204);
-    const refused = await fetch(linkOf('leaves@mail.example'), { method: 'POST' });
-    expect([refused.status, (await read(id)).state]).toEqual([403, 'pending']);
+    expect((await platform.patch(`/auth/users/${disabled}`, { status: 'disabled' })).status).toBe(200);
+    for (const address of ['leaves@mail.example', 'disabled@mail.example']) {
+      const refused = await fetch(linkOf(address), { method: 'POST' });
+      expect([refused.status, (await read(id)).state]).toEqual([403, 'pending']);
+    }
+    expect(await told(await ask('Asked later'), 'Asked later')).toEqual(['stays@mail.example']);
 
     const answers = await Promise.all(Array.from({ length: 8 }, () => fetch(linkOf('stays@mail.example'), { method: 'POST' })));
     expect(answers.map(({ status }) => status).sort()).toEqual([200, ...Array(7).fill(409)]);

@@ -38,7 +38,7 @@ export const accountActions = (db: DataSource, settings: () => Settings, passwor
   },
 
   async 'auth.users.get'({ user_ids: ids }) {
-    return (await db.manager.findBy(UserEntity, { id: In(ids) })).map((user) => accountOf(user, settings()));
+    return (await db.manager.findBy(UserEntity, { id: In(ids) })).map((user) => ({ ...accountOf(user, settings()), status: user.status }));
   },
 }) satisfies Handlers;
 

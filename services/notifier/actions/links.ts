@@ -24,7 +24,7 @@ export function linkActions(options: ApprovalOptions, links: () => DecisionLinks
     return { link, view: viewOf(link, approvalView(await findApproval(db.manager, link.tenantId, link.approvalId))) };
   }
 
-  /** Whoever was asked as a member must still be one; the id is that of the member, or the address of who is none. */
+  /** Whoever was asked as a member must still be one, with an account that may sign in; the id is that of the member, or the address of who is none. */
   async function deciderOf({ tenantId, approvalId, recipient }: DecisionLink, request: Request): Promise<string> {
     const { frozen } = await findApproval(db.manager, tenantId, approvalId);
     const { groups, admins } = vault.open(frozen, tenantId);
@@ -34,6 +34,8 @@ export function linkActions(options: ApprovalOptions, links: () => DecisionLinks
       throw codeOf(error) === 'not_found' ? new StrataError('tenant_mismatch', 'Whoever this link was sent to is no member of the tenant any more.') : error;
     });
     if (membership.tenant_status === 'disabled') throw new StrataError('auth_tenant_disabled');
+    const [account] = await request.call('auth.users.get', { user_ids: [member.user_id] });
+    if (account?.status !== 'active') throw new StrataError('tenant_mismatch', 'Whoever this link was sent to has no account any more.');
     return member.user_id;
   }
 

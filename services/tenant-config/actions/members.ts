@@ -119,8 +119,11 @@ export const memberActions = (db: DataSource) => {
     async 'tenant-config.members.approvers'({ tenant_id: tenantId, groups }, request) {
       const rows = await db.manager.query<MemberRow[]>(
         `SELECT * FROM tenant_config.members WHERE tenant_id = $1 AND (groups && $2 OR 'tenant_admin' = ANY(roles)) ORDER BY user_id`, [tenantId, groups]);
-      const members = (await withAccounts(rows, request)).filter(({ email }) => email !== '');
-      const those = (fits: (member: Member) => boolean) => members.filter(fits).map(({ user_id, email }) => ({ user_id, email }));
+      const accounts = await request.call('auth.users.get', { user_ids: rows.map((row) => row.user_id) });
+      // Whoever is disabled cannot sign in, and is not asked either.
+      const active = new Map(accounts.filter(({ status }) => status === 'active').map(({ id, email }) => [id, email]));
+      const those = (fits: (row: MemberRow) => boolean) =>
+        rows.filter((row) => active.has(row.user_id) && fits(row)).map(({ user_id }) => ({ user_id, email: active.get(user_id)! }));
       return {
         groups: Object.fromEntries(groups.map((group) => [group, those((member) => member.groups.includes(group))])),
         admins: those((member) => member.roles.includes('tenant_admin')),
