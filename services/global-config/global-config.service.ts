@@ -5,7 +5,7 @@ import type { Handlers } from '../../shared/broker/request.ts';
 import { serviceOf } from '../../shared/broker/service.ts';
 import { platformScope } from '../../shared/contracts/contract.ts';
 import { isPlatformAdmin } from '../../shared/access.ts';
-import { changesAfter, revisionOf } from '../../shared/outbox/commit.ts';
+import { changesAfter, readSnapshot, revisionOf } from '../../shared/outbox/commit.ts';
 import { documentActions, type Stored, type WrittenDocument } from '../../shared/service/document.ts';
 import { decodeCursor, defaultLimit, encodeCursor, pageOf } from '../../shared/service/paging.ts';
 import { entryKind, entryOf, serviceTypeKind, serviceTypeOf, type Entry } from './kinds.ts';
@@ -52,12 +52,12 @@ export function globalConfigService({ db }: { readonly db: DataSource }): Servic
     'global-config.service-types.put': types.put,
     'global-config.service-types.patch': types.patch,
     'global-config.service-types.delete': types.delete,
-    async 'global-config.service-types.active'() {
-      const rows = await db.manager.find(ServiceTypeEntity, {
+    'global-config.service-types.active': () => readSnapshot(db, platformScope, async (manager) => {
+      const rows = await manager.find(ServiceTypeEntity, {
         where: { configuration_name: 'default', is_active: true }, order: { service_type: 'ASC' },
       });
-      return rows.map(({ service_type, scaling_limits, updated_by }) => ({ service_type, scaling_limits, updated_by }));
-    },
+      return { items: rows.map(({ service_type, scaling_limits, updated_by }) => ({ service_type, scaling_limits, updated_by })) };
+    }),
 
     async 'global-config.changes'({ after, limit = defaultLimit }: { after?: number; limit?: number }) {
       const revision = await revisionOf(db.manager, platformScope);

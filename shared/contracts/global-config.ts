@@ -103,7 +103,10 @@ export const globalConfigContracts = {
   /** The managed service types: active `default` rows. */
   'global-config.service-types.active': action({
     summary: 'The managed service types with their limits', access: { level: 'internal' },
-    result: Type.Array(Type.Object({ service_type: Slug, scaling_limits, updated_by: Type.String() }, strict)),
+    result: Type.Object({
+      items: Type.Array(Type.Object({ service_type: Slug, scaling_limits, updated_by: Type.String() }, strict)), stale: Type.Optional(Type.Literal(true)),
+    }, strict),
+    cache: { cache: 'dynamic_config_service', key: () => 'service_types_active', scopes: () => [platformScope] },
   }),
 
   'global-config.layers': action({

@@ -10,6 +10,7 @@ import { decodeCursor, defaultLimit, pageOf } from '../../../shared/service/pagi
 import type { Settings } from '../../../shared/settings.ts';
 import { seedRisk } from '../kinds/risk.ts';
 import { recordHistory } from '../kinds/tenant-document.ts';
+import { managedTypes } from '../managed-types.ts';
 import { MemberEntity, RiskEntity, TenantEntity, type TenantRow } from '../schema.ts';
 
 const tenantOf = (row: TenantRow) => ({
@@ -19,7 +20,7 @@ const tenantOf = (row: TenantRow) => ({
 export const tenantActions = (db: DataSource, settings: () => Settings) => ({
   /** The tenant, its risk limits and its first administrator appear together or not at all. */
   async 'tenant-config.tenants.create'({ body: { name, admin } }, request) {
-    const types = await request.call('global-config.service-types.active', {});
+    const types = await managedTypes(request);
     const user = await request.call('auth.users.ensure', { body: admin });
     const id = randomUUID();
     const { result } = await commitChange(db, request, tenantScope(id), async (manager, revision) => {

@@ -1,8 +1,8 @@
 import type { Static } from 'typebox';
-import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { ServiceDocument } from '../../../shared/contracts/tenant-config.ts';
 import type { Problem } from '../../../shared/errors.ts';
 import type { DocumentKind } from '../../../shared/service/document.ts';
+import { managedTypes, type ManagedTypes } from '../managed-types.ts';
 import { samePath } from '../rules/checks.ts';
 import { checkOperator, withinLimits } from '../rules/guardrails.ts';
 import { ServiceEntity } from '../schema.ts';
@@ -10,12 +10,11 @@ import { tenantDocument, type TenantParams } from './tenant-document.ts';
 
 export type Service = Static<typeof ServiceDocument>;
 type Params = TenantParams & { readonly service_id: string };
-type Types = ResultOf<'global-config.service-types.active'>;
 
-export const serviceKind: DocumentKind<Params, Service, Types> = {
+export const serviceKind: DocumentKind<Params, Service, ManagedTypes> = {
   ...tenantDocument<Params, Service>({ resource: 'service', configType: 'service_config', entity: ServiceEntity, target: ({ service_id }) => service_id }),
   schema: ServiceDocument,
-  prepare: (_params, request) => request.call('global-config.service-types.active', {}),
+  prepare: (_params, request) => managedTypes(request),
   settle: (draft, { service_id }, current) => ({ service_id, ...(current ? { service_type: current.service_type } : {}), ...draft }),
   check: (next, { service_id }, current, types, { caller }) => {
     checkOperator(next, current, caller);
@@ -26,7 +25,7 @@ export const serviceKind: DocumentKind<Params, Service, Types> = {
   },
 };
 
-function typeOf({ service_type: next }: Service, current: Service | null, types: Types): Problem[] {
+function typeOf({ service_type: next }: Service, current: Service | null, types: ManagedTypes): Problem[] {
   const path = '/service_type';
   if (current) return next === current.service_type ? [] : [{ path, message: `is fixed once created: ${current.service_type}` }];
   return types.some(({ service_type }) => service_type === next) ? []

@@ -1,13 +1,13 @@
 import type { Static } from 'typebox';
 import { isDeepStrictEqual } from 'node:util';
 import type { Caller } from '../../../shared/access.ts';
-import type { ResultOf } from '../../../shared/contracts/index.ts';
 import type { ServiceDocument } from '../../../shared/contracts/tenant-config.ts';
 import { StrataError, type Problem } from '../../../shared/errors.ts';
+import type { ManagedTypes } from '../managed-types.ts';
 import { scalingOrder } from './checks.ts';
 
 type Service = Static<typeof ServiceDocument>;
-type ServiceType = ResultOf<'global-config.service-types.active'>[number];
+type ServiceType = ManagedTypes[number];
 
 /** Fields of a service instance that only a tenant administrator changes. */
 const administratorOnly = ['automation_enabled', 'notification_channels'] as const;
