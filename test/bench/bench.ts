@@ -9,9 +9,10 @@ import { machine, root } from './machine.ts';
 import { memory } from './memory.ts';
 import { markdown, median, met, ratios, type Comparison, type Fact, type Group } from './report.ts';
 import { visibility } from './visibility.ts';
+import { webhooks } from './webhooks.ts';
 import { writes } from './writes.ts';
 
-const groups: Readonly<Record<string, Group>> = { http, effective, writes, visibility, growth, memory };
+const groups: Readonly<Record<string, Group>> = { http, effective, writes, visibility, webhooks, growth, memory };
 
 const { values, positionals } = parseArgs({
   allowPositionals: true, options: { rounds: { type: 'string', default: '7' }, seconds: { type: 'string', default: '2' } },
