@@ -11,6 +11,8 @@ import type { OwnHandlers, OwnRequest } from './routes.ts';
 
 /** A node that has not answered by then is reported. */
 const nodeTimeoutMs = 5000;
+/** A tenant's cache keys begin with its id; what a tenant names itself comes after, and may look like one. */
+const tenantIn = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/;
 type Asking = Pick<OwnRequest, 'caller' | 'requestId'>;
 
 /** What concerns every node of the cluster: `/config/reload` and `/configurations/cache/invalidate`. */
@@ -65,12 +67,13 @@ export function ownHandlers(broker: ServiceBroker) {
 
     async 'config-resolver.invalidate'(params: Record<string, unknown>, by: Asking) {
       const { tenant_id: tenantId, body: { keys } } = params as { tenant_id: string; body: { keys?: string[] } };
-      const foreign = keys?.find((key) => !key.includes(tenantId));
+      const owns = (key: string): boolean => tenantIn.exec(key)?.[0] === tenantId;
+      const foreign = keys?.find((key) => !owns(key));
       if (foreign !== undefined) throw new StrataError('tenant_mismatch', 'A key does not belong to your tenant.');
       const answers = await Promise.all(nodes().map((node) => callAs(broker, 'node.drop', { body: { tenant_id: tenantId, ...(keys ? { keys } : {}) } }, {
         caller: serviceCaller('gateway'), requestId: by.requestId, nodeID: node, timeout: nodeTimeoutMs,
       })));
-      const invalidated = keys ?? [...new Set(answers.flatMap((each) => each.dropped))].filter((key) => key.includes(tenantId)).sort();
+      const invalidated = keys ?? [...new Set(answers.flatMap((each) => each.dropped))].filter(owns).sort();
       await record({ action: 'config.cache.invalidated', tenant_id: tenantId, target: tenantScope(tenantId), payload: { keys: keys ?? null } }, by);
       return { tenant_id: tenantId, invalidated, nodes: answers.length, timestamp: new Date().toISOString() };
     },

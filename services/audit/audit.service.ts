@@ -4,8 +4,9 @@ import { MoreThan, type DataSource, type EntityManager } from 'typeorm';
 import { isPlatformAdmin, type Caller } from '../../shared/access.ts';
 import type { Handlers } from '../../shared/broker/request.ts';
 import { serviceOf } from '../../shared/broker/service.ts';
-import { StrataError } from '../../shared/errors.ts';
+import { invalid, StrataError } from '../../shared/errors.ts';
 import type { AuditEventFacts } from '../../shared/outbox/commit.ts';
+import { momentOf } from '../../shared/schema/moment.ts';
 import { decodeCursor, defaultLimit, pageOf } from '../../shared/service/paging.ts';
 import { chainOf, checkLinks, eventHash, genesis, type Break } from './rules/chain.ts';
 import { ChainEntity, EventEntity, type ChainRow, type EventRow } from './schema.ts';
@@ -20,6 +21,12 @@ function visibleTenant(caller: Caller, asked: string | undefined): string | unde
   if (isPlatformAdmin(caller)) return asked;
   if (caller.tenant_id === null) throw new StrataError('tenant_mismatch');
   return caller.tenant_id;
+}
+
+function timeOf(name: string, text: string): Date {
+  const moment = momentOf(text);
+  if (!moment) throw invalid([{ path: `/${name}`, message: 'is not a timestamp' }]);
+  return moment;
 }
 
 const verifyBatch = 5000;
@@ -76,13 +83,13 @@ export function auditService({ db }: { readonly db: DataSource }): ServiceSchema
 
     async 'audit.events.list'({ tenant_id: asked, actor, action, since, until, limit = defaultLimit, cursor }, { caller }) {
       const tenant = visibleTenant(caller, asked);
-      const [time, chain, seq] = decodeCursor(cursor)?.split(' ') ?? [];
+      const [time, chain, seq] = decodeCursor(cursor, 'chain')?.split(' ') ?? [];
       const query = db.manager.createQueryBuilder(EventEntity, 'e').where('true');
       if (tenant !== undefined) query.andWhere('e.chain = :tenant', { tenant });
       if (actor !== undefined) query.andWhere('e.actor_id = :actor', { actor });
       if (action !== undefined) query.andWhere('e.action = :action', { action });
-      if (since !== undefined) query.andWhere('e.occurred_at >= :since', { since });
-      if (until !== undefined) query.andWhere('e.occurred_at < :until', { until });
+      if (since !== undefined) query.andWhere('e.occurred_at >= :since', { since: timeOf('since', since) });
+      if (until !== undefined) query.andWhere('e.occurred_at < :until', { until: timeOf('until', until) });
       if (seq !== undefined) query.andWhere('(e.occurred_at, e.chain, e.seq) > (:time, :chain, :seq)', { time, chain, seq: Number(seq) });
       const rows = await query.orderBy({ 'e.occurred_at': 'ASC', 'e.chain': 'ASC', 'e.seq': 'ASC' }).limit(limit + 1).getMany();
       return pageOf(rows, limit, (row) => `${row.occurred_at.toISOString()} ${row.chain} ${row.seq}`,

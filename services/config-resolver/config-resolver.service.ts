@@ -6,6 +6,7 @@ import { platformScope, tenantScope } from '../../shared/contracts/contract.ts';
 import type { ParamsOf } from '../../shared/contracts/index.ts';
 import { invalid, StrataError } from '../../shared/errors.ts';
 import type { Request } from '../../shared/broker/request.ts';
+import { momentOf } from '../../shared/schema/moment.ts';
 import type { Settings } from '../../shared/settings.ts';
 import { effectiveValues, explainValues, type Sources } from './rules/layers.ts';
 
@@ -13,16 +14,17 @@ export { layeredMerge, resolveValue } from './rules/layered-merge.ts';
 
 type Wanted = Omit<ParamsOf<'config-resolver.resolve'>, 'explain' | 'min_revision'>;
 
-const momentOf = (asOf: string | undefined): number | string | undefined => {
+const revisionOrTime = (asOf: string | undefined): number | string | undefined => {
   if (asOf === undefined || /^[0-9]+$/.test(asOf)) return asOf === undefined ? undefined : Number(asOf);
-  if (Number.isNaN(Date.parse(asOf))) throw invalid([{ path: '/as_of', message: 'is neither a revision nor a timestamp' }]);
-  return new Date(asOf).toISOString();
+  const moment = momentOf(asOf);
+  if (!moment) throw invalid([{ path: '/as_of', message: 'is neither a revision nor a timestamp' }]);
+  return moment.toISOString();
 };
 
 export function configResolverService({ settings }: { readonly settings: () => Settings }): ServiceSchema {
   /** At most two calls: the instance names the service type that the platform's layers are asked for. */
   async function sources({ tenant_id: tenantId, agent_type, service_id, service_type: asked, as_of }: Wanted, request: Request): Promise<Sources> {
-    const moment = momentOf(as_of);
+    const moment = revisionOrTime(as_of);
     const tenant = await request.call('tenant-config.layers', {
       tenant_id: tenantId, ...(agent_type !== undefined && { agent_type }), ...(service_id !== undefined && { service_id }), ...(moment !== undefined && { as_of: moment }),
     });

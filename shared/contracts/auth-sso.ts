@@ -74,7 +74,7 @@ export const ssoContracts = {
   'auth.sso.providers.list': action({
     summary: 'List identity providers; with an e-mail address, those of its domain', rest: `GET ${providers}`,
     access: { level: 'platform_admin', publicWith: 'email' }, scope: 'platform:read', query: { ...page, email: Type.Optional(Email) },
-    result: Type.Union([Page(Provider), Type.Object({ items: Type.Array(Type.Object({ id: Uuid, name: Name }, strict)) }, strict)]),
+    result: Type.Union([Page(Provider), Page(Type.Object({ id: Uuid, name: Name }, strict))]),
   }),
   'auth.sso.providers.get': action({
     summary: 'Read an identity provider', rest: `GET ${provider}`, access: admins, scope: 'platform:read', path: { id: Uuid }, result: Provider,

@@ -1,28 +1,35 @@
 import { invalid } from '../errors.ts';
+import { momentOf } from '../schema/moment.ts';
 
 /** A cursor is the sort key of the last item, opaque to clients. */
 export const encodeCursor = (key: string | number): string => Buffer.from(String(key)).toString('base64url');
 
-export function decodeCursor(cursor: string | undefined): string | undefined {
+const uuid = '[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}';
+const millisecond = '\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d\\.\\d{3}Z';
+const forms = {
+  text: /^[^\0]*$/, id: new RegExp(`^${uuid}$`), number: /^[0-9]{1,15}$/,
+  time: new RegExp(`^${millisecond} ${uuid}$`), chain: new RegExp(`^${millisecond} (?:platform|${uuid}) [0-9]{1,15}$`),
+};
+
+/** The sort key behind a cursor; throws 422 for one that no list of this form has given. */
+export function decodeCursor(cursor: string | undefined, form: keyof typeof forms = 'text'): string | undefined {
   if (cursor === undefined) return undefined;
   const key = Buffer.from(cursor, 'base64url').toString();
-  if (encodeCursor(key) !== cursor || key.includes('\0')) throw invalid([{ path: '/cursor', message: 'is not a next_cursor of this list' }]);
+  const [time] = form === 'time' || form === 'chain' ? key.split(' ') : [];
+  if (encodeCursor(key) !== cursor || !forms[form].test(key) || (time !== undefined && momentOf(time)?.toJSON() !== time)) {
+    throw invalid([{ path: '/cursor', message: 'is not a next_cursor of this list' }]);
+  }
   return key;
 }
 export function decodeNumberCursor(cursor: string | undefined): number | undefined {
-  const key = decodeCursor(cursor);
-  if (key === undefined) return undefined;
-  if (!/^[0-9]{1,15}$/.test(key)) throw invalid([{ path: '/cursor', message: 'is not a next_cursor of this list' }]);
-  return Number(key);
+  const key = decodeCursor(cursor, 'number');
+  return key === undefined ? undefined : Number(key);
 }
 
 /** Of a list that is sorted by time and id. */
 export function decodeTimeCursor(cursor: string | undefined): { readonly time: string; readonly id: string } | undefined {
-  const key = decodeCursor(cursor);
-  if (key === undefined) return undefined;
-  const [, time, id] = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z) ([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/.exec(key) ?? [];
-  if (time === undefined || id === undefined || new Date(time).toJSON() !== time) throw invalid([{ path: '/cursor', message: 'is not a next_cursor of this list' }]);
-  return { time, id };
+  const [time, id] = decodeCursor(cursor, 'time')?.split(' ') ?? [];
+  return time === undefined || id === undefined ? undefined : { time, id };
 }
 
 /** A page from `limit + 1` rows. */

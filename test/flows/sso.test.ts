@@ -447,9 +447,9 @@ describe('providers', () => {
     const path = '/auth/sso/providers?email=';
     for (const client of [anyone, new Client(strata.url, 'garbage'), tenant.viewer, platform]) {
       const { status, body } = await client.get(`${path}somebody@PUBLIC.example`);
-      expect([status, body]).toEqual([200, { items: [{ id: expect.any(String), name: 'Public' }] }]);
+      expect([status, body]).toEqual([200, { items: [{ id: expect.any(String), name: 'Public' }], next_cursor: null }]);
     }
-    expect((await anyone.get(`${path}a@nowhere.example`)).body).toEqual({ items: [] });
+    expect((await anyone.get(`${path}a@nowhere.example`)).body).toEqual({ items: [], next_cursor: null });
     expect((await anyone.get(path)).status).toBe(422);
     expect(codeOf(await anyone.get('/auth/sso/providers'))).toEqual([401, 'auth_token_missing']);
     expect(codeOf(await tenant.admin.get('/auth/sso/providers'))).toEqual([403, 'insufficient_role']);

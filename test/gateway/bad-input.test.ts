@@ -163,6 +163,7 @@ const cases: readonly Case[] = [
   ['an expiry without a zone', 'POST', asking, asks({ expires_at: '2036-01-01T00:00:00' }), ...invalid, '/expires_at'],
   ['an expiry on February 30', 'POST', asking, asks({ expires_at: '2036-02-30T00:00:00Z' }), ...invalid, '/expires_at'],
   ['an expiry in a leap second', 'POST', asking, asks({ expires_at: '2036-12-31T23:59:60Z' }), ...invalid, '/expires_at'],
+  ['an expiry beyond the year 9999', 'POST', asking, asks({ expires_at: '9999-12-31T23:59:59-10:00' }), ...invalid, '/expires_at'],
   ['an expiry beyond the calendar', 'POST', asking, asks({ expires_at: '+275761-01-01T00:00:00Z' }), ...invalid, '/expires_at'],
   ['an empty idempotency_key', 'POST', asking, asks({ idempotency_key: '' }), ...invalid, '/idempotency_key'],
   ['an idempotency_key of 201', 'POST', asking, asks({ idempotency_key: 'k'.repeat(201) }), ...invalid, '/idempotency_key'],
@@ -225,7 +226,13 @@ const cases: readonly Case[] = [
   ['a limit of 201', 'GET', '/tenants/T/services?limit=201', {}, ...invalid, '/limit'],
   ['a cursor that is none', 'GET', '/tenants/T/services?cursor=%21%21', {}, ...invalid, '/cursor'],
   ['a cursor of another list', 'GET', '/tenants/T/config/history?cursor=YWJj', {}, ...invalid, '/cursor'],
-  ['a cursor that is no time', 'GET', '/audit/events?cursor=YSBiIGM', {}, ...invalid],
+  ['a cursor that is no time', 'GET', '/audit/events?cursor=YSBiIGM', {}, ...invalid, '/cursor'],
+  ['a cursor of events without a place', 'GET', `/audit/events${cursor('2026-01-01T00:00:00.000Z')}`, {}, ...invalid, '/cursor'],
+  ...['/tenants', '/auth/users', '/auth/sso/providers', '/tenants/T/users', '/auth/sessions', '/auth/api-keys', '/auth/webauthn/credentials'].map((path) =>
+    [`a cursor of ${path} that is a word`, 'GET', `${path}${cursor('abc')}`, path.startsWith('/tenants/T') ? {} : { by: 'platform' as const }, ...invalid, '/cursor'] as const),
+  ['events since the year 0', 'GET', '/audit/events?since=0000-01-01T00:00:00Z', {}, ...invalid, '/since'],
+  ['events until a leap second', 'GET', '/audit/events?until=2016-12-31T23:59:60Z', {}, ...invalid, '/until'],
+  ['a moment beyond the year 9999', 'GET', '/tenants/T/config/effective?as_of=9999-12-31T23:59:59-10:00', {}, ...invalid, '/as_of'],
   ['a time that is none', 'GET', '/audit/events?since=yesterday', {}, ...invalid, '/since'],
   ['a revision that is none', 'GET', '/tenants/T/config/history/x', {}, ...invalid, '/revision'],
   ['a minimum revision that is none', 'GET', risk, { headers: { 'x-min-revision': '-1' } }, ...invalid, '/x-min-revision'],
@@ -286,6 +293,15 @@ const routes: readonly Route[] = [
   { path: '/config/service-types/generated/default', by: 'platform', read: kept, body: some({ default_settings: plain, monitoring_defaults: plain, is_active: fc.boolean(), scaling_limits: instances }) },
 ];
 const others = ['/tenants', '/tenants/T/users', '/tenants/T/config/rollback', '/configurations/cache/invalidate', '/auth/refresh'];
+
+test.each<[string, unknown, { path: string; message: string }[]]>([
+  ['of the kind of auth that was meant', { webhook: { url: 'https://a.example', auth: { type: 'digest' } } }, [{ path: '/webhook/auth/type', message: 'must be one of bearer, basic, api_key' }]],
+  ['of the form of webhook that was meant', { webhook: { endpoints: [], url: 'https://a.example' } }, [{ path: '/webhook/url', message: 'unknown field' }]],
+  ['in a document that may be null', { email: null }, [{ path: '/email', message: 'must be object' }]],
+  ['of neither type', 7, [{ path: '', message: 'must be object' }, { path: '', message: 'must be null' }]],
+])('a problem %s is said once, and nothing beside it', async (...[, body, errors]) => {
+  expect((await tenant.admin.put(`/tenants/${tenant.id}/config/notifications`, body)).body.errors).toEqual(errors);
+});
 
 test(`${total} generated bodies: no 5xx, and what is accepted reads back as sent`, async () => {
   let left = total;

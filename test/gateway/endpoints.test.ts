@@ -146,6 +146,9 @@ describe('the rows answer as specified, with their side effects', () => {
     expect(dropped.body.invalidated).toContain(`risk_config_${tenant.id}`);
     const foreign = await tenant.admin.post('/configurations/cache/invalidate', { keys: ['risk_config_00000000-0000-4000-8000-000000000000'] });
     expect(foreign.status).toBe(403);
+    // Another tenant's key stays foreign where it ends in one's own id.
+    const disguised = await tenant.admin.post('/configurations/cache/invalidate', { keys: [`service_instance_00000000-0000-4000-8000-000000000000_${tenant.id}`] });
+    expect([disguised.status, disguised.body.detail.code]).toEqual([403, 'tenant_mismatch']);
   });
 });
 

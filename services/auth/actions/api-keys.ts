@@ -52,7 +52,7 @@ export function apiKeyActions(db: DataSource, settings: () => Settings) {
     }),
 
     async 'auth.api-key.list'({ limit = defaultLimit, cursor }, { caller }) {
-      const after = decodeCursor(cursor);
+      const after = decodeCursor(cursor, 'id');
       const rows = await db.manager.find(ApiKeyEntity, {
         where: { user_id: caller.id, ...(after === undefined ? {} : { id: MoreThan(after) }) }, order: { id: 'ASC' }, take: limit + 1,
       });

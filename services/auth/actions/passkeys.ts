@@ -154,7 +154,7 @@ export function passkeyActions(db: DataSource, settings: () => Settings, shortLi
     },
 
     async 'auth.webauthn.credentials.list'({ limit = defaultLimit, cursor }, { caller }) {
-      const after = decodeCursor(cursor);
+      const after = decodeCursor(cursor, 'id');
       const rows = await db.manager.find(PasskeyEntity, {
         where: { user_id: caller.id, ...(after !== undefined && { id: MoreThan(after) }) }, order: { id: 'ASC' }, take: limit + 1,
       });

@@ -83,7 +83,7 @@ export function sessionActions(db: DataSource, settings: () => Settings, { passw
       const rows = await db.query<SessionRow[]>(
         `SELECT * FROM auth.sessions WHERE user_id = $1 AND revoked_at IS NULL AND expires_at > now()
            AND ($2::text IS NULL OR (created_at, id) < (SELECT created_at, id FROM auth.sessions WHERE user_id = $1 AND id::text = $2))
-         ORDER BY created_at DESC, id DESC LIMIT $3`, [caller.id, decodeCursor(cursor) ?? null, limit + 1]);
+         ORDER BY created_at DESC, id DESC LIMIT $3`, [caller.id, decodeCursor(cursor, 'id') ?? null, limit + 1]);
       return pageOf(rows, limit, ({ id }) => id, (row) => sessionOf(row, caller.session_id));
     },
 

@@ -78,8 +78,8 @@ export function ssoProviderActions(db: DataSource, settings: () => Settings, gua
 
   return {
     async 'auth.sso.providers.list'({ limit = defaultLimit, cursor, email }) {
-      if (email !== undefined) return { items: (await providersFor(db, email)).map(({ id, name }) => ({ id, name })) };
-      const after = decodeCursor(cursor);
+      if (email !== undefined) return { items: (await providersFor(db, email)).map(({ id, name }) => ({ id, name })), next_cursor: null };
+      const after = decodeCursor(cursor, 'id');
       const rows = await db.manager.find(SsoProviderEntity, {
         where: after === undefined ? {} : { id: MoreThan(after) }, order: { id: 'ASC' }, take: limit + 1,
       });

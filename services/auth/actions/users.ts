@@ -17,7 +17,7 @@ export const userActions = (db: DataSource, settings: () => Settings) => {
   });
   return {
     async 'auth.users.list'({ limit = defaultLimit, cursor, email }) {
-      const after = decodeCursor(cursor);
+      const after = decodeCursor(cursor, 'id');
       const rows = await db.manager.find(UserEntity, {
         where: { ...(email === undefined ? {} : { email: addressOf(email) }), ...(after === undefined ? {} : { id: MoreThan(after) }) },
         order: { id: 'ASC' }, take: limit + 1,

@@ -5,6 +5,7 @@ import type { Handlers, Request } from '../../../shared/broker/request.ts';
 import type { ParamsOf } from '../../../shared/contracts/index.ts';
 import { invalid, StrataError } from '../../../shared/errors.ts';
 import { auditFacts, recordEvents, type EventDraft } from '../../../shared/outbox/commit.ts';
+import { momentOf } from '../../../shared/schema/moment.ts';
 import { decodeTimeCursor, defaultLimit, pageOf } from '../../../shared/service/paging.ts';
 import { approvalView, groupAt, type Approval } from '../rules/approval.ts';
 import { chainOf, firstTimes } from '../rules/escalation.ts';
@@ -84,8 +85,8 @@ export function approvalActions(options: ApprovalOptions) {
 
       const made = await db.transaction(async (manager) => {
         const now = await nowOf(manager);
-        const expires = asked === undefined ? undefined : new Date(asked);
-        if (expires && !(expires > now)) throw invalid([{ path: '/expires_at', message: 'is not in the future' }]);
+        const expires = asked === undefined ? undefined : momentOf(asked);
+        if (asked !== undefined && !(expires && expires > now)) throw invalid([{ path: '/expires_at', message: 'is not in the future' }]);
         const row: ApprovalRow = {
           id: randomUUID(), tenant_id: tenantId, state: 'pending', action: wish.action, risk_level: wish.risk_level, title: wish.title,
           description: wish.description ?? null, resource: wish.resource ?? null, cost_impact: wish.cost_impact ?? null, metadata: wish.metadata ?? null,

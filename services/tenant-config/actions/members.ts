@@ -44,7 +44,7 @@ export const memberActions = (db: DataSource) => {
   };
   return {
     async 'tenant-config.members.list'({ tenant_id, limit = defaultLimit, cursor }, request) {
-      const after = decodeCursor(cursor);
+      const after = decodeCursor(cursor, 'id');
       const rows = await db.manager.find(MemberEntity, {
         where: { tenant_id, ...(after !== undefined && { user_id: MoreThan(after) }) }, order: { user_id: 'ASC' }, take: limit + 1,
       });

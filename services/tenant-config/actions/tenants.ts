@@ -46,7 +46,7 @@ export const tenantActions = (db: DataSource, settings: () => Settings) => ({
   },
 
   async 'tenant-config.tenants.list'({ limit = defaultLimit, cursor }) {
-    const after = decodeCursor(cursor);
+    const after = decodeCursor(cursor, 'id');
     const rows = await db.manager.find(TenantEntity, {
       where: after === undefined ? {} : { id: MoreThan(after) }, order: { id: 'ASC' }, take: limit + 1,
     });
