@@ -44,7 +44,7 @@ const insist = (work: () => Promise<Answer>): Promise<Answer> => eventually(asyn
   const given = await work();
   if (given.status >= 500) throw new Error(given.text);
   return given;
-}, 60_000);
+}, patience);
 async function lanes<T>(items: readonly T[], width: number, work: (item: T) => Promise<void>): Promise<void> {
   const left = [...items];
   await Promise.all(Array.from({ length: width }, async () => {
@@ -113,7 +113,7 @@ test(`${kills} kills while ${count} approvals are on their way: each notice arri
   let done = 0;
   const killers = nodes.map(async (_node, index) => {
     for (let n = 0; n < kills / 2; n += 1) {
-      await delay(Math.random() * 1200);
+      await delay(Math.random() * 3000);
       await killed(nodes[index]!);
       done += 1;
       nodes[index] = await start(`notifier-${index + 1}`);
