@@ -1,0 +1,71 @@
+/** Notices on their way while the database goes away: they arrive, and what was sent once is not sent again by the same node. */
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import type { ServerResponse } from 'node:http';
+import { setTimeout as delay } from 'node:timers/promises';
+import { eventually } from '../support/cluster.ts';
+import { createDatabase, startPostgres, type Database, type Server } from '../support/postgres.ts';
+import { startReceiver, type Received, type Receiver } from '../support/receiver.ts';
+import { adminPassword, createTenant, signIn, startStrata, type Running, type TenantFixture } from '../support/strata.ts';
+
+const count = 8;
+let postgres: Server;
+let database: Database;
+let strata: Running;
+let tenant: TenantFixture;
+let receiver: Receiver;
+let unanswered: ServerResponse[] = [];
+
+beforeAll(async () => {
+  postgres = await startPostgres();
+  database = await createDatabase(postgres.url);
+  receiver = await startReceiver((_n, response) => { unanswered.push(response); });
+  strata = await startStrata({ DATABASE_URL: database.url, REQUEST_TIMEOUT_MS: '3000', WEBHOOK_ALLOW_HTTP: 'true', WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8' });
+  tenant = await createTenant(strata.url, await signIn(strata.url, 'admin@example.com', adminPassword), 'Database away');
+  expect((await tenant.admin.put(`/tenants/${tenant.id}/config/notifications`, { webhook: { url: receiver.url, secret: 's3cr3t' } })).status).toBe(200);
+}, 60_000);
+afterAll(async () => {
+  await strata?.stop('SIGKILL');
+  await receiver?.close();
+  await postgres?.stop();
+});
+
+/** Notices that have reached their receiver and are not answered yet. */
+async function onTheirWay(): Promise<Received[]> {
+  unanswered = [];
+  const before = receiver.received.length;
+  for (let n = 0; n < count; n += 1) {
+    const made = await tenant.admin.post(`/tenants/${tenant.id}/approvals`, { action: 'scale', risk_level: 'low', title: 'Scale up' });
+    expect([made.status, made.text]).toEqual([202, expect.any(String)]);
+  }
+  await receiver.wait(() => true, before + count);
+  return receiver.received.slice(before);
+}
+const answerAll = (): void => { for (const response of unanswered.splice(0)) response.writeHead(204).end(); };
+/** How often each of them has arrived, once all are recorded as delivered. */
+async function arrivals(notices: readonly Received[]): Promise<number[]> {
+  const ids = notices.map(({ headers }) => headers['webhook-id'] as string);
+  await eventually(async () => {
+    answerAll();
+    const rows = await database.query<{ state: string; attempts: number }>(
+      `SELECT state, attempts FROM notifier.deliveries WHERE 'ntf_' || replace(id::text, '-', '') = ANY($1)`, [ids]);
+    expect(rows).toEqual(ids.map(() => ({ state: 'delivered', attempts: 1 })));
+  }, 30_000);
+  return ids.map((id) => receiver.received.filter(({ headers }) => headers['webhook-id'] === id).length);
+}
+
+test('the database crashes while they are on their way, and comes back', async () => {
+  const notices = await onTheirWay();
+  const back = postgres.restart('SIGQUIT');
+  answerAll();
+  await back;
+  expect(await arrivals(notices)).toEqual(notices.map(() => 1));
+});
+
+test('the database stalls for longer than their leases', async () => {
+  const notices = await onTheirWay();
+  const thaw = await postgres.freeze();
+  answerAll();
+  await delay(12_000);
+  thaw();
+  expect(await arrivals(notices)).toEqual(notices.map(() => 1));
+}, 60_000);
