@@ -69,3 +69,17 @@ test('the database stalls for longer than their leases', async () => {
   thaw();
   expect(await arrivals(notices)).toEqual(notices.map(() => 1));
 }, 60_000);
+
+test('their leases run out, and the node that still sends them takes them again', async () => {
+  const notices = await onTheirWay();
+  const leases = () => database.query<{ held: number; out: number }>(
+    `SELECT count(*) FILTER (WHERE lease_until > now())::int AS held, count(*)::int AS out FROM notifier.deliveries WHERE state = 'pending'`);
+  // Either the renewal or the next claim is first to see it; the claim is what matters.
+  for (let n = 0; n < 5; n += 1) {
+    await database.query(`UPDATE notifier.deliveries SET lease_until = now() - interval '1 second' WHERE state = 'pending'`);
+    await eventually(async () => expect(await leases()).toEqual([{ held: count, out: count }]));
+  }
+  // A second send would be there by now.
+  await delay(500);
+  expect(await arrivals(notices)).toEqual(notices.map(() => 1));
+});
