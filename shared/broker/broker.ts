@@ -16,6 +16,7 @@ import type { LiveSettings } from './live-settings.ts';
 import { createLog, logOptions } from './log.ts';
 import { createMetrics } from './metrics.ts';
 import { invalidateEvent, nodeService } from './node-service.ts';
+import { partsMiddleware } from './parts.ts';
 import { callAs } from './request.ts';
 import { serviceOf } from './service.ts';
 
@@ -107,7 +108,10 @@ export function nodeOptions({ settings, commits, probes = {}, silent = false }: 
     heartbeatInterval: 2,
     heartbeatTimeout: 6,
     validator: false,
-    middlewares: [contractsMiddleware({ coherence, bus, log, requestTimeoutMs: current.request_timeout_ms, onCommitted: () => relay?.wake() }), lifecycle],
+    middlewares: [
+      contractsMiddleware({ coherence, bus, log, requestTimeoutMs: current.request_timeout_ms, onCommitted: () => relay?.wake() }), lifecycle,
+      partsMiddleware(current.request_timeout_ms),
+    ],
     skipProcessEventRegistration: true,
     tracking: { enabled: true, shutdownTimeout: 10_000 },
   };

@@ -3,6 +3,8 @@ import type { DataSource } from 'typeorm';
 import type { AuditEventFacts } from './commit.ts';
 
 const batch = 200;
+/** A batch ends with the event that reaches it. */
+const batchBytes = 1024 * 1024;
 
 /**
  * Hands committed audit events to `deliver` in the order of commit within a scope, and removes them once it has answered.
@@ -13,26 +15,31 @@ export function startRelay(db: DataSource, deliver: (events: AuditEventFacts[]) 
   let wake: () => void = () => {};
   let waiting = false;
 
-  const once = (): Promise<number> => db.transaction(async (manager) => {
+  /** Whether more is waiting. */
+  const once = (): Promise<boolean> => db.transaction(async (manager) => {
     const [lock] = await manager.query<{ mine: boolean }[]>(`SELECT pg_try_advisory_xact_lock(hashtextextended('strata outbox', 0)) AS mine`);
-    if (!lock?.mine) return 0;
-    const rows = await manager.query<{ seq: number; event: AuditEventFacts }[]>(
-      'SELECT seq, event FROM strata.outbox ORDER BY seq LIMIT $1', [batch]);
-    if (rows.length === 0) return 0;
+    if (!lock?.mine) return false;
+    const rows = await manager.query<{ seq: number; event: AuditEventFacts; waiting: number }[]>(
+      `SELECT seq, event, waiting FROM (
+         SELECT seq, event, count(*) OVER ()::int AS waiting, sum(octet_length(event::text)) OVER (ORDER BY seq) - octet_length(event::text) AS before
+         FROM (SELECT seq, event FROM strata.outbox ORDER BY seq LIMIT $1) AS first
+       ) AS counted WHERE before < $2 ORDER BY seq`, [batch, batchBytes]);
+    const [first] = rows;
+    if (!first) return false;
     await deliver(rows.map((row) => row.event));
     await manager.query('DELETE FROM strata.outbox WHERE seq = ANY($1)', [rows.map((row) => row.seq)]);
-    return rows.length;
+    return first.waiting === batch || first.waiting > rows.length;
   });
 
   const loop = async (): Promise<void> => {
     let failing = false;
     while (!state.stopped) {
-      const moved = await once().then((count) => { failing = false; return count; }, (error: unknown) => {
+      const more = await once().then((waits) => { failing = false; return waits; }, (error: unknown) => {
         if (!failing && !state.stopped) log.warn({ err: error }, 'audit events wait in the outbox: the audit service or the database does not answer');
         failing = true;
-        return 0;
+        return false;
       });
-      if (moved === batch || state.stopped) continue;
+      if (more || state.stopped) continue;
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, 1000);
         wake = () => { clearTimeout(timer); resolve(); };
