@@ -18,6 +18,7 @@ import { createNode } from './shared/broker/broker.ts';
 import { liveSettings } from './shared/broker/live-settings.ts';
 import { startStatusServer } from './shared/broker/status.ts';
 import { openEmbeddedPostgres, type EmbeddedPostgres } from './shared/database/embedded.ts';
+import { isDatabaseOutage } from './shared/database/failures.ts';
 import { migrate, openDatabase, type DatabaseOptions, type Schema } from './shared/database/open.ts';
 import { createMailer } from './shared/mail/mailer.ts';
 import { createGuard } from './shared/outgoing/guard.ts';
@@ -155,7 +156,14 @@ async function main(): Promise<void> {
   await start(given.length > 0 ? given : everyPiece);
 }
 
+/** What somebody can mend is said plainly. */
+function reasonOf(error: unknown): string {
+  if (error instanceof SettingsInvalid) return error.message;
+  if (isDatabaseOutage(error)) return `PostgreSQL (DATABASE_URL, or DB_*) cannot be used: ${(error as Error).message}`;
+  return (error as Error).stack ?? String(error);
+}
+
 main().catch((error: unknown) => {
-  process.stderr.write(`${error instanceof SettingsInvalid ? error.message : (error as Error).stack ?? String(error)}\n`);
+  process.stderr.write(`${reasonOf(error)}\n`);
   process.exit(1);
 });

@@ -5,6 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { isDatabaseOutage } from '../../shared/database/failures.ts';
 import { openDatabase } from '../../shared/database/open.ts';
 import { createDatabase, type Database } from '../support/postgres.ts';
+import { startStrata } from '../support/strata.ts';
 
 let database: Database;
 let db: DataSource;
@@ -36,4 +37,9 @@ test.each([
   const error = await failure(work);
   expect([isDatabaseOutage(error), error]).toEqual([true, expect.any(Error)]);
   expect(await db.query('SELECT 1 AS one')).toEqual([{ one: 1 }]);
+});
+
+test('a start without its database says so plainly', async () => {
+  const start = startStrata({ DATABASE_URL: 'postgres://strata:canary@127.0.0.1:1/strata' });
+  await expect(start).rejects.toThrow(/:\nPostgreSQL \(DATABASE_URL, or DB_\*\) cannot be used: connect ECONNREFUSED 127\.0\.0\.1:1$/);
 });
