@@ -79,7 +79,7 @@ async function start(pieces: readonly string[]): Promise<void> {
     if (redis) stops.push(async () => { redis.disconnect(); });
     const commits = database && await open(commitSchema);
     const probes: Record<string, () => Promise<boolean>> = redis ? { redis: () => redis.ping().then(() => true, () => false) } : {};
-    const { broker, coherence, log, metrics } = createNode({ settings, probes, ...(commits ? { commits } : {}) });
+    const { broker, coherence, near, log, metrics } = createNode({ settings, probes, ...(commits ? { commits } : {}) });
     const current = (): Settings => settings.current;
     const shortLived = createShortLived(redis);
     const mailer = createMailer(current, log);
@@ -104,7 +104,7 @@ async function start(pieces: readonly string[]): Promise<void> {
 
     let gateway: Gateway | undefined;
     if (pieces.includes('gateway')) {
-      gateway = await startGateway({ broker, coherence, settings, log, metrics, version, ...(redis ? { redis } : {}) });
+      gateway = await startGateway({ broker, coherence, near, settings, log, metrics, version, ...(redis ? { redis } : {}) });
       stops.push(gateway.stop);
     }
     announce(pieces, gateway, admin, first);

@@ -9,6 +9,7 @@ import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import type { LiveSettings } from '../shared/broker/live-settings.ts';
+import type { Near } from '../shared/broker/near.ts';
 import { readiness } from '../shared/broker/status.ts';
 import type { Coherence } from '../shared/coherence/coherence.ts';
 import { codeOf, invalid, StrataError, toAnswer } from '../shared/errors.ts';
@@ -22,7 +23,7 @@ import { jsonHeaders, pageHeaders } from './security-headers.ts';
 import { createWatch } from './watch.ts';
 
 export interface AppOptions {
-  readonly broker: ServiceBroker; readonly coherence: Coherence; readonly settings: LiveSettings; readonly log: Logger; readonly metrics: Registry; readonly version: string;
+  readonly broker: ServiceBroker; readonly coherence: Coherence; readonly near: Near; readonly settings: LiveSettings; readonly log: Logger; readonly metrics: Registry; readonly version: string;
   /** Shares the rate limit between gateways. */
   readonly redis?: Redis;
 }
@@ -71,7 +72,7 @@ function refuseUnreadable({ code }: { readonly code?: string }, socket: Socket):
     + `X-Request-ID: ${requestId}\r\nConnection: close\r\n\r\n${text}`);
 }
 
-export async function buildApp({ broker, coherence, settings, log, metrics, version, redis }: AppOptions): Promise<FastifyInstance> {
+export async function buildApp({ broker, coherence, near, settings, log, metrics, version, redis }: AppOptions): Promise<FastifyInstance> {
   const app = fastify({
     loggerInstance: log as FastifyBaseLogger,
     logController: new LogController({ disableRequestLogging: true }),
@@ -161,7 +162,7 @@ export async function buildApp({ broker, coherence, settings, log, metrics, vers
   });
 
   registerRoutes(app, {
-    broker, authenticate: createAuthenticator(broker, settings, log), own: { ...ownHandlers(broker), ...watch.handlers },
+    broker, near, authenticate: createAuthenticator(broker, near, settings, log), own: { ...ownHandlers(broker), ...watch.handlers },
     requestTimeoutMs: settings.current.request_timeout_ms,
   });
   return app;

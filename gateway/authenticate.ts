@@ -4,15 +4,23 @@ import type { Logger } from 'pino';
 import { serviceCaller, type Caller } from '../shared/access.ts';
 import { createAccessTokens, type Verified } from '../shared/access-tokens.ts';
 import { createApiKeys, looksLikeApiKey, parseApiKey } from '../shared/api-keys.ts';
+import { andThen, type Near, type Soon } from '../shared/broker/near.ts';
 import { callAs, type CallOptions } from '../shared/broker/request.ts';
 import type { LiveSettings } from '../shared/broker/live-settings.ts';
+import type { ActionName, ParamsOf, ResultOf } from '../shared/contracts/index.ts';
 import { codeOf, StrataError } from '../shared/errors.ts';
 
 export interface Credentials { readonly authorization?: string | undefined; readonly apiKey?: string | undefined }
 export interface Identity { readonly caller: Caller; /** From before an outage: good enough to read, not to write. */ readonly stale: boolean }
 
-/** Who a request is from, found out within `left` ms. Undefined where it brings no credential; throws 401 or 403 where the credential is no good. */
-export function createAuthenticator(broker: ServiceBroker, settings: LiveSettings, log: Logger) {
+/**
+ * Who a request is from, found out within `left` ms; without a promise where this node's memory knows. Undefined where the request
+ * brings no credential; throws 401 or 403 where the credential is no good.
+ */
+export type Authenticate = (credentials: Credentials, requestId: string, left: () => number) => Soon<Identity | undefined>;
+
+export function createAuthenticator(broker: ServiceBroker, near: Near, settings: LiveSettings, log: Logger): Authenticate {
+  const gateway = serviceCaller(broker.nodeID);
   // Signatures are checked once; the session behind one is asked for at every request, from this node's memory.
   const verified = new LRUCache<string, Verified>({ max: 20_000 });
   let tokens = createAccessTokens(settings.current);
@@ -35,62 +43,75 @@ export function createAuthenticator(broker: ServiceBroker, settings: LiveSetting
     return result;
   }
 
-  const notFound = (error: unknown): boolean => codeOf(error) === 'not_found';
-
-  /** Roles in the tenant, as they are now; none where the membership has ended. */
-  async function memberOf(tenantId: string | null, userId: string, self: CallOptions) {
-    const member = tenantId === null ? null
-      : await callAs(broker, 'tenant-config.members.resolve', { tenant_id: tenantId, user_id: userId }, self).catch((error: unknown) => {
-        if (notFound(error)) return null;
-        throw error;
-      });
-    if (member?.tenant_status === 'disabled') throw new StrataError('auth_tenant_disabled');
-    return { tenant_id: member ? tenantId : null, roles: member?.roles ?? [], stale: member !== null && 'stale' in member };
+  /** Null where there is no such thing. */
+  function ask<A extends ActionName>(name: A, params: ParamsOf<A>, self: CallOptions): Soon<ResultOf<A> | null> {
+    const orNull = (error: unknown): null => {
+      if (codeOf(error) === 'not_found') return null;
+      throw error;
+    };
+    try {
+      return near(name, params, gateway) ?? callAs(broker, name, params, self).catch(orNull);
+    } catch (error) {
+      return orNull(error);
+    }
   }
 
-  async function bySession(token: string, self: CallOptions): Promise<Identity> {
+  // Cached values keep their identity as long as they hold, and so does what follows from two of them.
+  const identities = new WeakMap<object, { readonly membership: Membership | null; readonly identity: Identity }>();
+
+  /** Roles in the tenant are those of now; none where the membership has ended. */
+  const identify = (holder: Holder, self: CallOptions, how: Partial<Caller>): Soon<Identity> => {
+    const { tenant_id: tenantId, user_id: userId } = holder;
+    const asked = tenantId === null ? null : ask('tenant-config.members.resolve', { tenant_id: tenantId, user_id: userId }, self);
+    return andThen<Membership | null, Identity>(asked, (membership) => {
+      const known = identities.get(holder);
+      if (known && known.membership === membership) return known.identity;
+      if (membership?.tenant_status === 'disabled') throw new StrataError('auth_tenant_disabled');
+      const identity: Identity = {
+        caller: {
+          type: 'user', id: userId, tenant_id: membership ? tenantId : null, roles: membership?.roles ?? [], platform_roles: holder.platform_roles, ...how,
+        },
+        stale: 'stale' in holder || (membership !== null && 'stale' in membership),
+      };
+      identities.set(holder, { membership, identity });
+      return identity;
+    });
+  };
+
+  function bySession(token: string, self: CallOptions): Soon<Identity> {
     const result = verify(token);
     if (!result.ok) throw new StrataError(result.code);
-    const session = await callAs(broker, 'auth.sessions.resolve', { session_id: result.claims.sid }, self).catch((error: unknown) => {
-      throw notFound(error) ? new StrataError('auth_session_revoked') : error;
+    return andThen(ask('auth.sessions.resolve', { session_id: result.claims.sid }, self), (session) => {
+      if (session?.status !== 'active') throw new StrataError('auth_session_revoked');
+      return identify(session, self, { session_id: session.session_id, authenticated_at: session.authenticated_at });
     });
-    if (session.status !== 'active') throw new StrataError('auth_session_revoked');
-    const { stale, ...member } = await memberOf(session.tenant_id, session.user_id, self);
-    return {
-      caller: {
-        type: 'user', id: session.user_id, ...member, platform_roles: session.platform_roles, session_id: session.session_id,
-        authenticated_at: session.authenticated_at,
-      },
-      stale: stale || 'stale' in session,
-    };
   }
 
   const noted = new LRUCache<string, true>({ max: 20_000, ttl: 60_000 });
-  async function byApiKey(text: string, self: CallOptions): Promise<Identity> {
+  function byApiKey(text: string, self: CallOptions): Soon<Identity> {
     const parsed = parseApiKey(text);
     if (!parsed) throw new StrataError('auth_api_key_invalid');
-    const key = await callAs(broker, 'auth.api-key.resolve', { key_id: parsed.id }, self).catch((error: unknown) => {
-      throw notFound(error) ? new StrataError('auth_api_key_invalid') : error;
+    return andThen(ask('auth.api-key.resolve', { key_id: parsed.id }, self), (key) => {
+      if (!key?.usable || !apiKeys.fits(parsed.secret, key.hash) || Date.parse(key.expires_at) <= Date.now()) throw new StrataError('auth_api_key_invalid');
+      if (!noted.has(parsed.id)) {
+        noted.set(parsed.id, true);
+        callAs(broker, 'auth.api-key.used', { key_id: parsed.id }, self).catch((error: unknown) => log.warn({ err: error }, 'the use of an API key was not noted'));
+      }
+      return identify(key, self, { scopes: key.scopes });
     });
-    if (!apiKeys.fits(parsed.secret, key.hash) || !key.usable || Date.parse(key.expires_at) <= Date.now()) throw new StrataError('auth_api_key_invalid');
-    const { stale, ...member } = await memberOf(key.tenant_id, key.user_id, self);
-    if (!noted.has(parsed.id)) {
-      noted.set(parsed.id, true);
-      callAs(broker, 'auth.api-key.used', { key_id: parsed.id }, self).catch((error: unknown) => log.warn({ err: error }, 'the use of an API key was not noted'));
-    }
-    return {
-      caller: { type: 'user', id: key.user_id, ...member, platform_roles: key.platform_roles, scopes: key.scopes },
-      stale: stale || 'stale' in key,
-    };
   }
 
-  return async ({ authorization, apiKey }: Credentials, requestId: string, left: () => number): Promise<Identity | undefined> => {
+  return ({ authorization, apiKey }, requestId, left) => {
+    if (apiKey === undefined && authorization === undefined) return undefined;
     renew();
-    const self = { caller: serviceCaller(broker.nodeID), requestId, timeout: left };
+    const self = { caller: gateway, requestId, timeout: left };
     if (apiKey !== undefined) return byApiKey(apiKey, self);
-    if (authorization === undefined) return undefined;
-    const token = /^Bearer +([^\s]+)$/i.exec(authorization)?.[1];
+    const token = /^Bearer +([^\s]+)$/i.exec(authorization!)?.[1];
     if (token === undefined) throw new StrataError('auth_token_invalid', 'Authorization must be: Bearer <token>.');
     return looksLikeApiKey(token) ? byApiKey(token, self) : bySession(token, self);
   };
 }
+
+type Membership = ResultOf<'tenant-config.members.resolve'>;
+/** What a credential stands for. */
+interface Holder { readonly user_id: string; readonly tenant_id: string | null; readonly platform_roles: readonly string[] }

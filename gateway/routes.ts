@@ -3,12 +3,13 @@ import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from 
 import type { ServiceBroker } from 'moleculer';
 import { checkAccess, isPublic, type Caller } from '../shared/access.ts';
 import { checkParams } from '../shared/broker/contracts-middleware.ts';
+import type { Near, Soon } from '../shared/broker/near.ts';
 import { callAs, timeLeft, type Client } from '../shared/broker/request.ts';
 import type { Contract, Rest } from '../shared/contracts/contract.ts';
 import { contracts, type ActionName } from '../shared/contracts/index.ts';
 import { isOutage, StrataError, type ErrorCode } from '../shared/errors.ts';
 import { answer } from './answers.ts';
-import type { createAuthenticator, Identity } from './authenticate.ts';
+import type { Authenticate, Identity } from './authenticate.ts';
 import { addressOf, parametersOf } from './parameters.ts';
 
 declare module 'fastify' {
@@ -27,7 +28,8 @@ export type OwnHandlers = { readonly [A in ActionName]?: OwnHandler };
 
 export interface RoutesOptions {
   readonly broker: ServiceBroker;
-  readonly authenticate: ReturnType<typeof createAuthenticator>;
+  readonly near: Near;
+  readonly authenticate: Authenticate;
   readonly own: OwnHandlers;
   readonly requestTimeoutMs: number;
 }
@@ -42,15 +44,26 @@ const ofTheNode = ['/healthz', '/readyz', '/metrics', '/openapi.json'];
 /** Where an outage keeps the caller from being checked, the route's own code for it, if it has one; the cause goes to the log. */
 function unchecked({ outage }: Contract, error: unknown, request: FastifyRequest): unknown {
   if (outage === undefined || !isOutage(error)) return error;
-  request.log.error({ err: error, code: outage }, 'the caller cannot be checked');
+  request.log.error({ err: error, code: outage, request_id: request.id }, 'the caller cannot be checked');
   return new StrataError(outage as ErrorCode, undefined, { cause: error });
+}
+
+type Done = (error?: Error) => void;
+async function settle(work: Promise<void>, done: Done): Promise<void> {
+  try {
+    await work;
+  } catch (error) {
+    done(error as Error);
+    return;
+  }
+  done();
 }
 
 export const routed = (): (readonly [ActionName, Contract, Rest])[] => Object.entries(contracts as unknown as Record<ActionName, Contract>)
   .flatMap(([name, contract]) => contract.rest ? [[name as ActionName, contract, contract.rest] as const] : []);
 
 /** One route per contract; what a path does not take is 405, and OPTIONS says what it takes. */
-export function registerRoutes(app: FastifyInstance, { broker, authenticate, own, requestTimeoutMs }: RoutesOptions): void {
+export function registerRoutes(app: FastifyInstance, { broker, near, authenticate, own, requestTimeoutMs }: RoutesOptions): void {
   app.decorateRequest('identity', undefined);
   app.decorateRequest('address', undefined);
   app.decorateRequest('left', () => requestTimeoutMs);
@@ -66,16 +79,9 @@ export function registerRoutes(app: FastifyInstance, { broker, authenticate, own
       return answeredHere(params, request);
     } : (params, { caller, requestId, client, timeout }) => callAs(broker, name, params as never, { caller, requestId, client, timeout });
 
-    async function admit(request: FastifyRequest): Promise<void> {
-      request.left = timeLeft(requestTimeoutMs);
-      const address = request.address = addressOf(contract, rest, request);
-      request.identity = await authenticate(
-        { authorization: request.headers.authorization, apiKey: request.headers['x-api-key'] as string | undefined }, request.id, request.left,
-      ).catch((error: unknown) => {
-        if (isPublic(contract.access, address)) return undefined;
-        throw unchecked(contract, error, request);
-      });
-      const { identity } = request;
+    function enter(request: FastifyRequest, identity: Identity | undefined): void {
+      request.identity = identity;
+      const address = request.address!;
       if (ownTenant) address.tenant_id ??= identity?.caller.tenant_id ?? undefined;
       checkAccess(contract, identity?.caller, address);
       if (identity?.stale && !reads) {
@@ -83,26 +89,54 @@ export function registerRoutes(app: FastifyInstance, { broker, authenticate, own
       }
     }
 
+    /** Before the body is read, let alone judged. A bad credential is none where nobody needs one. */
+    function admit(request: FastifyRequest): Soon<void> {
+      const address = request.address = addressOf(contract, rest, request);
+      const { authorization, 'x-api-key': apiKey } = request.headers;
+      const refused = (error: unknown): undefined => {
+        if (isPublic(contract.access, address)) return undefined;
+        throw unchecked(contract, error, request);
+      };
+      let identity: Soon<Identity | undefined>;
+      try {
+        identity = authenticate({ authorization, apiKey: apiKey as string | undefined }, request.id, request.left = timeLeft(requestTimeoutMs));
+      } catch (error) {
+        identity = refused(error);
+      }
+      return identity instanceof Promise ? identity.catch(refused).then((found) => enter(request, found)) : enter(request, identity);
+    }
+
+    async function ask(request: FastifyRequest, reply: FastifyReply, params: Record<string, unknown>, caller: Caller): Promise<FastifyReply> {
+      const result = await handle(params, {
+        caller, requestId: request.id, timeout: request.left, client: { ip: request.ip, user_agent: request.headers['user-agent']?.slice(0, 500) ?? '' },
+        async again() {
+          await admit(request);
+          return request.identity?.caller ?? nobody;
+        },
+        response: reply.raw,
+      });
+      return answer(contract, result, request, reply);
+    }
+
     target.route({
       method: rest.method,
       url,
       exposeHeadRoute: contract.answer !== 'stream',
-      // Before the body is read, let alone judged.
-      onRequest: admit,
-      async handler(request: FastifyRequest, reply: FastifyReply) {
+      // Without a promise, and so is the answer, where this node's memory knows everything.
+      onRequest(request: FastifyRequest, _reply: FastifyReply, done: Done) {
+        const admitted = admit(request);
+        if (admitted) void settle(admitted, done);
+        else done();
+      },
+      handler(request: FastifyRequest, reply: FastifyReply) {
+        const { identity } = request;
+        const caller = identity?.caller ?? nobody;
         const params = parametersOf(contract, rest, request, request.address!);
-        const result = await handle(params, {
-          caller: request.identity?.caller ?? nobody, requestId: request.id, timeout: request.left,
-          // What is cached depends on nobody.
-          client: contract.cache ? {} : { ip: request.ip, user_agent: request.headers['user-agent']?.slice(0, 500) ?? '' },
-          async again() {
-            await admit(request);
-            return request.identity?.caller ?? nobody;
-          },
-          response: reply.raw,
-        });
-        if (request.identity?.stale) reply.header('x-config-stale', 'true');
-        return answer(contract, result, request, reply);
+        if (identity?.stale) reply.header('x-config-stale', 'true');
+        const known = near(name, params as never, caller);
+        if (known === undefined) return ask(request, reply, params, caller);
+        answer(contract, known, request, reply);
+        return undefined;
       },
     });
   };

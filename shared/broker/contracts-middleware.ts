@@ -7,16 +7,17 @@
  */
 import type { CallingOptions, Context, Middleware, ServiceBroker } from 'moleculer';
 import type { Logger } from 'pino';
-import { checkAccess, isPlatformAdmin, serviceCaller, type Caller } from '../access.ts';
+import { checkAccess, serviceCaller, type Caller } from '../access.ts';
 import type { Loaded } from '../coherence/cache.ts';
 import type { Coherence } from '../coherence/coherence.ts';
-import type { CacheRule, Contract } from '../contracts/contract.ts';
-import { contractOf } from '../contracts/index.ts';
+import type { Contract } from '../contracts/contract.ts';
+import { contractOf, type ActionName } from '../contracts/index.ts';
 import { isDatabaseFailure, isDatabaseOutage, isRefusedData } from '../database/failures.ts';
 import { codeOf, invalid, StrataError } from '../errors.ts';
 import type { Change } from '../outbox/commit.ts';
 import { problemsOf } from '../schema/validate.ts';
 import type { Bus } from './bus.ts';
+import { deliver, type Near } from './near.ts';
 import { callWithin, type Client, type Request } from './request.ts';
 
 interface Meta { caller?: Caller; client?: Client; load?: true }
@@ -25,6 +26,7 @@ type Next = (action: string, params?: Params, options?: CallingOptions) => Promi
 
 export interface ContractsMiddlewareOptions {
   readonly coherence: Coherence;
+  readonly near: Near;
   readonly bus: Bus;
   readonly requestTimeoutMs: number;
   readonly log: Logger;
@@ -46,25 +48,6 @@ function metaOf<K extends keyof Meta>(options: (CallingOptions & { parentCtx?: C
   return own && name in own ? own[name] : (options?.parentCtx?.meta as Meta | undefined)?.[name];
 }
 
-/** Exactly the same fields, with the same texts, numbers and booleans. */
-function sameParams(known: Readonly<Params> | undefined, params: Params): boolean {
-  if (known === undefined) return false;
-  let fields = 0;
-  for (const name in known) {
-    if (params[name] !== known[name] || typeof known[name] === 'object') return false;
-    fields += 1;
-  }
-  for (const _name in params) fields -= 1;
-  return fields === 0;
-}
-
-/** What the caller gets to see of a cached value. */
-function deliver(contract: Contract, value: unknown, caller: Caller, stale: boolean): unknown {
-  const hidden = value !== null && contract.visible?.(value as never, { platform: isPlatformAdmin(caller) }) === false;
-  if (hidden || (value === null && !contract.nullable)) throw new StrataError('not_found');
-  return stale ? { ...(value as object), stale: true } : value;
-}
-
 const rejectBehind = (asOf: Readonly<Record<string, number>>, min: Readonly<Record<string, number>>): void => {
   for (const [scope, revision] of Object.entries(min)) {
     if ((asOf[scope] ?? 0) < revision) {
@@ -73,20 +56,8 @@ const rejectBehind = (asOf: Readonly<Record<string, number>>, min: Readonly<Reco
   }
 };
 
-export function contractsMiddleware({ coherence, bus, requestTimeoutMs, log, onCommitted }: ContractsMiddlewareOptions): Middleware {
+export function contractsMiddleware({ coherence, near, bus, requestTimeoutMs, log, onCommitted }: ContractsMiddlewareOptions): Middleware {
   let broker: ServiceBroker;
-
-  /** The entry of parameters that equal those it was loaded with, which were found valid; the hot path, without a promise of its own. */
-  function hitOf(rule: CacheRule, params: Params): Loaded<unknown> | undefined {
-    let key: string;
-    try {
-      key = rule.key(params as never);
-    } catch {
-      return undefined;
-    }
-    const hit = coherence.caches[rule.cache].peek(key);
-    return hit && sameParams(hit.params, params) ? hit : undefined;
-  }
 
   async function readCached(contract: Contract, next: Next, name: string, params: Params, options: CallingOptions | undefined, caller: Caller): Promise<unknown> {
     const rule = contract.cache!;
@@ -122,9 +93,8 @@ export function contractsMiddleware({ coherence, bus, requestTimeoutMs, log, onC
         if (!contract?.cache || metaOf(options, 'load')) return next(name, params, options);
         const caller = metaOf(options, 'caller');
         try {
-          checkAccess(contract, caller, params);
-          const hit = hitOf(contract.cache, params);
-          if (hit) return Promise.resolve(deliver(contract, hit.value, caller!, false));
+          const known = near(name as ActionName, params as never, caller);
+          if (known !== undefined) return Promise.resolve(known);
           checkParams(contract, params);
         } catch (error) {
           return Promise.reject(error as Error);

@@ -1,0 +1,55 @@
+import { checkAccess, isPlatformAdmin, type Caller } from '../access.ts';
+import type { Loaded } from '../coherence/cache.ts';
+import type { Coherence } from '../coherence/coherence.ts';
+import type { CacheRule, Contract } from '../contracts/contract.ts';
+import { contractOf, type ActionName, type ParamsOf, type ResultOf } from '../contracts/index.ts';
+import { StrataError } from '../errors.ts';
+
+/**
+ * What this node's memory may answer now, after the same check of access as everywhere; undefined where it has to be asked for.
+ * Throws what the call would throw. Without a promise, for the hot path.
+ */
+export type Near = <A extends ActionName>(name: A, params: ParamsOf<A>, caller: Caller | undefined) => ResultOf<A> | undefined;
+
+/** Known now, or later. */
+export type Soon<T> = T | Promise<T>;
+export const andThen = <T, U>(value: Soon<T>, use: (value: T) => Soon<U>): Soon<U> => value instanceof Promise ? value.then(use) : use(value);
+
+/** Exactly the same fields, with the same texts, numbers and booleans. */
+function sameParams(known: Readonly<Record<string, unknown>> | undefined, params: Readonly<Record<string, unknown>>): boolean {
+  if (known === undefined) return false;
+  let fields = 0;
+  for (const name in known) {
+    if (params[name] !== known[name] || typeof known[name] === 'object') return false;
+    fields += 1;
+  }
+  for (const _name in params) fields -= 1;
+  return fields === 0;
+}
+
+/** The entry of parameters that equal those it was loaded with, which were found valid. */
+function hitOf(coherence: Coherence, rule: CacheRule, params: Readonly<Record<string, unknown>>): Loaded<unknown> | undefined {
+  let key: string;
+  try {
+    key = rule.key(params as never);
+  } catch {
+    return undefined;
+  }
+  const hit = coherence.caches[rule.cache].peek(key);
+  return hit && sameParams(hit.params, params) ? hit : undefined;
+}
+
+/** What the caller gets to see of a cached value. */
+export function deliver(contract: Contract, value: unknown, caller: Caller, stale: boolean): unknown {
+  const hidden = value !== null && contract.visible?.(value as never, { platform: isPlatformAdmin(caller) }) === false;
+  if (hidden || (value === null && !contract.nullable)) throw new StrataError('not_found');
+  return stale ? { ...(value as object), stale: true } : value;
+}
+
+export const createNear = (coherence: Coherence): Near => <A extends ActionName>(name: A, params: ParamsOf<A>, caller: Caller | undefined) => {
+  const contract = contractOf(name);
+  if (!contract?.cache) return undefined;
+  checkAccess(contract, caller, params as Record<string, unknown>);
+  const hit = hitOf(coherence, contract.cache, params as Record<string, unknown>);
+  return hit && deliver(contract, hit.value, caller!, false) as ResultOf<A>;
+};
