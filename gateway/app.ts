@@ -98,6 +98,8 @@ export async function buildApp({ broker, coherence, near, settings, log, metrics
     reply.headers(jsonHeaders).header('x-request-id', request.id);
     done();
   });
+  const watch = createWatch(broker, coherence, settings);
+  const count = observeRequests(metrics, watch.open);
   // Of fixed fields, none of which can hold a secret, so nothing is searched for one.
   const requestLog = log.child({}, { redact: [] });
   app.addHook('onResponse', (request, reply, done) => {
@@ -109,6 +111,7 @@ export async function buildApp({ broker, coherence, near, settings, log, metrics
         request_id: request.id, method, route: request.routeOptions.url, status: reply.statusCode, ms: Math.round(reply.elapsedTime),
       }, 'request');
     }
+    count(request, reply);
     done();
   });
   app.setErrorHandler((error: FastifyError, request, reply) => {
@@ -142,10 +145,8 @@ export async function buildApp({ broker, coherence, near, settings, log, metrics
   const limit = app.rateLimit() as (request: FastifyRequest, reply: FastifyReply) => Promise<void>;
   app.addHook('onRequest', (request, reply, done) => settings.current.rate_limit_per_minute === 0 ? done() : limit(request, reply));
 
-  const watch = createWatch(broker, coherence, settings);
   // Open streams would keep the server from closing.
   app.addHook('preClose', async () => watch.stop());
-  observeRequests(app, metrics, watch.open);
   app.get('/healthz', async () => ({ status: 'ok' }));
   app.get('/readyz', async (_request, reply) => {
     const { code, body } = await readiness(broker);

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
-import { setTimeout as delay } from 'node:timers/promises';
+import { Server, type AddressInfo, type Socket } from 'node:net';
+import { setImmediate, setTimeout as delay } from 'node:timers/promises';
 import { buildApp, type AppOptions } from './app.ts';
 
 export interface Gateway { readonly url: string; readonly stop: () => Promise<void> }
@@ -16,13 +16,11 @@ const lastRequestMs = 1000;
 export async function startGateway(options: AppOptions): Promise<Gateway> {
   const app = await buildApp(options);
   const state = { stopping: false };
-  const open = new Set<Socket>();
   // Clients open connections ahead of need, and the server counts one without a request as busy.
   const unused = new Set<Socket>();
   app.server.on('connection', (socket) => {
-    open.add(socket);
     unused.add(socket);
-    socket.once('close', () => { open.delete(socket); unused.delete(socket); });
+    socket.once('close', () => unused.delete(socket));
   });
   app.server.prependListener('request', ({ socket }, response: ServerResponse) => {
     unused.delete(socket);
@@ -35,12 +33,14 @@ export async function startGateway(options: AppOptions): Promise<Gateway> {
     url: `http://${host.includes(':') ? `[${host}]` : host}:${bound}`,
     async stop() {
       state.stopping = true;
-      const patience = new AbortController();
-      await Promise.race([delay(lastRequestMs, undefined, patience), Promise.all([...open].map((socket) => once(socket, 'close')))]);
-      patience.abort();
-      const timer = setTimeout(() => { for (const socket of unused) socket.destroy(); }, lastRequestMs);
-      await app.close();
-      clearTimeout(timer);
+      const closed = once(app.server, 'close');
+      // Right after the loop has accepted what was waiting; unlike http's own close it leaves idle connections open.
+      await setImmediate();
+      Server.prototype.close.call(app.server);
+      await Promise.race([closed, delay(lastRequestMs)]);
+      for (const socket of unused) socket.destroy();
+      app.server.closeIdleConnections();
+      await Promise.all([app.close(), closed]);
     },
   };
 }

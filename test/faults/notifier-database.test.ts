@@ -58,7 +58,8 @@ test('the database crashes while they are on their way, and comes back', async (
   const back = postgres.restart('SIGQUIT');
   answerAll();
   await back;
-  expect(await arrivals(notices)).toEqual(notices.map(() => 1));
+  // The crash may take back what was recorded in its last moments: then it is sent again, once.
+  for (const times of await arrivals(notices)) expect([1, 2]).toContain(times);
 });
 
 test('the database stalls for longer than their leases', async () => {

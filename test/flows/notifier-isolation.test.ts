@@ -44,7 +44,7 @@ test('fifty hung endpoints with more notices than there are slots do not delay a
   await configure(mixed, [...hungUrls(10), healthy.url]);
   await configure(well, [healthy.url]);
   for (let n = 0; n < 25; n += 1) await Promise.all([one, two, mixed].map(ask));
-  await hung.wait(() => true, 50 * 8);
+  await hung.wait(() => true, 50 * 16);
   await healthy.wait(() => true, 25);
 
   for (const tenant of [mixed, well, mixed, well]) {
@@ -57,5 +57,5 @@ test('fifty hung endpoints with more notices than there are slots do not delay a
   const [waiting] = await database.query<{ sent: number; all: number }>(
     `SELECT count(*) FILTER (WHERE lease IS NOT NULL)::int AS sent, count(*)::int AS all FROM notifier.deliveries WHERE state = 'pending'`);
   expect(waiting!.all).toBeGreaterThan(1024);
-  expect(waiting!.sent).toBe(50 * 8);
+  expect(waiting!.sent).toBe(50 * 16);
 }, 60_000);

@@ -56,12 +56,12 @@ const states = async (): Promise<string[]> => (await db.query<{ state: string }[
 const expire = () => db.query(`UPDATE notifier.deliveries SET lease_until = now() - interval '1 second' WHERE lease_until IS NOT NULL`);
 
 describe('who may take what', () => {
-  test('an endpoint has at most eight on their way, over all workers', async () => {
+  test('an endpoint has at most sixteen on their way, over all workers', async () => {
     for (let round = 0; round < 20; round += 1) {
       await queue([`a${round}`], 30);
       const taken = await Promise.all(Array.from({ length: 6 }, () => claim(db, randomUUID(), 1024)));
-      expect(new Set(taken.flat().map(({ id }) => id)).size).toBe(8);
-      expect(taken.flat()).toHaveLength(8);
+      expect(new Set(taken.flat().map(({ id }) => id)).size).toBe(16);
+      expect(taken.flat()).toHaveLength(16);
       expect(await claim(db, other, 1024)).toEqual([]);
     }
   });
@@ -71,7 +71,7 @@ describe('who may take what', () => {
     expect(byEndpoint(await claim(db, one, 6))).toEqual({ a: 6 });
     await queue(['c']);
     expect(byEndpoint(await claim(db, one, 6))).toEqual({ b: 6 });
-    expect(byEndpoint(await claim(db, one, 3))).toEqual({ c: 1, a: 2 });
+    expect(byEndpoint(await claim(db, one, 14))).toEqual({ a: 10, c: 1, b: 3 });
   });
 
   test('of many workers at once each delivery has one', async () => {
@@ -147,7 +147,7 @@ describe('the circuit breaker', () => {
     await queue(['a'], 40);
     await fail(20, 'retry');
     const retries = await claim(db, one, 100);
-    expect(retries.map(({ round }) => round > 0)).toEqual(Array(8).fill(true));
+    expect(retries.map(({ round }) => round > 0)).toEqual(Array(16).fill(true));
   });
 
   test('closes with the first success', async () => {
@@ -156,7 +156,7 @@ describe('the circuit breaker', () => {
     await closesAt();
     const [trial] = await claim(db, one, 100);
     await record(one, [said(trial!, 'delivered')], 'a');
-    expect(await claim(db, one, 100)).toHaveLength(8);
+    expect(await claim(db, one, 100)).toHaveLength(16);
   });
 
   test('one endpoint\'s does not hold back another', async () => {

@@ -3,7 +3,7 @@ import type { ApprovalRow, DeliveryRow } from '../schema.ts';
 import { pausedReason } from './notices.ts';
 
 /** How many sends to one endpoint may be on their way at a time. */
-const perEndpoint = 8;
+const perEndpoint = 16;
 /** So many failures in a row open an endpoint's circuit breaker: it holds back first sends, of which one passes in each such time. */
 const breakerFailures = 20;
 const breakerSeconds = 30;
@@ -14,20 +14,17 @@ export type Claimed = Pick<DeliveryRow, 'id' | 'tenant_id' | 'approval_id' | 'ty
   & Pick<ApprovalRow, 'frozen' | 'expires_at'> & { readonly failures: number };
 
 /**
- * A transaction that does not wait for the disk. If the database loses its last moments, claims and records are gone together with
- * what they knew: the notices are due again and sent again under the same id.
+ * In a statement's FROM: its transaction does not wait for the disk. If the database crashes, the claims and records of its last
+ * moments are gone together with what they knew: those notices are due again and sent again under the same id.
  */
-const hurried = <T>(db: DataSource, work: (manager: EntityManager) => Promise<T>): Promise<T> => db.transaction(async (manager) => {
-  await manager.query('SET LOCAL synchronous_commit = off');
-  return work(manager);
-});
+const hurried = `(SELECT set_config('synchronous_commit', 'off', true)) AS hurried`;
 
 /**
  * Takes up to `slots` due deliveries for this worker. The endpoint served longest ago comes first, and each gives only what it may
  * have in flight, so one that hangs delays itself alone. The breaker never holds back a retry: a notice that has begun keeps to its
  * own waits. Loose index scan over endpoints with waiting deliveries: https://wiki.postgresql.org/wiki/Loose_indexscan
  */
-export const claim = (db: DataSource, worker: string, slots: number): Promise<Claimed[]> => hurried(db, (manager) => manager.query<Claimed[]>(`
+export const claim = (db: DataSource, worker: string, slots: number): Promise<Claimed[]> => db.query<Claimed[]>(`
   WITH RECURSIVE waiting AS (
     (SELECT endpoint_key FROM notifier.deliveries WHERE state = 'pending' ORDER BY endpoint_key LIMIT 1)
     UNION ALL
@@ -35,7 +32,7 @@ export const claim = (db: DataSource, worker: string, slots: number): Promise<Cl
     FROM waiting w WHERE w.endpoint_key IS NOT NULL
   ), ready AS (
     SELECT e.key, e.failures, e.served_at, coalesce(e.blocked_until > now(), false) AS blocked
-    FROM notifier.endpoints e JOIN waiting w ON w.endpoint_key = e.key
+    FROM notifier.endpoints e JOIN waiting w ON w.endpoint_key = e.key, ${hurried}
     WHERE EXISTS (
       SELECT FROM notifier.deliveries d WHERE d.endpoint_key = e.key AND d.state = 'pending' AND d.next_attempt_at <= now()
       AND (d.lease_until IS NULL OR d.lease_until <= now()) AND (d.round > 0 OR coalesce(e.blocked_until <= now(), true)))
@@ -60,7 +57,7 @@ export const claim = (db: DataSource, worker: string, slots: number): Promise<Cl
   FROM held JOIN chosen c USING (id), notifier.approvals a
   WHERE d.id = c.id AND a.id = d.approval_id
   RETURNING d.id, d.tenant_id, d.approval_id, d.type, d.channel, d.endpoint_key, d.place, d.target, d.body, d.round, a.frozen, a.expires_at, c.failures`,
-[worker, slots, perEndpoint, breakerFailures, leaseSeconds, breakerSeconds]).then(rowsOf));
+[worker, slots, perEndpoint, breakerFailures, leaseSeconds, breakerSeconds]).then(rowsOf);
 
 /** The driver answers an UPDATE with its rows and their count. */
 const rowsOf = (answer: unknown): Claimed[] => {
@@ -100,10 +97,10 @@ export interface EndpointNews { readonly key: string; readonly delivered: boolea
 export const settle = (
   db: DataSource, worker: string, settled: readonly Settled[], endpoints: readonly EndpointNews[],
   alongside: (manager: EntityManager, failed: ReadonlySet<string>) => Promise<void>,
-): Promise<void> => hurried(db, async (manager) => {
+): Promise<void> => db.transaction(async (manager) => {
   const failed = await manager.query<{ id: string }[]>(`
     WITH news AS (
-      SELECT * FROM json_to_recordset($2) AS n (id uuid, round int4, verdict text, wait_ms float8, duration_ms int4, status int4, answer text, error text)
+      SELECT n.* FROM json_to_recordset($2) AS n (id uuid, round int4, verdict text, wait_ms float8, duration_ms int4, status int4, answer text, error text), ${hurried}
     ), held AS (
       SELECT id FROM notifier.deliveries WHERE (id, round) IN (SELECT id, round FROM news) AND lease = $1 ORDER BY id FOR UPDATE
     ), settled AS (
