@@ -36,7 +36,8 @@ export function createAuthenticator(broker: ServiceBroker, near: Near, settings:
   }
 
   function verify(token: string): Verified {
-    const known = verified.get(token);
+    // The oldest go first: they expire first, too.
+    const known = verified.peek(token);
     if (known) return known.ok && known.claims.exp * 1000 <= Date.now() ? { ok: false, code: 'auth_token_expired' } : known;
     const result = tokens.verify(token);
     if (result.ok) verified.set(token, result);

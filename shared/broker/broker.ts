@@ -49,14 +49,13 @@ function transporter(settings: Settings): BrokerOptions['transporter'] {
 }
 
 /** Strata's broker configuration: contracts in front of every action, caches, the node's own service. No service of ours is needed. */
-export function nodeOptions({ settings, commits, probes = {}, silent = false }: NodeOptions): { options: BrokerOptions; coherence: Coherence; near: Near; bus: Bus; log: Logger } {
+export function nodeOptions({ settings, commits, probes = {}, silent = false }: NodeOptions): { options: BrokerOptions; coherence: Coherence; bus: Bus; log: Logger } {
   const { current } = settings;
   const log = createLog(current);
   const nodeId = current.node_id;
   const coherence = new Coherence({
     nodeId, fenceMs: current.coherence_fence_ms, requestTimeoutMs: current.request_timeout_ms, ttlMinutes: () => settings.current.cache_default_ttl, log,
   });
-  const near = createNear(coherence);
   const bus = new Bus(log);
   const feed = commits && createFeed(commits, current.coherence_fence_ms);
   let relay: ReturnType<typeof startRelay> | undefined;
@@ -111,18 +110,18 @@ export function nodeOptions({ settings, commits, probes = {}, silent = false }: 
     heartbeatTimeout: 6,
     validator: false,
     middlewares: [
-      contractsMiddleware({ coherence, near, bus, log, requestTimeoutMs: current.request_timeout_ms, onCommitted: () => relay?.wake() }), lifecycle,
+      contractsMiddleware({ coherence, bus, log, requestTimeoutMs: current.request_timeout_ms, onCommitted: () => relay?.wake() }), lifecycle,
       partsMiddleware(current.request_timeout_ms),
     ],
     skipProcessEventRegistration: true,
     tracking: { enabled: true, shutdownTimeout: 10_000 },
   };
-  return { options, coherence, near, bus, log };
+  return { options, coherence, bus, log };
 }
 
 export function createNode(options: NodeOptions): Node {
-  const { options: brokerOptions, coherence, near, bus, log } = nodeOptions(options);
-  return { broker: new ServiceBroker(brokerOptions), coherence, near, log, metrics: createMetrics({ coherence, bus, commits: options.commits }) };
+  const { options: brokerOptions, coherence, bus, log } = nodeOptions(options);
+  return { broker: new ServiceBroker(brokerOptions), coherence, near: createNear(coherence), log, metrics: createMetrics({ coherence, bus, commits: options.commits }) };
 }
 
 interface LinkOptions { nodeId: string; fenceMs: number; feed: Feed | undefined; silent: boolean }

@@ -11,13 +11,13 @@ import { checkAccess, serviceCaller, type Caller } from '../access.ts';
 import type { Loaded } from '../coherence/cache.ts';
 import type { Coherence } from '../coherence/coherence.ts';
 import type { Contract } from '../contracts/contract.ts';
-import { contractOf, type ActionName } from '../contracts/index.ts';
+import { contractOf } from '../contracts/index.ts';
 import { isDatabaseFailure, isDatabaseOutage, isRefusedData } from '../database/failures.ts';
 import { codeOf, invalid, StrataError } from '../errors.ts';
 import type { Change } from '../outbox/commit.ts';
 import { problemsOf } from '../schema/validate.ts';
 import type { Bus } from './bus.ts';
-import { deliver, type Near } from './near.ts';
+import { deliver, knownHere } from './near.ts';
 import { callWithin, type Client, type Request } from './request.ts';
 
 interface Meta { caller?: Caller; client?: Client; load?: true }
@@ -26,7 +26,6 @@ type Next = (action: string, params?: Params, options?: CallingOptions) => Promi
 
 export interface ContractsMiddlewareOptions {
   readonly coherence: Coherence;
-  readonly near: Near;
   readonly bus: Bus;
   readonly requestTimeoutMs: number;
   readonly log: Logger;
@@ -56,7 +55,7 @@ const rejectBehind = (asOf: Readonly<Record<string, number>>, min: Readonly<Reco
   }
 };
 
-export function contractsMiddleware({ coherence, near, bus, requestTimeoutMs, log, onCommitted }: ContractsMiddlewareOptions): Middleware {
+export function contractsMiddleware({ coherence, bus, requestTimeoutMs, log, onCommitted }: ContractsMiddlewareOptions): Middleware {
   let broker: ServiceBroker;
 
   async function readCached(contract: Contract, next: Next, name: string, params: Params, options: CallingOptions | undefined, caller: Caller): Promise<unknown> {
@@ -93,7 +92,7 @@ export function contractsMiddleware({ coherence, near, bus, requestTimeoutMs, lo
         if (!contract?.cache || metaOf(options, 'load')) return next(name, params, options);
         const caller = metaOf(options, 'caller');
         try {
-          const known = near(name as ActionName, params as never, caller);
+          const known = knownHere(coherence, contract, params, caller);
           if (known !== undefined) return Promise.resolve(known);
           checkParams(contract, params);
         } catch (error) {

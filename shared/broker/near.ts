@@ -46,10 +46,14 @@ export function deliver(contract: Contract, value: unknown, caller: Caller, stal
   return stale ? { ...(value as object), stale: true } : value;
 }
 
+/** As `Near`, by the contract. */
+export function knownHere(coherence: Coherence, contract: Contract, params: Readonly<Record<string, unknown>>, caller: Caller | undefined): unknown {
+  checkAccess(contract, caller, params);
+  const hit = hitOf(coherence, contract.cache!, params);
+  return hit && deliver(contract, hit.value, caller!, false);
+}
+
 export const createNear = (coherence: Coherence): Near => <A extends ActionName>(name: A, params: ParamsOf<A>, caller: Caller | undefined) => {
   const contract = contractOf(name);
-  if (!contract?.cache) return undefined;
-  checkAccess(contract, caller, params as Record<string, unknown>);
-  const hit = hitOf(coherence, contract.cache, params as Record<string, unknown>);
-  return hit && deliver(contract, hit.value, caller!, false) as ResultOf<A>;
+  return contract?.cache && knownHere(coherence, contract, params as Record<string, unknown>, caller) as ResultOf<A> | undefined;
 };

@@ -313,10 +313,11 @@ describe('fail-static', () => {
 
 describe('size', () => {
   test('entries and bytes are bounded, and the least recently read goes first', async () => {
-    const { cache } = setUp({ maxEntries: 3, maxBytes: 10_000 });
+    const { cache, node } = setUp({ maxEntries: 3, maxBytes: 10_000, ttlMs: () => 10_000 });
     const keep = (key: string, bytes?: number) =>
       cache.read(key, [tenant], async () => ({ value: key, asOf: { [tenant]: 1 }, ...(bytes !== undefined && { bytes }) }));
     for (const key of ['a', 'b', 'c']) await keep(key);
+    node.now += 1_001;
     cache.peek('a');
     await keep('d');
     expect(cache.keys().sort()).toEqual(['a', 'c', 'd']);
