@@ -35,7 +35,7 @@ export interface CacheOptions {
   /** At least the request timeout and the fence time together. */
   readonly floorTtlMs: number;
   /** Whether this node's lease on the change feed is valid now. */
-  readonly trusted: () => boolean;
+  readonly trusted: (now: number) => boolean;
   /** Told of every loaded answer, before anyone gets it. */
   readonly observe?: (asOf: AsOf) => void;
   /** Failures of the owner under which the last known good value stands in. */
@@ -88,7 +88,7 @@ export class CoherentCache {
   peek(key: string, min?: AsOf): Loaded<unknown> | undefined {
     const entry = this.#known(key);
     const now = this.#now();
-    if (!entry || entry.expires <= now || !this.#options.trusted() || (min && !includes(entry.asOf, min))) return undefined;
+    if (!entry || entry.expires <= now || !this.#options.trusted(now) || (min && !includes(entry.asOf, min))) return undefined;
     this.#counts.hits += 1;
     // Renewing it costs most of a hit; eviction needs no finer order.
     if (now - entry.used > recencyMs) {
@@ -114,7 +114,7 @@ export class CoherentCache {
     for (let attempt = 0; attempt <= retries; attempt += 1) {
       try {
         const left = until - this.#now();
-        const patience = !this.#options.trusted() && this.#known(key) ? Math.min(left, patienceMs) : left;
+        const patience = !this.#options.trusted(this.#now()) && this.#known(key) ? Math.min(left, patienceMs) : left;
         const loaded = await within(patience, this.#load(key, scopes, load, min));
         // Changes that became known during the read do not refuse its answer: the two overlap.
         if (includes(loaded.asOf, floor)) return { value: loaded.value as T, asOf: loaded.asOf, hit: false, stale: false };
@@ -132,7 +132,7 @@ export class CoherentCache {
 
   #load(key: string, scopes: readonly string[], load: Load<unknown>, min: AsOf): Promise<Loaded<unknown>> {
     const least = highest(min, this.#floors.of(key, scopes));
-    if (!this.#options.trusted()) {
+    if (!this.#options.trusted(this.#now())) {
       this.#counts.readThrough += 1;
       return load(least).then((loaded) => {
         this.#options.observe?.(loaded.asOf);
@@ -147,7 +147,7 @@ export class CoherentCache {
     const own: Flight = {
       scopes, least, disowned: false,
       promise: load(least).then((loaded) => {
-        if (!own.disowned && epoch === this.#epoch && this.#options.trusted() && includes(loaded.asOf, this.#floors.of(key, scopes))) {
+        if (!own.disowned && epoch === this.#epoch && this.#options.trusted(this.#now()) && includes(loaded.asOf, this.#floors.of(key, scopes))) {
           this.#keep(key, scopes, loaded);
         }
         this.#options.observe?.(loaded.asOf);

@@ -64,7 +64,7 @@ export class Coherence {
     this.#options = options;
     const cache = (name: CacheName, ttlMs: () => number) => new CoherentCache({
       name, ttlMs, maxEntries: 100_000, maxBytes: 256 * 1024 * 1024,
-      floorTtlMs: 2 * (options.fenceMs + options.requestTimeoutMs), trusted: () => this.trusted(), isOutage, observe: (asOf) => this.#observe(asOf),
+      floorTtlMs: 2 * (options.fenceMs + options.requestTimeoutMs), trusted: (now) => this.trusted(now), isOutage, observe: (asOf) => this.#observe(asOf),
     });
     const minutes = () => options.ttlMinutes() * 60_000;
     this.caches = {
@@ -75,7 +75,7 @@ export class Coherence {
   }
 
   /** Whether this node may serve from memory. */
-  trusted(): boolean { return performance.now() < this.#trustedUntil; }
+  trusted(now = performance.now()): boolean { return now < this.#trustedUntil; }
   pollAgeMs(): number { return performance.now() - (this.#trustedUntil - this.#options.fenceMs); }
 
   /** Connects to the feed; resolves once the first poll has succeeded or failed. */
