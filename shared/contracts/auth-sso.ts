@@ -68,7 +68,7 @@ export const ssoContracts = {
   }),
   'auth.sso.link': action({
     summary: 'Begin to link an identity at a provider with this account; ends with POST /auth/login/sso', rest: 'POST /auth/sso/link',
-    access: { level: 'authenticated' },
+    access: { level: 'authenticated', recent: true },
     body: Type.Object({ provider_id: Uuid, redirect_uri: Type.String({ maxLength: 500 }), client_challenge: Challenge }, strict), result: Started,
   }),
   'auth.sso.providers.list': action({

@@ -192,8 +192,10 @@ describe('linking', () => {
     expect((await visit(person)).body.user.id).toBe(id);
     const other = await signIn(strata.url, (await member(false)).email, memberPassword);
     expect(codeOf(await visit(person, main, await begin(main, other, '/auth/sso/link')))).toEqual([409, 'conflict']);
+    // Of a session that no node has in memory yet.
+    const again = await signIn(strata.url, email, memberPassword);
     await database.query(`UPDATE auth.sessions SET authenticated_at = now() - interval '11 minutes' WHERE user_id = $1`, [id]);
-    const late = await client.post('/auth/sso/link', { provider_id: main, redirect_uri: redirectUri, client_challenge: 'c'.repeat(43) });
+    const late = await again.post('/auth/sso/link', { provider_id: main, redirect_uri: redirectUri, client_challenge: 'c'.repeat(43) });
     expect(codeOf(late)).toEqual([403, 'auth_reauth_required']);
   });
 });

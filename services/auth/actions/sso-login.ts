@@ -8,7 +8,7 @@ import type { ShortLived } from '../../../shared/short-lived.ts';
 import type { Begun, Oidc } from '../oidc.ts';
 import { classified } from '../rules/classify.ts';
 import { judgeSsoAccount, type SsoClaims } from '../rules/sso-account.ts';
-import { SessionEntity, SsoIdentityEntity, SsoProviderEntity, UserEntity, type SsoProviderRow, type UserRow } from '../schema.ts';
+import { SsoIdentityEntity, SsoProviderEntity, UserEntity, type SsoProviderRow, type UserRow } from '../schema.ts';
 import { authEvent, chooseTenant, type SignIn } from '../sign-in.ts';
 import { addressOf } from './accounts.ts';
 import { oidcClientOf, providersFor } from './sso-providers.ts';
@@ -22,7 +22,6 @@ interface UnderWay extends Begun {
 type Begin = Pick<UnderWay, 'client_challenge' | 'asking'> & { readonly redirect_uri: string; readonly login_hint?: string | undefined };
 
 const stateSeconds = 600;
-const freshMs = 10 * 60_000;
 const keyOf = (state: string): string => `sso_${state}`;
 /** S256 of RFC 7636. */
 const challengeOf = (verifier: string): string => createHash('sha256').update(verifier).digest('base64url');
@@ -137,10 +136,8 @@ export function ssoLoginActions(db: DataSource, settings: () => Settings, shortL
     },
 
     async 'auth.sso.link'({ body: { provider_id: id, redirect_uri, client_challenge } }, request) {
-      const { id: asking, session_id: sessionId } = request.caller;
-      const session = sessionId === undefined ? null : await db.manager.findOneBy(SessionEntity, { id: sessionId });
-      if (!session || session.authenticated_at.getTime() < Date.now() - freshMs) throw new StrataError('auth_reauth_required');
-      return begin(await db.manager.findOneBy(SsoProviderEntity, { id, enabled: true }), { redirect_uri, client_challenge, asking }, request);
+      const provider = await db.manager.findOneBy(SsoProviderEntity, { id, enabled: true });
+      return begin(provider, { redirect_uri, client_challenge, asking: request.caller.id }, request);
     },
 
     'auth.login.sso': classified('auth.login.sso', async ({ body: { client_verifier: verifier, ...answered } }, request) => {
