@@ -146,23 +146,3 @@ export function mapStrings<T>(value: T, change: (text: string) => string): T {
 
 /** Sealed strings replaced by the mask, wherever they are. */
 export const concealSecrets = <T>(value: T): T => mapStrings(value, (text) => isSealed(text) ? mask : text);
-
-const secretNames = /passw(or)?d|passphrase|secret|token|apikey|authorization|cookie|credential|privatekey|assertion|verifier|webhookurl/;
-
-/**
- * JSON for logs and audit: the mask in place of every value whose name looks secret or is in `keys`, whatever its type.
- * Names are compared without case, `_` and `-`; null and booleans stay.
- */
-export function redact<T>(value: T, { keys = [] }: { keys?: readonly string[] } = {}): T {
-  const plain = (name: string): string => name.toLowerCase().replaceAll(/[_-]/g, '');
-  const more = new Set(keys.map(plain));
-  const walk = (item: unknown): unknown => {
-    if (Array.isArray(item)) return item.map(walk);
-    if (typeof item !== 'object' || item === null) return item;
-    return Object.fromEntries(Object.entries(item).map(([name, member]) => {
-      const secret = secretNames.test(plain(name)) || more.has(plain(name));
-      return [name, secret && member !== null && typeof member !== 'boolean' ? mask : walk(member)];
-    }));
-  };
-  return walk(value) as T;
-}

@@ -1,3 +1,4 @@
+import { basename } from 'node:path';
 import { performance } from 'node:perf_hooks';
 import type { MailError } from '../../../shared/mail/mail-error.ts';
 import type { Mailer } from '../../../shared/mail/mailer.ts';
@@ -10,7 +11,7 @@ export async function sendEmail(mailer: Mailer, { id, to, from, mail }: { id: st
   const attempted = () => ({ duration_ms: performance.now() - began, status: null });
   try {
     const sent = await mailer.send({ ...mail, to: [to], messageId: id, from });
-    return { verdict: 'delivered', ...attempted(), answer: sent.file === undefined ? `accepted as ${sent.messageId}` : `written to ${sent.file}`, error: null };
+    return { verdict: 'delivered', ...attempted(), answer: sent.file === undefined ? `accepted as ${sent.messageId}` : `written to ${basename(sent.file)}`, error: null };
   } catch (error) {
     const { retry, message } = error as MailError;
     return { verdict: retry ? 'retry' : 'final', ...attempted(), answer: null, error: message };
