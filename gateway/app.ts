@@ -5,7 +5,9 @@ import fastify, { LogController, type FastifyBaseLogger, type FastifyError, type
 import type { Redis } from 'ioredis';
 import type { ServiceBroker } from 'moleculer';
 import { randomUUID } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
+import { Readable } from 'node:stream';
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import type { LiveSettings } from '../shared/broker/live-settings.ts';
@@ -18,6 +20,7 @@ import { createAuthenticator } from './authenticate.ts';
 import { observeRequests } from './metrics.ts';
 import { openApi } from './openapi.ts';
 import { ownHandlers } from './reload.ts';
+import { createRepeats, type Answered, type Repeats } from './repeats.ts';
 import { registerRoutes } from './routes.ts';
 import { jsonHeaders, pageHeaders } from './security-headers.ts';
 import { createWatch } from './watch.ts';
@@ -58,6 +61,10 @@ function parseBody(body: Buffer): unknown {
   }
 }
 
+/** The caller's own, where it is a sane one. Else a random one: a number would tell callers how much others ask. */
+const requestIdOf = ({ headers: { 'x-request-id': given } }: IncomingMessage): string =>
+  given !== undefined && /^[A-Za-z0-9._-]{1,128}$/.test(given as string) ? given as string : randomUUID();
+
 /** What is no HTTP has no request to answer: the envelope goes to the connection, which then ends. */
 function refuseUnreadable({ code }: { readonly code?: string }, socket: Socket): void {
   if (code === 'ECONNRESET' || !socket.writable) {
@@ -72,16 +79,19 @@ function refuseUnreadable({ code }: { readonly code?: string }, socket: Socket):
     + `X-Request-ID: ${requestId}\r\nConnection: close\r\n\r\n${text}`);
 }
 
-export async function buildApp({ broker, coherence, near, settings, log, metrics, version, redis }: AppOptions): Promise<FastifyInstance> {
+/** `repeats` goes ahead of the app. */
+export interface App { readonly app: FastifyInstance; readonly repeats: Repeats }
+
+export async function buildApp({ broker, coherence, near, settings, log, metrics, version, redis }: AppOptions): Promise<App> {
+  // A logger per request costs more than the request id that each line of ours names.
+  const logger: Logger = Object.create(log, { child: { value: () => logger } });
   const app = fastify({
-    loggerInstance: log as FastifyBaseLogger,
+    loggerInstance: logger as FastifyBaseLogger,
     logController: new LogController({ disableRequestLogging: true }),
-    // A logger per request costs more than the request id that each line of ours names.
-    childLoggerFactory: (logger) => logger,
     bodyLimit,
     trustProxy: [...settings.current.trusted_proxies],
     requestIdHeader: false,
-    genReqId: ({ headers: { 'x-request-id': given } }) => typeof given === 'string' && /^[A-Za-z0-9._-]{1,128}$/.test(given) ? given : randomUUID(),
+    genReqId: requestIdOf,
     return503OnClosing: false,
     forceCloseConnections: 'idle',
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: 500 },
@@ -92,26 +102,29 @@ export async function buildApp({ broker, coherence, near, settings, log, metrics
     },
     clientErrorHandler: refuseUnreadable,
     exposeHeadRoutes: true,
+    http: { optimizeEmptyRequests: true },
   });
 
-  app.addHook('onRequest', (request, reply, done) => {
-    reply.headers(jsonHeaders).header('x-request-id', request.id);
-    done();
+  app.addHook('onSend', (request, reply, payload, done) => {
+    reply.header('x-request-id', request.id);
+    for (const name in jsonHeaders) if (!reply.hasHeader(name)) reply.header(name, jsonHeaders[name]);
+    done(null, payload);
   });
   const watch = createWatch(broker, coherence, settings);
   const count = observeRequests(metrics, watch.open);
   // Of fixed fields, none of which can hold a secret, so nothing is searched for one.
   const requestLog = log.child({}, { redact: [] });
-  app.addHook('onResponse', (request, reply, done) => {
-    const { method, url } = request;
+  const answered: Answered = (requestId, method, route, status, ms, streamed = false) => {
     // Reads come by the thousand each second, and the metrics count them.
-    const level = reply.statusCode < 400 && (method === 'GET' || method === 'HEAD') ? 'debug' : 'info';
-    if (requestLog.isLevelEnabled(level) && !/^\/(healthz|readyz|metrics)/.test(url)) {
-      requestLog[level]({
-        request_id: request.id, method, route: request.routeOptions.url, status: reply.statusCode, ms: Math.round(reply.elapsedTime),
-      }, 'request');
+    const level = status < 400 && (method === 'GET' || method === 'HEAD') ? 'debug' : 'info';
+    if (requestLog.isLevelEnabled(level) && !/^\/(healthz|readyz|metrics)/.test(route ?? '')) {
+      requestLog[level]({ request_id: requestId, method, route, status, ms: Math.round(ms) }, 'request');
     }
-    count(request, reply);
+    // How long a stream stayed open says nothing about answering.
+    count(method, route ?? 'none', status, streamed ? undefined : ms / 1000);
+  };
+  app.addHook('onResponse', ({ id, method, routeOptions }, reply, done) => {
+    answered(id, method, routeOptions.url, reply.statusCode, reply.elapsedTime, reply.getHeader('content-type') === 'text/event-stream');
     done();
   });
   app.setErrorHandler((error: FastifyError, request, reply) => {
@@ -122,6 +135,8 @@ export async function buildApp({ broker, coherence, near, settings, log, metrics
   });
   app.setNotFoundHandler(() => { throw new StrataError('not_found', 'There is nothing at this path.'); });
 
+  // Node ends the body of a request that announces none before anyone listens, and the parser would wait for the end.
+  app.addHook('preParsing', (_request, _reply, payload, done) => done(null, payload.readableEnded ? Readable.from([]) : payload));
   app.removeAllContentTypeParsers();
   app.addContentTypeParser(['application/json', 'application/merge-patch+json'], { parseAs: 'buffer' },
     async ({ method, headers: { 'content-encoding': coding = 'identity' } }: FastifyRequest, body: Buffer) => {
@@ -162,9 +177,11 @@ export async function buildApp({ broker, coherence, near, settings, log, metrics
     await docs.register(scalar, { routePrefix: '/docs', configuration: { url: '/openapi.json', withDefaultFonts: false, telemetry: false } as never });
   });
 
+  const authenticator = createAuthenticator(broker, near, settings, log);
+  const repeats = createRepeats({ authenticator, settings, requestIdOf, answered });
   registerRoutes(app, {
-    broker, near, authenticate: createAuthenticator(broker, near, settings, log), own: { ...ownHandlers(broker), ...watch.handlers },
+    broker, near, authenticator, repeats, own: { ...ownHandlers(broker), ...watch.handlers },
     requestTimeoutMs: settings.current.request_timeout_ms,
   });
-  return app;
+  return { app, repeats };
 }

@@ -1,28 +1,42 @@
 import { LRUCache } from 'lru-cache';
 import type { ServiceBroker } from 'moleculer';
+import type { IncomingHttpHeaders } from 'node:http';
 import type { Logger } from 'pino';
 import { serviceCaller, type Caller } from '../shared/access.ts';
-import { createAccessTokens, type Verified } from '../shared/access-tokens.ts';
+import { createAccessTokens } from '../shared/access-tokens.ts';
 import { createApiKeys, looksLikeApiKey, parseApiKey } from '../shared/api-keys.ts';
-import { andThen, type Near, type Soon } from '../shared/broker/near.ts';
+import type { Near } from '../shared/broker/near.ts';
 import { callAs, type CallOptions } from '../shared/broker/request.ts';
 import type { LiveSettings } from '../shared/broker/live-settings.ts';
+import type { Held } from '../shared/coherence/entry.ts';
 import type { ActionName, ParamsOf, ResultOf } from '../shared/contracts/index.ts';
 import { codeOf, StrataError } from '../shared/errors.ts';
 
-export interface Credentials { readonly authorization?: string | undefined; readonly apiKey?: string | undefined }
 export interface Identity { readonly caller: Caller; /** From before an outage: good enough to read, not to write. */ readonly stale: boolean }
 
-/**
- * Who a request is from, found out within `left` ms; without a promise where this node's memory knows. Undefined where the request
- * brings no credential; throws 401 or 403 where the credential is no good.
- */
-export type Authenticate = (credentials: Credentials, requestId: string, left: () => number) => Soon<Identity | undefined>;
+/** Who a request is from. */
+export interface Authenticator {
+  /** As found out before, where everything that it followed from still stands in this node's memory at `now`. Undefined else. */
+  readonly known: (headers: IncomingHttpHeaders, now: number) => Identity | undefined;
+  /** Found out within `left` ms. Undefined where the request brings no credential; throws 401 or 403 where the credential is no good. */
+  readonly find: (headers: IncomingHttpHeaders, requestId: string, left: () => number) => Promise<Identity | undefined>;
+}
 
-export function createAuthenticator(broker: ServiceBroker, near: Near, settings: LiveSettings, log: Logger): Authenticate {
+/** `until`: milliseconds since 1970. */
+interface Remembered { readonly credential: string; readonly identity: Identity; readonly until: number; readonly from: readonly Held<unknown>[] }
+/** Null where there is no such thing; `held` where this node's memory knows it. */
+interface Answer<T> { readonly value: T | null; readonly held?: Held<unknown> }
+/** What a credential stands for. */
+interface Holder { readonly user_id: string; readonly tenant_id: string | null; readonly platform_roles: readonly string[] }
+
+/** The use of an API key is noted once in this time. */
+const notedMs = 60_000;
+
+export function createAuthenticator(broker: ServiceBroker, near: Near, settings: LiveSettings, log: Logger): Authenticator {
   const gateway = serviceCaller(broker.nodeID);
-  // Signatures are checked once; the session behind one is asked for at every request, from this node's memory.
-  const verified = new LRUCache<string, Verified>({ max: 20_000 });
+  /** By the credential's end. The oldest go first: they expire first, too. */
+  const remembered = new LRUCache<string, Remembered>({ max: 20_000 });
+  const noted = new LRUCache<string, true>({ max: 20_000, ttl: notedMs });
   let tokens = createAccessTokens(settings.current);
   let apiKeys = createApiKeys(settings.current);
   let made = settings.current;
@@ -32,87 +46,85 @@ export function createAuthenticator(broker: ServiceBroker, near: Near, settings:
     made = settings.current;
     tokens = createAccessTokens(made);
     apiKeys = createApiKeys(made);
-    verified.clear();
+    remembered.clear();
   }
 
-  function verify(token: string): Verified {
-    // The oldest go first: they expire first, too.
-    const known = verified.peek(token);
-    if (known) return known.ok && known.claims.exp * 1000 <= Date.now() ? { ok: false, code: 'auth_token_expired' } : known;
-    const result = tokens.verify(token);
-    if (result.ok) verified.set(token, result);
-    return result;
-  }
-
-  /** Null where there is no such thing. */
-  function ask<A extends ActionName>(name: A, params: ParamsOf<A>, self: CallOptions): Soon<ResultOf<A> | null> {
-    const orNull = (error: unknown): null => {
-      if (codeOf(error) === 'not_found') return null;
-      throw error;
-    };
+  async function ask<A extends ActionName>(name: A, params: ParamsOf<A>, self: CallOptions): Promise<Answer<ResultOf<A>>> {
+    const held = near(name, params, gateway);
+    if (held) return { value: held.value, held };
     try {
-      return near(name, params, gateway) ?? callAs(broker, name, params, self).catch(orNull);
+      return { value: await callAs(broker, name, params, self) };
     } catch (error) {
-      return orNull(error);
+      if (codeOf(error) === 'not_found') return { value: null };
+      throw error;
     }
   }
 
-  // Cached values keep their identity as long as they hold, and so does what follows from two of them.
-  const identities = new WeakMap<object, { readonly membership: Membership | null; readonly identity: Identity }>();
-
   /** Roles in the tenant are those of now; none where the membership has ended. */
-  const identify = (holder: Holder, self: CallOptions, how: Partial<Caller>): Soon<Identity> => {
-    const { tenant_id: tenantId, user_id: userId } = holder;
-    const asked = tenantId === null ? null : ask('tenant-config.members.resolve', { tenant_id: tenantId, user_id: userId }, self);
-    return andThen<Membership | null, Identity>(asked, (membership) => {
-      const known = identities.get(holder);
-      if (known && known.membership === membership) return known.identity;
-      if (membership?.tenant_status === 'disabled') throw new StrataError('auth_tenant_disabled');
-      const identity: Identity = {
-        caller: {
-          type: 'user', id: userId, tenant_id: membership ? tenantId : null, roles: membership?.roles ?? [], platform_roles: holder.platform_roles, ...how,
-        },
-        stale: 'stale' in holder || (membership !== null && 'stale' in membership),
-      };
-      identities.set(holder, { membership, identity });
-      return identity;
-    });
-  };
-
-  function bySession(token: string, self: CallOptions): Soon<Identity> {
-    const result = verify(token);
-    if (!result.ok) throw new StrataError(result.code);
-    return andThen(ask('auth.sessions.resolve', { session_id: result.claims.sid }, self), (session) => {
-      if (session?.status !== 'active') throw new StrataError('auth_session_revoked');
-      return identify(session, self, { session_id: session.session_id, authenticated_at: session.authenticated_at });
-    });
+  async function identify(
+    credential: string, until: number, { value: holder, held }: Answer<unknown> & { readonly value: Holder }, how: Partial<Caller>, self: CallOptions,
+  ): Promise<Identity> {
+    const { tenant_id: tenantId, user_id: userId, platform_roles: platformRoles } = holder;
+    const membership = tenantId === null ? undefined : await ask('tenant-config.members.resolve', { tenant_id: tenantId, user_id: userId }, self);
+    const { value: member = null } = membership ?? {};
+    if (member?.tenant_status === 'disabled') throw new StrataError('auth_tenant_disabled');
+    const identity: Identity = {
+      caller: { type: 'user', id: userId, tenant_id: member ? tenantId : null, roles: member?.roles ?? [], platform_roles: platformRoles, ...how },
+      stale: 'stale' in holder || (member !== null && 'stale' in member),
+    };
+    const from = membership ? [held, membership.held] : [held];
+    if (from.every((each) => each !== undefined)) remembered.set(endOf(credential), { credential, identity, until, from });
+    return identity;
   }
 
-  const noted = new LRUCache<string, true>({ max: 20_000, ttl: 60_000 });
-  function byApiKey(text: string, self: CallOptions): Soon<Identity> {
+  async function bySession(credential: string, token: string, self: CallOptions): Promise<Identity> {
+    const result = tokens.verify(token);
+    if (!result.ok) throw new StrataError(result.code);
+    const { sid, exp } = result.claims;
+    const { value: session, ...answer } = await ask('auth.sessions.resolve', { session_id: sid }, self);
+    if (session?.status !== 'active') throw new StrataError('auth_session_revoked');
+    const { session_id, authenticated_at } = session;
+    return identify(credential, exp * 1000, { ...answer, value: session }, { session_id, authenticated_at }, self);
+  }
+
+  async function byApiKey(credential: string, text: string, self: CallOptions): Promise<Identity> {
     const parsed = parseApiKey(text);
     if (!parsed) throw new StrataError('auth_api_key_invalid');
-    return andThen(ask('auth.api-key.resolve', { key_id: parsed.id }, self), (key) => {
-      if (!key?.usable || !apiKeys.fits(parsed.secret, key.hash) || Date.parse(key.expires_at) <= Date.now()) throw new StrataError('auth_api_key_invalid');
-      if (!noted.has(parsed.id)) {
-        noted.set(parsed.id, true);
-        callAs(broker, 'auth.api-key.used', { key_id: parsed.id }, self).catch((error: unknown) => log.warn({ err: error }, 'the use of an API key was not noted'));
-      }
-      return identify(key, self, { scopes: key.scopes });
-    });
+    const { value: key, ...answer } = await ask('auth.api-key.resolve', { key_id: parsed.id }, self);
+    if (!key?.usable || !apiKeys.fits(parsed.secret, key.hash) || Date.parse(key.expires_at) <= Date.now()) throw new StrataError('auth_api_key_invalid');
+    if (!noted.has(parsed.id)) {
+      noted.set(parsed.id, true);
+      callAs(broker, 'auth.api-key.used', { key_id: parsed.id }, self).catch((error: unknown) => log.warn({ err: error }, 'the use of an API key was not noted'));
+    }
+    return identify(credential, Math.min(Date.parse(key.expires_at), Date.now() + notedMs), { ...answer, value: key }, { scopes: key.scopes }, self);
   }
 
-  return ({ authorization, apiKey }, requestId, left) => {
-    if (apiKey === undefined && authorization === undefined) return undefined;
-    renew();
-    const self = { caller: gateway, requestId, timeout: left };
-    if (apiKey !== undefined) return byApiKey(apiKey, self);
-    const token = /^Bearer +([^\s]+)$/i.exec(authorization!)?.[1];
-    if (token === undefined) throw new StrataError('auth_token_invalid', 'Authorization must be: Bearer <token>.');
-    return looksLikeApiKey(token) ? byApiKey(token, self) : bySession(token, self);
+  return {
+    known(headers, now) {
+      renew();
+      const credential = credentialOf(headers);
+      const known = credential === undefined ? undefined : remembered.peek(endOf(credential));
+      if (!known || known.credential !== credential || known.until <= Date.now()) return undefined;
+      for (const held of known.from) if (!held.stands(now)) return undefined;
+      return known.identity;
+    },
+    async find(headers, requestId, left) {
+      const credential = credentialOf(headers);
+      if (credential === undefined) return undefined;
+      renew();
+      const { authorization, 'x-api-key': apiKey } = headers;
+      const self = { caller: gateway, requestId, timeout: left };
+      if (apiKey !== undefined) return byApiKey(credential, String(apiKey), self);
+      const token = /^Bearer +([^\s]+)$/i.exec(authorization!)?.[1];
+      if (token === undefined) throw new StrataError('auth_token_invalid', 'Authorization must be: Bearer <token>.');
+      return looksLikeApiKey(token) ? byApiKey(credential, token, self) : bySession(credential, token, self);
+    },
   };
 }
 
-type Membership = ResultOf<'tenant-config.members.resolve'>;
-/** What a credential stands for. */
-interface Holder { readonly user_id: string; readonly tenant_id: string | null; readonly platform_roles: readonly string[] }
+/** The signature of an access token. To hash all of a token takes ten times as long as to compare it. */
+const endOf = (credential: string): string => credential.slice(-43);
+
+/** What identities are remembered by: as sent, and a key in a header of its own apart from what Authorization could hold. */
+const credentialOf = ({ authorization, 'x-api-key': apiKey }: IncomingHttpHeaders): string | undefined =>
+  apiKey === undefined ? authorization : `\0${String(apiKey)}`;

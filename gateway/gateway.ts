@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import type { ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Server, type AddressInfo, type Socket } from 'node:net';
 import { setImmediate, setTimeout as delay } from 'node:timers/promises';
 import { buildApp, type AppOptions } from './app.ts';
@@ -14,7 +14,7 @@ const lastRequestMs = 1000;
  * connections end with their next answer, and only those that stay silent are closed.
  */
 export async function startGateway(options: AppOptions): Promise<Gateway> {
-  const app = await buildApp(options);
+  const { app, repeats } = await buildApp(options);
   const state = { stopping: false };
   // Clients open connections ahead of need, and the server counts one without a request as busy.
   const unused = new Set<Socket>();
@@ -22,9 +22,11 @@ export async function startGateway(options: AppOptions): Promise<Gateway> {
     unused.add(socket);
     socket.once('close', () => unused.delete(socket));
   });
-  app.server.prependListener('request', ({ socket }, response: ServerResponse) => {
-    unused.delete(socket);
+  const [answer] = app.server.listeners('request') as [(request: IncomingMessage, response: ServerResponse) => void];
+  app.server.removeAllListeners('request').on('request', (request: IncomingMessage, response: ServerResponse) => {
+    unused.delete(request.socket);
     if (state.stopping) response.setHeader('connection', 'close');
+    if (!repeats.answer(request, response)) answer(request, response);
   });
   const { host, port } = options.settings.current;
   await app.listen({ host, port });

@@ -1,16 +1,17 @@
-import type { ServerResponse } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from 'fastify';
 import type { ServiceBroker } from 'moleculer';
+import type { ServerResponse } from 'node:http';
 import { checkAccess, isPublic, type Caller } from '../shared/access.ts';
 import { checkParams } from '../shared/broker/contracts-middleware.ts';
-import type { Near, Soon } from '../shared/broker/near.ts';
+import { deliver, type Near } from '../shared/broker/near.ts';
 import { callAs, timeLeft, type Client } from '../shared/broker/request.ts';
 import type { Contract, Rest } from '../shared/contracts/contract.ts';
 import { contracts, type ActionName } from '../shared/contracts/index.ts';
 import { isOutage, StrataError, type ErrorCode } from '../shared/errors.ts';
 import { answer } from './answers.ts';
-import type { Authenticate, Identity } from './authenticate.ts';
+import type { Authenticator, Identity } from './authenticate.ts';
 import { addressOf, parametersOf } from './parameters.ts';
+import type { Repeats } from './repeats.ts';
 
 declare module 'fastify' {
   interface FastifyRequest { identity: Identity | undefined; address: Record<string, unknown> | undefined; left: () => number }
@@ -29,7 +30,8 @@ export type OwnHandlers = { readonly [A in ActionName]?: OwnHandler };
 export interface RoutesOptions {
   readonly broker: ServiceBroker;
   readonly near: Near;
-  readonly authenticate: Authenticate;
+  readonly authenticator: Authenticator;
+  readonly repeats: Repeats;
   readonly own: OwnHandlers;
   readonly requestTimeoutMs: number;
 }
@@ -63,7 +65,7 @@ export const routed = (): (readonly [ActionName, Contract, Rest])[] => Object.en
   .flatMap(([name, contract]) => contract.rest ? [[name as ActionName, contract, contract.rest] as const] : []);
 
 /** One route per contract; what a path does not take is 405, and OPTIONS says what it takes. */
-export function registerRoutes(app: FastifyInstance, { broker, near, authenticate, own, requestTimeoutMs }: RoutesOptions): void {
+export function registerRoutes(app: FastifyInstance, { broker, near, authenticator, repeats, own, requestTimeoutMs }: RoutesOptions): void {
   app.decorateRequest('identity', undefined);
   app.decorateRequest('address', undefined);
   app.decorateRequest('left', () => requestTimeoutMs);
@@ -89,21 +91,19 @@ export function registerRoutes(app: FastifyInstance, { broker, near, authenticat
       }
     }
 
-    /** Before the body is read, let alone judged. A bad credential is none where nobody needs one. */
-    function admit(request: FastifyRequest): Soon<void> {
+    /** Before the body is read, let alone judged. A bad credential is none where nobody needs one. Without a promise where the caller is known. */
+    function admit(request: FastifyRequest): Promise<void> | undefined {
       const address = request.address = addressOf(contract, rest, request);
-      const { authorization, 'x-api-key': apiKey } = request.headers;
-      const refused = (error: unknown): undefined => {
-        if (isPublic(contract.access, address)) return undefined;
-        throw unchecked(contract, error, request);
-      };
-      let identity: Soon<Identity | undefined>;
-      try {
-        identity = authenticate({ authorization, apiKey: apiKey as string | undefined }, request.id, request.left = timeLeft(requestTimeoutMs));
-      } catch (error) {
-        identity = refused(error);
+      request.left = timeLeft(requestTimeoutMs);
+      const known = authenticator.known(request.headers, performance.now());
+      if (!known) {
+        return authenticator.find(request.headers, request.id, request.left).catch((error: unknown) => {
+          if (isPublic(contract.access, address)) return undefined;
+          throw unchecked(contract, error, request);
+        }).then((found) => enter(request, found));
       }
-      return identity instanceof Promise ? identity.catch(refused).then((found) => enter(request, found)) : enter(request, identity);
+      enter(request, known);
+      return undefined;
     }
 
     async function ask(request: FastifyRequest, reply: FastifyReply, params: Record<string, unknown>, caller: Caller): Promise<FastifyReply> {
@@ -122,7 +122,6 @@ export function registerRoutes(app: FastifyInstance, { broker, near, authenticat
       method: rest.method,
       url,
       exposeHeadRoute: contract.answer !== 'stream',
-      // Without a promise, and so is the answer, where this node's memory knows everything.
       onRequest(request: FastifyRequest, _reply: FastifyReply, done: Done) {
         const admitted = admit(request);
         if (admitted) void settle(admitted, done);
@@ -133,9 +132,13 @@ export function registerRoutes(app: FastifyInstance, { broker, near, authenticat
         const caller = identity?.caller ?? nobody;
         const params = parametersOf(contract, rest, request, request.address!);
         if (identity?.stale) reply.header('x-config-stale', 'true');
-        const known = near(name, params as never, caller);
-        if (known === undefined) return ask(request, reply, params, caller);
-        answer(contract, known, request, reply);
+        const held = near(name, params as never, caller);
+        if (!held) return ask(request, reply, params, caller);
+        // Where the URL alone says what is asked for.
+        if (!ownTenant && !identity?.stale && request.headers.origin === undefined) {
+          repeats.learn(request.url, { contract, route: url, address: request.address!, held, plugged: reply.getHeaders() });
+        }
+        answer(contract, deliver(contract, held.value, caller, false), request, reply);
         return undefined;
       },
     });

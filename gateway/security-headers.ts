@@ -15,9 +15,9 @@ function headersOf(options: HelmetOptions): Readonly<Record<string, string>> {
 /** For pages, each of which says what it may load. */
 export const pageHeaders = headersOf({ contentSecurityPolicy: false, crossOriginResourcePolicy: false });
 
-/** For JSON, without those that concern documents only. No answer is kept where other callers or later reads would find it. */
+/** For JSON, without those that concern documents only, and that `frame-ancestors` replaces. No answer is kept where other callers or later reads would find it. */
 export const jsonHeaders: Readonly<Record<string, string>> = { 'cache-control': 'private, no-cache', ...headersOf({
   contentSecurityPolicy: { useDefaults: false, directives: { defaultSrc: ["'none'"], frameAncestors: ["'none'"] } },
-  crossOriginResourcePolicy: false, crossOriginOpenerPolicy: false, originAgentCluster: false, xDnsPrefetchControl: false, xDownloadOptions: false,
-  xPermittedCrossDomainPolicies: false, xXssProtection: false,
+  crossOriginResourcePolicy: false, crossOriginOpenerPolicy: false, referrerPolicy: false, originAgentCluster: false,
+  xDnsPrefetchControl: false, xDownloadOptions: false, xFrameOptions: false, xPermittedCrossDomainPolicies: false, xXssProtection: false,
 }) };

@@ -8,7 +8,7 @@
 import type { CallingOptions, Context, Middleware, ServiceBroker } from 'moleculer';
 import type { Logger } from 'pino';
 import { checkAccess, serviceCaller, type Caller } from '../access.ts';
-import type { Loaded } from '../coherence/cache.ts';
+import type { Loaded } from '../coherence/entry.ts';
 import type { Coherence } from '../coherence/coherence.ts';
 import type { Contract } from '../contracts/contract.ts';
 import { contractOf } from '../contracts/index.ts';
@@ -17,7 +17,7 @@ import { codeOf, invalid, StrataError } from '../errors.ts';
 import type { Change } from '../outbox/commit.ts';
 import { problemsOf } from '../schema/validate.ts';
 import type { Bus } from './bus.ts';
-import { deliver, knownHere } from './near.ts';
+import { deliver, heldHere } from './near.ts';
 import { callWithin, type Client, type Request } from './request.ts';
 
 interface Meta { caller?: Caller; client?: Client; load?: true }
@@ -92,8 +92,8 @@ export function contractsMiddleware({ coherence, bus, requestTimeoutMs, log, onC
         if (!contract?.cache || metaOf(options, 'load')) return next(name, params, options);
         const caller = metaOf(options, 'caller');
         try {
-          const known = knownHere(coherence, contract, params, caller);
-          if (known !== undefined) return Promise.resolve(known);
+          const held = heldHere(coherence, contract, params, caller);
+          if (held) return Promise.resolve(deliver(contract, held.value, caller!, false));
           checkParams(contract, params);
         } catch (error) {
           return Promise.reject(error as Error);

@@ -1,19 +1,15 @@
 import { checkAccess, isPlatformAdmin, type Caller } from '../access.ts';
-import type { Loaded } from '../coherence/cache.ts';
+import type { Held } from '../coherence/entry.ts';
 import type { Coherence } from '../coherence/coherence.ts';
 import type { CacheRule, Contract } from '../contracts/contract.ts';
 import { contractOf, type ActionName, type ParamsOf, type ResultOf } from '../contracts/index.ts';
 import { StrataError } from '../errors.ts';
 
 /**
- * What this node's memory may answer now, after the same check of access as everywhere; undefined where it has to be asked for.
- * Throws what the call would throw. Without a promise, for the hot path.
+ * What this node's memory holds and may answer now, null for what does not exist; undefined where it has to be asked for. Without a
+ * promise, for the hot path. Throws where this caller has no access, as the call would; what they get to see of it, `deliver` says.
  */
-export type Near = <A extends ActionName>(name: A, params: ParamsOf<A>, caller: Caller | undefined) => ResultOf<A> | undefined;
-
-/** Known now, or later. */
-export type Soon<T> = T | Promise<T>;
-export const andThen = <T, U>(value: Soon<T>, use: (value: T) => Soon<U>): Soon<U> => value instanceof Promise ? value.then(use) : use(value);
+export type Near = <A extends ActionName>(name: A, params: ParamsOf<A>, caller: Caller | undefined) => Held<ResultOf<A> | null> | undefined;
 
 /** Exactly the same fields, with the same texts, numbers and booleans. */
 function sameParams(known: Readonly<Record<string, unknown>> | undefined, params: Readonly<Record<string, unknown>>): boolean {
@@ -28,7 +24,7 @@ function sameParams(known: Readonly<Record<string, unknown>> | undefined, params
 }
 
 /** The entry of parameters that equal those it was loaded with, which were found valid. */
-function hitOf(coherence: Coherence, rule: CacheRule, params: Readonly<Record<string, unknown>>): Loaded<unknown> | undefined {
+function hitOf(coherence: Coherence, rule: CacheRule, params: Readonly<Record<string, unknown>>): Held<unknown> | undefined {
   let key: string;
   try {
     key = rule.key(params as never);
@@ -47,13 +43,12 @@ export function deliver(contract: Contract, value: unknown, caller: Caller, stal
 }
 
 /** As `Near`, by the contract. */
-export function knownHere(coherence: Coherence, contract: Contract, params: Readonly<Record<string, unknown>>, caller: Caller | undefined): unknown {
+export function heldHere(
+  coherence: Coherence, contract: Contract, params: Readonly<Record<string, unknown>>, caller: Caller | undefined,
+): Held<unknown> | undefined {
   checkAccess(contract, caller, params);
-  const hit = hitOf(coherence, contract.cache!, params);
-  return hit && deliver(contract, hit.value, caller!, false);
+  return contract.cache && hitOf(coherence, contract.cache, params);
 }
 
-export const createNear = (coherence: Coherence): Near => <A extends ActionName>(name: A, params: ParamsOf<A>, caller: Caller | undefined) => {
-  const contract = contractOf(name);
-  return contract?.cache && knownHere(coherence, contract, params as Record<string, unknown>, caller) as ResultOf<A> | undefined;
-};
+export const createNear = (coherence: Coherence): Near => <A extends ActionName>(name: A, params: ParamsOf<A>, caller: Caller | undefined) =>
+  heldHere(coherence, contractOf(name)!, params as Record<string, unknown>, caller) as Held<ResultOf<A> | null> | undefined;

@@ -2,7 +2,7 @@ import { performance } from 'node:perf_hooks';
 import type { Logger } from 'pino';
 import type { Context, ServiceBroker } from 'moleculer';
 import { serviceCaller, type Caller } from '../access.ts';
-import type { Loaded } from '../coherence/cache.ts';
+import type { Loaded } from '../coherence/entry.ts';
 import type { ActionName, ParamsOf, ResultOf } from '../contracts/index.ts';
 import type { Committing } from '../outbox/commit.ts';
 

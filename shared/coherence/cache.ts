@@ -19,10 +19,9 @@
 import { LRUCache } from 'lru-cache';
 import { performance } from 'node:perf_hooks';
 import { StrataError } from '../errors.ts';
+import { Entry, freeze, isDropped, type Held, type Loaded, type Scope } from './entry.ts';
 import { Floors, includes, type AsOf } from './floors.ts';
 
-/** `asOf`: the revisions that the value is known to include. `bytes`: its serialized length, estimated where absent. `params`: what was asked for. */
-export interface Loaded<T> { readonly value: T; readonly asOf: AsOf; readonly bytes?: number; readonly params?: Readonly<Record<string, unknown>> }
 export interface Found<T> { readonly value: T; readonly asOf: AsOf; readonly hit: boolean; readonly stale: boolean }
 /** Is given the revisions that the answer must include, so that the owner can pass over a cache of its own. */
 export type Load<T> = (minAsOf: AsOf) => Promise<Loaded<T>>;
@@ -44,17 +43,6 @@ export interface CacheOptions {
   readonly now?: () => number;
 }
 
-/** Lives while entries hold it, without a lifetime of its own: an entry may be asked for long after its scope was dropped. */
-interface Scope { readonly name: string; floor: number; entries: number }
-interface Entry {
-  readonly value: unknown;
-  readonly asOf: AsOf;
-  readonly params: Loaded<unknown>['params'];
-  readonly expires: number;
-  readonly held: readonly { readonly scope: Scope; readonly revision: number }[];
-  /** When its place in the order of eviction was last renewed. */
-  used: number;
-}
 interface Flight { readonly promise: Promise<Loaded<unknown>>; readonly scopes: readonly string[]; readonly least: AsOf; disowned: boolean }
 
 const retries = 3;
@@ -79,24 +67,33 @@ export class CoherentCache {
     this.#now = options.now ?? (() => performance.now());
     this.#entries = new LRUCache({
       max: options.maxEntries, maxSize: options.maxBytes,
-      dispose: (entry) => { for (const { scope } of entry.held) this.#release(scope); },
+      dispose: (entry) => {
+        entry.gone = true;
+        // Whoever still holds the entry does not hold its memory.
+        entry.value = undefined;
+        for (const { scope } of entry.held) this.#release(scope);
+      },
     });
     this.#floors = new Floors({ ttlMs: options.floorTtlMs, max: options.maxEntries, now: this.#now });
   }
 
   /** The entry, where it may be served now. Synchronous, for the hot path; exact keys were removed when they were dropped. */
-  peek(key: string, min?: AsOf): Loaded<unknown> | undefined {
+  peek(key: string, min?: AsOf): Held<unknown> | undefined {
     const entry = this.#known(key);
-    const now = this.#now();
-    if (!entry || entry.expires <= now || !this.#options.trusted(now) || (min && !includes(entry.asOf, min))) return undefined;
+    return entry && (!min || includes(entry.asOf, min)) && this.#serves(entry, this.#now()) ? entry : undefined;
+  }
+
+  /** Counts a hit where it may. */
+  readonly #serves = (entry: Entry, now: number): boolean => {
+    if (entry.gone || entry.expires <= now || isDropped(entry) || !this.#options.trusted(now)) return false;
     this.#counts.hits += 1;
     // Renewing it costs most of a hit; eviction needs no finer order.
     if (now - entry.used > recencyMs) {
       entry.used = now;
-      this.#entries.get(key);
+      this.#entries.get(entry.key);
     }
-    return entry;
-  }
+    return true;
+  };
 
   /**
    * From memory, else by `load`, which is shared by all who ask meanwhile. `min` asks for more than the cache itself demands.
@@ -158,12 +155,12 @@ export class CoherentCache {
     return own.promise;
   }
 
-  #keep(key: string, scopes: readonly string[], { value, asOf, bytes, params }: Loaded<unknown>): void {
-    const estimated = freeze(value);
-    const size = entryBytes + 2 * key.length + Math.ceil(bytes ?? estimated);
+  #keep(key: string, scopes: readonly string[], loaded: Loaded<unknown>): void {
+    const estimated = freeze(loaded.value);
+    const size = entryBytes + 2 * key.length + Math.ceil(loaded.bytes ?? estimated);
     if (size > this.#options.maxBytes) return;
-    const held = scopes.map((name) => ({ scope: this.#hold(name), revision: asOf[name] ?? 0 }));
-    this.#entries.set(key, { value, asOf: Object.freeze(asOf), params, expires: this.#now() + this.#options.ttlMs(), held, used: this.#now() }, { size });
+    const held = scopes.map((name) => ({ scope: this.#hold(name), revision: loaded.asOf[name] ?? 0 }));
+    this.#entries.set(key, new Entry(key, loaded, held, this.#serves, this.#now(), this.#options.ttlMs()), { size });
   }
 
   /**
@@ -277,37 +274,8 @@ async function within<T>(ms: number, promise: Promise<T>): Promise<T> {
   return Promise.race([promise, timeout]).finally(() => clearTimeout(timer));
 }
 
-const isDropped = ({ held }: Entry): boolean => {
-  for (const { scope, revision } of held) if (revision < scope.floor) return true;
-  return false;
-};
-
 const highest = (one: AsOf, other: AsOf): AsOf => {
   const result: Record<string, number> = { ...one };
   for (const scope in other) result[scope] = Math.max(result[scope] ?? 0, other[scope]!);
   return result;
 };
-
-/** Freezes all the way down, since local calls pass values by reference, and estimates the bytes. */
-function freeze(root: unknown): number {
-  let bytes = 0;
-  const seen = new Set<unknown>();
-  const left = [root];
-  while (left.length > 0) {
-    const value = left.pop();
-    if (typeof value === 'string') bytes += 2 * value.length + 16;
-    else if (typeof value !== 'object' || value === null) bytes += 8;
-    else if (!seen.has(value)) {
-      seen.add(value);
-      // Refused by Object.freeze.
-      if (ArrayBuffer.isView(value)) { bytes += value.byteLength + 96; continue; }
-      Object.freeze(value);
-      bytes += 48;
-      for (const [name, member] of Object.entries(value)) {
-        bytes += name.length + 16;
-        left.push(member);
-      }
-    }
-  }
-  return bytes;
-}

@@ -5,7 +5,7 @@
 import type { TSchema } from 'typebox';
 import type { DataSource, EntityManager } from 'typeorm';
 import type { Request } from '../broker/request.ts';
-import type { Loaded } from '../coherence/cache.ts';
+import type { Loaded } from '../coherence/entry.ts';
 import { invalid, StrataError, type Problem } from '../errors.ts';
 import { commitChange, readSnapshot } from '../outbox/commit.ts';
 import { diff } from '../schema/diff.ts';

@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
-import { CoherentCache, type CacheOptions, type Loaded } from '../../shared/coherence/cache.ts';
+import { CoherentCache, type CacheOptions } from '../../shared/coherence/cache.ts';
+import type { Loaded } from '../../shared/coherence/entry.ts';
 
 const outage = Object.assign(new Error('the owner is away'), { outage: true });
 const isOutage = (error: unknown): boolean => error === outage;
@@ -70,6 +71,49 @@ describe('hits', () => {
     expect(() => { deepest.limit = 2; }).toThrow(TypeError);
     expect(found.value).toBe(cyclic);
     expect(cache.peek('k')?.value).toBe(cyclic);
+  });
+});
+
+describe('an entry that is held', () => {
+  type Node = ReturnType<typeof setUp>;
+  test.each<[string, (of: Node) => unknown]>([
+    ['expires', ({ node }) => { node.now += 100; }],
+    ['is dropped', ({ cache }) => cache.drop(['k'], tenant, 2)],
+    ['has its scope dropped', ({ cache }) => cache.dropScope(tenant, 2)],
+    ['is forgotten', ({ cache }) => cache.forget(['k'])],
+    ['has its scope flushed', ({ cache }) => cache.flushScope(tenant)],
+    ['is flushed', ({ cache }) => cache.flush()],
+    ['is evicted', async ({ read }) => { for (let other = 0; other < 10; other += 1) await read(other, 1, `k${other}`); }],
+    ['is replaced', ({ begin }) => { const { answer, end } = begin('k', { min: { [tenant]: 2 } }); end('new', 2); return answer; }],
+    ['is of a node without a lease', ({ node }) => { node.trusted = false; }],
+  ])('stands until it %s', async (_what, end) => {
+    const its = setUp();
+    await its.read({ limit: 1 }, 1);
+    const held = its.cache.peek('k')!;
+    expect([held.stands(its.node.now), held.value]).toEqual([true, { limit: 1 }]);
+    await end(its);
+    expect(held.stands(its.node.now)).toBe(false);
+  });
+
+  test('keeps no value alive that the cache has let go', async () => {
+    const { cache, read } = setUp();
+    await read({ limit: 1 }, 1);
+    const held = cache.peek('k')!;
+    cache.flush();
+    expect(held.value).toBeUndefined();
+  });
+
+  test('counts as read, for the figures and against eviction', async () => {
+    const { cache, node, read } = setUp({ ttlMs: () => 100_000 });
+    await read('held', 1);
+    const held = cache.peek('k')!;
+    for (let other = 0; other < 9; other += 1) await read(other, 1, `k${other}`);
+    node.now += 2_000;
+    const { hits } = cache.stats();
+    expect(held.stands(node.now)).toBe(true);
+    expect(cache.stats().hits).toBe(hits + 1);
+    await read('one more', 1, 'k9');
+    expect([held.stands(node.now), cache.peek('k0')]).toEqual([true, undefined]);
   });
 });
 

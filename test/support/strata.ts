@@ -81,7 +81,7 @@ export class Client {
       ...(payload === undefined ? {} : { body: payload }),
     });
     const text = response.headers.get('content-type') === 'text/event-stream' ? await beginning(response) : await response.text();
-    const json = response.headers.get('content-type')?.startsWith('application/json') ? JSON.parse(text) as unknown : undefined;
+    const json = method !== 'HEAD' && response.headers.get('content-type')?.startsWith('application/json') ? JSON.parse(text) as unknown : undefined;
     return { status: response.status, headers: response.headers, body: json, text };
   }
 
