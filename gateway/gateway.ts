@@ -24,7 +24,7 @@ export async function startGateway(options: AppOptions): Promise<Gateway> {
   });
   const [answer] = app.server.listeners('request') as [(request: IncomingMessage, response: ServerResponse) => void];
   app.server.removeAllListeners('request').on('request', (request: IncomingMessage, response: ServerResponse) => {
-    unused.delete(request.socket);
+    if (unused.size > 0) unused.delete(request.socket);
     if (state.stopping) response.setHeader('connection', 'close');
     if (!repeats.answer(request, response)) answer(request, response);
   });

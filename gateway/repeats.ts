@@ -43,11 +43,12 @@ export interface RepeatsOptions {
 interface Ready { readonly head: string[]; readonly text: string }
 
 export function createRepeats({ authenticator, settings, requestIdOf, answered }: RepeatsOptions): Repeats {
-  const reads = new LRUCache<string, Read>({ max: 20_000 });
+  // Values stay in the cache's own memory; what is bounded here is what surrounds them.
+  const reads = new LRUCache<string, Read>({ maxSize: 8 * 1024 * 1024, sizeCalculation: (_read, url) => 300 + url.length });
+  /** Goes with the cached result that it is made of. */
+  const made = new WeakMap<object, Ready>();
   /** Then the plugin has to count every request. */
   const limited = (): boolean => settings.current.rate_limit_per_minute > 0;
-  // Cached results keep their identity, so what is sent of one is made once.
-  const made = new WeakMap<object, Ready>();
   function ready({ contract, plugged }: Read, result: object): Ready {
     const known = made.get(result);
     if (known) return known;
