@@ -11,6 +11,7 @@ import type { LiveSettings } from '../shared/broker/live-settings.ts';
 import type { Held } from '../shared/coherence/entry.ts';
 import type { ActionName, ParamsOf, ResultOf } from '../shared/contracts/index.ts';
 import { codeOf, StrataError } from '../shared/errors.ts';
+import type { Settings } from '../shared/settings.ts';
 
 export interface Identity { readonly caller: Caller; /** From before an outage: good enough to read, not to write. */ readonly stale: boolean }
 
@@ -22,32 +23,35 @@ export interface Authenticator {
   readonly find: (headers: IncomingHttpHeaders, requestId: string, left: () => number) => Promise<Identity | undefined>;
 }
 
-/** `until`: milliseconds since 1970. */
-interface Remembered { readonly credential: string; readonly identity: Identity; readonly until: number; readonly from: readonly Held<unknown>[] }
 /** Null where there is no such thing; `held` where this node's memory knows it. */
 interface Answer<T> { readonly value: T | null; readonly held?: Held<unknown> }
-/** What a credential stands for. */
-interface Holder { readonly user_id: string; readonly tenant_id: string | null; readonly platform_roles: readonly string[] }
+/** Whom a credential stands for, until when (milliseconds since 1970), and what of the caller is the credential's own. */
+interface Holder {
+  readonly holder: { readonly user_id: string; readonly tenant_id: string | null; readonly platform_roles: readonly string[] };
+  readonly held: Held<unknown> | undefined;
+  readonly until: number;
+  readonly how: Partial<Caller>;
+}
+interface Remembered { readonly credential: string; readonly identity: Identity; readonly until: number; readonly from: readonly Held<unknown>[] }
 
 /** The use of an API key is noted once in this time. */
 const notedMs = 60_000;
 
+/** What follows from settings. A request keeps to those that it began under, so that nothing of old keys is remembered under new ones. */
+function under(settings: Settings) {
+  return {
+    settings, tokens: createAccessTokens(settings), apiKeys: createApiKeys(settings),
+    /** By the credential's end. The oldest go first: they expire first, too. */
+    remembered: new LRUCache<string, Remembered>({ max: 20_000 }),
+  };
+}
+type Under = ReturnType<typeof under>;
+
 export function createAuthenticator(broker: ServiceBroker, near: Near, settings: LiveSettings, log: Logger): Authenticator {
   const gateway = serviceCaller(broker.nodeID);
-  /** By the credential's end. The oldest go first: they expire first, too. */
-  const remembered = new LRUCache<string, Remembered>({ max: 20_000 });
   const noted = new LRUCache<string, true>({ max: 20_000, ttl: notedMs });
-  let tokens = createAccessTokens(settings.current);
-  let apiKeys = createApiKeys(settings.current);
-  let made = settings.current;
-
-  function renew(): void {
-    if (made === settings.current) return;
-    made = settings.current;
-    tokens = createAccessTokens(made);
-    apiKeys = createApiKeys(made);
-    remembered.clear();
-  }
+  let latest = under(settings.current);
+  const current = (): Under => latest.settings === settings.current ? latest : latest = under(settings.current);
 
   async function ask<A extends ActionName>(name: A, params: ParamsOf<A>, self: CallOptions): Promise<Answer<ResultOf<A>>> {
     const held = near(name, params, gateway);
@@ -60,10 +64,30 @@ export function createAuthenticator(broker: ServiceBroker, near: Near, settings:
     }
   }
 
+  async function bySession(token: string, { tokens }: Under, self: CallOptions): Promise<Holder> {
+    const result = tokens.verify(token);
+    if (!result.ok) throw new StrataError(result.code);
+    const { value: session, held } = await ask('auth.sessions.resolve', { session_id: result.claims.sid }, self);
+    if (session?.status !== 'active') throw new StrataError('auth_session_revoked');
+    const { session_id, authenticated_at } = session;
+    return { holder: session, held, until: result.claims.exp * 1000, how: { session_id, authenticated_at } };
+  }
+
+  async function byApiKey(text: string, { apiKeys }: Under, self: CallOptions): Promise<Holder> {
+    const parsed = parseApiKey(text);
+    if (!parsed) throw new StrataError('auth_api_key_invalid');
+    const { value: key, held } = await ask('auth.api-key.resolve', { key_id: parsed.id }, self);
+    const expires = Date.parse(key?.expires_at ?? '');
+    if (!key?.usable || !apiKeys.fits(parsed.secret, key.hash) || expires <= Date.now()) throw new StrataError('auth_api_key_invalid');
+    if (!noted.has(parsed.id)) {
+      noted.set(parsed.id, true);
+      callAs(broker, 'auth.api-key.used', { key_id: parsed.id }, self).catch((error: unknown) => log.warn({ err: error }, 'the use of an API key was not noted'));
+    }
+    return { holder: key, held, until: Math.min(expires, Date.now() + notedMs), how: { scopes: key.scopes } };
+  }
+
   /** Roles in the tenant are those of now; none where the membership has ended. */
-  async function identify(
-    credential: string, until: number, { value: holder, held }: Answer<unknown> & { readonly value: Holder }, how: Partial<Caller>, self: CallOptions,
-  ): Promise<Identity> {
+  async function identify(credential: string, { holder, held, until, how }: Holder, { remembered }: Under, self: CallOptions): Promise<Identity> {
     const { tenant_id: tenantId, user_id: userId, platform_roles: platformRoles } = holder;
     const membership = tenantId === null ? undefined : await ask('tenant-config.members.resolve', { tenant_id: tenantId, user_id: userId }, self);
     const { value: member = null } = membership ?? {};
@@ -77,33 +101,10 @@ export function createAuthenticator(broker: ServiceBroker, near: Near, settings:
     return identity;
   }
 
-  async function bySession(credential: string, token: string, self: CallOptions): Promise<Identity> {
-    const result = tokens.verify(token);
-    if (!result.ok) throw new StrataError(result.code);
-    const { sid, exp } = result.claims;
-    const { value: session, ...answer } = await ask('auth.sessions.resolve', { session_id: sid }, self);
-    if (session?.status !== 'active') throw new StrataError('auth_session_revoked');
-    const { session_id, authenticated_at } = session;
-    return identify(credential, exp * 1000, { ...answer, value: session }, { session_id, authenticated_at }, self);
-  }
-
-  async function byApiKey(credential: string, text: string, self: CallOptions): Promise<Identity> {
-    const parsed = parseApiKey(text);
-    if (!parsed) throw new StrataError('auth_api_key_invalid');
-    const { value: key, ...answer } = await ask('auth.api-key.resolve', { key_id: parsed.id }, self);
-    if (!key?.usable || !apiKeys.fits(parsed.secret, key.hash) || Date.parse(key.expires_at) <= Date.now()) throw new StrataError('auth_api_key_invalid');
-    if (!noted.has(parsed.id)) {
-      noted.set(parsed.id, true);
-      callAs(broker, 'auth.api-key.used', { key_id: parsed.id }, self).catch((error: unknown) => log.warn({ err: error }, 'the use of an API key was not noted'));
-    }
-    return identify(credential, Math.min(Date.parse(key.expires_at), Date.now() + notedMs), { ...answer, value: key }, { scopes: key.scopes }, self);
-  }
-
   return {
     known(headers, now) {
-      renew();
       const credential = credentialOf(headers);
-      const known = credential === undefined ? undefined : remembered.peek(endOf(credential));
+      const known = credential === undefined ? undefined : current().remembered.peek(endOf(credential));
       if (!known || known.credential !== credential || known.until <= Date.now()) return undefined;
       for (const held of known.from) if (!held.stands(now)) return undefined;
       return known.identity;
@@ -111,13 +112,13 @@ export function createAuthenticator(broker: ServiceBroker, near: Near, settings:
     async find(headers, requestId, left) {
       const credential = credentialOf(headers);
       if (credential === undefined) return undefined;
-      renew();
-      const { authorization, 'x-api-key': apiKey } = headers;
+      const its = current();
       const self = { caller: gateway, requestId, timeout: left };
-      if (apiKey !== undefined) return byApiKey(credential, String(apiKey), self);
-      const token = /^Bearer +([^\s]+)$/i.exec(authorization!)?.[1];
+      const { authorization, 'x-api-key': apiKey } = headers;
+      const token = apiKey === undefined ? /^Bearer +([^\s]+)$/i.exec(authorization!)?.[1] : String(apiKey);
       if (token === undefined) throw new StrataError('auth_token_invalid', 'Authorization must be: Bearer <token>.');
-      return looksLikeApiKey(token) ? byApiKey(credential, token, self) : bySession(credential, token, self);
+      const byKey = apiKey !== undefined || looksLikeApiKey(token);
+      return identify(credential, await (byKey ? byApiKey(token, its, self) : bySession(token, its, self)), its, self);
     },
   };
 }

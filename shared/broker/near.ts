@@ -42,13 +42,15 @@ export function deliver(contract: Contract, value: unknown, caller: Caller, stal
   return stale ? { ...(value as object), stale: true } : value;
 }
 
-/** As `Near`, by the contract. */
+/** As `Near`, by the contract of a cached read. */
 export function heldHere(
   coherence: Coherence, contract: Contract, params: Readonly<Record<string, unknown>>, caller: Caller | undefined,
 ): Held<unknown> | undefined {
   checkAccess(contract, caller, params);
-  return contract.cache && hitOf(coherence, contract.cache, params);
+  return hitOf(coherence, contract.cache!, params);
 }
 
-export const createNear = (coherence: Coherence): Near => <A extends ActionName>(name: A, params: ParamsOf<A>, caller: Caller | undefined) =>
-  heldHere(coherence, contractOf(name)!, params as Record<string, unknown>, caller) as Held<ResultOf<A> | null> | undefined;
+export const createNear = (coherence: Coherence): Near => <A extends ActionName>(name: A, params: ParamsOf<A>, caller: Caller | undefined) => {
+  const contract = contractOf(name);
+  return (contract?.cache && heldHere(coherence, contract, params as Record<string, unknown>, caller)) as Held<ResultOf<A> | null> | undefined;
+};

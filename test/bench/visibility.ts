@@ -1,10 +1,14 @@
 /**
  * How long until a committed write is answered, which is when every node that may cache has dropped what it made old, beside a bare
- * NATS publish that as many subscribers reply to. All nodes run in this one process, so both are upper bounds for a real cluster.
+ * NATS publish that as many subscribers reply to. All nodes run in one process, a new one each round, so both are upper bounds for a
+ * real cluster. `visibility.ts <nodes> <writes>`
  */
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as delay } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { connect, createInbox, type NatsConnection } from 'nats';
 import { serviceCaller } from '../../shared/access.ts';
 import { createNode, type Node } from '../../shared/broker/broker.ts';
@@ -17,9 +21,9 @@ import { createDatabase, startPostgres } from '../support/postgres.ts';
 import { startNats } from '../support/servers.ts';
 import type { Comparison, Group } from './report.ts';
 
-export interface Times { readonly p50: number; readonly p99: number }
+interface Times { readonly p50: number; readonly p99: number }
 /** In milliseconds; `commit` is the part of `strata` that the database takes. */
-export interface Visibility { readonly nodes: number; readonly writes: number; readonly strata: Times; readonly commit: Times; readonly raw: Times }
+interface Visibility { readonly nodes: number; readonly writes: number; readonly strata: Times; readonly commit: Times; readonly raw: Times }
 
 function timesOf(all: readonly number[]): Times {
   const sorted = all.toSorted((a, b) => a - b);
@@ -27,7 +31,7 @@ function timesOf(all: readonly number[]): Times {
   return { p50: at(0.5), p99: at(0.99) };
 }
 
-export async function measureVisibility(nodes: number, writes: number): Promise<Visibility> {
+async function measureVisibility(nodes: number, writes: number): Promise<Visibility> {
   const [postgres, nats] = await Promise.all([startPostgres(), startNats()]);
   const database = await createDatabase(postgres.url);
   const options = { url: database.url, poolSize: 8, timeoutMs: 10_000, ssl: false };
@@ -98,7 +102,10 @@ export const visibility: Group = async ({ rounds, seconds }) => {
   const rows: Comparison[] = [];
   for (const nodes of [3, 10, 30]) {
     const found: Visibility[] = [];
-    for (let round = 0; round < rounds; round += 1) found.push(await measureVisibility(nodes, Math.ceil(seconds * 100)));
+    for (let round = 0; round < rounds; round += 1) {
+      const { stdout } = await promisify(execFile)(process.execPath, [fileURLToPath(import.meta.url), String(nodes), String(Math.ceil(seconds * 100))]);
+      found.push(JSON.parse(stdout) as Visibility);
+    }
     rows.push({
       what: `a write answered and visible on ${nodes} nodes, p99`, peer: 'twice a bare NATS publish with as many replies, p99, and the commit', unit: 'ms', goal: { atMost: 1 },
       strata: found.map(({ strata }) => strata.p99), floor: found.map(({ raw, commit }) => 2 * raw.p99 + commit.p99),
@@ -106,3 +113,9 @@ export const visibility: Group = async ({ rounds, seconds }) => {
   }
   return { rows };
 };
+
+if (import.meta.main) {
+  const [nodes, writes] = process.argv.slice(2).map(Number) as [number, number];
+  process.stdout.write(`${JSON.stringify(await measureVisibility(nodes, writes))}\n`);
+  process.exit();
+}
