@@ -5,7 +5,7 @@ import { parseArgs } from 'node:util';
 import { effective } from './effective.ts';
 import { growth } from './growth.ts';
 import { http } from './http.ts';
-import { keepCoresAwake, machine, root } from './machine.ts';
+import { machine, root } from './machine.ts';
 import { memory } from './memory.ts';
 import { markdown, median, met, ratios, type Comparison, type Fact, type Group } from './report.ts';
 import { visibility } from './visibility.ts';
@@ -20,10 +20,6 @@ const { values, positionals } = parseArgs({
 const asked = positionals.length > 0 ? positionals : Object.keys(groups);
 const unknown = asked.filter((name) => !Object.hasOwn(groups, name));
 if (unknown.length > 0) throw new Error(`There is no ${unknown.join(', ')}. There are ${Object.keys(groups).join(', ')}.`);
-
-const cores = keepCoresAwake();
-process.once('exit', cores.end);
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
 
 const rows: (Comparison & { group: string })[] = [];
 const facts: Fact[] = [];
@@ -40,7 +36,7 @@ for (const group of asked) {
   }
 }
 writeFileSync(join(root, 'bench.json'), `${JSON.stringify({
-  machine, coresAwake: cores.awake, at: new Date().toISOString(), ...values, rows: rows.map((row) => ({ ...row, ratio: median(ratios(row)), met: met(row) })), facts, failures,
+  machine, at: new Date().toISOString(), ...values, rows: rows.map((row) => ({ ...row, ratio: median(ratios(row)), met: met(row) })), facts, failures,
 }, undefined, 2)}\n`);
-process.stdout.write(`${markdown(rows, facts)}\n\n${machine}${cores.awake ? ', idle cores polling' : ''}; medians of ${values.rounds} rounds of ${values.seconds} s by turns (least–most).\n`);
+process.stdout.write(`${markdown(rows, facts)}\n\n${machine}; medians of ${values.rounds} rounds of ${values.seconds} s by turns (least–most).\n`);
 if (failures.length > 0) throw new Error(failures.join('\n\n'));

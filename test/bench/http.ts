@@ -7,7 +7,7 @@ import { eventually } from '../support/cluster.ts';
 import { binary, freePort, guard } from '../support/servers.ts';
 import { createTenant } from '../support/strata.ts';
 import { load, type Target } from './load.ts';
-import { loadCore, pin, serverCore, startProgram, type Program } from './machine.ts';
+import { keepCoresAwake, loadCore, pin, serverCore, startProgram, type Program } from './machine.ts';
 import { alternate, type Comparison, type Group } from './report.ts';
 import { platformAdmin, startStage } from './stage.ts';
 
@@ -15,6 +15,7 @@ const connections = 64;
 
 export const http: Group = async ({ rounds, seconds }) => {
   const stage = await startStage();
+  const letCoresHalt = keepCoresAwake();
   const peers: { stop: () => Promise<void> }[] = [];
   const program = async (...args: Parameters<typeof startProgram>): Promise<Program> => {
     const started = await startProgram(...args);
@@ -53,6 +54,7 @@ export const http: Group = async ({ rounds, seconds }) => {
       ],
     };
   } finally {
+    letCoresHalt();
     for (const peer of peers) await peer.stop();
     await stage.stop();
   }

@@ -16,14 +16,19 @@ export const machine = `${cpus().length} cores, ${cpus()[0]?.model ?? 'unknown'}
 const haltPoll = '/sys/module/haltpoll/parameters/guest_halt_poll_ns';
 /**
  * In a virtual machine, waking a core that has halted costs whoever sends to it several microseconds, about as much as an answer, and
- * the more the longer the other side had nothing to do. Where the kernel lets a guest poll before it halts, it does until the function
- * that this gives is called. Says whether it could.
+ * the more often the less the other side has to do. Where the kernel lets a guest poll before it halts, and we are root, it does until
+ * the function that this gives is called; also where the process ends before.
  */
-export function keepCoresAwake(): { readonly awake: boolean; readonly end: () => void } {
-  if (!existsSync(haltPoll) || process.getuid?.() !== 0) return { awake: false, end() { /* Nothing was changed. */ } };
+export function keepCoresAwake(): () => void {
+  if (!existsSync(haltPoll) || process.getuid?.() !== 0) {
+    process.stderr.write('Idle cores halt while HTTP is measured: the slower of two servers pays for waking the load generator.\n');
+    return () => { /* Nothing was changed. */ };
+  }
   const before = readFileSync(haltPoll, 'utf8');
+  const restore = (): void => writeFileSync(haltPoll, before);
+  process.once('exit', restore);
   writeFileSync(haltPoll, '200000');
-  return { awake: true, end() { writeFileSync(haltPoll, before); } };
+  return restore;
 }
 
 /** All of its threads and its children, and what they start from now on. */
