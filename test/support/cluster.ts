@@ -25,6 +25,8 @@ export interface Cluster {
   readonly postgres: Server;
   /** By name of the node that reaches the bus through it. */
   readonly proxies: Readonly<Record<string, Proxy>>;
+  /** Processes that are stopped where they are; a balancer would find them unwell and send no more writes. */
+  readonly suspended: Set<Running>;
   readonly environment: Record<string, string>;
   readonly start: (name: string, pieces: readonly string[], own?: Record<string, string>) => Promise<Running>;
   /** Starts a node that has ended again, under its name and in its place. */
@@ -76,7 +78,7 @@ export async function startCluster({ gateways: count = 3, natsConfig, environmen
     gateways.push(...await Promise.all(Array.from({ length: count }, (_each, index) => start(`gateway-${index + 1}`, ['gateway']))));
     const platform = await eventually(() => signIn(gateways[0]!.url, 'admin@example.com', adminPassword));
     const tenant = await eventually(() => createTenant(gateways[0]!.url, platform, `Cluster ${Date.now()}`));
-    return Object.assign(cluster, { gateways, services, platform, tenant, database, postgres, proxies, environment, start, revive, stop }) as Cluster;
+    return Object.assign(cluster, { gateways, services, platform, tenant, database, postgres, proxies, suspended: new Set(), environment, start, revive, stop }) as Cluster;
   } catch (error) {
     await stop();
     throw error;

@@ -48,7 +48,7 @@ const registers = (tenantId: string): readonly Register[] => [
  * meanwhile, one reader, which also reads it merged.
  */
 export async function observe(cluster: Cluster, during: () => Promise<void>, { afterMs = 1500 }: { afterMs?: number } = {}): Promise<Observed> {
-  const { tenant, platform, gateways } = cluster;
+  const { tenant, platform, gateways, suspended } = cluster;
   const writes: Operation[] = [];
   const reads: Operation[] = [];
   const attempted = new Map<string, number>();
@@ -70,11 +70,12 @@ export async function observe(cluster: Cluster, during: () => Promise<void>, { a
     await delay(5);
   }
 
-  const writer = async (register: Register): Promise<void> => {
+  const writer = async (register: Register, index: number): Promise<void> => {
     // From the clock, so that values go on increasing from one observation to the next.
     for (let value = Date.now(); !state.done; value += 1) {
-      const alive = gateways.filter(isAlive);
-      const { url } = alive[value % alive.length]!;
+      const well = gateways.filter((gateway) => isAlive(gateway) && !suspended.has(gateway));
+      // Each writer elsewhere, so that a fault of one gateway does not end all writes.
+      const { url } = well[(value + index) % well.length]!;
       attempted.set(register.name, value);
       await timed('write', () => new Client(url, (register.platform ? platform : tenant.admin).token).put(register.path, register.body(value)), (answer, began, ended) => {
         writes.push({ register: register.name, node: url, began, ended, value, revision: revisionOf(answer), stale: false });
