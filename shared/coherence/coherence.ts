@@ -143,17 +143,17 @@ export class Coherence {
       for (;;) {
         const holders = await this.#holders(change.id);
         const missing = (): boolean => holders === undefined || holders.some((node) => !acknowledged.has(node));
-        if (!missing()) break;
-        const left = fence - performance.now();
-        if (left <= 0) { this.figures.fences += 1; break; }
         // Acknowledgements wake; the lease table is asked again meanwhile, for nodes that saw the change in the feed or left.
-        const again = performance.now() + Math.min(left, 200);
+        const again = Math.min(fence, performance.now() + 200);
         while (missing() && performance.now() < again) {
           await new Promise<void>((resolve) => {
             const timer = setTimeout(resolve, Math.max(0, again - performance.now()));
             wake = () => { clearTimeout(timer); resolve(); };
           });
         }
+        // Nobody joins the holders: a lease renewed after they were asked belongs to a poll that reads this change.
+        if (!missing()) break;
+        if (performance.now() >= fence) { this.figures.fences += 1; break; }
       }
     } finally {
       this.#waiting.delete(id);
