@@ -58,15 +58,14 @@ export const growth: Group = async ({ rounds }) => {
     }
     const found: Comparison[] = [];
     for (const read of reads) {
-      const micros = places.map(() => [] as number[]);
-      for (let round = 0; round <= rounds; round += 1) {
-        for (const [each, place] of round % 2 === 0 ? [...places.entries()] : [...places.entries()].toReversed()) micros[each]!.push(await cold(read, place, round));
-      }
+      const millis: number[][] = [];
+      for (let round = 0; round <= rounds; round += 1) millis.push(await cold(read, places, round));
+      const of = (each: number): number[] => millis.slice(1).map((medians) => medians[each]!);
       for (const [each, { rows }] of places.entries()) {
         if (each === 0) continue;
         found.push({
           what: `${read.what}, not cached, at ${rows.toLocaleString('en')} stored rows`, peer: `at ${sizes[0]} rows`, unit: 'ms', goal: { atMost: 1.2 },
-          strata: micros[each]!.slice(1), floor: micros[0]!.slice(1),
+          strata: of(each), floor: of(0),
         });
       }
     }
@@ -76,17 +75,22 @@ export const growth: Group = async ({ rounds }) => {
   }
 };
 
-/** Milliseconds, the median of one round: every read is of another row, and nothing of the tenant is cached before. */
-async function cold({ path, expect }: Read, place: Place, round: number): Promise<number> {
-  const dropped = await place.admin.post('/configurations/cache/invalidate', {});
-  if (dropped.status !== 200) throw new Error(dropped.text);
-  const took: number[] = [];
-  for (let read = 0; read < readsPerRound; read += 1) {
-    const index = 1 + (read * 7919 + round * 104_729) % place.rows;
-    const began = performance.now();
-    const { status, body, text } = await place.admin.get(path(place, index));
-    took.push(performance.now() - began);
-    if (status !== 200 || !expect(body as never, place, index)) throw new Error(`${place.rows} rows, ${path(place, index)}: ${status} ${text}`);
+/** Milliseconds at each place, medians of one round read by read in turn. Every read is of another row, and nothing of the tenants is cached before. */
+async function cold({ path, expect }: Read, places: readonly Place[], round: number): Promise<number[]> {
+  for (const { admin } of places) {
+    const dropped = await admin.post('/configurations/cache/invalidate', {});
+    if (dropped.status !== 200) throw new Error(dropped.text);
   }
-  return median(took);
+  const took = places.map(() => [] as number[]);
+  for (let read = 0; read < readsPerRound; read += 1) {
+    const turns = [...places.entries()];
+    for (const [each, place] of read % 2 === 0 ? turns : turns.toReversed()) {
+      const index = 1 + (read * 7919 + round * 104_729) % place.rows;
+      const began = performance.now();
+      const { status, body, text } = await place.admin.get(path(place, index));
+      took[each]!.push(performance.now() - began);
+      if (status !== 200 || !expect(body as never, place, index)) throw new Error(`${place.rows} rows, ${path(place, index)}: ${status} ${text}`);
+    }
+  }
+  return took.map(median);
 }
