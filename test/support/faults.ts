@@ -56,13 +56,18 @@ async function gatewayPaused(cluster: Cluster, ms: number): Promise<void> {
   await write(1);
   await eventually(async () => assert.equal((await sleeper.get(path)).status, 200));
   await delay(700);
+  const leaseEnds = async (): Promise<number> => {
+    const [lease] = await database.query<{ renewed_at: Date }>('SELECT renewed_at FROM strata.leases WHERE node_id = $1', ['gateway-2']);
+    return lease!.renewed_at.getTime() + fenceMs;
+  };
+  const earlier = await leaseEnds();
+  await eventually(async () => assert.notEqual(await leaseEnds(), earlier));
   const asked: Promise<Answer>[] = [];
   await paused(cluster, [gateways[1]!], ms, async () => {
-    const [lease] = await database.query<{ renewed_at: Date }>('SELECT renewed_at FROM strata.leases WHERE node_id = $1', ['gateway-2']);
-    const until = new Date(lease!.renewed_at.getTime() + fenceMs);
-    assert(new Date() < until, 'the lease of the paused gateway was over before anything was written');
+    const until = await leaseEnds();
+    assert(Date.now() < until, 'the lease of the paused gateway was over before anything was written');
     await write(2);
-    assert(new Date() >= until, 'a write was answered while the paused gateway could still serve an older value');
+    assert(Date.now() >= until, 'a write was answered while the paused gateway could still serve an older value');
     asked.push(...Array.from({ length: 20 }, () => sleeper.get(path)));
   });
   for (const { status, body, headers } of await Promise.all(asked)) {
