@@ -6,7 +6,11 @@ import { errorTable } from '../../shared/errors.ts';
 
 test('docs/operations.md says for each code of sign-in, with its status, what to do', () => {
   const text = readFileSync(join(import.meta.dirname, '../../docs/operations.md'), 'utf8');
-  const rows = [...text.matchAll(/^\| (\d{3}) \| `(auth_[a-z_]+)` \| \S.+ \|$/gm)].map(([, status, code]) => [code, Number(status)]);
-  const codes = Object.entries(errorTable).filter(([code]) => code.startsWith('auth_')).map(([code, [status]]) => [code, status]);
+  const rows = [...text.matchAll(/^\| (\d{3}) +\| `(auth_[a-z_]+)` +\| \S.+ \|$/gm)].map(
+    ([, status, code]) => [code, Number(status)],
+  );
+  const codes = Object.entries(errorTable)
+    .filter(([code]) => code.startsWith('auth_'))
+    .map(([code, [status]]) => [code, status]);
   expect(rows.sort()).toEqual(codes.sort());
 });
