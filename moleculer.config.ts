@@ -10,4 +10,5 @@ import { loadSettings, readEnvironment } from './shared/settings.ts';
 // A neighbour hosts no piece of Strata, so it needs neither database nor Redis.
 const first = loadSettings(readEnvironment(), { pieces: [] });
 
-export default nodeOptions({ settings: liveSettings(first, { NODE_ID: first.node_id }, []) }).options;
+export default nodeOptions({ settings: liveSettings(first, { NODE_ID: first.node_id }, []) })
+  .options;

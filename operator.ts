@@ -6,11 +6,19 @@ import { CannotJoin, join, type Session } from './repl/session.ts';
 import { wordsOf } from './repl/words.ts';
 import { SettingsInvalid } from './shared/settings.ts';
 
-const print = (line: string): void => { process.stdout.write(`${line}\n`); };
-const complain = (line: string): void => { process.stderr.write(`${line}\n`); };
+const print = (line: string): void => {
+  process.stdout.write(`${line}\n`);
+};
+const complain = (line: string): void => {
+  process.stderr.write(`${line}\n`);
+};
 
 /** Whether it succeeded. */
-async function attempt(words: readonly string[], session: Session, signal: AbortSignal): Promise<boolean> {
+async function attempt(
+  words: readonly string[],
+  session: Session,
+  signal: AbortSignal,
+): Promise<boolean> {
   try {
     await run(words, session, { print, signal });
     return true;
@@ -25,7 +33,10 @@ async function converse(session: Session): Promise<boolean> {
   const interactive = process.stdin.isTTY === true;
   const state = { running: undefined as AbortController | undefined };
   const lines = createInterface({
-    input: process.stdin, terminal: interactive, prompt: 'strata> ', ...(interactive ? { output: process.stdout } : {}),
+    input: process.stdin,
+    terminal: interactive,
+    prompt: 'strata> ',
+    ...(interactive ? { output: process.stdout } : {}),
     completer: callbackify((line: string) => complete(line, session)),
   });
   lines.on('SIGINT', () => {
@@ -41,7 +52,7 @@ async function converse(session: Session): Promise<boolean> {
     if (words[0] === 'exit' || words[0] === 'quit') break;
     if (words.length > 0 && !line.trimStart().startsWith('#')) {
       state.running = new AbortController();
-      if (!await attempt(words, session, state.running.signal) && !interactive) return false;
+      if (!(await attempt(words, session, state.running.signal)) && !interactive) return false;
       state.running = undefined;
     }
     if (interactive) lines.prompt();
@@ -58,12 +69,20 @@ async function main(): Promise<number> {
   const session = await join();
   const interrupted = new AbortController();
   if (given.length > 0) process.once('SIGINT', () => interrupted.abort());
-  const succeeded = given.length > 0 ? await attempt(given, session, interrupted.signal) : await converse(session);
+  const succeeded =
+    given.length > 0 ? await attempt(given, session, interrupted.signal) : await converse(session);
   await session.leave();
   return succeeded ? 0 : 1;
 }
 
-main().then((code) => process.exit(code), (error: unknown) => {
-  complain(error instanceof CannotJoin || error instanceof SettingsInvalid ? error.message : (error as Error).stack ?? String(error));
-  process.exit(1);
-});
+main().then(
+  (code) => process.exit(code),
+  (error: unknown) => {
+    complain(
+      error instanceof CannotJoin || error instanceof SettingsInvalid
+        ? error.message
+        : ((error as Error).stack ?? String(error)),
+    );
+    process.exit(1);
+  },
+);

@@ -1,7 +1,14 @@
 import cors from '@fastify/cors';
 import rateLimit from '@fastify/rate-limit';
 import scalar from '@scalar/fastify-api-reference';
-import fastify, { LogController, type FastifyBaseLogger, type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
+import fastify, {
+  LogController,
+  type FastifyBaseLogger,
+  type FastifyError,
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+} from 'fastify';
 import type { Redis } from 'ioredis';
 import type { ServiceBroker } from 'moleculer';
 import { randomUUID } from 'node:crypto';
@@ -26,7 +33,13 @@ import { jsonHeaders, pageHeaders } from './security-headers.ts';
 import { createWatch } from './watch.ts';
 
 export interface AppOptions {
-  readonly broker: ServiceBroker; readonly coherence: Coherence; readonly near: Near; readonly settings: LiveSettings; readonly log: Logger; readonly metrics: Registry; readonly version: string;
+  readonly broker: ServiceBroker;
+  readonly coherence: Coherence;
+  readonly near: Near;
+  readonly settings: LiveSettings;
+  readonly log: Logger;
+  readonly metrics: Registry;
+  readonly version: string;
   /** Shares the rate limit between gateways. */
   readonly redis?: Redis;
 }
@@ -38,7 +51,8 @@ const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 const frameworkCodes: Readonly<Record<string, () => StrataError>> = {
   FST_ERR_CTP_BODY_TOO_LARGE: () => new StrataError('payload_too_large'),
   FST_ERR_CTP_INVALID_MEDIA_TYPE: () => new StrataError('unsupported_media_type'),
-  FST_ERR_CTP_INVALID_CONTENT_LENGTH: () => new StrataError('invalid_json', 'The body is not as long as Content-Length says.'),
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: () =>
+    new StrataError('invalid_json', 'The body is not as long as Content-Length says.'),
   FST_ERR_CTP_EMPTY_JSON_BODY: () => new StrataError('invalid_json', 'The body is empty.'),
   FST_ERR_MAX_PARAM_LENGTH: () => new StrataError('not_found', 'A part of the path is too long.'),
   FST_ERR_BAD_URL: () => new StrataError('not_found', 'The path is not valid.'),
@@ -63,7 +77,9 @@ function parseBody(body: Buffer): unknown {
 
 /** The caller's own, where it is a sane one. Else a random one: a number would tell callers how much others ask. */
 const requestIdOf = ({ headers: { 'x-request-id': given } }: IncomingMessage): string =>
-  given !== undefined && /^[A-Za-z0-9._-]{1,128}$/.test(given as string) ? given as string : randomUUID();
+  given !== undefined && /^[A-Za-z0-9._-]{1,128}$/.test(given as string)
+    ? (given as string)
+    : randomUUID();
 
 /** What is no HTTP has no request to answer: the envelope goes to the connection, which then ends. */
 function refuseUnreadable({ code }: { readonly code?: string }, socket: Socket): void {
@@ -71,18 +87,37 @@ function refuseUnreadable({ code }: { readonly code?: string }, socket: Socket):
     socket.destroy();
     return;
   }
-  const why = code === 'HPE_HEADER_OVERFLOW' ? 'The headers are too large.' : code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 'The request did not arrive in time.' : undefined;
+  const why =
+    code === 'HPE_HEADER_OVERFLOW'
+      ? 'The headers are too large.'
+      : code === 'ERR_HTTP_REQUEST_TIMEOUT'
+        ? 'The request did not arrive in time.'
+        : undefined;
   const requestId = randomUUID();
   const { status, body } = toAnswer(new StrataError('invalid_request', why), requestId);
   const text = JSON.stringify(body);
-  socket.end(`HTTP/1.1 ${status} Bad Request\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(text)}\r\n`
-    + `X-Request-ID: ${requestId}\r\nConnection: close\r\n\r\n${text}`);
+  socket.end(
+    `HTTP/1.1 ${status} Bad Request\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(text)}\r\n` +
+      `X-Request-ID: ${requestId}\r\nConnection: close\r\n\r\n${text}`,
+  );
 }
 
 /** `repeats` goes ahead of the app. */
-export interface App { readonly app: FastifyInstance; readonly repeats: Repeats }
+export interface App {
+  readonly app: FastifyInstance;
+  readonly repeats: Repeats;
+}
 
-export async function buildApp({ broker, coherence, near, settings, log, metrics, version, redis }: AppOptions): Promise<App> {
+export async function buildApp({
+  broker,
+  coherence,
+  near,
+  settings,
+  log,
+  metrics,
+  version,
+  redis,
+}: AppOptions): Promise<App> {
   // A logger per request costs more than the request id that each line of ours names.
   const logger: Logger = Object.create(log, { child: { value: () => logger } });
   const app = fastify({
@@ -97,7 +132,11 @@ export async function buildApp({ broker, coherence, near, settings, log, metrics
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: 500 },
     frameworkErrors(error, request, reply) {
       const { status, body } = toAnswer(frameworkCodes[error.code]?.() ?? error, request.id);
-      return (reply as FastifyReply).code(status).headers(jsonHeaders).header('x-request-id', request.id).header('content-type', 'application/json')
+      return (reply as FastifyReply)
+        .code(status)
+        .headers(jsonHeaders)
+        .header('x-request-id', request.id)
+        .header('content-type', 'application/json')
         .send(Buffer.from(JSON.stringify(body)));
     },
     clientErrorHandler: refuseUnreadable,
@@ -107,7 +146,8 @@ export async function buildApp({ broker, coherence, near, settings, log, metrics
 
   app.addHook('onSend', (request, reply, payload, done) => {
     reply.header('x-request-id', request.id);
-    for (const name in jsonHeaders) if (!reply.hasHeader(name)) reply.header(name, jsonHeaders[name]);
+    for (const name in jsonHeaders)
+      if (!reply.hasHeader(name)) reply.header(name, jsonHeaders[name]);
     done(null, payload);
   });
   const watch = createWatch(broker, coherence, settings);
@@ -118,47 +158,100 @@ export async function buildApp({ broker, coherence, near, settings, log, metrics
     // Reads come by the thousand each second, and the metrics count them.
     const level = status < 400 && (method === 'GET' || method === 'HEAD') ? 'debug' : 'info';
     if (requestLog.isLevelEnabled(level) && !/^\/(healthz|readyz|metrics)/.test(route ?? '')) {
-      requestLog[level]({ request_id: requestId, method, route, status, ms: Math.round(ms) }, 'request');
+      requestLog[level](
+        { request_id: requestId, method, route, status, ms: Math.round(ms) },
+        'request',
+      );
     }
     // How long a stream stayed open says nothing about answering.
     count(method, route ?? 'none', status, streamed ? undefined : ms / 1000);
   };
   app.addHook('onResponse', ({ id, method, routeOptions }, reply, done) => {
-    answered(id, method, routeOptions.url, reply.statusCode, reply.elapsedTime, reply.getHeader('content-type') === 'text/event-stream');
+    answered(
+      id,
+      method,
+      routeOptions.url,
+      reply.statusCode,
+      reply.elapsedTime,
+      reply.getHeader('content-type') === 'text/event-stream',
+    );
     done();
   });
   app.setErrorHandler((error: FastifyError, request, reply) => {
-    const own = frameworkCodes[error.code]?.() ?? (error.statusCode === 429 ? new StrataError('rate_limited') : error);
-    if (codeOf(own) === 'internal_error') log.error({ request_id: request.id, err: error }, 'unexpected error');
+    const own =
+      frameworkCodes[error.code]?.() ??
+      (error.statusCode === 429 ? new StrataError('rate_limited') : error);
+    if (codeOf(own) === 'internal_error')
+      log.error({ request_id: request.id, err: error }, 'unexpected error');
     const { status, headers, body } = toAnswer(own, request.id);
-    return reply.code(status).headers(headers).header('content-type', 'application/json').send(Buffer.from(JSON.stringify(body)));
+    return reply
+      .code(status)
+      .headers(headers)
+      .header('content-type', 'application/json')
+      .send(Buffer.from(JSON.stringify(body)));
   });
-  app.setNotFoundHandler(() => { throw new StrataError('not_found', 'There is nothing at this path.'); });
+  app.setNotFoundHandler(() => {
+    throw new StrataError('not_found', 'There is nothing at this path.');
+  });
 
   // Node ends the body of a request that announces none before anyone listens, and the parser would wait for the end.
-  app.addHook('preParsing', (_request, _reply, payload, done) => done(null, payload.readableEnded ? Readable.from([]) : payload));
+  app.addHook('preParsing', (_request, _reply, payload, done) =>
+    done(null, payload.readableEnded ? Readable.from([]) : payload),
+  );
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser(['application/json', 'application/merge-patch+json'], { parseAs: 'buffer' },
-    async ({ method, headers: { 'content-encoding': coding = 'identity' } }: FastifyRequest, body: Buffer) => {
-      if (coding !== 'identity') throw new StrataError('unsupported_media_type', 'Send the body as it is, without Content-Encoding.');
-      return body.length === 0 && method !== 'PUT' && method !== 'PATCH' ? undefined : parseBody(body);
-    });
+  app.addContentTypeParser(
+    ['application/json', 'application/merge-patch+json'],
+    { parseAs: 'buffer' },
+    async (
+      { method, headers: { 'content-encoding': coding = 'identity' } }: FastifyRequest,
+      body: Buffer,
+    ) => {
+      if (coding !== 'identity')
+        throw new StrataError(
+          'unsupported_media_type',
+          'Send the body as it is, without Content-Encoding.',
+        );
+      return body.length === 0 && method !== 'PUT' && method !== 'PATCH'
+        ? undefined
+        : parseBody(body);
+    },
+  );
 
   const { cors_origins: origins } = settings.current;
   if (origins.length > 0) {
     await app.register(cors, {
-      origin: origins.includes('*') ? '*' : [...origins], methods: ['GET', 'PUT', 'PATCH', 'POST', 'DELETE'], maxAge: 600, strictPreflight: false,
-      exposedHeaders: ['ETag', 'Last-Modified', 'X-Request-ID', 'X-Updated-By', 'X-Config-Revision', 'X-Config-Stale', 'X-Next-Cursor', 'Retry-After'],
+      origin: origins.includes('*') ? '*' : [...origins],
+      methods: ['GET', 'PUT', 'PATCH', 'POST', 'DELETE'],
+      maxAge: 600,
+      strictPreflight: false,
+      exposedHeaders: [
+        'ETag',
+        'Last-Modified',
+        'X-Request-ID',
+        'X-Updated-By',
+        'X-Config-Revision',
+        'X-Config-Stale',
+        'X-Next-Cursor',
+        'Retry-After',
+      ],
     });
   }
   await app.register(rateLimit, {
-    global: false, ...(redis ? { redis, skipOnError: true } : {}), max: () => settings.current.rate_limit_per_minute, timeWindow: 60_000,
-    errorResponseBuilder: (_request, { ttl }) => new StrataError('rate_limited', undefined, { headers: { 'retry-after': String(Math.ceil(ttl / 1000)) } }),
+    global: false,
+    ...(redis ? { redis, skipOnError: true } : {}),
+    max: () => settings.current.rate_limit_per_minute,
+    timeWindow: 60_000,
+    errorResponseBuilder: (_request, { ttl }) =>
+      new StrataError('rate_limited', undefined, {
+        headers: { 'retry-after': String(Math.ceil(ttl / 1000)) },
+      }),
   });
 
   // Ahead of the routes' own hooks, so that bad credentials count too.
   const limit = app.rateLimit() as (request: FastifyRequest, reply: FastifyReply) => Promise<void>;
-  app.addHook('onRequest', (request, reply, done) => settings.current.rate_limit_per_minute === 0 ? done() : limit(request, reply));
+  app.addHook('onRequest', (request, reply, done) =>
+    settings.current.rate_limit_per_minute === 0 ? done() : limit(request, reply),
+  );
 
   // Open streams would keep the server from closing.
   app.addHook('preClose', async () => watch.stop());
@@ -167,20 +260,34 @@ export async function buildApp({ broker, coherence, near, settings, log, metrics
     const { code, body } = await readiness(broker);
     return reply.code(code).send(body);
   });
-  app.get('/metrics', async (_request, reply) => reply.header('content-type', metrics.contentType).send(await metrics.metrics()));
+  app.get('/metrics', async (_request, reply) =>
+    reply.header('content-type', metrics.contentType).send(await metrics.metrics()),
+  );
   const document = openApi(settings.current.base_url, version);
   app.get('/openapi.json', async () => document);
   await app.register(async (docs) => {
     docs.addHook('onSend', async (_request, reply) => {
-      reply.headers(pageHeaders).header('content-security-policy', "default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; connect-src 'self'");
+      reply
+        .headers(pageHeaders)
+        .header(
+          'content-security-policy',
+          "default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; connect-src 'self'",
+        );
     });
-    await docs.register(scalar, { routePrefix: '/docs', configuration: { url: '/openapi.json', withDefaultFonts: false, telemetry: false } as never });
+    await docs.register(scalar, {
+      routePrefix: '/docs',
+      configuration: { url: '/openapi.json', withDefaultFonts: false, telemetry: false } as never,
+    });
   });
 
   const authenticator = createAuthenticator(broker, near, settings, log);
   const repeats = createRepeats({ authenticator, settings, requestIdOf, answered });
   registerRoutes(app, {
-    broker, near, authenticator, repeats, own: { ...ownHandlers(broker), ...watch.handlers },
+    broker,
+    near,
+    authenticator,
+    repeats,
+    own: { ...ownHandlers(broker), ...watch.handlers },
     requestTimeoutMs: settings.current.request_timeout_ms,
   });
   return { app, repeats };

@@ -4,7 +4,10 @@ import { Server, type AddressInfo, type Socket } from 'node:net';
 import { setImmediate, setTimeout as delay } from 'node:timers/promises';
 import { buildApp, type AppOptions } from './app.ts';
 
-export interface Gateway { readonly url: string; readonly stop: () => Promise<void> }
+export interface Gateway {
+  readonly url: string;
+  readonly stop: () => Promise<void>;
+}
 
 /** While the gateway stops: how long a connection may take to its next request, which is answered and is its last. */
 const lastRequestMs = 1000;
@@ -22,12 +25,16 @@ export async function startGateway(options: AppOptions): Promise<Gateway> {
     unused.add(socket);
     socket.once('close', () => unused.delete(socket));
   });
-  const [answer] = app.server.listeners('request') as [(request: IncomingMessage, response: ServerResponse) => void];
-  app.server.removeAllListeners('request').on('request', (request: IncomingMessage, response: ServerResponse) => {
-    if (unused.size > 0) unused.delete(request.socket);
-    if (state.stopping) response.setHeader('connection', 'close');
-    if (!repeats.answer(request, response)) answer(request, response);
-  });
+  const [answer] = app.server.listeners('request') as [
+    (request: IncomingMessage, response: ServerResponse) => void,
+  ];
+  app.server
+    .removeAllListeners('request')
+    .on('request', (request: IncomingMessage, response: ServerResponse) => {
+      if (unused.size > 0) unused.delete(request.socket);
+      if (state.stopping) response.setHeader('connection', 'close');
+      if (!repeats.answer(request, response)) answer(request, response);
+    });
   const { host, port } = options.settings.current;
   await app.listen({ host, port });
   const { port: bound } = app.server.address() as AddressInfo;

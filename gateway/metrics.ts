@@ -21,23 +21,33 @@ class Tally {
 }
 
 /** The gateway's own figures, beside those of its node. What it gives is called once for each answer, without `seconds` where they say nothing about answering. */
-export function observeRequests(metrics: Registry, openStreams: () => number): (method: string, route: string, status: number, seconds: number | undefined) => void {
+export function observeRequests(
+  metrics: Registry,
+  openStreams: () => number,
+): (method: string, route: string, status: number, seconds: number | undefined) => void {
   const registers = [metrics];
   const tallies = new Map<string, Map<string, Tally>>();
   const tallyOf = (method: string, route: string): Tally => {
     let methods = tallies.get(route);
-    if (!methods) tallies.set(route, methods = new Map());
+    if (!methods) tallies.set(route, (methods = new Map()));
     let tally = methods.get(method);
-    if (!tally) methods.set(method, tally = new Tally());
+    if (!tally) methods.set(method, (tally = new Tally()));
     return tally;
   };
-  const each = () => [...tallies].flatMap(([route, methods]) => [...methods].map(([method, tally]) => ({ labels: { method, route }, tally })));
+  const each = () =>
+    [...tallies].flatMap(([route, methods]) =>
+      [...methods].map(([method, tally]) => ({ labels: { method, route }, tally })),
+    );
 
   new Counter({
-    name: 'strata_http_requests_total', help: 'Requests by method, route and status', labelNames: ['method', 'route', 'status'], registers,
+    name: 'strata_http_requests_total',
+    help: 'Requests by method, route and status',
+    labelNames: ['method', 'route', 'status'],
+    registers,
     collect() {
       this.reset();
-      for (const { labels, tally } of each()) for (const [status, count] of tally.statuses) this.inc({ ...labels, status }, count);
+      for (const { labels, tally } of each())
+        for (const [status, count] of tally.statuses) this.inc({ ...labels, status }, count);
     },
   });
   const name = 'strata_http_request_seconds';
@@ -45,15 +55,33 @@ export function observeRequests(metrics: Registry, openStreams: () => number): (
   metrics.registerMetric({
     name,
     get: async () => ({
-      name, help: 'Time to answer', type: 'histogram', aggregator: 'sum',
+      name,
+      help: 'Time to answer',
+      type: 'histogram',
+      aggregator: 'sum',
       values: each().flatMap(({ labels, tally }) => {
         let total = 0;
-        const buckets = tally.buckets.map((count, index) => ({ metricName: `${name}_bucket`, labels: { ...labels, le: bounds[index] ?? '+Inf' }, value: total += count }));
-        return [...buckets, { metricName: `${name}_sum`, labels, value: tally.sum }, { metricName: `${name}_count`, labels, value: total }];
+        const buckets = tally.buckets.map((count, index) => ({
+          metricName: `${name}_bucket`,
+          labels: { ...labels, le: bounds[index] ?? '+Inf' },
+          value: (total += count),
+        }));
+        return [
+          ...buckets,
+          { metricName: `${name}_sum`, labels, value: tally.sum },
+          { metricName: `${name}_count`, labels, value: total },
+        ];
       }),
     }),
   } as never);
-  new Gauge({ name: 'strata_watch_streams', help: 'Open watch streams', registers, collect() { this.set(openStreams()); } });
+  new Gauge({
+    name: 'strata_watch_streams',
+    help: 'Open watch streams',
+    registers,
+    collect() {
+      this.set(openStreams());
+    },
+  });
 
   return (method, route, status, seconds) => tallyOf(method, route).count(status, seconds);
 }

@@ -14,10 +14,15 @@ function typed(contract: Contract, name: string, text: unknown): unknown {
 }
 
 /** Path and query: what access is decided on, before the body is read. */
-export function addressOf(contract: Contract, rest: Rest, request: FastifyRequest): Record<string, unknown> {
+export function addressOf(
+  contract: Contract,
+  rest: Rest,
+  request: FastifyRequest,
+): Record<string, unknown> {
   const params: Record<string, unknown> = {};
   const query = request.query as Texts;
-  for (const name of rest.query) if (query[name] !== undefined) params[name] = typed(contract, name, query[name]);
+  for (const name of rest.query)
+    if (query[name] !== undefined) params[name] = typed(contract, name, query[name]);
   const path = request.params as Texts;
   for (const name of rest.pathParams) params[name] = typed(contract, name, path[name]);
   return params;
@@ -31,22 +36,31 @@ const headerText = (value: string): string => {
 };
 
 /** Everything that the action is called with. Throws 422 for a query parameter that the contract does not know. */
-export function parametersOf(contract: Contract, rest: Rest, request: FastifyRequest, address: Record<string, unknown>): Record<string, unknown> {
-  const problems: Problem[] = Object.keys(request.query as Texts).filter((name) => !rest.query.includes(name))
+export function parametersOf(
+  contract: Contract,
+  rest: Rest,
+  request: FastifyRequest,
+  address: Record<string, unknown>,
+): Record<string, unknown> {
+  const problems: Problem[] = Object.keys(request.query as Texts)
+    .filter((name) => !rest.query.includes(name))
     .map((name) => ({ path: `/${name}`, message: 'unknown query parameter' }));
   const params = { ...address };
   for (const [header, name] of Object.entries(rest.headers)) {
     const value = request.headers[header];
     if (typeof value !== 'string') continue;
     const given = typed(contract, name, headerText(value));
-    if (name === 'min_revision' && typeof given !== 'number') problems.push({ path: `/${header}`, message: 'must be a revision' });
-    if (name === 'reason' && typeof given === 'string' && given.length > 500) problems.push({ path: `/${header}`, message: 'must NOT have more than 500 characters' });
+    if (name === 'min_revision' && typeof given !== 'number')
+      problems.push({ path: `/${header}`, message: 'must be a revision' });
+    if (name === 'reason' && typeof given === 'string' && given.length > 500)
+      problems.push({ path: `/${header}`, message: 'must NOT have more than 500 characters' });
     if (name === 'if_none_match' && given !== '*') {
       problems.push({ path: `/${header}`, message: 'must be * on a write' });
     }
     params[name] = given;
   }
   if (problems.length > 0) throw invalid(problems);
-  if (rest.body) params.body = request.body === undefined && rest.method === 'POST' ? {} : request.body;
+  if (rest.body)
+    params.body = request.body === undefined && rest.method === 'POST' ? {} : request.body;
   return params;
 }

@@ -17,25 +17,54 @@ type Asking = Pick<OwnRequest, 'caller' | 'requestId'>;
 
 /** What concerns every node of the cluster: `/config/reload` and `/configurations/cache/invalidate`. */
 export function ownHandlers(broker: ServiceBroker) {
-  const nodes = (): string[] => (broker.registry.getNodeList({ onlyAvailable: true, withServices: false }) as { id: string }[]).map(({ id }) => id);
+  const nodes = (): string[] =>
+    (
+      broker.registry.getNodeList({ onlyAvailable: true, withServices: false }) as { id: string }[]
+    ).map(({ id }) => id);
   const record = (event: Parameters<typeof auditFacts>[0], by: Asking) =>
-    callAs(broker, 'feed.record', { body: [auditFacts(event, by)] }, { caller: serviceCaller('gateway'), requestId: by.requestId });
+    callAs(
+      broker,
+      'feed.record',
+      { body: [auditFacts(event, by)] },
+      { caller: serviceCaller('gateway'), requestId: by.requestId },
+    );
 
   return {
     async 'gateway.reload'(params: Record<string, unknown>, by: Asking) {
       const body = params.body as Static<typeof ReloadRequest>;
-      const options = { caller: serviceCaller('gateway'), requestId: by.requestId, timeout: nodeTimeoutMs };
+      const options = {
+        caller: serviceCaller('gateway'),
+        requestId: by.requestId,
+        timeout: nodeTimeoutMs,
+      };
       const errors: Static<typeof ReloadError>[] = [];
       const all = nodes();
-      const ask = async (part: typeof body, asked: readonly string[]): Promise<ResultOf<'node.reload'>[]> => {
-        const answers = await Promise.all(asked.map(async (node) => {
-          try {
-            return await callAs(broker, 'node.reload', { body: part }, { ...options, nodeID: node });
-          } catch (error) {
-            errors.push({ node, action: 'reload', message: (error as Error).name === 'RequestTimeoutError' ? `did not answer in ${nodeTimeoutMs / 1000} s` : (error as Error).message });
-            return undefined;
-          }
-        }));
+      const ask = async (
+        part: typeof body,
+        asked: readonly string[],
+      ): Promise<ResultOf<'node.reload'>[]> => {
+        const answers = await Promise.all(
+          asked.map(async (node) => {
+            try {
+              return await callAs(
+                broker,
+                'node.reload',
+                { body: part },
+                { ...options, nodeID: node },
+              );
+            } catch (error) {
+              errors.push({
+                node,
+                action: 'reload',
+                message:
+                  (error as Error).name === 'RequestTimeoutError'
+                    ? `did not answer in ${nodeTimeoutMs / 1000} s`
+                    : (error as Error).message,
+              });
+              return undefined;
+            }
+          }),
+        );
         return answers.filter((each) => each !== undefined);
       };
       const { reload_env: reloadEnv = false, dry_run: dryRun = false, ...clearing } = body;
@@ -43,15 +72,26 @@ export function ownHandlers(broker: ServiceBroker) {
       const reached = all.filter((node) => !errors.some((error) => error.node === node));
       // Effective values hold environment defaults. They are cleared once every node has its new ones, else one that is not there
       // yet would hand the old ones to a node that is.
-      const cleared = await ask(reloadEnv ? { ...clearing, invalidate: { all: true }, dry_run: dryRun } : { ...clearing, dry_run: dryRun }, reached);
+      const cleared = await ask(
+        reloadEnv
+          ? { ...clearing, invalidate: { all: true }, dry_run: dryRun }
+          : { ...clearing, dry_run: dryRun },
+        reached,
+      );
       const answered = [...environments, ...cleared];
       errors.push(...answered.flatMap((each) => each.errors));
-      const union = (field: 'changed_settings' | 'requires_restart' | 'reinitialized'): string[] => [...new Set(answered.flatMap((each) => each[field]))].sort();
+      const union = (field: 'changed_settings' | 'requires_restart' | 'reinitialized'): string[] =>
+        [...new Set(answered.flatMap((each) => each[field]))].sort();
       const tenants = body.invalidate?.tenant_ids ?? [];
       const summary = {
-        status: errors.length === 0 ? 'ok' as const : 'partial' as const,
+        status: errors.length === 0 ? ('ok' as const) : ('partial' as const),
         reloaded_env: reloadEnv && answered.some((each) => each.reloaded_env),
-        invalidated: { all: tenants.length === 0 && (body.invalidate?.all === true || body.reinit?.dynamic_config_service === true), tenant_ids: tenants },
+        invalidated: {
+          all:
+            tenants.length === 0 &&
+            (body.invalidate?.all === true || body.reinit?.dynamic_config_service === true),
+          tenant_ids: tenants,
+        },
         reinitialized: union('reinitialized'),
         timestamp: new Date().toISOString(),
         requires_restart: union('requires_restart'),
@@ -60,22 +100,64 @@ export function ownHandlers(broker: ServiceBroker) {
         ...(dryRun ? { dry_run: true as const } : {}),
         ...(errors.length > 0 ? { errors } : {}),
       };
-      const actor = by.caller.type === 'user' ? { type: 'operator' as const, id: by.caller.id } : { type: by.caller.type, id: by.caller.id };
-      await record({ action: 'config_reloaded', tenant_id: null, target: null, actor, payload: { request: body, status: summary.status, nodes: summary.nodes } }, by);
+      const actor =
+        by.caller.type === 'user'
+          ? { type: 'operator' as const, id: by.caller.id }
+          : { type: by.caller.type, id: by.caller.id };
+      await record(
+        {
+          action: 'config_reloaded',
+          tenant_id: null,
+          target: null,
+          actor,
+          payload: { request: body, status: summary.status, nodes: summary.nodes },
+        },
+        by,
+      );
       return summary;
     },
 
     async 'config-resolver.invalidate'(params: Record<string, unknown>, by: Asking) {
-      const { tenant_id: tenantId, body: { keys } } = params as { tenant_id: string; body: { keys?: string[] } };
+      const {
+        tenant_id: tenantId,
+        body: { keys },
+      } = params as { tenant_id: string; body: { keys?: string[] } };
       const owns = (key: string): boolean => tenantIn.exec(key)?.[0] === tenantId;
       const foreign = keys?.find((key) => !owns(key));
-      if (foreign !== undefined) throw new StrataError('tenant_mismatch', 'A key does not belong to your tenant.');
-      const answers = await Promise.all(nodes().map((node) => callAs(broker, 'node.drop', { body: { tenant_id: tenantId, ...(keys ? { keys } : {}) } }, {
-        caller: serviceCaller('gateway'), requestId: by.requestId, nodeID: node, timeout: nodeTimeoutMs,
-      })));
-      const invalidated = keys ?? [...new Set(answers.flatMap((each) => each.dropped))].filter(owns).sort();
-      await record({ action: 'config.cache.invalidated', tenant_id: tenantId, target: tenantScope(tenantId), payload: { keys: keys ?? null } }, by);
-      return { tenant_id: tenantId, invalidated, nodes: answers.length, timestamp: new Date().toISOString() };
+      if (foreign !== undefined)
+        throw new StrataError('tenant_mismatch', 'A key does not belong to your tenant.');
+      const answers = await Promise.all(
+        nodes().map((node) =>
+          callAs(
+            broker,
+            'node.drop',
+            { body: { tenant_id: tenantId, ...(keys ? { keys } : {}) } },
+            {
+              caller: serviceCaller('gateway'),
+              requestId: by.requestId,
+              nodeID: node,
+              timeout: nodeTimeoutMs,
+            },
+          ),
+        ),
+      );
+      const invalidated =
+        keys ?? [...new Set(answers.flatMap((each) => each.dropped))].filter(owns).sort();
+      await record(
+        {
+          action: 'config.cache.invalidated',
+          tenant_id: tenantId,
+          target: tenantScope(tenantId),
+          payload: { keys: keys ?? null },
+        },
+        by,
+      );
+      return {
+        tenant_id: tenantId,
+        invalidated,
+        nodes: answers.length,
+        timestamp: new Date().toISOString(),
+      };
     },
   } satisfies OwnHandlers;
 }

@@ -30,7 +30,14 @@ export interface Repeats {
 }
 
 /** Is told of each answer that was sent, for log and metrics, and of how many milliseconds it took. */
-export type Answered = (requestId: string, method: string, route: string | undefined, status: number, ms: number, streamed?: boolean) => void;
+export type Answered = (
+  requestId: string,
+  method: string,
+  route: string | undefined,
+  status: number,
+  ms: number,
+  streamed?: boolean,
+) => void;
 
 export interface RepeatsOptions {
   readonly authenticator: Authenticator;
@@ -40,11 +47,22 @@ export interface RepeatsOptions {
 }
 
 /** `head`: names and values by turns, the last of which is the request id of each answer. */
-interface Ready { readonly head: string[]; readonly text: string }
+interface Ready {
+  readonly head: string[];
+  readonly text: string;
+}
 
-export function createRepeats({ authenticator, settings, requestIdOf, answered }: RepeatsOptions): Repeats {
+export function createRepeats({
+  authenticator,
+  settings,
+  requestIdOf,
+  answered,
+}: RepeatsOptions): Repeats {
   // Values stay in the cache's own memory; what is bounded here is what surrounds them.
-  const reads = new LRUCache<string, Read>({ maxSize: 8 * 1024 * 1024, sizeCalculation: (_read, url) => 300 + url.length });
+  const reads = new LRUCache<string, Read>({
+    maxSize: 8 * 1024 * 1024,
+    sizeCalculation: (_read, url) => 300 + url.length,
+  });
   /** Goes with the cached result that it is made of. */
   const made = new WeakMap<object, Ready>();
   /** Then the plugin has to count every request. */
@@ -53,17 +71,31 @@ export function createRepeats({ authenticator, settings, requestIdOf, answered }
     const known = made.get(result);
     if (known) return known;
     const { headers, text } = textOf(contract, result);
-    const all = { ...jsonHeaders, ...plugged, ...headers, 'content-length': Buffer.byteLength(text), 'x-request-id': '' };
-    const answer = { head: Object.entries(all).flatMap(([name, value]) => [name, String(value)]), text };
+    const all = {
+      ...jsonHeaders,
+      ...plugged,
+      ...headers,
+      'content-length': Buffer.byteLength(text),
+      'x-request-id': '',
+    };
+    const answer = {
+      head: Object.entries(all).flatMap(([name, value]) => [name, String(value)]),
+      text,
+    };
     made.set(result, answer);
     return answer;
   }
 
   /** What may be sent as it is; undefined where the request asks for another form of it, or is not allowed to have it. */
-  function resultFor({ contract, address, held }: Read, { headers }: IncomingMessage, now: number): object | undefined {
+  function resultFor(
+    { contract, address, held }: Read,
+    { headers }: IncomingMessage,
+    now: number,
+  ): object | undefined {
     for (const name in contract.rest?.headers) if (headers[name] !== undefined) return undefined;
     if (headers['if-none-match'] !== undefined || headers.origin !== undefined) return undefined;
-    if (contract.answer === 'list' && headers.accept?.includes('application/x-ndjson')) return undefined;
+    if (contract.answer === 'list' && headers.accept?.includes('application/x-ndjson'))
+      return undefined;
     const identity = held.stands(now) ? authenticator.known(headers, now) : undefined;
     if (!identity) return undefined;
     try {
@@ -88,7 +120,7 @@ export function createRepeats({ authenticator, settings, requestIdOf, answered }
       const result = resultFor(read, request, began);
       if (result === undefined) return false;
       const { head, text } = ready(read, result);
-      const requestId = head[head.length - 1] = requestIdOf(request);
+      const requestId = (head[head.length - 1] = requestIdOf(request));
       response.writeHead(200, head);
       response.end(text);
       answered(requestId, method!, read.route, 200, performance.now() - began);

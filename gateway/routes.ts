@@ -14,11 +14,18 @@ import { addressOf, parametersOf } from './parameters.ts';
 import type { Repeats } from './repeats.ts';
 
 declare module 'fastify' {
-  interface FastifyRequest { identity: Identity | undefined; address: Record<string, unknown> | undefined; left: () => number }
+  interface FastifyRequest {
+    identity: Identity | undefined;
+    address: Record<string, unknown> | undefined;
+    left: () => number;
+  }
 }
 
 export interface OwnRequest {
-  readonly caller: Caller; readonly requestId: string; readonly client: Client; readonly timeout: () => number;
+  readonly caller: Caller;
+  readonly requestId: string;
+  readonly client: Client;
+  readonly timeout: () => number;
   /** Who calls, by now; throws where they may no longer. */
   readonly again: () => Promise<Caller>;
   readonly response: ServerResponse;
@@ -38,7 +45,13 @@ export interface RoutesOptions {
 
 /** Fastify writes `:name` where the specification writes `{name}`. */
 const urlOf = (path: string): string => path.replaceAll(/\{([a-z_]+)\}/g, ':$1');
-const nobody: Caller = { type: 'user', id: 'anonymous', tenant_id: null, roles: [], platform_roles: [] };
+const nobody: Caller = {
+  type: 'user',
+  id: 'anonymous',
+  tenant_id: null,
+  roles: [],
+  platform_roles: [],
+};
 const everyMethod: HTTPMethods[] = ['GET', 'PUT', 'PATCH', 'POST', 'DELETE', 'OPTIONS', 'TRACE'];
 /** Routes without a contract. */
 const ofTheNode = ['/healthz', '/readyz', '/metrics', '/openapi.json'];
@@ -46,7 +59,10 @@ const ofTheNode = ['/healthz', '/readyz', '/metrics', '/openapi.json'];
 /** Where an outage keeps the caller from being checked, the route's own code for it, if it has one; the cause goes to the log. */
 function unchecked({ outage }: Contract, error: unknown, request: FastifyRequest): unknown {
   if (outage === undefined || !isOutage(error)) return error;
-  request.log.error({ err: error, code: outage, request_id: request.id }, 'the caller cannot be checked');
+  request.log.error(
+    { err: error, code: outage, request_id: request.id },
+    'the caller cannot be checked',
+  );
   return new StrataError(outage as ErrorCode, undefined, { cause: error });
 }
 
@@ -61,25 +77,40 @@ async function settle(work: Promise<void>, done: Done): Promise<void> {
   done();
 }
 
-export const routed = (): (readonly [ActionName, Contract, Rest])[] => Object.entries(contracts as unknown as Record<ActionName, Contract>)
-  .flatMap(([name, contract]) => contract.rest ? [[name as ActionName, contract, contract.rest] as const] : []);
+export const routed = (): (readonly [ActionName, Contract, Rest])[] =>
+  Object.entries(contracts as unknown as Record<ActionName, Contract>).flatMap(
+    ([name, contract]) =>
+      contract.rest ? [[name as ActionName, contract, contract.rest] as const] : [],
+  );
 
 /** One route per contract; what a path does not take is 405, and OPTIONS says what it takes. */
-export function registerRoutes(app: FastifyInstance, { broker, near, authenticator, repeats, own, requestTimeoutMs }: RoutesOptions): void {
+export function registerRoutes(
+  app: FastifyInstance,
+  { broker, near, authenticator, repeats, own, requestTimeoutMs }: RoutesOptions,
+): void {
   app.decorateRequest('identity', undefined);
   app.decorateRequest('address', undefined);
   app.decorateRequest('left', () => requestTimeoutMs);
   const taken = new Map<string, HTTPMethods[]>(ofTheNode.map((url) => [url, ['GET']]));
 
-  const route = (target: FastifyInstance, [name, contract, rest]: ReturnType<typeof routed>[number]): void => {
+  const route = (
+    target: FastifyInstance,
+    [name, contract, rest]: ReturnType<typeof routed>[number],
+  ): void => {
     const url = urlOf(rest.path);
     const reads = rest.method === 'GET';
-    const ownTenant = 'tenant_id' in contract.params.properties && !rest.pathParams.includes('tenant_id') && contract.access.level === 'tenant';
+    const ownTenant =
+      'tenant_id' in contract.params.properties &&
+      !rest.pathParams.includes('tenant_id') &&
+      contract.access.level === 'tenant';
     const answeredHere = own[name];
-    const handle: OwnHandler = answeredHere ? async (params, request) => {
-      checkParams(contract, params);
-      return answeredHere(params, request);
-    } : (params, { caller, requestId, client, timeout }) => callAs(broker, name, params as never, { caller, requestId, client, timeout });
+    const handle: OwnHandler = answeredHere
+      ? async (params, request) => {
+          checkParams(contract, params);
+          return answeredHere(params, request);
+        }
+      : (params, { caller, requestId, client, timeout }) =>
+          callAs(broker, name, params as never, { caller, requestId, client, timeout });
 
     function enter(request: FastifyRequest, identity: Identity | undefined): void {
       request.identity = identity;
@@ -87,28 +118,46 @@ export function registerRoutes(app: FastifyInstance, { broker, near, authenticat
       if (ownTenant) address.tenant_id ??= identity?.caller.tenant_id ?? undefined;
       checkAccess(contract, identity?.caller, address);
       if (identity?.stale && !reads) {
-        throw unchecked(contract, new StrataError('service_unavailable', 'Your session cannot be checked now, so nothing is written. Try again.'), request);
+        throw unchecked(
+          contract,
+          new StrataError(
+            'service_unavailable',
+            'Your session cannot be checked now, so nothing is written. Try again.',
+          ),
+          request,
+        );
       }
     }
 
     /** Before the body is read, let alone judged. A bad credential is none where nobody needs one. Without a promise where the caller is known. */
     function admit(request: FastifyRequest): Promise<void> | undefined {
-      const address = request.address = addressOf(contract, rest, request);
+      const address = (request.address = addressOf(contract, rest, request));
       request.left = timeLeft(requestTimeoutMs);
       const known = authenticator.known(request.headers, performance.now());
       if (!known) {
-        return authenticator.find(request.headers, request.id, request.left).catch((error: unknown) => {
-          if (isPublic(contract.access, address)) return undefined;
-          throw unchecked(contract, error, request);
-        }).then((found) => enter(request, found));
+        return authenticator
+          .find(request.headers, request.id, request.left)
+          .catch((error: unknown) => {
+            if (isPublic(contract.access, address)) return undefined;
+            throw unchecked(contract, error, request);
+          })
+          .then((found) => enter(request, found));
       }
       enter(request, known);
       return undefined;
     }
 
-    async function ask(request: FastifyRequest, reply: FastifyReply, params: Record<string, unknown>, caller: Caller): Promise<FastifyReply> {
+    async function ask(
+      request: FastifyRequest,
+      reply: FastifyReply,
+      params: Record<string, unknown>,
+      caller: Caller,
+    ): Promise<FastifyReply> {
       const result = await handle(params, {
-        caller, requestId: request.id, timeout: request.left, client: { ip: request.ip, user_agent: request.headers['user-agent']?.slice(0, 500) ?? '' },
+        caller,
+        requestId: request.id,
+        timeout: request.left,
+        client: { ip: request.ip, user_agent: request.headers['user-agent']?.slice(0, 500) ?? '' },
         async again() {
           await admit(request);
           return request.identity?.caller ?? nobody;
@@ -136,7 +185,13 @@ export function registerRoutes(app: FastifyInstance, { broker, near, authenticat
         if (!held) return ask(request, reply, params, caller);
         // Where the URL alone says what is asked for.
         if (!ownTenant && !identity?.stale && request.headers.origin === undefined) {
-          repeats.learn(request.url, { contract, route: url, address: request.address!, held, plugged: reply.getHeaders() });
+          repeats.learn(request.url, {
+            contract,
+            route: url,
+            address: request.address!,
+            held,
+            plugged: reply.getHeaders(),
+          });
         }
         answer(contract, deliver(contract, held.value, caller, false), request, reply);
         return undefined;
@@ -147,14 +202,20 @@ export function registerRoutes(app: FastifyInstance, { broker, near, authenticat
   for (const entry of entries) if (entry[1].answer !== 'page') route(app, entry);
   // Browsers send forms; what the forms of our pages decide is in their address.
   void app.register(async (pages) => {
-    pages.addContentTypeParser('application/x-www-form-urlencoded', { parseAs: 'buffer' }, async () => undefined);
+    pages.addContentTypeParser(
+      'application/x-www-form-urlencoded',
+      { parseAs: 'buffer' },
+      async () => undefined,
+    );
     for (const entry of entries) if (entry[1].answer === 'page') route(pages, entry);
   });
 
-  for (const [, , { method, path }] of entries) taken.set(urlOf(path), [...taken.get(urlOf(path)) ?? [], method]);
+  for (const [, , { method, path }] of entries)
+    taken.set(urlOf(path), [...(taken.get(urlOf(path)) ?? []), method]);
   for (const [url, methods] of taken) {
     app.route({
-      method: everyMethod.filter((method) => !methods.includes(method)), url,
+      method: everyMethod.filter((method) => !methods.includes(method)),
+      url,
       handler: async ({ method }, reply) => {
         reply.header('allow', methods.join(', '));
         if (method === 'OPTIONS') return reply.code(204).send();

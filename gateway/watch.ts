@@ -30,7 +30,10 @@ const outageMs = 1000;
 const graceMs = 1000;
 const pageSize = 100;
 
-interface Changes { readonly items: readonly { readonly revision: number }[]; readonly revision: number }
+interface Changes {
+  readonly items: readonly { readonly revision: number }[];
+  readonly revision: number;
+}
 interface Watched {
   readonly scope: string;
   /** Scopes whose changes may end the caller's right to watch. */
@@ -38,7 +41,10 @@ interface Watched {
   /** Without `after` only the revision. */
   readonly changes: (caller: Caller, after?: number) => Promise<Changes>;
 }
-interface Stream { readonly watcher: string; readonly end: () => void }
+interface Stream {
+  readonly watcher: string;
+  readonly end: () => void;
+}
 
 /** An event as it is sent; the data never holds a line feed. */
 const frame = (event: string, data: unknown, id?: number): string =>
@@ -49,19 +55,23 @@ function createBell() {
   let rung = false;
   let wake = (): void => {};
   return {
-    ring(): void { rung = true; wake(); },
+    ring(): void {
+      rung = true;
+      wake();
+    },
     /** Whether it rang within the time. */
-    wait: (ms: number) => new Promise<boolean>((resolve) => {
-      const answer = (): void => {
-        clearTimeout(timer);
-        wake = () => {};
-        resolve(rung);
-        rung = false;
-      };
-      const timer = setTimeout(answer, ms);
-      wake = answer;
-      if (rung) answer();
-    }),
+    wait: (ms: number) =>
+      new Promise<boolean>((resolve) => {
+        const answer = (): void => {
+          clearTimeout(timer);
+          wake = () => {};
+          resolve(rung);
+          rung = false;
+        };
+        const timer = setTimeout(answer, ms);
+        wake = answer;
+        if (rung) answer();
+      }),
   };
 }
 
@@ -71,18 +81,32 @@ export function createWatch(broker: ServiceBroker, coherence: Coherence, setting
 
   function admit(watcher: string): void {
     const { watch_max_streams: most, watch_max_streams_per_caller: each } = settings.current;
-    if (state.stopped || open.size >= most) throw new StrataError('service_unavailable', 'This gateway takes no further stream. Try again.');
+    if (state.stopped || open.size >= most)
+      throw new StrataError(
+        'service_unavailable',
+        'This gateway takes no further stream. Try again.',
+      );
     if ([...open].filter((stream) => stream.watcher === watcher).length >= each) {
-      throw new StrataError('rate_limited', `You have ${each} streams open on this gateway. Close one first.`, { headers: { 'retry-after': '10' } });
+      throw new StrataError(
+        'rate_limited',
+        `You have ${each} streams open on this gateway. Close one first.`,
+        { headers: { 'retry-after': '10' } },
+      );
     }
   }
 
-  async function start({ scope, rights, changes }: Watched, lastEventId: number | undefined, { caller, again, response }: OwnRequest): Promise<Readable> {
+  async function start(
+    { scope, rights, changes }: Watched,
+    lastEventId: number | undefined,
+    { caller, again, response }: OwnRequest,
+  ): Promise<Readable> {
     const watcher = `${caller.type} ${caller.id}`;
     admit(watcher);
     const news = createBell();
     const room = createBell();
-    const cut = (): void => { response.destroy(); };
+    const cut = (): void => {
+      response.destroy();
+    };
     const stream = new Readable({
       read: room.ring,
       destroy(error, done) {
@@ -101,7 +125,9 @@ export function createWatch(broker: ServiceBroker, coherence: Coherence, setting
       response.once('close', () => clearTimeout(straggler));
     };
     const self = { watcher, ended: false, end: () => end() };
-    const unlisten = coherence.onChange((change) => { if (change.scope === scope || rights.includes(change.scope)) news.ring(); });
+    const unlisten = coherence.onChange((change) => {
+      if (change.scope === scope || rights.includes(change.scope)) news.ring();
+    });
     const release = (): void => {
       unlisten();
       open.delete(self);
@@ -111,7 +137,7 @@ export function createWatch(broker: ServiceBroker, coherence: Coherence, setting
     const over = (): boolean => self.ended || stream.destroyed;
     const send = async (text: string): Promise<void> => {
       if (over() || stream.push(text)) return;
-      if (!await room.wait(heartbeatMs)) cut();
+      if (!(await room.wait(heartbeatMs))) cut();
     };
 
     /** Sends what is new; throws where the caller may no longer know. */
@@ -119,10 +145,10 @@ export function createWatch(broker: ServiceBroker, coherence: Coherence, setting
       while (!over()) {
         const { items, revision } = await changes(await again(), sent);
         if ((items[0]?.revision ?? revision + 1) !== sent + 1) {
-          await send(frame('reset', { revision: sent = revision }, revision));
+          await send(frame('reset', { revision: (sent = revision) }, revision));
           continue;
         }
-        for (const item of items) await send(frame('config.changed', item, sent = item.revision));
+        for (const item of items) await send(frame('config.changed', item, (sent = item.revision)));
         if (items.length < pageSize) return;
       }
     }
@@ -139,7 +165,7 @@ export function createWatch(broker: ServiceBroker, coherence: Coherence, setting
           }
           pauseMs = outageMs;
         }
-        if (!over() && !await news.wait(pauseMs)) await send(': still here\n\n');
+        if (!over() && !(await news.wait(pauseMs))) await send(': still here\n\n');
       }
     }
 
@@ -151,7 +177,9 @@ export function createWatch(broker: ServiceBroker, coherence: Coherence, setting
     });
     let sent = lastEventId ?? revision;
     // Spread, so that the streams of a gateway that stops do not all come back at once.
-    await send(`retry: ${1000 + Math.floor(Math.random() * 1000)}\n\n${frame('ready', { revision }, sent)}`);
+    await send(
+      `retry: ${1000 + Math.floor(Math.random() * 1000)}\n\n${frame('ready', { revision }, sent)}`,
+    );
     void run();
     return stream;
   }
@@ -160,15 +188,38 @@ export function createWatch(broker: ServiceBroker, coherence: Coherence, setting
     handlers: {
       'gateway.watch.tenant': ({ tenant_id: id, last_event_id: last }, request) => {
         const tenantId = id as string;
-        return start({
-          scope: tenantScope(tenantId), rights: [authScope, memberScope(tenantId)],
-          changes: (caller, after) => callAs(broker, 'tenant-config.changes', { tenant_id: tenantId, limit: pageSize, ...(after === undefined ? {} : { after }) }, { caller, requestId: request.requestId }),
-        }, last as number | undefined, request);
+        return start(
+          {
+            scope: tenantScope(tenantId),
+            rights: [authScope, memberScope(tenantId)],
+            changes: (caller, after) =>
+              callAs(
+                broker,
+                'tenant-config.changes',
+                { tenant_id: tenantId, limit: pageSize, ...(after === undefined ? {} : { after }) },
+                { caller, requestId: request.requestId },
+              ),
+          },
+          last as number | undefined,
+          request,
+        );
       },
-      'gateway.watch.platform': ({ last_event_id: last }, request) => start({
-        scope: platformScope, rights: [authScope],
-        changes: (caller, after) => callAs(broker, 'global-config.changes', { limit: pageSize, ...(after === undefined ? {} : { after }) }, { caller, requestId: request.requestId }),
-      }, last as number | undefined, request),
+      'gateway.watch.platform': ({ last_event_id: last }, request) =>
+        start(
+          {
+            scope: platformScope,
+            rights: [authScope],
+            changes: (caller, after) =>
+              callAs(
+                broker,
+                'global-config.changes',
+                { limit: pageSize, ...(after === undefined ? {} : { after }) },
+                { caller, requestId: request.requestId },
+              ),
+          },
+          last as number | undefined,
+          request,
+        ),
     } satisfies OwnHandlers as OwnHandlers,
     open: () => open.size,
     /** No stream begins any more, and those that run end. */

@@ -1,7 +1,13 @@
 import type { Session } from './session.ts';
 
-export interface Flag { readonly type: 'string' | 'boolean'; readonly multiple?: boolean; readonly says: string }
-export interface Flags { readonly [name: string]: string | boolean | (string | boolean)[] | undefined }
+export interface Flag {
+  readonly type: 'string' | 'boolean';
+  readonly multiple?: boolean;
+  readonly says: string;
+}
+export interface Flags {
+  readonly [name: string]: string | boolean | (string | boolean)[] | undefined;
+}
 
 export interface Run {
   readonly session: Session;
@@ -35,14 +41,25 @@ export function columns(rows: readonly Readonly<Record<string, unknown>>[]): str
   if (rows.length === 0) return 'none';
   const names = Object.keys(rows[0]!);
   const table = [names, ...rows.map((row) => names.map((name) => String(row[name] ?? '-')))];
-  const widths = names.map((_name, index) => Math.max(...table.map((cells) => cells[index]!.length)));
-  return table.map((cells) => cells.map((cell, index) => cell.padEnd(widths[index]!)).join('  ').trimEnd()).join('\n');
+  const widths = names.map((_name, index) =>
+    Math.max(...table.map((cells) => cells[index]!.length)),
+  );
+  return table
+    .map((cells) =>
+      cells
+        .map((cell, index) => cell.padEnd(widths[index]!))
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n');
 }
 
-export const text = (flag: Flags[string]): string | undefined => typeof flag === 'string' ? flag : undefined;
+export const text = (flag: Flags[string]): string | undefined =>
+  typeof flag === 'string' ? flag : undefined;
 export const count = (flag: Flags[string], otherwise: number): number => {
   if (flag === undefined) return otherwise;
-  if (typeof flag !== 'string' || !/^[1-9][0-9]{0,2}$/.test(flag)) throw new Misused('a number from 1 to 999 is needed');
+  if (typeof flag !== 'string' || !/^[1-9][0-9]{0,2}$/.test(flag))
+    throw new Misused('a number from 1 to 999 is needed');
   return Number(flag);
 };
 /** Without the members that are undefined, which a contract would refuse. */

@@ -6,8 +6,9 @@ export function wordsOf(line: string): string[] {
   const words: string[] = [];
   for (let rest = line.trim(); rest !== ''; rest = rest.trimStart()) {
     const quoted = /^'([^']*)'(?=\s|$)|^"((?:[^"\\]|\\.)*)"(?=\s|$)/.exec(rest);
-    const raw = quoted?.[0] ?? (/^[{[]/.test(rest) ? rest.slice(0, jsonLength(rest)) : /^\S+/.exec(rest)![0]);
-    words.push(quoted ? quoted[1] ?? quoted[2]!.replaceAll(/\\(.)/g, '$1') : raw);
+    const raw =
+      quoted?.[0] ?? (/^[{[]/.test(rest) ? rest.slice(0, jsonLength(rest)) : /^\S+/.exec(rest)![0]);
+    words.push(quoted ? (quoted[1] ?? quoted[2]!.replaceAll(/\\(.)/g, '$1')) : raw);
     rest = rest.slice(raw.length);
   }
   return words;

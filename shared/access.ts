@@ -16,45 +16,77 @@ export interface Caller {
   readonly scopes?: readonly Scope[];
 }
 
-export const serviceCaller = (id: string): Caller => ({ type: 'service', id, tenant_id: null, roles: [], platform_roles: [] });
+export const serviceCaller = (id: string): Caller => ({
+  type: 'service',
+  id,
+  tenant_id: null,
+  roles: [],
+  platform_roles: [],
+});
 export const isPlatformAdmin = (caller: Caller): boolean =>
   caller.type !== 'user' || caller.platform_roles.includes('platform_admin');
 
 /** Nobody needs to be signed in for this call. */
 export const isPublic = (access: Access, params: Readonly<Record<string, unknown>>): boolean =>
-  access.level === 'public' || ('publicWith' in access && access.publicWith !== undefined && params[access.publicWith] !== undefined);
+  access.level === 'public' ||
+  ('publicWith' in access &&
+    access.publicWith !== undefined &&
+    params[access.publicWith] !== undefined);
 
 const recentMs = 10 * 60_000;
-const isRecent = ({ authenticated_at: at }: Caller): boolean => at !== undefined && Date.now() - Date.parse(at) <= recentMs;
+const isRecent = ({ authenticated_at: at }: Caller): boolean =>
+  at !== undefined && Date.now() - Date.parse(at) <= recentMs;
 
 /** Throws 401, or 403 with the first reason that applies: tenant, then role, then scope, then how long ago the sign-in was. */
 export function checkAccess(
-  contract: Pick<Contract, 'access' | 'scope'>, caller: Caller | undefined, params: Readonly<Record<string, unknown>>,
+  contract: Pick<Contract, 'access' | 'scope'>,
+  caller: Caller | undefined,
+  params: Readonly<Record<string, unknown>>,
 ): void {
   const { access } = contract;
   if (isPublic(access, params)) return;
   if (!caller?.type) throw new StrataError('auth_token_missing');
   if (caller.type === 'system' || (caller.type === 'service' && trusts(access))) return;
-  if (access.level === 'internal' || caller.type === 'service') throw new StrataError('insufficient_role');
+  if (access.level === 'internal' || caller.type === 'service')
+    throw new StrataError('insufficient_role');
   if (caller.type !== 'operator') checkUser(access, caller, params);
   if (caller.scopes && !(contract.scope && caller.scopes.includes(contract.scope))) {
-    throw new StrataError('insufficient_scope', contract.scope ? `The API key lacks the scope ${contract.scope}.` : 'API keys may not do this.');
+    throw new StrataError(
+      'insufficient_scope',
+      contract.scope
+        ? `The API key lacks the scope ${contract.scope}.`
+        : 'API keys may not do this.',
+    );
   }
-  if ('recent' in access && access.recent && !isRecent(caller)) throw new StrataError('auth_reauth_required');
+  if ('recent' in access && access.recent && !isRecent(caller))
+    throw new StrataError('auth_reauth_required');
 }
 
-const trusts = (access: Access): boolean => access.level === 'internal' || ('services' in access && access.services === true);
+const trusts = (access: Access): boolean =>
+  access.level === 'internal' || ('services' in access && access.services === true);
 
-function checkUser(access: Access, caller: Caller, params: Readonly<Record<string, unknown>>): void {
+function checkUser(
+  access: Access,
+  caller: Caller,
+  params: Readonly<Record<string, unknown>>,
+): void {
   if (access.level === 'platform_admin' && !isPlatformAdmin(caller)) {
     throw new StrataError('insufficient_role', 'This needs the role platform_admin.');
   }
   if (access.level === 'tenant_or_platform' && isPlatformAdmin(caller)) return;
   if (access.level !== 'tenant' && access.level !== 'tenant_or_platform') return;
-  if (caller.tenant_id === null || ('tenant_id' in params && params.tenant_id !== undefined && params.tenant_id !== caller.tenant_id)) {
+  if (
+    caller.tenant_id === null ||
+    ('tenant_id' in params &&
+      params.tenant_id !== undefined &&
+      params.tenant_id !== caller.tenant_id)
+  ) {
     throw new StrataError('tenant_mismatch');
   }
   if (!access.roles.some((role) => caller.roles.includes(role))) {
-    throw new StrataError('insufficient_role', `This needs one of the roles ${access.roles.join(', ')}.`);
+    throw new StrataError(
+      'insufficient_role',
+      `This needs one of the roles ${access.roles.join(', ')}.`,
+    );
   }
 }

@@ -2,13 +2,20 @@ import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import { deriveKey } from './secrets.ts';
 
-interface Keys { readonly secret_key: string | null; readonly secret_key_previous: string | null }
-export interface ParsedApiKey { readonly id: string; readonly secret: string }
+interface Keys {
+  readonly secret_key: string | null;
+  readonly secret_key_previous: string | null;
+}
+export interface ParsedApiKey {
+  readonly id: string;
+  readonly secret: string;
+}
 
 const form = /^strata_([0-9a-f]{32})_([0-9a-f]{64})([0-9a-f]{8})$/;
 const label = 'api key';
 
-const checksum = (id: string, secret: string): string => crc32(`${id}_${secret}`).toString(16).padStart(8, '0');
+const checksum = (id: string, secret: string): string =>
+  crc32(`${id}_${secret}`).toString(16).padStart(8, '0');
 const plain = (id: string): string => id.replaceAll('-', '');
 
 /** What shows in lists and says which key it is: `strata_` and the id without dashes. */
@@ -30,11 +37,15 @@ export function parseApiKey(text: string): ParsedApiKey | null {
 
 /** Hashes are HMAC-SHA-256 under a key derived from SECRET_KEY, as hex: all that is stored of a secret. */
 export function createApiKeys({ secret_key: current, secret_key_previous: previous }: Keys) {
-  const ring = [current, previous].filter((key) => key !== null).map((key) => deriveKey(key, label));
-  const under = (key: Buffer, secret: string): Buffer => createHmac('sha256', key).update(secret).digest();
+  const ring = [current, previous]
+    .filter((key) => key !== null)
+    .map((key) => deriveKey(key, label));
+  const under = (key: Buffer, secret: string): Buffer =>
+    createHmac('sha256', key).update(secret).digest();
   return {
     hash: (secret: string): string => under(ring[0]!, secret).toString('hex'),
     /** Keys hashed under SECRET_KEY_PREVIOUS still fit. */
-    fits: (secret: string, stored: string): boolean => ring.some((key) => timingSafeEqual(under(key, secret), Buffer.from(stored, 'hex'))),
+    fits: (secret: string, stored: string): boolean =>
+      ring.some((key) => timingSafeEqual(under(key, secret), Buffer.from(stored, 'hex'))),
   };
 }

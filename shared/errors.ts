@@ -1,7 +1,10 @@
 /** Every error code that Strata answers with, and the one place that turns an error into an answer. */
 import { Errors } from 'moleculer';
 
-export interface Problem { readonly path: string; readonly message: string }
+export interface Problem {
+  readonly path: string;
+  readonly message: string;
+}
 
 /** code → HTTP status and the message where nobody gives a better one. Retired codes stay listed. */
 export const errorTable = {
@@ -15,9 +18,18 @@ export const errorTable = {
   auth_invalid_credentials: [401, 'E-mail or password is wrong.'],
   auth_refresh_invalid: [401, 'The refresh token is not valid. Sign in again.'],
   auth_refresh_expired: [401, 'The refresh token has expired. Sign in again.'],
-  auth_refresh_reused: [401, 'The refresh token was used before, so the session was ended. Sign in again.'],
-  auth_password_reset_invalid: [401, 'The password reset link is unknown, used or expired. Ask for a new one.'],
-  auth_webauthn_challenge_invalid: [401, 'The passkey challenge is unknown, used or expired. Start again.'],
+  auth_refresh_reused: [
+    401,
+    'The refresh token was used before, so the session was ended. Sign in again.',
+  ],
+  auth_password_reset_invalid: [
+    401,
+    'The password reset link is unknown, used or expired. Ask for a new one.',
+  ],
+  auth_webauthn_challenge_invalid: [
+    401,
+    'The passkey challenge is unknown, used or expired. Start again.',
+  ],
   auth_webauthn_verification_failed: [401, 'The passkey could not be verified.'],
   auth_sso_state_invalid: [401, 'The sign-in state is unknown, used or expired. Start again.'],
   auth_sso_exchange_failed: [401, 'The identity provider refused the authorization code.'],
@@ -28,13 +40,19 @@ export const errorTable = {
   auth_no_tenant_membership: [403, 'You are not a member of that tenant.'],
   auth_tenant_disabled: [403, 'The tenant is disabled.'],
   auth_reauth_required: [403, 'Sign in again: this needs a sign-in of the last 10 minutes.'],
-  auth_sso_domain_not_allowed: [403, 'The e-mail domain does not belong to this identity provider.'],
+  auth_sso_domain_not_allowed: [
+    403,
+    'The e-mail domain does not belong to this identity provider.',
+  ],
   auth_sso_account_not_provisioned: [403, 'No account exists and the provider may not create one.'],
   not_found: [404, 'Not found.'],
   auth_sso_provider_not_found: [404, 'No identity provider serves this.'],
   method_not_allowed: [405, 'This path does not take this method.'],
   conflict: [409, 'The request conflicts with what is stored.'],
-  auth_sso_link_required: [409, 'An account with this e-mail exists. Sign in to it and link the provider.'],
+  auth_sso_link_required: [
+    409,
+    'An account with this e-mail exists. Sign in to it and link the provider.',
+  ],
   precondition_failed: [412, 'The resource has changed since you read it.'],
   payload_too_large: [413, 'The body is larger than 1 MiB.'],
   unsupported_media_type: [415, 'Send application/json.'],
@@ -65,7 +83,16 @@ export type ErrorCode = keyof typeof errorTable;
  * is behind it. Survives the bus, where class and cause are lost.
  */
 export class StrataError extends Errors.MoleculerError {
-  constructor(code: ErrorCode, message?: string, details: { errors?: Problem[]; headers?: Record<string, string>; database?: true; cause?: unknown } = {}) {
+  constructor(
+    code: ErrorCode,
+    message?: string,
+    details: {
+      errors?: Problem[];
+      headers?: Record<string, string>;
+      database?: true;
+      cause?: unknown;
+    } = {},
+  ) {
     const { cause, ...data } = details;
     super(message ?? errorTable[code][1], errorTable[code][0], code, data);
     this.name = 'StrataError';
@@ -73,8 +100,10 @@ export class StrataError extends Errors.MoleculerError {
   }
 }
 
-export const invalid = (errors: Problem[], message = 'The request is not valid; errors says where.'): StrataError =>
-  new StrataError('validation_failed', message, { errors });
+export const invalid = (
+  errors: Problem[],
+  message = 'The request is not valid; errors says where.',
+): StrataError => new StrataError('validation_failed', message, { errors });
 
 /** The code of any error: our own by `type`, Moleculer's by what it means to a client, everything else is internal. */
 export function codeOf(error: unknown): ErrorCode {
@@ -86,8 +115,13 @@ export function codeOf(error: unknown): ErrorCode {
   return 'internal_error';
 }
 const unavailable = new Set([
-  'ServiceNotFoundError', 'ServiceNotAvailableError', 'RequestRejectedError', 'QueueIsFullError', 'BrokerDisconnectedError',
-  'GracefulStopTimeoutError', 'MaxCallLevelError',
+  'ServiceNotFoundError',
+  'ServiceNotAvailableError',
+  'RequestRejectedError',
+  'QueueIsFullError',
+  'BrokerDisconnectedError',
+  'GracefulStopTimeoutError',
+  'MaxCallLevelError',
 ]);
 
 /** Is a part of the system missing, so that the last known good value may stand in? */
@@ -99,14 +133,22 @@ export const isOutage = (error: unknown): boolean => {
 export interface ErrorAnswer {
   readonly status: number;
   readonly headers: Record<string, string>;
-  readonly body: { detail: { status: 'error'; code: ErrorCode; message: string }; request_id: string; errors?: Problem[] };
+  readonly body: {
+    detail: { status: 'error'; code: ErrorCode; message: string };
+    request_id: string;
+    errors?: Problem[];
+  };
 }
 
 /** The envelope. A message of ours is shown; that of an unexpected error stays in the log. */
 export function toAnswer(error: unknown, requestId: string): ErrorAnswer {
   const code = codeOf(error);
   const [status, fallback] = errorTable[code];
-  const own = error as { type?: unknown; message?: string; data?: { errors?: Problem[]; headers?: Record<string, string> } };
+  const own = error as {
+    type?: unknown;
+    message?: string;
+    data?: { errors?: Problem[]; headers?: Record<string, string> };
+  };
   const ours = own?.type === code;
   const errors = ours ? own.data?.errors : undefined;
   return {

@@ -18,7 +18,9 @@ export function createShortLived(redis?: Redis): ShortLived {
   if (!redis) {
     return {
       redis,
-      async put(key, value, ttlSeconds) { memory.set(key, JSON.stringify(value), { ttl: ttlSeconds * 1000 }); },
+      async put(key, value, ttlSeconds) {
+        memory.set(key, JSON.stringify(value), { ttl: ttlSeconds * 1000 });
+      },
       async take(key) {
         const found = memory.get(key);
         memory.delete(key);
@@ -27,11 +29,17 @@ export function createShortLived(redis?: Redis): ShortLived {
     };
   }
   const away = (cause: unknown): never => {
-    throw new StrataError('service_unavailable', 'Short-lived state is unavailable: Redis does not answer. Try again.', { cause });
+    throw new StrataError(
+      'service_unavailable',
+      'Short-lived state is unavailable: Redis does not answer. Try again.',
+      { cause },
+    );
   };
   return {
     redis,
-    async put(key, value, ttlSeconds) { await redis.set(`strata:${key}`, JSON.stringify(value), 'EX', ttlSeconds).catch(away); },
+    async put(key, value, ttlSeconds) {
+      await redis.set(`strata:${key}`, JSON.stringify(value), 'EX', ttlSeconds).catch(away);
+    },
     async take(key) {
       const found = await redis.getdel(`strata:${key}`).catch(away);
       return found === null ? null : JSON.parse(found);

@@ -32,7 +32,13 @@ export interface AuthOptions {
   readonly onFirstAdmin: (admin: { email: string; password?: string }) => void;
 }
 
-export function authService({ db, settings, shortLived, mailer, onFirstAdmin }: AuthOptions): ServiceSchema {
+export function authService({
+  db,
+  settings,
+  shortLived,
+  mailer,
+  onFirstAdmin,
+}: AuthOptions): ServiceSchema {
   const passwords = createPasswords();
   const signIn = createSignIn(db, settings);
   const throttle = createThrottle(shortLived.redis);
@@ -40,20 +46,30 @@ export function authService({ db, settings, shortLived, mailer, onFirstAdmin }: 
   const guard = createGuard(settings);
   const oidc = createOidc(createGuardedFetch(createHttpClient(guard, settings)), settings);
   const { sendSoon, stop } = createSendSoon(mailer);
-  return serviceOf('auth', {
-    ...accountActions(db, settings, passwords),
-    ...sessionActions(db, settings, { passwords, checkPassword, signIn }),
-    ...passwordActions(db, settings, { passwords, checkPassword, throttle, shortLived, sendSoon }),
-    ...userActions(db, settings),
-    ...ssoProviderActions(db, settings, guard),
-    ...ssoLoginActions(db, settings, shortLived, oidc, signIn),
-    ...apiKeyActions(db, settings),
-    ...passkeyActions(db, settings, shortLived, signIn),
-  }, {
-    async started() {
-      const admin = await ensureFirstAdmin(db, settings(), passwords);
-      if (admin) onFirstAdmin(admin);
+  return serviceOf(
+    'auth',
+    {
+      ...accountActions(db, settings, passwords),
+      ...sessionActions(db, settings, { passwords, checkPassword, signIn }),
+      ...passwordActions(db, settings, {
+        passwords,
+        checkPassword,
+        throttle,
+        shortLived,
+        sendSoon,
+      }),
+      ...userActions(db, settings),
+      ...ssoProviderActions(db, settings, guard),
+      ...ssoLoginActions(db, settings, shortLived, oidc, signIn),
+      ...apiKeyActions(db, settings),
+      ...passkeyActions(db, settings, shortLived, signIn),
     },
-    stopped: stop,
-  });
+    {
+      async started() {
+        const admin = await ensureFirstAdmin(db, settings(), passwords);
+        if (admin) onFirstAdmin(admin);
+      },
+      stopped: stop,
+    },
+  );
 }

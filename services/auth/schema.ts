@@ -3,28 +3,80 @@ import type { Scope } from '../../shared/contracts/contract.ts';
 import { migration, type Schema } from '../../shared/database/open.ts';
 
 export interface UserRow {
-  id: string; email: string; email_verified: boolean; display_name: string | null; password_hash: string | null; status: 'active' | 'disabled'; created_at: Date;
+  id: string;
+  email: string;
+  email_verified: boolean;
+  display_name: string | null;
+  password_hash: string | null;
+  status: 'active' | 'disabled';
+  created_at: Date;
 }
 export interface SessionRow {
-  id: string; user_id: string; tenant_id: string | null; created_at: Date; authenticated_at: Date; last_used_at: Date; expires_at: Date; revoked_at: Date | null;
-  user_agent: string | null; ip: string | null;
+  id: string;
+  user_id: string;
+  tenant_id: string | null;
+  created_at: Date;
+  authenticated_at: Date;
+  last_used_at: Date;
+  expires_at: Date;
+  revoked_at: Date | null;
+  user_agent: string | null;
+  ip: string | null;
 }
 export interface PasskeyRow {
-  id: string; user_id: string; credential_id: string; public_key: Buffer; counter: number; name: string | null; aaguid: string;
-  transports: string[]; backup_eligible: boolean; backed_up: boolean; created_at: Date; last_used_at: Date | null;
+  id: string;
+  user_id: string;
+  credential_id: string;
+  public_key: Buffer;
+  counter: number;
+  name: string | null;
+  aaguid: string;
+  transports: string[];
+  backup_eligible: boolean;
+  backed_up: boolean;
+  created_at: Date;
+  last_used_at: Date | null;
 }
-export interface RefreshRow { hash: string; session_id: string; created_at: Date; used_at: Date | null; successor: string | null }
+export interface RefreshRow {
+  hash: string;
+  session_id: string;
+  created_at: Date;
+  used_at: Date | null;
+  successor: string | null;
+}
 
 export interface SsoProviderRow {
-  id: string; name: string; issuer: string; client_id: string; client_secret: string; tenant_id: string | null;
-  domains: { domain: string; verified: boolean }[]; jit_enabled: boolean; default_roles: string[]; redirect_uris: string[]; enabled: boolean;
-  created_at: Date; updated_at: Date;
+  id: string;
+  name: string;
+  issuer: string;
+  client_id: string;
+  client_secret: string;
+  tenant_id: string | null;
+  domains: { domain: string; verified: boolean }[];
+  jit_enabled: boolean;
+  default_roles: string[];
+  redirect_uris: string[];
+  enabled: boolean;
+  created_at: Date;
+  updated_at: Date;
 }
 /** Who somebody is at an issuer. */
-export interface SsoIdentityRow { issuer: string; subject: string; user_id: string; created_at: Date }
+export interface SsoIdentityRow {
+  issuer: string;
+  subject: string;
+  user_id: string;
+  created_at: Date;
+}
 
 export interface ApiKeyRow {
-  id: string; user_id: string; tenant_id: string | null; name: string; scopes: Scope[]; hash: string; created_at: Date; expires_at: Date;
+  id: string;
+  user_id: string;
+  tenant_id: string | null;
+  name: string;
+  scopes: Scope[];
+  hash: string;
+  created_at: Date;
+  expires_at: Date;
   /** Lifetime that was asked for; a rotation begins it anew. */
   days: number;
   last_used_at: Date | null;
@@ -36,96 +88,178 @@ const time: EntitySchemaColumnOptions = { type: 'timestamptz' };
 const later: EntitySchemaColumnOptions = { type: 'timestamptz', nullable: true };
 
 export const UserEntity = new EntitySchema<UserRow>({
-  name: 'User', tableName: 'users', schema: 'auth',
+  name: 'User',
+  tableName: 'users',
+  schema: 'auth',
   columns: {
-    id: { type: 'uuid', primary: true }, email: { type: 'text', unique: true }, email_verified: { type: 'boolean' }, display_name: maybe,
-    password_hash: maybe, status: text, created_at: time,
+    id: { type: 'uuid', primary: true },
+    email: { type: 'text', unique: true },
+    email_verified: { type: 'boolean' },
+    display_name: maybe,
+    password_hash: maybe,
+    status: text,
+    created_at: time,
   },
 });
 export const SessionEntity = new EntitySchema<SessionRow>({
-  name: 'Session', tableName: 'sessions', schema: 'auth',
+  name: 'Session',
+  tableName: 'sessions',
+  schema: 'auth',
   columns: {
-    id: { type: 'uuid', primary: true }, user_id: { type: 'uuid' }, tenant_id: { type: 'uuid', nullable: true }, created_at: time,
-    authenticated_at: time, last_used_at: time, expires_at: time, revoked_at: later, user_agent: maybe, ip: maybe,
+    id: { type: 'uuid', primary: true },
+    user_id: { type: 'uuid' },
+    tenant_id: { type: 'uuid', nullable: true },
+    created_at: time,
+    authenticated_at: time,
+    last_used_at: time,
+    expires_at: time,
+    revoked_at: later,
+    user_agent: maybe,
+    ip: maybe,
   },
   indices: [{ name: 'sessions_user_id', columns: ['user_id'] }],
 });
 export const RefreshEntity = new EntitySchema<RefreshRow>({
-  name: 'RefreshToken', tableName: 'refresh_tokens', schema: 'auth',
-  columns: { hash: { type: 'text', primary: true }, session_id: { type: 'uuid' }, created_at: time, used_at: later, successor: maybe },
+  name: 'RefreshToken',
+  tableName: 'refresh_tokens',
+  schema: 'auth',
+  columns: {
+    hash: { type: 'text', primary: true },
+    session_id: { type: 'uuid' },
+    created_at: time,
+    used_at: later,
+    successor: maybe,
+  },
   indices: [{ name: 'refresh_tokens_session_id', columns: ['session_id'] }],
 });
 export const PasskeyEntity = new EntitySchema<PasskeyRow>({
-  name: 'Passkey', tableName: 'passkeys', schema: 'auth',
+  name: 'Passkey',
+  tableName: 'passkeys',
+  schema: 'auth',
   columns: {
-    id: { type: 'uuid', primary: true }, user_id: { type: 'uuid' }, credential_id: { type: 'text', unique: true }, public_key: { type: 'bytea' },
-    counter: { type: 'bigint' }, name: maybe, aaguid: { type: 'uuid' }, transports: { type: 'text', array: true }, backup_eligible: { type: 'boolean' },
-    backed_up: { type: 'boolean' }, created_at: time, last_used_at: later,
+    id: { type: 'uuid', primary: true },
+    user_id: { type: 'uuid' },
+    credential_id: { type: 'text', unique: true },
+    public_key: { type: 'bytea' },
+    counter: { type: 'bigint' },
+    name: maybe,
+    aaguid: { type: 'uuid' },
+    transports: { type: 'text', array: true },
+    backup_eligible: { type: 'boolean' },
+    backed_up: { type: 'boolean' },
+    created_at: time,
+    last_used_at: later,
   },
   indices: [{ name: 'passkeys_user_id', columns: ['user_id'] }],
 });
 
 export const SsoProviderEntity = new EntitySchema<SsoProviderRow>({
-  name: 'SsoProvider', tableName: 'sso_providers', schema: 'auth',
+  name: 'SsoProvider',
+  tableName: 'sso_providers',
+  schema: 'auth',
   columns: {
-    id: { type: 'uuid', primary: true }, name: text, issuer: text, client_id: text, client_secret: text, tenant_id: { type: 'uuid', nullable: true },
-    domains: { type: 'jsonb' }, jit_enabled: { type: 'boolean' }, default_roles: { type: 'text', array: true },
-    redirect_uris: { type: 'text', array: true }, enabled: { type: 'boolean' }, created_at: time, updated_at: time,
+    id: { type: 'uuid', primary: true },
+    name: text,
+    issuer: text,
+    client_id: text,
+    client_secret: text,
+    tenant_id: { type: 'uuid', nullable: true },
+    domains: { type: 'jsonb' },
+    jit_enabled: { type: 'boolean' },
+    default_roles: { type: 'text', array: true },
+    redirect_uris: { type: 'text', array: true },
+    enabled: { type: 'boolean' },
+    created_at: time,
+    updated_at: time,
   },
 });
 export const SsoIdentityEntity = new EntitySchema<SsoIdentityRow>({
-  name: 'SsoIdentity', tableName: 'sso_identities', schema: 'auth',
-  columns: { issuer: { type: 'text', primary: true }, subject: { type: 'text', primary: true }, user_id: { type: 'uuid' }, created_at: time },
+  name: 'SsoIdentity',
+  tableName: 'sso_identities',
+  schema: 'auth',
+  columns: {
+    issuer: { type: 'text', primary: true },
+    subject: { type: 'text', primary: true },
+    user_id: { type: 'uuid' },
+    created_at: time,
+  },
   indices: [{ name: 'sso_identities_user_id', columns: ['user_id'] }],
 });
 export const ApiKeyEntity = new EntitySchema<ApiKeyRow>({
-  name: 'ApiKey', tableName: 'api_keys', schema: 'auth',
+  name: 'ApiKey',
+  tableName: 'api_keys',
+  schema: 'auth',
   columns: {
-    id: { type: 'uuid', primary: true }, user_id: { type: 'uuid' }, tenant_id: { type: 'uuid', nullable: true }, name: text,
-    scopes: { type: 'text', array: true }, hash: text, created_at: time, expires_at: time, days: { type: 'int4' }, last_used_at: later,
+    id: { type: 'uuid', primary: true },
+    user_id: { type: 'uuid' },
+    tenant_id: { type: 'uuid', nullable: true },
+    name: text,
+    scopes: { type: 'text', array: true },
+    hash: text,
+    created_at: time,
+    expires_at: time,
+    days: { type: 'int4' },
+    last_used_at: later,
   },
   indices: [{ name: 'api_keys_user_id', columns: ['user_id'] }],
 });
 
 export const authSchema: Schema = {
   schema: 'auth',
-  entities: [UserEntity, SessionEntity, RefreshEntity, PasskeyEntity, SsoProviderEntity, SsoIdentityEntity, ApiKeyEntity],
-  migrations: [migration('Auth1763700000004',
-    `CREATE TABLE auth.users (
+  entities: [
+    UserEntity,
+    SessionEntity,
+    RefreshEntity,
+    PasskeyEntity,
+    SsoProviderEntity,
+    SsoIdentityEntity,
+    ApiKeyEntity,
+  ],
+  migrations: [
+    migration(
+      'Auth1763700000004',
+      `CREATE TABLE auth.users (
       id uuid PRIMARY KEY, email text NOT NULL UNIQUE, email_verified boolean NOT NULL, display_name text, password_hash text, status text NOT NULL,
       created_at timestamptz NOT NULL
     )`,
-    `CREATE TABLE auth.sessions (
+      `CREATE TABLE auth.sessions (
       id uuid PRIMARY KEY, user_id uuid NOT NULL, tenant_id uuid, created_at timestamptz NOT NULL, authenticated_at timestamptz NOT NULL,
       last_used_at timestamptz NOT NULL, expires_at timestamptz NOT NULL, revoked_at timestamptz, user_agent text, ip text
     )`,
-    'CREATE INDEX sessions_user_id ON auth.sessions (user_id)',
-    `CREATE TABLE auth.refresh_tokens (
+      'CREATE INDEX sessions_user_id ON auth.sessions (user_id)',
+      `CREATE TABLE auth.refresh_tokens (
       hash text PRIMARY KEY, session_id uuid NOT NULL, created_at timestamptz NOT NULL, used_at timestamptz, successor text
     )`,
-    'CREATE INDEX refresh_tokens_session_id ON auth.refresh_tokens (session_id)',
-  ), migration('AuthSso1763700000301',
-    `CREATE TABLE auth.sso_providers (
+      'CREATE INDEX refresh_tokens_session_id ON auth.refresh_tokens (session_id)',
+    ),
+    migration(
+      'AuthSso1763700000301',
+      `CREATE TABLE auth.sso_providers (
       id uuid PRIMARY KEY, name text NOT NULL, issuer text NOT NULL, client_id text NOT NULL, client_secret text NOT NULL, tenant_id uuid,
       domains jsonb NOT NULL, jit_enabled boolean NOT NULL, default_roles text[] NOT NULL, redirect_uris text[] NOT NULL, enabled boolean NOT NULL,
       created_at timestamptz NOT NULL, updated_at timestamptz NOT NULL
     )`,
-    `CREATE TABLE auth.sso_identities (
+      `CREATE TABLE auth.sso_identities (
       issuer text NOT NULL, subject text NOT NULL, user_id uuid NOT NULL, created_at timestamptz NOT NULL, PRIMARY KEY (issuer, subject)
     )`,
-    'CREATE INDEX sso_identities_user_id ON auth.sso_identities (user_id)',
-  ), migration('AuthPasskeys1763700000020',
-    `CREATE TABLE auth.passkeys (
+      'CREATE INDEX sso_identities_user_id ON auth.sso_identities (user_id)',
+    ),
+    migration(
+      'AuthPasskeys1763700000020',
+      `CREATE TABLE auth.passkeys (
       id uuid PRIMARY KEY, user_id uuid NOT NULL, credential_id text NOT NULL UNIQUE, public_key bytea NOT NULL, counter bigint NOT NULL, name text,
       aaguid uuid NOT NULL, transports text[] NOT NULL, backup_eligible boolean NOT NULL, backed_up boolean NOT NULL, created_at timestamptz NOT NULL,
       last_used_at timestamptz
     )`,
-    'CREATE INDEX passkeys_user_id ON auth.passkeys (user_id)',
-  ), migration('AuthApiKeys1763700000401',
-    `CREATE TABLE auth.api_keys (
+      'CREATE INDEX passkeys_user_id ON auth.passkeys (user_id)',
+    ),
+    migration(
+      'AuthApiKeys1763700000401',
+      `CREATE TABLE auth.api_keys (
       id uuid PRIMARY KEY, user_id uuid NOT NULL, tenant_id uuid, name text NOT NULL, scopes text[] NOT NULL, hash text NOT NULL,
       created_at timestamptz NOT NULL, expires_at timestamptz NOT NULL, days int4 NOT NULL, last_used_at timestamptz
     )`,
-    'CREATE INDEX api_keys_user_id ON auth.api_keys (user_id)',
-  )],
+      'CREATE INDEX api_keys_user_id ON auth.api_keys (user_id)',
+    ),
+  ],
 };

@@ -8,7 +8,10 @@ export type SendSoon = (mail: Mail, log: Logger) => void;
 const waitsMs = [2000, 10_000];
 
 /** Sends after the answer, so that its time tells nothing. A mail that is lost with the process is asked for again by who waits for it. */
-export function createSendSoon(mailer: Mailer): { readonly sendSoon: SendSoon; readonly stop: () => Promise<void> } {
+export function createSendSoon(mailer: Mailer): {
+  readonly sendSoon: SendSoon;
+  readonly stop: () => Promise<void>;
+} {
   const stopping = new AbortController();
   const running = new Set<Promise<void>>();
 
@@ -19,7 +22,11 @@ export function createSendSoon(mailer: Mailer): { readonly sendSoon: SendSoon; r
         return;
       } catch (error) {
         const wait = waitsMs[attempt];
-        if (wait === undefined || !(error instanceof MailError && error.retry) || stopping.signal.aborted) {
+        if (
+          wait === undefined ||
+          !(error instanceof MailError && error.retry) ||
+          stopping.signal.aborted
+        ) {
           log.error({ err: error, subject: mail.subject }, 'a mail was not sent');
           return;
         }
@@ -30,7 +37,11 @@ export function createSendSoon(mailer: Mailer): { readonly sendSoon: SendSoon; r
 
   return {
     sendSoon(mail, log) {
-      const work = new Promise<void>((resolve) => { setImmediate(resolve); }).then(() => send(mail, log)).finally(() => running.delete(work));
+      const work = new Promise<void>((resolve) => {
+        setImmediate(resolve);
+      })
+        .then(() => send(mail, log))
+        .finally(() => running.delete(work));
       running.add(work);
     },
     async stop() {

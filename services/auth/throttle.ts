@@ -13,7 +13,10 @@ interface Failures {
 }
 
 function inMemory(): Failures {
-  const known = new LRUCache<string, { count: number; until: number }>({ max: 100_000, ttl: memoryMs });
+  const known = new LRUCache<string, { count: number; until: number }>({
+    max: 100_000,
+    ttl: memoryMs,
+  });
   return {
     async begin(key) {
       const { count, until } = known.get(key) ?? { count: 0, until: 0 };
@@ -52,7 +55,18 @@ const forgetScript = `
 function inRedis(redis: Redis): Failures {
   const name = (key: string): string => `strata:throttle:${key}`;
   return {
-    begin: async (key) => Number(await redis.eval(beginScript, 1, name(key), freeFailures, firstWaitMs, longestWaitMs, memoryMs)),
+    begin: async (key) =>
+      Number(
+        await redis.eval(
+          beginScript,
+          1,
+          name(key),
+          freeFailures,
+          firstWaitMs,
+          longestWaitMs,
+          memoryMs,
+        ),
+      ),
     async forget(key, which) {
       if (which === 'all') await redis.del(name(key));
       else await redis.eval(forgetScript, 1, name(key));
@@ -84,7 +98,8 @@ export function createThrottle(redis: Redis | undefined, { waiting = 64 } = {}) 
   /** Attempts of one key follow each other on this node, so that right passwords sent at once are not taken for guesses. */
   async function inLine<T>(key: string, work: () => Promise<T>): Promise<T> {
     const line = lines.get(key) ?? [];
-    if (line.length >= waiting) throw new StrataError('service_unavailable', 'Too many attempts at once. Try again.');
+    if (line.length >= waiting)
+      throw new StrataError('service_unavailable', 'Too many attempts at once. Try again.');
     const mine = Promise.allSettled(line.slice(-1)).then(work);
     line.push(mine);
     lines.set(key, line);
@@ -98,28 +113,34 @@ export function createThrottle(redis: Redis | undefined, { waiting = 64 } = {}) 
 
   return {
     /** Runs an attempt, or throws `rate_limited`. Only a 401 counts as a failure; a success forgets the earlier ones. */
-    attempt: <T>(key: string, log: Logger, work: () => Promise<T>): Promise<T> => inLine(key, async () => {
-      await refuseEarly(await failures(log, (store) => store.begin(key)));
-      try {
-        const result = await work();
-        await failures(log, (store) => store.forget(key, 'all'));
-        return result;
-      } catch (error) {
-        if (errorTable[codeOf(error)][0] !== 401) await failures(log, (store) => store.forget(key, 'this'));
-        throw error;
-      }
-    }),
+    attempt: <T>(key: string, log: Logger, work: () => Promise<T>): Promise<T> =>
+      inLine(key, async () => {
+        await refuseEarly(await failures(log, (store) => store.begin(key)));
+        try {
+          const result = await work();
+          await failures(log, (store) => store.forget(key, 'all'));
+          return result;
+        } catch (error) {
+          if (errorTable[codeOf(error)][0] !== 401)
+            await failures(log, (store) => store.forget(key, 'this'));
+          throw error;
+        }
+      }),
 
     /** Forgets the failures, of someone who has proven otherwise who they are. */
-    forgive: (key: string, log: Logger): Promise<void> => failures(log, (store) => store.forget(key, 'all')),
+    forgive: (key: string, log: Logger): Promise<void> =>
+      failures(log, (store) => store.forget(key, 'all')),
 
     /** Counts something that is slowed however it ends. */
-    count: async (key: string, log: Logger): Promise<void> => refuseEarly(await failures(log, (store) => store.begin(key))),
+    count: async (key: string, log: Logger): Promise<void> =>
+      refuseEarly(await failures(log, (store) => store.begin(key))),
   };
 }
 
 function refuseEarly(waitMs: number): void {
   if (waitMs <= 0) return;
   const seconds = String(Math.ceil(waitMs / 1000));
-  throw new StrataError('rate_limited', `Too many failed attempts. Try again in ${seconds} s.`, { headers: { 'retry-after': seconds } });
+  throw new StrataError('rate_limited', `Too many failed attempts. Try again in ${seconds} s.`, {
+    headers: { 'retry-after': seconds },
+  });
 }

@@ -15,25 +15,46 @@ export { layeredMerge, resolveValue } from './rules/layered-merge.ts';
 type Wanted = Omit<ParamsOf<'config-resolver.resolve'>, 'explain' | 'min_revision'>;
 
 const revisionOrTime = (asOf: string | undefined): number | string | undefined => {
-  if (asOf === undefined || /^[0-9]+$/.test(asOf)) return asOf === undefined ? undefined : Number(asOf);
+  if (asOf === undefined || /^[0-9]+$/.test(asOf))
+    return asOf === undefined ? undefined : Number(asOf);
   const moment = momentOf(asOf);
-  if (!moment) throw invalid([{ path: '/as_of', message: 'is neither a revision nor a timestamp' }]);
+  if (!moment)
+    throw invalid([{ path: '/as_of', message: 'is neither a revision nor a timestamp' }]);
   return moment.toISOString();
 };
 
-export function configResolverService({ settings }: { readonly settings: () => Settings }): ServiceSchema {
+export function configResolverService({
+  settings,
+}: {
+  readonly settings: () => Settings;
+}): ServiceSchema {
   /** At most two calls: the instance names the service type that the platform's layers are asked for. */
-  async function sources({ tenant_id: tenantId, agent_type, service_id, service_type: asked, as_of }: Wanted, request: Request): Promise<Sources> {
+  async function sources(
+    { tenant_id: tenantId, agent_type, service_id, service_type: asked, as_of }: Wanted,
+    request: Request,
+  ): Promise<Sources> {
     const moment = revisionOrTime(as_of);
     const tenant = await request.call('tenant-config.layers', {
-      tenant_id: tenantId, ...(agent_type !== undefined && { agent_type }), ...(service_id !== undefined && { service_id }), ...(moment !== undefined && { as_of: moment }),
+      tenant_id: tenantId,
+      ...(agent_type !== undefined && { agent_type }),
+      ...(service_id !== undefined && { service_id }),
+      ...(moment !== undefined && { as_of: moment }),
     });
-    if (tenant.risk === null && moment === undefined) throw new StrataError('not_found', 'There is no such tenant.');
+    if (tenant.risk === null && moment === undefined)
+      throw new StrataError('not_found', 'There is no such tenant.');
     const serviceType = tenant.service?.document.service_type ?? asked ?? null;
     if (asked !== undefined && asked !== serviceType) {
-      throw invalid([{ path: '/service_type', message: `is not the type of ${service_id}, which is ${serviceType}` }]);
+      throw invalid([
+        {
+          path: '/service_type',
+          message: `is not the type of ${service_id}, which is ${serviceType}`,
+        },
+      ]);
     }
-    const platform = await request.call('global-config.layers', serviceType === null ? {} : { service_types: [serviceType] });
+    const platform = await request.call(
+      'global-config.layers',
+      serviceType === null ? {} : { service_types: [serviceType] },
+    );
     return { tenantId, serviceType, tenant, platform, settings: settings() };
   }
 
@@ -43,10 +64,18 @@ export function configResolverService({ settings }: { readonly settings: () => S
       const revision = { tenant: from.tenant.revision, platform: from.platform.revision };
       return {
         value: {
-          tenant_id: params.tenant_id, agent_type: params.agent_type ?? null, service_type: from.serviceType, service_id: params.service_id ?? null,
-          revision, values: effectiveValues(from), ...(params.explain ? { explain: explainValues(from) } : {}),
+          tenant_id: params.tenant_id,
+          agent_type: params.agent_type ?? null,
+          service_type: from.serviceType,
+          service_id: params.service_id ?? null,
+          revision,
+          values: effectiveValues(from),
+          ...(params.explain ? { explain: explainValues(from) } : {}),
         },
-        asOf: { [tenantScope(params.tenant_id)]: from.tenant.newest, [platformScope]: revision.platform },
+        asOf: {
+          [tenantScope(params.tenant_id)]: from.tenant.newest,
+          [platformScope]: revision.platform,
+        },
       };
     },
 
@@ -56,11 +85,22 @@ export function configResolverService({ settings }: { readonly settings: () => S
       const bare = await sources({ tenant_id: tenantId }, request);
       const revision = { tenant: bare.tenant.revision, platform: bare.platform.revision };
       const types = await request.call('tenant-config.agents.types', { tenant_id: tenantId });
-      const all = await Promise.all(types.map(async (agentType) => [agentType, await sources({ tenant_id: tenantId, agent_type: agentType }, request)] as const));
+      const all = await Promise.all(
+        types.map(
+          async (agentType) =>
+            [
+              agentType,
+              await sources({ tenant_id: tenantId, agent_type: agentType }, request),
+            ] as const,
+        ),
+      );
       return {
         value: {
-          tenant_id: tenantId, revision,
-          configurations: Object.fromEntries(all.map(([agentType, from]) => [agentType, effectiveValues(from)])),
+          tenant_id: tenantId,
+          revision,
+          configurations: Object.fromEntries(
+            all.map(([agentType, from]) => [agentType, effectiveValues(from)]),
+          ),
         },
         asOf: { [tenantScope(tenantId)]: revision.tenant, [platformScope]: revision.platform },
       };

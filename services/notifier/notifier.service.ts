@@ -28,42 +28,77 @@ export interface NotifierOptions {
 
 const queuedEvent = 'notifier.queued';
 
-export function notifierService({ db, settings, http, mailer, log, metrics }: NotifierOptions): ServiceSchema {
+export function notifierService({
+  db,
+  settings,
+  http,
+  mailer,
+  log,
+  metrics,
+}: NotifierOptions): ServiceSchema {
   const vault = createFrozenVault(settings);
   const sender = createSender({ settings, http, mailer });
   let broker: ServiceBroker | undefined;
   let delivering: ReturnType<typeof startDelivering> | undefined;
   let escalating: ReturnType<typeof startEscalating> | undefined;
   // Wakes the workers of every notifier node, this one included; who misses it polls each second.
-  const onQueued = (): void => { void broker?.broadcast(queuedEvent, {}, ['notifier']); };
+  const onQueued = (): void => {
+    void broker?.broadcast(queuedEvent, {}, ['notifier']);
+  };
   const approvals = { db, vault, onQueued };
 
   return {
-    ...serviceOf('notifier', {
-      ...approvalActions(approvals),
-      ...linkActions(approvals, () => createDecisionLinks(settings())),
-      ...deliveryActions(db, onQueued),
-      ...testActions(db, sender),
-    }, {
-      async started() {
-        const worker = delivering = startDelivering({ db, log, open: vault.open, send: sender.send, waits: sender.waits });
-        escalating = startEscalating({ db, log, open: vault.open, onQueued });
-        new Gauge({
-          name: 'strata_deliveries', help: 'Notices: sends of this node by outcome and on their way; pending of all nodes', labelNames: ['figure'], registers: [metrics],
-          async collect() {
-            for (const [figure, value] of Object.entries(worker.figures())) this.set({ figure }, value);
-            const [row] = await db.query<{ pending: number }[]>(`SELECT count(*)::int AS pending FROM notifier.deliveries WHERE state = 'pending'`).catch(() => []);
-            if (row) this.set({ figure: 'pending' }, row.pending);
-          },
-        });
+    ...serviceOf(
+      'notifier',
+      {
+        ...approvalActions(approvals),
+        ...linkActions(approvals, () => createDecisionLinks(settings())),
+        ...deliveryActions(db, onQueued),
+        ...testActions(db, sender),
       },
-      async stopped() {
-        await escalating?.stop();
-        await delivering?.stop();
-        mailer.close();
+      {
+        async started() {
+          const worker = (delivering = startDelivering({
+            db,
+            log,
+            open: vault.open,
+            send: sender.send,
+            waits: sender.waits,
+          }));
+          escalating = startEscalating({ db, log, open: vault.open, onQueued });
+          new Gauge({
+            name: 'strata_deliveries',
+            help: 'Notices: sends of this node by outcome and on their way; pending of all nodes',
+            labelNames: ['figure'],
+            registers: [metrics],
+            async collect() {
+              for (const [figure, value] of Object.entries(worker.figures()))
+                this.set({ figure }, value);
+              const [row] = await db
+                .query<{ pending: number }[]>(
+                  `SELECT count(*)::int AS pending FROM notifier.deliveries WHERE state = 'pending'`,
+                )
+                .catch(() => []);
+              if (row) this.set({ figure: 'pending' }, row.pending);
+            },
+          });
+        },
+        async stopped() {
+          await escalating?.stop();
+          await delivering?.stop();
+          mailer.close();
+        },
       },
-    }),
-    created(this: { broker: ServiceBroker }) { broker = this.broker; },
-    events: { [queuedEvent]: { handler(_ctx: Context) { delivering?.wake(); } } },
+    ),
+    created(this: { broker: ServiceBroker }) {
+      broker = this.broker;
+    },
+    events: {
+      [queuedEvent]: {
+        handler(_ctx: Context) {
+          delivering?.wake();
+        },
+      },
+    },
   } as ServiceSchema;
 }

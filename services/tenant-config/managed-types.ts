@@ -7,6 +7,10 @@ export type ManagedTypes = ResultOf<'global-config.service-types.active'>['items
 /** The managed service types, from this node's memory. Nothing is written by what an outage may have made old. */
 export async function managedTypes({ call }: Pick<Request, 'call'>): Promise<ManagedTypes> {
   const { items, stale } = await call('global-config.service-types.active', {});
-  if (stale) throw new StrataError('service_unavailable', 'The service types cannot be checked now, so nothing is written. Try again.');
+  if (stale)
+    throw new StrataError(
+      'service_unavailable',
+      'The service types cannot be checked now, so nothing is written. Try again.',
+    );
   return items;
 }

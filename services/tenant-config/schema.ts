@@ -3,14 +3,43 @@ import { EntitySchema, type EntitySchemaColumnOptions } from 'typeorm';
 import { migration, type Schema } from '../../shared/database/open.ts';
 
 export interface TenantRow {
-  id: string; name: string; status: 'active' | 'disabled'; created_at: Date; updated_at: Date;
-  notification_config: unknown; notification_revision: number; notification_updated_by: string; notification_updated_at: Date;
+  id: string;
+  name: string;
+  status: 'active' | 'disabled';
+  created_at: Date;
+  updated_at: Date;
+  notification_config: unknown;
+  notification_revision: number;
+  notification_updated_by: string;
+  notification_updated_at: Date;
 }
-export interface MemberRow { tenant_id: string; user_id: string; roles: string[]; groups: string[]; added_at: Date }
-export interface DocumentRow { tenant_id: string; id: string; document: unknown; revision: number; updated_by: string; updated_at: Date }
+export interface MemberRow {
+  tenant_id: string;
+  user_id: string;
+  roles: string[];
+  groups: string[];
+  added_at: Date;
+}
+export interface DocumentRow {
+  tenant_id: string;
+  id: string;
+  document: unknown;
+  revision: number;
+  updated_by: string;
+  updated_at: Date;
+}
 export interface HistoryRow {
-  tenant_id: string; revision: number; config_type: string; resource_id: string; action: string; changed_by: string; changed_at: Date;
-  reason: string | null; request_id: string | null; before: unknown; after: unknown;
+  tenant_id: string;
+  revision: number;
+  config_type: string;
+  resource_id: string;
+  action: string;
+  changed_by: string;
+  changed_at: Date;
+  reason: string | null;
+  request_id: string | null;
+  before: unknown;
+  after: unknown;
 }
 
 const schema = 'tenant_config';
@@ -22,32 +51,72 @@ const time: EntitySchemaColumnOptions = { type: 'timestamptz' };
 const json: EntitySchemaColumnOptions = { type: 'json' };
 
 export const TenantEntity = new EntitySchema<TenantRow>({
-  name: 'Tenant', tableName: 'tenants', schema,
+  name: 'Tenant',
+  tableName: 'tenants',
+  schema,
   columns: {
-    id: uuidKey, name: text, status: text, created_at: time, updated_at: time,
-    notification_config: { ...json, nullable: true }, notification_revision: int8, notification_updated_by: text, notification_updated_at: time,
+    id: uuidKey,
+    name: text,
+    status: text,
+    created_at: time,
+    updated_at: time,
+    notification_config: { ...json, nullable: true },
+    notification_revision: int8,
+    notification_updated_by: text,
+    notification_updated_at: time,
   },
 });
 export const MemberEntity = new EntitySchema<MemberRow>({
-  name: 'Member', tableName: 'members', schema,
-  columns: { tenant_id: uuidKey, user_id: uuidKey, roles: { type: 'text', array: true }, groups: { type: 'text', array: true }, added_at: time },
+  name: 'Member',
+  tableName: 'members',
+  schema,
+  columns: {
+    tenant_id: uuidKey,
+    user_id: uuidKey,
+    roles: { type: 'text', array: true },
+    groups: { type: 'text', array: true },
+    added_at: time,
+  },
   indices: [{ name: 'members_user_id', columns: ['user_id'] }],
 });
-const documents = (name: string, tableName: string): EntitySchema<DocumentRow> => new EntitySchema<DocumentRow>({
-  name, tableName, schema, columns: { tenant_id: uuidKey, id: key, document: json, revision: int8, updated_by: text, updated_at: time },
-});
+const documents = (name: string, tableName: string): EntitySchema<DocumentRow> =>
+  new EntitySchema<DocumentRow>({
+    name,
+    tableName,
+    schema,
+    columns: {
+      tenant_id: uuidKey,
+      id: key,
+      document: json,
+      revision: int8,
+      updated_by: text,
+      updated_at: time,
+    },
+  });
 export const RiskEntity = documents('TenantRiskConfiguration', 'tenant_risk_configurations');
 export const AgentEntity = documents('AgentConfiguration', 'agent_configurations');
 export const ServiceEntity = documents('ServiceConfiguration', 'service_configurations');
 export const ProjectEntity = documents('CloudProject', 'cloud_projects');
 export const HistoryEntity = new EntitySchema<HistoryRow>({
-  name: 'ConfigurationHistory', tableName: 'configuration_history', schema,
+  name: 'ConfigurationHistory',
+  tableName: 'configuration_history',
+  schema,
   columns: {
-    tenant_id: uuidKey, revision: { type: 'int8', primary: true }, config_type: text, resource_id: text, action: text, changed_by: text,
-    changed_at: time, reason: { ...text, nullable: true }, request_id: { ...text, nullable: true },
-    before: { ...json, nullable: true }, after: { ...json, nullable: true },
+    tenant_id: uuidKey,
+    revision: { type: 'int8', primary: true },
+    config_type: text,
+    resource_id: text,
+    action: text,
+    changed_by: text,
+    changed_at: time,
+    reason: { ...text, nullable: true },
+    request_id: { ...text, nullable: true },
+    before: { ...json, nullable: true },
+    after: { ...json, nullable: true },
   },
-  indices: [{ name: 'history_resource', columns: ['tenant_id', 'config_type', 'resource_id', 'revision'] }],
+  indices: [
+    { name: 'history_resource', columns: ['tenant_id', 'config_type', 'resource_id', 'revision'] },
+  ],
 });
 
 const documentTable = (name: string): string => `
@@ -58,23 +127,39 @@ const documentTable = (name: string): string => `
 
 export const tenantConfigSchema: Schema = {
   schema,
-  entities: [TenantEntity, MemberEntity, RiskEntity, AgentEntity, ServiceEntity, ProjectEntity, HistoryEntity],
-  migrations: [migration('TenantConfiguration1763700000001',
-    `CREATE TABLE tenant_config.tenants (
+  entities: [
+    TenantEntity,
+    MemberEntity,
+    RiskEntity,
+    AgentEntity,
+    ServiceEntity,
+    ProjectEntity,
+    HistoryEntity,
+  ],
+  migrations: [
+    migration(
+      'TenantConfiguration1763700000001',
+      `CREATE TABLE tenant_config.tenants (
       id uuid PRIMARY KEY, name text NOT NULL, status text NOT NULL, created_at timestamptz NOT NULL, updated_at timestamptz NOT NULL,
       notification_config json, notification_revision int8 NOT NULL, notification_updated_by text NOT NULL, notification_updated_at timestamptz NOT NULL
     )`,
-    `CREATE TABLE tenant_config.members (
+      `CREATE TABLE tenant_config.members (
       tenant_id uuid NOT NULL, user_id uuid NOT NULL, roles text[] NOT NULL, groups text[] NOT NULL, added_at timestamptz NOT NULL,
       PRIMARY KEY (tenant_id, user_id)
     )`,
-    'CREATE INDEX members_user_id ON tenant_config.members (user_id)',
-    ...['tenant_risk_configurations', 'agent_configurations', 'service_configurations', 'cloud_projects'].map(documentTable),
-    `CREATE TABLE tenant_config.configuration_history (
+      'CREATE INDEX members_user_id ON tenant_config.members (user_id)',
+      ...[
+        'tenant_risk_configurations',
+        'agent_configurations',
+        'service_configurations',
+        'cloud_projects',
+      ].map(documentTable),
+      `CREATE TABLE tenant_config.configuration_history (
       tenant_id uuid NOT NULL, revision int8 NOT NULL, config_type text NOT NULL, resource_id text NOT NULL, action text NOT NULL,
       changed_by text NOT NULL, changed_at timestamptz NOT NULL, reason text, request_id text, before json, after json,
       PRIMARY KEY (tenant_id, revision)
     )`,
-    'CREATE INDEX history_resource ON tenant_config.configuration_history (tenant_id, config_type, resource_id, revision)',
-  )],
+      'CREATE INDEX history_resource ON tenant_config.configuration_history (tenant_id, config_type, resource_id, revision)',
+    ),
+  ],
 };

@@ -19,7 +19,10 @@ import { riskKind } from './kinds/risk.ts';
 import { serviceKind } from './kinds/service.ts';
 import { AgentEntity, ProjectEntity, ServiceEntity } from './schema.ts';
 
-export interface TenantConfigOptions { readonly db: DataSource; readonly settings: () => Settings }
+export interface TenantConfigOptions {
+  readonly db: DataSource;
+  readonly settings: () => Settings;
+}
 
 export function tenantConfigService({ db, settings }: TenantConfigOptions): ServiceSchema {
   const notifications = notificationKind(settings);

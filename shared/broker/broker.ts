@@ -31,7 +31,13 @@ export interface NodeOptions {
   readonly silent?: boolean;
 }
 
-export interface Node { readonly broker: ServiceBroker; readonly coherence: Coherence; readonly near: Near; readonly log: Logger; readonly metrics: Registry }
+export interface Node {
+  readonly broker: ServiceBroker;
+  readonly coherence: Coherence;
+  readonly near: Near;
+  readonly log: Logger;
+  readonly metrics: Registry;
+}
 
 function transporter(settings: Settings): BrokerOptions['transporter'] {
   if (!settings.nats_url) return null;
@@ -43,18 +49,32 @@ function transporter(settings: Settings): BrokerOptions['transporter'] {
       ...(settings.nats_user ? { user: settings.nats_user, pass: settings.nats_password } : {}),
       ...(settings.nats_token ? { token: settings.nats_token } : {}),
       ...(settings.nats_tls_ca ? { tls: { caFile: settings.nats_tls_ca } } : {}),
-      reconnectTimeWait: 250, maxReconnectAttempts: -1, ignoreAuthErrorAbort: true, waitOnFirstConnect: true, pingInterval: 5000, maxPingOut: 2,
+      reconnectTimeWait: 250,
+      maxReconnectAttempts: -1,
+      ignoreAuthErrorAbort: true,
+      waitOnFirstConnect: true,
+      pingInterval: 5000,
+      maxPingOut: 2,
     },
   } as unknown as BrokerOptions['transporter'];
 }
 
 /** Strata's broker configuration: contracts in front of every action, caches, the node's own service. No service of ours is needed. */
-export function nodeOptions({ settings, commits, probes = {}, silent = false }: NodeOptions): { options: BrokerOptions; coherence: Coherence; bus: Bus; log: Logger } {
+export function nodeOptions({ settings, commits, probes = {}, silent = false }: NodeOptions): {
+  options: BrokerOptions;
+  coherence: Coherence;
+  bus: Bus;
+  log: Logger;
+} {
   const { current } = settings;
   const log = createLog(current);
   const nodeId = current.node_id;
   const coherence = new Coherence({
-    nodeId, fenceMs: current.coherence_fence_ms, requestTimeoutMs: current.request_timeout_ms, ttlMinutes: () => settings.current.cache_default_ttl, log,
+    nodeId,
+    fenceMs: current.coherence_fence_ms,
+    requestTimeoutMs: current.request_timeout_ms,
+    ttlMinutes: () => settings.current.cache_default_ttl,
+    log,
   });
   const bus = new Bus(log);
   const feed = commits && createFeed(commits, current.coherence_fence_ms);
@@ -64,15 +84,29 @@ export function nodeOptions({ settings, commits, probes = {}, silent = false }: 
   const lifecycle = {
     name: 'Node',
     created(broker: ServiceBroker) {
-      broker.createService(nodeService({
-        coherence, settings,
-        health: async () => ({
-          bus: !current.nats_url || (bus.connected() && (broker.transit?.connected ?? false)),
-          ...(commits ? { database: await commits.query('SELECT 1').then(() => true, () => false) } : {}),
-          ...Object.fromEntries(await Promise.all(Object.entries(probes).map(async ([name, probe]) => [name, await probe()] as const))),
-          feed: coherence.trusted(),
+      broker.createService(
+        nodeService({
+          coherence,
+          settings,
+          health: async () => ({
+            bus: !current.nats_url || (bus.connected() && (broker.transit?.connected ?? false)),
+            ...(commits
+              ? {
+                  database: await commits.query('SELECT 1').then(
+                    () => true,
+                    () => false,
+                  ),
+                }
+              : {}),
+            ...Object.fromEntries(
+              await Promise.all(
+                Object.entries(probes).map(async ([name, probe]) => [name, await probe()] as const),
+              ),
+            ),
+            feed: coherence.trusted(),
+          }),
         }),
-      }));
+      );
       if (feed && commits) broker.createService(feedService(feed, commits));
     },
     async started(broker: ServiceBroker) {
@@ -84,12 +118,31 @@ export function nodeOptions({ settings, commits, probes = {}, silent = false }: 
           coherence.catchUp();
         });
       }
-      await coherence.start(linkOf(broker, { nodeId, fenceMs: current.coherence_fence_ms, feed, silent }));
+      await coherence.start(
+        linkOf(broker, { nodeId, fenceMs: current.coherence_fence_ms, feed, silent }),
+      );
       if (!commits || !feed) return;
-      relay = startRelay(commits, (events) => callAs(broker, 'audit.append', { body: events }, {
-        caller: serviceCaller('outbox'), requestId: events[0]?.request_id ?? randomUUID(),
-      }), log);
-      pruning = setInterval(() => { feed.prune().catch((error: unknown) => log.warn({ err: error }, 'the change feed could not be pruned')); }, 60_000);
+      relay = startRelay(
+        commits,
+        (events) =>
+          callAs(
+            broker,
+            'audit.append',
+            { body: events },
+            {
+              caller: serviceCaller('outbox'),
+              requestId: events[0]?.request_id ?? randomUUID(),
+            },
+          ),
+        log,
+      );
+      pruning = setInterval(() => {
+        feed
+          .prune()
+          .catch((error: unknown) =>
+            log.warn({ err: error }, 'the change feed could not be pruned'),
+          );
+      }, 60_000);
       pruning.unref();
     },
     async stopping() {
@@ -102,15 +155,32 @@ export function nodeOptions({ settings, commits, probes = {}, silent = false }: 
   const options: BrokerOptions = {
     namespace: 'strata',
     nodeID: nodeId,
-    logger: { type: 'Pino', options: { pino: { options: { ...logOptions(current), level: current.log_level === 'info' ? 'warn' : current.log_level } } } },
-    logLevel: current.log_level === 'info' ? 'warn' : current.log_level as 'warn',
+    logger: {
+      type: 'Pino',
+      options: {
+        pino: {
+          options: {
+            ...logOptions(current),
+            level: current.log_level === 'info' ? 'warn' : current.log_level,
+          },
+        },
+      },
+    },
+    logLevel: current.log_level === 'info' ? 'warn' : (current.log_level as 'warn'),
     transporter: transporter(current),
     requestTimeout: current.request_timeout_ms,
     heartbeatInterval: 2,
     heartbeatTimeout: 6,
     validator: false,
     middlewares: [
-      contractsMiddleware({ coherence, bus, log, requestTimeoutMs: current.request_timeout_ms, onCommitted: () => relay?.wake() }), lifecycle,
+      contractsMiddleware({
+        coherence,
+        bus,
+        log,
+        requestTimeoutMs: current.request_timeout_ms,
+        onCommitted: () => relay?.wake(),
+      }),
+      lifecycle,
       partsMiddleware(current.request_timeout_ms),
     ],
     skipProcessEventRegistration: true,
@@ -121,27 +191,50 @@ export function nodeOptions({ settings, commits, probes = {}, silent = false }: 
 
 export function createNode(options: NodeOptions): Node {
   const { options: brokerOptions, coherence, bus, log } = nodeOptions(options);
-  return { broker: new ServiceBroker(brokerOptions), coherence, near: createNear(coherence), log, metrics: createMetrics({ coherence, bus, commits: options.commits }) };
+  return {
+    broker: new ServiceBroker(brokerOptions),
+    coherence,
+    near: createNear(coherence),
+    log,
+    metrics: createMetrics({ coherence, bus, commits: options.commits }),
+  };
 }
 
-interface LinkOptions { nodeId: string; fenceMs: number; feed: Feed | undefined; silent: boolean }
+interface LinkOptions {
+  nodeId: string;
+  fenceMs: number;
+  feed: Feed | undefined;
+  silent: boolean;
+}
 
 /** To the feed directly where this node has the database, else over the bus, answered by any node that has. */
 function linkOf(broker: ServiceBroker, { nodeId, fenceMs, feed, silent }: LinkOptions): Link {
   const remote = { caller: serviceCaller(nodeId), requestId: nodeId, timeout: fenceMs };
   return {
-    poll: feed ? (cursor) => feed.poll(nodeId, cursor)
+    poll: feed
+      ? (cursor) => feed.poll(nodeId, cursor)
       : (cursor) => callAs(broker, 'feed.poll', { body: { node_id: nodeId, cursor } }, remote),
-    leave: feed ? () => feed.leave(nodeId)
-      : async () => { await callAs(broker, 'feed.leave', { body: { node_id: nodeId } }, remote); },
-    broadcast: (change) => { if (!silent) void broker.broadcast(invalidateEvent, change); },
+    leave: feed
+      ? () => feed.leave(nodeId)
+      : async () => {
+          await callAs(broker, 'feed.leave', { body: { node_id: nodeId } }, remote);
+        },
+    broadcast: (change) => {
+      if (!silent) void broker.broadcast(invalidateEvent, change);
+    },
     ...(feed ? { holders: (id: string) => feed.holders(id) } : {}),
   };
 }
 
-const feedService = (feed: Feed, commits: DataSource) => serviceOf('feed', {
-  'feed.poll': ({ body: { node_id: nodeId, cursor } }) => feed.poll(nodeId, cursor),
-  'feed.leave': async ({ body: { node_id: nodeId } }) => { await feed.leave(nodeId); return null; },
-  'feed.record': async ({ body }) => { await recordEvents(commits.manager, body as AuditEventFacts[]); return null; },
-});
-
+const feedService = (feed: Feed, commits: DataSource) =>
+  serviceOf('feed', {
+    'feed.poll': ({ body: { node_id: nodeId, cursor } }) => feed.poll(nodeId, cursor),
+    'feed.leave': async ({ body: { node_id: nodeId } }) => {
+      await feed.leave(nodeId);
+      return null;
+    },
+    'feed.record': async ({ body }) => {
+      await recordEvents(commits.manager, body as AuditEventFacts[]);
+      return null;
+    },
+  });

@@ -14,11 +14,17 @@ export class Bus {
   readonly #log: Logger;
   #lostAt: number | undefined;
 
-  constructor(log: Logger) { this.#log = log; }
+  constructor(log: Logger) {
+    this.#log = log;
+  }
 
-  connected(): boolean { return this.#lostAt === undefined; }
+  connected(): boolean {
+    return this.#lostAt === undefined;
+  }
   /** So long that a call over it would only run into its time-out. */
-  away(): boolean { return this.#lostAt !== undefined && performance.now() - this.#lostAt > blipMs; }
+  away(): boolean {
+    return this.#lostAt !== undefined && performance.now() - this.#lostAt > blipMs;
+  }
 
   /** Resolves when the connection is closed for good. */
   async watch(connection: NatsConnection, onReturn: () => void): Promise<void> {
@@ -28,7 +34,10 @@ export class Bus {
         this.figures.drops += 1;
         this.#log.warn('the connection to NATS is lost; broadcasts do not arrive');
       } else if (type === 'reconnect' && this.#lostAt !== undefined) {
-        this.#log.warn({ ms: Math.round(performance.now() - this.#lostAt) }, 'the connection to NATS is back; the change feed has what was missed');
+        this.#log.warn(
+          { ms: Math.round(performance.now() - this.#lostAt) },
+          'the connection to NATS is back; the change feed has what was missed',
+        );
         this.#lostAt = undefined;
         onReturn();
       }

@@ -20,7 +20,11 @@ import type { Bus } from './bus.ts';
 import { deliver, heldHere } from './near.ts';
 import { callWithin, type Client, type Request } from './request.ts';
 
-interface Meta { caller?: Caller; client?: Client; load?: true }
+interface Meta {
+  caller?: Caller;
+  client?: Client;
+  load?: true;
+}
 type Params = Record<string, unknown>;
 type Next = (action: string, params?: Params, options?: CallingOptions) => Promise<unknown>;
 
@@ -37,35 +41,66 @@ export interface ContractsMiddlewareOptions {
 export function checkParams(contract: Contract, params: Params): void {
   const problems = problemsOf(contract.params, params);
   if (problems.length > 0) {
-    throw invalid(problems.map(({ path, message }) => ({ path: path.replace(/^\/body(?=\/|$)/, ''), message })));
+    throw invalid(
+      problems.map(({ path, message }) => ({ path: path.replace(/^\/body(?=\/|$)/, ''), message })),
+    );
   }
 }
 
 /** As Moleculer merges it: the call's own over its parent's, also where its own is undefined. */
-function metaOf<K extends keyof Meta>(options: (CallingOptions & { parentCtx?: Context }) | undefined, name: K): Meta[K] {
+function metaOf<K extends keyof Meta>(
+  options: (CallingOptions & { parentCtx?: Context }) | undefined,
+  name: K,
+): Meta[K] {
   const own = options?.meta as Meta | undefined;
   return own && name in own ? own[name] : (options?.parentCtx?.meta as Meta | undefined)?.[name];
 }
 
-const rejectBehind = (asOf: Readonly<Record<string, number>>, min: Readonly<Record<string, number>>): void => {
+const rejectBehind = (
+  asOf: Readonly<Record<string, number>>,
+  min: Readonly<Record<string, number>>,
+): void => {
   for (const [scope, revision] of Object.entries(min)) {
     if ((asOf[scope] ?? 0) < revision) {
-      throw new StrataError('precondition_failed', `Revision ${revision} does not exist yet; the newest is ${asOf[scope] ?? 0}.`);
+      throw new StrataError(
+        'precondition_failed',
+        `Revision ${revision} does not exist yet; the newest is ${asOf[scope] ?? 0}.`,
+      );
     }
   }
 };
 
-export function contractsMiddleware({ coherence, bus, requestTimeoutMs, log, onCommitted }: ContractsMiddlewareOptions): Middleware {
+export function contractsMiddleware({
+  coherence,
+  bus,
+  requestTimeoutMs,
+  log,
+  onCommitted,
+}: ContractsMiddlewareOptions): Middleware {
   let broker: ServiceBroker;
 
-  async function readCached(contract: Contract, next: Next, name: string, params: Params, options: CallingOptions | undefined, caller: Caller): Promise<unknown> {
+  async function readCached(
+    contract: Contract,
+    next: Next,
+    name: string,
+    params: Params,
+    options: CallingOptions | undefined,
+    caller: Caller,
+  ): Promise<unknown> {
     const rule = contract.cache!;
     const { min_revision: minRevision, ...rest } = params;
     const scopes = rule.scopes(params as never);
-    const min: Record<string, number> = typeof minRevision === 'number' ? { [scopes[0]!]: minRevision } : {};
-    const load = async () => ({ ...await (next(name, rest, loadOptions(options)) as Promise<Loaded<unknown>>), params: rest });
+    const min: Record<string, number> =
+      typeof minRevision === 'number' ? { [scopes[0]!]: minRevision } : {};
+    const load = async () => ({
+      ...(await (next(name, rest, loadOptions(options)) as Promise<Loaded<unknown>>)),
+      params: rest,
+    });
     const key = rule.key(params as never);
-    const found = await coherence.caches[rule.cache].read(key, scopes, load, { min, waitMs: options?.timeout || requestTimeoutMs });
+    const found = await coherence.caches[rule.cache].read(key, scopes, load, {
+      min,
+      waitMs: options?.timeout || requestTimeoutMs,
+    });
     if (!found.stale) rejectBehind(found.asOf, min);
     return deliver(contract, found.value, caller, found.stale);
   }
@@ -73,20 +108,33 @@ export function contractsMiddleware({ coherence, bus, requestTimeoutMs, log, onC
   /** Without the parent context: meta would flow back into it, and with it the node's rights. */
   function loadOptions(options: CallingOptions & { parentCtx?: Context } = {}): CallingOptions {
     const { parentCtx, requestID = parentCtx?.requestID, ...rest } = options;
-    return { ...rest, ...(requestID ? { requestID } : {}), meta: { caller: serviceCaller(broker.nodeID), load: true } };
+    return {
+      ...rest,
+      ...(requestID ? { requestID } : {}),
+      meta: { caller: serviceCaller(broker.nodeID), load: true },
+    };
   }
 
   /** While the bus is away, what only others answer fails at once: a value known here can stand in without anyone waiting. */
-  const reachable = (name: string, nodeID: string | undefined): boolean => !bus.away()
-    || (nodeID === undefined ? broker.registry.getActionEndpoints(name)?.hasLocal() ?? false : nodeID === broker.nodeID);
+  const reachable = (name: string, nodeID: string | undefined): boolean =>
+    !bus.away() ||
+    (nodeID === undefined
+      ? (broker.registry.getActionEndpoints(name)?.hasLocal() ?? false)
+      : nodeID === broker.nodeID);
 
   return {
     name: 'Contracts',
-    created(created: ServiceBroker) { broker = created; },
+    created(created: ServiceBroker) {
+      broker = created;
+    },
 
     call(send: Next) {
-      const next: Next = (name, params, options) => reachable(name, options?.nodeID) ? send(name, params, options)
-        : Promise.reject(new StrataError('service_unavailable', 'The bus does not answer. Try again.'));
+      const next: Next = (name, params, options) =>
+        reachable(name, options?.nodeID)
+          ? send(name, params, options)
+          : Promise.reject(
+              new StrataError('service_unavailable', 'The bus does not answer. Try again.'),
+            );
       return (name: string, params: Params = {}, options?: CallingOptions): Promise<unknown> => {
         const contract = contractOf(name);
         if (!contract?.cache || metaOf(options, 'load')) return next(name, params, options);
@@ -116,8 +164,13 @@ export function contractsMiddleware({ coherence, bus, requestTimeoutMs, log, onC
         checkParams(contract, params);
         const committed: Change[] = [];
         const request: Request = {
-          caller: caller!, requestId: ctx.requestID ?? ctx.id, client, keys: contract.drops?.(params as never) ?? [], committed,
-          log: log.child({ request_id: ctx.requestID, action: action.name }), call: callWithin(ctx, action.name),
+          caller: caller!,
+          requestId: ctx.requestID ?? ctx.id,
+          client,
+          keys: contract.drops?.(params as never) ?? [],
+          committed,
+          log: log.child({ request_id: ctx.requestID, action: action.name }),
+          call: callWithin(ctx, action.name),
         };
         ctx.params = params as never;
         ctx.locals.request = request;
@@ -144,7 +197,10 @@ export function contractsMiddleware({ coherence, bus, requestTimeoutMs, log, onC
 /** The result schema is an allow-list: an answer that does not match it, a secret that slipped in for one, is not given. */
 function checkResult(contract: Contract, name: string, value: unknown): void {
   const problems = problemsOf(contract.result, value);
-  if (problems.length > 0) throw new Error(`${name} answered against its contract: ${problems.map(({ path, message }) => `${path} ${message}`).join('; ')}`);
+  if (problems.length > 0)
+    throw new Error(
+      `${name} answered against its contract: ${problems.map(({ path, message }) => `${path} ${message}`).join('; ')}`,
+    );
 }
 
 /** Errors lose their class on the bus, so they get their code here; the cause goes to the log of the node that saw it. */
@@ -152,7 +208,10 @@ function translate(error: unknown, log: Logger): unknown {
   if (codeOf(error) !== 'internal_error') return error;
   if (isDatabaseOutage(error)) {
     log.error({ err: error }, 'the database does not answer');
-    return new StrataError('service_unavailable', 'The database does not answer. Try again.', { database: true, cause: error });
+    return new StrataError('service_unavailable', 'The database does not answer. Try again.', {
+      database: true,
+      cause: error,
+    });
   }
   if ((error as { type?: string }).type === 'internal_error') return error;
   if (isRefusedData(error)) {
@@ -160,5 +219,8 @@ function translate(error: unknown, log: Logger): unknown {
     return invalid([], 'A value cannot be stored.');
   }
   log.error({ err: error }, 'unexpected error');
-  return new StrataError('internal_error', undefined, { ...(isDatabaseFailure(error) ? { database: true } : {}), cause: error });
+  return new StrataError('internal_error', undefined, {
+    ...(isDatabaseFailure(error) ? { database: true } : {}),
+    cause: error,
+  });
 }

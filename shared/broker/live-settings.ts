@@ -10,11 +10,18 @@ export interface LiveSettings {
 }
 
 /** `fixed` is what this process decided itself (a generated key, a node id) and a reload must not take away. */
-export function liveSettings(first: Settings, fixed: Readonly<Record<string, string>>, pieces: readonly string[]): LiveSettings {
+export function liveSettings(
+  first: Settings,
+  fixed: Readonly<Record<string, string>>,
+  pieces: readonly string[],
+): LiveSettings {
   let current = first;
-  const next = (): Settings => loadSettings({ ...readEnvironment(), ...fixed }, { pieces: [...pieces] });
+  const next = (): Settings =>
+    loadSettings({ ...readEnvironment(), ...fixed }, { pieces: [...pieces] });
   return {
-    get current() { return current; },
+    get current() {
+      return current;
+    },
     preview: () => describeChanges(current, next()),
     reload() {
       const loaded = next();

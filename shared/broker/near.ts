@@ -9,10 +9,17 @@ import { StrataError } from '../errors.ts';
  * What this node's memory holds and may answer now, null for what does not exist; undefined where it has to be asked for. Without a
  * promise, for the hot path. Throws where this caller has no access, as the call would; what they get to see of it, `deliver` says.
  */
-export type Near = <A extends ActionName>(name: A, params: ParamsOf<A>, caller: Caller | undefined) => Held<ResultOf<A> | null> | undefined;
+export type Near = <A extends ActionName>(
+  name: A,
+  params: ParamsOf<A>,
+  caller: Caller | undefined,
+) => Held<ResultOf<A> | null> | undefined;
 
 /** Exactly the same fields, with the same texts, numbers and booleans. */
-function sameParams(known: Readonly<Record<string, unknown>> | undefined, params: Readonly<Record<string, unknown>>): boolean {
+function sameParams(
+  known: Readonly<Record<string, unknown>> | undefined,
+  params: Readonly<Record<string, unknown>>,
+): boolean {
   if (known === undefined) return false;
   let fields = 0;
   for (const name in known) {
@@ -24,7 +31,11 @@ function sameParams(known: Readonly<Record<string, unknown>> | undefined, params
 }
 
 /** The entry of parameters that equal those it was loaded with, which were found valid. */
-function hitOf(coherence: Coherence, rule: CacheRule, params: Readonly<Record<string, unknown>>): Held<unknown> | undefined {
+function hitOf(
+  coherence: Coherence,
+  rule: CacheRule,
+  params: Readonly<Record<string, unknown>>,
+): Held<unknown> | undefined {
   let key: string;
   try {
     key = rule.key(params as never);
@@ -36,21 +47,35 @@ function hitOf(coherence: Coherence, rule: CacheRule, params: Readonly<Record<st
 }
 
 /** What the caller gets to see of a cached value. */
-export function deliver(contract: Contract, value: unknown, caller: Caller, stale: boolean): unknown {
-  const hidden = value !== null && contract.visible?.(value as never, { platform: isPlatformAdmin(caller) }) === false;
+export function deliver(
+  contract: Contract,
+  value: unknown,
+  caller: Caller,
+  stale: boolean,
+): unknown {
+  const hidden =
+    value !== null &&
+    contract.visible?.(value as never, { platform: isPlatformAdmin(caller) }) === false;
   if (hidden || (value === null && !contract.nullable)) throw new StrataError('not_found');
   return stale ? { ...(value as object), stale: true } : value;
 }
 
 /** As `Near`, by the contract of a cached read. */
 export function heldHere(
-  coherence: Coherence, contract: Contract, params: Readonly<Record<string, unknown>>, caller: Caller | undefined,
+  coherence: Coherence,
+  contract: Contract,
+  params: Readonly<Record<string, unknown>>,
+  caller: Caller | undefined,
 ): Held<unknown> | undefined {
   checkAccess(contract, caller, params);
   return hitOf(coherence, contract.cache!, params);
 }
 
-export const createNear = (coherence: Coherence): Near => <A extends ActionName>(name: A, params: ParamsOf<A>, caller: Caller | undefined) => {
-  const contract = contractOf(name);
-  return (contract?.cache && heldHere(coherence, contract, params as Record<string, unknown>, caller)) as Held<ResultOf<A> | null> | undefined;
-};
+export const createNear =
+  (coherence: Coherence): Near =>
+  <A extends ActionName>(name: A, params: ParamsOf<A>, caller: Caller | undefined) => {
+    const contract = contractOf(name);
+    return (contract?.cache &&
+      heldHere(coherence, contract, params as Record<string, unknown>, caller)) as
+      Held<ResultOf<A> | null> | undefined;
+  };

@@ -22,15 +22,34 @@ export function nodeService({ coherence, settings, health }: NodeServiceOptions)
   const dynamic: CacheName = 'dynamic_config_service';
   const handlers: Handlers = {
     'node.reload': async ({ body }) => {
-      const { reload_env: reloadEnv = false, dry_run: dryRun = false, invalidate, reinit = {} } = body;
+      const {
+        reload_env: reloadEnv = false,
+        dry_run: dryRun = false,
+        invalidate,
+        reinit = {},
+      } = body;
       const tenants = invalidate?.tenant_ids ?? [];
-      const answer = { changed_settings: [] as string[], requires_restart: [] as string[], reinitialized: [] as string[], reloaded_env: false, errors: [] as { node: string; action: string; message: string }[] };
+      const answer = {
+        changed_settings: [] as string[],
+        requires_restart: [] as string[],
+        reinitialized: [] as string[],
+        reloaded_env: false,
+        errors: [] as { node: string; action: string; message: string }[],
+      };
       if (reloadEnv) {
         try {
           const { changed, requires_restart } = dryRun ? settings.preview() : settings.reload();
-          Object.assign(answer, { changed_settings: changed, requires_restart, reloaded_env: true });
+          Object.assign(answer, {
+            changed_settings: changed,
+            requires_restart,
+            reloaded_env: true,
+          });
         } catch (error) {
-          answer.errors.push({ node: settings.current.node_id, action: 'reload_env', message: (error as Error).message });
+          answer.errors.push({
+            node: settings.current.node_id,
+            action: 'reload_env',
+            message: (error as Error).message,
+          });
         }
       }
       const clear = (cache: CacheName, scopes: readonly string[]): void => {
@@ -53,7 +72,10 @@ export function nodeService({ coherence, settings, health }: NodeServiceOptions)
     'node.drop': async ({ body: { tenant_id: tenantId, keys } }) => {
       const scope = tenantScope(tenantId);
       const dropped = new Set<string>();
-      for (const cache of [coherence.caches.configuration_service, coherence.caches.dynamic_config_service]) {
+      for (const cache of [
+        coherence.caches.configuration_service,
+        coherence.caches.dynamic_config_service,
+      ]) {
         for (const key of cache.keys(scope)) if (!keys || keys.includes(key)) dropped.add(key);
       }
       if (keys) coherence.caches.configuration_service.forget(keys);
@@ -61,8 +83,13 @@ export function nodeService({ coherence, settings, health }: NodeServiceOptions)
       coherence.caches.dynamic_config_service.flushScope(scope);
       return { dropped: [...dropped] };
     },
-    'node.caches': async ({ body: { keys = false } }) => Object.fromEntries(Object.entries(coherence.caches).map(([name, cache]) =>
-      [name, { ...cache.stats(), ...(keys ? { keys: cache.keys() } : {}) }])),
+    'node.caches': async ({ body: { keys = false } }) =>
+      Object.fromEntries(
+        Object.entries(coherence.caches).map(([name, cache]) => [
+          name,
+          { ...cache.stats(), ...(keys ? { keys: cache.keys() } : {}) },
+        ]),
+      ),
     'node.health': health,
   };
   return {
@@ -72,14 +99,19 @@ export function nodeService({ coherence, settings, health }: NodeServiceOptions)
         handler(ctx: Context<Change>) {
           coherence.apply(ctx.params);
           if (ctx.nodeID && ctx.nodeID !== ctx.broker.nodeID) {
-            ctx.broker.emit(acknowledgedEvent(ctx.nodeID), { id: ctx.params.id, scope: ctx.params.scope, node: ctx.broker.nodeID });
+            ctx.broker.emit(acknowledgedEvent(ctx.nodeID), {
+              id: ctx.params.id,
+              scope: ctx.params.scope,
+              node: ctx.broker.nodeID,
+            });
           }
         },
       },
       [acknowledgedEvent(settings.current.node_id)]: {
-        handler(ctx: Context<{ id: string; scope: string; node: string }>) { coherence.acknowledge(ctx.params, ctx.params.node); },
+        handler(ctx: Context<{ id: string; scope: string; node: string }>) {
+          coherence.acknowledge(ctx.params, ctx.params.node);
+        },
       },
     },
   };
 }
-

@@ -13,7 +13,11 @@ const headBytes = 25;
 
 type Send = (topic: string, data: Buffer, meta: unknown) => Promise<unknown>;
 type Receive = (command: string, data: Buffer, socket: unknown) => unknown;
-interface Arriving { readonly parts: Buffer[]; missing: number; readonly timer: NodeJS.Timeout }
+interface Arriving {
+  readonly parts: Buffer[];
+  missing: number;
+  readonly timer: NodeJS.Timeout;
+}
 
 function* partsOf(data: Buffer): Generator<Buffer> {
   const id = randomBytes(16);
@@ -38,7 +42,7 @@ export function partsMiddleware(timeoutMs: number): Middleware {
     if (!message) {
       const timer = setTimeout(() => arriving.delete(id), timeoutMs);
       timer.unref();
-      arriving.set(id, message = { parts: [], missing: count, timer });
+      arriving.set(id, (message = { parts: [], missing: count, timer }));
     }
     message.parts[part.readUInt32BE(17)] = part.subarray(headBytes);
     message.missing -= 1;
@@ -50,12 +54,18 @@ export function partsMiddleware(timeoutMs: number): Middleware {
 
   return {
     name: 'Parts',
-    transporterSend: (next: Send): Send => (topic, data, meta) =>
-      data.length <= partBytes ? next(topic, data, meta) : Promise.all([...partsOf(data)].map((part) => next(topic, part, meta))),
-    transporterReceive: (next: Receive): Receive => (command, data, socket) => {
-      if (data[0] !== 0) return next(command, data, socket);
-      const whole = collect(data);
-      return whole && next(command, whole, socket);
-    },
+    transporterSend:
+      (next: Send): Send =>
+      (topic, data, meta) =>
+        data.length <= partBytes
+          ? next(topic, data, meta)
+          : Promise.all([...partsOf(data)].map((part) => next(topic, part, meta))),
+    transporterReceive:
+      (next: Receive): Receive =>
+      (command, data, socket) => {
+        if (data[0] !== 0) return next(command, data, socket);
+        const whole = collect(data);
+        return whole && next(command, whole, socket);
+      },
   } as unknown as Middleware;
 }

@@ -22,7 +22,12 @@ import { StrataError } from '../errors.ts';
 import { Entry, freeze, isDropped, type Held, type Loaded, type Scope } from './entry.ts';
 import { Floors, includes, type AsOf } from './floors.ts';
 
-export interface Found<T> { readonly value: T; readonly asOf: AsOf; readonly hit: boolean; readonly stale: boolean }
+export interface Found<T> {
+  readonly value: T;
+  readonly asOf: AsOf;
+  readonly hit: boolean;
+  readonly stale: boolean;
+}
 /** Is given the revisions that the answer must include, so that the owner can pass over a cache of its own. */
 export type Load<T> = (minAsOf: AsOf) => Promise<Loaded<T>>;
 
@@ -43,7 +48,12 @@ export interface CacheOptions {
   readonly now?: () => number;
 }
 
-interface Flight { readonly promise: Promise<Loaded<unknown>>; readonly scopes: readonly string[]; readonly least: AsOf; disowned: boolean }
+interface Flight {
+  readonly promise: Promise<Loaded<unknown>>;
+  readonly scopes: readonly string[];
+  readonly least: AsOf;
+  disowned: boolean;
+}
 
 const retries = 3;
 const recencyMs = 1000;
@@ -60,13 +70,22 @@ export class CoherentCache {
   readonly #floors: Floors;
   readonly #flights = new Map<string, Flight>();
   #epoch = 0;
-  readonly #counts = { hits: 0, misses: 0, drops: 0, disowned: 0, rejectedBelowFloor: 0, stale: 0, readThrough: 0 };
+  readonly #counts = {
+    hits: 0,
+    misses: 0,
+    drops: 0,
+    disowned: 0,
+    rejectedBelowFloor: 0,
+    stale: 0,
+    readThrough: 0,
+  };
 
   constructor(options: CacheOptions) {
     this.#options = options;
     this.#now = options.now ?? (() => performance.now());
     this.#entries = new LRUCache({
-      max: options.maxEntries, maxSize: options.maxBytes,
+      max: options.maxEntries,
+      maxSize: options.maxBytes,
       dispose: (entry) => {
         entry.gone = true;
         // Whoever still holds the entry does not hold its memory.
@@ -74,18 +93,25 @@ export class CoherentCache {
         for (const { scope } of entry.held) this.#release(scope);
       },
     });
-    this.#floors = new Floors({ ttlMs: options.floorTtlMs, max: options.maxEntries, now: this.#now });
+    this.#floors = new Floors({
+      ttlMs: options.floorTtlMs,
+      max: options.maxEntries,
+      now: this.#now,
+    });
   }
 
   /** The entry, where it may be served now. Synchronous, for the hot path; exact keys were removed when they were dropped. */
   peek(key: string, min?: AsOf): Held<unknown> | undefined {
     const entry = this.#known(key);
-    return entry && (!min || includes(entry.asOf, min)) && this.#serves(entry, this.#now()) ? entry : undefined;
+    return entry && (!min || includes(entry.asOf, min)) && this.#serves(entry, this.#now())
+      ? entry
+      : undefined;
   }
 
   /** Counts a hit where it may. */
   readonly #serves = (entry: Entry, now: number): boolean => {
-    if (entry.gone || entry.expires <= now || isDropped(entry) || !this.#options.trusted(now)) return false;
+    if (entry.gone || entry.expires <= now || isDropped(entry) || !this.#options.trusted(now))
+      return false;
     this.#counts.hits += 1;
     // Renewing it costs most of a hit; eviction needs no finer order.
     if (now - entry.used > recencyMs) {
@@ -101,7 +127,10 @@ export class CoherentCache {
    * keeps answering from before a known change; `timeout` after `waitMs`.
    */
   async read<T>(
-    key: string, scopes: readonly string[], load: Load<T>, { min = {}, waitMs = Infinity }: { readonly min?: AsOf; readonly waitMs?: number } = {},
+    key: string,
+    scopes: readonly string[],
+    load: Load<T>,
+    { min = {}, waitMs = Infinity }: { readonly min?: AsOf; readonly waitMs?: number } = {},
   ): Promise<Found<T>> {
     const entry = this.peek(key, min);
     if (entry) return { value: entry.value as T, asOf: entry.asOf, hit: true, stale: false };
@@ -111,10 +140,14 @@ export class CoherentCache {
     for (let attempt = 0; attempt <= retries; attempt += 1) {
       try {
         const left = until - this.#now();
-        const patience = !this.#options.trusted(this.#now()) && this.#known(key) ? Math.min(left, patienceMs) : left;
+        const patience =
+          !this.#options.trusted(this.#now()) && this.#known(key)
+            ? Math.min(left, patienceMs)
+            : left;
         const loaded = await within(patience, this.#load(key, scopes, load, min));
         // Changes that became known during the read do not refuse its answer: the two overlap.
-        if (includes(loaded.asOf, floor)) return { value: loaded.value as T, asOf: loaded.asOf, hit: false, stale: false };
+        if (includes(loaded.asOf, floor))
+          return { value: loaded.value as T, asOf: loaded.asOf, hit: false, stale: false };
       } catch (error) {
         const known = this.#known(key);
         if (!known || !includes(known.asOf, min) || !this.#options.isOutage(error)) throw error;
@@ -124,10 +157,19 @@ export class CoherentCache {
       this.#counts.rejectedBelowFloor += 1;
     }
     throw Object.assign(
-      new Error('The owner of this value answers from before a change that is known to be committed. Try again.'), { code: 'service_unavailable' });
+      new Error(
+        'The owner of this value answers from before a change that is known to be committed. Try again.',
+      ),
+      { code: 'service_unavailable' },
+    );
   }
 
-  #load(key: string, scopes: readonly string[], load: Load<unknown>, min: AsOf): Promise<Loaded<unknown>> {
+  #load(
+    key: string,
+    scopes: readonly string[],
+    load: Load<unknown>,
+    min: AsOf,
+  ): Promise<Loaded<unknown>> {
     const least = highest(min, this.#floors.of(key, scopes));
     if (!this.#options.trusted(this.#now())) {
       this.#counts.readThrough += 1;
@@ -142,14 +184,25 @@ export class CoherentCache {
     this.#disown(key);
     const epoch = this.#epoch;
     const own: Flight = {
-      scopes, least, disowned: false,
-      promise: load(least).then((loaded) => {
-        if (!own.disowned && epoch === this.#epoch && this.#options.trusted(this.#now()) && includes(loaded.asOf, this.#floors.of(key, scopes))) {
-          this.#keep(key, scopes, loaded);
-        }
-        this.#options.observe?.(loaded.asOf);
-        return loaded;
-      }).finally(() => { if (this.#flights.get(key) === own) this.#flights.delete(key); }),
+      scopes,
+      least,
+      disowned: false,
+      promise: load(least)
+        .then((loaded) => {
+          if (
+            !own.disowned &&
+            epoch === this.#epoch &&
+            this.#options.trusted(this.#now()) &&
+            includes(loaded.asOf, this.#floors.of(key, scopes))
+          ) {
+            this.#keep(key, scopes, loaded);
+          }
+          this.#options.observe?.(loaded.asOf);
+          return loaded;
+        })
+        .finally(() => {
+          if (this.#flights.get(key) === own) this.#flights.delete(key);
+        }),
     };
     this.#flights.set(key, own);
     return own.promise;
@@ -159,8 +212,15 @@ export class CoherentCache {
     const estimated = freeze(loaded.value);
     const size = entryBytes + 2 * key.length + Math.ceil(loaded.bytes ?? estimated);
     if (size > this.#options.maxBytes) return;
-    const held = scopes.map((name) => ({ scope: this.#hold(name), revision: loaded.asOf[name] ?? 0 }));
-    this.#entries.set(key, new Entry(key, loaded, held, this.#serves, this.#now(), this.#options.ttlMs()), { size });
+    const held = scopes.map((name) => ({
+      scope: this.#hold(name),
+      revision: loaded.asOf[name] ?? 0,
+    }));
+    this.#entries.set(
+      key,
+      new Entry(key, loaded, held, this.#serves, this.#now(), this.#options.ttlMs()),
+      { size },
+    );
   }
 
   /**
@@ -219,13 +279,22 @@ export class CoherentCache {
 
   keys(scope?: string): string[] {
     return [...this.#entries.entries()]
-      .filter(([, entry]) => !isDropped(entry) && (scope === undefined || entry.held.some((held) => held.scope.name === scope)))
+      .filter(
+        ([, entry]) =>
+          !isDropped(entry) &&
+          (scope === undefined || entry.held.some((held) => held.scope.name === scope)),
+      )
       .map(([key]) => key);
   }
 
   /** `entries` and `bytes` are what memory holds, entries of a dropped scope included until they are looked at or evicted. */
   stats() {
-    return { entries: this.#entries.size, bytes: this.#entries.calculatedSize, floors: this.#floors.size, ...this.#counts };
+    return {
+      entries: this.#entries.size,
+      bytes: this.#entries.calculatedSize,
+      floors: this.#floors.size,
+      ...this.#counts,
+    };
   }
 
   #known(key: string): Entry | undefined {
@@ -262,7 +331,8 @@ export class CoherentCache {
 
   #release(scope: Scope): void {
     scope.entries -= 1;
-    if (scope.entries === 0 && this.#scopes.get(scope.name) === scope) this.#scopes.delete(scope.name);
+    if (scope.entries === 0 && this.#scopes.get(scope.name) === scope)
+      this.#scopes.delete(scope.name);
   }
 }
 
@@ -270,7 +340,9 @@ export class CoherentCache {
 async function within<T>(ms: number, promise: Promise<T>): Promise<T> {
   if (ms === Infinity) return promise;
   let timer: NodeJS.Timeout | undefined;
-  const timeout = new Promise<never>((_resolve, reject) => { timer = setTimeout(() => reject(new StrataError('timeout')), ms); });
+  const timeout = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => reject(new StrataError('timeout')), ms);
+  });
   return Promise.race([promise, timeout]).finally(() => clearTimeout(timer));
 }
 

@@ -62,10 +62,17 @@ export class Coherence {
 
   constructor(options: CoherenceOptions) {
     this.#options = options;
-    const cache = (name: CacheName, ttlMs: () => number) => new CoherentCache({
-      name, ttlMs, maxEntries: 100_000, maxBytes: 256 * 1024 * 1024,
-      floorTtlMs: 2 * (options.fenceMs + options.requestTimeoutMs), trusted: (now) => this.trusted(now), isOutage, observe: (asOf) => this.#observe(asOf),
-    });
+    const cache = (name: CacheName, ttlMs: () => number) =>
+      new CoherentCache({
+        name,
+        ttlMs,
+        maxEntries: 100_000,
+        maxBytes: 256 * 1024 * 1024,
+        floorTtlMs: 2 * (options.fenceMs + options.requestTimeoutMs),
+        trusted: (now) => this.trusted(now),
+        isOutage,
+        observe: (asOf) => this.#observe(asOf),
+      });
     const minutes = () => options.ttlMinutes() * 60_000;
     this.caches = {
       configuration_service: cache('configuration_service', minutes),
@@ -75,8 +82,12 @@ export class Coherence {
   }
 
   /** Whether this node may serve from memory. */
-  trusted(now = performance.now()): boolean { return now < this.#trustedUntil; }
-  pollAgeMs(): number { return performance.now() - (this.#trustedUntil - this.#options.fenceMs); }
+  trusted(now = performance.now()): boolean {
+    return now < this.#trustedUntil;
+  }
+  pollAgeMs(): number {
+    return performance.now() - (this.#trustedUntil - this.#options.fenceMs);
+  }
 
   /** Connects to the feed; resolves once the first poll has succeeded or failed. */
   async start(link: Link): Promise<void> {
@@ -89,11 +100,17 @@ export class Coherence {
     this.#stopped = true;
     this.#next();
     await this.#polling;
-    await this.#link?.leave().catch((error: unknown) => this.#options.log.debug({ err: error }, 'the caching lease runs out by itself'));
+    await this.#link
+      ?.leave()
+      .catch((error: unknown) =>
+        this.#options.log.debug({ err: error }, 'the caching lease runs out by itself'),
+      );
   }
 
   /** Polls at once, because broadcasts were lost. */
-  catchUp(): void { this.#next(); }
+  catchUp(): void {
+    this.#next();
+  }
 
   /** Every change, once it is applied here; in no particular order between scopes. Returns how to stop listening. */
   onChange(listener: (change: Change) => void): () => void {
@@ -102,7 +119,9 @@ export class Coherence {
   }
 
   /** Told of every change committed here, and how long it took until no node could answer from before it. */
-  onPublished(listener: (ms: number) => void): void { this.#published = listener; }
+  onPublished(listener: (ms: number) => void): void {
+    this.#published = listener;
+  }
 
   apply(change: Change): void {
     this.caches.configuration_service.drop(change.keys, change.scope, change.revision);
@@ -110,7 +129,8 @@ export class Coherence {
     if (change.scope === platformScope || change.scope.startsWith(tenantScope(''))) {
       this.caches.dynamic_config_service.dropScope(change.scope, change.revision);
     }
-    if (change.revision === (this.#applied.get(change.scope) ?? NaN) + 1) this.#applied.set(change.scope, change.revision);
+    if (change.revision === (this.#applied.get(change.scope) ?? NaN) + 1)
+      this.#applied.set(change.scope, change.revision);
     for (const listener of this.#listeners) listener(change);
   }
 
@@ -136,24 +156,34 @@ export class Coherence {
     const id = `${change.id} ${change.scope}`;
     const acknowledged = new Set([this.#options.nodeId]);
     let wake: () => void = () => {};
-    this.#waiting.set(id, (nodeId) => { acknowledged.add(nodeId); wake(); });
+    this.#waiting.set(id, (nodeId) => {
+      acknowledged.add(nodeId);
+      wake();
+    });
     this.apply(change);
     this.#link?.broadcast(change);
     try {
       for (;;) {
         const holders = await this.#holders(change.id);
-        const missing = (): boolean => holders === undefined || holders.some((node) => !acknowledged.has(node));
+        const missing = (): boolean =>
+          holders === undefined || holders.some((node) => !acknowledged.has(node));
         // Acknowledgements wake; the lease table is asked again meanwhile, for nodes that saw the change in the feed or left.
         const again = Math.min(fence, performance.now() + 200);
         while (missing() && performance.now() < again) {
           await new Promise<void>((resolve) => {
             const timer = setTimeout(resolve, Math.max(0, again - performance.now()));
-            wake = () => { clearTimeout(timer); resolve(); };
+            wake = () => {
+              clearTimeout(timer);
+              resolve();
+            };
           });
         }
         // Nobody joins the holders: a lease renewed after they were asked belongs to a poll that reads this change.
         if (!missing()) break;
-        if (performance.now() >= fence) { this.figures.fences += 1; break; }
+        if (performance.now() >= fence) {
+          this.figures.fences += 1;
+          break;
+        }
       }
     } finally {
       this.#waiting.delete(id);
@@ -165,7 +195,10 @@ export class Coherence {
   async #holders(id: string): Promise<string[] | undefined> {
     if (!this.#link?.holders) return [];
     return this.#link.holders(id).catch((error: unknown) => {
-      this.#options.log.warn({ err: error }, 'the lease table does not answer; the write waits for the fence');
+      this.#options.log.warn(
+        { err: error },
+        'the lease table does not answer; the write waits for the fence',
+      );
       return undefined;
     });
   }
@@ -178,7 +211,10 @@ export class Coherence {
     while (!this.#stopped) {
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, this.#options.fenceMs / 4);
-        this.#next = () => { clearTimeout(timer); resolve(); };
+        this.#next = () => {
+          clearTimeout(timer);
+          resolve();
+        };
       });
       if (!this.#stopped) await this.#poll();
     }

@@ -2,14 +2,23 @@
 import type { AsOf } from './floors.ts';
 
 /** `asOf`: the revisions that the value is known to include. `bytes`: its serialized length, estimated where absent. `params`: what was asked for. */
-export interface Loaded<T> { readonly value: T; readonly asOf: AsOf; readonly bytes?: number; readonly params?: Readonly<Record<string, unknown>> }
+export interface Loaded<T> {
+  readonly value: T;
+  readonly asOf: AsOf;
+  readonly bytes?: number;
+  readonly params?: Readonly<Record<string, unknown>>;
+}
 /** A cached answer. Who needs it at every request keeps it, and asks whether it stands instead of looking its key up. */
 export interface Held<T> extends Loaded<T> {
   /** It may be served at `now` (performance.now()): it is still in the cache, nothing newer is known, and the node's lease is valid. */
   stands(now: number): boolean;
 }
 /** Lives while entries hold it, without a lifetime of its own: an entry may be asked for long after its scope was dropped. */
-export interface Scope { readonly name: string; floor: number; entries: number }
+export interface Scope {
+  readonly name: string;
+  floor: number;
+  entries: number;
+}
 
 export class Entry implements Held<unknown> {
   value: unknown;
@@ -24,7 +33,14 @@ export class Entry implements Held<unknown> {
   /** When its place in the order of eviction was last renewed. */
   used: number;
 
-  constructor(key: string, { value, asOf, params }: Loaded<unknown>, held: Entry['held'], serves: (entry: Entry, now: number) => boolean, now: number, ttlMs: number) {
+  constructor(
+    key: string,
+    { value, asOf, params }: Loaded<unknown>,
+    held: Entry['held'],
+    serves: (entry: Entry, now: number) => boolean,
+    now: number,
+    ttlMs: number,
+  ) {
     this.key = key;
     this.value = value;
     this.asOf = Object.freeze(asOf);
@@ -57,7 +73,10 @@ export function freeze(root: unknown): number {
     else if (!seen.has(value)) {
       seen.add(value);
       // Refused by Object.freeze.
-      if (ArrayBuffer.isView(value)) { bytes += value.byteLength + 96; continue; }
+      if (ArrayBuffer.isView(value)) {
+        bytes += value.byteLength + 96;
+        continue;
+      }
       Object.freeze(value);
       bytes += 48;
       for (const [name, member] of Object.entries(value)) {

@@ -22,11 +22,26 @@ const leastMax = 10_000;
 export class Floors {
   readonly #revisions: LRUCache<string, number>;
 
-  constructor({ ttlMs, max, now }: { readonly ttlMs: number; readonly max: number; readonly now: () => number }) {
-    this.#revisions = new LRUCache({ max: Math.max(max, leastMax), ttl: ttlMs, ttlResolution: 0, perf: { now } });
+  constructor({
+    ttlMs,
+    max,
+    now,
+  }: {
+    readonly ttlMs: number;
+    readonly max: number;
+    readonly now: () => number;
+  }) {
+    this.#revisions = new LRUCache({
+      max: Math.max(max, leastMax),
+      ttl: ttlMs,
+      ttlResolution: 0,
+      perf: { now },
+    });
   }
 
-  get size(): number { return this.#revisions.size; }
+  get size(): number {
+    return this.#revisions.size;
+  }
 
   /** Without a key, for the whole scope. False where the floor was as high already. */
   raise(scope: string, revision: number, key?: string): boolean {
@@ -39,7 +54,10 @@ export class Floors {
   of(key: string, scopes: readonly string[]): AsOf {
     const floors: Record<string, number> = {};
     for (const scope of scopes) {
-      const floor = Math.max(this.#revisions.get(nameOf(scope)) ?? 0, this.#revisions.get(nameOf(scope, key)) ?? 0);
+      const floor = Math.max(
+        this.#revisions.get(nameOf(scope)) ?? 0,
+        this.#revisions.get(nameOf(scope, key)) ?? 0,
+      );
       if (floor > 0) floors[scope] = floor;
     }
     return floors;
@@ -47,4 +65,5 @@ export class Floors {
 }
 
 /** Unambiguous, since no scope holds a line feed. */
-const nameOf = (scope: string, key?: string): string => key === undefined ? scope : `${scope}\n${key}`;
+const nameOf = (scope: string, key?: string): string =>
+  key === undefined ? scope : `${scope}\n${key}`;

@@ -7,9 +7,13 @@ const NullableString = Type.Union([Type.String(), Type.Null()]);
 const facts = {
   id: Uuid,
   action: Type.String({ minLength: 1, maxLength: 100, description: 'Such as config.risk.updated' }),
-  actor: Type.Object({
-    type: Type.Enum(['user', 'service', 'operator', 'system']), id: Type.String(),
-  }, strict),
+  actor: Type.Object(
+    {
+      type: Type.Enum(['user', 'service', 'operator', 'system']),
+      id: Type.String(),
+    },
+    strict,
+  ),
   tenant_id: Type.Union([Uuid, Type.Null()]),
   target: NullableString,
   payload: Type.Unknown({ description: 'Details, secrets removed' }),
@@ -18,32 +22,63 @@ const facts = {
 };
 /** What a service hands over; the audit service gives it its place in the chain. */
 export const AuditFacts = Type.Object(facts, strict);
-export const AuditEvent = Type.Object({ ...facts, seq: Type.Integer(), hash: Type.String() }, strict);
+export const AuditEvent = Type.Object(
+  { ...facts, seq: Type.Integer(), hash: Type.String() },
+  strict,
+);
 
 const reader = { level: 'tenant_or_platform', roles: ['tenant_admin'] } as const;
 
 export const auditContracts = {
   'audit.append': action({
-    summary: 'Record events; an event already recorded counts as recorded', access: { level: 'internal' },
-    body: Type.Array(AuditFacts, { maxItems: 500 }), result: Type.Object({ recorded: Type.Integer() }, strict),
+    summary: 'Record events; an event already recorded counts as recorded',
+    access: { level: 'internal' },
+    body: Type.Array(AuditFacts, { maxItems: 500 }),
+    result: Type.Object({ recorded: Type.Integer() }, strict),
   }),
   'audit.events.list': action({
-    summary: 'Audit events, oldest first', rest: 'GET /audit/events', access: reader, scope: 'audit:read',
+    summary: 'Audit events, oldest first',
+    rest: 'GET /audit/events',
+    access: reader,
+    scope: 'audit:read',
     query: {
-      tenant_id: Type.Optional(Uuid), actor: Type.Optional(Type.String({ maxLength: 200 })), action: Type.Optional(Type.String({ maxLength: 100 })),
-      since: Type.Optional(Timestamp), until: Type.Optional(Timestamp), ...page,
+      tenant_id: Type.Optional(Uuid),
+      actor: Type.Optional(Type.String({ maxLength: 200 })),
+      action: Type.Optional(Type.String({ maxLength: 100 })),
+      since: Type.Optional(Timestamp),
+      until: Type.Optional(Timestamp),
+      ...page,
     },
-    result: Page(AuditEvent), answer: 'list',
+    result: Page(AuditEvent),
+    answer: 'list',
   }),
   'audit.verify': action({
-    summary: 'Prove the chain, or name its first broken link', rest: 'GET /audit/verify', access: reader, scope: 'audit:read',
+    summary: 'Prove the chain, or name its first broken link',
+    rest: 'GET /audit/verify',
+    access: reader,
+    scope: 'audit:read',
     query: { tenant_id: Type.Optional(Uuid) },
-    result: Type.Object({
-      valid: Type.Boolean(),
-      chains: Type.Array(Type.Object({
-        tenant_id: Type.Union([Uuid, Type.Null()]), events: Type.Integer(), head: NullableString,
-        broken_at: Type.Optional(Type.Object({ seq: Type.Integer(), id: NullableString, problem: Type.String() }, strict)),
-      }, strict)),
-    }, strict),
+    result: Type.Object(
+      {
+        valid: Type.Boolean(),
+        chains: Type.Array(
+          Type.Object(
+            {
+              tenant_id: Type.Union([Uuid, Type.Null()]),
+              events: Type.Integer(),
+              head: NullableString,
+              broken_at: Type.Optional(
+                Type.Object(
+                  { seq: Type.Integer(), id: NullableString, problem: Type.String() },
+                  strict,
+                ),
+              ),
+            },
+            strict,
+          ),
+        ),
+      },
+      strict,
+    ),
   }),
 } as const;

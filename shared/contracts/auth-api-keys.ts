@@ -3,7 +3,9 @@ import { action, Page, page, scopes, Timestamp, Uuid, type Access } from './cont
 
 const strict = { additionalProperties: false } as const;
 const signedIn: Access = { level: 'authenticated' };
-const Scopes = Type.Array(Type.Enum(scopes), { description: 'What it may do, within its owner\'s roles at the time of use' });
+const Scopes = Type.Array(Type.Enum(scopes), {
+  description: "What it may do, within its owner's roles at the time of use",
+});
 const keyPath = { key_id: Uuid };
 
 const key = {
@@ -15,40 +17,85 @@ const key = {
   expires_at: Timestamp,
   created_at: Timestamp,
 };
-const IssuedKey = Type.Object({ ...key, api_key: Type.String({ description: 'Shown this once' }) }, strict);
+const IssuedKey = Type.Object(
+  { ...key, api_key: Type.String({ description: 'Shown this once' }) },
+  strict,
+);
 export const apiKeyCacheKey = ({ key_id: id }: { key_id: string }): string => `api_key_${id}`;
 
 export const apiKeyContracts = {
   'auth.api-key.create': action({
-    summary: 'Make an API key for the tenant of this session', rest: 'POST /auth/api-key', access: signedIn,
-    body: Type.Object({
-      name: Type.String({ minLength: 1, maxLength: 100, pattern: '^[^\\x00-\\x1f\\x7f]*$' }),
-      scopes: Type.Optional(Type.Array(Type.Enum(scopes), { uniqueItems: true, minItems: 1, description: 'config:read unless told' })),
-      expires_in_days: Type.Optional(Type.Integer({ minimum: 1, maximum: 365, default: 90 })),
-    }, strict),
-    result: IssuedKey, answer: 'created', outage: 'auth_api_key_internal_error',
+    summary: 'Make an API key for the tenant of this session',
+    rest: 'POST /auth/api-key',
+    access: signedIn,
+    body: Type.Object(
+      {
+        name: Type.String({ minLength: 1, maxLength: 100, pattern: '^[^\\x00-\\x1f\\x7f]*$' }),
+        scopes: Type.Optional(
+          Type.Array(Type.Enum(scopes), {
+            uniqueItems: true,
+            minItems: 1,
+            description: 'config:read unless told',
+          }),
+        ),
+        expires_in_days: Type.Optional(Type.Integer({ minimum: 1, maximum: 365, default: 90 })),
+      },
+      strict,
+    ),
+    result: IssuedKey,
+    answer: 'created',
+    outage: 'auth_api_key_internal_error',
   }),
   'auth.api-key.list': action({
-    summary: 'My API keys', rest: 'GET /auth/api-keys', access: signedIn, query: page,
-    result: Page(Type.Object({ ...key, last_used_at: Type.Union([Timestamp, Type.Null()]) }, strict)), answer: 'list',
+    summary: 'My API keys',
+    rest: 'GET /auth/api-keys',
+    access: signedIn,
+    query: page,
+    result: Page(
+      Type.Object({ ...key, last_used_at: Type.Union([Timestamp, Type.Null()]) }, strict),
+    ),
+    answer: 'list',
   }),
   'auth.api-key.revoke': action({
-    summary: 'Revoke one of my API keys', rest: 'DELETE /auth/api-keys/{key_id}', access: signedIn, path: keyPath, result: Type.Null(), answer: 'nothing',
+    summary: 'Revoke one of my API keys',
+    rest: 'DELETE /auth/api-keys/{key_id}',
+    access: signedIn,
+    path: keyPath,
+    result: Type.Null(),
+    answer: 'nothing',
     drops: (params) => [apiKeyCacheKey(params)],
   }),
   'auth.api-key.rotate': action({
-    summary: 'Give one of my API keys a new secret; the old one ends', rest: 'POST /auth/api-keys/{key_id}/rotate', access: signedIn, path: keyPath,
-    result: IssuedKey, answer: 'created', drops: (params) => [apiKeyCacheKey(params)],
+    summary: 'Give one of my API keys a new secret; the old one ends',
+    rest: 'POST /auth/api-keys/{key_id}/rotate',
+    access: signedIn,
+    path: keyPath,
+    result: IssuedKey,
+    answer: 'created',
+    drops: (params) => [apiKeyCacheKey(params)],
   }),
   'auth.api-key.resolve': action({
-    summary: 'An API key as the gateway needs it', access: { level: 'internal' }, path: keyPath,
-    result: Type.Object({
-      user_id: Uuid, tenant_id: Type.Union([Uuid, Type.Null()]), platform_roles: Type.Array(Type.String()), scopes: Scopes,
-      hash: Type.String(), expires_at: Timestamp, usable: Type.Boolean(),
-    }, strict),
+    summary: 'An API key as the gateway needs it',
+    access: { level: 'internal' },
+    path: keyPath,
+    result: Type.Object(
+      {
+        user_id: Uuid,
+        tenant_id: Type.Union([Uuid, Type.Null()]),
+        platform_roles: Type.Array(Type.String()),
+        scopes: Scopes,
+        hash: Type.String(),
+        expires_at: Timestamp,
+        usable: Type.Boolean(),
+      },
+      strict,
+    ),
     cache: { cache: 'identity', key: apiKeyCacheKey, scopes: () => ['auth'] },
   }),
   'auth.api-key.used': action({
-    summary: 'Note that an API key was used', access: { level: 'internal' }, path: keyPath, result: Type.Null(),
+    summary: 'Note that an API key was used',
+    access: { level: 'internal' },
+    path: keyPath,
+    result: Type.Null(),
   }),
 } as const;

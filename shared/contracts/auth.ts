@@ -8,32 +8,72 @@ const Email = Type.String({ format: 'email', maxLength: 254 });
 const Password = Type.String({ minLength: 1, maxLength: 1024 });
 const Roles = Type.Array(Type.Enum(roles));
 
-export const User = Type.Object({
-  id: Uuid, email: Email, display_name: NullableString, platform_roles: Type.Array(Type.String()),
-}, strict);
+export const User = Type.Object(
+  {
+    id: Uuid,
+    email: Email,
+    display_name: NullableString,
+    platform_roles: Type.Array(Type.String()),
+  },
+  strict,
+);
 const TenantRef = Type.Object({ id: Uuid, name: Type.String(), roles: Roles }, strict);
 const MembershipRef = Type.Object({ tenant_id: Uuid, name: Type.String(), roles: Roles }, strict);
-const identity = { user: User, tenant: Type.Union([TenantRef, Type.Null()]), memberships: Type.Array(MembershipRef) };
+const identity = {
+  user: User,
+  tenant: Type.Union([TenantRef, Type.Null()]),
+  memberships: Type.Array(MembershipRef),
+};
 
-export const TokenResponse = Type.Object({
-  access_token: Type.String(), token_type: Type.Literal('Bearer'), expires_in: Type.Integer(),
-  refresh_token: Type.String(), refresh_expires_in: Type.Integer(), session_id: Uuid, ...identity,
-}, strict);
+export const TokenResponse = Type.Object(
+  {
+    access_token: Type.String(),
+    token_type: Type.Literal('Bearer'),
+    expires_in: Type.Integer(),
+    refresh_token: Type.String(),
+    refresh_expires_in: Type.Integer(),
+    session_id: Uuid,
+    ...identity,
+  },
+  strict,
+);
 
 /** What a request needs of a session, whatever signed it in. Cached under `session_{sid}`. */
-export const SessionState = Type.Object({
-  session_id: Uuid, user_id: Uuid, tenant_id: Type.Union([Uuid, Type.Null()]), platform_roles: Type.Array(Type.String()),
-  status: Type.Enum(['active', 'revoked']), authenticated_at: Timestamp,
-}, strict);
+export const SessionState = Type.Object(
+  {
+    session_id: Uuid,
+    user_id: Uuid,
+    tenant_id: Type.Union([Uuid, Type.Null()]),
+    platform_roles: Type.Array(Type.String()),
+    status: Type.Enum(['active', 'revoked']),
+    authenticated_at: Timestamp,
+  },
+  strict,
+);
 
-export const Session = Type.Object({
-  id: Uuid, tenant_id: Type.Union([Uuid, Type.Null()]), created_at: Timestamp, last_used_at: Timestamp, expires_at: Timestamp,
-  ip: NullableString, user_agent: NullableString, current: Type.Boolean({ description: 'The session of this request' }),
-}, strict);
+export const Session = Type.Object(
+  {
+    id: Uuid,
+    tenant_id: Type.Union([Uuid, Type.Null()]),
+    created_at: Timestamp,
+    last_used_at: Timestamp,
+    expires_at: Timestamp,
+    ip: NullableString,
+    user_agent: NullableString,
+    current: Type.Boolean({ description: 'The session of this request' }),
+  },
+  strict,
+);
 const UserStatus = Type.Enum(['active', 'disabled']);
-export const ManagedUser = Type.Object({
-  ...User.properties, email_verified: Type.Boolean(), status: UserStatus, created_at: Timestamp,
-}, strict);
+export const ManagedUser = Type.Object(
+  {
+    ...User.properties,
+    email_verified: Type.Boolean(),
+    status: UserStatus,
+    created_at: Timestamp,
+  },
+  strict,
+);
 
 const open: Access = { level: 'public' };
 const signedIn: Access = { level: 'authenticated' };
@@ -41,65 +81,144 @@ export const authScope = 'auth';
 const sessionKey = ({ session_id }: { session_id: string }): string => `session_${session_id}`;
 export const authContracts = {
   'auth.login': action({
-    summary: 'Sign in with e-mail and password', rest: 'POST /auth/login', access: open,
-    body: Type.Object({ email: Type.String({ minLength: 1, maxLength: 254 }), password: Password, tenant_id: Type.Optional(Uuid) }, strict),
-    result: TokenResponse, answer: 'token',
+    summary: 'Sign in with e-mail and password',
+    rest: 'POST /auth/login',
+    access: open,
+    body: Type.Object(
+      {
+        email: Type.String({ minLength: 1, maxLength: 254 }),
+        password: Password,
+        tenant_id: Type.Optional(Uuid),
+      },
+      strict,
+    ),
+    result: TokenResponse,
+    answer: 'token',
   }),
   'auth.refresh': action({
-    summary: 'Exchange a refresh token for a new pair', rest: 'POST /auth/refresh', access: open,
-    body: Type.Object({ refresh_token: Type.String({ minLength: 1, maxLength: 500 }) }, strict), result: TokenResponse, answer: 'token',
+    summary: 'Exchange a refresh token for a new pair',
+    rest: 'POST /auth/refresh',
+    access: open,
+    body: Type.Object({ refresh_token: Type.String({ minLength: 1, maxLength: 500 }) }, strict),
+    result: TokenResponse,
+    answer: 'token',
   }),
   'auth.logout': action({
-    summary: 'End this session, or all of them', rest: 'POST /auth/logout', access: signedIn, scope: 'auth:self',
-    body: Type.Object({ all: Type.Optional(Type.Boolean()) }, strict), result: Type.Null(), answer: 'nothing',
+    summary: 'End this session, or all of them',
+    rest: 'POST /auth/logout',
+    access: signedIn,
+    scope: 'auth:self',
+    body: Type.Object({ all: Type.Optional(Type.Boolean()) }, strict),
+    result: Type.Null(),
+    answer: 'nothing',
   }),
   'auth.me': action({
-    summary: 'Who am I', rest: 'GET /auth/me', access: signedIn, scope: 'auth:self',
+    summary: 'Who am I',
+    rest: 'GET /auth/me',
+    access: signedIn,
+    scope: 'auth:self',
     result: Type.Object({ ...identity, session_id: Type.Union([Uuid, Type.Null()]) }, strict),
   }),
   'auth.password.change': action({
-    summary: 'Change my password; ends my other sessions', rest: 'POST /auth/password/change', access: signedIn,
-    body: Type.Object({ current_password: Password, new_password: Password }, strict), result: Type.Null(), answer: 'nothing',
+    summary: 'Change my password; ends my other sessions',
+    rest: 'POST /auth/password/change',
+    access: signedIn,
+    body: Type.Object({ current_password: Password, new_password: Password }, strict),
+    result: Type.Null(),
+    answer: 'nothing',
   }),
   'auth.password.forgot': action({
-    summary: 'Have a link to reset the password mailed; answers alike whether or not there is such an account',
-    rest: 'POST /auth/password/forgot', access: open,
+    summary:
+      'Have a link to reset the password mailed; answers alike whether or not there is such an account',
+    rest: 'POST /auth/password/forgot',
+    access: open,
     body: Type.Object({ email: Type.String({ minLength: 1, maxLength: 254 }) }, strict),
-    result: Type.Object({ expires_in: Type.Integer({ description: 'Seconds that the link is good for' }) }, strict), answer: 'accepted',
+    result: Type.Object(
+      { expires_in: Type.Integer({ description: 'Seconds that the link is good for' }) },
+      strict,
+    ),
+    answer: 'accepted',
   }),
   'auth.password.reset': action({
-    summary: 'Set a new password with the token of a reset link; ends all sessions', rest: 'POST /auth/password/reset', access: open,
-    body: Type.Object({ token: Type.String({ minLength: 1, maxLength: 500 }), new_password: Password }, strict), result: Type.Null(), answer: 'nothing',
+    summary: 'Set a new password with the token of a reset link; ends all sessions',
+    rest: 'POST /auth/password/reset',
+    access: open,
+    body: Type.Object(
+      { token: Type.String({ minLength: 1, maxLength: 500 }), new_password: Password },
+      strict,
+    ),
+    result: Type.Null(),
+    answer: 'nothing',
   }),
   'auth.sessions.list': action({
-    summary: 'My sessions, newest first', rest: 'GET /auth/sessions', access: signedIn, query: page, result: Page(Session), answer: 'list',
+    summary: 'My sessions, newest first',
+    rest: 'GET /auth/sessions',
+    access: signedIn,
+    query: page,
+    result: Page(Session),
+    answer: 'list',
   }),
   'auth.sessions.end': action({
-    summary: 'End one of my sessions', rest: 'DELETE /auth/sessions/{session_id}', access: signedIn, path: { session_id: Uuid },
-    result: Type.Null(), answer: 'nothing',
+    summary: 'End one of my sessions',
+    rest: 'DELETE /auth/sessions/{session_id}',
+    access: signedIn,
+    path: { session_id: Uuid },
+    result: Type.Null(),
+    answer: 'nothing',
   }),
   'auth.switch-tenant': action({
-    summary: 'Go on in another of my tenants, in the same session', rest: 'POST /auth/switch-tenant', access: signedIn,
-    body: Type.Object({ tenant_id: Uuid }, strict), result: TokenResponse, answer: 'token',
+    summary: 'Go on in another of my tenants, in the same session',
+    rest: 'POST /auth/switch-tenant',
+    access: signedIn,
+    body: Type.Object({ tenant_id: Uuid }, strict),
+    result: TokenResponse,
+    answer: 'token',
   }),
   'auth.sessions.resolve': action({
-    summary: 'A session as the gateway needs it', access: { level: 'internal' }, path: { session_id: Uuid }, result: SessionState,
+    summary: 'A session as the gateway needs it',
+    access: { level: 'internal' },
+    path: { session_id: Uuid },
+    result: SessionState,
     cache: { cache: 'identity', key: sessionKey, scopes: () => [authScope] },
   }),
   'auth.users.list': action({
-    summary: 'List accounts', rest: 'GET /auth/users', access: { level: 'platform_admin' }, scope: 'platform:read',
-    query: { email: Type.Optional(Type.String({ maxLength: 254, description: 'Only this address' })), ...page }, result: Page(ManagedUser), answer: 'list',
+    summary: 'List accounts',
+    rest: 'GET /auth/users',
+    access: { level: 'platform_admin' },
+    scope: 'platform:read',
+    query: {
+      email: Type.Optional(Type.String({ maxLength: 254, description: 'Only this address' })),
+      ...page,
+    },
+    result: Page(ManagedUser),
+    answer: 'list',
   }),
   'auth.users.patch': action({
-    summary: 'Disable or enable an account', rest: 'PATCH /auth/users/{user_id}', access: { level: 'platform_admin' }, scope: 'platform:write',
-    path: { user_id: Uuid }, body: Type.Object({ status: UserStatus }, strict), result: ManagedUser,
+    summary: 'Disable or enable an account',
+    rest: 'PATCH /auth/users/{user_id}',
+    access: { level: 'platform_admin' },
+    scope: 'platform:write',
+    path: { user_id: Uuid },
+    body: Type.Object({ status: UserStatus }, strict),
+    result: ManagedUser,
   }),
   'auth.users.ensure': action({
-    summary: 'The account of an e-mail address, made where there is none', access: { level: 'internal' },
-    body: Type.Object({ email: Email, password: Type.Optional(Password), display_name: Type.Optional(Type.String()) }, strict), result: User,
+    summary: 'The account of an e-mail address, made where there is none',
+    access: { level: 'internal' },
+    body: Type.Object(
+      {
+        email: Email,
+        password: Type.Optional(Password),
+        display_name: Type.Optional(Type.String()),
+      },
+      strict,
+    ),
+    result: User,
   }),
   'auth.users.get': action({
-    summary: 'Accounts by id', access: { level: 'internal' }, path: { user_ids: Type.Array(Uuid) },
+    summary: 'Accounts by id',
+    access: { level: 'internal' },
+    path: { user_ids: Type.Array(Uuid) },
     result: Type.Array(Type.Object({ ...User.properties, status: UserStatus }, strict)),
   }),
 } as const;

@@ -3,61 +3,130 @@ import { action, read, Slug, Timestamp, Uuid } from './contract.ts';
 import { effectiveScopes, roles } from './tenant-config.ts';
 
 const strict = { additionalProperties: false } as const;
-export const layerNames = ['service_instance', 'agent', 'tenant_risk', 'service_type', 'global', 'env'] as const;
+export const layerNames = [
+  'service_instance',
+  'agent',
+  'tenant_risk',
+  'service_type',
+  'global',
+  'env',
+] as const;
 const LayerName = Type.Enum(layerNames);
-const Nullable = <T extends ReturnType<typeof Type.String>>(type: T) => Type.Union([type, Type.Null()]);
+const Nullable = <T extends ReturnType<typeof Type.String>>(type: T) =>
+  Type.Union([type, Type.Null()]);
 const Values = Type.Record(Type.String(), Type.Unknown());
 const Revisions = Type.Object({ tenant: Type.Integer(), platform: Type.Integer() }, strict);
 
-export const Explanation = Type.Object({
-  layer: LayerName,
-  source: Type.String({ description: 'The cache key of the deciding document; `env` for the environment' }),
-  revision: Type.Union([Type.Integer(), Type.Null()]),
-  updated_by: Nullable(Type.String()),
-  updated_at: Nullable(Timestamp),
-  shadowed: Type.Array(Type.Object({ layer: LayerName, value: Type.Unknown() }, strict)),
-}, strict);
+export const Explanation = Type.Object(
+  {
+    layer: LayerName,
+    source: Type.String({
+      description: 'The cache key of the deciding document; `env` for the environment',
+    }),
+    revision: Type.Union([Type.Integer(), Type.Null()]),
+    updated_by: Nullable(Type.String()),
+    updated_at: Nullable(Timestamp),
+    shadowed: Type.Array(Type.Object({ layer: LayerName, value: Type.Unknown() }, strict)),
+  },
+  strict,
+);
 
 const path = { tenant_id: Uuid };
 const query = {
   agent_type: Type.Optional(Slug),
   service_id: Type.Optional(Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$' })),
   service_type: Type.Optional(Slug),
-  explain: Type.Optional(Type.Boolean({ description: 'Say for every key which layer decided it, and what it shadows' })),
-  as_of: Type.Optional(Type.String({ pattern: '^([0-9]{1,15}|[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]{5,15}(Z|[+-][0-9]{2}:[0-9]{2}))$', description: 'A revision or a timestamp; tenant layers as they were' })),
+  explain: Type.Optional(
+    Type.Boolean({ description: 'Say for every key which layer decided it, and what it shadows' }),
+  ),
+  as_of: Type.Optional(
+    Type.String({
+      pattern: '^([0-9]{1,15}|[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]{5,15}(Z|[+-][0-9]{2}:[0-9]{2}))$',
+      description: 'A revision or a timestamp; tenant layers as they were',
+    }),
+  ),
 };
 
 export const configResolverContracts = {
   'config-resolver.resolve': read({
-    summary: 'Effective configuration: six layers merged', rest: 'GET /tenants/{tenant_id}/config/effective',
-    access: { level: 'tenant', roles, services: true }, scope: 'config:read', path, query,
-    result: Type.Object({
-      tenant_id: Uuid, agent_type: Nullable(Type.String()), service_type: Nullable(Type.String()), service_id: Nullable(Type.String()),
-      revision: Revisions, values: Values, explain: Type.Optional(Type.Record(Type.String(), Explanation)), stale: Type.Optional(Type.Literal(true)),
-    }, strict),
+    summary: 'Effective configuration: six layers merged',
+    rest: 'GET /tenants/{tenant_id}/config/effective',
+    access: { level: 'tenant', roles, services: true },
+    scope: 'config:read',
+    path,
+    query,
+    result: Type.Object(
+      {
+        tenant_id: Uuid,
+        agent_type: Nullable(Type.String()),
+        service_type: Nullable(Type.String()),
+        service_id: Nullable(Type.String()),
+        revision: Revisions,
+        values: Values,
+        explain: Type.Optional(Type.Record(Type.String(), Explanation)),
+        stale: Type.Optional(Type.Literal(true)),
+      },
+      strict,
+    ),
     cache: {
       cache: 'dynamic_config_service',
-      key: (p) => ['effective', p.tenant_id, p.agent_type ?? '', p.service_type ?? '', p.service_id ?? '', p.explain ? 'explain' : '', p.as_of ?? ''].join('|'),
+      key: (p) =>
+        [
+          'effective',
+          p.tenant_id,
+          p.agent_type ?? '',
+          p.service_type ?? '',
+          p.service_id ?? '',
+          p.explain ? 'explain' : '',
+          p.as_of ?? '',
+        ].join('|'),
       scopes: (p) => effectiveScopes(p.tenant_id),
     },
   }),
   'config-resolver.configurations': read({
-    summary: "Effective configuration of every agent type of the caller's tenant", rest: 'GET /configurations/',
-    access: { level: 'tenant', roles, services: true }, scope: 'config:read', query: { tenant_id: Type.Optional(Uuid) },
-    result: Type.Object({
-      tenant_id: Uuid, revision: Revisions, configurations: Type.Record(Type.String(), Values), stale: Type.Optional(Type.Literal(true)),
-    }, strict),
+    summary: "Effective configuration of every agent type of the caller's tenant",
+    rest: 'GET /configurations/',
+    access: { level: 'tenant', roles, services: true },
+    scope: 'config:read',
+    query: { tenant_id: Type.Optional(Uuid) },
+    result: Type.Object(
+      {
+        tenant_id: Uuid,
+        revision: Revisions,
+        configurations: Type.Record(Type.String(), Values),
+        stale: Type.Optional(Type.Literal(true)),
+      },
+      strict,
+    ),
     cache: {
-      cache: 'dynamic_config_service', key: (p) => `configurations|${p.tenant_id ?? ''}`, scopes: (p) => effectiveScopes(p.tenant_id ?? ''),
+      cache: 'dynamic_config_service',
+      key: (p) => `configurations|${p.tenant_id ?? ''}`,
+      scopes: (p) => effectiveScopes(p.tenant_id ?? ''),
     },
   }),
   /** The gateway answers this one itself: it asks every node to drop. */
   'config-resolver.invalidate': action({
-    summary: "Drop cached entries of the caller's tenant", rest: 'POST /configurations/cache/invalidate',
-    access: { level: 'tenant', roles: ['tenant_admin'] }, scope: 'config:write', query: { tenant_id: Type.Optional(Uuid) },
-    body: Type.Object({ keys: Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: 300 }), { maxItems: 1000 })) }, strict),
-    result: Type.Object({
-      tenant_id: Uuid, invalidated: Type.Array(Type.String()), nodes: Type.Integer(), timestamp: Timestamp,
-    }, strict),
+    summary: "Drop cached entries of the caller's tenant",
+    rest: 'POST /configurations/cache/invalidate',
+    access: { level: 'tenant', roles: ['tenant_admin'] },
+    scope: 'config:write',
+    query: { tenant_id: Type.Optional(Uuid) },
+    body: Type.Object(
+      {
+        keys: Type.Optional(
+          Type.Array(Type.String({ minLength: 1, maxLength: 300 }), { maxItems: 1000 }),
+        ),
+      },
+      strict,
+    ),
+    result: Type.Object(
+      {
+        tenant_id: Uuid,
+        invalidated: Type.Array(Type.String()),
+        nodes: Type.Integer(),
+        timestamp: Timestamp,
+      },
+      strict,
+    ),
   }),
 } as const;

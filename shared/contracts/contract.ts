@@ -7,8 +7,16 @@ import { Type, type Static, type TObject, type TProperties, type TSchema } from 
 export type TenantRole = 'tenant_admin' | 'operator' | 'viewer';
 /** What an API key may be allowed to do. */
 export const scopes = [
-  'config:read', 'config:write', 'approvals:read', 'approvals:write', 'members:read', 'members:write',
-  'audit:read', 'platform:read', 'platform:write', 'auth:self',
+  'config:read',
+  'config:write',
+  'approvals:read',
+  'approvals:write',
+  'members:read',
+  'members:write',
+  'audit:read',
+  'platform:read',
+  'platform:write',
+  'auth:self',
 ] as const;
 export type Scope = (typeof scopes)[number];
 
@@ -21,7 +29,11 @@ export type Access =
   | { readonly level: 'authenticated'; readonly services?: boolean; readonly recent?: true }
   | { readonly level: 'platform_admin'; readonly services?: boolean; readonly publicWith?: string }
   | { readonly level: 'tenant'; readonly roles: readonly TenantRole[]; readonly services?: boolean }
-  | { readonly level: 'tenant_or_platform'; readonly roles: readonly TenantRole[]; readonly services?: boolean }
+  | {
+      readonly level: 'tenant_or_platform';
+      readonly roles: readonly TenantRole[];
+      readonly services?: boolean;
+    }
   | { readonly level: 'internal' };
 
 export type CacheName = 'configuration_service' | 'dynamic_config_service' | 'identity';
@@ -34,7 +46,18 @@ export interface CacheRule {
 }
 
 /** How the gateway turns a result into an answer. */
-export type AnswerKind = 'resource' | 'write' | 'list' | 'value' | 'created' | 'accepted' | 'nothing' | 'token' | 'reload' | 'page' | 'stream';
+export type AnswerKind =
+  | 'resource'
+  | 'write'
+  | 'list'
+  | 'value'
+  | 'created'
+  | 'accepted'
+  | 'nothing'
+  | 'token'
+  | 'reload'
+  | 'page'
+  | 'stream';
 
 export interface Rest {
   readonly method: 'GET' | 'PUT' | 'PATCH' | 'POST' | 'DELETE';
@@ -69,20 +92,40 @@ export interface Contract<P extends TObject = TObject, R extends TSchema = TSche
 
 const readHeaders = { 'x-min-revision': 'min_revision' } as const;
 const readOptions = {
-  min_revision: Type.Optional(Type.Integer({ minimum: 0, description: 'The answer must not be from before this revision' })),
+  min_revision: Type.Optional(
+    Type.Integer({ minimum: 0, description: 'The answer must not be from before this revision' }),
+  ),
 };
-const writeHeaders = { 'if-match': 'if_match', 'if-none-match': 'if_none_match', 'x-change-reason': 'reason' } as const;
+const writeHeaders = {
+  'if-match': 'if_match',
+  'if-none-match': 'if_none_match',
+  'x-change-reason': 'reason',
+} as const;
 const writeOptions = {
-  if_match: Type.Optional(Type.String({ maxLength: 1000, description: 'Entity tags, one of which must be the current one' })),
-  if_none_match: Type.Optional(Type.Literal('*', { description: 'Write only where nothing exists yet' })),
+  if_match: Type.Optional(
+    Type.String({
+      maxLength: 1000,
+      description: 'Entity tags, one of which must be the current one',
+    }),
+  ),
+  if_none_match: Type.Optional(
+    Type.Literal('*', { description: 'Write only where nothing exists yet' }),
+  ),
   reason: Type.Optional(Type.String({ maxLength: 500, description: 'Why, kept in the history' })),
 };
 export const dryRun = {
-  dry_run: Type.Optional(Type.Boolean({ description: 'Validate and show the changes, write nothing' })),
+  dry_run: Type.Optional(
+    Type.Boolean({ description: 'Validate and show the changes, write nothing' }),
+  ),
 };
 
 type Empty = Record<never, never>;
-interface Definition<Path extends TProperties, Query extends TProperties, Body extends TSchema | undefined, R extends TSchema> {
+interface Definition<
+  Path extends TProperties,
+  Query extends TProperties,
+  Body extends TSchema | undefined,
+  R extends TSchema,
+> {
   summary: string;
   rest?: `${Rest['method']} /${string}`;
   access: Access;
@@ -92,7 +135,11 @@ interface Definition<Path extends TProperties, Query extends TProperties, Body e
   body?: Body;
   result: R;
   answer?: AnswerKind;
-  cache?: { cache: CacheName; key: (params: Static<TObject<Path & Query>>) => string; scopes: (params: Static<TObject<Path & Query>>) => string[] };
+  cache?: {
+    cache: CacheName;
+    key: (params: Static<TObject<Path & Query>>) => string;
+    scopes: (params: Static<TObject<Path & Query>>) => string[];
+  };
   drops?: (params: Static<TObject<Path>>) => string[];
   visible?: (result: Static<R>, caller: { readonly platform: boolean }) => boolean;
   outage?: string;
@@ -101,95 +148,186 @@ interface Definition<Path extends TProperties, Query extends TProperties, Body e
 
 type BodyProperty<Body> = Body extends TSchema ? { body: Body } : Empty;
 
-function define<H extends TProperties, Path extends TProperties, Query extends TProperties, Body extends TSchema | undefined, R extends TSchema>(
+function define<
+  H extends TProperties,
+  Path extends TProperties,
+  Query extends TProperties,
+  Body extends TSchema | undefined,
+  R extends TSchema,
+>(
   definition: Definition<Path, Query, Body, R>,
   headers: Readonly<Record<string, string>>,
   headerParams: H,
 ): Contract<TObject<Path & Query & BodyProperty<Body> & H>, R> {
   const { rest, path, query, body, ...rules } = definition;
   const [method, url] = (rest ?? ' ').split(' ') as [Rest['method'], string];
-  const properties = { ...path, ...query, ...(body === undefined ? {} : { body }), ...headerParams };
+  const properties = {
+    ...path,
+    ...query,
+    ...(body === undefined ? {} : { body }),
+    ...headerParams,
+  };
   return {
     ...rules,
     answer: definition.answer ?? 'value',
-    params: Type.Object(properties, { additionalProperties: false }) as unknown as TObject<Path & Query & BodyProperty<Body> & H>,
-    ...(rest === undefined ? {} : {
-      rest: {
-        method, path: url, pathParams: Object.keys(path ?? {}), query: Object.keys(query ?? {}), headers, body: body !== undefined,
-      },
-    }),
+    params: Type.Object(properties, { additionalProperties: false }) as unknown as TObject<
+      Path & Query & BodyProperty<Body> & H
+    >,
+    ...(rest === undefined
+      ? {}
+      : {
+          rest: {
+            method,
+            path: url,
+            pathParams: Object.keys(path ?? {}),
+            query: Object.keys(query ?? {}),
+            headers,
+            body: body !== undefined,
+          },
+        }),
   } as Contract<TObject<Path & Query & BodyProperty<Body> & H>, R>;
 }
 
 /** An action that is neither a read nor a write of a configuration resource. */
-export const action = <R extends TSchema, Path extends TProperties = Empty, Query extends TProperties = Empty, Body extends TSchema | undefined = undefined>(
+export const action = <
+  R extends TSchema,
+  Path extends TProperties = Empty,
+  Query extends TProperties = Empty,
+  Body extends TSchema | undefined = undefined,
+>(
   definition: Definition<Path, Query, Body, R>,
 ) => define(definition, {}, {});
 
 /** A read that honours X-Min-Revision; with answer `resource` also ETag and If-None-Match. */
-export const read = <R extends TSchema, Path extends TProperties = Empty, Query extends TProperties = Empty>(
+export const read = <
+  R extends TSchema,
+  Path extends TProperties = Empty,
+  Query extends TProperties = Empty,
+>(
   definition: Definition<Path, Query, undefined, R>,
 ) => define(definition, readHeaders, readOptions);
 
 /** A write under If-Match / If-None-Match, with X-Change-Reason. Give `query: dryRun` where it can be tried first. */
-export const write = <R extends TSchema, Path extends TProperties = Empty, Query extends TProperties = Empty, Body extends TSchema | undefined = undefined>(
+export const write = <
+  R extends TSchema,
+  Path extends TProperties = Empty,
+  Query extends TProperties = Empty,
+  Body extends TSchema | undefined = undefined,
+>(
   definition: Definition<Path, Query, Body, R>,
-) => define<typeof writeOptions, Path, Query, Body, R>({ answer: 'write', ...definition }, writeHeaders, writeOptions);
+) =>
+  define<typeof writeOptions, Path, Query, Body, R>(
+    { answer: 'write', ...definition },
+    writeHeaders,
+    writeOptions,
+  );
 
 /** Server-Sent Events until the caller leaves or may no longer look; `result` is the data of one `config.changed`. */
-export const stream = <R extends TSchema, Path extends TProperties = Empty>(definition: Definition<Path, Empty, undefined, R>) =>
-  define<{ last_event_id: TSchema }, Path, Empty, undefined, R>({ answer: 'stream', ...definition }, { 'last-event-id': 'last_event_id' }, {
-    last_event_id: Type.Optional(Type.Integer({ minimum: 0, description: 'The last revision that was received; changes after it are sent first. From now on unless told' })),
-  });
+export const stream = <R extends TSchema, Path extends TProperties = Empty>(
+  definition: Definition<Path, Empty, undefined, R>,
+) =>
+  define<{ last_event_id: TSchema }, Path, Empty, undefined, R>(
+    { answer: 'stream', ...definition },
+    { 'last-event-id': 'last_event_id' },
+    {
+      last_event_id: Type.Optional(
+        Type.Integer({
+          minimum: 0,
+          description:
+            'The last revision that was received; changes after it are sent first. From now on unless told',
+        }),
+      ),
+    },
+  );
 
 /** A stored document with what a reader's headers need. `updated_by` is a user id, or the name of who acted. */
-export const Resource = <T extends TSchema>(document: T) => Type.Object({
-  document,
-  revision: Type.Integer(),
-  updated_by: Type.String(),
-  updated_at: Type.String({ format: 'date-time' }),
-  stale: Type.Optional(Type.Literal(true)),
-}, { additionalProperties: false });
+export const Resource = <T extends TSchema>(document: T) =>
+  Type.Object(
+    {
+      document,
+      revision: Type.Integer(),
+      updated_by: Type.String(),
+      updated_at: Type.String({ format: 'date-time' }),
+      stale: Type.Optional(Type.Literal(true)),
+    },
+    { additionalProperties: false },
+  );
 
-export const Change = Type.Object({
-  path: Type.String({ description: 'JSON Pointer (RFC 6901) into the document' }),
-  before: Type.Optional(Type.Unknown()),
-  after: Type.Optional(Type.Unknown()),
-}, { additionalProperties: false });
+export const Change = Type.Object(
+  {
+    path: Type.String({ description: 'JSON Pointer (RFC 6901) into the document' }),
+    before: Type.Optional(Type.Unknown()),
+    after: Type.Optional(Type.Unknown()),
+  },
+  { additionalProperties: false },
+);
 
-export type ReadContract<Path extends TProperties, R extends TSchema> = Contract<TObject<Path & typeof readOptions>, R>;
-export type WriteContract<Path extends TProperties, Body extends TSchema, R extends TSchema> =
-  Contract<TObject<Path & typeof dryRun & { body: Body } & typeof writeOptions>, R>;
+export type ReadContract<Path extends TProperties, R extends TSchema> = Contract<
+  TObject<Path & typeof readOptions>,
+  R
+>;
+export type WriteContract<
+  Path extends TProperties,
+  Body extends TSchema,
+  R extends TSchema,
+> = Contract<TObject<Path & typeof dryRun & { body: Body } & typeof writeOptions>, R>;
 
 /** What a write answers on the bus; `document` is null after a deletion. */
-export const Written = <T extends TSchema>(document: T) => Type.Union([
-  Type.Object({
-    outcome: Type.Union([Type.Literal('created'), Type.Literal('updated'), Type.Literal('deleted')]),
-    document: Type.Union([document, Type.Null()]),
-    revision: Type.Integer(),
-    updated_by: Type.String(),
-    updated_at: Type.String({ format: 'date-time' }),
-    requires_restart: Type.Optional(Type.Literal(true)),
-  }, { additionalProperties: false }),
-  Type.Object({
-    dry_run: Type.Literal(true),
-    changes: Type.Array(Change),
-    invalidates: Type.Array(Type.String()),
-  }, { additionalProperties: false }),
-]);
+export const Written = <T extends TSchema>(document: T) =>
+  Type.Union([
+    Type.Object(
+      {
+        outcome: Type.Union([
+          Type.Literal('created'),
+          Type.Literal('updated'),
+          Type.Literal('deleted'),
+        ]),
+        document: Type.Union([document, Type.Null()]),
+        revision: Type.Integer(),
+        updated_by: Type.String(),
+        updated_at: Type.String({ format: 'date-time' }),
+        requires_restart: Type.Optional(Type.Literal(true)),
+      },
+      { additionalProperties: false },
+    ),
+    Type.Object(
+      {
+        dry_run: Type.Literal(true),
+        changes: Type.Array(Change),
+        invalidates: Type.Array(Type.String()),
+      },
+      { additionalProperties: false },
+    ),
+  ]);
 
 /** Cursor pagination, the same on every list. */
 export const page = {
-  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 200, default: 50, description: 'How many items, 50 unless told' })),
-  cursor: Type.Optional(Type.String({ minLength: 1, maxLength: 500, description: 'next_cursor of the page before' })),
+  limit: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: 200,
+      default: 50,
+      description: 'How many items, 50 unless told',
+    }),
+  ),
+  cursor: Type.Optional(
+    Type.String({ minLength: 1, maxLength: 500, description: 'next_cursor of the page before' }),
+  ),
 };
-export const Page = <T extends TSchema>(item: T) => Type.Object({
-  items: Type.Array(item),
-  next_cursor: Type.Union([Type.String(), Type.Null()]),
-}, { additionalProperties: false });
+export const Page = <T extends TSchema>(item: T) =>
+  Type.Object(
+    {
+      items: Type.Array(item),
+      next_cursor: Type.Union([Type.String(), Type.Null()]),
+    },
+    { additionalProperties: false },
+  );
 
 export const Uuid = Type.String({ format: 'uuid', pattern: '^[0-9a-f-]{36}$' });
-export const Slug = Type.String({ pattern: '^[a-z0-9](?:[a-z0-9_-]{0,62}[a-z0-9])?$', description: 'Lower-case letters, digits, - and _' });
+export const Slug = Type.String({
+  pattern: '^[a-z0-9](?:[a-z0-9_-]{0,62}[a-z0-9])?$',
+  description: 'Lower-case letters, digits, - and _',
+});
 export const Timestamp = Type.String({ format: 'date-time' });
 
 export const tenantScope = (tenantId: string): string => `tenant:${tenantId}`;

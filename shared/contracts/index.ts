@@ -33,4 +33,6 @@ export type ParamsOf<A extends ActionName> = Static<Contracts[A]['params']>;
 export type ResultOf<A extends ActionName> = Static<Contracts[A]['result']>;
 
 export const contractOf = (name: string): Contract | undefined =>
-  Object.hasOwn(contracts, name) ? (contracts as unknown as Record<string, Contract>)[name] : undefined;
+  Object.hasOwn(contracts, name)
+    ? (contracts as unknown as Record<string, Contract>)[name]
+    : undefined;

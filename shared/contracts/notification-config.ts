@@ -6,130 +6,330 @@ const optional = Type.Optional;
 const headerNameCharacters = "[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}";
 const Line = (maxLength: number, description: string) =>
   Type.String({ minLength: 1, maxLength, pattern: '^[^\\x00-\\x1f\\x7f]*$', description });
-const Visible = (description: string) => Type.String({ minLength: 1, maxLength: 4096, pattern: '^[\\x21-\\x7e]+$', description });
-const HeaderName = (description: string) => Type.String({ pattern: `^${headerNameCharacters}$`, description });
+const Visible = (description: string) =>
+  Type.String({ minLength: 1, maxLength: 4096, pattern: '^[\\x21-\\x7e]+$', description });
+const HeaderName = (description: string) =>
+  Type.String({ pattern: `^${headerNameCharacters}$`, description });
 const Secret = (description: string) => Type.String({ minLength: 1, maxLength: 4096, description });
-const Address = (description: string) => Type.String({ format: 'email', maxLength: 254, description });
-const Addresses = (description: string) => Type.Array(Address('Mail address'), { maxItems: 100, description });
+const Address = (description: string) =>
+  Type.String({ format: 'email', maxLength: 254, description });
+const Addresses = (description: string) =>
+  Type.Array(Address('Mail address'), { maxItems: 100, description });
 const Groups = (description: string) =>
-  Type.Array(Type.String({ pattern: '^[A-Za-z0-9._-]{1,64}$', description: 'Approver group' }), { maxItems: 20, description });
+  Type.Array(Type.String({ pattern: '^[A-Za-z0-9._-]{1,64}$', description: 'Approver group' }), {
+    maxItems: 20,
+    description,
+  });
 
-const Bearer = Type.Object({
-  type: Type.Literal('bearer', { description: 'Authorization: Bearer' }),
-  token: Visible('The token'),
-}, strict);
-const Basic = Type.Object({
-  type: Type.Literal('basic', { description: 'Authorization: Basic (RFC 7617)' }),
-  username: Type.String({ minLength: 1, maxLength: 256, pattern: '^[^:\\x00-\\x1f\\x7f]*$', description: 'User name, without a colon' }),
-  password: Line(4096, 'Password'),
-}, strict);
-const ApiKey = Type.Object({
-  type: Type.Literal('api_key', { description: 'A header of its own' }),
-  api_key: Visible('The key'),
-  header_name: optional(HeaderName('Header that carries the key; X-API-Key unless told')),
-}, strict);
+const Bearer = Type.Object(
+  {
+    type: Type.Literal('bearer', { description: 'Authorization: Bearer' }),
+    token: Visible('The token'),
+  },
+  strict,
+);
+const Basic = Type.Object(
+  {
+    type: Type.Literal('basic', { description: 'Authorization: Basic (RFC 7617)' }),
+    username: Type.String({
+      minLength: 1,
+      maxLength: 256,
+      pattern: '^[^:\\x00-\\x1f\\x7f]*$',
+      description: 'User name, without a colon',
+    }),
+    password: Line(4096, 'Password'),
+  },
+  strict,
+);
+const ApiKey = Type.Object(
+  {
+    type: Type.Literal('api_key', { description: 'A header of its own' }),
+    api_key: Visible('The key'),
+    header_name: optional(HeaderName('Header that carries the key; X-API-Key unless told')),
+  },
+  strict,
+);
 
 /** The `discriminator` keyword makes the answer name the problems of the one shape that `type` chooses. */
 const Auth = Type.Unsafe<Static<typeof Bearer> | Static<typeof Basic> | Static<typeof ApiKey>>({
-  type: 'object', discriminator: { propertyName: 'type' }, oneOf: [Bearer, Basic, ApiKey],
+  type: 'object',
+  discriminator: { propertyName: 'type' },
+  oneOf: [Bearer, Basic, ApiKey],
   description: 'How requests are authenticated: exactly one of the three shapes',
 });
 
-export const WebhookEndpoint = Type.Object({
-  url: Type.String({ minLength: 1, maxLength: 2048, pattern: '^https?://[^\\s\\x00-\\x1f\\x7f]+$', description: 'Endpoint address' }),
-  headers: optional(Type.Record(
-    Type.String({ pattern: `^${headerNameCharacters}$` }),
-    Type.String({ maxLength: 4096, pattern: '^[\\t\\x20-\\x7e]*$', description: 'Header value' }),
-    { ...strict, maxProperties: 50, description: 'Extra request headers' },
-  )),
-  auth: optional(Auth),
-  secret: optional(Secret('When present, requests are signed')),
-  previous_secret: optional(Secret('Signs too while the secret is rotated')),
-  timeout_seconds: optional(Type.Integer({ minimum: 1, maximum: 86_400, description: 'Time-out of one send, up to the process cap' })),
-  retry_attempts: optional(Type.Integer({ minimum: 0, maximum: 1000, description: 'Retries after the first send, up to the process cap' })),
-  backoff: optional(Type.Object({
-    initial_seconds: optional(Type.Number({ minimum: 0, maximum: 86_400, description: 'Wait before the first retry, up to the process cap' })),
-    factor: optional(Type.Number({ minimum: 1, maximum: 1000, description: 'Factor from wait to wait' })),
-    max_seconds: optional(Type.Number({ minimum: 0, maximum: 86_400, description: 'Longest wait, up to the process cap' })),
-  }, { ...strict, description: 'Waits between retries' })),
-}, strict);
-const WebhookEndpoints = Type.Object({
-  endpoints: Type.Array(WebhookEndpoint, { maxItems: 100, description: 'Endpoints; each gets every hop' }),
-}, strict);
+export const WebhookEndpoint = Type.Object(
+  {
+    url: Type.String({
+      minLength: 1,
+      maxLength: 2048,
+      pattern: '^https?://[^\\s\\x00-\\x1f\\x7f]+$',
+      description: 'Endpoint address',
+    }),
+    headers: optional(
+      Type.Record(
+        Type.String({ pattern: `^${headerNameCharacters}$` }),
+        Type.String({
+          maxLength: 4096,
+          pattern: '^[\\t\\x20-\\x7e]*$',
+          description: 'Header value',
+        }),
+        { ...strict, maxProperties: 50, description: 'Extra request headers' },
+      ),
+    ),
+    auth: optional(Auth),
+    secret: optional(Secret('When present, requests are signed')),
+    previous_secret: optional(Secret('Signs too while the secret is rotated')),
+    timeout_seconds: optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: 86_400,
+        description: 'Time-out of one send, up to the process cap',
+      }),
+    ),
+    retry_attempts: optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: 1000,
+        description: 'Retries after the first send, up to the process cap',
+      }),
+    ),
+    backoff: optional(
+      Type.Object(
+        {
+          initial_seconds: optional(
+            Type.Number({
+              minimum: 0,
+              maximum: 86_400,
+              description: 'Wait before the first retry, up to the process cap',
+            }),
+          ),
+          factor: optional(
+            Type.Number({ minimum: 1, maximum: 1000, description: 'Factor from wait to wait' }),
+          ),
+          max_seconds: optional(
+            Type.Number({
+              minimum: 0,
+              maximum: 86_400,
+              description: 'Longest wait, up to the process cap',
+            }),
+          ),
+        },
+        { ...strict, description: 'Waits between retries' },
+      ),
+    ),
+  },
+  strict,
+);
+const WebhookEndpoints = Type.Object(
+  {
+    endpoints: Type.Array(WebhookEndpoint, {
+      maxItems: 100,
+      description: 'Endpoints; each gets every hop',
+    }),
+  },
+  strict,
+);
 
 const several = { properties: { endpoints: {} }, required: ['endpoints'] };
 /** `endpoints` decides the form, so that problems are named of that form only. */
 const Webhook = Type.Unsafe<Static<typeof WebhookEndpoint> | Static<typeof WebhookEndpoints>>({
-  allOf: [{ if: several, else: WebhookEndpoint }, { if: { not: several }, else: WebhookEndpoints }],
+  allOf: [
+    { if: several, else: WebhookEndpoint },
+    { if: { not: several }, else: WebhookEndpoints },
+  ],
   description: "One endpoint's fields, or `endpoints`; never both",
 } as TSchema);
 
-export const NotificationConfig = Type.Object({
-  webhook: optional(Webhook),
-  email: optional(Type.Object({
-    approval_recipients: optional(Addresses('Asked when the current group has no members')),
-    default_recipients: optional(Addresses('Asked when there are no approval_recipients either')),
-    from_email: optional(Address('Sender, instead of the setting from_email')),
-    template_overrides: optional(Type.Record(Type.String({ pattern: '^[a-z][a-z0-9_]{0,63}$' }), Type.Object({
-      subject: optional(Line(300, 'Subject line; {title}, {action}, {risk_level} and the like stand for values')),
-      branding: optional(Type.Union([
-        Line(300, 'Shown above the text'), Type.Record(Type.String(), Line(300, 'A part of the branding')),
-      ], { description: 'Line above the text; or parts: name (above it), color (#rrggbb), logo_url (https), all others below it' })),
-    }, { ...strict, description: 'Changes to one template' }), { ...strict, description: 'Template name, such as approval_request, to its changes' })),
-  }, { ...strict, description: 'Notices by mail' })),
-  chat: optional(Type.Object({
-    google_chat: optional(Type.Object({
-      webhook_url: optional(Secret('Incoming webhook of the space; it carries its own key')),
-      spaces: optional(Type.Array(Line(300, 'Space'), { maxItems: 100, description: 'Spaces' })),
-      include_links: optional(Type.Boolean({ description: 'Notices link to the decision' })),
-    }, { ...strict, description: 'Google Chat' })),
-  }, { ...strict, description: 'Notices in chat' })),
-  approver_groups: optional(Type.Object({
-    risk_levels: optional(Type.Object({
-      low: optional(Groups('Groups asked at low risk, in order')),
-      medium: optional(Groups('Groups asked at medium risk, in order')),
-      high: optional(Groups('Groups asked at high risk, in order')),
-      critical: optional(Groups('Groups asked at critical risk, in order')),
-    }, { ...strict, description: 'Risk level to approver groups' })),
-    action_overrides: optional(Type.Record(
-      Type.String({ pattern: '^[A-Za-z0-9._-]{1,100}$' }), Groups('Groups asked for this action, in order'),
-      { ...strict, description: 'Action name to approver groups, instead of those of the risk level' },
-    )),
-  }, { ...strict, description: 'Who is asked' })),
-  escalation: optional(Type.Object({
-    poll_interval_seconds: optional(Type.Integer({ minimum: 1, maximum: 3600, default: 60, description: 'The most that a hop may be late' })),
-    escalation_window_minutes: optional(Type.Integer({ minimum: 1, maximum: 10_080, default: 60, description: 'Wait from hop to hop' })),
-    max_hops: optional(Type.Integer({ minimum: 0, maximum: 20, default: 2, description: 'Hops after the first notice' })),
-  }, { ...strict, description: 'What happens when nobody decides' })),
-}, strict);
+export const NotificationConfig = Type.Object(
+  {
+    webhook: optional(Webhook),
+    email: optional(
+      Type.Object(
+        {
+          approval_recipients: optional(Addresses('Asked when the current group has no members')),
+          default_recipients: optional(
+            Addresses('Asked when there are no approval_recipients either'),
+          ),
+          from_email: optional(Address('Sender, instead of the setting from_email')),
+          template_overrides: optional(
+            Type.Record(
+              Type.String({ pattern: '^[a-z][a-z0-9_]{0,63}$' }),
+              Type.Object(
+                {
+                  subject: optional(
+                    Line(
+                      300,
+                      'Subject line; {title}, {action}, {risk_level} and the like stand for values',
+                    ),
+                  ),
+                  branding: optional(
+                    Type.Union(
+                      [
+                        Line(300, 'Shown above the text'),
+                        Type.Record(Type.String(), Line(300, 'A part of the branding')),
+                      ],
+                      {
+                        description:
+                          'Line above the text; or parts: name (above it), color (#rrggbb), logo_url (https), all others below it',
+                      },
+                    ),
+                  ),
+                },
+                { ...strict, description: 'Changes to one template' },
+              ),
+              { ...strict, description: 'Template name, such as approval_request, to its changes' },
+            ),
+          ),
+        },
+        { ...strict, description: 'Notices by mail' },
+      ),
+    ),
+    chat: optional(
+      Type.Object(
+        {
+          google_chat: optional(
+            Type.Object(
+              {
+                webhook_url: optional(
+                  Secret('Incoming webhook of the space; it carries its own key'),
+                ),
+                spaces: optional(
+                  Type.Array(Line(300, 'Space'), { maxItems: 100, description: 'Spaces' }),
+                ),
+                include_links: optional(
+                  Type.Boolean({ description: 'Notices link to the decision' }),
+                ),
+              },
+              { ...strict, description: 'Google Chat' },
+            ),
+          ),
+        },
+        { ...strict, description: 'Notices in chat' },
+      ),
+    ),
+    approver_groups: optional(
+      Type.Object(
+        {
+          risk_levels: optional(
+            Type.Object(
+              {
+                low: optional(Groups('Groups asked at low risk, in order')),
+                medium: optional(Groups('Groups asked at medium risk, in order')),
+                high: optional(Groups('Groups asked at high risk, in order')),
+                critical: optional(Groups('Groups asked at critical risk, in order')),
+              },
+              { ...strict, description: 'Risk level to approver groups' },
+            ),
+          ),
+          action_overrides: optional(
+            Type.Record(
+              Type.String({ pattern: '^[A-Za-z0-9._-]{1,100}$' }),
+              Groups('Groups asked for this action, in order'),
+              {
+                ...strict,
+                description: 'Action name to approver groups, instead of those of the risk level',
+              },
+            ),
+          ),
+        },
+        { ...strict, description: 'Who is asked' },
+      ),
+    ),
+    escalation: optional(
+      Type.Object(
+        {
+          poll_interval_seconds: optional(
+            Type.Integer({
+              minimum: 1,
+              maximum: 3600,
+              default: 60,
+              description: 'The most that a hop may be late',
+            }),
+          ),
+          escalation_window_minutes: optional(
+            Type.Integer({
+              minimum: 1,
+              maximum: 10_080,
+              default: 60,
+              description: 'Wait from hop to hop',
+            }),
+          ),
+          max_hops: optional(
+            Type.Integer({
+              minimum: 0,
+              maximum: 20,
+              default: 2,
+              description: 'Hops after the first notice',
+            }),
+          ),
+        },
+        { ...strict, description: 'What happens when nobody decides' },
+      ),
+    ),
+  },
+  strict,
+);
 
 const required = WebhookEndpoint.properties;
 /** As it is used: process defaults where a field is missing, process caps where it asks for more, webhooks as a list. */
-export const EffectiveNotifications = Type.Object({
-  webhook: Type.Object({
-    endpoints: Type.Array(Type.Object({
-      ...required,
-      headers: Type.Record(Type.String(), Type.String()),
-      timeout_seconds: Type.Integer(),
-      retry_attempts: Type.Integer(),
-      backoff: Type.Object({ initial_seconds: Type.Number(), factor: Type.Number(), max_seconds: Type.Number() }, strict),
-    }, strict)),
-  }, strict),
-  email: Type.Object({
-    ...NotificationConfig.properties.email.properties,
-    approval_recipients: Addresses('Asked when the current group has no members'),
-    default_recipients: Addresses('Asked when there are no approval_recipients either'),
-    from_email: Type.String(),
-  }, strict),
-  chat: NotificationConfig.properties.chat,
-  approver_groups: Type.Object({
-    risk_levels: NotificationConfig.properties.approver_groups.properties.risk_levels,
-    action_overrides: Type.Record(Type.String(), Groups('Groups asked for this action, in order')),
-  }, strict),
-  escalation: Type.Object({
-    poll_interval_seconds: Type.Integer(), escalation_window_minutes: Type.Integer(), max_hops: Type.Integer(),
-  }, strict),
-}, strict);
+export const EffectiveNotifications = Type.Object(
+  {
+    webhook: Type.Object(
+      {
+        endpoints: Type.Array(
+          Type.Object(
+            {
+              ...required,
+              headers: Type.Record(Type.String(), Type.String()),
+              timeout_seconds: Type.Integer(),
+              retry_attempts: Type.Integer(),
+              backoff: Type.Object(
+                {
+                  initial_seconds: Type.Number(),
+                  factor: Type.Number(),
+                  max_seconds: Type.Number(),
+                },
+                strict,
+              ),
+            },
+            strict,
+          ),
+        ),
+      },
+      strict,
+    ),
+    email: Type.Object(
+      {
+        ...NotificationConfig.properties.email.properties,
+        approval_recipients: Addresses('Asked when the current group has no members'),
+        default_recipients: Addresses('Asked when there are no approval_recipients either'),
+        from_email: Type.String(),
+      },
+      strict,
+    ),
+    chat: NotificationConfig.properties.chat,
+    approver_groups: Type.Object(
+      {
+        risk_levels: NotificationConfig.properties.approver_groups.properties.risk_levels,
+        action_overrides: Type.Record(
+          Type.String(),
+          Groups('Groups asked for this action, in order'),
+        ),
+      },
+      strict,
+    ),
+    escalation: Type.Object(
+      {
+        poll_interval_seconds: Type.Integer(),
+        escalation_window_minutes: Type.Integer(),
+        max_hops: Type.Integer(),
+      },
+      strict,
+    ),
+  },
+  strict,
+);
 
 export type NotificationConfig = Static<typeof NotificationConfig>;
 export type EffectiveNotifications = Static<typeof EffectiveNotifications>;
@@ -137,71 +337,116 @@ export type EffectiveEndpoint = EffectiveNotifications['webhook']['endpoints'][n
 export type WebhookEndpoint = Static<typeof WebhookEndpoint>;
 
 /** Both webhook forms as a list, each with its path in the document. */
-export function endpointsOf(config: NotificationConfig | null): { path: readonly string[]; endpoint: WebhookEndpoint }[] {
+export function endpointsOf(
+  config: NotificationConfig | null,
+): { path: readonly string[]; endpoint: WebhookEndpoint }[] {
   const webhook = config?.webhook;
   if (!webhook) return [];
   return 'endpoints' in webhook
-    ? webhook.endpoints.map((endpoint, index) => ({ path: ['webhook', 'endpoints', String(index)], endpoint }))
+    ? webhook.endpoints.map((endpoint, index) => ({
+        path: ['webhook', 'endpoints', String(index)],
+        endpoint,
+      }))
     : [{ path: ['webhook'], endpoint: webhook }];
 }
 
-const endpointSecrets: readonly (readonly string[])[] = [['secret'], ['previous_secret'], ['auth', 'token'], ['auth', 'password'], ['auth', 'api_key']];
+const endpointSecrets: readonly (readonly string[])[] = [
+  ['secret'],
+  ['previous_secret'],
+  ['auth', 'token'],
+  ['auth', 'password'],
+  ['auth', 'api_key'],
+];
 const headerSecrets = /auth|token|secret|key|cookie|password|credential/i;
 
 /** Where secrets are, grouped by what they are sent to, for `shared/secrets.ts`. */
 export const notificationSecrets = (config: NotificationConfig | null) => [
   ...endpointsOf(config).map(({ path, endpoint }) => ({
-    kind: 'webhook', path, url: endpoint.url,
-    secrets: [...endpointSecrets, ...Object.keys(endpoint.headers ?? {}).filter((name) => headerSecrets.test(name)).map((name) => ['headers', name])],
+    kind: 'webhook',
+    path,
+    url: endpoint.url,
+    secrets: [
+      ...endpointSecrets,
+      ...Object.keys(endpoint.headers ?? {})
+        .filter((name) => headerSecrets.test(name))
+        .map((name) => ['headers', name]),
+    ],
   })),
   { kind: 'google_chat', path: ['chat', 'google_chat'], url: null, secrets: [['webhook_url']] },
 ];
 
-const reserved = new RegExp('^(host|content-length|content-type|transfer-encoding|connection|keep-alive|upgrade|te|trailer|expect|proxy-.*'
-  + '|authorization|x-service-signature|webhook-.*)$', 'i');
+const reserved = new RegExp(
+  '^(host|content-length|content-type|transfer-encoding|connection|keep-alive|upgrade|te|trailer|expect|proxy-.*' +
+    '|authorization|x-service-signature|webhook-.*)$',
+  'i',
+);
 /** Headers that Strata sets itself, or that belong to the connection. */
 export const isReservedHeader = (name: string): boolean => reserved.test(name);
 const base64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 const masked = /^\*{8}$/;
 
 /** What a schema can't say, as JSON Pointers. Times and retries beyond a cap may be stored: the cap applies when they are used. */
-export function checkNotificationConfig(config: NotificationConfig | null, maxEndpoints: number): { path: string; message: string }[] {
+export function checkNotificationConfig(
+  config: NotificationConfig | null,
+  maxEndpoints: number,
+): { path: string; message: string }[] {
   const problems: { path: string; message: string }[] = [];
   const endpoints = endpointsOf(config);
   const refuse = (path: readonly string[], message: string): void => {
-    problems.push({ path: path.map((name) => `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`).join(''), message });
+    problems.push({
+      path: path.map((name) => `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`).join(''),
+      message,
+    });
   };
-  if (endpoints.length > maxEndpoints) refuse(['webhook', 'endpoints'], `has more than ${maxEndpoints} endpoints (APPROVAL_WEBHOOK_ENDPOINTS_CAP)`);
+  if (endpoints.length > maxEndpoints)
+    refuse(
+      ['webhook', 'endpoints'],
+      `has more than ${maxEndpoints} endpoints (APPROVAL_WEBHOOK_ENDPOINTS_CAP)`,
+    );
   for (const { path, endpoint } of endpoints) {
     const url = URL.parse(endpoint.url);
     if (!url) refuse([...path, 'url'], 'is not a URL');
-    else if (url.username || url.password) refuse([...path, 'url'], 'must not carry a user name or password; use auth');
+    else if (url.username || url.password)
+      refuse([...path, 'url'], 'must not carry a user name or password; use auth');
 
     const { auth, headers = {} } = endpoint;
-    const keyHeader = auth?.type === 'api_key' ? (auth.header_name ?? 'X-API-Key').toLowerCase() : undefined;
-    if (keyHeader && reserved.test(keyHeader)) refuse([...path, 'auth', 'header_name'], 'is a reserved header');
+    const keyHeader =
+      auth?.type === 'api_key' ? (auth.header_name ?? 'X-API-Key').toLowerCase() : undefined;
+    if (keyHeader && reserved.test(keyHeader))
+      refuse([...path, 'auth', 'header_name'], 'is a reserved header');
     const names = Object.keys(headers);
     for (const name of names) {
       const lower = name.toLowerCase();
       if (reserved.test(lower)) refuse([...path, 'headers', name], 'is a reserved header');
       else if (lower === keyHeader) refuse([...path, 'headers', name], 'is the header of auth');
-      else if (names.some((other) => other !== name && other.toLowerCase() === lower)) refuse([...path, 'headers', name], 'is given twice');
+      else if (names.some((other) => other !== name && other.toLowerCase() === lower))
+        refuse([...path, 'headers', name], 'is given twice');
     }
 
     for (const field of ['secret', 'previous_secret'] as const) {
       const key = endpoint[field];
-      if (key?.startsWith('whsec_') && (key.length === 6 || !base64.test(key.slice(6)))) refuse([...path, field], 'must be base64 after whsec_');
+      if (key?.startsWith('whsec_') && (key.length === 6 || !base64.test(key.slice(6))))
+        refuse([...path, field], 'must be base64 after whsec_');
     }
-    if (endpoint.previous_secret !== undefined && endpoint.secret === undefined) refuse([...path, 'previous_secret'], 'needs a secret beside it');
+    if (endpoint.previous_secret !== undefined && endpoint.secret === undefined)
+      refuse([...path, 'previous_secret'], 'needs a secret beside it');
   }
-  for (const [template, { branding = {} }] of Object.entries(config?.email?.template_overrides ?? {})) {
+  for (const [template, { branding = {} }] of Object.entries(
+    config?.email?.template_overrides ?? {},
+  )) {
     const { color, logo_url: logo } = typeof branding === 'string' ? {} : branding;
     const path = ['email', 'template_overrides', template, 'branding'];
-    if (color !== undefined && !/^#[0-9a-f]{6}$/i.test(color)) refuse([...path, 'color'], 'is not a color such as #1f4fbf');
-    if (logo !== undefined && URL.parse(logo)?.protocol !== 'https:') refuse([...path, 'logo_url'], 'is not an https URL');
+    if (color !== undefined && !/^#[0-9a-f]{6}$/i.test(color))
+      refuse([...path, 'color'], 'is not a color such as #1f4fbf');
+    if (logo !== undefined && URL.parse(logo)?.protocol !== 'https:')
+      refuse([...path, 'logo_url'], 'is not an https URL');
   }
   const chat = config?.chat?.google_chat?.webhook_url;
-  if (chat !== undefined && !masked.test(chat) && (!/^https?:\/\/\S+$/i.test(chat) || !URL.canParse(chat))) {
+  if (
+    chat !== undefined &&
+    !masked.test(chat) &&
+    (!/^https?:\/\/\S+$/i.test(chat) || !URL.canParse(chat))
+  ) {
     refuse(['chat', 'google_chat', 'webhook_url'], 'is not a URL');
   }
   return problems;

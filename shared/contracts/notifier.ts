@@ -2,51 +2,86 @@ import { Type } from 'typebox';
 import { action, page, Page, Timestamp, Uuid, type Access } from './contract.ts';
 
 const strict = { additionalProperties: false } as const;
-const Nullable = <T extends Parameters<typeof Type.Union>[0][number]>(schema: T) => Type.Union([schema, Type.Null()]);
-const Line = (maxLength: number, description: string) => Type.String({ minLength: 1, maxLength, pattern: '^[^\\x00-\\x1f\\x7f]*$', description });
+const Nullable = <T extends Parameters<typeof Type.Union>[0][number]>(schema: T) =>
+  Type.Union([schema, Type.Null()]);
+const Line = (maxLength: number, description: string) =>
+  Type.String({ minLength: 1, maxLength, pattern: '^[^\\x00-\\x1f\\x7f]*$', description });
 const optional = Type.Optional;
 
 export const riskLevels = ['low', 'medium', 'high', 'critical'] as const;
 export const approvalStates = ['pending', 'approved', 'denied', 'expired', 'exhausted'] as const;
 export const deliveryStates = ['pending', 'delivered', 'failed', 'cancelled'] as const;
 export const channels = ['webhook', 'email', 'chat'] as const;
-export const noticeTypes = ['approval.requested', 'approval.escalated', 'approval.exhausted', 'approval.expired', 'approval.decided'] as const;
+export const noticeTypes = [
+  'approval.requested',
+  'approval.escalated',
+  'approval.exhausted',
+  'approval.expired',
+  'approval.decided',
+] as const;
 
 const asked = {
-  action: Type.String({ pattern: '^[A-Za-z0-9._-]{1,100}$', description: 'What the automation wants to do, such as scale_min_instances' }),
+  action: Type.String({
+    pattern: '^[A-Za-z0-9._-]{1,100}$',
+    description: 'What the automation wants to do, such as scale_min_instances',
+  }),
   risk_level: Type.Enum(riskLevels),
   title: Line(300, 'One line that says what is asked'),
 };
 const askedMore = {
   description: Type.String({ maxLength: 10_000, description: 'What a human needs to decide' }),
-  resource: Type.Union([Line(500, 'Name of the resource'), Type.Record(Type.String(), Type.Unknown())], { description: 'What would be changed' }),
-  cost_impact: Type.Number({ minimum: 0, description: 'Cost of the change, in the tenant\'s currency' }),
-  metadata: Type.Record(Type.String(), Type.Unknown(), { description: 'Handed on to the receivers as it is' }),
+  resource: Type.Union(
+    [Line(500, 'Name of the resource'), Type.Record(Type.String(), Type.Unknown())],
+    { description: 'What would be changed' },
+  ),
+  cost_impact: Type.Number({
+    minimum: 0,
+    description: "Cost of the change, in the tenant's currency",
+  }),
+  metadata: Type.Record(Type.String(), Type.Unknown(), {
+    description: 'Handed on to the receivers as it is',
+  }),
 };
 const Group = Nullable(Type.String());
 
 /** An approval as everybody sees it: its readers, and the receivers of its notices. */
-export const Approval = Type.Object({
-  id: Uuid,
-  tenant_id: Uuid,
-  state: Type.Enum(approvalStates),
-  ...asked,
-  ...Object.fromEntries(Object.entries(askedMore).map(([name, schema]) => [name, Nullable(schema)])) as {
-    [K in keyof typeof askedMore]: ReturnType<typeof Nullable<(typeof askedMore)[K]>>
+export const Approval = Type.Object(
+  {
+    id: Uuid,
+    tenant_id: Uuid,
+    state: Type.Enum(approvalStates),
+    ...asked,
+    ...(Object.fromEntries(
+      Object.entries(askedMore).map(([name, schema]) => [name, Nullable(schema)]),
+    ) as {
+      [K in keyof typeof askedMore]: ReturnType<typeof Nullable<(typeof askedMore)[K]>>;
+    }),
+    hop: Type.Integer({ description: 'Escalations so far' }),
+    max_hops: Type.Integer(),
+    chain: Type.Array(Type.String(), {
+      description: 'Approver groups, in the order in which they are asked',
+    }),
+    current_group: Group,
+    requested_by: Type.Object({ type: Type.String(), id: Type.String() }, strict),
+    created_at: Timestamp,
+    expires_at: Timestamp,
+    escalates_at: Nullable(Timestamp),
+    acknowledged: Nullable(Type.Object({ by: Type.String(), at: Timestamp }, strict)),
+    decision: Nullable(
+      Type.Object(
+        {
+          decision: Type.Enum(['approve', 'deny']),
+          by: Type.String(),
+          at: Timestamp,
+          comment: Nullable(Type.String()),
+          via: Type.Enum(['api', 'link']),
+        },
+        strict,
+      ),
+    ),
   },
-  hop: Type.Integer({ description: 'Escalations so far' }),
-  max_hops: Type.Integer(),
-  chain: Type.Array(Type.String(), { description: 'Approver groups, in the order in which they are asked' }),
-  current_group: Group,
-  requested_by: Type.Object({ type: Type.String(), id: Type.String() }, strict),
-  created_at: Timestamp,
-  expires_at: Timestamp,
-  escalates_at: Nullable(Timestamp),
-  acknowledged: Nullable(Type.Object({ by: Type.String(), at: Timestamp }, strict)),
-  decision: Nullable(Type.Object({
-    decision: Type.Enum(['approve', 'deny']), by: Type.String(), at: Timestamp, comment: Nullable(Type.String()), via: Type.Enum(['api', 'link']),
-  }, strict)),
-}, strict);
+  strict,
+);
 
 const delivery = {
   id: Uuid,
@@ -64,13 +99,16 @@ const delivery = {
   reason: Nullable(Type.String({ description: 'Why it failed, or waits' })),
 };
 export const Delivery = Type.Object(delivery, strict);
-export const Attempt = Type.Object({
-  at: Timestamp,
-  duration_ms: Type.Integer(),
-  status: Nullable(Type.Integer()),
-  answer: Nullable(Type.String({ description: 'The first 4 KiB of the answer' })),
-  error: Nullable(Type.String()),
-}, strict);
+export const Attempt = Type.Object(
+  {
+    at: Timestamp,
+    duration_ms: Type.Integer(),
+    status: Nullable(Type.Integer()),
+    answer: Nullable(Type.String({ description: 'The first 4 KiB of the answer' })),
+    error: Nullable(Type.String()),
+  },
+  strict,
+);
 const DeliveryDetail = Type.Object({ ...delivery, log: Type.Array(Attempt) }, strict);
 
 const approvers: Access = { level: 'tenant', roles: ['tenant_admin', 'operator'], services: true };
@@ -79,69 +117,166 @@ const admins: Access = { level: 'tenant', roles: ['tenant_admin'] };
 const tenantPath = { tenant_id: Uuid };
 const approvalPath = { tenant_id: Uuid, approval_id: Uuid };
 const deliveryPath = { tenant_id: Uuid, delivery_id: Uuid };
-const link = { token: Type.String({ minLength: 1, maxLength: 4000, description: 'From the link in the mail' }) };
-const LinkView = Type.Object({
-  decision: Type.Enum(['approve', 'deny']), title: Type.String(), action: Type.String(), risk_level: Type.String(), description: Nullable(Type.String()),
-  state: Type.Enum(approvalStates), expires_at: Timestamp,
-}, strict);
+const link = {
+  token: Type.String({ minLength: 1, maxLength: 4000, description: 'From the link in the mail' }),
+};
+const LinkView = Type.Object(
+  {
+    decision: Type.Enum(['approve', 'deny']),
+    title: Type.String(),
+    action: Type.String(),
+    risk_level: Type.String(),
+    description: Nullable(Type.String()),
+    state: Type.Enum(approvalStates),
+    expires_at: Timestamp,
+  },
+  strict,
+);
 
 export const notifierContracts = {
   'notifier.approvals.request': action({
-    summary: "Ask for a human's approval", rest: 'POST /tenants/{tenant_id}/approvals', access: approvers, scope: 'approvals:write', path: tenantPath,
-    body: Type.Object({
-      ...asked,
-      ...Object.fromEntries(Object.entries(askedMore).map(([name, schema]) => [name, optional(schema)])) as {
-        [K in keyof typeof askedMore]: ReturnType<typeof optional<(typeof askedMore)[K]>>
+    summary: "Ask for a human's approval",
+    rest: 'POST /tenants/{tenant_id}/approvals',
+    access: approvers,
+    scope: 'approvals:write',
+    path: tenantPath,
+    body: Type.Object(
+      {
+        ...asked,
+        ...(Object.fromEntries(
+          Object.entries(askedMore).map(([name, schema]) => [name, optional(schema)]),
+        ) as {
+          [K in keyof typeof askedMore]: ReturnType<typeof optional<(typeof askedMore)[K]>>;
+        }),
+        expires_at: optional(Timestamp),
+        idempotency_key: optional(
+          Line(200, 'The same key with the same request gives the same approval'),
+        ),
       },
-      expires_at: optional(Timestamp),
-      idempotency_key: optional(Line(200, 'The same key with the same request gives the same approval')),
-    }, strict),
-    result: Approval, answer: 'accepted',
+      strict,
+    ),
+    result: Approval,
+    answer: 'accepted',
   }),
   'notifier.approvals.list': action({
-    summary: 'List approvals, newest first', rest: 'GET /tenants/{tenant_id}/approvals', access: approvers, scope: 'approvals:read', path: tenantPath,
-    query: { state: optional(Type.Enum(approvalStates)), ...page }, result: Page(Approval), answer: 'list',
+    summary: 'List approvals, newest first',
+    rest: 'GET /tenants/{tenant_id}/approvals',
+    access: approvers,
+    scope: 'approvals:read',
+    path: tenantPath,
+    query: { state: optional(Type.Enum(approvalStates)), ...page },
+    result: Page(Approval),
+    answer: 'list',
   }),
   'notifier.approvals.get': action({
-    summary: 'Read an approval', rest: 'GET /tenants/{tenant_id}/approvals/{approval_id}', access: approvers, scope: 'approvals:read', path: approvalPath,
+    summary: 'Read an approval',
+    rest: 'GET /tenants/{tenant_id}/approvals/{approval_id}',
+    access: approvers,
+    scope: 'approvals:read',
+    path: approvalPath,
     result: Approval,
   }),
   'notifier.approvals.decide': action({
-    summary: 'Approve or deny', rest: 'POST /tenants/{tenant_id}/approvals/{approval_id}/decision', access: people, scope: 'approvals:write', path: approvalPath,
-    body: Type.Object({ decision: Type.Enum(['approve', 'deny']), comment: optional(Type.String({ maxLength: 2000 })) }, strict), result: Approval,
+    summary: 'Approve or deny',
+    rest: 'POST /tenants/{tenant_id}/approvals/{approval_id}/decision',
+    access: people,
+    scope: 'approvals:write',
+    path: approvalPath,
+    body: Type.Object(
+      {
+        decision: Type.Enum(['approve', 'deny']),
+        comment: optional(Type.String({ maxLength: 2000 })),
+      },
+      strict,
+    ),
+    result: Approval,
   }),
   'notifier.approvals.ack': action({
-    summary: 'Say that somebody is on it: escalation pauses', rest: 'POST /tenants/{tenant_id}/approvals/{approval_id}/ack', access: people,
-    scope: 'approvals:write', path: approvalPath, result: Approval,
+    summary: 'Say that somebody is on it: escalation pauses',
+    rest: 'POST /tenants/{tenant_id}/approvals/{approval_id}/ack',
+    access: people,
+    scope: 'approvals:write',
+    path: approvalPath,
+    result: Approval,
   }),
   'notifier.links.show': action({
-    summary: 'What the link in a mail would decide', rest: 'GET /approvals/decision', access: { level: 'public' }, query: link, result: LinkView, answer: 'page',
+    summary: 'What the link in a mail would decide',
+    rest: 'GET /approvals/decision',
+    access: { level: 'public' },
+    query: link,
+    result: LinkView,
+    answer: 'page',
   }),
   'notifier.links.decide': action({
-    summary: 'Decide by the link in a mail, once', rest: 'POST /approvals/decision', access: { level: 'public' }, query: link, result: LinkView, answer: 'page',
+    summary: 'Decide by the link in a mail, once',
+    rest: 'POST /approvals/decision',
+    access: { level: 'public' },
+    query: link,
+    result: LinkView,
+    answer: 'page',
   }),
   'notifier.deliveries.list': action({
-    summary: 'List deliveries, newest first', rest: 'GET /tenants/{tenant_id}/notifications/deliveries', access: people, scope: 'approvals:read', path: tenantPath,
-    query: { approval_id: optional(Uuid), state: optional(Type.Enum(deliveryStates)), channel: optional(Type.Enum(channels)), ...page },
-    result: Page(Delivery), answer: 'list',
+    summary: 'List deliveries, newest first',
+    rest: 'GET /tenants/{tenant_id}/notifications/deliveries',
+    access: people,
+    scope: 'approvals:read',
+    path: tenantPath,
+    query: {
+      approval_id: optional(Uuid),
+      state: optional(Type.Enum(deliveryStates)),
+      channel: optional(Type.Enum(channels)),
+      ...page,
+    },
+    result: Page(Delivery),
+    answer: 'list',
   }),
   'notifier.deliveries.get': action({
-    summary: 'A delivery with every attempt', rest: 'GET /tenants/{tenant_id}/notifications/deliveries/{delivery_id}', access: people, scope: 'approvals:read',
-    path: deliveryPath, result: DeliveryDetail,
+    summary: 'A delivery with every attempt',
+    rest: 'GET /tenants/{tenant_id}/notifications/deliveries/{delivery_id}',
+    access: people,
+    scope: 'approvals:read',
+    path: deliveryPath,
+    result: DeliveryDetail,
   }),
   'notifier.deliveries.replay': action({
-    summary: 'Send a notice again', rest: 'POST /tenants/{tenant_id}/notifications/deliveries/{delivery_id}/replay', access: admins, scope: 'approvals:write',
-    path: deliveryPath, result: Delivery, answer: 'accepted',
+    summary: 'Send a notice again',
+    rest: 'POST /tenants/{tenant_id}/notifications/deliveries/{delivery_id}/replay',
+    access: admins,
+    scope: 'approvals:write',
+    path: deliveryPath,
+    result: Delivery,
+    answer: 'accepted',
   }),
   'notifier.test': action({
-    summary: 'Send a test notice now and say what happened', rest: 'POST /tenants/{tenant_id}/notifications/test', access: admins, scope: 'approvals:write',
+    summary: 'Send a test notice now and say what happened',
+    rest: 'POST /tenants/{tenant_id}/notifications/test',
+    access: admins,
+    scope: 'approvals:write',
     path: tenantPath,
-    body: Type.Object({
-      channel: Type.Enum(channels), endpoint: optional(Type.Integer({ minimum: 0, maximum: 99, description: 'Which webhook endpoint, from 0; all unless told' })),
-    }, strict),
-    result: Type.Object({
-      channel: Type.Enum(channels),
-      results: Type.Array(Type.Object({ target: Type.String(), delivered: Type.Boolean(), ...Attempt.properties }, strict)),
-    }, strict),
+    body: Type.Object(
+      {
+        channel: Type.Enum(channels),
+        endpoint: optional(
+          Type.Integer({
+            minimum: 0,
+            maximum: 99,
+            description: 'Which webhook endpoint, from 0; all unless told',
+          }),
+        ),
+      },
+      strict,
+    ),
+    result: Type.Object(
+      {
+        channel: Type.Enum(channels),
+        results: Type.Array(
+          Type.Object(
+            { target: Type.String(), delivered: Type.Boolean(), ...Attempt.properties },
+            strict,
+          ),
+        ),
+      },
+      strict,
+    ),
   }),
 } as const;

@@ -6,29 +6,73 @@ import { configTypes, historyActions, readers } from './tenant-config.ts';
 const strict = { additionalProperties: false } as const;
 
 /** What a stream tells of one revision: that it happened, to what and by whom. Values are read from the resource, under its own access. */
-export const TenantChange = Type.Object({
-  revision: Type.Integer(), config_type: Type.Enum(configTypes), resource_id: Type.String(), action: Type.Enum(historyActions),
-  changed_by: Type.String(), changed_at: Timestamp,
-}, strict);
-export const PlatformChange = Type.Object({
-  revision: Type.Integer(), keys: Type.Array(Type.String(), { description: 'Cache keys that it made stale, such as global_{key}' }), changed_at: Timestamp,
-}, strict);
+export const TenantChange = Type.Object(
+  {
+    revision: Type.Integer(),
+    config_type: Type.Enum(configTypes),
+    resource_id: Type.String(),
+    action: Type.Enum(historyActions),
+    changed_by: Type.String(),
+    changed_at: Timestamp,
+  },
+  strict,
+);
+export const PlatformChange = Type.Object(
+  {
+    revision: Type.Integer(),
+    keys: Type.Array(Type.String(), {
+      description: 'Cache keys that it made stale, such as global_{key}',
+    }),
+    changed_at: Timestamp,
+  },
+  strict,
+);
 
-const after = { after: Type.Optional(Type.Integer({ minimum: 0, description: 'Absent: none, only the revision' })), limit: page.limit };
+const after = {
+  after: Type.Optional(
+    Type.Integer({ minimum: 0, description: 'Absent: none, only the revision' }),
+  ),
+  limit: page.limit,
+};
 const Changes = <T extends typeof TenantChange | typeof PlatformChange>(change: T) =>
-  Type.Object({ items: Type.Array(change), revision: Type.Integer({ description: 'The scope\'s revision, at least' }) }, strict);
-const tenant = { access: { level: 'tenant', roles: readers }, scope: 'config:read', path: { tenant_id: Uuid } } as const;
+  Type.Object(
+    {
+      items: Type.Array(change),
+      revision: Type.Integer({ description: "The scope's revision, at least" }),
+    },
+    strict,
+  );
+const tenant = {
+  access: { level: 'tenant', roles: readers },
+  scope: 'config:read',
+  path: { tenant_id: Uuid },
+} as const;
 const platform = { access: { level: 'platform_admin' }, scope: 'platform:read' } as const;
 
 export const watchContracts = {
-  'tenant-config.changes': action({ ...tenant, summary: 'Changes after a revision, oldest first', query: after, result: Changes(TenantChange) }),
+  'tenant-config.changes': action({
+    ...tenant,
+    summary: 'Changes after a revision, oldest first',
+    query: after,
+    result: Changes(TenantChange),
+  }),
   'global-config.changes': action({
-    ...platform, summary: 'Platform changes after a revision, oldest first, as far as the change feed keeps them', query: after, result: Changes(PlatformChange),
+    ...platform,
+    summary:
+      'Platform changes after a revision, oldest first, as far as the change feed keeps them',
+    query: after,
+    result: Changes(PlatformChange),
   }),
   'gateway.watch.tenant': stream({
-    ...tenant, summary: "Watch the tenant's configuration", rest: 'GET /tenants/{tenant_id}/config/watch', result: TenantChange,
+    ...tenant,
+    summary: "Watch the tenant's configuration",
+    rest: 'GET /tenants/{tenant_id}/config/watch',
+    result: TenantChange,
   }),
   'gateway.watch.platform': stream({
-    ...platform, summary: 'Watch global entries and service types', rest: 'GET /config/watch', result: PlatformChange,
+    ...platform,
+    summary: 'Watch global entries and service types',
+    rest: 'GET /config/watch',
+    result: PlatformChange,
   }),
 } as const;

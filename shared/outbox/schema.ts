@@ -7,7 +7,10 @@ import { migration, type Schema } from '../database/open.ts';
 export const commitSchema: Schema = {
   schema: 'strata',
   entities: [],
-  migrations: [migration('CommitTables1763700000000', `
+  migrations: [
+    migration(
+      'CommitTables1763700000000',
+      `
     CREATE TABLE strata.revisions (scope text PRIMARY KEY, revision int8 NOT NULL);
     INSERT INTO strata.revisions VALUES ('platform', 0), ('auth', 0);
     CREATE TABLE strata.changes (
@@ -19,5 +22,11 @@ export const commitSchema: Schema = {
     CREATE TABLE strata.leases (node_id text PRIMARY KEY, cursor xid8 NOT NULL, renewed_at timestamptz NOT NULL);
     CREATE TABLE strata.outbox (
       seq bigserial PRIMARY KEY, event_id uuid NOT NULL UNIQUE, event json NOT NULL, created_at timestamptz NOT NULL
-    )`), migration('ChangesByRevision1763800000000', 'CREATE INDEX changes_platform ON strata.changes (scope, revision) WHERE scope = \'platform\'')],
+    )`,
+    ),
+    migration(
+      'ChangesByRevision1763800000000',
+      "CREATE INDEX changes_platform ON strata.changes (scope, revision) WHERE scope = 'platform'",
+    ),
+  ],
 };

@@ -24,7 +24,10 @@ export interface Guard {
 /** How long saving waits for a resolver; a name that takes longer counts as unknown. */
 const saveWaitMs = 2000;
 
-export function createGuard(settings: () => GuardSettings, resolve: Resolve = createResolve()): Guard {
+export function createGuard(
+  settings: () => GuardSettings,
+  resolve: Resolve = createResolve(),
+): Guard {
   const admits = (address: string): boolean => {
     if (!ipaddr.isValid(address)) return false;
     const parsed = ipaddr.parse(address);
@@ -38,9 +41,12 @@ export function createGuard(settings: () => GuardSettings, resolve: Resolve = cr
   const parse = (text: string): URL => {
     const url = URL.parse(text);
     if (!url) throw new OutgoingError('url_refused', 'is not a URL');
-    if (url.protocol !== 'https:' && url.protocol !== 'http:') throw new OutgoingError('url_refused', 'must be https');
-    if (url.protocol === 'http:' && !settings().webhook_allow_http) throw new OutgoingError('url_refused', 'must be https (WEBHOOK_ALLOW_HTTP allows http)');
-    if (url.username || url.password) throw new OutgoingError('url_refused', 'must not carry a user name or password');
+    if (url.protocol !== 'https:' && url.protocol !== 'http:')
+      throw new OutgoingError('url_refused', 'must be https');
+    if (url.protocol === 'http:' && !settings().webhook_allow_http)
+      throw new OutgoingError('url_refused', 'must be https (WEBHOOK_ALLOW_HTTP allows http)');
+    if (url.username || url.password)
+      throw new OutgoingError('url_refused', 'must not carry a user name or password');
     const literal = url.hostname.replace(/^\[|\]$/g, '');
     if (isIP(literal) && !admits(literal)) throw notPublic();
     return url;
@@ -48,7 +54,8 @@ export function createGuard(settings: () => GuardSettings, resolve: Resolve = cr
 
   const addressesOf = async (hostname: string): Promise<readonly LookupAddress[]> => {
     const found = await resolve(hostname);
-    if (found.length === 0) throw new OutgoingError('name_not_resolved', 'has a name that does not resolve');
+    if (found.length === 0)
+      throw new OutgoingError('name_not_resolved', 'has a name that does not resolve');
     if (!found.every(({ address }) => admits(address))) throw notPublic();
     return found;
   };
@@ -59,7 +66,13 @@ export function createGuard(settings: () => GuardSettings, resolve: Resolve = cr
       const url = parse(text);
       if (isIP(url.hostname.replace(/^\[|\]$/g, ''))) return url;
       const patience = new Promise<never>((_resolve, reject) => {
-        setTimeout(() => reject(new OutgoingError('name_not_resolved', 'has a name that does not resolve in time')), saveWaitMs).unref();
+        setTimeout(
+          () =>
+            reject(
+              new OutgoingError('name_not_resolved', 'has a name that does not resolve in time'),
+            ),
+          saveWaitMs,
+        ).unref();
       });
       await Promise.race([addressesOf(url.hostname), patience]).catch((error: OutgoingError) => {
         if (error.reason !== 'name_not_resolved' || mustResolve) throw error;
@@ -76,9 +89,14 @@ export function createGuard(settings: () => GuardSettings, resolve: Resolve = cr
   };
 }
 
-const notPublic = (): OutgoingError => new OutgoingError('address_refused', 'is not a public address (WEBHOOK_ALLOWED_NETWORKS opens others)');
+const notPublic = (): OutgoingError =>
+  new OutgoingError(
+    'address_refused',
+    'is not a public address (WEBHOOK_ALLOWED_NETWORKS opens others)',
+  );
 
 /** Global unicast IPv6 is 2000::/3 (RFC 4291): all outside it, such as ::/96 and 64:ff9b::/96, is not public. */
 const globalUnicast = ipaddr.IPv6.parseCIDR('2000::/3');
 const isPublic = (address: ipaddr.IPv4 | ipaddr.IPv6): boolean =>
-  address.range() === 'unicast' && (address.kind() === 'ipv4' || (address as ipaddr.IPv6).match(globalUnicast));
+  address.range() === 'unicast' &&
+  (address.kind() === 'ipv4' || (address as ipaddr.IPv6).match(globalUnicast));

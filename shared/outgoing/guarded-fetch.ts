@@ -13,12 +13,25 @@ export function createGuardedFetch(client: HttpClient): GuardedFetch {
     const request = new Request('https://localhost', init);
     const sent = Buffer.from(await request.arrayBuffer());
     const { status, headers, body, cut } = await client.send({
-      url, method: request.method as OutgoingRequest['method'], headers: Object.fromEntries(request.headers), maxAnswerBytes, signal: request.signal,
+      url,
+      method: request.method as OutgoingRequest['method'],
+      headers: Object.fromEntries(request.headers),
+      maxAnswerBytes,
+      signal: request.signal,
       ...(sent.length > 0 ? { body: sent } : {}),
     });
     if (cut) throw new OutgoingError(cut, `${new URL(url).origin} did not answer whole`);
-    if (status < 200 || status > 599) throw new OutgoingError('answer_invalid', `${new URL(url).origin} answered with status ${status}`);
-    const pairs = Object.entries(headers).flatMap(([name, value]) => [value ?? []].flat().map((each): [string, string] => [name, each]));
-    return new Response(bodiless.has(status) ? null : new Uint8Array(body), { status, headers: pairs });
+    if (status < 200 || status > 599)
+      throw new OutgoingError(
+        'answer_invalid',
+        `${new URL(url).origin} answered with status ${status}`,
+      );
+    const pairs = Object.entries(headers).flatMap(([name, value]) =>
+      [value ?? []].flat().map((each): [string, string] => [name, each]),
+    );
+    return new Response(bodiless.has(status) ? null : new Uint8Array(body), {
+      status,
+      headers: pairs,
+    });
   };
 }

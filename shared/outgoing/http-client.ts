@@ -30,12 +30,20 @@ export interface OutgoingAnswer {
 }
 
 /** Rejects with OutgoingError only. */
-export interface HttpClient { readonly send: (request: OutgoingRequest) => Promise<OutgoingAnswer> }
+export interface HttpClient {
+  readonly send: (request: OutgoingRequest) => Promise<OutgoingAnswer>;
+}
 
-type ClientSettings = Pick<Settings, 'http_client_timeout_seconds' | 'http_client_connect_timeout_seconds'>;
+type ClientSettings = Pick<
+  Settings,
+  'http_client_timeout_seconds' | 'http_client_connect_timeout_seconds'
+>;
 
 /** No connection outlives its request, so none is shared between tenants and each is checked; no TLS session is resumed. */
-const agent = { http: new HttpAgent({ keepAlive: false }), https: new HttpsAgent({ keepAlive: false, maxCachedSessions: 0 }) };
+const agent = {
+  http: new HttpAgent({ keepAlive: false }),
+  https: new HttpsAgent({ keepAlive: false, maxCachedSessions: 0 }),
+};
 
 export function createHttpClient(guard: Guard, settings: () => ClientSettings): HttpClient {
   return {
@@ -43,23 +51,37 @@ export function createHttpClient(guard: Guard, settings: () => ClientSettings): 
       const started = performance.now();
       const url = parsed(guard, request.url);
       const limit = request.maxAnswerBytes ?? 4096;
-      const connect = request.connectTimeoutMs ?? settings().http_client_connect_timeout_seconds * 1000;
+      const connect =
+        request.connectTimeoutMs ?? settings().http_client_connect_timeout_seconds * 1000;
       const stream = got.stream(url, {
-        method: request.method, headers: { 'user-agent': 'Strata', ...request.headers }, agent,
+        method: request.method,
+        headers: { 'user-agent': 'Strata', ...request.headers },
+        agent,
         // A stream without a body waits for one to be written.
         body: request.body ?? (request.method === 'GET' ? undefined : ''),
-        dnsLookup: guard.lookup, signal: request.signal,
+        dnsLookup: guard.lookup,
+        signal: request.signal,
         timeout: { lookup: connect, connect, secureConnect: connect },
-        followRedirect: false, throwHttpErrors: false, decompress: false, https: { rejectUnauthorized: true },
+        followRedirect: false,
+        throwHttpErrors: false,
+        decompress: false,
+        https: { rejectUnauthorized: true },
       });
-      const deadline = setTimeout(() => stream.destroy(new OutgoingError('timed_out', 'did not answer in time')),
-        request.timeoutMs ?? settings().http_client_timeout_seconds * 1000);
+      const deadline = setTimeout(
+        () => stream.destroy(new OutgoingError('timed_out', 'did not answer in time')),
+        request.timeoutMs ?? settings().http_client_timeout_seconds * 1000,
+      );
       const chunks: Buffer[] = [];
       let answer: PlainResponse | undefined;
       let size = 0;
-      stream.once('response', (response: PlainResponse) => { answer = response; });
+      stream.once('response', (response: PlainResponse) => {
+        answer = response;
+      });
       const end = (cut: OutgoingReason | null): OutgoingAnswer => ({
-        status: answer!.statusCode, headers: answer!.headers, body: Buffer.concat(chunks).subarray(0, limit), cut,
+        status: answer!.statusCode,
+        headers: answer!.headers,
+        body: Buffer.concat(chunks).subarray(0, limit),
+        cut,
         durationMs: Math.round(performance.now() - started),
       });
       try {
@@ -90,9 +112,15 @@ function parsed(guard: Guard, text: string): URL {
   }
 }
 
-interface Failure { readonly name?: string; readonly code?: string; readonly event?: string; readonly cause?: unknown }
+interface Failure {
+  readonly name?: string;
+  readonly code?: string;
+  readonly event?: string;
+  readonly cause?: unknown;
+}
 
-const tls = /^(ERR_TLS|ERR_SSL|EPROTO|CERT_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|ERROR_IN_CERT|INVALID_CA|INVALID_PURPOSE|HOSTNAME_MISMATCH)/;
+const tls =
+  /^(ERR_TLS|ERR_SSL|EPROTO|CERT_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|ERROR_IN_CERT|INVALID_CA|INVALID_PURPOSE|HOSTNAME_MISMATCH)/;
 const invalidRequest = /^ERR_(INVALID_|HTTP_INVALID_|UNESCAPED_|HTTP_HEADERS_)/;
 
 function reasonOf(error: unknown): OutgoingReason {
@@ -107,10 +135,14 @@ function reasonOf(error: unknown): OutgoingReason {
 /** got's errors carry the request, with URL and headers: neither they nor their messages go further. */
 function described(error: unknown, reason: OutgoingReason, origin: string): OutgoingError {
   const { code, cause } = error as Failure;
-  if (cause instanceof OutgoingError) return new OutgoingError(reason, `${origin} ${cause.message}`);
+  if (cause instanceof OutgoingError)
+    return new OutgoingError(reason, `${origin} ${cause.message}`);
   const says: Partial<Record<OutgoingReason, string>> = {
-    timed_out: 'did not answer in time', tls_failed: 'has no TLS that can be trusted', answer_invalid: 'did not answer with HTTP',
-    request_invalid: 'cannot be sent this request', connection_failed: 'cannot be reached, or hung up',
+    timed_out: 'did not answer in time',
+    tls_failed: 'has no TLS that can be trusted',
+    answer_invalid: 'did not answer with HTTP',
+    request_invalid: 'cannot be sent this request',
+    connection_failed: 'cannot be reached, or hung up',
   };
   return new OutgoingError(reason, `${origin} ${says[reason]}${code ? ` (${code})` : ''}`);
 }

@@ -14,7 +14,13 @@ export function createResolve(servers?: readonly string[]): Resolve {
   if (servers) dns.setServers(servers);
   return async (hostname) => {
     if (!hostname.includes('.')) return promisify(lookup)(hostname, { all: true }).catch(() => []);
-    const [four, six] = await Promise.all([dns.resolve4(hostname).catch(() => []), dns.resolve6(hostname).catch(() => [])]);
-    return [...four.map((address) => ({ address, family: 4 })), ...six.map((address) => ({ address, family: 6 }))];
+    const [four, six] = await Promise.all([
+      dns.resolve4(hostname).catch(() => []),
+      dns.resolve6(hostname).catch(() => []),
+    ]);
+    return [
+      ...four.map((address) => ({ address, family: 4 })),
+      ...six.map((address) => ({ address, family: 6 })),
+    ];
   };
 }

@@ -1,4 +1,5 @@
-const isPlain = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null && !Array.isArray(value);
+const isPlain = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** JSON Merge Patch (RFC 7396, section 2), without changing its inputs; a member named `__proto__` is data. */
 export function applyMergePatch(target: unknown, patch: unknown): unknown {

@@ -12,14 +12,26 @@ import { visibility } from './visibility.ts';
 import { webhooks } from './webhooks.ts';
 import { writes } from './writes.ts';
 
-const groups: Readonly<Record<string, Group>> = { http, effective, writes, visibility, webhooks, growth, memory };
+const groups: Readonly<Record<string, Group>> = {
+  http,
+  effective,
+  writes,
+  visibility,
+  webhooks,
+  growth,
+  memory,
+};
 
 const { values, positionals } = parseArgs({
-  allowPositionals: true, options: { rounds: { type: 'string', default: '7' }, seconds: { type: 'string', default: '2' } },
+  allowPositionals: true,
+  options: { rounds: { type: 'string', default: '7' }, seconds: { type: 'string', default: '2' } },
 });
 const asked = positionals.length > 0 ? positionals : Object.keys(groups);
 const unknown = asked.filter((name) => !Object.hasOwn(groups, name));
-if (unknown.length > 0) throw new Error(`There is no ${unknown.join(', ')}. There are ${Object.keys(groups).join(', ')}.`);
+if (unknown.length > 0)
+  throw new Error(
+    `There is no ${unknown.join(', ')}. There are ${Object.keys(groups).join(', ')}.`,
+  );
 
 const rows: (Comparison & { group: string })[] = [];
 const facts: Fact[] = [];
@@ -27,16 +39,33 @@ const failures: string[] = [];
 for (const group of asked) {
   process.stderr.write(`${group} …\n`);
   try {
-    const found = await groups[group]!({ rounds: Number(values.rounds), seconds: Number(values.seconds) });
+    const found = await groups[group]!({
+      rounds: Number(values.rounds),
+      seconds: Number(values.seconds),
+    });
     rows.push(...found.rows.map((row) => ({ group, ...row })));
-    facts.push(...found.facts ?? []);
+    facts.push(...(found.facts ?? []));
   } catch (error) {
     // The other groups still say what they have to say.
     failures.push(`${group}: ${(error as Error).stack ?? String(error)}`);
   }
 }
-writeFileSync(join(root, 'bench.json'), `${JSON.stringify({
-  machine, at: new Date().toISOString(), ...values, rows: rows.map((row) => ({ ...row, ratio: median(ratios(row)), met: met(row) })), facts, failures,
-}, undefined, 2)}\n`);
-process.stdout.write(`${markdown(rows, facts)}\n\n${machine}; medians of ${values.rounds} rounds of ${values.seconds} s by turns (least–most).\n`);
+writeFileSync(
+  join(root, 'bench.json'),
+  `${JSON.stringify(
+    {
+      machine,
+      at: new Date().toISOString(),
+      ...values,
+      rows: rows.map((row) => ({ ...row, ratio: median(ratios(row)), met: met(row) })),
+      facts,
+      failures,
+    },
+    undefined,
+    2,
+  )}\n`,
+);
+process.stdout.write(
+  `${markdown(rows, facts)}\n\n${machine}; medians of ${values.rounds} rounds of ${values.seconds} s by turns (least–most).\n`,
+);
 if (failures.length > 0) throw new Error(failures.join('\n\n'));

@@ -9,26 +9,59 @@ import { platformAdmin, startStage } from './stage.ts';
 export const effective: Group = async ({ rounds, seconds }) => {
   const stage = await startStage();
   try {
-    await stage.start(['tenant-config', 'global-config', 'auth', 'audit', 'config-resolver'], loadCore, stage.clustered);
+    await stage.start(
+      ['tenant-config', 'global-config', 'auth', 'audit', 'config-resolver'],
+      loadCore,
+      stage.clustered,
+    );
     const gateway = await stage.start(['gateway'], loadCore, stage.clustered);
     const platform = await eventually(() => platformAdmin(gateway.url));
     const { id, admin } = await eventually(() => createTenant(gateway.url, platform, 'Bench'));
-    await platform.put('/config/global/alerting_band', { config_value: { warn: 0.7, page: 0.9 }, is_public: true });
-    await admin.put(`/tenants/${id}/config/agents/cost_optimizer`, { default_region: 'europe-west1', metrics_duration_minutes: 15 });
-    await admin.put(`/tenants/${id}/services/checkout`, { service_type: 'cloud_run', min_instances: 1, max_instances: 5 });
-    const expected = await admin.get(`/tenants/${id}/config/effective?agent_type=cost_optimizer&service_id=checkout`);
-
-    const caller = await startProgram('test/bench/peers/bus-caller.ts', [id, String(rounds), String(seconds * 50_000)], serverCore, {
-      NATS_URL: stage.bus.url, SECRET_KEY: secretKey, NODE_ID: 'bus-caller', LOG_LEVEL: 'warn',
+    await platform.put('/config/global/alerting_band', {
+      config_value: { warn: 0.7, page: 0.9 },
+      is_public: true,
     });
-    if (!isDeepStrictEqual(JSON.parse(caller.said), expected.body)) throw new Error(`the bus answers ${caller.said}, REST ${expected.text}`);
-    const found = JSON.parse((await caller.lines.next()).value as string) as Pick<Comparison, 'strata' | 'floor'>;
+    await admin.put(`/tenants/${id}/config/agents/cost_optimizer`, {
+      default_region: 'europe-west1',
+      metrics_duration_minutes: 15,
+    });
+    await admin.put(`/tenants/${id}/services/checkout`, {
+      service_type: 'cloud_run',
+      min_instances: 1,
+      max_instances: 5,
+    });
+    const expected = await admin.get(
+      `/tenants/${id}/config/effective?agent_type=cost_optimizer&service_id=checkout`,
+    );
+
+    const caller = await startProgram(
+      'test/bench/peers/bus-caller.ts',
+      [id, String(rounds), String(seconds * 50_000)],
+      serverCore,
+      {
+        NATS_URL: stage.bus.url,
+        SECRET_KEY: secretKey,
+        NODE_ID: 'bus-caller',
+        LOG_LEVEL: 'warn',
+      },
+    );
+    if (!isDeepStrictEqual(JSON.parse(caller.said), expected.body))
+      throw new Error(`the bus answers ${caller.said}, REST ${expected.text}`);
+    const found = JSON.parse((await caller.lines.next()).value as string) as Pick<
+      Comparison,
+      'strata' | 'floor'
+    >;
     await caller.stop();
     return {
-      rows: [{
-        what: 'effective configuration, six layers, warm, on the bus caller’s node', peer: 'one Map.get and one broker.call of a local no-op',
-        unit: 'µs', goal: { atMost: 1.5 }, ...found,
-      }],
+      rows: [
+        {
+          what: 'effective configuration, six layers, warm, on the bus caller’s node',
+          peer: 'one Map.get and one broker.call of a local no-op',
+          unit: 'µs',
+          goal: { atMost: 1.5 },
+          ...found,
+        },
+      ],
     };
   } finally {
     await stage.stop();

@@ -8,25 +8,41 @@ import { platformAdmin, startStage } from './stage.ts';
 const sizes = [100, 10_000, 1_000_000] as const;
 const readsPerRound = 100;
 
-interface Place { readonly rows: number; readonly tenantId: string; readonly admin: Client }
-interface Read { readonly what: string; readonly path: (place: Place, index: number) => string; readonly expect: (body: never, place: Place, index: number) => boolean }
+interface Place {
+  readonly rows: number;
+  readonly tenantId: string;
+  readonly admin: Client;
+}
+interface Read {
+  readonly what: string;
+  readonly path: (place: Place, index: number) => string;
+  readonly expect: (body: never, place: Place, index: number) => boolean;
+}
 
 const reads: readonly Read[] = [
   {
-    what: 'a service instance', path: ({ tenantId }, index) => `/tenants/${tenantId}/services/service-${index}`,
-    expect: (body: { service_id: string; max_instances: number }, _place, index) => body.service_id === `service-${index}` && body.max_instances === index % 50,
+    what: 'a service instance',
+    path: ({ tenantId }, index) => `/tenants/${tenantId}/services/service-${index}`,
+    expect: (body: { service_id: string; max_instances: number }, _place, index) =>
+      body.service_id === `service-${index}` && body.max_instances === index % 50,
   },
   {
-    what: 'effective configuration', path: ({ tenantId }, index) => `/tenants/${tenantId}/config/effective?service_id=service-${index}`,
-    expect: (body: { values: { max_instances: number } }, _place, index) => body.values.max_instances === index % 50,
+    what: 'effective configuration',
+    path: ({ tenantId }, index) =>
+      `/tenants/${tenantId}/config/effective?service_id=service-${index}`,
+    expect: (body: { values: { max_instances: number } }, _place, index) =>
+      body.values.max_instances === index % 50,
   },
   {
-    what: 'a page of 50 instances', path: ({ tenantId }) => `/tenants/${tenantId}/services?limit=50`,
+    what: 'a page of 50 instances',
+    path: ({ tenantId }) => `/tenants/${tenantId}/services?limit=50`,
     expect: (body: { items: unknown[] }) => body.items.length === 50,
   },
   {
-    what: 'a page of 50 of the history', path: ({ tenantId }) => `/tenants/${tenantId}/config/history?limit=50`,
-    expect: (body: { items: { revision: number }[] }, { rows }) => body.items.length === 50 && body.items[0]!.revision === rows + 1,
+    what: 'a page of 50 of the history',
+    path: ({ tenantId }) => `/tenants/${tenantId}/config/history?limit=50`,
+    expect: (body: { items: { revision: number }[] }, { rows }) =>
+      body.items.length === 50 && body.items[0]!.revision === rows + 1,
   },
 ];
 
@@ -35,13 +51,20 @@ async function fill({ query }: Database, tenantId: string, rows: number): Promis
   await query(
     `INSERT INTO tenant_config.service_configurations SELECT $1::uuid, 'service-' || n,
        json_build_object('service_id', 'service-' || n, 'service_type', 'cloud_run', 'min_instances', 0, 'max_instances', n % 50), n + 1, 'bench', now()
-     FROM generate_series(1, $2::int) n`, [tenantId, rows]);
+     FROM generate_series(1, $2::int) n`,
+    [tenantId, rows],
+  );
   await query(
     `INSERT INTO tenant_config.configuration_history (tenant_id, revision, config_type, resource_id, action, changed_by, changed_at, before, after)
      SELECT $1::uuid, n + 1, 'service_config', 'service-' || n, 'create', 'bench', now(), NULL,
        json_build_object('service_id', 'service-' || n, 'service_type', 'cloud_run', 'min_instances', 0, 'max_instances', n % 50)
-     FROM generate_series(1, $2::int) n`, [tenantId, rows]);
-  await query('UPDATE strata.revisions SET revision = $2 WHERE scope = $1', [`tenant:${tenantId}`, rows + 1]);
+     FROM generate_series(1, $2::int) n`,
+    [tenantId, rows],
+  );
+  await query('UPDATE strata.revisions SET revision = $2 WHERE scope = $1', [
+    `tenant:${tenantId}`,
+    rows + 1,
+  ]);
   await query('VACUUM ANALYZE');
 }
 
@@ -51,7 +74,10 @@ export const growth: Group = async ({ rounds }) => {
     const places: Place[] = [];
     for (const rows of sizes) {
       const database = await stage.anotherDatabase();
-      const { url } = await stage.start([], serverCore, { ...stage.alone, DATABASE_URL: database.url });
+      const { url } = await stage.start([], serverCore, {
+        ...stage.alone,
+        DATABASE_URL: database.url,
+      });
       const { id: tenantId, admin } = await createTenant(url, await platformAdmin(url), 'Bench');
       await fill(database, tenantId, rows);
       places.push({ rows, tenantId, admin });
@@ -64,8 +90,12 @@ export const growth: Group = async ({ rounds }) => {
       for (const [each, { rows }] of places.entries()) {
         if (each === 0) continue;
         found.push({
-          what: `${read.what}, not cached, at ${rows.toLocaleString('en')} stored rows`, peer: `at ${sizes[0]} rows`, unit: 'ms', goal: { atMost: 1.2 },
-          strata: of(each), floor: of(0),
+          what: `${read.what}, not cached, at ${rows.toLocaleString('en')} stored rows`,
+          peer: `at ${sizes[0]} rows`,
+          unit: 'ms',
+          goal: { atMost: 1.2 },
+          strata: of(each),
+          floor: of(0),
         });
       }
     }
@@ -76,7 +106,11 @@ export const growth: Group = async ({ rounds }) => {
 };
 
 /** Milliseconds at each place, medians of one round read by read in turn. Every read is of another row, and nothing of the tenants is cached before. */
-async function cold({ path, expect }: Read, places: readonly Place[], round: number): Promise<number[]> {
+async function cold(
+  { path, expect }: Read,
+  places: readonly Place[],
+  round: number,
+): Promise<number[]> {
   for (const { admin } of places) {
     const dropped = await admin.post('/configurations/cache/invalidate', {});
     if (dropped.status !== 200) throw new Error(dropped.text);
@@ -85,11 +119,12 @@ async function cold({ path, expect }: Read, places: readonly Place[], round: num
   for (let read = 0; read < readsPerRound; read += 1) {
     const turns = [...places.entries()];
     for (const [each, place] of read % 2 === 0 ? turns : turns.toReversed()) {
-      const index = 1 + (read * 7919 + round * 104_729) % place.rows;
+      const index = 1 + ((read * 7919 + round * 104_729) % place.rows);
       const began = performance.now();
       const { status, body, text } = await place.admin.get(path(place, index));
       took[each]!.push(performance.now() - began);
-      if (status !== 200 || !expect(body as never, place, index)) throw new Error(`${place.rows} rows, ${path(place, index)}: ${status} ${text}`);
+      if (status !== 200 || !expect(body as never, place, index))
+        throw new Error(`${place.rows} rows, ${path(place, index)}: ${status} ${text}`);
     }
   }
   return took.map(median);

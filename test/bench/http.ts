@@ -7,7 +7,14 @@ import { eventually } from '../support/cluster.ts';
 import { binary, freePort, guard } from '../support/servers.ts';
 import { createTenant } from '../support/strata.ts';
 import { load, type Target } from './load.ts';
-import { keepCoresAwake, loadCore, pin, serverCore, startProgram, type Program } from './machine.ts';
+import {
+  keepCoresAwake,
+  loadCore,
+  pin,
+  serverCore,
+  startProgram,
+  type Program,
+} from './machine.ts';
 import { alternate, type Comparison, type Group } from './report.ts';
 import { platformAdmin, startStage } from './stage.ts';
 
@@ -23,34 +30,72 @@ export const http: Group = async ({ rounds, seconds }) => {
     return started;
   };
   try {
-    await stage.start(['tenant-config', 'global-config', 'auth', 'audit', 'config-resolver'], loadCore, stage.clustered);
+    await stage.start(
+      ['tenant-config', 'global-config', 'auth', 'audit', 'config-resolver'],
+      loadCore,
+      stage.clustered,
+    );
     const gateway = await stage.start(['gateway'], serverCore, stage.clustered);
     const platform = await eventually(() => platformAdmin(gateway.url));
     const { id, admin } = await eventually(() => createTenant(gateway.url, platform, 'Bench'));
     const path = `/tenants/${id}/config/risk`;
     const { text: body, headers } = await admin.get(path);
-    const get = (origin: string, headers: Record<string, string> = {}): Target => ({ origin, requests: [{ path, headers }], expect: body });
+    const get = (origin: string, headers: Record<string, string> = {}): Target => ({
+      origin,
+      requests: [{ path, headers }],
+      expect: body,
+    });
     const strata = get(gateway.url, { authorization: `Bearer ${admin.token}` });
 
     const bare = await program('test/bench/peers/bare.ts', [body], serverCore);
-    await program('test/bench/peers/moleculer-web.ts', ['service', stage.bus.url, JSON.stringify({
-      tenant_id: id, document: JSON.parse(body) as unknown, revision: Number(headers.get('x-config-revision')),
-      updated_by: headers.get('x-updated-by'), updated_at: new Date(headers.get('last-modified')!).toISOString(),
-    })], loadCore);
-    const moleculer = await program('test/bench/peers/moleculer-web.ts', ['gateway', stage.bus.url], serverCore);
+    await program(
+      'test/bench/peers/moleculer-web.ts',
+      [
+        'service',
+        stage.bus.url,
+        JSON.stringify({
+          tenant_id: id,
+          document: JSON.parse(body) as unknown,
+          revision: Number(headers.get('x-config-revision')),
+          updated_by: headers.get('x-updated-by'),
+          updated_at: new Date(headers.get('last-modified')!).toISOString(),
+        }),
+      ],
+      loadCore,
+    );
+    const moleculer = await program(
+      'test/bench/peers/moleculer-web.ts',
+      ['gateway', stage.bus.url],
+      serverCore,
+    );
     const etcd = await startEtcd(path, body);
     peers.push(etcd);
 
     const what = 'GET of a cached configuration value, authenticated, through the gateway';
     const beside = async (peer: string, target: Target, atLeast: number): Promise<Comparison> => {
       // Short turns and more of them: the machine changes its pace within seconds.
-      const perSecond = (each: Target) => async (): Promise<number> => (await load(each, { connections, seconds: 1 })).perSecond;
-      return { what, peer, unit: '/s', goal: { atLeast }, ...await alternate(rounds * seconds, perSecond(strata), perSecond(target)) };
+      const perSecond = (each: Target) => async (): Promise<number> =>
+        (await load(each, { connections, seconds: 1 })).perSecond;
+      return {
+        what,
+        peer,
+        unit: '/s',
+        goal: { atLeast },
+        ...(await alternate(rounds * seconds, perSecond(strata), perSecond(target))),
+      };
     };
     return {
       rows: [
-        await beside('the same bytes from a bare Fastify route, without authentication', get(bare.said), 0.85),
-        await beside('moleculer-web calling the same action over NATS, the value in the memory of its service’s node', get(moleculer.said), 3.5),
+        await beside(
+          'the same bytes from a bare Fastify route, without authentication',
+          get(bare.said),
+          0.85,
+        ),
+        await beside(
+          'moleculer-web calling the same action over NATS, the value in the memory of its service’s node',
+          get(moleculer.said),
+          3.5,
+        ),
         await beside('etcd’s JSON gateway, one key of the same size', etcd.target, 3.5),
       ],
     };
@@ -62,21 +107,47 @@ export const http: Group = async ({ rounds, seconds }) => {
 };
 
 /** One key, with a value as long as the body. */
-async function startEtcd(key: string, body: string): Promise<{ target: Target; stop: () => Promise<void> }> {
+async function startEtcd(
+  key: string,
+  body: string,
+): Promise<{ target: Target; stop: () => Promise<void> }> {
   const dataDir = mkdtempSync(join(tmpdir(), 'strata-etcd-'));
-  const [client, peer] = [`http://127.0.0.1:${await freePort()}`, `http://127.0.0.1:${await freePort()}`];
-  const child = spawn(binary('etcd', 'etcd-server'), [
-    '--data-dir', dataDir, '--listen-client-urls', client, '--advertise-client-urls', client, '--listen-peer-urls', peer,
-    '--initial-advertise-peer-urls', peer, '--initial-cluster', `default=${peer}`, '--log-level', 'error',
-  ], { stdio: 'ignore' });
+  const [client, peer] = [
+    `http://127.0.0.1:${await freePort()}`,
+    `http://127.0.0.1:${await freePort()}`,
+  ];
+  const child = spawn(
+    binary('etcd', 'etcd-server'),
+    [
+      '--data-dir',
+      dataDir,
+      '--listen-client-urls',
+      client,
+      '--advertise-client-urls',
+      client,
+      '--listen-peer-urls',
+      peer,
+      '--initial-advertise-peer-urls',
+      peer,
+      '--initial-cluster',
+      `default=${peer}`,
+      '--log-level',
+      'error',
+    ],
+    { stdio: 'ignore' },
+  );
   const dismiss = guard(child.pid!, 'KILL', dataDir);
   const base64 = (text: string): string => Buffer.from(text).toString('base64');
-  const ask = async (call: string, sent: unknown): Promise<string> => (await fetch(`${client}/v3/kv/${call}`, { method: 'POST', body: JSON.stringify(sent) })).text();
+  const ask = async (call: string, sent: unknown): Promise<string> =>
+    (await fetch(`${client}/v3/kv/${call}`, { method: 'POST', body: JSON.stringify(sent) })).text();
   await eventually(() => ask('put', { key: base64(key), value: base64(body) }));
   pin(child.pid!, serverCore);
   return {
     target: {
-      origin: client, requests: [{ method: 'POST', path: '/v3/kv/range', body: JSON.stringify({ key: base64(key) }) }],
+      origin: client,
+      requests: [
+        { method: 'POST', path: '/v3/kv/range', body: JSON.stringify({ key: base64(key) }) },
+      ],
       expect: await ask('range', { key: base64(key) }),
     },
     async stop() {

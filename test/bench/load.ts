@@ -7,7 +7,12 @@ import { binary } from '../support/servers.ts';
 import { loadCore } from './machine.ts';
 
 /** `###` in a body stands for a number of three digits that changes with every request. */
-export interface Sent { readonly method?: string; readonly path: string; readonly headers?: Readonly<Record<string, string>>; readonly body?: string }
+export interface Sent {
+  readonly method?: string;
+  readonly path: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string;
+}
 export interface Target {
   readonly origin: string;
   /** Sent by turns. */
@@ -15,15 +20,29 @@ export interface Target {
   /** The body of every answer, beside status 200; where it has `###`, all numbers are passed over. */
   readonly expect: string;
 }
-export interface Load { readonly connections: number; readonly seconds: number }
-export interface Measured { readonly perSecond: number; readonly p50Ms: number; readonly p99Ms: number }
+export interface Load {
+  readonly connections: number;
+  readonly seconds: number;
+}
+export interface Measured {
+  readonly perSecond: number;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+}
 
 const run = promisify(execFile);
 /** A string of Lua in which nothing needs an escape. */
 const lua = (text: string): string => ` [======[${text}]======]`;
 
-const formatted = ({ method = 'GET', path, headers = {}, body }: Sent): string => `wrk.format(${lua(method)}, ${lua(path)}, {
-  ${Object.entries(headers).map(([name, value]) => `[${lua(name)}] = ${lua(value)}`).join(', ')} }, ${body === undefined ? 'nil' : lua(body)})`;
+const formatted = ({
+  method = 'GET',
+  path,
+  headers = {},
+  body,
+}: Sent): string => `wrk.format(${lua(method)}, ${lua(path)}, {
+  ${Object.entries(headers)
+    .map(([name, value]) => `[${lua(name)}] = ${lua(value)}`)
+    .join(', ')} }, ${body === undefined ? 'nil' : lua(body)})`;
 
 const script = ({ requests, expect }: Target): string => `
   local texts, turn, thread = {}, 0, nil
@@ -56,12 +75,31 @@ export async function load(target: Target, { connections, seconds }: Load): Prom
     const file = join(folder, 'load.lua');
     writeFileSync(file, script(target));
     const { stdout, stderr } = await run('taskset', [
-      '-c', loadCore, binary('wrk'), '-t1', `-c${connections}`, `-d${seconds}s`, '--timeout', '10s', '-s', file, target.origin,
+      '-c',
+      loadCore,
+      binary('wrk'),
+      '-t1',
+      `-c${connections}`,
+      `-d${seconds}s`,
+      '--timeout',
+      '10s',
+      '-s',
+      file,
+      target.origin,
     ]);
-    const [, requests, micros, p50, p99, wrong, errors, sample] = /RESULT (\d+) (\d+) (\d+) (\d+) (\d+) (\d+) (.*)/.exec(stdout) ?? [];
-    if (!Number(requests)) throw new Error(`${target.origin} was not measured:\n${stdout}${stderr}`);
-    if (Number(wrong) + Number(errors) > 0) throw new Error(`${target.origin}: ${wrong} wrong answers and ${errors} errors in ${requests}; such as ${sample}`);
-    return { perSecond: Number(requests) / (Number(micros) / 1e6), p50Ms: Number(p50) / 1000, p99Ms: Number(p99) / 1000 };
+    const [, requests, micros, p50, p99, wrong, errors, sample] =
+      /RESULT (\d+) (\d+) (\d+) (\d+) (\d+) (\d+) (.*)/.exec(stdout) ?? [];
+    if (!Number(requests))
+      throw new Error(`${target.origin} was not measured:\n${stdout}${stderr}`);
+    if (Number(wrong) + Number(errors) > 0)
+      throw new Error(
+        `${target.origin}: ${wrong} wrong answers and ${errors} errors in ${requests}; such as ${sample}`,
+      );
+    return {
+      perSecond: Number(requests) / (Number(micros) / 1e6),
+      p50Ms: Number(p50) / 1000,
+      p99Ms: Number(p99) / 1000,
+    };
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

@@ -21,8 +21,12 @@ const haltPoll = '/sys/module/haltpoll/parameters/guest_halt_poll_ns';
  */
 export function keepCoresAwake(): () => void {
   if (!existsSync(haltPoll) || process.getuid?.() !== 0) {
-    process.stderr.write('Idle cores halt while HTTP is measured: the slower of two servers pays for waking the load generator.\n');
-    return () => { /* Nothing was changed. */ };
+    process.stderr.write(
+      'Idle cores halt while HTTP is measured: the slower of two servers pays for waking the load generator.\n',
+    );
+    return () => {
+      /* Nothing was changed. */
+    };
   }
   const before = readFileSync(haltPoll, 'utf8');
   const restore = (): void => writeFileSync(haltPoll, before);
@@ -33,30 +37,48 @@ export function keepCoresAwake(): () => void {
 
 /** All of its threads and its children, and what they start from now on. */
 export function pin(pid: number, core: Core): void {
-  for (const each of [pid, ...childrenOf(pid)]) execFileSync('taskset', ['-a', '-c', '-p', core, String(each)], { stdio: 'ignore' });
+  for (const each of [pid, ...childrenOf(pid)])
+    execFileSync('taskset', ['-a', '-c', '-p', core, String(each)], { stdio: 'ignore' });
 }
 
 export const childrenOf = (pid: number): number[] => {
   try {
-    return execFileSync('pgrep', ['-P', String(pid)], { encoding: 'utf8' }).trim().split('\n').map(Number);
+    return execFileSync('pgrep', ['-P', String(pid)], { encoding: 'utf8' })
+      .trim()
+      .split('\n')
+      .map(Number);
   } catch {
     return [];
   }
 };
 
-export interface Program { readonly pid: number; readonly said: string; readonly lines: AsyncIterator<string>; readonly stop: () => Promise<void> }
+export interface Program {
+  readonly pid: number;
+  readonly said: string;
+  readonly lines: AsyncIterator<string>;
+  readonly stop: () => Promise<void>;
+}
 
 /** A peer or a caller of ours, in a process of its own; resolves once it has printed its first line. */
-export async function startProgram(file: string, args: readonly string[], core: Core, env: Readonly<Record<string, string>> = {}): Promise<Program> {
+export async function startProgram(
+  file: string,
+  args: readonly string[],
+  core: Core,
+  env: Readonly<Record<string, string>> = {},
+): Promise<Program> {
   const child = spawn('taskset', ['-c', core, process.execPath, file, ...args], {
-    cwd: root, stdio: ['ignore', 'pipe', 'inherit'], env: { PATH: process.env.PATH, ...env },
+    cwd: root,
+    stdio: ['ignore', 'pipe', 'inherit'],
+    env: { PATH: process.env.PATH, ...env },
   });
   const lines = createInterface(child.stdout)[Symbol.asyncIterator]();
   child.once('exit', guard(child.pid!, 'KILL'));
   const first = await lines.next();
   if (first.done) throw new Error(`${file} ended before it was ready`);
   return {
-    pid: child.pid!, said: first.value, lines,
+    pid: child.pid!,
+    said: first.value,
+    lines,
     async stop() {
       if (child.exitCode !== null || child.signalCode !== null) return;
       child.kill();
@@ -69,7 +91,8 @@ const ticksPerSecond = 100;
 /** Processor time that a process has used so far. */
 export function cpuMs(pid: number): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ');
-  return (Number(fields[11]) + Number(fields[12])) * 1000 / ticksPerSecond;
+  return ((Number(fields[11]) + Number(fields[12])) * 1000) / ticksPerSecond;
 }
 
-export const rssMiB = (pid: number): number => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) / 1024;
+export const rssMiB = (pid: number): number =>
+  Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) / 1024;

@@ -17,13 +17,23 @@ const watchedSeconds = 5;
 
 export const memory: Group = async ({ rounds, seconds }) => {
   const facts: Fact[] = [];
-  const tell = (what: string, figure: string): void => { facts.push({ what, figure }); };
+  const tell = (what: string, figure: string): void => {
+    facts.push({ what, figure });
+  };
   const stage = await startStage();
   try {
     const config = await stage.start(['tenant-config', 'global-config'], loadCore, stage.clustered);
-    const identity = await stage.start(['auth', 'audit', 'config-resolver'], loadCore, stage.clustered);
+    const identity = await stage.start(
+      ['auth', 'audit', 'config-resolver'],
+      loadCore,
+      stage.clustered,
+    );
     const gateway = await stage.start(['gateway'], serverCore, stage.clustered);
-    const nodes = { gateway, 'tenant-config and global-config': config, 'auth, audit and config-resolver': identity };
+    const nodes = {
+      gateway,
+      'tenant-config and global-config': config,
+      'auth, audit and config-resolver': identity,
+    };
     const platform = await eventually(() => platformAdmin(gateway.url));
     const { id, admin } = await eventually(() => createTenant(gateway.url, platform, 'Bench'));
     const path = `/tenants/${id}/config/risk`;
@@ -33,31 +43,50 @@ export const memory: Group = async ({ rounds, seconds }) => {
     await stage.database.query(
       `INSERT INTO tenant_config.service_configurations SELECT $1::uuid, 'service-' || n,
          json_build_object('service_id', 'service-' || n, 'service_type', 'cloud_run', 'min_instances', 0, 'max_instances', n % 50), 2, 'bench', now()
-       FROM generate_series(1, $2::int) n`, [id, entries]);
-    await load({ origin: gateway.url, requests: [{ path, headers }], expect: (await admin.get(path)).text }, { connections: 64, seconds: seconds * 3 });
+       FROM generate_series(1, $2::int) n`,
+      [id, entries],
+    );
+    await load(
+      { origin: gateway.url, requests: [{ path, headers }], expect: (await admin.get(path)).text },
+      { connections: 64, seconds: seconds * 3 },
+    );
     for (const [each, [name, { pid }]] of Object.entries(nodes).entries()) {
-      tell(`memory (RSS) of ${name}: idle / after ${seconds * 3} s of cached reads`, `${idle[each]!.toFixed(0)} / ${rssMiB(pid).toFixed(0)} MiB`);
+      tell(
+        `memory (RSS) of ${name}: idle / after ${seconds * 3} s of cached reads`,
+        `${idle[each]!.toFixed(0)} / ${rssMiB(pid).toFixed(0)} MiB`,
+      );
     }
-    tell(`a cached service instance: heap / as the cache counts it (${entries.toLocaleString('en')} entries)`, await entryBytes(stage, id, admin));
+    tell(
+      `a cached service instance: heap / as the cache counts it (${entries.toLocaleString('en')} entries)`,
+      await entryBytes(stage, id, admin),
+    );
 
     const feed = async (): Promise<Record<'node' | 'host' | 'database', number>> => {
       const used = () => ({
-        node: cpuMs(gateway.pid), host: cpuMs(config.pid) + cpuMs(identity.pid),
+        node: cpuMs(gateway.pid),
+        host: cpuMs(config.pid) + cpuMs(identity.pid),
         database: childrenOf(stage.postgres.pid).reduce((sum, pid) => sum + cpuMs(pid), 0),
       });
       const from = used();
       await delay(watchedSeconds * 1000);
       const to = used();
-      return { node: (to.node - from.node) / watchedSeconds, host: (to.host - from.host) / watchedSeconds, database: (to.database - from.database) / watchedSeconds };
+      return {
+        node: (to.node - from.node) / watchedSeconds,
+        host: (to.host - from.host) / watchedSeconds,
+        database: (to.database - from.database) / watchedSeconds,
+      };
     };
     const alone = await feed();
     const more = 4;
-    for (let each = 0; each < more; each += 1) await stage.start(['gateway'], loadCore, stage.clustered);
+    for (let each = 0; each < more; each += 1)
+      await stage.start(['gateway'], loadCore, stage.clustered);
     await delay(2000);
     const together = await feed();
     tell('an idle gateway', `${alone.node.toFixed(1)} ms of processor time per second`);
-    tell('each further gateway, at the nodes with a database / in PostgreSQL (polls of the feed, heartbeats)',
-      `${Math.max(0, (together.host - alone.host) / more).toFixed(1)} / ${Math.max(0, (together.database - alone.database) / more).toFixed(1)} ms per second`);
+    tell(
+      'each further gateway, at the nodes with a database / in PostgreSQL (polls of the feed, heartbeats)',
+      `${Math.max(0, (together.host - alone.host) / more).toFixed(1)} / ${Math.max(0, (together.database - alone.database) / more).toFixed(1)} ms per second`,
+    );
 
     const starts: number[] = [];
     for (let round = 0; round < rounds; round += 1) {
@@ -72,28 +101,40 @@ export const memory: Group = async ({ rounds, seconds }) => {
     await stage.stop();
   }
   const [first, ...again] = await embeddedStarts(rounds);
-  tell('start of everything on the embedded database until it is ready: the first / again', `${first!.toFixed(0)} / ${median(again).toFixed(0)} ms`);
+  tell(
+    'start of everything on the embedded database until it is ready: the first / again',
+    `${first!.toFixed(0)} / ${median(again).toFixed(0)} ms`,
+  );
   return { rows: [], facts };
 };
 
-const ready = ({ url }: Node): Promise<void> => eventually(async () => {
-  const { status, text } = await new Client(url).get('/readyz');
-  if (status !== 200) throw new Error(text);
-});
+const ready = ({ url }: Node): Promise<void> =>
+  eventually(async () => {
+    const { status, text } = await new Client(url).get('/readyz');
+    if (status !== 200) throw new Error(text);
+  });
 
 /** On a gateway of its own, whose garbage is collected before each look. */
 async function entryBytes(stage: Stage, tenantId: string, { token }: Client): Promise<string> {
   const inspected = await freePort();
-  const gateway = await stage.start(['gateway'], loadCore, { ...stage.clustered, NODE_OPTIONS: `--inspect=127.0.0.1:${inspected}` });
-  const client = new Client(gateway.url, token);
-  const read = (n: number): Promise<void> => eventually(async () => {
-    const { status, text } = await client.get(`/tenants/${tenantId}/services/service-${n}`);
-    if (status !== 200) throw new Error(text);
+  const gateway = await stage.start(['gateway'], loadCore, {
+    ...stage.clustered,
+    NODE_OPTIONS: `--inspect=127.0.0.1:${inspected}`,
   });
+  const client = new Client(gateway.url, token);
+  const read = (n: number): Promise<void> =>
+    eventually(async () => {
+      const { status, text } = await client.get(`/tenants/${tenantId}/services/service-${n}`);
+      if (status !== 200) throw new Error(text);
+    });
   await read(1);
   const before = await figuresOf(gateway, inspected);
   let next = 1;
-  await Promise.all(Array.from({ length: 16 }, async () => { while (next < entries) await read(next += 1); }));
+  await Promise.all(
+    Array.from({ length: 16 }, async () => {
+      while (next < entries) await read((next += 1));
+    }),
+  );
   const after = await figuresOf(gateway, inspected);
   await gateway.stop();
   const kept = after.entries - before.entries;
@@ -102,16 +143,22 @@ async function entryBytes(stage: Stage, tenantId: string, { token }: Client): Pr
   return `${((after.heap - before.heap) / kept).toFixed(0)} / ${((after.bytes - before.bytes) / kept).toFixed(0)} bytes`;
 }
 
-async function figuresOf({ url }: Node, inspected: number): Promise<{ entries: number; bytes: number; heap: number }> {
+async function figuresOf(
+  { url }: Node,
+  inspected: number,
+): Promise<{ entries: number; bytes: number; heap: number }> {
   const heap = await heapBytes(inspected);
   const { text } = await new Client(url).get('/metrics');
-  const cache = (name: string): number => figure(text, `strata_cache{cache="configuration_service",figure="${name}"}`);
+  const cache = (name: string): number =>
+    figure(text, `strata_cache{cache="configuration_service",figure="${name}"}`);
   return { entries: cache('entries'), bytes: cache('bytes'), heap };
 }
 
 /** What is left once garbage is collected, by the inspector's protocol (Chrome DevTools Protocol: HeapProfiler, Runtime). */
 async function heapBytes(port: number): Promise<number> {
-  const [target] = await (await fetch(`http://127.0.0.1:${port}/json/list`)).json() as { webSocketDebuggerUrl: string }[];
+  const [target] = (await (await fetch(`http://127.0.0.1:${port}/json/list`)).json()) as {
+    webSocketDebuggerUrl: string;
+  }[];
   const socket = new WebSocket(target!.webSocketDebuggerUrl);
   await once(socket, 'open');
   const ask = async <T>(method: string): Promise<T> => {
@@ -139,7 +186,10 @@ async function embeddedStarts(rounds: number): Promise<number[]> {
     const took: number[] = [];
     for (let round = 0; round <= rounds; round += 1) {
       const began = performance.now();
-      const node = await startNode(join(folder, `${round}.log`), [], serverCore, { DATA_DIR: join(folder, 'data'), SECRET_KEY: secretKey });
+      const node = await startNode(join(folder, `${round}.log`), [], serverCore, {
+        DATA_DIR: join(folder, 'data'),
+        SECRET_KEY: secretKey,
+      });
       await ready(node);
       took.push(performance.now() - began);
       await node.stop();

@@ -1,6 +1,9 @@
 /** Rounds, medians and the table. */
 
-export interface Rounds { readonly rounds: number; readonly seconds: number }
+export interface Rounds {
+  readonly rounds: number;
+  readonly seconds: number;
+}
 
 export interface Comparison {
   readonly what: string;
@@ -11,30 +14,46 @@ export interface Comparison {
   /** Strata divided by its floor or peer. */
   readonly goal?: { readonly atLeast: number } | { readonly atMost: number };
 }
-export interface Fact { readonly what: string; readonly figure: string }
-export interface Findings { readonly rows: readonly Comparison[]; readonly facts?: readonly Fact[] }
+export interface Fact {
+  readonly what: string;
+  readonly figure: string;
+}
+export interface Findings {
+  readonly rows: readonly Comparison[];
+  readonly facts?: readonly Fact[];
+}
 
 /** What one measure needs to be run: everything is started and stopped inside. */
 export type Group = (rounds: Rounds) => Promise<Findings>;
 
 export const median = (figures: readonly number[]): number => {
   const sorted = figures.toSorted((a, b) => a - b);
-  return (sorted[Math.floor((sorted.length - 1) / 2)]! + sorted[Math.ceil((sorted.length - 1) / 2)]!) / 2;
+  return (
+    (sorted[Math.floor((sorted.length - 1) / 2)]! + sorted[Math.ceil((sorted.length - 1) / 2)]!) / 2
+  );
 };
 
 const warmUp = 2;
 /** By turns, and in turns of the other order each time, so that neither gains by what else the machine does. Unmeasured turns first, until code is compiled. */
-export async function alternate(rounds: number, strata: () => Promise<number>, floor: () => Promise<number>): Promise<{ strata: number[]; floor: number[] }> {
+export async function alternate(
+  rounds: number,
+  strata: () => Promise<number>,
+  floor: () => Promise<number>,
+): Promise<{ strata: number[]; floor: number[] }> {
   const found = { strata: [] as number[], floor: [] as number[] };
   for (let round = 0; round < warmUp + rounds; round += 1) {
-    const turns = [async () => found.strata.push(await strata()), async () => found.floor.push(await floor())];
+    const turns = [
+      async () => found.strata.push(await strata()),
+      async () => found.floor.push(await floor()),
+    ];
     for (const turn of round % 2 === 0 ? turns : turns.toReversed()) await turn();
   }
   return { strata: found.strata.slice(warmUp), floor: found.floor.slice(warmUp) };
 }
 
 /** The ratio of each round, whose two sides saw the machine in about the same state. */
-export const ratios = ({ strata, floor }: Pick<Comparison, 'strata' | 'floor'>): number[] => strata.map((figure, round) => figure / floor[round]!);
+export const ratios = ({ strata, floor }: Pick<Comparison, 'strata' | 'floor'>): number[] =>
+  strata.map((figure, round) => figure / floor[round]!);
 
 export function met(row: Comparison): boolean | undefined {
   if (!row.goal) return undefined;
@@ -42,18 +61,45 @@ export function met(row: Comparison): boolean | undefined {
   return 'atLeast' in row.goal ? ratio >= row.goal.atLeast : ratio <= row.goal.atMost;
 }
 
-const shown = (figure: number): string => figure >= 1000 ? `${(figure / 1000).toFixed(1)} k` : figure >= 100 ? figure.toFixed(0) : figure.toPrecision(3);
+const shown = (figure: number): string =>
+  figure >= 1000
+    ? `${(figure / 1000).toFixed(1)} k`
+    : figure >= 100
+      ? figure.toFixed(0)
+      : figure.toPrecision(3);
 const spread = (figures: readonly number[], unit: string): string =>
   `${shown(median(figures))} ${unit} (${shown(Math.min(...figures))}–${shown(Math.max(...figures))})`;
 
 export function markdown(rows: readonly Comparison[], facts: readonly Fact[]): string {
-  const lines = rows.length === 0 ? [] : ['| What | Floor or peer | its figure | Strata | ratio | goal | |', '|---|---|---|---|---|---|---|'];
+  const lines =
+    rows.length === 0
+      ? []
+      : [
+          '| What | Floor or peer | its figure | Strata | ratio | goal | |',
+          '|---|---|---|---|---|---|---|',
+        ];
   for (const row of rows) {
     const ratio = ratios(row).toSorted((a, b) => a - b);
-    const goal = row.goal === undefined ? '' : 'atLeast' in row.goal ? `≥ ${row.goal.atLeast} ×` : `≤ ${row.goal.atMost} ×`;
-    lines.push(`| ${row.what} | ${row.peer} | ${spread(row.floor, row.unit)} | ${spread(row.strata, row.unit)} | ${median(ratio).toFixed(2)} × (${ratio[0]!.toFixed(2)}–${ratio.at(-1)!.toFixed(2)}) | ${goal} | ${
-      { true: 'met', false: 'missed', undefined: '' }[String(met(row)) as 'true' | 'false' | 'undefined']} |`);
+    const goal =
+      row.goal === undefined
+        ? ''
+        : 'atLeast' in row.goal
+          ? `≥ ${row.goal.atLeast} ×`
+          : `≤ ${row.goal.atMost} ×`;
+    lines.push(
+      `| ${row.what} | ${row.peer} | ${spread(row.floor, row.unit)} | ${spread(row.strata, row.unit)} | ${median(ratio).toFixed(2)} × (${ratio[0]!.toFixed(2)}–${ratio.at(-1)!.toFixed(2)}) | ${goal} | ${
+        { true: 'met', false: 'missed', undefined: '' }[
+          String(met(row)) as 'true' | 'false' | 'undefined'
+        ]
+      } |`,
+    );
   }
-  if (facts.length > 0) lines.push('', '| Figure | |', '|---|---|', ...facts.map(({ what, figure }) => `| ${what} | ${figure} |`));
+  if (facts.length > 0)
+    lines.push(
+      '',
+      '| Figure | |',
+      '|---|---|',
+      ...facts.map(({ what, figure }) => `| ${what} | ${figure} |`),
+    );
   return lines.join('\n');
 }

@@ -11,7 +11,12 @@ import { guard, startNats, startRedis, type Process } from '../support/servers.t
 import { adminPassword, secretKey, signIn, type Client } from '../support/strata.ts';
 import { loadCore, pin, root, type Core } from './machine.ts';
 
-export interface Node { readonly url: string; readonly pid: number; readonly startedMs: number; readonly stop: () => Promise<void> }
+export interface Node {
+  readonly url: string;
+  readonly pid: number;
+  readonly startedMs: number;
+  readonly stop: () => Promise<void>;
+}
 export type Environment = Readonly<Record<string, string>>;
 
 export interface Stage {
@@ -24,15 +29,23 @@ export interface Stage {
   readonly database: Database;
   /** Another migrated database on the same server. */
   readonly anotherDatabase: () => Promise<Database>;
-  readonly start: (pieces: readonly string[], core: Core, environment: Environment) => Promise<Node>;
+  readonly start: (
+    pieces: readonly string[],
+    core: Core,
+    environment: Environment,
+  ) => Promise<Node>;
   readonly stop: () => Promise<void>;
 }
 
 export async function startStage(): Promise<Stage> {
   const folder = mkdtempSync(join(tmpdir(), 'strata-bench-'));
   chmodSync(folder, 0o755);
-  const ends: (() => Promise<unknown>)[] = [async () => rmSync(folder, { recursive: true, force: true })];
-  const stop = async (): Promise<void> => { for (const end of ends.splice(0).toReversed()) await end(); };
+  const ends: (() => Promise<unknown>)[] = [
+    async () => rmSync(folder, { recursive: true, force: true }),
+  ];
+  const stop = async (): Promise<void> => {
+    for (const end of ends.splice(0).toReversed()) await end();
+  };
   try {
     const postgres = await openEmbeddedPostgres({ dataDir: join(folder, 'data') });
     ends.push(postgres.stop);
@@ -44,19 +57,38 @@ export async function startStage(): Promise<Stage> {
 
     const anotherDatabase = async (): Promise<Database> => {
       const made = await createDatabase(postgres.url);
-      execFileSync(process.execPath, ['strata.ts', '--migrate'], { cwd: root, env: { PATH: process.env.PATH, DATABASE_URL: made.url, SECRET_KEY: secretKey } });
+      execFileSync(process.execPath, ['strata.ts', '--migrate'], {
+        cwd: root,
+        env: { PATH: process.env.PATH, DATABASE_URL: made.url, SECRET_KEY: secretKey },
+      });
       return made;
     };
     const database = await anotherDatabase();
     const alone = { DATABASE_URL: database.url, SECRET_KEY: secretKey };
     let started = 0;
-    const start = async (pieces: readonly string[], core: Core, environment: Environment): Promise<Node> => {
-      const name = `${pieces[0] ?? 'whole'}-${started += 1}`;
-      const node = await startNode(join(folder, `${name}.log`), pieces, core, { NODE_ID: name, ...environment });
+    const start = async (
+      pieces: readonly string[],
+      core: Core,
+      environment: Environment,
+    ): Promise<Node> => {
+      const name = `${pieces[0] ?? 'whole'}-${(started += 1)}`;
+      const node = await startNode(join(folder, `${name}.log`), pieces, core, {
+        NODE_ID: name,
+        ...environment,
+      });
       ends.push(node.stop);
       return node;
     };
-    return { postgres, bus, alone, clustered: { ...alone, NATS_URL: bus.url, REDIS_URL: redis.url }, database, anotherDatabase, start, stop };
+    return {
+      postgres,
+      bus,
+      alone,
+      clustered: { ...alone, NATS_URL: bus.url, REDIS_URL: redis.url },
+      database,
+      anotherDatabase,
+      start,
+      stop,
+    };
   } catch (error) {
     await stop();
     throw error;
@@ -64,19 +96,33 @@ export async function startStage(): Promise<Stage> {
 }
 
 /** Through the entry that production uses, with its default log, until the node says that it runs. */
-export async function startNode(log: string, pieces: readonly string[], core: Core, environment: Environment): Promise<Node> {
+export async function startNode(
+  log: string,
+  pieces: readonly string[],
+  core: Core,
+  environment: Environment,
+): Promise<Node> {
   const began = performance.now();
   const out = openSync(log, 'a');
   const child = spawn('taskset', ['-c', core, process.execPath, 'strata.ts', ...pieces], {
-    cwd: root, stdio: ['ignore', out, out],
-    env: { PATH: process.env.PATH, PORT: '0', PLATFORM_ADMIN_EMAILS: 'admin@example.com', PLATFORM_ADMIN_PASSWORD: adminPassword, ...environment },
+    cwd: root,
+    stdio: ['ignore', out, out],
+    env: {
+      PATH: process.env.PATH,
+      PORT: '0',
+      PLATFORM_ADMIN_EMAILS: 'admin@example.com',
+      PLATFORM_ADMIN_PASSWORD: adminPassword,
+      ...environment,
+    },
   });
   child.once('exit', guard(child.pid!, 'KILL'));
   for (;;) {
     const said = /serves on (\S+)|node \S+ runs/.exec(readFileSync(log, 'utf8'));
     if (said) {
       return {
-        url: said[1] ?? '', pid: child.pid!, startedMs: performance.now() - began,
+        url: said[1] ?? '',
+        pid: child.pid!,
+        startedMs: performance.now() - began,
         async stop() {
           if (child.exitCode !== null || child.signalCode !== null) return;
           child.kill();
@@ -84,9 +130,13 @@ export async function startNode(log: string, pieces: readonly string[], core: Co
         },
       };
     }
-    if (child.exitCode !== null) throw new Error(`a node of ${pieces.join(', ')} ended with ${child.exitCode}:\n${readFileSync(log, 'utf8')}`);
+    if (child.exitCode !== null)
+      throw new Error(
+        `a node of ${pieces.join(', ')} ended with ${child.exitCode}:\n${readFileSync(log, 'utf8')}`,
+      );
     await delay(5);
   }
 }
 
-export const platformAdmin = (url: string): Promise<Client> => signIn(url, 'admin@example.com', adminPassword);
+export const platformAdmin = (url: string): Promise<Client> =>
+  signIn(url, 'admin@example.com', adminPassword);

@@ -19,7 +19,9 @@ const reachable = { WEBHOOK_ALLOW_HTTP: 'true', WEBHOOK_ALLOWED_NETWORKS: '127.0
 const ask = { action: 'scale', risk_level: 'high', title: 'Scale checkout to 6' } as const;
 
 async function configured(tenant: TenantFixture, urls: readonly string[]): Promise<void> {
-  const saved = await tenant.admin.put(`/tenants/${tenant.id}/config/notifications`, { webhook: { endpoints: urls.map((url) => ({ url, secret })) } });
+  const saved = await tenant.admin.put(`/tenants/${tenant.id}/config/notifications`, {
+    webhook: { endpoints: urls.map((url) => ({ url, secret })) },
+  });
   if (saved.status >= 300) throw new Error(saved.text);
 }
 async function asked(tenant: TenantFixture): Promise<string> {
@@ -34,25 +36,34 @@ async function throughput(stage: Stage, rounds: number, seconds: number): Promis
   const receiver = await startProgram('test/bench/peers/receiver.ts', [secret], loadCore);
   const folder = mkdtempSync(join(tmpdir(), 'strata-bench-'));
   const count = 1000 * Math.ceil(seconds);
-  const tally = async (path = '/'): Promise<{ count: number; wrong: number; first: number; last: number }> => (await fetch(receiver.said + path)).json() as never;
+  const tally = async (
+    path = '/',
+  ): Promise<{ count: number; wrong: number; first: number; last: number }> =>
+    (await fetch(receiver.said + path)).json() as never;
   const measured = async (): Promise<number> => {
     for (;;) {
       const seen = await tally();
-      if (seen.wrong > 0) throw new Error(`${seen.wrong} notices were not signed as they should be`);
+      if (seen.wrong > 0)
+        throw new Error(`${seen.wrong} notices were not signed as they should be`);
       if (seen.count >= count) {
         await tally('/reset');
-        return (seen.count - 1) * 1000 / (seen.last - seen.first);
+        return ((seen.count - 1) * 1000) / (seen.last - seen.first);
       }
       await delay(20);
     }
   };
   try {
     const tenant = await createTenant(node.url, await platformAdmin(node.url), 'Bench');
-    await configured(tenant, Array.from({ length: endpoints }, (_, index) => `${receiver.said}/${index}`));
+    await configured(
+      tenant,
+      Array.from({ length: endpoints }, (_, index) => `${receiver.said}/${index}`),
+    );
     await asked(tenant);
     while ((await tally()).count < endpoints) await delay(20);
     await tally('/reset');
-    const [first] = await stage.database.query<{ body: string }>('SELECT body FROM notifier.deliveries LIMIT 1');
+    const [first] = await stage.database.query<{ body: string }>(
+      'SELECT body FROM notifier.deliveries LIMIT 1',
+    );
     const file = join(folder, 'body.json');
     writeFileSync(file, first!.body);
 
@@ -60,17 +71,25 @@ async function throughput(stage: Stage, rounds: number, seconds: number): Promis
       await stage.database.query(
         `INSERT INTO notifier.deliveries (id, tenant_id, approval_id, type, hop, channel, endpoint_key, place, target, body, state, attempts, round, next_attempt_at, created_at)
          SELECT gen_random_uuid(), tenant_id, approval_id, type, hop, channel, endpoint_key, place, target, body, 'pending', 0, 0, now(), now()
-         FROM (SELECT * FROM notifier.deliveries ORDER BY created_at LIMIT ${endpoints}) d, generate_series(1, ${count / endpoints})`);
+         FROM (SELECT * FROM notifier.deliveries ORDER BY created_at LIMIT ${endpoints}) d, generate_series(1, ${count / endpoints})`,
+      );
       return measured();
     };
     const floor = async (): Promise<number> => {
-      const program = await startProgram('test/bench/peers/got-posts.ts', [receiver.said, file, String(count), String(concurrency), secret], serverCore);
+      const program = await startProgram(
+        'test/bench/peers/got-posts.ts',
+        [receiver.said, file, String(count), String(concurrency), secret],
+        serverCore,
+      );
       await program.stop();
       return measured();
     };
     return {
-      what: `webhook deliveries, ${endpoints} endpoints`, peer: `got posting the same signed bodies, ${concurrency} at a time, nothing stored`, unit: '/s',
-      goal: { atLeast: 0.5 }, ...await alternate(rounds, strata, floor),
+      what: `webhook deliveries, ${endpoints} endpoints`,
+      peer: `got posting the same signed bodies, ${concurrency} at a time, nothing stored`,
+      unit: '/s',
+      goal: { atLeast: 0.5 },
+      ...(await alternate(rounds, strata, floor)),
     };
   } finally {
     await receiver.stop();
@@ -82,7 +101,9 @@ async function throughput(stage: Stage, rounds: number, seconds: number): Promis
 /** From the request of an approval to its arrival at a healthy endpoint, 99th percentile, with fifty endpoints that never answer beside it. */
 async function isolation(stage: Stage, rounds: number, seconds: number): Promise<Comparison> {
   let held = 0;
-  const hung = createServer(() => { held += 1; });
+  const hung = createServer(() => {
+    held += 1;
+  });
   hung.listen(0, '127.0.0.1');
   await once(hung, 'listening');
   const { port } = hung.address() as AddressInfo;
@@ -95,7 +116,10 @@ async function isolation(stage: Stage, rounds: number, seconds: number): Promise
     const others: TenantFixture[] = [];
     for (let each = 0; each < hungEndpoints; each += 10) {
       const other = await createTenant(node.url, platform, `Hung ${name} ${each}`);
-      await configured(other, Array.from({ length: 10 }, (_, index) => `http://127.0.0.1:${port}/${each + index}`));
+      await configured(
+        other,
+        Array.from({ length: 10 }, (_, index) => `http://127.0.0.1:${port}/${each + index}`),
+      );
       others.push(other);
     }
     return { node, healthy, others };
@@ -116,11 +140,26 @@ async function isolation(stage: Stage, rounds: number, seconds: number): Promise
     return took.sort((a, b) => a - b)[Math.ceil(took.length * 0.99) - 1]!;
   };
   try {
-    const quiet = await side('alone', { ...stage.alone, DATABASE_URL: (await stage.anotherDatabase()).url }, 0);
-    const beside = await side('beside', { ...stage.alone, DATABASE_URL: (await stage.anotherDatabase()).url }, 50);
+    const quiet = await side(
+      'alone',
+      { ...stage.alone, DATABASE_URL: (await stage.anotherDatabase()).url },
+      0,
+    );
+    const beside = await side(
+      'beside',
+      { ...stage.alone, DATABASE_URL: (await stage.anotherDatabase()).url },
+      50,
+    );
     return {
-      what: 'a healthy endpoint\'s p99 with 50 hung ones', peer: 'without them', unit: 'ms', goal: { atMost: 1.2 },
-      ...await alternate(rounds, () => p99(beside), () => p99(quiet)),
+      what: "a healthy endpoint's p99 with 50 hung ones",
+      peer: 'without them',
+      unit: 'ms',
+      goal: { atMost: 1.2 },
+      ...(await alternate(
+        rounds,
+        () => p99(beside),
+        () => p99(quiet),
+      )),
     };
   } finally {
     await receiver.close();
@@ -132,7 +171,9 @@ async function isolation(stage: Stage, rounds: number, seconds: number): Promise
 export const webhooks: Group = async ({ rounds, seconds }) => {
   const stage = await startStage();
   try {
-    return { rows: [await throughput(stage, rounds, seconds), await isolation(stage, rounds, seconds)] };
+    return {
+      rows: [await throughput(stage, rounds, seconds), await isolation(stage, rounds, seconds)],
+    };
   } finally {
     await stage.stop();
   }

@@ -13,33 +13,57 @@ export const writes: Group = async ({ rounds, seconds }) => {
     const { url } = await stage.start([], serverCore, stage.alone);
     const platform = await platformAdmin(url);
     const tenants: TenantFixture[] = [];
-    for (let each = 0; each < clients; each += 1) tenants.push(await createTenant(url, platform, `Bench ${each}`));
+    for (let each = 0; each < clients; each += 1)
+      tenants.push(await createTenant(url, platform, `Bench ${each}`));
     const body = '{"global_settings":{"max_concurrent_automations":###}}';
-    const { text } = await tenants[0]!.admin.put(`/tenants/${tenants[0]!.id}/config/risk`, JSON.parse(body.replace('###', '100')));
+    const { text } = await tenants[0]!.admin.put(
+      `/tenants/${tenants[0]!.id}/config/risk`,
+      JSON.parse(body.replace('###', '100')),
+    );
     const bare = await stage.anotherDatabase();
     for (const { id } of tenants) {
-      await bare.query(`INSERT INTO tenant_config.tenants VALUES ($1, 'Bench', 'active', now(), now(), NULL, 0, '', now())`, [id]);
+      await bare.query(
+        `INSERT INTO tenant_config.tenants VALUES ($1, 'Bench', 'active', now(), now(), NULL, 0, '', now())`,
+        [id],
+      );
     }
 
     const rowOf = async (name: string, some: readonly TenantFixture[]): Promise<Comparison> => {
       const target: Target = {
-        origin: url, expect: text.replace('100', '###'),
+        origin: url,
+        expect: text.replace('100', '###'),
         requests: some.map(({ id, admin }) => ({
-          method: 'PUT', path: `/tenants/${id}/config/risk`, body, headers: { authorization: `Bearer ${admin.token}`, 'content-type': 'application/json' },
+          method: 'PUT',
+          path: `/tenants/${id}/config/risk`,
+          body,
+          headers: { authorization: `Bearer ${admin.token}`, 'content-type': 'application/json' },
         })),
       };
-      const strata = async (): Promise<number> => (await load(target, { connections: clients, seconds })).perSecond;
+      const strata = async (): Promise<number> =>
+        (await load(target, { connections: clients, seconds })).perSecond;
       const floor = async (): Promise<number> => {
-        const program = await startProgram('test/bench/peers/bare-sql.ts', [bare.url, String(clients), String(seconds), text, ...some.map(({ id }) => id)], serverCore);
+        const program = await startProgram(
+          'test/bench/peers/bare-sql.ts',
+          [bare.url, String(clients), String(seconds), text, ...some.map(({ id }) => id)],
+          serverCore,
+        );
         await program.stop();
         return Number(program.said);
       };
       return {
-        what: `PUT risk, ${clients} clients, ${name}, one node holding a lease`, peer: 'the bare SQL of the same transaction through pg', unit: '/s',
-        goal: { atLeast: 0.6 }, ...await alternate(rounds, strata, floor),
+        what: `PUT risk, ${clients} clients, ${name}, one node holding a lease`,
+        peer: 'the bare SQL of the same transaction through pg',
+        unit: '/s',
+        goal: { atLeast: 0.6 },
+        ...(await alternate(rounds, strata, floor)),
       };
     };
-    return { rows: [await rowOf(`${clients} tenants`, tenants), await rowOf('one tenant', tenants.slice(0, 1))] };
+    return {
+      rows: [
+        await rowOf(`${clients} tenants`, tenants),
+        await rowOf('one tenant', tenants.slice(0, 1)),
+      ],
+    };
   } finally {
     await stage.stop();
   }

@@ -10,10 +10,18 @@ import { observe } from '../support/history-checker.ts';
 
 describe('with broadcasts', () => {
   let cluster: Cluster;
-  beforeAll(async () => { cluster = await startCluster({ cuttable, environment: { REQUEST_TIMEOUT_MS: String(requestTimeoutMs) } }); }, 180_000);
+  beforeAll(async () => {
+    cluster = await startCluster({
+      cuttable,
+      environment: { REQUEST_TIMEOUT_MS: String(requestTimeoutMs) },
+    });
+  }, 180_000);
   afterAll(() => cluster?.stop());
 
-  for (const fault of faults.filter(({ long }) => !long)) test(fault.name, async () => { await survive(cluster, fault); });
+  for (const fault of faults.filter(({ long }) => !long))
+    test(fault.name, async () => {
+      await survive(cluster, fault);
+    });
 });
 
 describe('without any broadcast', () => {
@@ -22,8 +30,18 @@ describe('without any broadcast', () => {
   beforeAll(async () => {
     const config = join(folder, 'nats.conf');
     // Event packets of the bus are refused by the server: broadcasts and their acknowledgements are all lost.
-    writeFileSync(config, 'authorization { users = [ { user: strata, password: strata, permissions: { publish: { deny: ["MOL-strata.EVENT.>", "MOL-strata.EVENTB.>"] } } } ] }');
-    cluster = await startCluster({ natsConfig: config, environment: { NATS_USER: 'strata', NATS_PASSWORD: 'strata', REQUEST_TIMEOUT_MS: String(requestTimeoutMs) } });
+    writeFileSync(
+      config,
+      'authorization { users = [ { user: strata, password: strata, permissions: { publish: { deny: ["MOL-strata.EVENT.>", "MOL-strata.EVENTB.>"] } } } ] }',
+    );
+    cluster = await startCluster({
+      natsConfig: config,
+      environment: {
+        NATS_USER: 'strata',
+        NATS_PASSWORD: 'strata',
+        REQUEST_TIMEOUT_MS: String(requestTimeoutMs),
+      },
+    });
   }, 180_000);
   afterAll(async () => {
     await cluster?.stop();
@@ -40,5 +58,7 @@ describe('without any broadcast', () => {
 
   // What was broadcast meanwhile lies ready for a gateway that wakes up. Here nothing does, and its lease alone holds it back.
   const pause = faults.find(({ pausedMs }) => pausedMs)!;
-  test(pause.name, async () => { await survive(cluster, pause); });
+  test(pause.name, async () => {
+    await survive(cluster, pause);
+  });
 });

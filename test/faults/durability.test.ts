@@ -5,7 +5,10 @@ import { requestTimeoutMs } from '../support/faults.ts';
 import { killAtRandom } from '../support/kills.ts';
 
 test('processes are killed at random moments during writes', async () => {
-  const cluster = await startCluster({ gateways: 2, environment: { REQUEST_TIMEOUT_MS: String(requestTimeoutMs) } });
+  const cluster = await startCluster({
+    gateways: 2,
+    environment: { REQUEST_TIMEOUT_MS: String(requestTimeoutMs) },
+  });
   try {
     const { kills, answered } = await killAtRandom(cluster, 10);
     expect(Object.values(kills).reduce((sum, each) => sum + each)).toBe(10);

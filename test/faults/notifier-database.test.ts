@@ -5,7 +5,14 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { eventually } from '../support/cluster.ts';
 import { createDatabase, startPostgres, type Database, type Server } from '../support/postgres.ts';
 import { startReceiver, type Received, type Receiver } from '../support/receiver.ts';
-import { adminPassword, createTenant, signIn, startStrata, type Running, type TenantFixture } from '../support/strata.ts';
+import {
+  adminPassword,
+  createTenant,
+  signIn,
+  startStrata,
+  type Running,
+  type TenantFixture,
+} from '../support/strata.ts';
 
 const count = 8;
 let postgres: Server;
@@ -18,10 +25,27 @@ let unanswered: ServerResponse[] = [];
 beforeAll(async () => {
   postgres = await startPostgres();
   database = await createDatabase(postgres.url);
-  receiver = await startReceiver((_n, response) => { unanswered.push(response); });
-  strata = await startStrata({ DATABASE_URL: database.url, REQUEST_TIMEOUT_MS: '3000', WEBHOOK_ALLOW_HTTP: 'true', WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8' });
-  tenant = await createTenant(strata.url, await signIn(strata.url, 'admin@example.com', adminPassword), 'Database away');
-  expect((await tenant.admin.put(`/tenants/${tenant.id}/config/notifications`, { webhook: { url: receiver.url, secret: 's3cr3t' } })).status).toBe(200);
+  receiver = await startReceiver((_n, response) => {
+    unanswered.push(response);
+  });
+  strata = await startStrata({
+    DATABASE_URL: database.url,
+    REQUEST_TIMEOUT_MS: '3000',
+    WEBHOOK_ALLOW_HTTP: 'true',
+    WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8',
+  });
+  tenant = await createTenant(
+    strata.url,
+    await signIn(strata.url, 'admin@example.com', adminPassword),
+    'Database away',
+  );
+  expect(
+    (
+      await tenant.admin.put(`/tenants/${tenant.id}/config/notifications`, {
+        webhook: { url: receiver.url, secret: 's3cr3t' },
+      })
+    ).status,
+  ).toBe(200);
 }, 60_000);
 afterAll(async () => {
   await strata?.stop('SIGKILL');
@@ -34,23 +58,33 @@ async function onTheirWay(): Promise<Received[]> {
   unanswered = [];
   const before = receiver.received.length;
   for (let n = 0; n < count; n += 1) {
-    const made = await tenant.admin.post(`/tenants/${tenant.id}/approvals`, { action: 'scale', risk_level: 'low', title: 'Scale up' });
+    const made = await tenant.admin.post(`/tenants/${tenant.id}/approvals`, {
+      action: 'scale',
+      risk_level: 'low',
+      title: 'Scale up',
+    });
     expect([made.status, made.text]).toEqual([202, expect.any(String)]);
   }
   await receiver.wait(() => true, before + count);
   return receiver.received.slice(before);
 }
-const answerAll = (): void => { for (const response of unanswered.splice(0)) response.writeHead(204).end(); };
+const answerAll = (): void => {
+  for (const response of unanswered.splice(0)) response.writeHead(204).end();
+};
 /** How often each of them has arrived, once all are recorded as delivered. */
 async function arrivals(notices: readonly Received[]): Promise<number[]> {
   const ids = notices.map(({ headers }) => headers['webhook-id'] as string);
   await eventually(async () => {
     answerAll();
     const rows = await database.query<{ state: string; attempts: number }>(
-      `SELECT state, attempts FROM notifier.deliveries WHERE 'ntf_' || replace(id::text, '-', '') = ANY($1)`, [ids]);
+      `SELECT state, attempts FROM notifier.deliveries WHERE 'ntf_' || replace(id::text, '-', '') = ANY($1)`,
+      [ids],
+    );
     expect(rows).toEqual(ids.map(() => ({ state: 'delivered', attempts: 1 })));
   }, 30_000);
-  return ids.map((id) => receiver.received.filter(({ headers }) => headers['webhook-id'] === id).length);
+  return ids.map(
+    (id) => receiver.received.filter(({ headers }) => headers['webhook-id'] === id).length,
+  );
 }
 
 test('the database crashes while they are on their way, and comes back', async () => {
@@ -73,11 +107,15 @@ test('the database stalls for longer than their leases', async () => {
 
 test('their leases run out, and the node that still sends them takes them again', async () => {
   const notices = await onTheirWay();
-  const leases = () => database.query<{ held: number; out: number }>(
-    `SELECT count(*) FILTER (WHERE lease_until > now())::int AS held, count(*)::int AS out FROM notifier.deliveries WHERE state = 'pending'`);
+  const leases = () =>
+    database.query<{ held: number; out: number }>(
+      `SELECT count(*) FILTER (WHERE lease_until > now())::int AS held, count(*)::int AS out FROM notifier.deliveries WHERE state = 'pending'`,
+    );
   // Either the renewal or the next claim is first to see it; the claim is what matters.
   for (let n = 0; n < 5; n += 1) {
-    await database.query(`UPDATE notifier.deliveries SET lease_until = now() - interval '1 second' WHERE state = 'pending'`);
+    await database.query(
+      `UPDATE notifier.deliveries SET lease_until = now() - interval '1 second' WHERE state = 'pending'`,
+    );
     await eventually(async () => expect(await leases()).toEqual([{ held: count, out: count }]));
   }
   // A second send would be there by now.

@@ -20,40 +20,72 @@ afterAll(async () => {
 });
 
 const nodes = ['config-1', 'config-2', 'gateway-1', 'gateway-2', 'identity-1', 'identity-2'];
-const reload = { reload_env: true, reinit: { configuration_service: true, dynamic_config_service: true } };
-const at = (index: number): Client => new Client(cluster.gateways[index]!.url, cluster.tenant.admin.token);
+const reload = {
+  reload_env: true,
+  reinit: { configuration_service: true, dynamic_config_service: true },
+};
+const at = (index: number): Client =>
+  new Client(cluster.gateways[index]!.url, cluster.tenant.admin.token);
 
 test('readiness names what each node needs', async () => {
-  expect((await at(0).get('/readyz')).body).toEqual({ status: 'ready', checks: { bus: true, redis: true, feed: true } });
+  expect((await at(0).get('/readyz')).body).toEqual({
+    status: 'ready',
+    checks: { bus: true, redis: true, feed: true },
+  });
 });
 
 test('new values of ENV_FILE apply on every node without a restart', async () => {
   const effective = `/tenants/${cluster.tenant.id}/config/effective`;
   expect((await at(1).get(effective)).body.values.http_client_timeout_seconds).toBe(30);
-  writeFileSync(envFile, 'DEFAULT_MAX_COST_IMPACT_AUTO=7.5\nHTTP_CLIENT_TIMEOUT_SECONDS=45\nPORT=1\n');
+  writeFileSync(
+    envFile,
+    'DEFAULT_MAX_COST_IMPACT_AUTO=7.5\nHTTP_CLIENT_TIMEOUT_SECONDS=45\nPORT=1\n',
+  );
 
   const tried = await cluster.platform.post('/config/reload', { ...reload, dry_run: true });
-  expect(tried.body).toMatchObject({ dry_run: true, requires_restart: ['PORT'], changed_settings: ['DEFAULT_MAX_COST_IMPACT_AUTO', 'HTTP_CLIENT_TIMEOUT_SECONDS', 'PORT'] });
+  expect(tried.body).toMatchObject({
+    dry_run: true,
+    requires_restart: ['PORT'],
+    changed_settings: ['DEFAULT_MAX_COST_IMPACT_AUTO', 'HTTP_CLIENT_TIMEOUT_SECONDS', 'PORT'],
+  });
   expect((await at(1).get(effective)).body.values.http_client_timeout_seconds).toBe(30);
 
   const { status, body } = await cluster.platform.post('/config/reload', { reload_env: true });
   expect([status, body.status, body.nodes.sort()]).toEqual([200, 'ok', nodes]);
   expect(body.requires_restart).toEqual(['PORT']);
-  for (const index of [0, 1]) expect((await at(index).get(effective)).body.values.http_client_timeout_seconds).toBe(45);
-  const made = await cluster.platform.post('/tenants', { name: 'After reload', admin: { email: 'after@reload.example', password: 'a-long-password-1' } });
-  const admin = await new Client(cluster.gateways[1]!.url).post('/auth/login', { email: 'after@reload.example', password: 'a-long-password-1' });
-  const risk = await new Client(cluster.gateways[1]!.url, admin.body.access_token).get(`/tenants/${made.body.id}/config/risk`);
+  for (const index of [0, 1])
+    expect((await at(index).get(effective)).body.values.http_client_timeout_seconds).toBe(45);
+  const made = await cluster.platform.post('/tenants', {
+    name: 'After reload',
+    admin: { email: 'after@reload.example', password: 'a-long-password-1' },
+  });
+  const admin = await new Client(cluster.gateways[1]!.url).post('/auth/login', {
+    email: 'after@reload.example',
+    password: 'a-long-password-1',
+  });
+  const risk = await new Client(cluster.gateways[1]!.url, admin.body.access_token).get(
+    `/tenants/${made.body.id}/config/risk`,
+  );
   expect(risk.body.global_settings.max_cost_impact_auto).toBe(7.5);
 });
 
 test('an invalid ENV_FILE changes nothing and says why, without the value', async () => {
   writeFileSync(envFile, 'DEFAULT_MAX_COST_IMPACT_AUTO=not-a-number-canary\n');
-  const { status, body, text } = await cluster.platform.post('/config/reload', { reload_env: true });
+  const { status, body, text } = await cluster.platform.post('/config/reload', {
+    reload_env: true,
+  });
   expect([status, body.status, body.reloaded_env]).toEqual([207, 'partial', false]);
   expect(body.errors).toHaveLength(nodes.length);
-  for (const error of body.errors) expect(error).toMatchObject({ action: 'reload_env', message: expect.stringContaining('DEFAULT_MAX_COST_IMPACT_AUTO') });
+  for (const error of body.errors)
+    expect(error).toMatchObject({
+      action: 'reload_env',
+      message: expect.stringContaining('DEFAULT_MAX_COST_IMPACT_AUTO'),
+    });
   expect(text).not.toContain('canary');
-  expect((await at(0).get(`/tenants/${cluster.tenant.id}/config/effective`)).body.values.http_client_timeout_seconds).toBe(45);
+  expect(
+    (await at(0).get(`/tenants/${cluster.tenant.id}/config/effective`)).body.values
+      .http_client_timeout_seconds,
+  ).toBe(45);
   writeFileSync(envFile, 'DEFAULT_MAX_COST_IMPACT_AUTO=15\n');
 });
 
@@ -63,7 +95,13 @@ test('a node that does not answer is named, and the others are reloaded', async 
   try {
     const { status, body } = await cluster.platform.post('/config/reload', reload);
     expect([status, body.status]).toEqual([207, 'partial']);
-    expect(body.errors).toEqual([{ node: 'gateway-2', action: 'reload', message: expect.stringMatching(/did not answer in 5 s|not available/) }]);
+    expect(body.errors).toEqual([
+      {
+        node: 'gateway-2',
+        action: 'reload',
+        message: expect.stringMatching(/did not answer in 5 s|not available/),
+      },
+    ]);
     expect(body.nodes.sort()).toEqual(nodes.filter((node) => node !== 'gateway-2'));
     expect(body.reinitialized).toEqual(['configuration_service', 'dynamic_config_service']);
   } finally {
@@ -72,50 +110,96 @@ test('a node that does not answer is named, and the others are reloaded', async 
   await eventually(async () => expect((await at(1).get('/readyz')).status).toBe(200));
   await eventually(async () => {
     const { body } = await cluster.platform.get('/audit/events?action=config_reloaded&limit=200');
-    expect(body.items.at(-1)).toMatchObject({ actor: { type: 'operator' }, payload: { request: reload, status: 'partial' } });
+    expect(body.items.at(-1)).toMatchObject({
+      actor: { type: 'operator' },
+      payload: { request: reload, status: 'partial' },
+    });
   });
 });
 
 test('what ends a session or a right is refused on every node by the time it is answered', async () => {
-  const { tenant: { id, emails } } = cluster;
+  const {
+    tenant: { id, emails },
+  } = cluster;
   const services = `/tenants/${id}/services`;
-  const login = await new Client(cluster.gateways[0]!.url).post('/auth/login', { email: emails.operator, password: 'member-password-123' });
-  const operators = cluster.gateways.map(({ url }) => new Client(url, login.body.access_token as string));
+  const login = await new Client(cluster.gateways[0]!.url).post('/auth/login', {
+    email: emails.operator,
+    password: 'member-password-123',
+  });
+  const operators = cluster.gateways.map(
+    ({ url }) => new Client(url, login.body.access_token as string),
+  );
   for (const operator of operators) expect((await operator.get(services)).status).toBe(200);
-  const member = (await at(0).get(`/tenants/${id}/users`)).body.items.find((each: { email: string }) => each.email === emails.operator);
-  expect((await at(0).patch(`/tenants/${id}/users/${member.user_id}`, { roles: ['viewer'] })).status).toBe(200);
-  for (const operator of operators) expect((await operator.get(services)).body.detail.code).toBe('insufficient_role');
+  const member = (await at(0).get(`/tenants/${id}/users`)).body.items.find(
+    (each: { email: string }) => each.email === emails.operator,
+  );
+  expect(
+    (await at(0).patch(`/tenants/${id}/users/${member.user_id}`, { roles: ['viewer'] })).status,
+  ).toBe(200);
+  for (const operator of operators)
+    expect((await operator.get(services)).body.detail.code).toBe('insufficient_role');
   expect((await operators[0]!.post('/auth/logout')).status).toBe(204);
-  for (const operator of operators) expect((await operator.get('/auth/me')).body.detail.code).toBe('auth_session_revoked');
+  for (const operator of operators)
+    expect((await operator.get('/auth/me')).body.detail.code).toBe('auth_session_revoked');
 });
 
 test('another tenant, another password and a disabled account hold on every node by the time they are answered', async () => {
-  const { tenant: { id, emails }, platform } = cluster;
+  const {
+    tenant: { id, emails },
+    platform,
+  } = cluster;
   const email = emails.viewer!;
-  const everywhere = (token: string): Client[] => cluster.gateways.map(({ url }) => new Client(url, token));
+  const everywhere = (token: string): Client[] =>
+    cluster.gateways.map(({ url }) => new Client(url, token));
   const login = async (password: string): Promise<Client[]> =>
-    everywhere((await new Client(cluster.gateways[0]!.url).post('/auth/login', { email, password })).body.access_token as string);
+    everywhere(
+      (await new Client(cluster.gateways[0]!.url).post('/auth/login', { email, password })).body
+        .access_token as string,
+    );
   const made = await platform.post('/tenants', { name: 'Elsewhere', admin: { email } });
   expect(made.status).toBe(201);
-  const [mine, kept, others] = [await login('member-password-123'), await login('member-password-123'), await login('member-password-123')];
+  const [mine, kept, others] = [
+    await login('member-password-123'),
+    await login('member-password-123'),
+    await login('member-password-123'),
+  ];
 
-  const paths = [id, made.body.id as string].map((tenantId) => `/tenants/${tenantId}/config/effective`);
-  const statuses = async (clients: readonly Client[]): Promise<number[][]> => Promise.all(clients.map((client) => Promise.all(paths.map(async (path) => (await client.get(path)).status))));
-  const tenants = mine.map(async (client) => (await client.get('/auth/me')).body.tenant.id as string);
+  const paths = [id, made.body.id as string].map(
+    (tenantId) => `/tenants/${tenantId}/config/effective`,
+  );
+  const statuses = async (clients: readonly Client[]): Promise<number[][]> =>
+    Promise.all(
+      clients.map((client) =>
+        Promise.all(paths.map(async (path) => (await client.get(path)).status)),
+      ),
+    );
+  const tenants = mine.map(
+    async (client) => (await client.get('/auth/me')).body.tenant.id as string,
+  );
   const from = (await Promise.all(tenants))[0] === id ? 0 : 1;
-  expect(await statuses(mine)).toEqual(mine.map(() => from === 0 ? [200, 403] : [403, 200]));
-  expect((await mine[1]!.post('/auth/switch-tenant', { tenant_id: from === 0 ? made.body.id : id })).status).toBe(200);
-  expect(await statuses(mine)).toEqual(mine.map(() => from === 0 ? [403, 200] : [200, 403]));
+  expect(await statuses(mine)).toEqual(mine.map(() => (from === 0 ? [200, 403] : [403, 200])));
+  expect(
+    (await mine[1]!.post('/auth/switch-tenant', { tenant_id: from === 0 ? made.body.id : id }))
+      .status,
+  ).toBe(200);
+  expect(await statuses(mine)).toEqual(mine.map(() => (from === 0 ? [403, 200] : [200, 403])));
 
   for (const client of others) expect((await client.get('/auth/me')).status).toBe(200);
-  const changed = await kept[0]!.post('/auth/password/change', { current_password: 'member-password-123', new_password: 'grapefruit lamp seventy' });
+  const changed = await kept[0]!.post('/auth/password/change', {
+    current_password: 'member-password-123',
+    new_password: 'grapefruit lamp seventy',
+  });
   expect(changed.status).toBe(204);
-  for (const client of others) expect((await client.get('/auth/me')).body.detail.code).toBe('auth_session_revoked');
+  for (const client of others)
+    expect((await client.get('/auth/me')).body.detail.code).toBe('auth_session_revoked');
   for (const client of kept) expect((await client.get('/auth/me')).status).toBe(200);
 
-  const { body: { user } } = await kept[0]!.get('/auth/me');
+  const {
+    body: { user },
+  } = await kept[0]!.get('/auth/me');
   expect((await platform.patch(`/auth/users/${user.id}`, { status: 'disabled' })).status).toBe(200);
-  for (const client of kept) expect((await client.get('/auth/me')).body.detail.code).toBe('auth_session_revoked');
+  for (const client of kept)
+    expect((await client.get('/auth/me')).body.detail.code).toBe('auth_session_revoked');
 });
 
 test('a gateway and a service that are stopped with SIGTERM under load lose no request', async () => {
@@ -126,10 +210,14 @@ test('a gateway and a service that are stopped with SIGTERM under load lose no r
   const load = async (lane: number): Promise<number> => {
     let answered = 0;
     for (; !state.done; answered += 1) {
-      const gateway = lane % 2 === 0 || leaving!.process.exitCode !== null || state.done ? staying! : leaving!;
+      const gateway =
+        lane % 2 === 0 || leaving!.process.exitCode !== null || state.done ? staying! : leaving!;
       const client = new Client(gateway.url, cluster.tenant.admin.token);
       try {
-        const answer = lane < 4 ? await client.get(path) : await client.put(path, { custom: { lane, answered } });
+        const answer =
+          lane < 4
+            ? await client.get(path)
+            : await client.put(path, { custom: { lane, answered } });
         if (![200, 201, 404].includes(answer.status)) lost.push(`${answer.status} ${answer.text}`);
       } catch (error) {
         // A connection that was not accepted carried no request; the front gives it to the other gateway.
@@ -140,9 +228,13 @@ test('a gateway and a service that are stopped with SIGTERM under load lose no r
     return answered;
   };
   const lanes = Array.from({ length: 8 }, (_each, lane) => load(lane));
-  await new Promise((resolve) => { setTimeout(resolve, 800); });
+  await new Promise((resolve) => {
+    setTimeout(resolve, 800);
+  });
   await Promise.all([leaving!.stop('SIGTERM'), cluster.services[0]!.stop('SIGTERM')]);
-  await new Promise((resolve) => { setTimeout(resolve, 800); });
+  await new Promise((resolve) => {
+    setTimeout(resolve, 800);
+  });
   state.done = true;
   const answered = (await Promise.all(lanes)).reduce((sum, each) => sum + each);
   expect(lost).toEqual([]);

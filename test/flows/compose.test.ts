@@ -11,44 +11,87 @@ import { createDatabase, type Database } from '../support/postgres.ts';
 import { freePort, startNats, startRedis, type Process } from '../support/servers.ts';
 import { Client, signIn, startStrata, type Running } from '../support/strata.ts';
 
-interface Container { image?: string; command?: string[]; environment?: Record<string, string>; deploy?: { replicas: number }; healthcheck?: { test: string[] } }
+interface Container {
+  image?: string;
+  command?: string[];
+  environment?: Record<string, string>;
+  deploy?: { replicas: number };
+  healthcheck?: { test: string[] };
+}
 
 const root = join(import.meta.dirname, '../..');
 const operator: Record<string, string> = {
-  POSTGRES_PASSWORD: 'compose', SECRET_KEY: 'a-key-for-compose-of-at-least-thirty-two-bytes',
-  PLATFORM_ADMIN_EMAILS: 'ops@example.com', PLATFORM_ADMIN_PASSWORD: 'a-long-first-password',
+  POSTGRES_PASSWORD: 'compose',
+  SECRET_KEY: 'a-key-for-compose-of-at-least-thirty-two-bytes',
+  PLATFORM_ADMIN_EMAILS: 'ops@example.com',
+  PLATFORM_ADMIN_PASSWORD: 'a-long-first-password',
 };
 /** `${NAME:-default}` and `${NAME:?message}`, as compose fills them in. */
-const filled = (_key: unknown, value: unknown): unknown => typeof value !== 'string' ? value
-  : value.replaceAll(/\$\{([A-Z_]+):([-?])([^}]*)\}/g, (_all, name: string, kind: string, rest: string) => {
-    if (kind === '?' && !operator[name]) throw new Error(`docker-compose.yml wants ${name}`);
-    return operator[name] ?? rest;
-  });
-const { services } = parse(readFileSync(join(root, 'docker-compose.yml'), 'utf8'), filled, { merge: true }) as { services: Record<string, Container> };
+const filled = (_key: unknown, value: unknown): unknown =>
+  typeof value !== 'string'
+    ? value
+    : value.replaceAll(
+        /\$\{([A-Z_]+):([-?])([^}]*)\}/g,
+        (_all, name: string, kind: string, rest: string) => {
+          if (kind === '?' && !operator[name]) throw new Error(`docker-compose.yml wants ${name}`);
+          return operator[name] ?? rest;
+        },
+      );
+const { services } = parse(readFileSync(join(root, 'docker-compose.yml'), 'utf8'), filled, {
+  merge: true,
+}) as { services: Record<string, Container> };
 const ours = Object.entries(services).filter(([, { image }]) => image === 'strata');
-const image = Object.fromEntries([...readFileSync(join(root, 'Dockerfile'), 'utf8').matchAll(/^ENV (.+)$/gm)].flatMap(([, line]) => line!.split(' ').map((pair) => pair.split('='))));
+const image = Object.fromEntries(
+  [...readFileSync(join(root, 'Dockerfile'), 'utf8').matchAll(/^ENV (.+)$/gm)].flatMap(([, line]) =>
+    line!.split(' ').map((pair) => pair.split('=')),
+  ),
+);
 
 let database: Database;
 let [nats, redis]: Process[] = [];
 const nodes: { piece: string; running: Running; check: string[] }[] = [];
 
 /** Container names become addresses of this machine; everything else stays as it is written. */
-function environmentOf({ environment = {} }: Container, metricsPort: number): Record<string, string> {
-  const here: Record<string, string> = { 'nats://nats:4222': nats!.url, 'redis://redis:6379': redis!.url, 'postgres://strata:compose@postgres:5432/strata': database.url };
-  const mapped = Object.entries(environment).map(([name, value]) => [name, here[value] ?? String(value)] as const);
+function environmentOf(
+  { environment = {} }: Container,
+  metricsPort: number,
+): Record<string, string> {
+  const here: Record<string, string> = {
+    'nats://nats:4222': nats!.url,
+    'redis://redis:6379': redis!.url,
+    'postgres://strata:compose@postgres:5432/strata': database.url,
+  };
+  const mapped = Object.entries(environment).map(
+    ([name, value]) => [name, here[value] ?? String(value)] as const,
+  );
   return { ...image, ...Object.fromEntries(mapped), PORT: '0', METRICS_PORT: String(metricsPort) };
 }
 
 beforeAll(async () => {
   [database, nats, redis] = await Promise.all([createDatabase(), startNats(), startRedis()]);
   const migrate = services.migrate!;
-  execFileSync(process.execPath, ['strata.ts', ...migrate.command!], { cwd: root, env: { PATH: process.env.PATH, ...environmentOf(migrate, 0) } });
-  const replicas = ours.filter(([name]) => name !== 'migrate').flatMap(([name, container]) => Array.from({ length: container.deploy!.replicas }, () => [name, container] as const));
-  await Promise.all(replicas.map(async ([name, container]) => {
-    const port = await freePort();
-    const check = container.healthcheck!.test.map((word) => word.replaceAll(String(container.environment!.METRICS_PORT), String(port)));
-    nodes.push({ piece: name, running: await startStrata(environmentOf(container, port), container.command!), check });
-  }));
+  execFileSync(process.execPath, ['strata.ts', ...migrate.command!], {
+    cwd: root,
+    env: { PATH: process.env.PATH, ...environmentOf(migrate, 0) },
+  });
+  const replicas = ours
+    .filter(([name]) => name !== 'migrate')
+    .flatMap(([name, container]) =>
+      Array.from({ length: container.deploy!.replicas }, () => [name, container] as const),
+    );
+  await Promise.all(
+    replicas.map(async ([name, container]) => {
+      const port = await freePort();
+      const check = container.healthcheck!.test.map((word) =>
+        word.replaceAll(String(container.environment!.METRICS_PORT), String(port)),
+      );
+      nodes.push({
+        piece: name,
+        running: await startStrata(environmentOf(container, port), container.command!),
+        check,
+      });
+    }),
+  );
 }, 180_000);
 afterAll(async () => {
   await Promise.all(nodes.map(({ running }) => running.stop('SIGKILL')));
@@ -58,26 +101,45 @@ afterAll(async () => {
 
 test('every piece runs twice, and nothing else is made of the image', () => {
   expect(nodes.map(({ piece }) => piece).sort()).toEqual([...pieces, ...pieces].sort());
-  for (const [name, { command }] of ours) expect(command).toEqual([name === 'migrate' ? '--migrate' : name]);
+  for (const [name, { command }] of ours)
+    expect(command).toEqual([name === 'migrate' ? '--migrate' : name]);
 });
 
 test('the health check of every container passes', async () => {
-  for (const { check: [kind, program, ...argv] } of nodes) {
+  for (const {
+    check: [kind, program, ...argv],
+  } of nodes) {
     expect([kind, program]).toEqual(['CMD', 'node']);
     await eventually(() => promisify(execFile)(process.execPath, argv));
   }
 });
 
 test('what is written through one gateway is read through the other, and a service tells its figures', async () => {
-  const gateways = nodes.filter(({ piece }) => piece === 'gateway').map(({ running }) => running.url.replace('0.0.0.0', '127.0.0.1'));
+  const gateways = nodes
+    .filter(({ piece }) => piece === 'gateway')
+    .map(({ running }) => running.url.replace('0.0.0.0', '127.0.0.1'));
   const [one, other] = gateways;
-  const platform = await eventually(() => signIn(one!, operator.PLATFORM_ADMIN_EMAILS!, operator.PLATFORM_ADMIN_PASSWORD!));
-  expect((await platform.put('/config/global/greeting', { config_value: 'hello', is_public: true })).status).toBe(201);
-  expect((await new Client(other!, platform.token).get('/config/global/greeting')).body.config_value).toBe('hello');
+  const platform = await eventually(() =>
+    signIn(one!, operator.PLATFORM_ADMIN_EMAILS!, operator.PLATFORM_ADMIN_PASSWORD!),
+  );
+  expect(
+    (await platform.put('/config/global/greeting', { config_value: 'hello', is_public: true }))
+      .status,
+  ).toBe(201);
+  expect(
+    (await new Client(other!, platform.token).get('/config/global/greeting')).body.config_value,
+  ).toBe('hello');
 
-  const figures = await Promise.all(nodes.filter(({ piece }) => piece === 'global-config').map(async ({ check }) =>
-    (await fetch(/http:[^']+/.exec(check.at(-1)!)![0].replace('/readyz', '/metrics'))).text()));
-  const acknowledged = figures.map((each) => Number(/^strata_acknowledgement_seconds_count (\d+)$/m.exec(each)?.[1]));
+  const figures = await Promise.all(
+    nodes
+      .filter(({ piece }) => piece === 'global-config')
+      .map(async ({ check }) =>
+        (await fetch(/http:[^']+/.exec(check.at(-1)!)![0].replace('/readyz', '/metrics'))).text(),
+      ),
+  );
+  const acknowledged = figures.map((each) =>
+    Number(/^strata_acknowledgement_seconds_count (\d+)$/m.exec(each)?.[1]),
+  );
   expect(acknowledged.reduce((sum, each) => sum + each)).toBe(1);
   for (const each of figures) {
     expect(each).toMatch(/^strata_bus\{figure="connected"\} 1$/m);

@@ -1,7 +1,15 @@
 /** Writers that race for one resource, and events that wait while the audit service is away. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { createDatabase, type Database } from '../support/postgres.ts';
-import { adminPassword, createTenant, signIn, startStrata, type Client, type Running, type TenantFixture } from '../support/strata.ts';
+import {
+  adminPassword,
+  createTenant,
+  signIn,
+  startStrata,
+  type Client,
+  type Running,
+  type TenantFixture,
+} from '../support/strata.ts';
 
 let database: Database;
 let strata: Running;
@@ -20,11 +28,15 @@ afterAll(async () => {
   await database?.drop();
 });
 
-async function wholeHistory(): Promise<{ revision: number; changes: { path: string; after: unknown }[] }[]> {
+async function wholeHistory(): Promise<
+  { revision: number; changes: { path: string; after: unknown }[] }[]
+> {
   const items = [];
   let cursor: string | null = '';
   while (cursor !== null) {
-    const { body } = await tenant.admin.get(`/tenants/${tenant.id}/config/history?limit=200${cursor ? `&cursor=${cursor}` : ''}`);
+    const { body } = await tenant.admin.get(
+      `/tenants/${tenant.id}/config/history?limit=200${cursor ? `&cursor=${cursor}` : ''}`,
+    );
     items.push(...body.items);
     cursor = body.next_cursor;
   }
@@ -34,40 +46,66 @@ async function wholeHistory(): Promise<{ revision: number; changes: { path: stri
 test('with If-Match no update is lost', async () => {
   const path = `/tenants/${tenant.id}/projects/counter/config`;
   await tenant.admin.put(path, { project_config: { count: 0 } });
-  await Promise.all(Array.from({ length: writers }, async () => {
-    for (;;) {
-      const read = await tenant.admin.get(path);
-      const written = await tenant.admin.put(path, { project_config: { count: read.body.project_config.count + 1 } }, { 'if-match': read.headers.get('etag')! });
-      if (written.status === 200) return;
-      expect(written.status).toBe(412);
-    }
-  }));
+  await Promise.all(
+    Array.from({ length: writers }, async () => {
+      for (;;) {
+        const read = await tenant.admin.get(path);
+        const written = await tenant.admin.put(
+          path,
+          { project_config: { count: read.body.project_config.count + 1 } },
+          { 'if-match': read.headers.get('etag')! },
+        );
+        if (written.status === 200) return;
+        expect(written.status).toBe(412);
+      }
+    }),
+  );
   expect((await tenant.admin.get(path)).body.project_config.count).toBe(writers);
 });
 
 test('without it the history shows every write, without gaps, and the chain verifies', async () => {
   const path = `/tenants/${tenant.id}/config/agents/raced`;
-  const answers = await Promise.all(Array.from({ length: writers }, (_each, index) => tenant.admin.put(path, { default_cpu: `cpu-${index}` })));
+  const answers = await Promise.all(
+    Array.from({ length: writers }, (_each, index) =>
+      tenant.admin.put(path, { default_cpu: `cpu-${index}` }),
+    ),
+  );
   expect(answers.filter(({ status }) => status === 201)).toHaveLength(1);
   expect(answers.filter(({ status }) => status === 200)).toHaveLength(writers - 1);
 
   const history = await wholeHistory();
-  expect(history.map(({ revision }) => revision)).toEqual(Array.from({ length: history.length }, (_each, index) => index + 1));
+  expect(history.map(({ revision }) => revision)).toEqual(
+    Array.from({ length: history.length }, (_each, index) => index + 1),
+  );
   const byRevision = new Map(history.map((entry) => [entry.revision, entry]));
   for (const [index, answer] of answers.entries()) {
     const entry = byRevision.get(Number(answer.headers.get('x-config-revision')))!;
-    expect(entry.changes).toContainEqual(expect.objectContaining({ path: '/default_cpu', after: `cpu-${index}` }));
+    expect(entry.changes).toContainEqual(
+      expect.objectContaining({ path: '/default_cpu', after: `cpu-${index}` }),
+    );
   }
-  const last = answers.reduce((a, b) => Number(a.headers.get('x-config-revision')) > Number(b.headers.get('x-config-revision')) ? a : b);
+  const last = answers.reduce((a, b) =>
+    Number(a.headers.get('x-config-revision')) > Number(b.headers.get('x-config-revision')) ? a : b,
+  );
   expect((await tenant.admin.get(path)).body).toEqual(last.body);
   expect((await tenant.admin.get('/audit/verify')).body.valid).toBe(true);
 });
 
 test('a write does not need the audit service, and no event is lost while it is away', async () => {
   await strata.stop();
-  strata = await startStrata({ DATABASE_URL: database.url }, ['gateway', 'auth', 'tenant-config', 'global-config', 'config-resolver']);
+  strata = await startStrata({ DATABASE_URL: database.url }, [
+    'gateway',
+    'auth',
+    'tenant-config',
+    'global-config',
+    'config-resolver',
+  ]);
   const admin = await signIn(strata.url, tenant.emails.tenant_admin!, 'member-password-123');
-  const written = await Promise.all(Array.from({ length: 10 }, (_each, index) => admin.put(`/tenants/${tenant.id}/config/agents/unaudited-${index}`, {})));
+  const written = await Promise.all(
+    Array.from({ length: 10 }, (_each, index) =>
+      admin.put(`/tenants/${tenant.id}/config/agents/unaudited-${index}`, {}),
+    ),
+  );
   expect(written.map(({ status }) => status)).toEqual(Array.from({ length: 10 }, () => 201));
   const away = await admin.get('/audit/events');
   expect([away.status, away.body.detail.code]).toEqual([503, 'service_unavailable']);
@@ -79,12 +117,16 @@ test('a write does not need the audit service, and no event is lost while it is 
   const until = Date.now() + 15_000;
   for (;;) {
     const { body } = await again.get('/audit/events?action=config.agent.created&limit=200');
-    const recorded = body.items.filter((event: { request_id: string }) => wanted.has(event.request_id));
+    const recorded = body.items.filter((event: { request_id: string }) =>
+      wanted.has(event.request_id),
+    );
     if (recorded.length === wanted.size || Date.now() > until) {
       expect(recorded).toHaveLength(wanted.size);
       break;
     }
-    await new Promise((resolve) => { setTimeout(resolve, 100); });
+    await new Promise((resolve) => {
+      setTimeout(resolve, 100);
+    });
   }
   expect((await again.get('/audit/verify')).body.valid).toBe(true);
 });

@@ -6,17 +6,27 @@ import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync, chmodSync }
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { adminPassword, createTenant, signIn, startStrata, type Running } from '../support/strata.ts';
+import {
+  adminPassword,
+  createTenant,
+  signIn,
+  startStrata,
+  type Running,
+} from '../support/strata.ts';
 
 let dataDir: string;
 beforeAll(() => {
   dataDir = mkdtempSync(join(tmpdir(), 'strata-embedded-'));
   chmodSync(dataDir, 0o755);
 });
-afterAll(() => { rmSync(dataDir, { recursive: true, force: true }); });
+afterAll(() => {
+  rmSync(dataDir, { recursive: true, force: true });
+});
 
-const start = (extra: Record<string, string> = {}): Promise<Running> => startStrata({ DATA_DIR: dataDir, SECRET_KEY: '', PLATFORM_ADMIN_EMAILS: '', ...extra });
-const postgresOf = (): number => Number(readFileSync(join(dataDir, 'postgres', 'postmaster.pid'), 'utf8').split('\n')[0]);
+const start = (extra: Record<string, string> = {}): Promise<Running> =>
+  startStrata({ DATA_DIR: dataDir, SECRET_KEY: '', PLATFORM_ADMIN_EMAILS: '', ...extra });
+const postgresOf = (): number =>
+  Number(readFileSync(join(dataDir, 'postgres', 'postmaster.pid'), 'utf8').split('\n')[0]);
 const alive = (pid: number): boolean => {
   try {
     process.kill(pid, 0);
@@ -36,7 +46,9 @@ const isNamed = (text: string): boolean => {
 
 test('a first start says where it serves and with which admin; a second finds the data; kill -9 loses nothing that was answered', async () => {
   let strata = await start({ PLATFORM_ADMIN_PASSWORD: '' });
-  const password = /First platform admin: admin@example.com with password (\S+)/.exec(strata.output())![1]!;
+  const password = /First platform admin: admin@example.com with password (\S+)/.exec(
+    strata.output(),
+  )![1]!;
   expect(statSync(join(dataDir, 'secret.key')).mode & 0o077).toBe(0);
   let platform = await signIn(strata.url, 'admin@example.com', password);
   const { id, emails } = await createTenant(strata.url, platform, 'Embedded');
@@ -54,7 +66,9 @@ test('a first start says where it serves and with which admin; a second finds th
     const answered: number[] = [];
     const writing = (async () => {
       for (let value = 0; ; value += 1) {
-        const answer = await admin.put(`/tenants/${id}/config/agents/round-${round}`, { custom: { value } }).catch(() => undefined);
+        const answer = await admin
+          .put(`/tenants/${id}/config/agents/round-${round}`, { custom: { value } })
+          .catch(() => undefined);
         if (answer === undefined) return;
         if (answer.status < 300) answered.push(value);
       }
@@ -66,7 +80,9 @@ test('a first start says where it serves and with which admin; a second finds th
     const again = await signIn(strata.url, emails.tenant_admin!, 'member-password-123');
     const { body } = await again.get(`/tenants/${id}/config/agents/round-${round}`);
     expect(body.custom.value).toBeGreaterThanOrEqual(answered.at(-1)!);
-    const history = await again.get(`/tenants/${id}/config/history?config_type=agent_config&resource_id=round-${round}&limit=200`);
+    const history = await again.get(
+      `/tenants/${id}/config/history?config_type=agent_config&resource_id=round-${round}&limit=200`,
+    );
     const kept = history.body.items.length as number;
     expect(kept).toBeGreaterThanOrEqual(answered.length);
     expect((await again.get('/audit/verify')).body.valid).toBe(true);
@@ -83,7 +99,10 @@ test('a second process on the same directory is refused, with what to do', async
 test('a stale pid file that names another program does not prevent a start', async () => {
   const other = spawn('sleep', ['60'], { stdio: 'ignore' });
   await once(other, 'spawn');
-  writeFileSync(join(dataDir, 'postgres', 'postmaster.pid'), `${other.pid}\n${join(dataDir, 'postgres')}\n0\n5432\n\n127.0.0.1\n`);
+  writeFileSync(
+    join(dataDir, 'postgres', 'postmaster.pid'),
+    `${other.pid}\n${join(dataDir, 'postgres')}\n0\n5432\n\n127.0.0.1\n`,
+  );
   writeFileSync(join(dataDir, 'strata.lock'), `${other.pid} 1`);
   const strata = await start();
   expect(other.exitCode).toBeNull();
@@ -95,7 +114,10 @@ test('a start that was cut off while the database was being made does not spoil 
   const cut = mkdtempSync(join(tmpdir(), 'strata-cut-'));
   chmodSync(cut, 0o755);
   try {
-    const first = spawn(process.execPath, ['strata.ts'], { env: { ...process.env, PORT: '0', DATA_DIR: cut }, stdio: 'ignore' });
+    const first = spawn(process.execPath, ['strata.ts'], {
+      env: { ...process.env, PORT: '0', DATA_DIR: cut },
+      stdio: 'ignore',
+    });
     const unfinished = join(cut, 'postgres.new');
     while (!statSync(join(unfinished, 'base'), { throwIfNoEntry: false })) await delay(2);
     process.kill(first.pid!, 'SIGKILL');

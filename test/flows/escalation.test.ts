@@ -2,7 +2,14 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createDatabase, type Database } from '../support/postgres.ts';
 import { startReceiver, type Received, type Receiver } from '../support/receiver.ts';
-import { adminPassword, createTenant, signIn, startStrata, type Running, type TenantFixture } from '../support/strata.ts';
+import {
+  adminPassword,
+  createTenant,
+  signIn,
+  startStrata,
+  type Running,
+  type TenantFixture,
+} from '../support/strata.ts';
 
 let database: Database;
 let strata: Running;
@@ -13,8 +20,16 @@ const groups = { risk_levels: { high: ['sre', 'leads'] } };
 beforeAll(async () => {
   database = await createDatabase();
   receiver = await startReceiver();
-  strata = await startStrata({ DATABASE_URL: database.url, WEBHOOK_ALLOW_HTTP: 'true', WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8' });
-  tenant = await createTenant(strata.url, await signIn(strata.url, 'admin@example.com', adminPassword), 'Escalation');
+  strata = await startStrata({
+    DATABASE_URL: database.url,
+    WEBHOOK_ALLOW_HTTP: 'true',
+    WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8',
+  });
+  tenant = await createTenant(
+    strata.url,
+    await signIn(strata.url, 'admin@example.com', adminPassword),
+    'Escalation',
+  );
 });
 afterAll(async () => {
   await strata?.stop();
@@ -24,19 +39,33 @@ afterAll(async () => {
 
 async function ask(escalation: object, more: object = {}): Promise<string> {
   const config = { webhook: { url: receiver.url }, approver_groups: groups, escalation };
-  expect((await tenant.admin.put(`/tenants/${tenant.id}/config/notifications`, config)).status).toBeLessThan(300);
-  const made = await tenant.admin.post(`/tenants/${tenant.id}/approvals`, { action: 'scale', risk_level: 'high', title: 'Scale up', ...more });
+  expect(
+    (await tenant.admin.put(`/tenants/${tenant.id}/config/notifications`, config)).status,
+  ).toBeLessThan(300);
+  const made = await tenant.admin.post(`/tenants/${tenant.id}/approvals`, {
+    action: 'scale',
+    risk_level: 'high',
+    title: 'Scale up',
+    ...more,
+  });
   expect(made.status).toBe(202);
   await notices(made.body.id, 1);
   return made.body.id;
 }
-const of = (id: string) => ({ body }: Received): boolean => body.data.approval_id === id;
+const of =
+  (id: string) =>
+  ({ body }: Received): boolean =>
+    body.data.approval_id === id;
 const notices = (id: string, count: number): Promise<Received[]> => receiver.wait(of(id), count);
-const said = (all: readonly Received[]): string[] => all.map(({ body: { type, data } }) => `${type} ${data.hop} ${data.current_group}`);
+const said = (all: readonly Received[]): string[] =>
+  all.map(({ body: { type, data } }) => `${type} ${data.hop} ${data.current_group}`);
 /** Lets minutes pass for one approval. */
-const pass = (id: string, minutes: number) => database.query(
-  `UPDATE notifier.approvals SET escalates_at = escalates_at - interval '${minutes} minutes', expires_at = expires_at - interval '${minutes} minutes', created_at = created_at - interval '${minutes} minutes' WHERE id = '${id}'`);
-const read = async (id: string) => (await tenant.admin.get(`/tenants/${tenant.id}/approvals/${id}`)).body;
+const pass = (id: string, minutes: number) =>
+  database.query(
+    `UPDATE notifier.approvals SET escalates_at = escalates_at - interval '${minutes} minutes', expires_at = expires_at - interval '${minutes} minutes', created_at = created_at - interval '${minutes} minutes' WHERE id = '${id}'`,
+  );
+const read = async (id: string) =>
+  (await tenant.admin.get(`/tenants/${tenant.id}/approvals/${id}`)).body;
 /** Two polls of the escalation, after which what was due has fired. */
 const settle = () => new Promise((resolve) => setTimeout(resolve, 2500));
 
@@ -47,9 +76,20 @@ describe('with windows of 10 minutes', () => {
       await pass(id, 10);
       await notices(id, count);
     }
-    expect(said(await notices(id, 4))).toEqual(['approval.requested 0 sre', 'approval.escalated 1 leads', 'approval.escalated 2 leads', 'approval.exhausted 2 leads']);
+    expect(said(await notices(id, 4))).toEqual([
+      'approval.requested 0 sre',
+      'approval.escalated 1 leads',
+      'approval.escalated 2 leads',
+      'approval.exhausted 2 leads',
+    ]);
     expect(await read(id)).toMatchObject({ state: 'exhausted', hop: 2, escalates_at: null });
-    expect((await tenant.admin.post(`/tenants/${tenant.id}/approvals/${id}/decision`, { decision: 'approve' })).status).toBe(409);
+    expect(
+      (
+        await tenant.admin.post(`/tenants/${tenant.id}/approvals/${id}/decision`, {
+          decision: 'approve',
+        })
+      ).status,
+    ).toBe(409);
   });
 
   test('after an outage of many windows one hop fires, not all of them', async () => {
@@ -57,7 +97,10 @@ describe('with windows of 10 minutes', () => {
     await pass(id, 100);
     await notices(id, 2);
     await settle();
-    expect(said(receiver.received.filter(of(id)))).toEqual(['approval.requested 0 sre', 'approval.escalated 1 leads']);
+    expect(said(receiver.received.filter(of(id)))).toEqual([
+      'approval.requested 0 sre',
+      'approval.escalated 1 leads',
+    ]);
     const { escalates_at: next, expires_at: end } = await read(id);
     expect(Date.parse(next) - Date.now()).toBeGreaterThan(9 * 60_000);
     expect(Date.parse(end)).toBeGreaterThanOrEqual(Date.parse(next) + 40 * 60_000 - 1000);
@@ -71,13 +114,21 @@ describe('with windows of 10 minutes', () => {
     await notices(id, 3);
     await pass(id, 60);
     await settle();
-    expect(said(receiver.received.filter(of(id)))).toEqual(['approval.requested 0 sre', 'approval.escalated 1 leads', 'approval.decided 1 leads']);
+    expect(said(receiver.received.filter(of(id)))).toEqual([
+      'approval.requested 0 sre',
+      'approval.escalated 1 leads',
+      'approval.decided 1 leads',
+    ]);
   });
 
   test('an acknowledgement pauses escalation; the approval still expires', async () => {
     const id = await ask({ escalation_window_minutes: 10, max_hops: 2 });
     const acknowledged = await tenant.operator.post(`/tenants/${tenant.id}/approvals/${id}/ack`);
-    expect(acknowledged.body).toMatchObject({ state: 'pending', escalates_at: null, acknowledged: { by: expect.any(String) } });
+    expect(acknowledged.body).toMatchObject({
+      state: 'pending',
+      escalates_at: null,
+      acknowledged: { by: expect.any(String) },
+    });
     await pass(id, 29);
     await settle();
     expect(receiver.received.filter(of(id))).toHaveLength(1);
@@ -87,7 +138,10 @@ describe('with windows of 10 minutes', () => {
   });
 
   test('an expiry that was asked for comes before the next hop', async () => {
-    const id = await ask({ escalation_window_minutes: 10, max_hops: 2 }, { expires_at: new Date(Date.now() + 5 * 60_000).toISOString() });
+    const id = await ask(
+      { escalation_window_minutes: 10, max_hops: 2 },
+      { expires_at: new Date(Date.now() + 5 * 60_000).toISOString() },
+    );
     await pass(id, 6);
     expect(said(await notices(id, 2)).at(-1)).toBe('approval.expired 0 sre');
   });

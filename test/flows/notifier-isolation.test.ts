@@ -2,7 +2,14 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { createDatabase, type Database } from '../support/postgres.ts';
 import { startReceiver, type Receiver } from '../support/receiver.ts';
-import { adminPassword, createTenant, signIn, startStrata, type Running, type TenantFixture } from '../support/strata.ts';
+import {
+  adminPassword,
+  createTenant,
+  signIn,
+  startStrata,
+  type Running,
+  type TenantFixture,
+} from '../support/strata.ts';
 
 const hangMs = 30_000;
 let database: Database;
@@ -15,9 +22,14 @@ beforeAll(async () => {
   database = await createDatabase();
   hung = await startReceiver(() => {});
   healthy = await startReceiver();
-  strata = await startStrata({ DATABASE_URL: database.url, WEBHOOK_ALLOW_HTTP: 'true', WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8' });
+  strata = await startStrata({
+    DATABASE_URL: database.url,
+    WEBHOOK_ALLOW_HTTP: 'true',
+    WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8',
+  });
   const platform = await signIn(strata.url, 'admin@example.com', adminPassword);
-  for (const name of ['Hung one', 'Hung two', 'Mixed', 'Healthy']) tenants.push(await createTenant(strata.url, platform, name));
+  for (const name of ['Hung one', 'Hung two', 'Mixed', 'Healthy'])
+    tenants.push(await createTenant(strata.url, platform, name));
 });
 afterAll(async () => {
   // What hangs would be waited for.
@@ -28,17 +40,33 @@ afterAll(async () => {
 
 const configure = async (tenant: TenantFixture, urls: readonly string[]): Promise<void> => {
   const endpoints = urls.map((url) => ({ url, timeout_seconds: hangMs / 1000 }));
-  expect((await tenant.admin.put(`/tenants/${tenant.id}/config/notifications`, { webhook: { endpoints } })).status).toBe(200);
+  expect(
+    (
+      await tenant.admin.put(`/tenants/${tenant.id}/config/notifications`, {
+        webhook: { endpoints },
+      })
+    ).status,
+  ).toBe(200);
 };
 const ask = async ({ id, admin }: TenantFixture): Promise<string> => {
-  const made = await admin.post(`/tenants/${id}/approvals`, { action: 'scale', risk_level: 'low', title: 'Scale up' });
+  const made = await admin.post(`/tenants/${id}/approvals`, {
+    action: 'scale',
+    risk_level: 'low',
+    title: 'Scale up',
+  });
   expect([made.status, made.text]).toEqual([202, expect.any(String)]);
   return made.body.id;
 };
 
 test('fifty hung endpoints with more notices than there are slots do not delay a healthy one', async () => {
-  const [one, two, mixed, well] = tenants as [TenantFixture, TenantFixture, TenantFixture, TenantFixture];
-  const hungUrls = (count: number): string[] => Array.from({ length: count }, (_each, n) => `${hung.url}&n=${n}`);
+  const [one, two, mixed, well] = tenants as [
+    TenantFixture,
+    TenantFixture,
+    TenantFixture,
+    TenantFixture,
+  ];
+  const hungUrls = (count: number): string[] =>
+    Array.from({ length: count }, (_each, n) => `${hung.url}&n=${n}`);
   await configure(one, hungUrls(20));
   await configure(two, hungUrls(20));
   await configure(mixed, [...hungUrls(10), healthy.url]);
@@ -55,7 +83,8 @@ test('fifty hung endpoints with more notices than there are slots do not delay a
     expect(arrived!.at - asked).toBeLessThan(hangMs / 6);
   }
   const [waiting] = await database.query<{ sent: number; all: number }>(
-    `SELECT count(*) FILTER (WHERE lease IS NOT NULL)::int AS sent, count(*)::int AS all FROM notifier.deliveries WHERE state = 'pending'`);
+    `SELECT count(*) FILTER (WHERE lease IS NOT NULL)::int AS sent, count(*)::int AS all FROM notifier.deliveries WHERE state = 'pending'`,
+  );
   expect(waiting!.all).toBeGreaterThan(1024);
   expect(waiting!.sent).toBe(50 * 16);
 }, 60_000);

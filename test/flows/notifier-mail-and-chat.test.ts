@@ -6,7 +6,16 @@ import { makeCertificate } from '../support/certificate.ts';
 import { startMailServer, type MailServer, type ReceivedMail } from '../support/mail-server.ts';
 import { createDatabase, type Database } from '../support/postgres.ts';
 import { startReceiver, type Receiver } from '../support/receiver.ts';
-import { adminPassword, createTenant, memberPassword, signIn, startStrata, type Client, type Running, type TenantFixture } from '../support/strata.ts';
+import {
+  adminPassword,
+  createTenant,
+  memberPassword,
+  signIn,
+  startStrata,
+  type Client,
+  type Running,
+  type TenantFixture,
+} from '../support/strata.ts';
 
 const { folder, key, certificate } = makeCertificate();
 const frontend = 'https://app.example.com';
@@ -21,17 +30,33 @@ const refusals = new Map<string, number>();
 
 beforeAll(async () => {
   database = await createDatabase();
-  chat = await startReceiver((_n, response) => { response.writeHead(200, { 'content-type': 'application/json' }).end('{}'); }, { key: readFileSync(key), cert: readFileSync(certificate) });
+  chat = await startReceiver(
+    (_n, response) => {
+      response.writeHead(200, { 'content-type': 'application/json' }).end('{}');
+    },
+    { key: readFileSync(key), cert: readFileSync(certificate) },
+  );
   mailServer = await startMailServer({
     recipient(address) {
       const left = refusals.get(address) ?? 0;
       refusals.set(address, left - 1);
-      return left > 0 ? [450, 'later'] : address.startsWith('nobody@') ? [550, 'no such mailbox'] : undefined;
+      return left > 0
+        ? [450, 'later']
+        : address.startsWith('nobody@')
+          ? [550, 'no such mailbox']
+          : undefined;
     },
   });
   strata = await startStrata({
-    DATABASE_URL: database.url, SMTP_SERVER: 'localhost', SMTP_PORT: String(mailServer.port), SMTP_TLS_CA: mailServer.certificate, FROM_EMAIL: 'strata@platform.example',
-    BASE_URL: 'https://strata.example.com', FRONTEND_ORIGIN: frontend, NODE_EXTRA_CA_CERTS: certificate, WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8',
+    DATABASE_URL: database.url,
+    SMTP_SERVER: 'localhost',
+    SMTP_PORT: String(mailServer.port),
+    SMTP_TLS_CA: mailServer.certificate,
+    FROM_EMAIL: 'strata@platform.example',
+    BASE_URL: 'https://strata.example.com',
+    FRONTEND_ORIGIN: frontend,
+    NODE_EXTRA_CA_CERTS: certificate,
+    WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8',
   });
   platform = await signIn(strata.url, 'admin@example.com', adminPassword);
 });
@@ -43,54 +68,99 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 let made = 0;
-beforeEach(async () => { tenant = await createTenant(strata.url, platform, `Mail ${made += 1}`); });
+beforeEach(async () => {
+  tenant = await createTenant(strata.url, platform, `Mail ${(made += 1)}`);
+});
 
 const member = async (email: string, groups: readonly string[]): Promise<string> =>
-  (await tenant.admin.post(`/tenants/${tenant.id}/users`, { email, password: memberPassword, roles: ['operator'], groups })).body.user_id;
+  (
+    await tenant.admin.post(`/tenants/${tenant.id}/users`, {
+      email,
+      password: memberPassword,
+      roles: ['operator'],
+      groups,
+    })
+  ).body.user_id;
 const groups = { risk_levels: { high: ['sre', 'leads'] } };
 async function configure(config: object): Promise<void> {
-  const saved = await tenant.admin.put(`/tenants/${tenant.id}/config/notifications`, { approver_groups: groups, ...config });
+  const saved = await tenant.admin.put(`/tenants/${tenant.id}/config/notifications`, {
+    approver_groups: groups,
+    ...config,
+  });
   expect([saved.status, saved.text]).toEqual([200, expect.any(String)]);
 }
 async function ask(title: string): Promise<string> {
-  const answer = await tenant.admin.post(`/tenants/${tenant.id}/approvals`, { action: 'scale', risk_level: 'high', title, description: 'Checkout <b>needs</b> more.' });
+  const answer = await tenant.admin.post(`/tenants/${tenant.id}/approvals`, {
+    action: 'scale',
+    risk_level: 'high',
+    title,
+    description: 'Checkout <b>needs</b> more.',
+  });
   expect([answer.status, answer.text]).toEqual([202, expect.any(String)]);
   return answer.body.id;
 }
-const mails = (title: string): ReceivedMail[] => mailServer.received.filter(({ mail: { subject } }) => subject?.includes(title));
+const mails = (title: string): ReceivedMail[] =>
+  mailServer.received.filter(({ mail: { subject } }) => subject?.includes(title));
 /** Recipients of mails, once all notices of the approval have arrived or failed. */
 async function told(id: string, title: string): Promise<string[]> {
   await eventually(async () => {
-    const { body } = await tenant.admin.get(`/tenants/${tenant.id}/notifications/deliveries?approval_id=${id}&state=pending`);
+    const { body } = await tenant.admin.get(
+      `/tenants/${tenant.id}/notifications/deliveries?approval_id=${id}&state=pending`,
+    );
     expect(body.items).toEqual([]);
   });
-  return mails(title).flatMap(({ to }) => to).sort();
+  return mails(title)
+    .flatMap(({ to }) => to)
+    .sort();
 }
-const read = async (id: string) => (await tenant.admin.get(`/tenants/${tenant.id}/approvals/${id}`)).body;
-const approveLink = ({ mail }: ReceivedMail): string => strata.url + new URL(/Approve: (\S+)/.exec(mail.text!)![1]!).href.slice('https://strata.example.com'.length);
+const read = async (id: string) =>
+  (await tenant.admin.get(`/tenants/${tenant.id}/approvals/${id}`)).body;
+const approveLink = ({ mail }: ReceivedMail): string =>
+  strata.url +
+  new URL(/Approve: (\S+)/.exec(mail.text!)![1]!).href.slice('https://strata.example.com'.length);
 
 describe('who is told by mail', () => {
   test('the members of the current group, then those of the next', async () => {
     await member('s1@mail.example', ['sre']);
     await member('both@mail.example', ['sre', 'leads']);
     await member('l1@mail.example', ['leads']);
-    await configure({ email: { approval_recipients: ['unused@mail.example'] }, escalation: { escalation_window_minutes: 10 } });
+    await configure({
+      email: { approval_recipients: ['unused@mail.example'] },
+      escalation: { escalation_window_minutes: 10 },
+    });
     const id = await ask('Group hops');
     expect(await told(id, 'Group hops')).toEqual(['both@mail.example', 's1@mail.example']);
     await database.query(`UPDATE notifier.approvals SET escalates_at = now() WHERE id = $1`, [id]);
     await eventually(async () => expect((await read(id)).hop).toBe(1));
     await told(id, 'Group hops');
-    expect(mails('Still needs approval: Group hops').flatMap(({ to }) => to).sort()).toEqual(['both@mail.example', 'l1@mail.example']);
+    expect(
+      mails('Still needs approval: Group hops')
+        .flatMap(({ to }) => to)
+        .sort(),
+    ).toEqual(['both@mail.example', 'l1@mail.example']);
   });
 
   test.each<[what: string, email: object, recipients: string[]]>([
-    ['approval_recipients where the group is empty', { approval_recipients: ['a@mail.example', 'A@mail.example'], default_recipients: ['d@mail.example'] }, ['A@mail.example']],
-    ['default_recipients where there are no others', { approval_recipients: [], default_recipients: ['d@mail.example'] }, ['d@mail.example']],
+    [
+      'approval_recipients where the group is empty',
+      {
+        approval_recipients: ['a@mail.example', 'A@mail.example'],
+        default_recipients: ['d@mail.example'],
+      },
+      ['A@mail.example'],
+    ],
+    [
+      'default_recipients where there are no others',
+      { approval_recipients: [], default_recipients: ['d@mail.example'] },
+      ['d@mail.example'],
+    ],
     ['the administrators where nobody else would hear', {}, ['ADMIN']],
   ])('%s', async (...[what, email, recipients]) => {
     await configure({ email });
     const id = await ask(`Fallback ${what}`);
-    expect(await told(id, `Fallback ${what}`)).toEqual(recipients.map((address) => address === 'ADMIN' ? tenant.emails.tenant_admin : address));
+    expect(await told(id, `Fallback ${what}`)).toEqual(
+      recipients.map((address) => (address === 'ADMIN' ? tenant.emails.tenant_admin : address)),
+    );
   });
 
   test('no administrator where a chat space hears', async () => {
@@ -101,29 +171,64 @@ describe('who is told by mail', () => {
 });
 
 describe('what a mail says and does', () => {
-  test('sender and template are the tenant\'s; nothing in it is markup', async () => {
-    await configure({ email: {
-      default_recipients: ['d@mail.example'], from_email: 'ops@tenant.example',
-      template_overrides: { approval_request: { subject: '[{risk_level}] {title}', branding: { name: 'Tenant & Co', footer: 'Ask in #ops' } } },
-    } });
+  test("sender and template are the tenant's; nothing in it is markup", async () => {
+    await configure({
+      email: {
+        default_recipients: ['d@mail.example'],
+        from_email: 'ops@tenant.example',
+        template_overrides: {
+          approval_request: {
+            subject: '[{risk_level}] {title}',
+            branding: { name: 'Tenant & Co', footer: 'Ask in #ops' },
+          },
+        },
+      },
+    });
     await told(await ask('<i>Branded</i>'), 'Branded');
     const [{ mail, from, secure }] = mails('Branded') as [ReceivedMail];
-    expect([from, mail.from?.address, mail.subject, secure]).toEqual(['ops@tenant.example', 'ops@tenant.example', '[high] <i>Branded</i>', true]);
-    for (const text of ['Tenant &amp; Co', 'Ask in #ops', '&lt;i&gt;Branded&lt;/i&gt;', '&lt;b&gt;needs&lt;/b&gt;']) expect(mail.html).toContain(text);
+    expect([from, mail.from?.address, mail.subject, secure]).toEqual([
+      'ops@tenant.example',
+      'ops@tenant.example',
+      '[high] <i>Branded</i>',
+      true,
+    ]);
+    for (const text of [
+      'Tenant &amp; Co',
+      'Ask in #ops',
+      '&lt;i&gt;Branded&lt;/i&gt;',
+      '&lt;b&gt;needs&lt;/b&gt;',
+    ])
+      expect(mail.html).toContain(text);
     expect(mail.html).not.toContain('<b>needs');
   });
 
   test('the process sender where the tenant has none; a mail that is refused for now is sent again as the same, one refused for good fails', async () => {
     refusals.set('later@mail.example', 1);
-    await configure({ email: { default_recipients: ['later@mail.example', 'nobody@mail.example'] } });
+    await configure({
+      email: { default_recipients: ['later@mail.example', 'nobody@mail.example'] },
+    });
     const id = await ask('Refused');
     expect(await told(id, 'Refused')).toEqual(['later@mail.example']);
     const [{ mail }] = mails('Refused') as [ReceivedMail];
-    const { body: { items } } = await tenant.admin.get(`/tenants/${tenant.id}/notifications/deliveries?approval_id=${id}`);
-    const of = (address: string) => items.find(({ target }: { target: string }) => target === address);
-    expect(of('later@mail.example')).toMatchObject({ channel: 'email', state: 'delivered', attempts: 2 });
-    expect(of('nobody@mail.example')).toMatchObject({ state: 'failed', attempts: 1, reason: expect.stringContaining('no such mailbox') });
-    expect([mail.from?.address, mail.messageId]).toEqual(['strata@platform.example', expect.stringContaining(of('later@mail.example').webhook_id)]);
+    const {
+      body: { items },
+    } = await tenant.admin.get(`/tenants/${tenant.id}/notifications/deliveries?approval_id=${id}`);
+    const of = (address: string) =>
+      items.find(({ target }: { target: string }) => target === address);
+    expect(of('later@mail.example')).toMatchObject({
+      channel: 'email',
+      state: 'delivered',
+      attempts: 2,
+    });
+    expect(of('nobody@mail.example')).toMatchObject({
+      state: 'failed',
+      attempts: 1,
+      reason: expect.stringContaining('no such mailbox'),
+    });
+    expect([mail.from?.address, mail.messageId]).toEqual([
+      'strata@platform.example',
+      expect.stringContaining(of('later@mail.example').webhook_id),
+    ]);
   });
 
   test('its link decides once, in the name of the member; that of a removed member or a disabled account is refused', async () => {
@@ -133,32 +238,61 @@ describe('what a mail says and does', () => {
     await configure({});
     const id = await ask('Link');
     await told(id, 'Link');
-    const linkOf = (address: string): string => approveLink(mails('Approval needed: Link').find(({ to }) => to.includes(address))!);
+    const linkOf = (address: string): string =>
+      approveLink(mails('Approval needed: Link').find(({ to }) => to.includes(address))!);
     expect((await tenant.admin.delete(`/tenants/${tenant.id}/users/${leaves}`)).status).toBe(204);
-    expect((await platform.patch(`/auth/users/${disabled}`, { status: 'disabled' })).status).toBe(200);
+    expect((await platform.patch(`/auth/users/${disabled}`, { status: 'disabled' })).status).toBe(
+      200,
+    );
     for (const address of ['leaves@mail.example', 'disabled@mail.example']) {
       const refused = await fetch(linkOf(address), { method: 'POST' });
       expect([refused.status, (await read(id)).state]).toEqual([403, 'pending']);
     }
     expect(await told(await ask('Asked later'), 'Asked later')).toEqual(['stays@mail.example']);
 
-    const answers = await Promise.all(Array.from({ length: 8 }, () => fetch(linkOf('stays@mail.example'), { method: 'POST' })));
+    const answers = await Promise.all(
+      Array.from({ length: 8 }, () => fetch(linkOf('stays@mail.example'), { method: 'POST' })),
+    );
     expect(answers.map(({ status }) => status).sort()).toEqual([200, ...Array(7).fill(409)]);
-    expect((await read(id)).decision).toMatchObject({ decision: 'approve', via: 'link', by: stays });
-    await eventually(async () => expect(mails('Approved: Link').flatMap(({ to }) => to)).toContain('stays@mail.example'));
+    expect((await read(id)).decision).toMatchObject({
+      decision: 'approve',
+      via: 'link',
+      by: stays,
+    });
+    await eventually(async () =>
+      expect(mails('Approved: Link').flatMap(({ to }) => to)).toContain('stays@mail.example'),
+    );
   });
 });
 
 test.each([true, false])('chat: one thread per approval, links %s', async (...[links]) => {
-  await configure({ chat: { google_chat: { webhook_url: `${chat.url}&token=t`, include_links: links } } });
+  await configure({
+    chat: { google_chat: { webhook_url: `${chat.url}&token=t`, include_links: links } },
+  });
   const id = await ask('In chat');
-  const mine = ({ body }: { body: unknown }): boolean => (body as { thread: { threadKey: string } }).thread.threadKey === id;
+  const mine = ({ body }: { body: unknown }): boolean =>
+    (body as { thread: { threadKey: string } }).thread.threadKey === id;
   await chat.wait(mine);
-  await eventually(async () => expect((await tenant.admin.post(`/tenants/${tenant.id}/approvals/${id}/decision`, { decision: 'deny', comment: 'not <now>' })).status).toBe(200));
+  await eventually(async () =>
+    expect(
+      (
+        await tenant.admin.post(`/tenants/${tenant.id}/approvals/${id}/decision`, {
+          decision: 'deny',
+          comment: 'not <now>',
+        })
+      ).status,
+    ).toBe(200),
+  );
   const [asked, ended] = await chat.wait(mine, 2);
   const query = new URL(asked!.path, chat.url).searchParams;
-  expect([query.get('key'), query.get('token'), query.get('messageReplyOption')]).toEqual(['canary-in-url', 't', 'REPLY_MESSAGE_FALLBACK_TO_NEW_THREAD']);
-  const [first, second] = [asked, ended].map((each) => (each!.body as unknown as { text: string }).text);
+  expect([query.get('key'), query.get('token'), query.get('messageReplyOption')]).toEqual([
+    'canary-in-url',
+    't',
+    'REPLY_MESSAGE_FALLBACK_TO_NEW_THREAD',
+  ]);
+  const [first, second] = [asked, ended].map(
+    (each) => (each!.body as unknown as { text: string }).text,
+  );
   expect(first).toMatch(/^\*Approval needed\*\nIn chat\n/);
   expect(first!.includes(`<${frontend}/tenants/${tenant.id}/approvals/${id}|Open>`)).toBe(links);
   expect(second).toMatch(/^\*Denied\*/);

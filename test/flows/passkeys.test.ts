@@ -3,11 +3,30 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { generateKeyPairSync, randomBytes, randomUUID } from 'node:crypto';
 import type { Browser } from 'playwright-core';
-import { assertion, Device, flags, openBrowser, startSite, unknownId, type Assertion, type Site } from '../support/browser.ts';
+import {
+  assertion,
+  Device,
+  flags,
+  openBrowser,
+  startSite,
+  unknownId,
+  type Assertion,
+  type Site,
+} from '../support/browser.ts';
 import { eventually } from '../support/cluster.ts';
 import { createDatabase, type Database } from '../support/postgres.ts';
 import { startRedis, type Process } from '../support/servers.ts';
-import { adminPassword, Client, createTenant, memberPassword, signIn, startStrata, type Answer, type Running, type TenantFixture } from '../support/strata.ts';
+import {
+  adminPassword,
+  Client,
+  createTenant,
+  memberPassword,
+  signIn,
+  startStrata,
+  type Answer,
+  type Running,
+  type TenantFixture,
+} from '../support/strata.ts';
 
 let database: Database;
 let redis: Process;
@@ -19,9 +38,24 @@ let tenant: TenantFixture;
 let anyone: Client;
 
 beforeAll(async () => {
-  [database, redis, site, elsewhere, browser] = await Promise.all([createDatabase(), startRedis(), startSite(), startSite(), openBrowser()]);
-  strata = await startStrata({ DATABASE_URL: database.url, REDIS_URL: redis.url, FRONTEND_ORIGIN: site.origin, CORS_ORIGINS: `${site.origin},${elsewhere.origin}` });
-  tenant = await createTenant(strata.url, await signIn(strata.url, 'admin@example.com', adminPassword), 'Passkeys');
+  [database, redis, site, elsewhere, browser] = await Promise.all([
+    createDatabase(),
+    startRedis(),
+    startSite(),
+    startSite(),
+    openBrowser(),
+  ]);
+  strata = await startStrata({
+    DATABASE_URL: database.url,
+    REDIS_URL: redis.url,
+    FRONTEND_ORIGIN: site.origin,
+    CORS_ORIGINS: `${site.origin},${elsewhere.origin}`,
+  });
+  tenant = await createTenant(
+    strata.url,
+    await signIn(strata.url, 'admin@example.com', adminPassword),
+    'Passkeys',
+  );
   anyone = new Client(strata.url);
 });
 afterAll(async () => {
@@ -31,26 +65,47 @@ afterAll(async () => {
   await database?.drop();
 });
 
-interface Begun { readonly challenge_id: string; readonly publicKey: Record<string, unknown> & { readonly challenge: string } }
-const begin = async (body: object = {}): Promise<Begun> => (await anyone.post('/auth/webauthn/login/options', body)).body;
+interface Begun {
+  readonly challenge_id: string;
+  readonly publicKey: Record<string, unknown> & { readonly challenge: string };
+}
+const begin = async (body: object = {}): Promise<Begun> =>
+  (await anyone.post('/auth/webauthn/login/options', body)).body;
 const finish = (challengeId: string, credential: unknown, more: object = {}): Promise<Answer> =>
   anyone.post('/auth/webauthn/login/verify', { challenge_id: challengeId, credential, ...more });
-const beginAdding = async (client: Client): Promise<Begun> => (await client.post('/auth/webauthn/register/options', {})).body;
-const finishAdding = (client: Client, challengeId: string, credential: unknown, more: object = {}): Promise<Answer> =>
+const beginAdding = async (client: Client): Promise<Begun> =>
+  (await client.post('/auth/webauthn/register/options', {})).body;
+const finishAdding = (
+  client: Client,
+  challengeId: string,
+  credential: unknown,
+  more: object = {},
+): Promise<Answer> =>
   client.post('/auth/webauthn/register/verify', { challenge_id: challengeId, credential, ...more });
-const outcome = ({ status, body }: Pick<Answer, 'status' | 'body'>): [number, string] => [status, body.detail?.code ?? 'ok'];
+const outcome = ({ status, body }: Pick<Answer, 'status' | 'body'>): [number, string] => [
+  status,
+  body.detail?.code ?? 'ok',
+];
 const refused = [401, 'auth_webauthn_verification_failed'];
 const stale = [401, 'auth_webauthn_challenge_invalid'];
 
-const fresh = (role: string): Promise<Client> => signIn(strata.url, tenant.emails[role]!, memberPassword);
-const events = async (action: string): Promise<{ payload: Record<string, unknown>; target: string }[]> =>
+const fresh = (role: string): Promise<Client> =>
+  signIn(strata.url, tenant.emails[role]!, memberPassword);
+const events = async (
+  action: string,
+): Promise<{ payload: Record<string, unknown>; target: string }[]> =>
   (await tenant.admin.get(`/audit/events?action=${action}&limit=200`)).body.items;
 
 /** A member with a passkey on a device of its own. */
 async function enrol(role: string, options: { synchronized?: boolean } = {}) {
   const client = await fresh(role);
   const device = await Device.open(browser, site.origin, options);
-  const added = await device.call<Pick<Answer, 'status' | 'body'>>('register', strata.url, client.token, `${role}'s laptop`);
+  const added = await device.call<Pick<Answer, 'status' | 'body'>>(
+    'register',
+    strata.url,
+    client.token,
+    `${role}'s laptop`,
+  );
   if (added.status !== 201) throw new Error(`no passkey: ${JSON.stringify(added.body)}`);
   return { client, device, passkey: added.body };
 }
@@ -59,42 +114,72 @@ describe('in the browser', () => {
   test('a passkey is added, signs in without a name typed, is listed and removed', async () => {
     const { client, device, passkey } = await enrol('tenant_admin');
     expect(passkey).toEqual({
-      id: expect.any(String), name: 'tenant_admin\'s laptop', aaguid: expect.any(String), transports: ['internal'], backup_eligible: false, backed_up: false,
-      created_at: expect.any(String), last_used_at: null,
+      id: expect.any(String),
+      name: "tenant_admin's laptop",
+      aaguid: expect.any(String),
+      transports: ['internal'],
+      backup_eligible: false,
+      backed_up: false,
+      created_at: expect.any(String),
+      last_used_at: null,
     });
 
     const { status, body } = await device.call<Answer>('signIn', strata.url);
     expect(status).toBe(200);
-    expect(body).toMatchObject({ token_type: 'Bearer', user: { email: tenant.emails.tenant_admin }, tenant: { id: tenant.id, roles: ['tenant_admin'] } });
+    expect(body).toMatchObject({
+      token_type: 'Bearer',
+      user: { email: tenant.emails.tenant_admin },
+      tenant: { id: tenant.id, roles: ['tenant_admin'] },
+    });
     const signedIn = new Client(strata.url, body.access_token);
     expect((await signedIn.get(`/tenants/${tenant.id}/config/risk`)).status).toBe(200);
-    expect((await anyone.post('/auth/refresh', { refresh_token: body.refresh_token })).status).toBe(200);
+    expect((await anyone.post('/auth/refresh', { refresh_token: body.refresh_token })).status).toBe(
+      200,
+    );
 
     const listed = await client.get('/auth/webauthn/credentials');
-    expect(listed.body).toEqual({ items: [{ ...passkey, last_used_at: expect.any(String) }], next_cursor: null });
+    expect(listed.body).toEqual({
+      items: [{ ...passkey, last_used_at: expect.any(String) }],
+      next_cursor: null,
+    });
     expect((await tenant.viewer.get('/auth/webauthn/credentials')).body.items).toEqual([]);
-    expect((await tenant.viewer.delete(`/auth/webauthn/credentials/${passkey.id}`)).status).toBe(404);
+    expect((await tenant.viewer.delete(`/auth/webauthn/credentials/${passkey.id}`)).status).toBe(
+      404,
+    );
     expect((await signedIn.delete(`/auth/webauthn/credentials/${passkey.id}`)).status).toBe(204);
     expect((await signedIn.get('/auth/webauthn/credentials')).body.items).toEqual([]);
     expect(outcome(await device.call('signIn', strata.url))).toEqual(refused);
 
     await eventually(async () => {
       for (const action of ['auth.passkey_registered', 'auth.passkey_removed']) {
-        expect(await events(action)).toEqual([expect.objectContaining({ target: body.user.id, payload: expect.objectContaining({ passkey_id: passkey.id }) })]);
+        expect(await events(action)).toEqual([
+          expect.objectContaining({
+            target: body.user.id,
+            payload: expect.objectContaining({ passkey_id: passkey.id }),
+          }),
+        ]);
       }
-      expect((await events('auth.login_succeeded')).map(({ payload }) => payload))
-        .toContainEqual({ method: 'passkey', session_id: body.session_id });
+      expect((await events('auth.login_succeeded')).map(({ payload }) => payload)).toContainEqual({
+        method: 'passkey',
+        session_id: body.session_id,
+      });
     });
   });
 
   test('an authenticator is added once; a passkey belongs to one account', async () => {
     const { client, device } = await enrol('operator');
-    await expect(device.call('register', strata.url, client.token)).rejects.toThrow('InvalidStateError');
+    await expect(device.call('register', strata.url, client.token)).rejects.toThrow(
+      'InvalidStateError',
+    );
     const { challenge_id: id, publicKey } = await beginAdding(client);
-    const made = await (await Device.open(browser, site.origin)).call<{ id: string }>('create', publicKey);
+    const made = await (
+      await Device.open(browser, site.origin)
+    ).call<{ id: string }>('create', publicKey);
     await database.query(
       `INSERT INTO auth.passkeys SELECT gen_random_uuid(), gen_random_uuid(), $1, public_key, 0, name, aaguid, transports, false, false, now(), NULL
-       FROM auth.passkeys LIMIT 1`, [made.id]);
+       FROM auth.passkeys LIMIT 1`,
+      [made.id],
+    );
     expect(outcome(await finishAdding(client, id, made))).toEqual([409, 'conflict']);
   });
 
@@ -109,9 +194,14 @@ describe('in the browser', () => {
   test('an authenticator that does not verify its user is refused', async () => {
     const client = await fresh('operator');
     const device = await Device.open(browser, site.origin, { verifies: false });
-    await expect(device.call('register', strata.url, client.token)).rejects.toThrow('NotAllowedError');
+    await expect(device.call('register', strata.url, client.token)).rejects.toThrow(
+      'NotAllowedError',
+    );
     const { challenge_id: id, publicKey } = await beginAdding(client);
-    const made = await device.call('create', { ...publicKey, authenticatorSelection: { residentKey: 'discouraged', userVerification: 'discouraged' } });
+    const made = await device.call('create', {
+      ...publicKey,
+      authenticatorSelection: { residentKey: 'discouraged', userVerification: 'discouraged' },
+    });
     expect(outcome(await finishAdding(client, id, made))).toEqual(refused);
   });
 });
@@ -122,12 +212,21 @@ describe('an assertion that the right key has signed', () => {
   beforeAll(async () => {
     const { device } = await enrol('viewer');
     const { counter, ...stolen } = await device.steal();
-    sound = { ...stolen, origin: site.origin, rpId: 'localhost', type: 'webauthn.get', flags: flags.present | flags.verified };
+    sound = {
+      ...stolen,
+      origin: site.origin,
+      rpId: 'localhost',
+      type: 'webauthn.get',
+      flags: flags.present | flags.verified,
+    };
     last = counter;
   });
   const present = async (change: Partial<Assertion> = {}, begun?: Begun): Promise<Answer> => {
-    const { challenge_id: id, publicKey: { challenge } } = begun ?? await begin();
-    return finish(id, assertion({ ...sound, challenge, counter: last += 1, ...change }));
+    const {
+      challenge_id: id,
+      publicKey: { challenge },
+    } = begun ?? (await begin());
+    return finish(id, assertion({ ...sound, challenge, counter: (last += 1), ...change }));
   };
   const tamperings: readonly [string, () => Partial<Assertion>][] = [
     ['of another origin', () => ({ origin: elsewhere.origin })],
@@ -139,7 +238,10 @@ describe('an assertion that the right key has signed', () => {
     ['without anyone present', () => ({ flags: flags.verified })],
     ['from a key said to be synchronized', () => ({ flags: sound.flags | flags.backupEligible })],
     ['by a credential that is unknown', () => ({ id: unknownId() })],
-    ['in the name of another user', () => ({ userHandle: Buffer.from(randomUUID()).toString('base64url') })],
+    [
+      'in the name of another user',
+      () => ({ userHandle: Buffer.from(randomUUID()).toString('base64url') }),
+    ],
     ['of no sense at all', () => ({ rpId: '', flags: 0xff })],
     ['by another key', () => ({ key: generateKeyPairSync('ed25519').privateKey })],
   ];
@@ -156,15 +258,29 @@ describe('an assertion that the right key has signed', () => {
   test('is refused, and audited, where its counter goes back or stands still', async () => {
     expect(outcome(await present())).toEqual([200, 'ok']);
     const stored = last;
-    for (const presented of [stored, stored - 1, 0]) expect(outcome(await present({ counter: presented }))).toEqual(refused);
-    await eventually(async () => expect((await events('auth.passkey_counter_regressed')).map(({ payload }) => payload)).toEqual(
-      [stored, stored - 1, 0].map((presented) => ({ passkey_id: expect.any(String), stored, presented, refused: true }))));
+    for (const presented of [stored, stored - 1, 0])
+      expect(outcome(await present({ counter: presented }))).toEqual(refused);
+    await eventually(async () =>
+      expect(
+        (await events('auth.passkey_counter_regressed')).map(({ payload }) => payload),
+      ).toEqual(
+        [stored, stored - 1, 0].map((presented) => ({
+          passkey_id: expect.any(String),
+          stored,
+          presented,
+          refused: true,
+        })),
+      ),
+    );
     expect(outcome(await present())).toEqual([200, 'ok']);
   });
 
   test('is taken once', async () => {
-    const { challenge_id: id, publicKey: { challenge } } = await begin();
-    const credential = assertion({ ...sound, challenge, counter: last += 1 });
+    const {
+      challenge_id: id,
+      publicKey: { challenge },
+    } = await begin();
+    const credential = assertion({ ...sound, challenge, counter: (last += 1) });
     const answers = await Promise.all(Array.from({ length: 5 }, () => finish(id, credential)));
     expect(answers.map(outcome).sort()).toEqual([[200, 'ok'], stale, stale, stale, stale]);
     expect(outcome(await finish(id, credential))).toEqual(stale);
@@ -177,7 +293,9 @@ describe('an assertion that the right key has signed', () => {
   });
 
   test('answers only a challenge of a sign-in that was begun within five minutes', async () => {
-    expect(outcome(await present({}, { ...await begin(), challenge_id: randomUUID() }))).toEqual(stale);
+    expect(outcome(await present({}, { ...(await begin()), challenge_id: randomUUID() }))).toEqual(
+      stale,
+    );
     expect(outcome(await present({}, await beginAdding(await fresh('viewer'))))).toEqual(stale);
     const begun = await begin();
     const connection = new Redis(redis.url);
@@ -194,22 +312,37 @@ describe('an assertion that the right key has signed', () => {
   });
 
   test('is for whom the challenge was asked, if for anyone', async () => {
-    expect(outcome(await present({}, await begin({ email: tenant.emails.operator })))).toEqual(refused);
-    expect(outcome(await present({}, await begin({ email: 'nobody@nowhere.example' })))).toEqual(refused);
-    expect(outcome(await present({}, await begin({ email: tenant.emails.viewer!.toUpperCase() })))).toEqual([200, 'ok']);
+    expect(outcome(await present({}, await begin({ email: tenant.emails.operator })))).toEqual(
+      refused,
+    );
+    expect(outcome(await present({}, await begin({ email: 'nobody@nowhere.example' })))).toEqual(
+      refused,
+    );
+    expect(
+      outcome(await present({}, await begin({ email: tenant.emails.viewer!.toUpperCase() }))),
+    ).toEqual([200, 'ok']);
   });
 
   test('enters the tenant asked for, and only as a member', async () => {
     const entering = async (tenantId: string): Promise<Answer> => {
-      const { challenge_id: id, publicKey: { challenge } } = await begin();
-      return finish(id, assertion({ ...sound, challenge, counter: last += 1 }), { tenant_id: tenantId });
+      const {
+        challenge_id: id,
+        publicKey: { challenge },
+      } = await begin();
+      return finish(id, assertion({ ...sound, challenge, counter: (last += 1) }), {
+        tenant_id: tenantId,
+      });
     };
     expect((await entering(tenant.id)).body.tenant.id).toBe(tenant.id);
     expect(outcome(await entering(randomUUID()))).toEqual([403, 'auth_no_tenant_membership']);
   });
 
   test('does not tell a disabled account from an unknown passkey', async () => {
-    const status = (value: string) => database.query('UPDATE auth.users SET status = $1 WHERE email = $2', [value, tenant.emails.viewer]);
+    const status = (value: string) =>
+      database.query('UPDATE auth.users SET status = $1 WHERE email = $2', [
+        value,
+        tenant.emails.viewer,
+      ]);
     await status('disabled');
     const [disabled, unknown] = [await present(), await present({ id: unknownId() })];
     await status('active');
@@ -221,7 +354,11 @@ describe('an assertion that the right key has signed', () => {
     await database.query('ALTER TABLE auth.passkeys RENAME TO gone');
     const answer = await present();
     await database.query('ALTER TABLE auth.gone RENAME TO passkeys');
-    expect([...outcome(answer), answer.headers.get('retry-after')]).toEqual([503, 'auth_webauthn_db_error', '2']);
+    expect([...outcome(answer), answer.headers.get('retry-after')]).toEqual([
+      503,
+      'auth_webauthn_db_error',
+      '2',
+    ]);
   });
 });
 
@@ -229,26 +366,55 @@ test('a synchronized passkey whose counter does not rise signs in, audited', asy
   const { device, passkey } = await enrol('operator', { synchronized: true });
   expect(passkey).toMatchObject({ backup_eligible: true, backed_up: true });
   const { counter, ...stolen } = await device.steal();
-  const { challenge_id: id, publicKey: { challenge } } = await begin();
+  const {
+    challenge_id: id,
+    publicKey: { challenge },
+  } = await begin();
   await database.query('UPDATE auth.passkeys SET counter = 1000 WHERE id = $1', [passkey.id]);
-  const answer = await finish(id, assertion({
-    ...stolen, challenge, origin: site.origin, rpId: 'localhost', type: 'webauthn.get', counter: counter + 1,
-    flags: flags.present | flags.verified | flags.backupEligible | flags.backedUp,
-  }));
+  const answer = await finish(
+    id,
+    assertion({
+      ...stolen,
+      challenge,
+      origin: site.origin,
+      rpId: 'localhost',
+      type: 'webauthn.get',
+      counter: counter + 1,
+      flags: flags.present | flags.verified | flags.backupEligible | flags.backedUp,
+    }),
+  );
   expect(answer.status).toBe(200);
-  await eventually(async () => expect((await events('auth.passkey_counter_regressed')).map(({ payload }) => payload))
-    .toContainEqual({ passkey_id: passkey.id, stored: 1000, presented: counter + 1, refused: false }));
+  await eventually(async () =>
+    expect(
+      (await events('auth.passkey_counter_regressed')).map(({ payload }) => payload),
+    ).toContainEqual({
+      passkey_id: passkey.id,
+      stored: 1000,
+      presented: counter + 1,
+      refused: false,
+    }),
+  );
 });
 
 test('beginning to sign in says nothing about whether an address has an account', async () => {
   await enrol('operator');
   const bodies = [{}, { email: tenant.emails.operator }, { email: 'nobody@nowhere.example' }];
-  const answers = await Promise.all(bodies.map((body) => anyone.post('/auth/webauthn/login/options', body)));
+  const answers = await Promise.all(
+    bodies.map((body) => anyone.post('/auth/webauthn/login/options', body)),
+  );
   for (const { status, body } of answers) {
     expect(status).toBe(200);
     expect(body).toEqual({
-      challenge_id: expect.any(String), expires_in: 300,
-      publicKey: { challenge: expect.any(String), rpId: 'localhost', allowCredentials: [], timeout: 300_000, userVerification: 'required', extensions: {} },
+      challenge_id: expect.any(String),
+      expires_in: 300,
+      publicKey: {
+        challenge: expect.any(String),
+        rpId: 'localhost',
+        allowCredentials: [],
+        timeout: 300_000,
+        userVerification: 'required',
+        extensions: {},
+      },
     });
     expect(Buffer.from(body.publicKey.challenge, 'base64url')).toHaveLength(32);
   }
@@ -259,27 +425,57 @@ describe('adding a passkey', () => {
   test('asks for one that needs no user name and verifies its user', async () => {
     const { publicKey } = await beginAdding(await fresh('viewer'));
     expect(publicKey).toMatchObject({
-      rp: { id: 'localhost' }, attestation: 'none', authenticatorSelection: { residentKey: 'required', requireResidentKey: true, userVerification: 'required' },
+      rp: { id: 'localhost' },
+      attestation: 'none',
+      authenticatorSelection: {
+        residentKey: 'required',
+        requireResidentKey: true,
+        userVerification: 'required',
+      },
     });
     expect(Buffer.from(publicKey.challenge, 'base64url')).toHaveLength(32);
   });
 
   test('wants a sign-in of the last ten minutes', async () => {
-    const { body } = await anyone.post('/auth/login', { email: tenant.emails.viewer, password: memberPassword });
-    await database.query(`UPDATE auth.sessions SET authenticated_at = now() - interval '10 minutes 1 second' WHERE id = $1`, [body.session_id]);
+    const { body } = await anyone.post('/auth/login', {
+      email: tenant.emails.viewer,
+      password: memberPassword,
+    });
+    await database.query(
+      `UPDATE auth.sessions SET authenticated_at = now() - interval '10 minutes 1 second' WHERE id = $1`,
+      [body.session_id],
+    );
     const old = new Client(strata.url, body.access_token);
-    expect(outcome(await old.post('/auth/webauthn/register/options', {}))).toEqual([403, 'auth_reauth_required']);
-    expect(outcome(await old.post('/auth/webauthn/register/verify', {}))).toEqual([403, 'auth_reauth_required']);
+    expect(outcome(await old.post('/auth/webauthn/register/options', {}))).toEqual([
+      403,
+      'auth_reauth_required',
+    ]);
+    expect(outcome(await old.post('/auth/webauthn/register/verify', {}))).toEqual([
+      403,
+      'auth_reauth_required',
+    ]);
     expect((await old.get('/auth/webauthn/credentials')).status).toBe(200);
     // A new token is no new sign-in.
-    const { body: refreshed } = await anyone.post('/auth/refresh', { refresh_token: body.refresh_token });
-    expect(outcome(await new Client(strata.url, refreshed.access_token).post('/auth/webauthn/register/options', {}))).toEqual([403, 'auth_reauth_required']);
+    const { body: refreshed } = await anyone.post('/auth/refresh', {
+      refresh_token: body.refresh_token,
+    });
+    expect(
+      outcome(
+        await new Client(strata.url, refreshed.access_token).post(
+          '/auth/webauthn/register/options',
+          {},
+        ),
+      ),
+    ).toEqual([403, 'auth_reauth_required']);
   });
 
   test('takes its own challenge, once, from the user who asked, and only attestation that it asked for', async () => {
     const [mine, theirs] = [await fresh('viewer'), await fresh('operator')];
     const device = await Device.open(browser, site.origin);
-    const made = async ({ publicKey }: Begun, change: object = {}): Promise<{ response: { attestationObject: string } }> =>
+    const made = async (
+      { publicKey }: Begun,
+      change: object = {},
+    ): Promise<{ response: { attestationObject: string } }> =>
       (await Device.open(browser, site.origin)).call('create', { ...publicKey, ...change });
 
     const begun = await beginAdding(mine);
@@ -287,21 +483,46 @@ describe('adding a passkey', () => {
     expect(outcome(await finishAdding(theirs, begun.challenge_id, credential))).toEqual(stale);
     expect((await finishAdding(mine, begun.challenge_id, credential)).status).toBe(201);
     expect(outcome(await finishAdding(mine, begun.challenge_id, credential))).toEqual(stale);
-    expect(outcome(await finishAdding(mine, (await begin()).challenge_id, credential))).toEqual(stale);
+    expect(outcome(await finishAdding(mine, (await begin()).challenge_id, credential))).toEqual(
+      stale,
+    );
 
     const other = await beginAdding(mine);
-    expect(outcome(await finishAdding(mine, other.challenge_id, await made(other, { challenge: begun.publicKey.challenge })))).toEqual(refused);
+    expect(
+      outcome(
+        await finishAdding(
+          mine,
+          other.challenge_id,
+          await made(other, { challenge: begun.publicKey.challenge }),
+        ),
+      ),
+    ).toEqual(refused);
 
     const renamed = await beginAdding(mine);
     const id = unknownId();
-    expect(outcome(await finishAdding(mine, renamed.challenge_id, { ...await made(renamed), id, rawId: id }))).toEqual(refused);
+    expect(
+      outcome(
+        await finishAdding(mine, renamed.challenge_id, { ...(await made(renamed)), id, rawId: id }),
+      ),
+    ).toEqual(refused);
 
     const foreign = await beginAdding(mine);
     const { response, ...rest } = await made(foreign);
     const cbor = Buffer.from(response.attestationObject, 'base64url').toString('latin1');
     expect(cbor).toContain('\x64none');
-    const attestationObject = Buffer.from(cbor.replace('\x64none', '\x63tpm'), 'latin1').toString('base64url');
-    expect(outcome(await finishAdding(mine, foreign.challenge_id, { ...rest, response: { ...response, attestationObject } }))).toEqual(refused);
-    await eventually(async () => expect(strata.output().includes('attestation of the format tpm')).toBe(true));
+    const attestationObject = Buffer.from(cbor.replace('\x64none', '\x63tpm'), 'latin1').toString(
+      'base64url',
+    );
+    expect(
+      outcome(
+        await finishAdding(mine, foreign.challenge_id, {
+          ...rest,
+          response: { ...response, attestationObject },
+        }),
+      ),
+    ).toEqual(refused);
+    await eventually(async () =>
+      expect(strata.output().includes('attestation of the format tpm')).toBe(true),
+    );
   });
 });

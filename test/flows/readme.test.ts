@@ -12,7 +12,12 @@ let strata: Running;
 
 beforeAll(async () => {
   database = await createDatabase();
-  strata = await startStrata({ DATABASE_URL: database.url, PLATFORM_ADMIN_PASSWORD: 'correct-horse-battery', WEBHOOK_ALLOW_HTTP: 'true', WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8' });
+  strata = await startStrata({
+    DATABASE_URL: database.url,
+    PLATFORM_ADMIN_PASSWORD: 'correct-horse-battery',
+    WEBHOOK_ALLOW_HTTP: 'true',
+    WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8',
+  });
 });
 afterAll(async () => {
   await strata?.stop();
@@ -22,9 +27,16 @@ afterAll(async () => {
 test('the tour runs as pasted', async () => {
   const tour = /## Tour[\s\S]*?```sh\n([\s\S]*?)```/.exec(readme)![1]!;
   expect(tour).toContain('export STRATA=http://127.0.0.1:8080');
-  expect(readme).toContain('PLATFORM_ADMIN_PASSWORD=correct-horse-battery WEBHOOK_ALLOW_HTTP=true WEBHOOK_ALLOWED_NETWORKS=127.0.0.0/8 npm start');
-  const pasted = tour.replace('http://127.0.0.1:8080', strata.url).replaceAll('9099', String(await freePort()));
-  const output = execFileSync('bash', ['-euo', 'pipefail', '-c', pasted], { encoding: 'utf8', timeout: 50_000 });
+  expect(readme).toContain(
+    'PLATFORM_ADMIN_PASSWORD=correct-horse-battery WEBHOOK_ALLOW_HTTP=true WEBHOOK_ALLOWED_NETWORKS=127.0.0.0/8 npm start',
+  );
+  const pasted = tour
+    .replace('http://127.0.0.1:8080', strata.url)
+    .replaceAll('9099', String(await freePort()));
+  const output = execFileSync('bash', ['-euo', 'pipefail', '-c', pasted], {
+    encoding: 'utf8',
+    timeout: 50_000,
+  });
   expect(output).toContain("layer: 'tenant_risk'");
   expect(output).toContain('"dry_run":true');
   expect(output).toContain('approval.requested Scale checkout to 6 pending signature holds');
@@ -35,5 +47,6 @@ test('the tour runs as pasted', async () => {
 });
 
 test('every file that the README points to is there', () => {
-  for (const [, target] of readme.matchAll(/\]\((?!http)([^)#]+)\)/g)) expect(() => readFileSync(new URL(`../../${target}`, import.meta.url))).not.toThrow('ENOENT');
+  for (const [, target] of readme.matchAll(/\]\((?!http)([^)#]+)\)/g))
+    expect(() => readFileSync(new URL(`../../${target}`, import.meta.url))).not.toThrow('ENOENT');
 });

@@ -4,36 +4,78 @@ import { startCluster, type Cluster } from '../support/cluster.ts';
 import { Client, memberPassword, signIn } from '../support/strata.ts';
 
 let cluster: Cluster;
-beforeAll(async () => { cluster = await startCluster({ gateways: 3 }); }, 120_000);
+beforeAll(async () => {
+  cluster = await startCluster({ gateways: 3 });
+}, 120_000);
 afterAll(() => cluster?.stop());
 
 const member = async (email: string, roles: string[]): Promise<{ user_id: string }> => {
-  const { tenant: { id, admin } } = cluster;
-  return (await admin.post(`/tenants/${id}/users`, { email, password: memberPassword, roles })).body;
+  const {
+    tenant: { id, admin },
+  } = cluster;
+  return (await admin.post(`/tenants/${id}/users`, { email, password: memberPassword, roles }))
+    .body;
 };
-const everywhere = (token: string | undefined): Client[] => cluster.gateways.map(({ url }) => new Client(url, token));
+const everywhere = (token: string | undefined): Client[] =>
+  cluster.gateways.map(({ url }) => new Client(url, token));
 const answers = async (clients: readonly Client[], path: string) =>
-  Promise.all(clients.map(async (client) => { const { status, body } = await client.get(path); return status === 200 ? 200 : body.detail.code; }));
+  Promise.all(
+    clients.map(async (client) => {
+      const { status, body } = await client.get(path);
+      return status === 200 ? 200 : body.detail.code;
+    }),
+  );
 const session = async (email: string) => {
-  const { body } = await new Client(cluster.gateways[0]!.url).post('/auth/login', { email, password: memberPassword });
+  const { body } = await new Client(cluster.gateways[0]!.url).post('/auth/login', {
+    email,
+    password: memberPassword,
+  });
   return { clients: everywhere(body.access_token), id: body.session_id as string };
 };
 
 test.each([
-  ['a session that its owner ends elsewhere', 'auth_session_revoked', async (email: string, { id }: { id: string }) => {
-    const other = await signIn(cluster.gateways[1]!.url, email, memberPassword);
-    return other.delete(`/auth/sessions/${id}`);
-  }],
-  ['all sessions, by signing out everywhere', 'auth_session_revoked', async (email: string) =>
-    (await signIn(cluster.gateways[2]!.url, email, memberPassword)).post('/auth/logout', { all: true })],
-  ['a disabled account', 'auth_session_revoked', async (email: string) => {
-    const { body: { items: [account] } } = await cluster.platform.get(`/auth/users?email=${email}`);
-    return cluster.platform.patch(`/auth/users/${account.id}`, { status: 'disabled' });
-  }],
-  ['a role taken away', 'insufficient_role', async (_email: string, _session: unknown, userId: string) =>
-    cluster.tenant.admin.patch(`/tenants/${cluster.tenant.id}/users/${userId}`, { roles: ['viewer'] })],
-  ['a membership removed', 'tenant_mismatch', async (_email: string, _session: unknown, userId: string) =>
-    cluster.tenant.admin.delete(`/tenants/${cluster.tenant.id}/users/${userId}`)],
+  [
+    'a session that its owner ends elsewhere',
+    'auth_session_revoked',
+    async (email: string, { id }: { id: string }) => {
+      const other = await signIn(cluster.gateways[1]!.url, email, memberPassword);
+      return other.delete(`/auth/sessions/${id}`);
+    },
+  ],
+  [
+    'all sessions, by signing out everywhere',
+    'auth_session_revoked',
+    async (email: string) =>
+      (await signIn(cluster.gateways[2]!.url, email, memberPassword)).post('/auth/logout', {
+        all: true,
+      }),
+  ],
+  [
+    'a disabled account',
+    'auth_session_revoked',
+    async (email: string) => {
+      const {
+        body: {
+          items: [account],
+        },
+      } = await cluster.platform.get(`/auth/users?email=${email}`);
+      return cluster.platform.patch(`/auth/users/${account.id}`, { status: 'disabled' });
+    },
+  ],
+  [
+    'a role taken away',
+    'insufficient_role',
+    async (_email: string, _session: unknown, userId: string) =>
+      cluster.tenant.admin.patch(`/tenants/${cluster.tenant.id}/users/${userId}`, {
+        roles: ['viewer'],
+      }),
+  ],
+  [
+    'a membership removed',
+    'tenant_mismatch',
+    async (_email: string, _session: unknown, userId: string) =>
+      cluster.tenant.admin.delete(`/tenants/${cluster.tenant.id}/users/${userId}`),
+  ],
 ] as const)('%s', async (...[name, code, end]) => {
   const email = `${name.replaceAll(/[^a-z]/g, '-')}@revoked.example`;
   const { user_id: userId } = await member(email, ['operator']);
@@ -62,6 +104,8 @@ test('a disabled tenant', async () => {
   const path = `/tenants/${cluster.tenant.id}/services`;
   const clients = everywhere(cluster.tenant.admin.token);
   expect(await answers(clients, path)).toEqual([200, 200, 200]);
-  expect((await cluster.platform.patch(`/tenants/${cluster.tenant.id}`, { status: 'disabled' })).status).toBe(200);
+  expect(
+    (await cluster.platform.patch(`/tenants/${cluster.tenant.id}`, { status: 'disabled' })).status,
+  ).toBe(200);
   expect(await answers(clients, path)).toEqual(Array(3).fill('auth_tenant_disabled'));
 });

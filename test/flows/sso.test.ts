@@ -2,9 +2,24 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { createHash, createSecretKey, randomBytes, randomUUID } from 'node:crypto';
 import jwt from 'jsonwebtoken';
-import { startHonestProvider, startRogueProvider, type HonestProvider, type Person, type RogueProvider } from '../support/identity-providers.ts';
+import {
+  startHonestProvider,
+  startRogueProvider,
+  type HonestProvider,
+  type Person,
+  type RogueProvider,
+} from '../support/identity-providers.ts';
 import { createDatabase, type Database } from '../support/postgres.ts';
-import { adminPassword, Client, createTenant, memberPassword, signIn, startStrata, type Running, type TenantFixture } from '../support/strata.ts';
+import {
+  adminPassword,
+  Client,
+  createTenant,
+  memberPassword,
+  signIn,
+  startStrata,
+  type Running,
+  type TenantFixture,
+} from '../support/strata.ts';
 
 const redirectUri = 'https://app.example.com/signed-in';
 const clientSecret = 'CANARY-client-secret-of-the-provider';
@@ -22,8 +37,14 @@ let main: string;
 let forged: string;
 
 const provider = (fields: Record<string, unknown>) => ({
-  name: 'Company login', issuer: honest.issuer, client_id: 'strata', client_secret: clientSecret, tenant_id: tenant.id,
-  domains: [{ domain, verified: true }], redirect_uris: [redirectUri], ...fields,
+  name: 'Company login',
+  issuer: honest.issuer,
+  client_id: 'strata',
+  client_secret: clientSecret,
+  tenant_id: tenant.id,
+  domains: [{ domain, verified: true }],
+  redirect_uris: [redirectUri],
+  ...fields,
 });
 async function addProvider(fields: Record<string, unknown> = {}): Promise<string> {
   const { status, body, text } = await platform.post('/auth/sso/providers', provider(fields));
@@ -32,17 +53,29 @@ async function addProvider(fields: Record<string, unknown> = {}): Promise<string
 }
 
 beforeAll(async () => {
-  honest = await startHonestProvider({ client_id: 'strata', client_secret: clientSecret, redirect_uris: [redirectUri] });
+  honest = await startHonestProvider({
+    client_id: 'strata',
+    client_secret: clientSecret,
+    redirect_uris: [redirectUri],
+  });
   rogue = await startRogueProvider();
   database = await createDatabase();
   strata = await startStrata({
-    DATABASE_URL: database.url, WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8', WEBHOOK_ALLOW_HTTP: 'true', HTTP_CLIENT_TIMEOUT_SECONDS: '3',
+    DATABASE_URL: database.url,
+    WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8',
+    WEBHOOK_ALLOW_HTTP: 'true',
+    HTTP_CLIENT_TIMEOUT_SECONDS: '3',
   });
   platform = await signIn(strata.url, 'admin@example.com', adminPassword);
   anyone = new Client(strata.url);
   tenant = await createTenant(strata.url, platform, 'Sso tenant');
   main = await addProvider({ jit_enabled: true, default_roles: ['viewer'] });
-  forged = await addProvider({ name: 'Forger', issuer: rogue.issuer, jit_enabled: true, default_roles: ['viewer'] });
+  forged = await addProvider({
+    name: 'Forger',
+    issuer: rogue.issuer,
+    jit_enabled: true,
+    default_roles: ['viewer'],
+  });
 });
 afterAll(async () => {
   await strata?.stop();
@@ -50,33 +83,72 @@ afterAll(async () => {
   await database?.drop();
 });
 
-interface Begun { readonly url: URL; readonly state: string; readonly verifier: string }
-async function begin(providerId: string, client = anyone, path = '/auth/login/sso/start'): Promise<Begun> {
+interface Begun {
+  readonly url: URL;
+  readonly state: string;
+  readonly verifier: string;
+}
+async function begin(
+  providerId: string,
+  client = anyone,
+  path = '/auth/login/sso/start',
+): Promise<Begun> {
   const verifier = randomBytes(32).toString('base64url');
   const answer = await client.post(path, {
-    provider_id: providerId, redirect_uri: redirectUri, client_challenge: createHash('sha256').update(verifier).digest('base64url'),
+    provider_id: providerId,
+    redirect_uri: redirectUri,
+    client_challenge: createHash('sha256').update(verifier).digest('base64url'),
   });
   if (answer.status !== 200) throw Object.assign(new Error(answer.text), { answer });
-  expect(answer.body).toEqual({ authorization_url: expect.any(String), state: expect.any(String), expires_in: 600 });
+  expect(answer.body).toEqual({
+    authorization_url: expect.any(String),
+    state: expect.any(String),
+    expires_in: 600,
+  });
   return { url: new URL(answer.body.authorization_url), state: answer.body.state, verifier };
 }
-const started = (providerId: string) => anyone.post('/auth/login/sso/start', { provider_id: providerId, redirect_uri: redirectUri, client_challenge: 'c'.repeat(43) });
-const finish = ({ state, verifier }: Pick<Begun, 'state' | 'verifier'>, fields: Record<string, unknown>) =>
-  anyone.post('/auth/login/sso', { state, client_verifier: verifier, ...fields });
+const started = (providerId: string) =>
+  anyone.post('/auth/login/sso/start', {
+    provider_id: providerId,
+    redirect_uri: redirectUri,
+    client_challenge: 'c'.repeat(43),
+  });
+const finish = (
+  { state, verifier }: Pick<Begun, 'state' | 'verifier'>,
+  fields: Record<string, unknown>,
+) => anyone.post('/auth/login/sso', { state, client_verifier: verifier, ...fields });
 /** Signs in the way a browser does. */
 async function visit(person: Person, providerId = main, begun?: Begun) {
-  const underWay = begun ?? await begin(providerId);
+  const underWay = begun ?? (await begin(providerId));
   const back = await honest.authorize(underWay.url.href, person);
-  return finish(underWay, Object.fromEntries(['code', 'iss'].map((name) => [name, back.searchParams.get(name)])));
+  return finish(
+    underWay,
+    Object.fromEntries(['code', 'iss'].map((name) => [name, back.searchParams.get(name)])),
+  );
 }
 let count = 0;
 const somebody = (fields: Partial<Person> = {}): Person => {
   count += 1;
-  return { sub: `sub-${count}`, email: `person${count}@${domain}`, email_verified: true, name: `Person ${count}`, ...fields };
+  return {
+    sub: `sub-${count}`,
+    email: `person${count}@${domain}`,
+    email_verified: true,
+    name: `Person ${count}`,
+    ...fields,
+  };
 };
-const codeOf = ({ status, body }: { status: number; body: { detail?: { code: string } } }) => [status, body.detail?.code];
+const codeOf = ({ status, body }: { status: number; body: { detail?: { code: string } } }) => [
+  status,
+  body.detail?.code,
+];
 
-interface Event { readonly action: string; readonly target: string | null; readonly tenant_id: string | null; readonly payload: Record<string, unknown>; readonly request_id: string }
+interface Event {
+  readonly action: string;
+  readonly target: string | null;
+  readonly tenant_id: string | null;
+  readonly payload: Record<string, unknown>;
+  readonly request_id: string;
+}
 /** Events reach the audit service through the outbox, soon. */
 async function audited(action: string, fits: (event: Event) => boolean): Promise<Event> {
   const until = Date.now() + 10_000;
@@ -85,7 +157,9 @@ async function audited(action: string, fits: (event: Event) => boolean): Promise
     const found = (body.items as Event[]).find(fits);
     if (found) return found;
     if (Date.now() > until) throw new Error(`no such event ${action}`);
-    await new Promise((resolve) => { setTimeout(resolve, 50); });
+    await new Promise((resolve) => {
+      setTimeout(resolve, 50);
+    });
   }
 }
 
@@ -94,7 +168,9 @@ async function logged(text: string): Promise<void> {
   const until = Date.now() + 10_000;
   while (!strata.output().includes(text)) {
     if (Date.now() > until) throw new Error(`not logged: ${text}`);
-    await new Promise((resolve) => { setTimeout(resolve, 20); });
+    await new Promise((resolve) => {
+      setTimeout(resolve, 20);
+    });
   }
 }
 
@@ -105,34 +181,69 @@ describe('signing in', () => {
     expect(first.status).toBe(200);
     expect(first.headers.get('cache-control')).toBe('no-store');
     expect(first.body).toMatchObject({
-      token_type: 'Bearer', user: { email: person.email, display_name: person.name, platform_roles: [] },
-      tenant: { id: tenant.id, roles: ['viewer'] }, memberships: [{ tenant_id: tenant.id }],
+      token_type: 'Bearer',
+      user: { email: person.email, display_name: person.name, platform_roles: [] },
+      tenant: { id: tenant.id, roles: ['viewer'] },
+      memberships: [{ tenant_id: tenant.id }],
     });
     const { id } = first.body.user;
-    expect((await new Client(strata.url, first.body.access_token).get('/auth/me')).body.user.id).toBe(id);
+    expect(
+      (await new Client(strata.url, first.body.access_token).get('/auth/me')).body.user.id,
+    ).toBe(id);
     const again = await visit({ ...person, email: 'moved@elsewhere.example' });
     expect([again.status, again.body.user]).toEqual([200, first.body.user]);
     const requestId = first.headers.get('x-request-id');
     for (const action of ['auth.user_provisioned', 'auth.sso_linked', 'auth.login_succeeded']) {
-      expect(await audited(action, (event) => event.request_id === requestId)).toMatchObject({ target: id, tenant_id: tenant.id });
+      expect(await audited(action, (event) => event.request_id === requestId)).toMatchObject({
+        target: id,
+        tenant_id: tenant.id,
+      });
     }
-    const linked = await database.query('SELECT issuer, subject FROM auth.sso_identities WHERE user_id = $1', [id]);
+    const linked = await database.query(
+      'SELECT issuer, subject FROM auth.sso_identities WHERE user_id = $1',
+      [id],
+    );
     expect(linked).toEqual([{ issuer: honest.issuer, subject: person.sub }]);
   });
 
   test('asks the provider with PKCE, state and nonce, and only for a redirect_uri of its list', async () => {
     const { url, state } = await begin(main);
     expect(Object.fromEntries(url.searchParams)).toEqual({
-      client_id: 'strata', response_type: 'code', scope: 'openid email profile', redirect_uri: redirectUri, state,
-      nonce: expect.stringMatching(/^.{43}$/), code_challenge: expect.stringMatching(/^.{43}$/), code_challenge_method: 'S256',
+      client_id: 'strata',
+      response_type: 'code',
+      scope: 'openid email profile',
+      redirect_uri: redirectUri,
+      state,
+      nonce: expect.stringMatching(/^.{43}$/),
+      code_challenge: expect.stringMatching(/^.{43}$/),
+      code_challenge_method: 'S256',
     });
-    const elsewhere = await anyone.post('/auth/login/sso/start', { provider_id: main, redirect_uri: `${redirectUri}/x`, client_challenge: 'c'.repeat(43) });
+    const elsewhere = await anyone.post('/auth/login/sso/start', {
+      provider_id: main,
+      redirect_uri: `${redirectUri}/x`,
+      client_challenge: 'c'.repeat(43),
+    });
     expect([elsewhere.status, elsewhere.body.errors[0].path]).toEqual([422, '/redirect_uri']);
-    const both = await anyone.post('/auth/login/sso/start', { provider_id: main, email: `a@${domain}`, redirect_uri: redirectUri, client_challenge: 'c'.repeat(43) });
+    const both = await anyone.post('/auth/login/sso/start', {
+      provider_id: main,
+      email: `a@${domain}`,
+      redirect_uri: redirectUri,
+      client_challenge: 'c'.repeat(43),
+    });
     expect(both.status).toBe(422);
-    const byEmail = await anyone.post('/auth/login/sso/start', { email: `Who@${domain.toUpperCase()}`, redirect_uri: redirectUri, client_challenge: 'c'.repeat(43) });
-    expect(new URL(byEmail.body.authorization_url).searchParams.get('login_hint')).toBe(`Who@${domain.toUpperCase()}`);
-    const unknown = await anyone.post('/auth/login/sso/start', { email: 'who@nowhere.example', redirect_uri: redirectUri, client_challenge: 'c'.repeat(43) });
+    const byEmail = await anyone.post('/auth/login/sso/start', {
+      email: `Who@${domain.toUpperCase()}`,
+      redirect_uri: redirectUri,
+      client_challenge: 'c'.repeat(43),
+    });
+    expect(new URL(byEmail.body.authorization_url).searchParams.get('login_hint')).toBe(
+      `Who@${domain.toUpperCase()}`,
+    );
+    const unknown = await anyone.post('/auth/login/sso/start', {
+      email: 'who@nowhere.example',
+      redirect_uri: redirectUri,
+      client_challenge: 'c'.repeat(43),
+    });
     expect(codeOf(unknown)).toEqual([404, 'auth_sso_provider_not_found']);
     expect(codeOf(await started(randomUUID()))).toEqual([404, 'auth_sso_provider_not_found']);
   });
@@ -142,7 +253,11 @@ describe('signing in', () => {
     const begun = await Promise.all(Array.from({ length: 5 }, () => begin(main)));
     const backs: URL[] = [];
     for (const each of begun) backs.push(await honest.authorize(each.url.href, person));
-    const answers = await Promise.all(begun.map((each, index) => finish(each, { code: backs[index]!.searchParams.get('code'), iss: honest.issuer })));
+    const answers = await Promise.all(
+      begun.map((each, index) =>
+        finish(each, { code: backs[index]!.searchParams.get('code'), iss: honest.issuer }),
+      ),
+    );
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200]);
     expect(new Set(answers.map(({ body }) => body.user.id)).size).toBe(1);
   });
@@ -150,7 +265,9 @@ describe('signing in', () => {
   test('a member who was removed is not made one again', async () => {
     const person = somebody();
     const { body } = await visit(person);
-    expect((await tenant.admin.delete(`/tenants/${tenant.id}/users/${body.user.id}`)).status).toBe(204);
+    expect((await tenant.admin.delete(`/tenants/${tenant.id}/users/${body.user.id}`)).status).toBe(
+      204,
+    );
     expect(codeOf(await visit(person))).toEqual([403, 'auth_no_tenant_membership']);
   });
 
@@ -165,22 +282,41 @@ describe('signing in', () => {
 describe('linking', () => {
   async function member(verified: boolean): Promise<{ email: string; id: string }> {
     const email = somebody().email!;
-    const { body } = await tenant.admin.post(`/tenants/${tenant.id}/users`, { email, password: memberPassword, roles: ['operator'] });
-    await database.query('UPDATE auth.users SET email_verified = $2 WHERE id = $1', [body.user_id, verified]);
+    const { body } = await tenant.admin.post(`/tenants/${tenant.id}/users`, {
+      email,
+      password: memberPassword,
+      roles: ['operator'],
+    });
+    await database.query('UPDATE auth.users SET email_verified = $2 WHERE id = $1', [
+      body.user_id,
+      verified,
+    ]);
     return { email, id: body.user_id };
   }
 
   test('an address that both sides have verified identifies its account', async () => {
     const { email, id } = await member(true);
     const answer = await visit(somebody({ email: email.toUpperCase() }));
-    expect([answer.status, answer.body.user?.id, answer.body.tenant?.roles]).toEqual([200, id, ['operator']]);
+    expect([answer.status, answer.body.user?.id, answer.body.tenant?.roles]).toEqual([
+      200,
+      id,
+      ['operator'],
+    ]);
     await audited('auth.sso_linked', (event) => event.target === id);
   });
 
-  test.each([['our side', false, true], ['theirs', true, false]] as const)('not one that %s has not verified', async (...[, ours, theirs]) => {
+  test.each([
+    ['our side', false, true],
+    ['theirs', true, false],
+  ] as const)('not one that %s has not verified', async (...[, ours, theirs]) => {
     const { email, id } = await member(ours);
-    expect(codeOf(await visit(somebody({ email, email_verified: theirs })))).toEqual([409, 'auth_sso_link_required']);
-    expect(await database.query('SELECT 1 FROM auth.sso_identities WHERE user_id = $1', [id])).toEqual([]);
+    expect(codeOf(await visit(somebody({ email, email_verified: theirs })))).toEqual([
+      409,
+      'auth_sso_link_required',
+    ]);
+    expect(
+      await database.query('SELECT 1 FROM auth.sso_identities WHERE user_id = $1', [id]),
+    ).toEqual([]);
   });
 
   test('whoever is signed in links the provider, and signs in with it from then on', async () => {
@@ -191,11 +327,21 @@ describe('linking', () => {
     expect([linked.status, linked.body.user?.id]).toEqual([200, id]);
     expect((await visit(person)).body.user.id).toBe(id);
     const other = await signIn(strata.url, (await member(false)).email, memberPassword);
-    expect(codeOf(await visit(person, main, await begin(main, other, '/auth/sso/link')))).toEqual([409, 'conflict']);
+    expect(codeOf(await visit(person, main, await begin(main, other, '/auth/sso/link')))).toEqual([
+      409,
+      'conflict',
+    ]);
     // Of a session that no node has in memory yet.
     const again = await signIn(strata.url, email, memberPassword);
-    await database.query(`UPDATE auth.sessions SET authenticated_at = now() - interval '11 minutes' WHERE user_id = $1`, [id]);
-    const late = await again.post('/auth/sso/link', { provider_id: main, redirect_uri: redirectUri, client_challenge: 'c'.repeat(43) });
+    await database.query(
+      `UPDATE auth.sessions SET authenticated_at = now() - interval '11 minutes' WHERE user_id = $1`,
+      [id],
+    );
+    const late = await again.post('/auth/sso/link', {
+      provider_id: main,
+      redirect_uri: redirectUri,
+      client_challenge: 'c'.repeat(43),
+    });
     expect(codeOf(late)).toEqual([403, 'auth_reauth_required']);
   });
 });
@@ -207,32 +353,70 @@ describe('refused', () => {
       [{ email: `someone@sub.${domain}` }, 403, 'auth_sso_domain_not_allowed'],
       [{ email_verified: false }, 403, 'auth_sso_account_not_provisioned'],
     ];
-    for (const [fields, ...expected] of rows) expect(codeOf(await visit(somebody(fields)))).toEqual(expected);
+    for (const [fields, ...expected] of rows)
+      expect(codeOf(await visit(somebody(fields)))).toEqual(expected);
     const { id } = await createTenant(strata.url, platform, 'Disabled of sso');
     await platform.patch(`/tenants/${id}`, { status: 'disabled' });
-    const closed = await addProvider({ tenant_id: id, jit_enabled: true, default_roles: ['viewer'], domains: [{ domain: 'closed.example', verified: true }] });
-    expect(codeOf(await visit(somebody({ email: 'new@closed.example' }), closed))).toEqual([403, 'auth_tenant_disabled']);
-    expect(await database.query(`SELECT 1 FROM auth.users WHERE email = 'new@closed.example'`)).toEqual([]);
+    const closed = await addProvider({
+      tenant_id: id,
+      jit_enabled: true,
+      default_roles: ['viewer'],
+      domains: [{ domain: 'closed.example', verified: true }],
+    });
+    expect(codeOf(await visit(somebody({ email: 'new@closed.example' }), closed))).toEqual([
+      403,
+      'auth_tenant_disabled',
+    ]);
+    expect(
+      await database.query(`SELECT 1 FROM auth.users WHERE email = 'new@closed.example'`),
+    ).toEqual([]);
     const strict = await addProvider({ jit_enabled: false });
     const refused = await visit(somebody(), strict);
     expect(codeOf(refused)).toEqual([403, 'auth_sso_account_not_provisioned']);
-    expect(await audited('auth.login_failed', (event) => event.request_id === refused.headers.get('x-request-id')))
-      .toMatchObject({ payload: { method: 'sso', code: 'auth_sso_account_not_provisioned', provider_id: strict } });
+    expect(
+      await audited(
+        'auth.login_failed',
+        (event) => event.request_id === refused.headers.get('x-request-id'),
+      ),
+    ).toMatchObject({
+      payload: { method: 'sso', code: 'auth_sso_account_not_provisioned', provider_id: strict },
+    });
   });
 
-  test('a state used twice, made up, or brought with another client\'s verifier', async () => {
+  test("a state used twice, made up, or brought with another client's verifier", async () => {
     const begun = await begin(main);
     const code = (await honest.authorize(begun.url.href, somebody())).searchParams.get('code');
     expect((await finish(begun, { code, iss: honest.issuer })).status).toBe(200);
-    expect(codeOf(await finish(begun, { code, iss: honest.issuer }))).toEqual([401, 'auth_sso_state_invalid']);
-    expect(codeOf(await finish({ ...begun, state: 'made-up' }, { code }))).toEqual([401, 'auth_sso_state_invalid']);
+    expect(codeOf(await finish(begun, { code, iss: honest.issuer }))).toEqual([
+      401,
+      'auth_sso_state_invalid',
+    ]);
+    expect(codeOf(await finish({ ...begun, state: 'made-up' }, { code }))).toEqual([
+      401,
+      'auth_sso_state_invalid',
+    ]);
 
     const [mine, theirs] = [await begin(main), await begin(main)];
     const stolen = (await honest.authorize(mine.url.href, somebody())).searchParams.get('code');
-    expect(codeOf(await finish({ state: mine.state, verifier: theirs.verifier }, { code: stolen, iss: honest.issuer }))).toEqual([401, 'auth_sso_state_invalid']);
-    expect(codeOf(await finish(mine, { code: stolen, iss: honest.issuer }))).toEqual([401, 'auth_sso_state_invalid']);
-    const crossed = (await honest.authorize((await begin(main)).url.href, somebody())).searchParams.get('code');
-    expect(codeOf(await finish(theirs, { code: crossed, iss: honest.issuer }))).toEqual([401, 'auth_sso_exchange_failed']);
+    expect(
+      codeOf(
+        await finish(
+          { state: mine.state, verifier: theirs.verifier },
+          { code: stolen, iss: honest.issuer },
+        ),
+      ),
+    ).toEqual([401, 'auth_sso_state_invalid']);
+    expect(codeOf(await finish(mine, { code: stolen, iss: honest.issuer }))).toEqual([
+      401,
+      'auth_sso_state_invalid',
+    ]);
+    const crossed = (
+      await honest.authorize((await begin(main)).url.href, somebody())
+    ).searchParams.get('code');
+    expect(codeOf(await finish(theirs, { code: crossed, iss: honest.issuer }))).toEqual([
+      401,
+      'auth_sso_exchange_failed',
+    ]);
   });
 
   test('an answer that another provider gave, before its code goes anywhere', async () => {
@@ -241,7 +425,10 @@ describe('refused', () => {
     redirected.searchParams.set('state', begun.state);
     const code = (await honest.authorize(redirected.href, somebody())).searchParams.get('code');
     rogue.asked.length = 0;
-    expect(codeOf(await finish(begun, { code, iss: honest.issuer }))).toEqual([401, 'auth_sso_state_invalid']);
+    expect(codeOf(await finish(begun, { code, iss: honest.issuer }))).toEqual([
+      401,
+      'auth_sso_state_invalid',
+    ]);
     expect(rogue.asked).not.toContain('/token');
   });
 
@@ -256,33 +443,65 @@ describe('refused', () => {
     const begun = await begin(id);
     const code = (await honest.authorize(begun.url.href, somebody())).searchParams.get('code');
     await platform.put(`/auth/sso/providers/${id}`, provider({ client_id: 'another' }));
-    expect(codeOf(await finish(begun, { code, iss: honest.issuer }))).toEqual([401, 'auth_sso_state_invalid']);
+    expect(codeOf(await finish(begun, { code, iss: honest.issuer }))).toEqual([
+      401,
+      'auth_sso_state_invalid',
+    ]);
     const second = await begin(id);
-    await platform.put(`/auth/sso/providers/${id}`, provider({ client_id: 'another', enabled: false }));
-    expect(codeOf(await finish(second, { code, iss: honest.issuer }))).toEqual([404, 'auth_sso_provider_not_found']);
+    await platform.put(
+      `/auth/sso/providers/${id}`,
+      provider({ client_id: 'another', enabled: false }),
+    );
+    expect(codeOf(await finish(second, { code, iss: honest.issuer }))).toEqual([
+      404,
+      'auth_sso_provider_not_found',
+    ]);
     expect(codeOf(await started(id))).toEqual([404, 'auth_sso_provider_not_found']);
   });
 });
 
 describe('a provider that forges', () => {
-  interface Forgery { readonly claims?: Record<string, unknown>; readonly sign?: (claims: object) => string }
+  interface Forgery {
+    readonly claims?: Record<string, unknown>;
+    readonly sign?: (claims: object) => string;
+  }
   const part = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url');
-  const honestly = (claims: object): string => jwt.sign(claims, rogue.privateKey, { algorithm: 'RS256', keyid: 'k1' });
+  const honestly = (claims: object): string =>
+    jwt.sign(claims, rogue.privateKey, { algorithm: 'RS256', keyid: 'k1' });
   const pem = (): Buffer => Buffer.from(rogue.publicKey.export({ format: 'pem', type: 'spki' }));
   const spare: Record<string, RogueProvider['answers'][string]> = {};
-  beforeAll(() => { Object.assign(spare, rogue.answers); });
-  beforeEach(() => { Object.assign(rogue.answers, spare); });
+  beforeAll(() => {
+    Object.assign(spare, rogue.answers);
+  });
+  beforeEach(() => {
+    Object.assign(rogue.answers, spare);
+  });
 
   /** Signs in where the token endpoint answers with this ID token. */
-  async function attempt({ claims = {}, sign = honestly }: Forgery, tokenResponse: Record<string, unknown> = {}) {
+  async function attempt(
+    { claims = {}, sign = honestly }: Forgery,
+    tokenResponse: Record<string, unknown> = {},
+  ) {
     const begun = await begin(forged);
     const now = Math.floor(Date.now() / 1000);
     const person = somebody();
     const token = sign({
-      iss: rogue.issuer, aud: 'strata', sub: person.sub, email: person.email, email_verified: true, iat: now, exp: now + 60,
-      nonce: begun.url.searchParams.get('nonce'), ...claims,
+      iss: rogue.issuer,
+      aud: 'strata',
+      sub: person.sub,
+      email: person.email,
+      email_verified: true,
+      iat: now,
+      exp: now + 60,
+      nonce: begun.url.searchParams.get('nonce'),
+      ...claims,
     });
-    rogue.answers['/token'] = rogue.json({ access_token: 'a', token_type: 'Bearer', id_token: token, ...tokenResponse });
+    rogue.answers['/token'] = rogue.json({
+      access_token: 'a',
+      token_type: 'Bearer',
+      id_token: token,
+      ...tokenResponse,
+    });
     return finish(begun, { code: 'code' });
   }
 
@@ -292,7 +511,10 @@ describe('a provider that forges', () => {
 
   test('an address that is none counts as no address; a name that cannot be stored as no name; a boolean may be text', async () => {
     for (const email of [`a\0b@${domain}`, `a b@${domain}`, `${'x'.repeat(250)}@${domain}`, 7]) {
-      expect(codeOf(await attempt({ claims: { email } }))).toEqual([403, 'auth_sso_domain_not_allowed']);
+      expect(codeOf(await attempt({ claims: { email } }))).toEqual([
+        403,
+        'auth_sso_domain_not_allowed',
+      ]);
     }
     const { status, body } = await attempt({ claims: { name: 'a\0b', email_verified: 'true' } });
     expect([status, body.user?.display_name]).toEqual([200, null]);
@@ -302,23 +524,46 @@ describe('a provider that forges', () => {
   test.each<[string, () => Forgery]>([
     ['of another issuer', () => ({ claims: { iss: honest.issuer } })],
     ['for another audience', () => ({ claims: { aud: 'somebody-else' } })],
-    ['for several audiences, the party another', () => ({ claims: { aud: ['strata', 'other'], azp: 'other' } })],
+    [
+      'for several audiences, the party another',
+      () => ({ claims: { aud: ['strata', 'other'], azp: 'other' } }),
+    ],
     ['with another nonce', () => ({ claims: { nonce: 'another' } })],
     ['without a nonce', () => ({ claims: { nonce: undefined } })],
     ['that has expired', () => ({ claims: { iat: seconds() - 600, exp: seconds() - 120 } })],
     ['not valid yet', () => ({ claims: { nbf: seconds() + 600 } })],
     ['without a subject', () => ({ claims: { sub: undefined } })],
     ['that is unsigned', () => ({ sign: (claims) => `${part({ alg: 'none' })}.${part(claims)}.` })],
-    ['signed HS256 with the public key', () => ({ sign: (claims) => jwt.sign(claims, createSecretKey(pem()), { algorithm: 'HS256', keyid: 'k1' }) })],
-    ['signed HS256 with the client secret', () => ({ sign: (claims) => jwt.sign(claims, createSecretKey(Buffer.from(clientSecret)), { algorithm: 'HS256' }) })],
+    [
+      'signed HS256 with the public key',
+      () => ({
+        sign: (claims) =>
+          jwt.sign(claims, createSecretKey(pem()), { algorithm: 'HS256', keyid: 'k1' }),
+      }),
+    ],
+    [
+      'signed HS256 with the client secret',
+      () => ({
+        sign: (claims) =>
+          jwt.sign(claims, createSecretKey(Buffer.from(clientSecret)), { algorithm: 'HS256' }),
+      }),
+    ],
     ['whose signature was cut', () => ({ sign: (claims) => honestly(claims).slice(0, -8) })],
-    ['with claims exchanged after signing', () => ({
-      sign(claims) {
-        const [header, , signature] = honestly(claims).split('.');
-        return [header, part({ ...claims, sub: 'someone-else' }), signature].join('.');
-      },
-    })],
-    ['signed by a key that is not published', () => ({ sign: (claims) => jwt.sign(claims, rogue.privateKey, { algorithm: 'RS256', keyid: 'k2' }) })],
+    [
+      'with claims exchanged after signing',
+      () => ({
+        sign(claims) {
+          const [header, , signature] = honestly(claims).split('.');
+          return [header, part({ ...claims, sub: 'someone-else' }), signature].join('.');
+        },
+      }),
+    ],
+    [
+      'signed by a key that is not published',
+      () => ({
+        sign: (claims) => jwt.sign(claims, rogue.privateKey, { algorithm: 'RS256', keyid: 'k2' }),
+      }),
+    ],
     ['whose subject cannot be stored', () => ({ claims: { sub: 'a\0b' } })],
     ['whose subject is too long', () => ({ claims: { sub: 'x'.repeat(256) } })],
     ['that is no token', () => ({ sign: () => 'not-a-token' })],
@@ -327,14 +572,39 @@ describe('a provider that forges', () => {
   });
 
   test('an answer without an ID token, and userinfo of somebody else', async () => {
-    expect(codeOf(await attempt({}, { id_token: undefined }))).toEqual([401, 'auth_sso_token_invalid']);
-    const other = await addProvider({ name: 'Forger of userinfo', issuer: rogue.issuer, client_id: 'strata' });
-    rogue.answers['/.well-known/openid-configuration'] = rogue.json({ ...rogue.metadata, userinfo_endpoint: `${rogue.issuer}/userinfo` });
-    rogue.answers['/userinfo'] = rogue.json({ sub: 'another', email: `x@${domain}`, email_verified: true });
+    expect(codeOf(await attempt({}, { id_token: undefined }))).toEqual([
+      401,
+      'auth_sso_token_invalid',
+    ]);
+    const other = await addProvider({
+      name: 'Forger of userinfo',
+      issuer: rogue.issuer,
+      client_id: 'strata',
+    });
+    rogue.answers['/.well-known/openid-configuration'] = rogue.json({
+      ...rogue.metadata,
+      userinfo_endpoint: `${rogue.issuer}/userinfo`,
+    });
+    rogue.answers['/userinfo'] = rogue.json({
+      sub: 'another',
+      email: `x@${domain}`,
+      email_verified: true,
+    });
     const begun = await begin(other);
     const now = seconds();
-    const token = honestly({ iss: rogue.issuer, aud: 'strata', sub: 'me', iat: now, exp: now + 60, nonce: begun.url.searchParams.get('nonce') });
-    rogue.answers['/token'] = rogue.json({ access_token: 'a', token_type: 'Bearer', id_token: token });
+    const token = honestly({
+      iss: rogue.issuer,
+      aud: 'strata',
+      sub: 'me',
+      iat: now,
+      exp: now + 60,
+      nonce: begun.url.searchParams.get('nonce'),
+    });
+    rogue.answers['/token'] = rogue.json({
+      access_token: 'a',
+      token_type: 'Bearer',
+      id_token: token,
+    });
     expect(codeOf(await finish(begun, { code: 'code' }))).toEqual([401, 'auth_sso_token_invalid']);
   });
 
@@ -343,9 +613,27 @@ describe('a provider that forges', () => {
       [rogue.json({ error: 'invalid_grant' }, 400), 401, 'auth_sso_exchange_failed'],
       [rogue.json({ error: 'invalid_client' }, 401), 502, 'auth_sso_provider_error'],
       [rogue.json({ error: 'server_error' }, 500), 502, 'auth_sso_provider_error'],
-      [(response) => { response.writeHead(200, { 'content-type': 'text/html' }).end('<html>'); }, 502, 'auth_sso_provider_error'],
-      [(response) => { response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end(); }, 502, 'auth_sso_provider_error'],
-      [(response) => { response.destroy(); }, 502, 'auth_sso_provider_error'],
+      [
+        (response) => {
+          response.writeHead(200, { 'content-type': 'text/html' }).end('<html>');
+        },
+        502,
+        'auth_sso_provider_error',
+      ],
+      [
+        (response) => {
+          response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end();
+        },
+        502,
+        'auth_sso_provider_error',
+      ],
+      [
+        (response) => {
+          response.destroy();
+        },
+        502,
+        'auth_sso_provider_error',
+      ],
       [() => {}, 504, 'auth_sso_provider_timeout'],
     ];
     for (const [answer, ...expected] of rows) {
@@ -356,13 +644,29 @@ describe('a provider that forges', () => {
   });
 
   test('a provider that is slow at every step gets one time-out for all of them', async () => {
-    const slowly = (answer: RogueProvider['answers'][string]): RogueProvider['answers'][string] => (response) => { setTimeout(() => answer(response), 2000); };
+    const slowly =
+      (answer: RogueProvider['answers'][string]): RogueProvider['answers'][string] =>
+      (response) => {
+        setTimeout(() => answer(response), 2000);
+      };
     const begun = await begin(await addProvider({ issuer: rogue.issuer }));
     const now = seconds();
-    const token = honestly({ iss: rogue.issuer, aud: 'strata', sub: 'slow', iat: now, exp: now + 60, nonce: begun.url.searchParams.get('nonce') });
-    rogue.answers['/token'] = slowly(rogue.json({ access_token: 'a', token_type: 'Bearer', id_token: token }));
+    const token = honestly({
+      iss: rogue.issuer,
+      aud: 'strata',
+      sub: 'slow',
+      iat: now,
+      exp: now + 60,
+      nonce: begun.url.searchParams.get('nonce'),
+    });
+    rogue.answers['/token'] = slowly(
+      rogue.json({ access_token: 'a', token_type: 'Bearer', id_token: token }),
+    );
     rogue.answers['/jwks'] = slowly(spare['/jwks']!);
-    expect(codeOf(await finish(begun, { code: 'code' }))).toEqual([504, 'auth_sso_provider_timeout']);
+    expect(codeOf(await finish(begun, { code: 'code' }))).toEqual([
+      504,
+      'auth_sso_provider_timeout',
+    ]);
   });
 
   test('discovery that fails, hangs, lies about its issuer or points into the network', async () => {
@@ -371,7 +675,11 @@ describe('a provider that forges', () => {
       [rogue.json({}, 500), 502, 'auth_sso_provider_error'],
       [() => {}, 504, 'auth_sso_provider_timeout'],
       [rogue.json({ ...rogue.metadata, issuer: honest.issuer }), 502, 'auth_sso_provider_error'],
-      [rogue.json({ ...rogue.metadata, authorization_endpoint: 'javascript:alert(1)' }), 502, 'auth_sso_provider_error'],
+      [
+        rogue.json({ ...rogue.metadata, authorization_endpoint: 'javascript:alert(1)' }),
+        502,
+        'auth_sso_provider_error',
+      ],
     ];
     for (const [answer, ...expected] of rows) {
       const id = await addProvider({ issuer: rogue.issuer });
@@ -379,12 +687,21 @@ describe('a provider that forges', () => {
       expect(codeOf(await started(id))).toEqual(expected);
     }
     const inward = await addProvider({ issuer: rogue.issuer });
-    rogue.answers[discovery] = rogue.json({ ...rogue.metadata, token_endpoint: 'http://10.0.0.1/latest' });
-    expect(codeOf(await finish(await begin(inward), { code: 'code' }))).toEqual([502, 'auth_sso_provider_error']);
+    rogue.answers[discovery] = rogue.json({
+      ...rogue.metadata,
+      token_endpoint: 'http://10.0.0.1/latest',
+    });
+    expect(codeOf(await finish(await begin(inward), { code: 'code' }))).toEqual([
+      502,
+      'auth_sso_provider_error',
+    ]);
     await logged('is not a public address');
     const gone = await startRogueProvider();
     await gone.close();
-    expect(codeOf(await started(await addProvider({ issuer: gone.issuer })))).toEqual([502, 'auth_sso_provider_error']);
+    expect(codeOf(await started(await addProvider({ issuer: gone.issuer })))).toEqual([
+      502,
+      'auth_sso_provider_error',
+    ]);
   });
 
   test('nothing that it sent is in the log', async () => {
@@ -395,14 +712,21 @@ describe('a provider that forges', () => {
   });
 });
 
-test('failures of ours have the route\'s codes', async () => {
+test("failures of ours have the route's codes", async () => {
   const id = await addProvider();
   const [first, second] = [await begin(id), await begin(id)];
   await database.query('ALTER TABLE auth.sso_providers RENAME TO hidden');
   const away = await finish(first, { code: 'code' });
   await database.query('ALTER TABLE auth.hidden RENAME TO sso_providers');
-  expect([...codeOf(away), away.headers.has('retry-after')]).toEqual([503, 'auth_sso_db_error', true]);
-  await database.query(`UPDATE auth.sso_providers SET client_secret = 'cannot be opened' WHERE id = $1`, [id]);
+  expect([...codeOf(away), away.headers.has('retry-after')]).toEqual([
+    503,
+    'auth_sso_db_error',
+    true,
+  ]);
+  await database.query(
+    `UPDATE auth.sso_providers SET client_secret = 'cannot be opened' WHERE id = $1`,
+    [id],
+  );
   expect(codeOf(await finish(second, { code: 'code' }))).toEqual([500, 'auth_sso_internal_error']);
 });
 
@@ -411,18 +735,40 @@ describe('providers', () => {
     const id = await addProvider();
     const path = `/auth/sso/providers/${id}`;
     const read = await platform.get(path);
-    expect(read.body).toMatchObject({ client_secret: '********', issuer: honest.issuer, enabled: true, jit_enabled: false });
-    const stored = async () => (await database.query<{ client_secret: string }>('SELECT client_secret FROM auth.sso_providers WHERE id = $1', [id]))[0]!.client_secret;
+    expect(read.body).toMatchObject({
+      client_secret: '********',
+      issuer: honest.issuer,
+      enabled: true,
+      jit_enabled: false,
+    });
+    const stored = async () =>
+      (
+        await database.query<{ client_secret: string }>(
+          'SELECT client_secret FROM auth.sso_providers WHERE id = $1',
+          [id],
+        )
+      )[0]!.client_secret;
     const before = await stored();
     expect(before).toMatch(/^strata\.sealed\./);
     const kept = await platform.put(path, provider({ name: 'Renamed', client_secret: '********' }));
     expect([kept.status, kept.body.name, await stored()]).toEqual([200, 'Renamed', before]);
-    const moved = await platform.put(path, provider({ issuer: `${honest.issuer}/realm`, client_secret: '********' }));
-    expect([moved.status, moved.body.errors]).toEqual([422, [expect.objectContaining({ path: '/client_secret' })]]);
-    expect((await platform.post('/auth/sso/providers', provider({ client_secret: '********' }))).status).toBe(422);
+    const moved = await platform.put(
+      path,
+      provider({ issuer: `${honest.issuer}/realm`, client_secret: '********' }),
+    );
+    expect([moved.status, moved.body.errors]).toEqual([
+      422,
+      [expect.objectContaining({ path: '/client_secret' })],
+    ]);
+    expect(
+      (await platform.post('/auth/sso/providers', provider({ client_secret: '********' }))).status,
+    ).toBe(422);
     await platform.put(path, provider({ client_secret: 'CANARY-replaced' }));
     expect(await stored()).not.toBe(before);
-    const updated = await audited('auth.sso_provider_updated', ({ target, payload }) => target === id && payload.secret_replaced === true);
+    const updated = await audited(
+      'auth.sso_provider_updated',
+      ({ target, payload }) => target === id && payload.secret_replaced === true,
+    );
     expect(updated.tenant_id).toBe(tenant.id);
     expect((await platform.delete(path)).status).toBe(204);
     expect(codeOf(await platform.get(path))).toEqual([404, 'auth_sso_provider_not_found']);
@@ -430,50 +776,113 @@ describe('providers', () => {
     const created = await audited('auth.sso_provider_created', ({ target }) => target === id);
     await audited('auth.sso_provider_deleted', ({ target }) => target === id);
     expect(JSON.stringify([updated, created])).not.toContain('CANARY');
-    for (const [table, column] of [['strata.outbox', 'event'], ['audit.events', 'payload']]) {
-      expect(await database.query(`SELECT 1 FROM ${table} WHERE ${column}::text LIKE '%CANARY%'`)).toEqual([]);
+    for (const [table, column] of [
+      ['strata.outbox', 'event'],
+      ['audit.events', 'payload'],
+    ]) {
+      expect(
+        await database.query(`SELECT 1 FROM ${table} WHERE ${column}::text LIKE '%CANARY%'`),
+      ).toEqual([]);
     }
   });
 
   test('a domain belongs to one tenant', async () => {
     const other = await createTenant(strata.url, platform, 'Other of sso');
-    expect(codeOf(await platform.post('/auth/sso/providers', provider({ tenant_id: other.id })))).toEqual([409, 'conflict']);
-    expect(codeOf(await platform.post('/auth/sso/providers', provider({ tenant_id: null })))).toEqual([409, 'conflict']);
-    const free = await addProvider({ tenant_id: other.id, domains: [{ domain: 'free.example', verified: false }] });
-    expect(codeOf(await platform.put(`/auth/sso/providers/${free}`, provider({ tenant_id: other.id })))).toEqual([409, 'conflict']);
+    expect(
+      codeOf(await platform.post('/auth/sso/providers', provider({ tenant_id: other.id }))),
+    ).toEqual([409, 'conflict']);
+    expect(
+      codeOf(await platform.post('/auth/sso/providers', provider({ tenant_id: null }))),
+    ).toEqual([409, 'conflict']);
+    const free = await addProvider({
+      tenant_id: other.id,
+      domains: [{ domain: 'free.example', verified: false }],
+    });
+    expect(
+      codeOf(await platform.put(`/auth/sso/providers/${free}`, provider({ tenant_id: other.id }))),
+    ).toEqual([409, 'conflict']);
   });
 
   test('an address is asked for publicly and answers by its domain only', async () => {
-    await addProvider({ name: 'Public', tenant_id: tenant.id, domains: [{ domain: 'public.example', verified: true }] });
-    await addProvider({ name: 'Off', enabled: false, domains: [{ domain: 'public.example', verified: true }] });
+    await addProvider({
+      name: 'Public',
+      tenant_id: tenant.id,
+      domains: [{ domain: 'public.example', verified: true }],
+    });
+    await addProvider({
+      name: 'Off',
+      enabled: false,
+      domains: [{ domain: 'public.example', verified: true }],
+    });
     const path = '/auth/sso/providers?email=';
     for (const client of [anyone, new Client(strata.url, 'garbage'), tenant.viewer, platform]) {
       const { status, body } = await client.get(`${path}somebody@PUBLIC.example`);
-      expect([status, body]).toEqual([200, { items: [{ id: expect.any(String), name: 'Public' }], next_cursor: null }]);
+      expect([status, body]).toEqual([
+        200,
+        { items: [{ id: expect.any(String), name: 'Public' }], next_cursor: null },
+      ]);
     }
-    expect((await anyone.get(`${path}a@nowhere.example`)).body).toEqual({ items: [], next_cursor: null });
+    expect((await anyone.get(`${path}a@nowhere.example`)).body).toEqual({
+      items: [],
+      next_cursor: null,
+    });
     expect((await anyone.get(path)).status).toBe(422);
     expect(codeOf(await anyone.get('/auth/sso/providers'))).toEqual([401, 'auth_token_missing']);
-    expect(codeOf(await tenant.admin.get('/auth/sso/providers'))).toEqual([403, 'insufficient_role']);
+    expect(codeOf(await tenant.admin.get('/auth/sso/providers'))).toEqual([
+      403,
+      'insufficient_role',
+    ]);
     const all = await platform.get('/auth/sso/providers?limit=1');
-    expect([all.body.items.length, all.body.items[0].client_secret, typeof all.body.next_cursor]).toEqual([1, '********', 'string']);
+    expect([
+      all.body.items.length,
+      all.body.items[0].client_secret,
+      typeof all.body.next_cursor,
+    ]).toEqual([1, '********', 'string']);
   });
 
   test.each<[string, Record<string, unknown>, string]>([
     ['a private address', { issuer: 'http://169.254.169.254' }, '/issuer'],
     ['an issuer with a query', { issuer: 'https://idp.example/?x=1' }, '/issuer'],
     ['an unknown tenant', { tenant_id: randomUUID() }, '/tenant_id'],
-    ['provisioning without a tenant', { jit_enabled: true, tenant_id: null, default_roles: ['viewer'], domains: [] }, '/tenant_id'],
+    [
+      'provisioning without a tenant',
+      { jit_enabled: true, tenant_id: null, default_roles: ['viewer'], domains: [] },
+      '/tenant_id',
+    ],
     ['provisioning without a role', { jit_enabled: true }, '/default_roles'],
-    ['a domain in capitals', { domains: [{ domain: 'Acme.example', verified: true }] }, '/domains/0/domain'],
-    ['a domain named twice', { domains: [{ domain: 'a.example', verified: true }, { domain: 'a.example', verified: false }] }, '/domains'],
+    [
+      'a domain in capitals',
+      { domains: [{ domain: 'Acme.example', verified: true }] },
+      '/domains/0/domain',
+    ],
+    [
+      'a domain named twice',
+      {
+        domains: [
+          { domain: 'a.example', verified: true },
+          { domain: 'a.example', verified: false },
+        ],
+      },
+      '/domains',
+    ],
     ['a redirect over http', { redirect_uris: ['http://app.example.com/'] }, '/redirect_uris/0'],
-    ['a redirect with a fragment', { redirect_uris: ['https://app.example.com/#x'] }, '/redirect_uris/0'],
-    ['a redirect in another spelling', { redirect_uris: ['https://app.example.com'] }, '/redirect_uris/0'],
+    [
+      'a redirect with a fragment',
+      { redirect_uris: ['https://app.example.com/#x'] },
+      '/redirect_uris/0',
+    ],
+    [
+      'a redirect in another spelling',
+      { redirect_uris: ['https://app.example.com'] },
+      '/redirect_uris/0',
+    ],
     ['no redirect', { redirect_uris: [] }, '/redirect_uris'],
     ['an unknown field', { secret: 'x' }, '/secret'],
   ])('%s is refused', async (...[, fields, path]) => {
     const { status, body } = await platform.post('/auth/sso/providers', provider(fields));
-    expect([status, body.errors?.map((problem: { path: string }) => problem.path)]).toEqual([422, [path]]);
+    expect([status, body.errors?.map((problem: { path: string }) => problem.path)]).toEqual([
+      422,
+      [path],
+    ]);
   });
 });

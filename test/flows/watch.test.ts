@@ -4,7 +4,13 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { eventually, killed, startCluster, type Cluster } from '../support/cluster.ts';
 import { watch } from '../support/event-stream.ts';
-import { Client, createTenant, memberPassword, signIn, type TenantFixture } from '../support/strata.ts';
+import {
+  Client,
+  createTenant,
+  memberPassword,
+  signIn,
+  type TenantFixture,
+} from '../support/strata.ts';
 
 let cluster: Cluster;
 let other: TenantFixture;
@@ -12,12 +18,17 @@ beforeAll(async () => {
   cluster = await startCluster({ gateways: 2, environment: { WATCH_MAX_STREAMS_PER_CALLER: '4' } });
   other = await createTenant(cluster.gateways[0]!.url, cluster.platform, 'Other watched');
 }, 120_000);
-afterAll(async () => { await cluster?.stop(); });
+afterAll(async () => {
+  await cluster?.stop();
+});
 
-const at = (gateway: number, by: Client = cluster.tenant.admin): Client => new Client(cluster.gateways[gateway]!.url, by.token);
+const at = (gateway: number, by: Client = cluster.tenant.admin): Client =>
+  new Client(cluster.gateways[gateway]!.url, by.token);
 const path = (): string => `/tenants/${cluster.tenant.id}/config/watch`;
 const write = async (gateway: number, value: number): Promise<number> => {
-  const answer = await at(gateway).put(`/tenants/${cluster.tenant.id}/config/agents/watched`, { custom: { value } });
+  const answer = await at(gateway).put(`/tenants/${cluster.tenant.id}/config/agents/watched`, {
+    custom: { value },
+  });
   if (answer.status > 201) throw new Error(`${answer.status} ${answer.text}`);
   return Number(answer.headers.get('x-config-revision'));
 };
@@ -28,16 +39,26 @@ describe('a tenant is watched', () => {
   test('concurrent writes through both gateways come once, in order, without a gap, on both', async () => {
     const streams = await Promise.all([0, 1].map((gateway) => watch(at(gateway), path())));
     const begin = (await streams[0]!.until(({ event }) => event === 'ready')).id!;
-    const written = await Promise.all(Array.from({ length: 40 }, (_each, index) => write(index % 2, index)));
+    const written = await Promise.all(
+      Array.from({ length: 40 }, (_each, index) => write(index % 2, index)),
+    );
     const last = Math.max(...written);
     for (const stream of streams) {
       await stream.until(({ id }) => id === last);
       const changes = stream.changes();
       expect(changes.map(({ id }) => id)).toEqual(changes.map(({ data }) => data.revision));
-      expectGapless(changes.map(({ id }) => id!), begin);
+      expectGapless(
+        changes.map(({ id }) => id!),
+        begin,
+      );
       expect(changes).toHaveLength(40);
       expect(changes.at(-1)!.data).toEqual({
-        revision: last, config_type: 'agent_config', resource_id: 'watched', action: 'update', changed_by: expect.any(String), changed_at: expect.any(String),
+        revision: last,
+        config_type: 'agent_config',
+        resource_id: 'watched',
+        action: 'update',
+        changed_by: expect.any(String),
+        changed_at: expect.any(String),
       });
       stream.leave();
     }
@@ -53,7 +74,10 @@ describe('a tenant is watched', () => {
     for (const gateway of [0, 1]) {
       const resumed = await watch(at(gateway), path(), left);
       await resumed.until(({ id }) => id === last);
-      expectGapless(resumed.changes().map(({ id }) => id!), left);
+      expectGapless(
+        resumed.changes().map(({ id }) => id!),
+        left,
+      );
       expect(resumed.changes()).toHaveLength(120);
       resumed.leave();
     }
@@ -70,7 +94,10 @@ describe('a tenant is watched', () => {
 
   test('another tenant, its writes and its ids stay unseen', async () => {
     const refused = await watch(new Client(cluster.gateways[0]!.url, other.admin.token), path());
-    expect([refused.status, (refused as unknown as { body: { detail: { code: string } } }).body.detail.code]).toEqual([403, 'tenant_mismatch']);
+    expect([
+      refused.status,
+      (refused as unknown as { body: { detail: { code: string } } }).body.detail.code,
+    ]).toEqual([403, 'tenant_mismatch']);
     const stream = await watch(at(1, other.admin), `/tenants/${other.id}/config/watch`);
     await stream.until(({ event }) => event === 'ready');
     await write(0, 7);
@@ -89,11 +116,17 @@ describe('the platform is watched', () => {
     const platform = at(0, cluster.platform);
     await platform.put('/config/global/watched', { config_value: 1 });
     await platform.put('/config/global/watched?dry_run=true', { config_value: 2 });
-    await platform.patch('/config/service-types/cloud_run/default', { monitoring_defaults: { watched: 1 } });
+    await platform.patch('/config/service-types/cloud_run/default', {
+      monitoring_defaults: { watched: 1 },
+    });
     await stream.until(({ id }) => id === begin + 2);
     expect(stream.changes().map(({ data }) => data)).toEqual([
       { revision: begin + 1, keys: ['global_watched'], changed_at: expect.any(String) },
-      { revision: begin + 2, keys: ['service_type_cloud_run_default'], changed_at: expect.any(String) },
+      {
+        revision: begin + 2,
+        keys: ['service_type_cloud_run_default'],
+        changed_at: expect.any(String),
+      },
     ]);
     stream.leave();
   });
@@ -126,14 +159,20 @@ describe('a stream ends', () => {
     const session = await signIn(url, cluster.tenant.emails.operator!, memberPassword);
     const streams = await Promise.all([0, 1].map((gateway) => watch(at(gateway, session), path())));
     expect((await session.post('/auth/logout')).status).toBe(204);
-    for (const stream of streams) expect(await ended(stream)).toEqual({ code: 'auth_session_revoked' });
+    for (const stream of streams)
+      expect(await ended(stream)).toEqual({ code: 'auth_session_revoked' });
   });
 
   test('with the role', async () => {
     const { body } = await at(0).get(`/tenants/${cluster.tenant.id}/users`);
-    const { user_id: id } = body.items.find(({ email }: { email: string }) => email === cluster.tenant.emails.operator);
+    const { user_id: id } = body.items.find(
+      ({ email }: { email: string }) => email === cluster.tenant.emails.operator,
+    );
     const stream = await watch(at(1, cluster.tenant.operator), path());
-    expect((await at(0).patch(`/tenants/${cluster.tenant.id}/users/${id}`, { roles: ['viewer'] })).status).toBe(200);
+    expect(
+      (await at(0).patch(`/tenants/${cluster.tenant.id}/users/${id}`, { roles: ['viewer'] }))
+        .status,
+    ).toBe(200);
     expect(await ended(stream)).toEqual({ code: 'insufficient_role' });
     await at(0).patch(`/tenants/${cluster.tenant.id}/users/${id}`, { roles: ['operator'] });
   });
@@ -153,12 +192,20 @@ describe('a stream ends', () => {
     const from = await write(0, 0);
     await cluster.database.query(
       `INSERT INTO tenant_config.configuration_history SELECT $1, $2 + n, 'agent_config', repeat('x', 8000), 'update', 'someone', now(), null, null, null, null
-       FROM generate_series(1, 4000) n`, [id, from]);
-    await cluster.database.query(`UPDATE strata.revisions SET revision = revision + 4000 WHERE scope = 'tenant:' || $1`, [id]);
+       FROM generate_series(1, 4000) n`,
+      [id, from],
+    );
+    await cluster.database.query(
+      `UPDATE strata.revisions SET revision = revision + 4000 WHERE scope = 'tenant:' || $1`,
+      [id],
+    );
     const slow = connect(Number(port), hostname);
-    slow.write(`GET ${path()} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${cluster.tenant.admin.token}\r\nLast-Event-ID: ${from}\r\n\r\n`);
+    slow.write(
+      `GET ${path()} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${cluster.tenant.admin.token}\r\nLast-Event-ID: ${from}\r\n\r\n`,
+    );
     slow.on('error', () => {});
-    const openStreams = async (): Promise<string | undefined> => /^strata_watch_streams (\d+)$/m.exec((await at(0).get('/metrics')).text)?.[1];
+    const openStreams = async (): Promise<string | undefined> =>
+      /^strata_watch_streams (\d+)$/m.exec((await at(0).get('/metrics')).text)?.[1];
     await eventually(async () => expect(await openStreams()).toBe('1'));
     const reading = await watch(at(0), path());
     const revision = await write(1, 1);
@@ -174,7 +221,9 @@ describe('a stream ends', () => {
     const begin = (await stream.until(({ event }) => event === 'ready')).id!;
     const stuck = connect(Number(new URL(cluster.gateways[leaving]!.url).port), '127.0.0.1');
     stuck.on('error', () => {});
-    stuck.write(`GET ${path()} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${cluster.tenant.admin.token}\r\nLast-Event-ID: 0\r\n\r\n`);
+    stuck.write(
+      `GET ${path()} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${cluster.tenant.admin.token}\r\nLast-Event-ID: 0\r\n\r\n`,
+    );
     await once(stuck, 'readable');
     const unused = connect(Number(new URL(cluster.gateways[leaving]!.url).port), '127.0.0.1');
     unused.on('error', () => {});
@@ -191,7 +240,10 @@ describe('a stream ends', () => {
     const last = await write(staying, 9);
     const resumed = await eventually(() => watch(at(leaving), path(), begin));
     await resumed.until(({ id }) => id === last);
-    expectGapless(resumed.changes().map(({ id }) => id!), begin);
+    expectGapless(
+      resumed.changes().map(({ id }) => id!),
+      begin,
+    );
     resumed.leave();
   });
 
@@ -205,7 +257,10 @@ describe('a stream ends', () => {
     const last = await write(0, 2);
     const resumed = await watch(at(0), path(), stream.changes().at(-1)!.id);
     await resumed.until(({ id }) => id === last);
-    expectGapless([...stream.changes(), ...resumed.changes()].map(({ id }) => id!), begin);
+    expectGapless(
+      [...stream.changes(), ...resumed.changes()].map(({ id }) => id!),
+      begin,
+    );
     resumed.leave();
   });
 });

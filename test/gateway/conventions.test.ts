@@ -7,7 +7,16 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { createDatabase, type Database } from '../support/postgres.ts';
-import { adminPassword, Client, createTenant, signIn, startStrata, type Answer, type Running, type TenantFixture } from '../support/strata.ts';
+import {
+  adminPassword,
+  Client,
+  createTenant,
+  signIn,
+  startStrata,
+  type Answer,
+  type Running,
+  type TenantFixture,
+} from '../support/strata.ts';
 
 let database: Database;
 let strata: Running;
@@ -26,7 +35,10 @@ afterAll(async () => {
 });
 
 /** Sends bytes as they are and gives everything that comes back until the server hangs up. */
-async function rawly(text: string): Promise<{ head: string; body: { detail: { code: string; message: string }; request_id: string } }> {
+async function rawly(text: string): Promise<{
+  head: string;
+  body: { detail: { code: string; message: string }; request_id: string };
+}> {
   const { hostname, port } = new URL(strata.url);
   const socket = connect(Number(port), hostname);
   const chunks: Buffer[] = [];
@@ -41,13 +53,23 @@ describe('what is not a request', () => {
   test.each([
     ['a method that HTTP has not', 'FOO / HTTP/1.1\r\nHost: x\r\n\r\n'],
     ['no HTTP at all', 'hello\r\n\r\n'],
-    ['headers of 32 KiB', `GET /healthz HTTP/1.1\r\nHost: x\r\nX-Long: ${'a'.repeat(32_768)}\r\n\r\n`],
-    ['a length that is no number', 'POST /auth/login HTTP/1.1\r\nHost: x\r\nContent-Length: 1e1\r\n\r\n{}'],
+    [
+      'headers of 32 KiB',
+      `GET /healthz HTTP/1.1\r\nHost: x\r\nX-Long: ${'a'.repeat(32_768)}\r\n\r\n`,
+    ],
+    [
+      'a length that is no number',
+      'POST /auth/login HTTP/1.1\r\nHost: x\r\nContent-Length: 1e1\r\n\r\n{}',
+    ],
   ])('%s is answered in the envelope', async (...[, text]) => {
     const { head, body } = await rawly(text);
     expect(head).toMatch(/^HTTP\/1\.1 400 .*\r\nContent-Type: application\/json\r\n/s);
     expect(head).toContain(`X-Request-ID: ${body.request_id}`);
-    expect(body.detail).toEqual({ status: 'error', code: 'invalid_request', message: expect.any(String) });
+    expect(body.detail).toEqual({
+      status: 'error',
+      code: 'invalid_request',
+      message: expect.any(String),
+    });
   });
 });
 
@@ -58,56 +80,102 @@ describe('paths and methods', () => {
     ['bytes that are not UTF-8', '/config/global/a%ff'],
   ])('%s is nothing that there is', async (...[, path]) => {
     const answer = await platform.get(path);
-    expect([answer.status, answer.body.detail.code, answer.headers.get('content-type')]).toEqual([404, 'not_found', 'application/json']);
+    expect([answer.status, answer.body.detail.code, answer.headers.get('content-type')]).toEqual([
+      404,
+      'not_found',
+      'application/json',
+    ]);
   });
 
   test.each([
-    ['/tenants/x/config/risk', 'GET, PUT, PATCH'], ['/auth/login', 'POST'], ['/healthz', 'GET'], ['/readyz', 'GET'], ['/metrics', 'GET'], ['/openapi.json', 'GET'],
+    ['/tenants/x/config/risk', 'GET, PUT, PATCH'],
+    ['/auth/login', 'POST'],
+    ['/healthz', 'GET'],
+    ['/readyz', 'GET'],
+    ['/metrics', 'GET'],
+    ['/openapi.json', 'GET'],
   ])('%s takes %s', async (...[path, allowed]) => {
     const refused = await new Client(strata.url).delete(path);
-    expect([refused.status, refused.body.detail.code, refused.headers.get('allow')]).toEqual([405, 'method_not_allowed', allowed]);
+    expect([refused.status, refused.body.detail.code, refused.headers.get('allow')]).toEqual([
+      405,
+      'method_not_allowed',
+      allowed,
+    ]);
     const options = await new Client(strata.url).send('OPTIONS', path);
-    expect([options.status, options.text, options.headers.get('allow')]).toEqual([204, '', allowed]);
+    expect([options.status, options.text, options.headers.get('allow')]).toEqual([
+      204,
+      '',
+      allowed,
+    ]);
   });
 
   test('a body that is compressed is refused, not misread', async () => {
     const path = `/tenants/${tenant.id}/config/agents/packed`;
     for (const raw of [gzipSync('{}'), '{}']) {
-      const answer = await tenant.admin.send('PUT', path, { raw, headers: { 'content-encoding': 'gzip' } });
+      const answer = await tenant.admin.send('PUT', path, {
+        raw,
+        headers: { 'content-encoding': 'gzip' },
+      });
       expect([answer.status, answer.body.detail.code]).toEqual([415, 'unsupported_media_type']);
     }
-    expect((await tenant.admin.send('PUT', path, { raw: '{}', headers: { 'content-encoding': 'identity' } })).status).toBe(201);
+    expect(
+      (
+        await tenant.admin.send('PUT', path, {
+          raw: '{}',
+          headers: { 'content-encoding': 'identity' },
+        })
+      ).status,
+    ).toBe(201);
   });
 
   test('no browser or proxy keeps an answer past the next read, or for somebody else', async () => {
-    for (const path of [`/tenants/${tenant.id}/config/risk`, `/tenants/${tenant.id}/config/effective`, '/nowhere']) {
+    for (const path of [
+      `/tenants/${tenant.id}/config/risk`,
+      `/tenants/${tenant.id}/config/effective`,
+      '/nowhere',
+    ]) {
       expect((await tenant.admin.get(path)).headers.get('cache-control')).toBe('private, no-cache');
     }
   });
 });
 
 describe('the OpenAPI document', () => {
-  interface Operation { readonly responses: Record<string, { readonly content?: Record<string, { readonly schema: object }> }> }
+  interface Operation {
+    readonly responses: Record<
+      string,
+      { readonly content?: Record<string, { readonly schema: object }> }
+    >;
+  }
   let paths: Record<string, Record<string, Operation>>;
   // The answers' schemas stand on their own; formats of numbers and the like are OpenAPI's.
   const ajv = new Ajv2020({ strict: false, allErrors: true });
   addFormats.default(ajv as never);
-  beforeAll(async () => { paths = (await platform.get('/openapi.json')).body.paths; });
+  beforeAll(async () => {
+    paths = (await platform.get('/openapi.json')).body.paths;
+  });
 
   test('is valid OpenAPI 3.1', async () => {
-    expect(await validate((await platform.get('/openapi.json')).body)).toMatchObject({ valid: true, version: '3.1' });
+    expect(await validate((await platform.get('/openapi.json')).body)).toMatchObject({
+      valid: true,
+      version: '3.1',
+    });
   });
 
   /** Throws unless the document foretells this answer: its status, and a body of that schema or none. */
   function foretold(method: string, path: string, answer: Answer): void {
     const known = paths[path]![method]!.responses[answer.status];
-    if (!known) throw new Error(`${method} ${path} answered ${answer.status}, which the document does not have`);
+    if (!known)
+      throw new Error(
+        `${method} ${path} answered ${answer.status}, which the document does not have`,
+      );
     if (!known.content) {
       expect(answer.text).toBe('');
       return;
     }
     const { schema } = known.content[answer.headers.get('content-type')!]!;
-    expect(ajv.validate(schema, answer.body === undefined ? answer.text : answer.body) ? [] : ajv.errors).toEqual([]);
+    expect(
+      ajv.validate(schema, answer.body === undefined ? answer.text : answer.body) ? [] : ajv.errors,
+    ).toEqual([]);
   }
 
   test('foretells every status and body of a write', async () => {
@@ -115,17 +183,30 @@ describe('the OpenAPI document', () => {
     const url = `/tenants/${tenant.id}/services/foretold`;
     const body = { service_type: 'cloud_run', min_instances: 1 };
     const send = async (method: string, query = '', sent?: unknown): Promise<Answer> => {
-      const answer = await tenant.admin.send(method.toUpperCase(), url + query, sent === undefined ? {} : { body: sent });
+      const answer = await tenant.admin.send(
+        method.toUpperCase(),
+        url + query,
+        sent === undefined ? {} : { body: sent },
+      );
       foretold(method, path, answer);
       return answer;
     };
     const statuses = [
-      await send('put', '?dry_run=true', body), await send('put', '', body), await send('put', '', body), await send('patch', '', { min_instances: 2 }),
-      await send('get'), await send('delete', '?dry_run=true'), await send('delete'),
+      await send('put', '?dry_run=true', body),
+      await send('put', '', body),
+      await send('put', '', body),
+      await send('patch', '', { min_instances: 2 }),
+      await send('get'),
+      await send('delete', '?dry_run=true'),
+      await send('delete'),
     ].map(({ status }) => status);
     expect(statuses).toEqual([200, 201, 200, 200, 200, 200, 204]);
     expect(Object.keys(paths[path]!.delete!.responses).sort()).toEqual(['200', '204', 'default']);
-    expect(Object.keys(paths['/config/reload']!.post!.responses).sort()).toEqual(['200', '207', 'default']);
+    expect(Object.keys(paths['/config/reload']!.post!.responses).sort()).toEqual([
+      '200',
+      '207',
+      'default',
+    ]);
   });
 
   test('foretells what is unchanged, null, undone or listed', async () => {
@@ -137,17 +218,31 @@ describe('the OpenAPI document', () => {
     };
     expect((await get('/tenants/{tenant_id}/config/notifications')).body).toBeNull();
     const risk = await get('/tenants/{tenant_id}/config/risk');
-    expect((await get('/tenants/{tenant_id}/config/risk', { 'if-none-match': risk.headers.get('etag')! })).status).toBe(304);
+    expect(
+      (
+        await get('/tenants/{tenant_id}/config/risk', {
+          'if-none-match': risk.headers.get('etag')!,
+        })
+      ).status,
+    ).toBe(304);
     await get('/tenants/{tenant_id}/config/effective');
     await get('/tenants/{tenant_id}/config/history');
-    expect((await get('/audit/events', { accept: 'application/x-ndjson' })).headers.get('content-type')).toBe('application/x-ndjson');
+    expect(
+      (await get('/audit/events', { accept: 'application/x-ndjson' })).headers.get('content-type'),
+    ).toBe('application/x-ndjson');
 
     const path = '/tenants/{tenant_id}/config/rollback';
     const project = `/tenants/${tenant.id}/projects/undone/config`;
     const made = await tenant.admin.put(project, { name: 'first' });
     const gone = await tenant.admin.delete(project);
-    for (const [to, status] of [[made, 201], [made, 200], [gone, 204]] as const) {
-      const answer = await tenant.admin.post(at(path), { revision: Number(to.headers.get('x-config-revision')) });
+    for (const [to, status] of [
+      [made, 201],
+      [made, 200],
+      [gone, 204],
+    ] as const) {
+      const answer = await tenant.admin.post(at(path), {
+        revision: Number(to.headers.get('x-config-revision')),
+      });
       expect(answer.status).toBe(status);
       foretold('post', path, answer);
     }

@@ -2,7 +2,15 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { routed } from '../../gateway/routes.ts';
 import { createDatabase, type Database } from '../support/postgres.ts';
-import { adminPassword, createTenant, signIn, startStrata, type Client, type Running, type TenantFixture } from '../support/strata.ts';
+import {
+  adminPassword,
+  createTenant,
+  signIn,
+  startStrata,
+  type Client,
+  type Running,
+  type TenantFixture,
+} from '../support/strata.ts';
 
 let database: Database;
 let strata: Running;
@@ -21,82 +29,188 @@ afterAll(async () => {
 });
 
 interface Row {
-  readonly method: 'GET' | 'PUT'; readonly path: string; readonly body?: unknown; readonly by?: 'platform';
+  readonly method: 'GET' | 'PUT';
+  readonly path: string;
+  readonly body?: unknown;
+  readonly by?: 'platform';
   /** What a write must leave behind. */
-  readonly drops?: (tenantId: string) => string; readonly configType?: string; readonly resourceId?: (tenantId: string) => string; readonly audit?: string;
+  readonly drops?: (tenantId: string) => string;
+  readonly configType?: string;
+  readonly resourceId?: (tenantId: string) => string;
+  readonly audit?: string;
   readonly expected: (answer: unknown, tenantId: string) => void;
 }
 
 const defaults = {
   global_settings: {
-    max_cost_impact_auto: 15, max_cost_impact_approval: 50, max_resource_scaling: 3, approval_timeout_minutes: 30,
-    require_approval_for_high_risk: true, auto_approve_rollbacks: true, automation_enabled: true, business_hours_only: false, max_concurrent_automations: 5,
+    max_cost_impact_auto: 15,
+    max_cost_impact_approval: 50,
+    max_resource_scaling: 3,
+    approval_timeout_minutes: 30,
+    require_approval_for_high_risk: true,
+    auto_approve_rollbacks: true,
+    automation_enabled: true,
+    business_hours_only: false,
+    max_concurrent_automations: 5,
   },
   service_overrides: { cloud_run: {}, cloud_functions: {}, cloud_sql: {}, kubernetes_engine: {} },
 };
 
 /** In the order of the specification's tables. */
 const rows: readonly Row[] = [
-  { method: 'GET', path: '/tenants/{tenant_id}/config/risk', expected: (body) => expect(body).toEqual(defaults) },
   {
-    method: 'PUT', path: '/tenants/{tenant_id}/config/risk', body: { global_settings: { max_cost_impact_auto: 9 } },
-    drops: (id) => `risk_config_${id}`, configType: 'tenant_risk_config', resourceId: (id) => id, audit: 'config.risk.updated',
-    expected: (body) => expect(body).toEqual({ ...defaults, global_settings: { ...defaults.global_settings, max_cost_impact_auto: 9 } }),
+    method: 'GET',
+    path: '/tenants/{tenant_id}/config/risk',
+    expected: (body) => expect(body).toEqual(defaults),
   },
   {
-    method: 'PUT', path: '/tenants/{tenant_id}/config/agents/{agent_type}', body: { default_region: 'europe-west1' },
-    drops: (id) => `agent_config_${id}_scaler`, configType: 'agent_config', resourceId: () => 'scaler', audit: 'config.agent.created',
-    expected: (body) => expect(body).toEqual({ agent_type: 'scaler', default_region: 'europe-west1' }),
+    method: 'PUT',
+    path: '/tenants/{tenant_id}/config/risk',
+    body: { global_settings: { max_cost_impact_auto: 9 } },
+    drops: (id) => `risk_config_${id}`,
+    configType: 'tenant_risk_config',
+    resourceId: (id) => id,
+    audit: 'config.risk.updated',
+    expected: (body) =>
+      expect(body).toEqual({
+        ...defaults,
+        global_settings: { ...defaults.global_settings, max_cost_impact_auto: 9 },
+      }),
   },
   {
-    method: 'GET', path: '/tenants/{tenant_id}/config/agents/{agent_type}',
-    expected: (body) => expect(body).toEqual({ agent_type: 'scaler', default_region: 'europe-west1' }),
+    method: 'PUT',
+    path: '/tenants/{tenant_id}/config/agents/{agent_type}',
+    body: { default_region: 'europe-west1' },
+    drops: (id) => `agent_config_${id}_scaler`,
+    configType: 'agent_config',
+    resourceId: () => 'scaler',
+    audit: 'config.agent.created',
+    expected: (body) =>
+      expect(body).toEqual({ agent_type: 'scaler', default_region: 'europe-west1' }),
   },
   {
-    method: 'PUT', path: '/tenants/{tenant_id}/services/{service_id}', body: { service_type: 'cloud_run', min_instances: 1, max_instances: 4 },
-    drops: (id) => `service_instance_${id}_checkout`, configType: 'service_config', resourceId: () => 'checkout', audit: 'config.service.created',
-    expected: (body) => expect(body).toEqual({ service_id: 'checkout', service_type: 'cloud_run', min_instances: 1, max_instances: 4 }),
+    method: 'GET',
+    path: '/tenants/{tenant_id}/config/agents/{agent_type}',
+    expected: (body) =>
+      expect(body).toEqual({ agent_type: 'scaler', default_region: 'europe-west1' }),
   },
   {
-    method: 'GET', path: '/tenants/{tenant_id}/services/{service_id}',
-    expected: (body) => expect(body).toEqual({ service_id: 'checkout', service_type: 'cloud_run', min_instances: 1, max_instances: 4 }),
+    method: 'PUT',
+    path: '/tenants/{tenant_id}/services/{service_id}',
+    body: { service_type: 'cloud_run', min_instances: 1, max_instances: 4 },
+    drops: (id) => `service_instance_${id}_checkout`,
+    configType: 'service_config',
+    resourceId: () => 'checkout',
+    audit: 'config.service.created',
+    expected: (body) =>
+      expect(body).toEqual({
+        service_id: 'checkout',
+        service_type: 'cloud_run',
+        min_instances: 1,
+        max_instances: 4,
+      }),
   },
   {
-    method: 'GET', path: '/tenants/{tenant_id}/services',
-    expected: (body) => expect(body).toEqual({ items: [expect.objectContaining({ service_id: 'checkout' })], next_cursor: null }),
+    method: 'GET',
+    path: '/tenants/{tenant_id}/services/{service_id}',
+    expected: (body) =>
+      expect(body).toEqual({
+        service_id: 'checkout',
+        service_type: 'cloud_run',
+        min_instances: 1,
+        max_instances: 4,
+      }),
   },
   {
-    method: 'PUT', path: '/tenants/{tenant_id}/projects/{project_id}/config', body: { name: 'Shop', budget: { amount: 10.5, currency: 'EUR' } },
-    drops: (id) => `project_config_${id}_shop-prod`, configType: 'project_config', resourceId: () => 'shop-prod', audit: 'config.project.created',
-    expected: (body) => expect(body).toEqual({ project_id: 'shop-prod', name: 'Shop', budget: { amount: 10.5, currency: 'EUR' } }),
+    method: 'GET',
+    path: '/tenants/{tenant_id}/services',
+    expected: (body) =>
+      expect(body).toEqual({
+        items: [expect.objectContaining({ service_id: 'checkout' })],
+        next_cursor: null,
+      }),
   },
   {
-    method: 'GET', path: '/tenants/{tenant_id}/projects/{project_id}/config',
-    expected: (body) => expect(body).toEqual({ project_id: 'shop-prod', name: 'Shop', budget: { amount: 10.5, currency: 'EUR' } }),
+    method: 'PUT',
+    path: '/tenants/{tenant_id}/projects/{project_id}/config',
+    body: { name: 'Shop', budget: { amount: 10.5, currency: 'EUR' } },
+    drops: (id) => `project_config_${id}_shop-prod`,
+    configType: 'project_config',
+    resourceId: () => 'shop-prod',
+    audit: 'config.project.created',
+    expected: (body) =>
+      expect(body).toEqual({
+        project_id: 'shop-prod',
+        name: 'Shop',
+        budget: { amount: 10.5, currency: 'EUR' },
+      }),
   },
   {
-    method: 'PUT', path: '/config/global/{key}', by: 'platform', body: { config_value: { low: [1, 2] }, is_public: true, requires_restart: true },
-    drops: () => 'global_alerting.bands', audit: 'config.global.created',
-    expected: (body) => expect(body).toMatchObject({ config_key: 'alerting.bands', config_value: { low: [1, 2] }, is_public: true, requires_restart: true, revision: 1 }),
+    method: 'GET',
+    path: '/tenants/{tenant_id}/projects/{project_id}/config',
+    expected: (body) =>
+      expect(body).toEqual({
+        project_id: 'shop-prod',
+        name: 'Shop',
+        budget: { amount: 10.5, currency: 'EUR' },
+      }),
   },
-  { method: 'GET', path: '/config/global/{key}', expected: (body) => expect(body).toMatchObject({ config_key: 'alerting.bands', config_value: { low: [1, 2] } }) },
   {
-    method: 'GET', path: '/configurations/',
-    expected: (body, id) => expect(body).toMatchObject({ tenant_id: id, configurations: { scaler: { default_region: 'europe-west1', max_cost_impact_auto: 9 } } }),
+    method: 'PUT',
+    path: '/config/global/{key}',
+    by: 'platform',
+    body: { config_value: { low: [1, 2] }, is_public: true, requires_restart: true },
+    drops: () => 'global_alerting.bands',
+    audit: 'config.global.created',
+    expected: (body) =>
+      expect(body).toMatchObject({
+        config_key: 'alerting.bands',
+        config_value: { low: [1, 2] },
+        is_public: true,
+        requires_restart: true,
+        revision: 1,
+      }),
+  },
+  {
+    method: 'GET',
+    path: '/config/global/{key}',
+    expected: (body) =>
+      expect(body).toMatchObject({ config_key: 'alerting.bands', config_value: { low: [1, 2] } }),
+  },
+  {
+    method: 'GET',
+    path: '/configurations/',
+    expected: (body, id) =>
+      expect(body).toMatchObject({
+        tenant_id: id,
+        configurations: { scaler: { default_region: 'europe-west1', max_cost_impact_auto: 9 } },
+      }),
   },
 ];
 
-const named: Readonly<Record<string, string>> = { agent_type: 'scaler', service_id: 'checkout', project_id: 'shop-prod', key: 'alerting.bands' };
-const at = (path: string): string => path.replaceAll(/\{([a-z_]+)\}/g, (_whole, name: string) => name === 'tenant_id' ? tenant.id : named[name]!);
+const named: Readonly<Record<string, string>> = {
+  agent_type: 'scaler',
+  service_id: 'checkout',
+  project_id: 'shop-prod',
+  key: 'alerting.bands',
+};
+const at = (path: string): string =>
+  path.replaceAll(/\{([a-z_]+)\}/g, (_whole, name: string) =>
+    name === 'tenant_id' ? tenant.id : named[name]!,
+  );
 
 /** The audit service is handed events from the outbox, so one that is committed is there soon. */
 async function auditEvent(action: string, requestId: string, by: Client): Promise<unknown> {
   const until = Date.now() + 10_000;
   for (;;) {
     const { body } = await by.get(`/audit/events?action=${action}&limit=200`);
-    const found = (body as { items: { request_id: string }[] }).items.find((event) => event.request_id === requestId);
+    const found = (body as { items: { request_id: string }[] }).items.find(
+      (event) => event.request_id === requestId,
+    );
     if (found || Date.now() > until) return found;
-    await new Promise((resolve) => { setTimeout(resolve, 50); });
+    await new Promise((resolve) => {
+      setTimeout(resolve, 50);
+    });
   }
 }
 
@@ -121,48 +235,69 @@ describe('the rows answer as specified, with their side effects', () => {
     const revision = Number(answer.headers.get('x-config-revision'));
     expect(answer.headers.get('etag')).toBe(`"${revision}"`);
 
-    const [change] = await database.query<{ keys: string[] }>('SELECT keys FROM strata.changes ORDER BY created_at DESC, id DESC LIMIT 1');
+    const [change] = await database.query<{ keys: string[] }>(
+      'SELECT keys FROM strata.changes ORDER BY created_at DESC, id DESC LIMIT 1',
+    );
     expect(change!.keys).toEqual([row.drops!(tenant.id)]);
     const read = await client.get(path);
     expect(read.headers.get('etag')).toBe(`"${revision}"`);
     row.expected(read.body, tenant.id);
 
     const requestId = answer.headers.get('x-request-id')!;
-    expect(await auditEvent(row.audit!, requestId, client)).toMatchObject({ action: row.audit, tenant_id: row.by ? null : tenant.id });
+    expect(await auditEvent(row.audit!, requestId, client)).toMatchObject({
+      action: row.audit,
+      tenant_id: row.by ? null : tenant.id,
+    });
     const history = await tenant.admin.get(`/tenants/${tenant.id}/config/history?limit=1`);
     if (row.configType) {
       expect(history.body.items[0]).toMatchObject({
-        revision, config_type: row.configType, resource_id: row.resourceId!(tenant.id), reason: 'a row of the table', request_id: requestId,
+        revision,
+        config_type: row.configType,
+        resource_id: row.resourceId!(tenant.id),
+        reason: 'a row of the table',
+        request_id: requestId,
       });
     } else {
       expect(history.body.items[0].request_id).not.toBe(requestId);
     }
   });
 
-  test('the cache of exactly that key is dropped, and the helper drops only one\'s own tenant', async () => {
+  test("the cache of exactly that key is dropped, and the helper drops only one's own tenant", async () => {
     await tenant.admin.get(`/tenants/${tenant.id}/config/risk`);
     const dropped = await tenant.admin.post('/configurations/cache/invalidate', {});
     expect(dropped.status).toBe(200);
     expect(dropped.body.invalidated).toContain(`risk_config_${tenant.id}`);
-    const foreign = await tenant.admin.post('/configurations/cache/invalidate', { keys: ['risk_config_00000000-0000-4000-8000-000000000000'] });
+    const foreign = await tenant.admin.post('/configurations/cache/invalidate', {
+      keys: ['risk_config_00000000-0000-4000-8000-000000000000'],
+    });
     expect(foreign.status).toBe(403);
     // Another tenant's key stays foreign where it ends in one's own id.
-    const disguised = await tenant.admin.post('/configurations/cache/invalidate', { keys: [`service_instance_00000000-0000-4000-8000-000000000000_${tenant.id}`] });
+    const disguised = await tenant.admin.post('/configurations/cache/invalidate', {
+      keys: [`service_instance_00000000-0000-4000-8000-000000000000_${tenant.id}`],
+    });
     expect([disguised.status, disguised.body.detail.code]).toEqual([403, 'tenant_mismatch']);
   });
 });
 
 test('every configuration route of the specification has a row', () => {
   const specified = [
-    'GET /configurations/', 'GET /tenants/{tenant_id}/config/risk', 'PUT /tenants/{tenant_id}/config/risk',
-    'GET /tenants/{tenant_id}/config/agents/{agent_type}', 'PUT /tenants/{tenant_id}/config/agents/{agent_type}',
-    'GET /tenants/{tenant_id}/services', 'GET /tenants/{tenant_id}/services/{service_id}', 'PUT /tenants/{tenant_id}/services/{service_id}',
-    'GET /tenants/{tenant_id}/projects/{project_id}/config', 'PUT /tenants/{tenant_id}/projects/{project_id}/config',
-    'GET /config/global/{key}', 'PUT /config/global/{key}',
+    'GET /configurations/',
+    'GET /tenants/{tenant_id}/config/risk',
+    'PUT /tenants/{tenant_id}/config/risk',
+    'GET /tenants/{tenant_id}/config/agents/{agent_type}',
+    'PUT /tenants/{tenant_id}/config/agents/{agent_type}',
+    'GET /tenants/{tenant_id}/services',
+    'GET /tenants/{tenant_id}/services/{service_id}',
+    'PUT /tenants/{tenant_id}/services/{service_id}',
+    'GET /tenants/{tenant_id}/projects/{project_id}/config',
+    'PUT /tenants/{tenant_id}/projects/{project_id}/config',
+    'GET /config/global/{key}',
+    'PUT /config/global/{key}',
   ];
   expect(rows.map(({ method, path }) => `${method} ${path}`).sort()).toEqual([...specified].sort());
   const served = new Set(routed().map(([, , { method, path }]) => `${method} ${path}`));
-  for (const row of [...specified, 'POST /configurations/cache/invalidate', 'POST /config/reload']) expect(served).toContain(row);
+  for (const row of [...specified, 'POST /configurations/cache/invalidate', 'POST /config/reload'])
+    expect(served).toContain(row);
 });
 
 describe('conventions', () => {
@@ -184,7 +319,9 @@ describe('conventions', () => {
   test('X-Min-Revision is never answered from before it', async () => {
     const written = await tenant.admin.put(risk(), {});
     const revision = Number(written.headers.get('x-config-revision'));
-    expect((await tenant.admin.get(risk(), { 'x-min-revision': String(revision) })).status).toBe(200);
+    expect((await tenant.admin.get(risk(), { 'x-min-revision': String(revision) })).status).toBe(
+      200,
+    );
     const ahead = await tenant.admin.get(risk(), { 'x-min-revision': String(revision + 1000) });
     expect([ahead.status, ahead.body.detail.code]).toEqual([412, 'precondition_failed']);
   });
@@ -195,21 +332,32 @@ describe('conventions', () => {
     await tenant.admin.put(path, { default_cpu: '2' });
     expect((await tenant.admin.get(effective)).body.values.default_cpu).toBe('2');
     const tried = await tenant.admin.delete(`${path}?dry_run=true`);
-    expect(tried.body).toMatchObject({ dry_run: true, invalidates: [`agent_config_${tenant.id}_short_lived`] });
+    expect(tried.body).toMatchObject({
+      dry_run: true,
+      invalidates: [`agent_config_${tenant.id}_short_lived`],
+    });
     const removed = await tenant.admin.delete(path);
     expect([removed.status, removed.text]).toEqual([204, '']);
     expect((await tenant.admin.get(path)).status).toBe(404);
     expect((await tenant.admin.get(effective)).body.values).not.toHaveProperty('default_cpu');
     expect((await tenant.admin.delete(path)).status).toBe(404);
     const risky = await tenant.admin.delete(risk());
-    expect([risky.status, risky.body.detail.code, risky.headers.get('allow')]).toEqual([405, 'method_not_allowed', 'GET, PUT, PATCH']);
+    expect([risky.status, risky.body.detail.code, risky.headers.get('allow')]).toEqual([
+      405,
+      'method_not_allowed',
+      'GET, PUT, PATCH',
+    ]);
   });
 
   test('PATCH is a JSON merge patch', async () => {
     const path = `/tenants/${tenant.id}/projects/patched/config`;
     expect((await tenant.admin.patch(path, { name: 'x' })).status).toBe(404);
     await tenant.admin.put(path, { name: 'One', labels: { a: '1', b: '2' } });
-    expect((await tenant.admin.patch(path, { labels: { a: null, c: '3' } })).body).toEqual({ project_id: 'patched', name: 'One', labels: { b: '2', c: '3' } });
+    expect((await tenant.admin.patch(path, { labels: { a: null, c: '3' } })).body).toEqual({
+      project_id: 'patched',
+      name: 'One',
+      labels: { b: '2', c: '3' },
+    });
   });
 
   test('rollback restores what the resource held, under If-Match, as a new revision', async () => {
@@ -217,41 +365,86 @@ describe('conventions', () => {
     const first = await tenant.admin.put(path, { default_cpu: '1' });
     const second = await tenant.admin.put(path, { default_cpu: '2' });
     const rollback = `/tenants/${tenant.id}/config/rollback`;
-    const body = { revision: Number(first.headers.get('x-config-revision')), reason: 'two was too many' };
-    expect((await tenant.admin.post(rollback, body, { 'if-match': first.headers.get('etag')! })).status).toBe(412);
-    const restored = await tenant.admin.post(rollback, body, { 'if-match': second.headers.get('etag')! });
-    expect([restored.status, restored.body]).toEqual([200, { agent_type: 'rolled', default_cpu: '1' }]);
-    const [entry] = (await tenant.admin.get(`/tenants/${tenant.id}/config/history?limit=1`)).body.items;
-    expect(entry).toMatchObject({ action: 'rollback', reason: 'two was too many', changes: [{ path: '/default_cpu', before: '2', after: '1' }] });
+    const body = {
+      revision: Number(first.headers.get('x-config-revision')),
+      reason: 'two was too many',
+    };
+    expect(
+      (await tenant.admin.post(rollback, body, { 'if-match': first.headers.get('etag')! })).status,
+    ).toBe(412);
+    const restored = await tenant.admin.post(rollback, body, {
+      'if-match': second.headers.get('etag')!,
+    });
+    expect([restored.status, restored.body]).toEqual([
+      200,
+      { agent_type: 'rolled', default_cpu: '1' },
+    ]);
+    const [entry] = (await tenant.admin.get(`/tenants/${tenant.id}/config/history?limit=1`)).body
+      .items;
+    expect(entry).toMatchObject({
+      action: 'rollback',
+      reason: 'two was too many',
+      changes: [{ path: '/default_cpu', before: '2', after: '1' }],
+    });
     const detail = await tenant.admin.get(`/tenants/${tenant.id}/config/history/${entry.revision}`);
-    expect(detail.body).toMatchObject({ before: { default_cpu: '2' }, after: { default_cpu: '1' } });
+    expect(detail.body).toMatchObject({
+      before: { default_cpu: '2' },
+      after: { default_cpu: '1' },
+    });
     expect((await tenant.admin.post(rollback, { revision: 999_999 })).status).toBe(404);
   });
 
   test('lists have a cursor, and NDJSON where it is asked for', async () => {
-    for (const name of ['a', 'b', 'c']) await tenant.admin.put(`/tenants/${tenant.id}/projects/list-${name}/config`, {});
+    for (const name of ['a', 'b', 'c'])
+      await tenant.admin.put(`/tenants/${tenant.id}/projects/list-${name}/config`, {});
     const seen: string[] = [];
     let cursor: string | null = '';
     while (cursor !== null) {
-      const page = await tenant.admin.get(`/tenants/${tenant.id}/projects?limit=2${cursor ? `&cursor=${cursor}` : ''}`);
+      const page = await tenant.admin.get(
+        `/tenants/${tenant.id}/projects?limit=2${cursor ? `&cursor=${cursor}` : ''}`,
+      );
       expect(page.body.items.length).toBeLessThanOrEqual(2);
       seen.push(...page.body.items.map((item: { project_id: string }) => item.project_id));
       cursor = page.body.next_cursor;
     }
     expect(seen).toEqual([...new Set(seen)].sort());
     expect(seen).toEqual(expect.arrayContaining(['list-a', 'list-b', 'list-c']));
-    const lines = await tenant.admin.get('/audit/events?limit=5', { accept: 'application/x-ndjson' });
+    const lines = await tenant.admin.get('/audit/events?limit=5', {
+      accept: 'application/x-ndjson',
+    });
     expect(lines.headers.get('content-type')).toBe('application/x-ndjson');
-    expect(lines.text.trim().split('\n').map((line) => JSON.parse(line).tenant_id)).toEqual(Array.from({ length: 5 }, () => tenant.id));
+    expect(
+      lines.text
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line).tenant_id),
+    ).toEqual(Array.from({ length: 5 }, () => tenant.id));
   });
 
   test('global entries: as stored, public to tenants only when public', async () => {
-    for (const value of [null, 0, false, '', [], {}, 1e21, 'ü\u{1f600}', { nested: { ['__proto__x']: 1 } }]) {
-      const written = await platform.put('/config/global/as-stored', { config_value: value, is_public: true });
+    for (const value of [
+      null,
+      0,
+      false,
+      '',
+      [],
+      {},
+      1e21,
+      'ü\u{1f600}',
+      { nested: { ['__proto__x']: 1 } },
+    ]) {
+      const written = await platform.put('/config/global/as-stored', {
+        config_value: value,
+        is_public: true,
+      });
       expect(written.body.config_value).toEqual(value);
-      expect((await tenant.viewer.get('/config/global/as-stored')).body.config_value).toEqual(value);
+      expect((await tenant.viewer.get('/config/global/as-stored')).body.config_value).toEqual(
+        value,
+      );
     }
-    const proto = await platform.send('PUT', '/config/global/proto', { raw: '{"config_value":{"__proto__":{"a":1}},"is_public":true}' });
+    const proto = await platform.send('PUT', '/config/global/proto', {
+      raw: '{"config_value":{"__proto__":{"a":1}},"is_public":true}',
+    });
     expect(proto.text).toContain('"__proto__":{"a":1}');
     expect((await tenant.viewer.get('/config/global/proto')).text).toContain('"__proto__":{"a":1}');
     await platform.put('/config/global/hidden', { config_value: 1 });
@@ -263,7 +456,11 @@ describe('conventions', () => {
 
   test('a request id is kept or made, and is in the error', async () => {
     const kept = await tenant.admin.get('/nowhere', { 'x-request-id': 'abc-123' });
-    expect([kept.status, kept.headers.get('x-request-id'), kept.body.request_id]).toEqual([404, 'abc-123', 'abc-123']);
+    expect([kept.status, kept.headers.get('x-request-id'), kept.body.request_id]).toEqual([
+      404,
+      'abc-123',
+      'abc-123',
+    ]);
     expect(Object.keys(kept.body.detail).sort()).toEqual(['code', 'message', 'status']);
     const made = await tenant.admin.get('/nowhere', { 'x-request-id': 'no spaces allowed' });
     expect(made.headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/);
@@ -271,26 +468,45 @@ describe('conventions', () => {
 
   test('health, metrics, OpenAPI and docs', async () => {
     expect((await tenant.admin.get('/healthz')).body).toEqual({ status: 'ok' });
-    expect((await tenant.admin.get('/readyz')).body).toEqual({ status: 'ready', checks: { bus: true, database: true, feed: true } });
-    expect((await tenant.admin.get('/metrics')).text).toContain('strata_cache{cache="configuration_service",figure="hits"}');
+    expect((await tenant.admin.get('/readyz')).body).toEqual({
+      status: 'ready',
+      checks: { bus: true, database: true, feed: true },
+    });
+    expect((await tenant.admin.get('/metrics')).text).toContain(
+      'strata_cache{cache="configuration_service",figure="hits"}',
+    );
     const { body: document } = await tenant.admin.get('/openapi.json');
     expect(document.openapi).toBe('3.1.0');
-    for (const [name, , rest] of routed()) expect(document.paths[rest.path][rest.method.toLowerCase()].operationId).toBe(name);
-    expect(Object.keys(document.paths['/config/watch'].get.responses['200'].content)).toEqual(['text/event-stream']);
+    for (const [name, , rest] of routed())
+      expect(document.paths[rest.path][rest.method.toLowerCase()].operationId).toBe(name);
+    expect(Object.keys(document.paths['/config/watch'].get.responses['200'].content)).toEqual([
+      'text/event-stream',
+    ]);
     expect((await tenant.admin.get('/docs')).text).toContain('<html');
   });
 });
 
 describe('reload on one node', () => {
   test('summarizes, is audited, and refuses everyone but a platform admin', async () => {
-    const answer = await platform.post('/config/reload', { reload_env: true, invalidate: { tenant_ids: [tenant.id] }, reinit: { configuration_service: true, dynamic_config_service: true } });
+    const answer = await platform.post('/config/reload', {
+      reload_env: true,
+      invalidate: { tenant_ids: [tenant.id] },
+      reinit: { configuration_service: true, dynamic_config_service: true },
+    });
     expect(answer.status).toBe(200);
     expect(answer.body).toMatchObject({
-      status: 'ok', reloaded_env: true, invalidated: { all: false, tenant_ids: [tenant.id] }, reinitialized: ['configuration_service', 'dynamic_config_service'],
+      status: 'ok',
+      reloaded_env: true,
+      invalidated: { all: false, tenant_ids: [tenant.id] },
+      reinitialized: ['configuration_service', 'dynamic_config_service'],
     });
     expect(answer.body).not.toHaveProperty('errors');
     expect(new Date(answer.body.timestamp).toISOString()).toBe(answer.body.timestamp);
-    expect(await auditEvent('config_reloaded', answer.headers.get('x-request-id')!, platform)).toMatchObject({ actor: { type: 'operator' }, payload: { request: { reload_env: true } } });
-    expect((await tenant.admin.post('/config/reload', {})).body.detail.code).toBe('insufficient_role');
+    expect(
+      await auditEvent('config_reloaded', answer.headers.get('x-request-id')!, platform),
+    ).toMatchObject({ actor: { type: 'operator' }, payload: { request: { reload_env: true } } });
+    expect((await tenant.admin.post('/config/reload', {})).body.detail.code).toBe(
+      'insufficient_role',
+    );
   });
 });

@@ -10,7 +10,16 @@ import { routed } from '../../gateway/routes.ts';
 import type { Access } from '../../shared/contracts/contract.ts';
 import { contracts } from '../../shared/contracts/index.ts';
 import { createDatabase, type Database } from '../support/postgres.ts';
-import { adminPassword, Client, createTenant, secretKey, signIn, startStrata, type Running, type TenantFixture } from '../support/strata.ts';
+import {
+  adminPassword,
+  Client,
+  createTenant,
+  secretKey,
+  signIn,
+  startStrata,
+  type Running,
+  type TenantFixture,
+} from '../support/strata.ts';
 
 const baseUrl = 'http://strata.test';
 const marker = 'MARKER-OF-THE-OTHER-TENANT';
@@ -28,11 +37,22 @@ beforeAll(async () => {
   other = await createTenant(strata.url, platform, `Other ${marker}`);
   const { admin, id } = other;
   await admin.put(`/tenants/${id}/config/agents/scaler`, { default_region: marker });
-  await admin.put(`/tenants/${id}/services/checkout`, { service_type: 'cloud_run', service_name: marker });
+  await admin.put(`/tenants/${id}/services/checkout`, {
+    service_type: 'cloud_run',
+    service_name: marker,
+  });
   await admin.put(`/tenants/${id}/projects/shop/config`, { name: marker });
-  await admin.put(`/tenants/${id}/config/notifications`, { email: { approval_recipients: [`${marker}@example.com`] } });
+  await admin.put(`/tenants/${id}/config/notifications`, {
+    email: { approval_recipients: [`${marker}@example.com`] },
+  });
   await admin.put(`/tenants/${id}/config/risk`, {}, { 'x-change-reason': marker });
-  callers = { tenant_admin: own.admin, operator: own.operator, viewer: own.viewer, platform_admin: platform, outsider: other.admin };
+  callers = {
+    tenant_admin: own.admin,
+    operator: own.operator,
+    viewer: own.viewer,
+    platform_admin: platform,
+    outsider: other.admin,
+  };
 });
 afterAll(async () => {
   await strata?.stop();
@@ -44,12 +64,20 @@ const absent = randomUUID();
 const tenantOf = (target: Target): string => ({ own: own.id, other: other.id, absent })[target];
 
 /** The code that refuses, or undefined where the call is allowed. `inPath`: the route names a tenant. */
-function expected(access: Access, role: string, target: Target, inPath: boolean): string | undefined {
+function expected(
+  access: Access,
+  role: string,
+  target: Target,
+  inPath: boolean,
+): string | undefined {
   const mine = !inPath || target === (role === 'outsider' ? 'other' : 'own');
   const roleName = role === 'outsider' ? 'tenant_admin' : role;
   switch (access.level) {
-    case 'public': case 'authenticated': return undefined;
-    case 'platform_admin': return role === 'platform_admin' ? undefined : 'insufficient_role';
+    case 'public':
+    case 'authenticated':
+      return undefined;
+    case 'platform_admin':
+      return role === 'platform_admin' ? undefined : 'insufficient_role';
     case 'tenant':
       if (role === 'platform_admin' || !mine) return 'tenant_mismatch';
       return access.roles.includes(roleName as never) ? undefined : 'insufficient_role';
@@ -57,79 +85,145 @@ function expected(access: Access, role: string, target: Target, inPath: boolean)
       if (role === 'platform_admin') return undefined;
       if (!mine) return 'tenant_mismatch';
       return access.roles.includes(roleName as never) ? undefined : 'insufficient_role';
-    case 'internal': throw new Error('an internal action has a route');
+    case 'internal':
+      throw new Error('an internal action has a route');
   }
 }
 
 const names: Readonly<Record<string, string>> = {
-  agent_type: 'scaler', service_id: 'checkout', project_id: 'shop', key: 'some-key', service_type: 'cloud_run', configuration_name: 'default', revision: '1',
+  agent_type: 'scaler',
+  service_id: 'checkout',
+  project_id: 'shop',
+  key: 'some-key',
+  service_type: 'cloud_run',
+  configuration_name: 'default',
+  revision: '1',
 };
-const at = (path: string, target: Target): string => path.replaceAll(/\{([a-z_]+)\}/g, (_all, name: string) =>
-  name === 'tenant_id' ? tenantOf(target) : names[name] ?? randomUUID());
+const at = (path: string, target: Target): string =>
+  path.replaceAll(/\{([a-z_]+)\}/g, (_all, name: string) =>
+    name === 'tenant_id' ? tenantOf(target) : (names[name] ?? randomUUID()),
+  );
 
 const routes = routed().map(([name, contract, rest]) => ({ name, contract, rest }));
 // Refused by the contract once access is granted, so that an allowed call changes nothing.
-const harmless = (method: string) => method === 'GET' ? {} : { body: { not_a_field: true } };
+const harmless = (method: string) => (method === 'GET' ? {} : { body: { not_a_field: true } });
 
 describe('every route', () => {
-  test.each(routes)('$name is for whom it says, in whichever tenant', async ({ contract, rest }) => {
-    const inPath = rest.pathParams.includes('tenant_id');
-    for (const [role, client] of Object.entries(callers)) {
-      for (const target of inPath ? ['own', 'other', 'absent'] as const : ['own'] as const) {
-        const answer = await client.send(rest.method, at(rest.path, target), harmless(rest.method));
-        const code = expected(contract.access, role, target, inPath);
-        const about = `${role} ${rest.method} ${rest.path} of ${target}: ${answer.status} ${answer.text.slice(0, 300)}`;
-        if (code === undefined) {
-          // Login and refresh answer 422 to this body; nothing else may refuse who is allowed.
-          if ([401, 403].includes(answer.status)) throw new Error(`refused: ${about}`);
-        } else if (answer.status !== 403 || answer.body.detail.code !== code) {
-          throw new Error(`expected ${code}: ${about}`);
+  test.each(routes)(
+    '$name is for whom it says, in whichever tenant',
+    async ({ contract, rest }) => {
+      const inPath = rest.pathParams.includes('tenant_id');
+      for (const [role, client] of Object.entries(callers)) {
+        for (const target of inPath ? (['own', 'other', 'absent'] as const) : (['own'] as const)) {
+          const answer = await client.send(
+            rest.method,
+            at(rest.path, target),
+            harmless(rest.method),
+          );
+          const code = expected(contract.access, role, target, inPath);
+          const about = `${role} ${rest.method} ${rest.path} of ${target}: ${answer.status} ${answer.text.slice(0, 300)}`;
+          if (code === undefined) {
+            // Login and refresh answer 422 to this body; nothing else may refuse who is allowed.
+            if ([401, 403].includes(answer.status)) throw new Error(`refused: ${about}`);
+          } else if (answer.status !== 403 || answer.body.detail.code !== code) {
+            throw new Error(`expected ${code}: ${about}`);
+          }
+          if (role !== 'outsider' && role !== 'platform_admin')
+            expect(answer.text).not.toContain(marker);
         }
-        if (role !== 'outsider' && role !== 'platform_admin') expect(answer.text).not.toContain(marker);
       }
-    }
-  });
+    },
+  );
 
-  test.each(routes.filter(({ contract }) => contract.access.level !== 'public'))('$name takes no bad credential', async ({ rest }) => {
-    const good = own.admin.token!;
-    const { sub, sid, tid, roles } = jwt.decode(good) as Record<string, unknown>;
-    const claims = { sub, sid, tid, roles };
-    const { kid } = jwt.decode(good, { complete: true })!.header;
-    const issue = (ttl: number, key = secretKey, url = baseUrl) => createAccessTokens({
-      secret_key: key, secret_key_previous: null, base_url: url, access_token_ttl_seconds: ttl,
-    }).issue(claims as never);
-    const bad: [string, string | undefined, string][] = [
-      ['none', undefined, 'auth_token_missing'],
-      ['garbage', 'garbage', 'auth_token_invalid'],
-      ['expired', issue(-10), 'auth_token_expired'],
-      ['signed by another key', issue(900, 'another-key-of-at-least-thirty-two-bytes!!'), 'auth_token_invalid'],
-      ['of another issuer', issue(900, secretKey, 'http://elsewhere'), 'auth_token_invalid'],
-      ['unsigned', jwt.sign(claims, '', { algorithm: 'none', header: { alg: 'none', typ: 'at+jwt', kid: kid! } }), 'auth_token_invalid'],
-      ['cut', good.slice(0, -2), 'auth_token_invalid'],
-      ['of no session', createAccessTokens({ secret_key: secretKey, secret_key_previous: null, base_url: baseUrl, access_token_ttl_seconds: 900 })
-        .issue({ ...claims, sid: randomUUID() } as never), 'auth_session_revoked'],
-    ];
-    for (const [what, token, code] of bad) {
-      const answer = await new Client(strata.url, token).send(rest.method, at(rest.path, 'own'), harmless(rest.method));
-      if (answer.status !== 401 || answer.body.detail.code !== code || !answer.headers.has('www-authenticate')) {
-        throw new Error(`a credential that is ${what}: ${answer.status} ${answer.text}`);
+  test.each(routes.filter(({ contract }) => contract.access.level !== 'public'))(
+    '$name takes no bad credential',
+    async ({ rest }) => {
+      const good = own.admin.token!;
+      const { sub, sid, tid, roles } = jwt.decode(good) as Record<string, unknown>;
+      const claims = { sub, sid, tid, roles };
+      const { kid } = jwt.decode(good, { complete: true })!.header;
+      const issue = (ttl: number, key = secretKey, url = baseUrl) =>
+        createAccessTokens({
+          secret_key: key,
+          secret_key_previous: null,
+          base_url: url,
+          access_token_ttl_seconds: ttl,
+        }).issue(claims as never);
+      const bad: [string, string | undefined, string][] = [
+        ['none', undefined, 'auth_token_missing'],
+        ['garbage', 'garbage', 'auth_token_invalid'],
+        ['expired', issue(-10), 'auth_token_expired'],
+        [
+          'signed by another key',
+          issue(900, 'another-key-of-at-least-thirty-two-bytes!!'),
+          'auth_token_invalid',
+        ],
+        ['of another issuer', issue(900, secretKey, 'http://elsewhere'), 'auth_token_invalid'],
+        [
+          'unsigned',
+          jwt.sign(claims, '', {
+            algorithm: 'none',
+            header: { alg: 'none', typ: 'at+jwt', kid: kid! },
+          }),
+          'auth_token_invalid',
+        ],
+        ['cut', good.slice(0, -2), 'auth_token_invalid'],
+        [
+          'of no session',
+          createAccessTokens({
+            secret_key: secretKey,
+            secret_key_previous: null,
+            base_url: baseUrl,
+            access_token_ttl_seconds: 900,
+          }).issue({ ...claims, sid: randomUUID() } as never),
+          'auth_session_revoked',
+        ],
+      ];
+      for (const [what, token, code] of bad) {
+        const answer = await new Client(strata.url, token).send(
+          rest.method,
+          at(rest.path, 'own'),
+          harmless(rest.method),
+        );
+        if (
+          answer.status !== 401 ||
+          answer.body.detail.code !== code ||
+          !answer.headers.has('www-authenticate')
+        ) {
+          throw new Error(`a credential that is ${what}: ${answer.status} ${answer.text}`);
+        }
       }
-    }
-  });
+    },
+  );
 });
 
 test('other tenants look the same whether or not they exist', async () => {
-  for (const { rest } of routes.filter(({ rest: { pathParams } }) => pathParams.includes('tenant_id'))) {
-    const [there, nowhere] = await Promise.all((['other', 'absent'] as const).map((target) => own.admin.send(rest.method, at(rest.path, target), harmless(rest.method))));
+  for (const { rest } of routes.filter(({ rest: { pathParams } }) =>
+    pathParams.includes('tenant_id'),
+  )) {
+    const [there, nowhere] = await Promise.all(
+      (['other', 'absent'] as const).map((target) =>
+        own.admin.send(rest.method, at(rest.path, target), harmless(rest.method)),
+      ),
+    );
     expect([there!.status, there!.body.detail]).toEqual([nowhere!.status, nowhere!.body.detail]);
   }
 });
 
 test('queries that could reach across tenants do not', async () => {
   const queries = [
-    `/audit/events?limit=200`, `/audit/events?limit=200&actor=${other.id}`, `/audit/verify`, `/configurations/`, `/tenants/${own.id}/config/history?limit=200`,
-    `/tenants/${own.id}/config/history?resource_id=${other.id}`, `/tenants/${own.id}/config/effective?agent_type=scaler&service_id=checkout&explain=true`,
-    `/tenants/${own.id}/users`, `/tenants/${own.id}/services`, `/tenants/${own.id}/projects`, `/tenants/${own.id}/config/agents`, '/auth/me',
+    `/audit/events?limit=200`,
+    `/audit/events?limit=200&actor=${other.id}`,
+    `/audit/verify`,
+    `/configurations/`,
+    `/tenants/${own.id}/config/history?limit=200`,
+    `/tenants/${own.id}/config/history?resource_id=${other.id}`,
+    `/tenants/${own.id}/config/effective?agent_type=scaler&service_id=checkout&explain=true`,
+    `/tenants/${own.id}/users`,
+    `/tenants/${own.id}/services`,
+    `/tenants/${own.id}/projects`,
+    `/tenants/${own.id}/config/agents`,
+    '/auth/me',
   ];
   for (const query of queries) {
     const answer = await own.admin.get(query);
@@ -137,7 +231,11 @@ test('queries that could reach across tenants do not', async () => {
     expect(answer.text).not.toContain(marker);
     expect(answer.text).not.toContain(other.id);
   }
-  for (const query of [`/audit/events?tenant_id=${other.id}`, `/audit/verify?tenant_id=${other.id}`, `/configurations/?tenant_id=${other.id}`]) {
+  for (const query of [
+    `/audit/events?tenant_id=${other.id}`,
+    `/audit/verify?tenant_id=${other.id}`,
+    `/configurations/?tenant_id=${other.id}`,
+  ]) {
     const answer = await own.admin.get(query);
     expect([answer.status, answer.body.detail.code]).toEqual([403, 'tenant_mismatch']);
   }
@@ -164,9 +262,17 @@ test('a change of rights takes effect at the next request', async () => {
 });
 
 test('every contract declares who may call it', () => {
-  const levels = ['public', 'authenticated', 'platform_admin', 'tenant', 'tenant_or_platform', 'internal'];
+  const levels = [
+    'public',
+    'authenticated',
+    'platform_admin',
+    'tenant',
+    'tenant_or_platform',
+    'internal',
+  ];
   for (const [name, contract] of Object.entries(contracts)) {
-    if (!levels.includes(contract.access?.level)) throw new Error(`${name} does not say who may call it`);
+    if (!levels.includes(contract.access?.level))
+      throw new Error(`${name} does not say who may call it`);
     if ('roles' in contract.access) expect(contract.access.roles.length).toBeGreaterThan(0);
   }
 });

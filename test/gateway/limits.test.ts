@@ -2,14 +2,26 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createDatabase, startPostgres, type Database, type Server } from '../support/postgres.ts';
-import { adminPassword, Client, createTenant, signIn, startStrata, type Running, type TenantFixture } from '../support/strata.ts';
+import {
+  adminPassword,
+  Client,
+  createTenant,
+  signIn,
+  startStrata,
+  type Running,
+  type TenantFixture,
+} from '../support/strata.ts';
 
 describe('in front of every route', () => {
   let database: Database;
   let strata: Running;
   beforeAll(async () => {
     database = await createDatabase();
-    strata = await startStrata({ DATABASE_URL: database.url, RATE_LIMIT_PER_MINUTE: '10', CORS_ORIGINS: 'https://app.example' });
+    strata = await startStrata({
+      DATABASE_URL: database.url,
+      RATE_LIMIT_PER_MINUTE: '10',
+      CORS_ORIGINS: 'https://app.example',
+    });
   });
   afterAll(async () => {
     await strata?.stop();
@@ -18,10 +30,16 @@ describe('in front of every route', () => {
 
   test('pages of the listed origins may call, others may not', async () => {
     const anyone = new Client(strata.url);
-    const preflight = await anyone.send('OPTIONS', '/config/global/x', { headers: { origin: 'https://app.example', 'access-control-request-method': 'PUT' } });
+    const preflight = await anyone.send('OPTIONS', '/config/global/x', {
+      headers: { origin: 'https://app.example', 'access-control-request-method': 'PUT' },
+    });
     expect(preflight.headers.get('access-control-allow-origin')).toBe('https://app.example');
     expect(preflight.headers.get('access-control-allow-methods')).toContain('PUT');
-    expect((await anyone.get('/healthz', { origin: 'https://evil.example' })).headers.get('access-control-allow-origin')).toBeNull();
+    expect(
+      (await anyone.get('/healthz', { origin: 'https://evil.example' })).headers.get(
+        'access-control-allow-origin',
+      ),
+    ).toBeNull();
   });
 
   test('answers carry the headers that browsers heed', async () => {
@@ -32,7 +50,9 @@ describe('in front of every route', () => {
   });
 
   test('a client that asks too often is told when to come back', async () => {
-    const answers = await Promise.all(Array.from({ length: 20 }, () => new Client(strata.url).get('/auth/me')));
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, () => new Client(strata.url).get('/auth/me')),
+    );
     const refused = answers.filter(({ status }) => status === 429);
     expect(refused.length).toBeGreaterThan(5);
     expect(refused[0]!.body.detail.code).toBe('rate_limited');
@@ -47,8 +67,16 @@ describe('a database that goes away', () => {
   beforeAll(async () => {
     server = await startPostgres();
     const database = await createDatabase(server.url);
-    strata = await startStrata({ DATABASE_URL: database.url, REQUEST_TIMEOUT_MS: '2000', LOG_LEVEL: 'error' });
-    tenant = await createTenant(strata.url, await signIn(strata.url, 'admin@example.com', adminPassword), 'Outage');
+    strata = await startStrata({
+      DATABASE_URL: database.url,
+      REQUEST_TIMEOUT_MS: '2000',
+      LOG_LEVEL: 'error',
+    });
+    tenant = await createTenant(
+      strata.url,
+      await signIn(strata.url, 'admin@example.com', adminPassword),
+      'Outage',
+    );
   });
   afterAll(async () => {
     await strata?.stop('SIGKILL');
@@ -70,13 +98,20 @@ describe('a database that goes away', () => {
       await delay(100);
       read = await tenant.admin.get(risk);
     }
-    expect([read.status, read.headers.get('x-config-stale'), read.body]).toEqual([200, 'true', known.body]);
+    expect([read.status, read.headers.get('x-config-stale'), read.body]).toEqual([
+      200,
+      'true',
+      known.body,
+    ]);
     const unknown = await tenant.admin.get(`/tenants/${tenant.id}/config/agents/never_read`);
     expect([unknown.status, unknown.body.detail.code]).toEqual([503, 'service_unavailable']);
     expect(unknown.headers.get('retry-after')).not.toBeNull();
     const write = await tenant.admin.put(risk, {});
     expect([write.status, write.body.detail.code]).toEqual([503, 'service_unavailable']);
-    const login = await new Client(strata.url).post('/auth/login', { email: 'admin@example.com', password: adminPassword });
+    const login = await new Client(strata.url).post('/auth/login', {
+      email: 'admin@example.com',
+      password: adminPassword,
+    });
     expect([login.status, login.body.detail.code]).toEqual([503, 'auth_login_db_error']);
     expect(login.text).not.toMatch(/ECONN|terminat|postgres/i);
     const refresh = await new Client(strata.url).post('/auth/refresh', { refresh_token: 'x' });

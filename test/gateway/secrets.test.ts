@@ -4,13 +4,30 @@ import { randomBytes } from 'node:crypto';
 import { routed } from '../../gateway/routes.ts';
 import { createDatabase, type Database } from '../support/postgres.ts';
 import { startReceiver } from '../support/receiver.ts';
-import { Client, createTenant, signIn, startStrata, type Answer, type Running, type TenantFixture } from '../support/strata.ts';
+import {
+  Client,
+  createTenant,
+  signIn,
+  startStrata,
+  type Answer,
+  type Running,
+  type TenantFixture,
+} from '../support/strata.ts';
 
 const canary = (name: string): string => `canary-${name}-${randomBytes(8).toString('hex')}`;
 const secrets = {
-  secretKey: canary('secret-key-that-is-long-enough'), adminPassword: canary('admin-password'), webhook: canary('webhook'), previous: canary('previous'),
-  bearer: canary('bearer'), basic: canary('basic'), apiKey: canary('api-key'), header: canary('header'), chat: canary('chat'), member: canary('member-password'),
-  wrongPlace: canary('wrong-place'), guess: canary('guess'),
+  secretKey: canary('secret-key-that-is-long-enough'),
+  adminPassword: canary('admin-password'),
+  webhook: canary('webhook'),
+  previous: canary('previous'),
+  bearer: canary('bearer'),
+  basic: canary('basic'),
+  apiKey: canary('api-key'),
+  header: canary('header'),
+  chat: canary('chat'),
+  member: canary('member-password'),
+  wrongPlace: canary('wrong-place'),
+  guess: canary('guess'),
 };
 /** Of an endpoint, the origin alone is known outside the configuration. */
 const hook = canary('hook');
@@ -27,8 +44,12 @@ const note = <T extends Answer>(answer: T): T => {
 beforeAll(async () => {
   database = await createDatabase();
   strata = await startStrata({
-    DATABASE_URL: database.url, SECRET_KEY: secrets.secretKey, PLATFORM_ADMIN_PASSWORD: secrets.adminPassword, LOG_LEVEL: 'trace',
-    WEBHOOK_ALLOW_HTTP: 'true', WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8',
+    DATABASE_URL: database.url,
+    SECRET_KEY: secrets.secretKey,
+    PLATFORM_ADMIN_PASSWORD: secrets.adminPassword,
+    LOG_LEVEL: 'trace',
+    WEBHOOK_ALLOW_HTTP: 'true',
+    WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8',
   });
   platform = await signIn(strata.url, 'admin@example.com', secrets.adminPassword);
   tenant = await createTenant(strata.url, platform, 'Canaries');
@@ -39,26 +60,56 @@ afterAll(async () => {
 });
 
 const endpoints = [
-  { url: 'https://one.example/hook', secret: secrets.webhook, previous_secret: secrets.previous, auth: { type: 'bearer', token: secrets.bearer } },
-  { url: 'https://two.example/hook', auth: { type: 'basic', username: 'u', password: secrets.basic }, headers: { 'X-Extra-Token': secrets.header, 'X-Plain': 'plain' } },
+  {
+    url: 'https://one.example/hook',
+    secret: secrets.webhook,
+    previous_secret: secrets.previous,
+    auth: { type: 'bearer', token: secrets.bearer },
+  },
+  {
+    url: 'https://two.example/hook',
+    auth: { type: 'basic', username: 'u', password: secrets.basic },
+    headers: { 'X-Extra-Token': secrets.header, 'X-Plain': 'plain' },
+  },
   { url: 'https://three.example/hook', auth: { type: 'api_key', api_key: secrets.apiKey } },
 ];
-const config = { webhook: { endpoints }, chat: { google_chat: { webhook_url: `https://chat.example/?key=${secrets.chat}` } } };
+const config = {
+  webhook: { endpoints },
+  chat: { google_chat: { webhook_url: `https://chat.example/?key=${secrets.chat}` } },
+};
 const mask = '********';
 
 test('secrets are masked when read, kept when the mask is written back, and sealed at rest', async () => {
   const path = `/tenants/${tenant.id}/config/notifications`;
   const written = note(await tenant.admin.put(path, config));
   expect(written.status).toBe(200);
-  expect(written.body.webhook.endpoints[0]).toEqual({ url: 'https://one.example/hook', secret: mask, previous_secret: mask, auth: { type: 'bearer', token: mask } });
-  expect(written.body.webhook.endpoints[1].headers).toEqual({ 'X-Extra-Token': mask, 'X-Plain': 'plain' });
-  const stored = async () => (await database.query<{ notification_config: unknown }>('SELECT notification_config FROM tenant_config.tenants WHERE id = $1', [tenant.id]))[0]!.notification_config;
+  expect(written.body.webhook.endpoints[0]).toEqual({
+    url: 'https://one.example/hook',
+    secret: mask,
+    previous_secret: mask,
+    auth: { type: 'bearer', token: mask },
+  });
+  expect(written.body.webhook.endpoints[1].headers).toEqual({
+    'X-Extra-Token': mask,
+    'X-Plain': 'plain',
+  });
+  const stored = async () =>
+    (
+      await database.query<{ notification_config: unknown }>(
+        'SELECT notification_config FROM tenant_config.tenants WHERE id = $1',
+        [tenant.id],
+      )
+    )[0]!.notification_config;
   const sealed = await stored();
   const read = note(await tenant.admin.get(path));
   expect((await tenant.admin.put(path, read.body)).status).toBe(200);
   expect(await stored()).toEqual(sealed);
 
-  const moved = note(await tenant.admin.put(path, { webhook: { url: 'https://attacker.example/hook', secret: mask } }));
+  const moved = note(
+    await tenant.admin.put(path, {
+      webhook: { url: 'https://attacker.example/hook', secret: mask },
+    }),
+  );
   expect([moved.status, moved.body.errors[0].path]).toEqual([422, '/webhook/secret']);
 });
 
@@ -71,20 +122,43 @@ test('notices are sent with them; receivers that give back what they were sent l
     seen.push(given);
     response.writeHead(n % 2 ? 500 : 200, { location: path }).end(given);
   });
-  const hooks = endpoints.map((endpoint, index) => ({ ...endpoint, url: new URL(`/${hook}/${index}?key=${hook}`, echo.url).href, retry_attempts: 1, backoff: { initial_seconds: 0 } }));
-  expect((await admin.put(`/tenants/${id}/config/notifications`, { ...config, webhook: { endpoints: hooks } })).status).toBe(200);
+  const hooks = endpoints.map((endpoint, index) => ({
+    ...endpoint,
+    url: new URL(`/${hook}/${index}?key=${hook}`, echo.url).href,
+    retry_attempts: 1,
+    backoff: { initial_seconds: 0 },
+  }));
+  expect(
+    (
+      await admin.put(`/tenants/${id}/config/notifications`, {
+        ...config,
+        webhook: { endpoints: hooks },
+      })
+    ).status,
+  ).toBe(200);
   const before = answers.length;
-  for (const channel of ['webhook', 'chat', 'email']) note(await admin.post(`/tenants/${id}/notifications/test`, { channel }));
-  const asked = note(await admin.post(`/tenants/${id}/approvals`, { action: 'scale', risk_level: 'low', title: 'Scale up' }));
+  for (const channel of ['webhook', 'chat', 'email'])
+    note(await admin.post(`/tenants/${id}/notifications/test`, { channel }));
+  const asked = note(
+    await admin.post(`/tenants/${id}/approvals`, {
+      action: 'scale',
+      risk_level: 'low',
+      title: 'Scale up',
+    }),
+  );
   expect(asked.status).toBe(202);
   await echo.wait(({ body }) => body.data.approval_id === asked.body.id, 3);
-  note(await admin.post(`/tenants/${id}/approvals/${asked.body.id}/decision`, { decision: 'deny' }));
+  note(
+    await admin.post(`/tenants/${id}/approvals/${asked.body.id}/decision`, { decision: 'deny' }),
+  );
   await echo.wait(({ body }) => body.type === 'approval.decided', 3);
   const deliveries = note(await admin.get(`/tenants/${id}/notifications/deliveries?limit=200`));
-  for (const { id: delivery } of deliveries.body.items) note(await admin.get(`/tenants/${id}/notifications/deliveries/${delivery}`));
+  for (const { id: delivery } of deliveries.body.items)
+    note(await admin.get(`/tenants/${id}/notifications/deliveries/${delivery}`));
   note(await admin.get(`/tenants/${id}/approvals`));
   expect(answers.slice(before).join()).not.toContain(hook);
-  for (const sent of [hook, secrets.bearer, secrets.apiKey, secrets.header]) expect(seen.join()).toContain(sent);
+  for (const sent of [hook, secrets.bearer, secrets.apiKey, secrets.header])
+    expect(seen.join()).toContain(sent);
   expect(seen.join()).toContain(Buffer.from(`u:${secrets.basic}`).toString('base64'));
   await echo.close();
 });
@@ -92,11 +166,23 @@ test('notices are sent with them; receivers that give back what they were sent l
 test('no canary in any answer, log line, metric or row', async () => {
   const { admin, id } = tenant;
   const notifications = `/tenants/${id}/config/notifications`;
-  note(await admin.post(`/tenants/${id}/users`, { email: 'new@canaries.example', password: secrets.member, roles: ['viewer'] }));
-  note(await admin.patch(notifications, { webhook: { endpoints: [{ ...endpoints[0], timeout_seconds: 5 }] } }));
+  note(
+    await admin.post(`/tenants/${id}/users`, {
+      email: 'new@canaries.example',
+      password: secrets.member,
+      roles: ['viewer'],
+    }),
+  );
+  note(
+    await admin.patch(notifications, {
+      webhook: { endpoints: [{ ...endpoints[0], timeout_seconds: 5 }] },
+    }),
+  );
   note(await admin.put(`${notifications}?dry_run=true`, config));
   note(await admin.put(notifications, config));
-  const history = note(await admin.get(`/tenants/${id}/config/history?config_type=notification_config`));
+  const history = note(
+    await admin.get(`/tenants/${id}/config/history?config_type=notification_config`),
+  );
   for (const { revision } of history.body.items) {
     note(await admin.get(`/tenants/${id}/config/history/${revision}`));
     note(await admin.post(`/tenants/${id}/config/rollback?dry_run=true`, { revision }));
@@ -104,45 +190,85 @@ test('no canary in any answer, log line, metric or row', async () => {
   note(await admin.get(`${notifications}/effective`));
   // Secrets where they do not belong: wrong fields, broken JSON, wrong types, the query.
   for (const [, , rest] of routed()) {
-    const path = rest.path.replaceAll(/\{([a-z_]+)\}/g, (_all, name: string) => name === 'tenant_id' ? id : 'something');
+    const path = rest.path.replaceAll(/\{([a-z_]+)\}/g, (_all, name: string) =>
+      name === 'tenant_id' ? id : 'something',
+    );
     for (const client of [admin, platform]) {
       if (rest.path === '/auth/logout') continue;
       if (rest.method === 'GET') {
         note(await client.get(`${path}?password=${secrets.wrongPlace}`));
         continue;
       }
-      note(await client.send(rest.method, path, { body: { password: secrets.wrongPlace, secret: { token: secrets.wrongPlace } } }));
-      note(await client.send(rest.method, path, { raw: `{"password": "${secrets.wrongPlace}" oops` }));
+      note(
+        await client.send(rest.method, path, {
+          body: { password: secrets.wrongPlace, secret: { token: secrets.wrongPlace } },
+        }),
+      );
+      note(
+        await client.send(rest.method, path, { raw: `{"password": "${secrets.wrongPlace}" oops` }),
+      );
       note(await client.send(rest.method, path, { body: [secrets.wrongPlace] }));
     }
   }
-  note(await admin.put(notifications, { webhook: { url: `https://user:${secrets.wrongPlace}@one.example/`, secret: 7 } }));
-  note(await new Client(strata.url).post('/auth/login', { email: 'admin@example.com', password: secrets.guess }));
+  note(
+    await admin.put(notifications, {
+      webhook: { url: `https://user:${secrets.wrongPlace}@one.example/`, secret: 7 },
+    }),
+  );
+  note(
+    await new Client(strata.url).post('/auth/login', {
+      email: 'admin@example.com',
+      password: secrets.guess,
+    }),
+  );
   note(await new Client(strata.url, secrets.guess).get('/auth/me'));
   note(await new Client(strata.url).get('/auth/me', { 'x-api-key': secrets.guess }));
   note(await new Client(strata.url).post('/auth/refresh', { refresh_token: secrets.guess }));
-  note(await platform.post('/config/reload', { reload_env: true, reinit: { configuration_service: true, dynamic_config_service: true } }));
-  for (const path of ['/metrics', '/openapi.json', '/readyz', '/audit/events?limit=200', `/tenants/${id}/config/effective?explain=true`]) note(await platform.get(path));
+  note(
+    await platform.post('/config/reload', {
+      reload_env: true,
+      reinit: { configuration_service: true, dynamic_config_service: true },
+    }),
+  );
+  for (const path of [
+    '/metrics',
+    '/openapi.json',
+    '/readyz',
+    '/audit/events?limit=200',
+    `/tenants/${id}/config/effective?explain=true`,
+  ])
+    note(await platform.get(path));
   note(await admin.get('/audit/events?limit=200'));
 
   const tables = await database.query<{ name: string }>(
     `SELECT format('%I.%I', table_schema, table_name) AS name FROM information_schema.tables
-     WHERE table_schema IN ('strata', 'tenant_config', 'global_config', 'auth', 'audit', 'notifier')`);
+     WHERE table_schema IN ('strata', 'tenant_config', 'global_config', 'auth', 'audit', 'notifier')`,
+  );
   expect(tables.length).toBeGreaterThan(16);
   const rows: string[] = [];
-  for (const { name } of tables) rows.push(...(await database.query<{ row: string }>(`SELECT t::text AS row FROM ${name} t`)).map(({ row }) => `${name} ${row}`));
+  for (const { name } of tables)
+    rows.push(
+      ...(await database.query<{ row: string }>(`SELECT t::text AS row FROM ${name} t`)).map(
+        ({ row }) => `${name} ${row}`,
+      ),
+    );
 
   const places = { answers, output: strata.output().split('\n'), rows };
   for (const [place, texts] of Object.entries(places)) {
     expect(texts.length).toBeGreaterThan(10);
-    for (const [name, value] of Object.entries({ ...secrets, basicAsSent: Buffer.from(`u:${secrets.basic}`).toString('base64') })) {
+    for (const [name, value] of Object.entries({
+      ...secrets,
+      basicAsSent: Buffer.from(`u:${secrets.basic}`).toString('base64'),
+    })) {
       const found = texts.find((text) => text.includes(value));
       // What someone typed into a URL is theirs; the log must not keep it all the same.
       if (found) throw new Error(`${name} is in ${place}: ${found.slice(0, 500)}`);
     }
   }
-  for (const text of [...places.output, ...rows.filter((row) => row.startsWith('notifier.'))]) if (text.includes(hook)) throw new Error(`the address is in ${text.slice(0, 500)}`);
+  for (const text of [...places.output, ...rows.filter((row) => row.startsWith('notifier.'))])
+    if (text.includes(hook)) throw new Error(`the address is in ${text.slice(0, 500)}`);
   // Tokens are answered to whoever signs in, and are in nothing else.
   const token = platform.token!;
-  for (const text of [...places.output, ...rows]) if (text.includes(token)) throw new Error(`an access token is in ${text.slice(0, 300)}`);
+  for (const text of [...places.output, ...rows])
+    if (text.includes(token)) throw new Error(`an access token is in ${text.slice(0, 300)}`);
 });

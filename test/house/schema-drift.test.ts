@@ -9,7 +9,14 @@ import { migrate, openDatabase, type DatabaseOptions } from '../../shared/databa
 import { commitSchema } from '../../shared/outbox/schema.ts';
 import { createDatabase, type Database } from '../support/postgres.ts';
 
-const schemas = [commitSchema, tenantConfigSchema, globalConfigSchema, authSchema, auditSchema, notifierSchema];
+const schemas = [
+  commitSchema,
+  tenantConfigSchema,
+  globalConfigSchema,
+  authSchema,
+  auditSchema,
+  notifierSchema,
+];
 let database: Database;
 let options: DatabaseOptions;
 beforeAll(async () => {
@@ -33,15 +40,24 @@ test('migrating again changes nothing, also from two processes at once', async (
   expect(await migrate(options, schemas)).toEqual([]);
   const second = await createDatabase();
   try {
-    const applied = await Promise.all([1, 2].map(() => migrate({ ...options, url: second.url }, schemas)));
-    expect(applied.map(({ length }) => length).sort()).toEqual([0, schemas.flatMap(({ migrations }) => migrations).length]);
+    const applied = await Promise.all(
+      [1, 2].map(() => migrate({ ...options, url: second.url }, schemas)),
+    );
+    expect(applied.map(({ length }) => length).sort()).toEqual([
+      0,
+      schemas.flatMap(({ migrations }) => migrations).length,
+    ]);
   } finally {
     await second.drop();
   }
 });
 
 test('audit events can be neither changed nor removed', async () => {
-  for (const statement of ["UPDATE audit.events SET action = 'x'", 'DELETE FROM audit.events', 'TRUNCATE audit.events']) {
+  for (const statement of [
+    "UPDATE audit.events SET action = 'x'",
+    'DELETE FROM audit.events',
+    'TRUNCATE audit.events',
+  ]) {
     await expect(database.query(statement)).rejects.toThrow('append-only');
   }
 });

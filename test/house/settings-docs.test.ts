@@ -20,11 +20,15 @@ test('.env.example lists every variable once and, taken as it is, changes nothin
 });
 
 test('no field stands in two groups', () => {
-  expect(Object.values(settingsGroups).flatMap((group) => Object.keys(group))).toHaveLength(Object.keys(settingsTable).length);
+  expect(Object.values(settingsGroups).flatMap((group) => Object.keys(group))).toHaveLength(
+    Object.keys(settingsTable).length,
+  );
 });
 
 test('only settings.ts reads the environment', () => {
   const sources = globSync(['*.ts', '{shared,services,gateway,repl}/**/*.ts'], { cwd: root });
   expect(sources.length).toBeGreaterThan(20);
-  expect(sources.filter((file) => /\bprocess\.env\b/.test(readFileSync(join(root, file), 'utf8')))).toEqual([join('shared', 'settings.ts')]);
+  expect(
+    sources.filter((file) => /\bprocess\.env\b/.test(readFileSync(join(root, file), 'utf8'))),
+  ).toEqual([join('shared', 'settings.ts')]);
 });

@@ -7,8 +7,13 @@ import { deriveKey } from '../../shared/secrets.ts';
 
 const secret = 'a-secret-key-of-at-least-32-bytes-in-all';
 const other = 'another-secret-key-of-at-least-32-bytes!';
-const settings = (fields: Partial<AccessTokenSettings> = {}): AccessTokenSettings =>
-  ({ secret_key: secret, secret_key_previous: null, base_url: 'https://strata.example', access_token_ttl_seconds: 900, ...fields });
+const settings = (fields: Partial<AccessTokenSettings> = {}): AccessTokenSettings => ({
+  secret_key: secret,
+  secret_key_previous: null,
+  base_url: 'https://strata.example',
+  access_token_ttl_seconds: 900,
+  ...fields,
+});
 const tokens = createAccessTokens(settings());
 const claims = { sub: 'user', sid: 'session', tid: 'tenant', roles: ['viewer'] };
 const good = tokens.issue(claims);
@@ -17,18 +22,37 @@ const outcome = (token: string, by = tokens): string => {
   return verified.ok ? 'ok' : verified.code;
 };
 
-const b64 = (value: unknown): string => Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url');
+const b64 = (value: unknown): string =>
+  Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url');
 const key = deriveKey(secret, 'access token');
-const { header, payload } = jwt.decode(good, { complete: true }) as unknown as { header: Record<string, unknown>; payload: Record<string, unknown> };
+const { header, payload } = jwt.decode(good, { complete: true }) as unknown as {
+  header: Record<string, unknown>;
+  payload: Record<string, unknown>;
+};
 /** Signed with the right key whatever it says; what is undefined is left out. */
-function forge(heads: Record<string, unknown> = {}, says: Record<string, unknown> = {}, digest = 'sha256'): string {
+function forge(
+  heads: Record<string, unknown> = {},
+  says: Record<string, unknown> = {},
+  digest = 'sha256',
+): string {
   const text = `${b64({ ...header, ...heads })}.${b64({ ...payload, ...says })}`;
   return `${text}.${createHmac(digest, key).update(text).digest('base64url')}`;
 }
 
 test('has the profile of RFC 9068 and comes back as it went', () => {
-  expect(header).toEqual({ alg: 'HS256', typ: 'at+jwt', kid: expect.stringMatching(/^[0-9a-f]{16}$/) });
-  expect(payload).toEqual({ ...claims, iss: 'https://strata.example', aud: 'strata', iat: expect.any(Number), exp: (payload.iat as number) + 900, jti: expect.any(String) });
+  expect(header).toEqual({
+    alg: 'HS256',
+    typ: 'at+jwt',
+    kid: expect.stringMatching(/^[0-9a-f]{16}$/),
+  });
+  expect(payload).toEqual({
+    ...claims,
+    iss: 'https://strata.example',
+    aud: 'strata',
+    iat: expect.any(Number),
+    exp: (payload.iat as number) + 900,
+    jti: expect.any(String),
+  });
   expect(tokens.verify(good)).toMatchObject({ ok: true, claims });
   expect(outcome(forge())).toBe('ok');
   expect(header.kid).not.toContain(createHash('sha256').update(secret).digest('hex').slice(0, 16));
@@ -42,18 +66,52 @@ const options = { issuer: 'https://strata.example', audience: 'strata', expiresI
 
 test.each<[string, string, string?]>([
   ['unsigned', `${b64({ ...header, alg: 'none' })}.${b64(payload)}.`],
-  ['unsigned, with the signature left on', `${b64({ ...header, alg: 'none' })}.${good.split('.').slice(1).join('.')}`],
+  [
+    'unsigned, with the signature left on',
+    `${b64({ ...header, alg: 'none' })}.${good.split('.').slice(1).join('.')}`,
+  ],
   ['HS384 with our key', forge({ alg: 'HS384' }, {}, 'sha384')],
   ['HS512 with our key', forge({ alg: 'HS512' }, {}, 'sha512')],
   ['signed HS256 but named otherwise', forge({ alg: 'RS256' })],
   ['named in small letters', forge({ alg: 'hs256' })],
   ['without algorithm', forge({ alg: undefined })],
-  ['RS256', jwt.sign(claims, rsa.privateKey, { ...options, algorithm: 'RS256', header: { alg: 'RS256', typ: 'at+jwt', kid } })],
-  ['ES256', jwt.sign(claims, ec.privateKey, { ...options, algorithm: 'ES256', header: { alg: 'ES256', typ: 'at+jwt', kid } })],
-  ['with a key of its own in the header', jwt.sign(claims, createSecretKey(Buffer.alloc(32)), {
-    ...options, algorithm: 'HS256', header: { alg: 'HS256', typ: 'at+jwt', kid, jwk: { kty: 'oct', k: Buffer.alloc(32).toString('base64url') } } as never,
-  })],
-  ['signed with SECRET_KEY itself', jwt.sign(claims, secret, { ...options, algorithm: 'HS256', header: { alg: 'HS256', typ: 'at+jwt', kid } })],
+  [
+    'RS256',
+    jwt.sign(claims, rsa.privateKey, {
+      ...options,
+      algorithm: 'RS256',
+      header: { alg: 'RS256', typ: 'at+jwt', kid },
+    }),
+  ],
+  [
+    'ES256',
+    jwt.sign(claims, ec.privateKey, {
+      ...options,
+      algorithm: 'ES256',
+      header: { alg: 'ES256', typ: 'at+jwt', kid },
+    }),
+  ],
+  [
+    'with a key of its own in the header',
+    jwt.sign(claims, createSecretKey(Buffer.alloc(32)), {
+      ...options,
+      algorithm: 'HS256',
+      header: {
+        alg: 'HS256',
+        typ: 'at+jwt',
+        kid,
+        jwk: { kty: 'oct', k: Buffer.alloc(32).toString('base64url') },
+      } as never,
+    }),
+  ],
+  [
+    'signed with SECRET_KEY itself',
+    jwt.sign(claims, secret, {
+      ...options,
+      algorithm: 'HS256',
+      header: { alg: 'HS256', typ: 'at+jwt', kid },
+    }),
+  ],
   ['an ID token by its type', forge({ typ: 'JWT' })],
   ['without type', forge({ typ: undefined })],
   ['without key id', forge({ kid: undefined })],
@@ -70,10 +128,13 @@ test.each<[string, string, string?]>([
   ['not valid yet', forge({}, { nbf: now + 60 })],
   ['of nobody', forge({}, { sub: undefined })],
   ['of no session', forge({}, { sid: undefined })],
-  ['whose claims are no object', (() => {
-    const text = `${b64(header)}.${b64('"claims"')}`;
-    return `${text}.${createHmac('sha256', key).update(text).digest('base64url')}`;
-  })()],
+  [
+    'whose claims are no object',
+    (() => {
+      const text = `${b64(header)}.${b64('"claims"')}`;
+      return `${text}.${createHmac('sha256', key).update(text).digest('base64url')}`;
+    })(),
+  ],
 ])('refused: %s', (...[, token, code = 'auth_token_invalid']) => {
   expect(outcome(token)).toBe(code);
 });
@@ -87,7 +148,9 @@ describe('keys are rotated', () => {
     expect(outcome(fresh, createAccessTokens(settings({ secret_key: other })))).toBe('ok');
   });
   test('once it is gone its tokens are too', () => {
-    expect(outcome(good, createAccessTokens(settings({ secret_key: other })))).toBe('auth_token_invalid');
+    expect(outcome(good, createAccessTokens(settings({ secret_key: other })))).toBe(
+      'auth_token_invalid',
+    );
   });
   test('a key id names one key: the other of the ring does not verify under it', () => {
     const otherKid = jwt.decode(rotated.issue(claims), { complete: true })!.header.kid;
@@ -103,15 +166,40 @@ describe('altered', () => {
   const [head, body, mac] = good.split('.') as [string, string, string];
   const flipped = (part: string): string => `${part[0] === 'e' ? 'f' : 'e'}${part.slice(1)}`;
   test.each<[string, string]>([
-    ['signature', `${head}.${body}.${flipped(mac)}`], ['payload', `${head}.${flipped(body)}.${mac}`], ['header', `${flipped(head)}.${body}.${mac}`],
-    ['no signature', `${head}.${body}.`], ['no signature and dot', `${head}.${body}`], ['no payload', `${head}..${mac}`], ['no payload and dot', `${head}.${mac}`],
-    ['no header', `.${body}.${mac}`], ['no header and dot', `${body}.${mac}`], ['payload only', `.${body}.`], ['payload without dots', body], ['nothing', ''], ['dots', '..'],
-    ['an empty part more', `${good}.`], ['a part more', `${good}.foo`], ['padding', `${good}=`], ['space in front', ` ${good}`], ['space in the signature', `${head}.${body}. ${mac}`],
-    ['a sign in the signature', `${head}.${body}.?${mac}`], ['a sign after it', `${good}?`], ['spaces in the header', `${head}   .${body}.${mac}`],
-    ['signs in the payload', `${head}.##${body}.${mac}`], ['plain base64', `${head}.${body}.${mac}+/`],
-    ['unused bits of the signature', `${head}.${body}.${mac.slice(0, -1)}${String.fromCharCode(mac.charCodeAt(mac.length - 1) + 1)}`],
-    ['JSON serialization', JSON.stringify({ payload: body, signatures: [{ protected: head, signature: mac }] })],
-  ])('%s', (...[, token]) => { expect(outcome(token)).toBe('auth_token_invalid'); });
+    ['signature', `${head}.${body}.${flipped(mac)}`],
+    ['payload', `${head}.${flipped(body)}.${mac}`],
+    ['header', `${flipped(head)}.${body}.${mac}`],
+    ['no signature', `${head}.${body}.`],
+    ['no signature and dot', `${head}.${body}`],
+    ['no payload', `${head}..${mac}`],
+    ['no payload and dot', `${head}.${mac}`],
+    ['no header', `.${body}.${mac}`],
+    ['no header and dot', `${body}.${mac}`],
+    ['payload only', `.${body}.`],
+    ['payload without dots', body],
+    ['nothing', ''],
+    ['dots', '..'],
+    ['an empty part more', `${good}.`],
+    ['a part more', `${good}.foo`],
+    ['padding', `${good}=`],
+    ['space in front', ` ${good}`],
+    ['space in the signature', `${head}.${body}. ${mac}`],
+    ['a sign in the signature', `${head}.${body}.?${mac}`],
+    ['a sign after it', `${good}?`],
+    ['spaces in the header', `${head}   .${body}.${mac}`],
+    ['signs in the payload', `${head}.##${body}.${mac}`],
+    ['plain base64', `${head}.${body}.${mac}+/`],
+    [
+      'unused bits of the signature',
+      `${head}.${body}.${mac.slice(0, -1)}${String.fromCharCode(mac.charCodeAt(mac.length - 1) + 1)}`,
+    ],
+    [
+      'JSON serialization',
+      JSON.stringify({ payload: body, signatures: [{ protected: head, signature: mac }] }),
+    ],
+  ])('%s', (...[, token]) => {
+    expect(outcome(token)).toBe('auth_token_invalid');
+  });
 });
 
 /**
@@ -125,35 +213,73 @@ describe('Wycheproof, HS256', () => {
   const m = 'TD37p4c_0jmreSrBSDmE0F3mYSPtkZ3WrSyI5wb_KTg';
   const b = 'eyJraWQiOiJoczI1Ni1rZXkiLCJhbGciOiJIUzI1NiJ9';
   const n = 'c1LROH7eNQwUT8KMVEO52VC3WZ9e_AnDWbZ7aMmowV8';
-  const groups: readonly { readonly k: string; readonly tests: readonly (readonly [id: number, jws: string, result: 'valid' | 'invalid'])[] }[] = [
+  const groups: readonly {
+    readonly k: string;
+    readonly tests: readonly (readonly [id: number, jws: string, result: 'valid' | 'invalid'])[];
+  }[] = [
     {
       k: '-ebuDNsVZ2iJtoZ-akfXTSCt4UO2cruLCsbWlBinggE',
       tests: [
-        [1, `${a}.Zm9v.${m}`, 'valid'], [2, `${a}.Zm9v.X${m.slice(1)}`, 'invalid'], [3, `${a}.Zm9v.`, 'invalid'], [4, `${a}.Zm9v`, 'invalid'],
-        [5, `${a}.WG9v.${m}`, 'invalid'], [6, `${a}..${m}`, 'invalid'], [7, `${a}.${m}`, 'invalid'],
-        [8, `eyJhbGciOiJIUzI1NiIsImtpZCI6IlhpZC1hZXMtc2lnbiJ9.Zm9v.${m}`, 'invalid'], [9, `.Zm9v.${m}`, 'invalid'], [10, `Zm9v.${m}`, 'invalid'],
-        [11, '.Zm9v.', 'invalid'], [12, 'Zm9v', 'invalid'], [13, '', 'invalid'], [14, `${a}.Zm9v.${m}.`, 'invalid'], [15, `${a}.Zm9v.${m}.foo`, 'invalid'],
+        [1, `${a}.Zm9v.${m}`, 'valid'],
+        [2, `${a}.Zm9v.X${m.slice(1)}`, 'invalid'],
+        [3, `${a}.Zm9v.`, 'invalid'],
+        [4, `${a}.Zm9v`, 'invalid'],
+        [5, `${a}.WG9v.${m}`, 'invalid'],
+        [6, `${a}..${m}`, 'invalid'],
+        [7, `${a}.${m}`, 'invalid'],
+        [8, `eyJhbGciOiJIUzI1NiIsImtpZCI6IlhpZC1hZXMtc2lnbiJ9.Zm9v.${m}`, 'invalid'],
+        [9, `.Zm9v.${m}`, 'invalid'],
+        [10, `Zm9v.${m}`, 'invalid'],
+        [11, '.Zm9v.', 'invalid'],
+        [12, 'Zm9v', 'invalid'],
+        [13, '', 'invalid'],
+        [14, `${a}.Zm9v.${m}.`, 'invalid'],
+        [15, `${a}.Zm9v.${m}.foo`, 'invalid'],
         [16, 'eyJhbGciOiJub25lIiwia2lkIjoia2lkLWFlcy1zaWduIn0.Zm9v.', 'invalid'],
-        [17, `{"payload":"Zm9v","signatures":[{"protected":"${a}","header":{"unknown":"untrustworthy"},"signature":"${m}"}]}`, 'invalid'],
+        [
+          17,
+          `{"payload":"Zm9v","signatures":[{"protected":"${a}","header":{"unknown":"untrustworthy"},"signature":"${m}"}]}`,
+          'invalid',
+        ],
       ],
     },
     {
       k: 'AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA',
       tests: [
-        [357, `${b}.VGVzdA.${n}`, 'valid'], [358, `${b}.VDIxMzI1NjY4.AAAAtBuQqoI9HuBeAsgjL4nx8sCGYJa5-G2OrureLO4`, 'valid'],
-        [359, `${b}.VDgxMjM0MTM.____ETVRY0lRV9XgQeYX6ixdGT0NLHYb-wZem_ifJ5k`, 'valid'], [360, `${b}.VGVzdA.    ${n}`, 'invalid'],
-        [361, `${b}.VGVzdA.?${n}`, 'invalid'], [362, `${b}.VGVzdA.${n}?`, 'invalid'], [363, `${b}.VDIxMzI1NjY4.?AAAtBuQqoI9HuBeAsgjL4nx8sCGYJa5-G2OrureLO4`, 'invalid'],
+        [357, `${b}.VGVzdA.${n}`, 'valid'],
+        [358, `${b}.VDIxMzI1NjY4.AAAAtBuQqoI9HuBeAsgjL4nx8sCGYJa5-G2OrureLO4`, 'valid'],
+        [359, `${b}.VDgxMjM0MTM.____ETVRY0lRV9XgQeYX6ixdGT0NLHYb-wZem_ifJ5k`, 'valid'],
+        [360, `${b}.VGVzdA.    ${n}`, 'invalid'],
+        [361, `${b}.VGVzdA.?${n}`, 'invalid'],
+        [362, `${b}.VGVzdA.${n}?`, 'invalid'],
+        [363, `${b}.VDIxMzI1NjY4.?AAAtBuQqoI9HuBeAsgjL4nx8sCGYJa5-G2OrureLO4`, 'invalid'],
         [364, `${b}.VDgxMjM0MTM.????ETVRY0lRV9XgQeYX6ixdGT0NLHYb-wZem_ifJ5k`, 'invalid'],
-        [365, `${b}    .VGVzdA.DR-cdw2cCB53b3mpzMfk2gKTeyN0PhXBrTW1atMfSdM`, 'invalid'], [366, `${b}####.VGVzdA.23srvDiEYo7665_26qKv4D-0E2a149WRWH_av2ki2I4`, 'invalid'],
-        [368, `${b}.    VGVzdA.AbPJgmXfihyNBUYpbdPK8qRpPjNuTE-Z_wYQyrU2lMQ`, 'invalid'], [369, `${b}.####VGVzdA.Ixs2CdBkk8qjqe2-hq2dobqVvv9iDcDS6gPNgoXJyFY`, 'invalid'],
-        [371, `${b}.?VGVzdA.q0zEA3Js33N6HcOFfBK875qJ_nFwSzI9SN9qJnx5sOc`, 'invalid'], [374, `${b}.AB.8sL_ycV8G_D-K_2A3I0EW3NoPMeQzv13cAzuHlQ5TAE`, 'invalid'],
-        [376, 'eyAia2lkIiA6ICJoczI1Ni1rZXkiLCAiYWxnIiA6ICJIUzI1NiIgfQ.VGVzdA.3nl1C7dKVGLfNyALp4ZKkmNFBJlFP8M9VGzCyil9S1c', 'valid'],
-        [377, 'eyJraWQiOiJoczI1Ni1rZXkiLAoJImFsZyI6IkhTMjU2In0.VGVzdA.Yxn8cTl7IHpFIoEPOFrWmjm-GQlr_RMqHNJOp1ZuweY', 'valid'],
+        [365, `${b}    .VGVzdA.DR-cdw2cCB53b3mpzMfk2gKTeyN0PhXBrTW1atMfSdM`, 'invalid'],
+        [366, `${b}####.VGVzdA.23srvDiEYo7665_26qKv4D-0E2a149WRWH_av2ki2I4`, 'invalid'],
+        [368, `${b}.    VGVzdA.AbPJgmXfihyNBUYpbdPK8qRpPjNuTE-Z_wYQyrU2lMQ`, 'invalid'],
+        [369, `${b}.####VGVzdA.Ixs2CdBkk8qjqe2-hq2dobqVvv9iDcDS6gPNgoXJyFY`, 'invalid'],
+        [371, `${b}.?VGVzdA.q0zEA3Js33N6HcOFfBK875qJ_nFwSzI9SN9qJnx5sOc`, 'invalid'],
+        [374, `${b}.AB.8sL_ycV8G_D-K_2A3I0EW3NoPMeQzv13cAzuHlQ5TAE`, 'invalid'],
+        [
+          376,
+          'eyAia2lkIiA6ICJoczI1Ni1rZXkiLCAiYWxnIiA6ICJIUzI1NiIgfQ.VGVzdA.3nl1C7dKVGLfNyALp4ZKkmNFBJlFP8M9VGzCyil9S1c',
+          'valid',
+        ],
+        [
+          377,
+          'eyJraWQiOiJoczI1Ni1rZXkiLAoJImFsZyI6IkhTMjU2In0.VGVzdA.Yxn8cTl7IHpFIoEPOFrWmjm-GQlr_RMqHNJOp1ZuweY',
+          'valid',
+        ],
       ],
     },
   ];
-  test.each(groups.flatMap(({ k, tests }) => tests.map(([id, jws, result]) => [id, result, k, jws] as const)))('%i is %s', (...[, result, k, jws]) => {
-    const verify = (): unknown => jwt.verify(jws, createSecretKey(Buffer.from(k, 'base64url')), { algorithms: ['HS256'] });
+  test.each(
+    groups.flatMap(({ k, tests }) =>
+      tests.map(([id, jws, result]) => [id, result, k, jws] as const),
+    ),
+  )('%i is %s', (...[, result, k, jws]) => {
+    const verify = (): unknown =>
+      jwt.verify(jws, createSecretKey(Buffer.from(k, 'base64url')), { algorithms: ['HS256'] });
     if (result === 'valid') expect(verify()).toEqual(expect.any(String));
     else expect(verify).toThrow();
   });

@@ -1,32 +1,88 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { renderApprovalMail, type ApprovalFacts, type NoticeType } from '../../services/notifier/rules/approval-mail.ts';
+import {
+  renderApprovalMail,
+  type ApprovalFacts,
+  type NoticeType,
+} from '../../services/notifier/rules/approval-mail.ts';
 
-const types: NoticeType[] = ['approval.requested', 'approval.escalated', 'approval.decided', 'approval.expired', 'approval.exhausted'];
+const types: NoticeType[] = [
+  'approval.requested',
+  'approval.escalated',
+  'approval.decided',
+  'approval.expired',
+  'approval.exhausted',
+];
 const approval: ApprovalFacts = {
-  id: 'apr_1', action: 'scale_min_instances', risk_level: 'high', title: 'Scale checkout to 12', description: 'Load has doubled.\n  p99 is 900 ms.', resource: 'checkout',
-  cost_impact: 42.5, hop: 1, max_hops: 2, current_group: 'sre', requested_by: { id: 'autoscaler' }, expires_at: '2026-01-01T13:00:00.000Z', decision: null,
+  id: 'apr_1',
+  action: 'scale_min_instances',
+  risk_level: 'high',
+  title: 'Scale checkout to 12',
+  description: 'Load has doubled.\n  p99 is 900 ms.',
+  resource: 'checkout',
+  cost_impact: 42.5,
+  hop: 1,
+  max_hops: 2,
+  current_group: 'sre',
+  requested_by: { id: 'autoscaler' },
+  expires_at: '2026-01-01T13:00:00.000Z',
+  decision: null,
 };
-const decided: ApprovalFacts = { ...approval, decision: { decision: 'deny', by: 'ann@example.com', comment: 'Not\non Friday.' } };
-const links = { approve_url: 'https://strata.example/approvals/decision?token=a&x=1', deny_url: 'https://strata.example/approvals/decision?token=d' };
+const decided: ApprovalFacts = {
+  ...approval,
+  decision: { decision: 'deny', by: 'ann@example.com', comment: 'Not\non Friday.' },
+};
+const links = {
+  approve_url: 'https://strata.example/approvals/decision?token=a&x=1',
+  deny_url: 'https://strata.example/approvals/decision?token=d',
+};
 
 describe('each notice', () => {
   test.each<[NoticeType, string, string]>([
-    ['approval.requested', 'Approval needed: Scale checkout to 12', 'You are asked to approve or deny:'],
-    ['approval.escalated', 'Still needs approval: Scale checkout to 12', 'Nobody has decided yet (escalation 1 of 2). You are asked to approve or deny:'],
+    [
+      'approval.requested',
+      'Approval needed: Scale checkout to 12',
+      'You are asked to approve or deny:',
+    ],
+    [
+      'approval.escalated',
+      'Still needs approval: Scale checkout to 12',
+      'Nobody has decided yet (escalation 1 of 2). You are asked to approve or deny:',
+    ],
     ['approval.decided', 'Denied: Scale checkout to 12', 'Denied by ann@example.com:'],
-    ['approval.expired', 'Expired: Scale checkout to 12', 'The time to decide has run out. Not approved:'],
-    ['approval.exhausted', 'Nobody decided: Scale checkout to 12', 'Everybody has been asked and nobody has decided. Not approved:'],
+    [
+      'approval.expired',
+      'Expired: Scale checkout to 12',
+      'The time to decide has run out. Not approved:',
+    ],
+    [
+      'approval.exhausted',
+      'Nobody decided: Scale checkout to 12',
+      'Everybody has been asked and nobody has decided. Not approved:',
+    ],
   ])('%s says what it is about in both parts', (type, subject, says) => {
     const mail = renderApprovalMail(type, type === 'approval.decided' ? decided : approval);
     expect(mail.subject).toBe(subject);
     for (const part of [mail.text, mail.html]) {
-      for (const said of [says, 'Scale checkout to 12', 'scale_min_instances', 'high', 'checkout', '42.5', 'autoscaler', 'sre', 'apr_1', 'p99 is 900 ms.']) expect(part).toContain(said);
+      for (const said of [
+        says,
+        'Scale checkout to 12',
+        'scale_min_instances',
+        'high',
+        'checkout',
+        '42.5',
+        'autoscaler',
+        'sre',
+        'apr_1',
+        'p99 is 900 ms.',
+      ])
+        expect(part).toContain(said);
     }
   });
 
   test('as text', () => {
-    expect(renderApprovalMail('approval.requested', approval, { links }).text).toBe(`You are asked to approve or deny:
+    expect(renderApprovalMail('approval.requested', approval, { links }).text)
+      .toBe(`You are asked to approve or deny:
 
 Title: Scale checkout to 12
 Action: scale_min_instances
@@ -46,7 +102,15 @@ Deny: https://strata.example/approvals/decision?token=d
 
 These links are yours alone: whoever has them can decide.
 `);
-    expect(renderApprovalMail('approval.decided', { ...decided, resource: { kind: 'service', id: 7 }, description: null, cost_impact: null, current_group: null }).text).toBe(`Denied by ann@example.com:
+    expect(
+      renderApprovalMail('approval.decided', {
+        ...decided,
+        resource: { kind: 'service', id: 7 },
+        description: null,
+        cost_impact: null,
+        current_group: null,
+      }).text,
+    ).toBe(`Denied by ann@example.com:
 
 Title: Scale checkout to 12
 Action: scale_min_instances
@@ -64,7 +128,9 @@ Approval: apr_1
     const { text, html } = renderApprovalMail(type, decided, { links });
     const asks = type === 'approval.requested' || type === 'approval.escalated';
     expect(text.includes(`Approve: ${links.approve_url}\nDeny: ${links.deny_url}`)).toBe(asks);
-    expect(html.includes('href="https://strata.example/approvals/decision?token=a&amp;x=1"')).toBe(asks);
+    expect(html.includes('href="https://strata.example/approvals/decision?token=a&amp;x=1"')).toBe(
+      asks,
+    );
     expect(html.includes(`href="${links.deny_url}"`)).toBe(asks);
     const without = renderApprovalMail(type, decided);
     expect(`${without.text}${without.html}`).not.toMatch(/href|https?:/);
@@ -72,14 +138,23 @@ Approval: apr_1
 });
 
 describe('what a tenant changes', () => {
-  const render = (type: NoticeType, overrides: NonNullable<Parameters<typeof renderApprovalMail>[2]>['overrides'], facts = approval) => renderApprovalMail(type, facts, { overrides });
+  const render = (
+    type: NoticeType,
+    overrides: NonNullable<Parameters<typeof renderApprovalMail>[2]>['overrides'],
+    facts = approval,
+  ) => renderApprovalMail(type, facts, { overrides });
 
   test.each<[NoticeType, string]>([
-    ['approval.requested', 'approval_request'], ['approval.escalated', 'approval_escalated'], ['approval.decided', 'approval_decided'],
-    ['approval.expired', 'approval_expired'], ['approval.exhausted', 'approval_exhausted'],
+    ['approval.requested', 'approval_request'],
+    ['approval.escalated', 'approval_escalated'],
+    ['approval.decided', 'approval_decided'],
+    ['approval.expired', 'approval_expired'],
+    ['approval.exhausted', 'approval_exhausted'],
   ])('%s is changed under the name %s, and no other is', (type, template) => {
     for (const each of types) {
-      const { subject, text, html } = render(each, { [template]: { subject: 'Ours', branding: 'ACME <ops>' } });
+      const { subject, text, html } = render(each, {
+        [template]: { subject: 'Ours', branding: 'ACME <ops>' },
+      });
       expect(subject === 'Ours').toBe(each === type);
       expect(text.startsWith('ACME <ops>\n\n')).toBe(each === type);
       expect(html.includes('ACME &lt;ops&gt;')).toBe(each === type);
@@ -87,50 +162,118 @@ describe('what a tenant changes', () => {
   });
 
   test('placeholders are filled once; unknown ones stay', () => {
-    const subject = '[{risk_level}] {title} for {current_group} by {requested_by} {id} {hop}/{max_hops} {unknown} {constructor} {{action}} {title';
-    expect(render('approval.requested', { approval_request: { subject } }, { ...approval, title: 'T {id}' }).subject)
-      .toBe('[high] T {id} for sre by autoscaler apr_1 1/2 {unknown} {constructor} {scale_min_instances} {title');
+    const subject =
+      '[{risk_level}] {title} for {current_group} by {requested_by} {id} {hop}/{max_hops} {unknown} {constructor} {{action}} {title';
+    expect(
+      render(
+        'approval.requested',
+        { approval_request: { subject } },
+        { ...approval, title: 'T {id}' },
+      ).subject,
+    ).toBe(
+      '[high] T {id} for sre by autoscaler apr_1 1/2 {unknown} {constructor} {scale_min_instances} {title',
+    );
   });
 
   test('parts of the branding have their places', () => {
-    const branding = { name: 'ACME {risk_level}', color: '#00AA11', logo_url: 'https://acme.example/l.png?a&b', footer: 'Bye "all"', support: 'help@acme.example' };
+    const branding = {
+      name: 'ACME {risk_level}',
+      color: '#00AA11',
+      logo_url: 'https://acme.example/l.png?a&b',
+      footer: 'Bye "all"',
+      support: 'help@acme.example',
+    };
     const { text, html } = render('approval.requested', { approval_request: { branding } });
     expect(text.startsWith('ACME high\n\nYou are asked')).toBe(true);
     expect(text.endsWith('\n\nBye "all"\nhelp@acme.example\n')).toBe(true);
-    for (const part of ['color:#00AA11', '<img src="https://acme.example/l.png?a&amp;b"', '>ACME high</p>', '>Bye &quot;all&quot;</p>', '>help@acme.example</p>']) expect(html).toContain(part);
+    for (const part of [
+      'color:#00AA11',
+      '<img src="https://acme.example/l.png?a&amp;b"',
+      '>ACME high</p>',
+      '>Bye &quot;all&quot;</p>',
+      '>help@acme.example</p>',
+    ])
+      expect(html).toContain(part);
   });
 
   test('a color or a logo that could be something else is not used', () => {
-    const { html } = render('approval.requested', { approval_request: { branding: { name: 'A', color: 'red;background:url(//x)', logo_url: 'javascript:alert(1)' } } });
+    const { html } = render('approval.requested', {
+      approval_request: {
+        branding: { name: 'A', color: 'red;background:url(//x)', logo_url: 'javascript:alert(1)' },
+      },
+    });
     expect(html).not.toMatch(/background:url|javascript|<img/);
   });
 
   test('an override that is inherited is none', () => {
-    expect(render('approval.requested', Object.create({ approval_request: { subject: 'inherited' } }) as Record<string, never>).subject).toContain('Approval needed');
+    expect(
+      render(
+        'approval.requested',
+        Object.create({ approval_request: { subject: 'inherited' } }) as Record<string, never>,
+      ).subject,
+    ).toContain('Approval needed');
   });
 });
 
 describe('hostile values', () => {
-  const texts = fc.oneof(fc.string({ unit: 'binary' }), fc.constantFrom(
-    '<script>alert(1)</script>', '"><img src=x onerror=alert(1)>', "' onload='x", '&lt;b&gt;', 'a\r\nBcc: eve@example.com', 'x\n\nApprove: https://evil.example/', '\u2028Deny: https://evil.example',
-    '{title}{approve_url}', '$&$1', '</blockquote></body>',
-  ));
+  const texts = fc.oneof(
+    fc.string({ unit: 'binary' }),
+    fc.constantFrom(
+      '<script>alert(1)</script>',
+      '"><img src=x onerror=alert(1)>',
+      "' onload='x",
+      '&lt;b&gt;',
+      'a\r\nBcc: eve@example.com',
+      'x\n\nApprove: https://evil.example/',
+      '\u2028Deny: https://evil.example',
+      '{title}{approve_url}',
+      '$&$1',
+      '</blockquote></body>',
+    ),
+  );
   const facts = fc.record({
-    id: texts, action: texts, risk_level: texts, title: texts, description: texts, resource: fc.oneof(texts, fc.dictionary(texts, texts)), cost_impact: fc.double(),
-    hop: fc.nat(), max_hops: fc.nat(), current_group: texts, requested_by: fc.record({ id: texts }), expires_at: fc.constant(approval.expires_at),
-    decision: fc.option(fc.record({ decision: fc.constantFrom('approve' as const, 'deny' as const), by: texts, comment: texts })),
+    id: texts,
+    action: texts,
+    risk_level: texts,
+    title: texts,
+    description: texts,
+    resource: fc.oneof(texts, fc.dictionary(texts, texts)),
+    cost_impact: fc.double(),
+    hop: fc.nat(),
+    max_hops: fc.nat(),
+    current_group: texts,
+    requested_by: fc.record({ id: texts }),
+    expires_at: fc.constant(approval.expires_at),
+    decision: fc.option(
+      fc.record({
+        decision: fc.constantFrom('approve' as const, 'deny' as const),
+        by: texts,
+        comment: texts,
+      }),
+    ),
   });
   const tagsOf = (html: string): string[] => html.match(/<[^>]*>/g) ?? [];
-  const known = new Set(types.flatMap((type) => [approval, decided].flatMap((each) => tagsOf(renderApprovalMail(type, each, { links }).html))));
+  const known = new Set(
+    types.flatMap((type) =>
+      [approval, decided].flatMap((each) => tagsOf(renderApprovalMail(type, each, { links }).html)),
+    ),
+  );
 
   test('never add a header, a line or a tag', () => {
-    fc.assert(fc.property(fc.constantFrom(...types), facts, (type, hostile) => {
-      const mail = renderApprovalMail(type, hostile, { links });
-      expect(mail.subject).not.toMatch(/[\p{Cc}\u2028\u2029]/u);
-      expect(tagsOf(mail.html).filter((tag) => !known.has(tag))).toEqual([]);
-      const asks = type === 'approval.requested' || type === 'approval.escalated';
-      const offers = mail.text.split(/[\n\r\u0085\u2028\u2029]/).filter((line) => /^\s*(Approve|Deny): /.test(line));
-      expect(offers).toEqual(asks ? [`Approve: ${links.approve_url}`, `Deny: ${links.deny_url}`] : []);
-    }), { numRuns: 500 });
+    fc.assert(
+      fc.property(fc.constantFrom(...types), facts, (type, hostile) => {
+        const mail = renderApprovalMail(type, hostile, { links });
+        expect(mail.subject).not.toMatch(/[\p{Cc}\u2028\u2029]/u);
+        expect(tagsOf(mail.html).filter((tag) => !known.has(tag))).toEqual([]);
+        const asks = type === 'approval.requested' || type === 'approval.escalated';
+        const offers = mail.text
+          .split(/[\n\r\u0085\u2028\u2029]/)
+          .filter((line) => /^\s*(Approve|Deny): /.test(line));
+        expect(offers).toEqual(
+          asks ? [`Approve: ${links.approve_url}`, `Deny: ${links.deny_url}`] : [],
+        );
+      }),
+      { numRuns: 500 },
+    );
   });
 });

@@ -12,27 +12,54 @@ const platform = 'platform';
 function setUp(options: Partial<CacheOptions> = {}) {
   const node = { now: 1_000, trusted: true };
   const cache = new CoherentCache({
-    name: 'test', ttlMs: () => 100, maxEntries: 10, maxBytes: 100_000, floorTtlMs: 500,
-    trusted: () => node.trusted, isOutage, now: () => node.now, ...options,
+    name: 'test',
+    ttlMs: () => 100,
+    maxEntries: 10,
+    maxBytes: 100_000,
+    floorTtlMs: 500,
+    trusted: () => node.trusted,
+    isOutage,
+    now: () => node.now,
+    ...options,
   });
   /** A read that begins now, and the load that it began, if any, to be ended by hand. */
   const begin = (key = 'k', options?: { min: Record<string, number> }, scopes = [tenant]) => {
     const load = Promise.withResolvers<Loaded<unknown>>();
     const started: Record<string, number>[] = [];
-    const answer = cache.read(key, scopes, (least) => { started.push(least); return load.promise; }, options);
+    const answer = cache.read(
+      key,
+      scopes,
+      (least) => {
+        started.push(least);
+        return load.promise;
+      },
+      options,
+    );
     // Whoever awaits them judges them; a load that was never begun has nobody.
     for (const promise of [answer, load.promise]) promise.catch(() => undefined);
-    return { answer, started, end: (value: unknown, revision: number) => load.resolve({ value, asOf: { [tenant]: revision } }), fail: load.reject };
+    return {
+      answer,
+      started,
+      end: (value: unknown, revision: number) =>
+        load.resolve({ value, asOf: { [tenant]: revision } }),
+      fail: load.reject,
+    };
   };
   /** A read whose load, if it needs one, ends at once. */
-  const read = (value: unknown, revision: number, key = 'k') => cache.read(key, [tenant], async () => ({ value, asOf: { [tenant]: revision } }));
+  const read = (value: unknown, revision: number, key = 'k') =>
+    cache.read(key, [tenant], async () => ({ value, asOf: { [tenant]: revision } }));
   return { cache, node, begin, read };
 }
 
 describe('hits', () => {
   test('an entry answers until it expires', async () => {
     const { cache, node, read } = setUp();
-    await expect(read('old', 1)).resolves.toEqual({ value: 'old', asOf: { [tenant]: 1 }, hit: false, stale: false });
+    await expect(read('old', 1)).resolves.toEqual({
+      value: 'old',
+      asOf: { [tenant]: 1 },
+      hit: false,
+      stale: false,
+    });
     await expect(read('new', 2)).resolves.toMatchObject({ value: 'old', hit: true });
     expect(cache.peek('k')).toMatchObject({ value: 'old' });
     node.now += 100;
@@ -68,7 +95,9 @@ describe('hits', () => {
     const cyclic = { value, bytes: Buffer.from('kept'), self: {} };
     cyclic.self = cyclic;
     const found = await read(cyclic, 1);
-    expect(() => { deepest.limit = 2; }).toThrow(TypeError);
+    expect(() => {
+      deepest.limit = 2;
+    }).toThrow(TypeError);
     expect(found.value).toBe(cyclic);
     expect(cache.peek('k')?.value).toBe(cyclic);
   });
@@ -77,15 +106,37 @@ describe('hits', () => {
 describe('an entry that is held', () => {
   type Node = ReturnType<typeof setUp>;
   test.each<[string, (of: Node) => unknown]>([
-    ['expires', ({ node }) => { node.now += 100; }],
+    [
+      'expires',
+      ({ node }) => {
+        node.now += 100;
+      },
+    ],
     ['is dropped', ({ cache }) => cache.drop(['k'], tenant, 2)],
     ['has its scope dropped', ({ cache }) => cache.dropScope(tenant, 2)],
     ['is forgotten', ({ cache }) => cache.forget(['k'])],
     ['has its scope flushed', ({ cache }) => cache.flushScope(tenant)],
     ['is flushed', ({ cache }) => cache.flush()],
-    ['is evicted', async ({ read }) => { for (let other = 0; other < 10; other += 1) await read(other, 1, `k${other}`); }],
-    ['is replaced', ({ begin }) => { const { answer, end } = begin('k', { min: { [tenant]: 2 } }); end('new', 2); return answer; }],
-    ['is of a node without a lease', ({ node }) => { node.trusted = false; }],
+    [
+      'is evicted',
+      async ({ read }) => {
+        for (let other = 0; other < 10; other += 1) await read(other, 1, `k${other}`);
+      },
+    ],
+    [
+      'is replaced',
+      ({ begin }) => {
+        const { answer, end } = begin('k', { min: { [tenant]: 2 } });
+        end('new', 2);
+        return answer;
+      },
+    ],
+    [
+      'is of a node without a lease',
+      ({ node }) => {
+        node.trusted = false;
+      },
+    ],
   ])('stands until it %s', async (_what, end) => {
     const its = setUp();
     await its.read({ limit: 1 }, 1);
@@ -221,7 +272,8 @@ describe('drops', () => {
 
   test('a scope drop takes what was read with the scope, and no more', async () => {
     const { cache } = setUp();
-    const keep = (key: string, asOf: Record<string, number>) => cache.read(key, Object.keys(asOf), async () => ({ value: key, asOf }));
+    const keep = (key: string, asOf: Record<string, number>) =>
+      cache.read(key, Object.keys(asOf), async () => ({ value: key, asOf }));
     await keep('old', { [tenant]: 3, [platform]: 3 });
     await keep('new', { [tenant]: 4, [platform]: 4 });
     await keep('other', { 'tenant:b': 1, [platform]: 3 });
@@ -269,30 +321,40 @@ describe.each<[string, (cache: Cache) => unknown]>([
     const asked: unknown[] = [];
     const found = await cache.read('k', [tenant], async (least) => {
       asked.push(least);
-      return asked.length < 3 ? { value: 'old', asOf: { [tenant]: 4 } } : { value: 'new', asOf: { [tenant]: 5 } };
+      return asked.length < 3
+        ? { value: 'old', asOf: { [tenant]: 4 } }
+        : { value: 'new', asOf: { [tenant]: 5 } };
     });
     expect(found).toMatchObject({ value: 'new', stale: false });
     expect(asked).toEqual([{ [tenant]: 5 }, { [tenant]: 5 }, { [tenant]: 5 }]);
     expect(cache.stats().rejectedBelowFloor).toBe(2);
   });
 
-  test.each([true, false])('three retries, then service_unavailable (trusted: %s)', async (trusted) => {
-    const { cache, node } = setUp();
-    raise(cache);
-    node.trusted = trusted;
-    let loads = 0;
-    const reading = cache.read('k', [tenant], async () => { loads += 1; return { value: 'old', asOf: { [tenant]: 4 } }; });
-    await expect(reading).rejects.toMatchObject({ code: 'service_unavailable' });
-    expect(loads).toBe(4);
-    expect(cache.keys()).toEqual([]);
-  });
+  test.each([true, false])(
+    'three retries, then service_unavailable (trusted: %s)',
+    async (trusted) => {
+      const { cache, node } = setUp();
+      raise(cache);
+      node.trusted = trusted;
+      let loads = 0;
+      const reading = cache.read('k', [tenant], async () => {
+        loads += 1;
+        return { value: 'old', asOf: { [tenant]: 4 } };
+      });
+      await expect(reading).rejects.toMatchObject({ code: 'service_unavailable' });
+      expect(loads).toBe(4);
+      expect(cache.keys()).toEqual([]);
+    },
+  );
 
   test('is forgotten once nothing so old can arrive', async () => {
     const { cache, node, read } = setUp();
     raise(cache);
     expect(cache.stats().floors).toBe(1);
     node.now += 501;
-    await expect(read('restored from a backup', 1)).resolves.toMatchObject({ value: 'restored from a backup' });
+    await expect(read('restored from a backup', 1)).resolves.toMatchObject({
+      value: 'restored from a backup',
+    });
   });
 });
 
@@ -305,7 +367,11 @@ describe('trust', () => {
     const readers = [begin(), begin(), begin('other')];
     expect(readers.map(({ started }) => started.length)).toEqual([1, 1, 1]);
     readers.forEach((reader, index) => reader.end(index, 2));
-    await expect(Promise.all(readers.map(({ answer }) => answer))).resolves.toMatchObject([{ value: 0 }, { value: 1 }, { value: 2 }]);
+    await expect(Promise.all(readers.map(({ answer }) => answer))).resolves.toMatchObject([
+      { value: 0 },
+      { value: 1 },
+      { value: 2 },
+    ]);
     before.end('before', 1);
     await before.answer;
     node.trusted = true;
@@ -314,30 +380,49 @@ describe('trust', () => {
     expect(cache.stats().readThrough).toBe(3);
   });
 
-  test.each([[true, true, true], [true, false, false], [false, true, false], [false, false, false]])(
-    'at the start %s and at the end %s of a load: kept %s', async (start, end, kept) => {
-      const { cache, node, begin } = setUp();
-      node.trusted = start;
-      const reader = begin();
-      node.trusted = end;
-      reader.end('one', 1);
-      await reader.answer;
-      node.trusted = true;
-      expect(cache.peek('k') !== undefined).toBe(kept);
-    });
+  test.each([
+    [true, true, true],
+    [true, false, false],
+    [false, true, false],
+    [false, false, false],
+  ])('at the start %s and at the end %s of a load: kept %s', async (start, end, kept) => {
+    const { cache, node, begin } = setUp();
+    node.trusted = start;
+    const reader = begin();
+    node.trusted = end;
+    reader.end('one', 1);
+    await reader.answer;
+    node.trusted = true;
+    expect(cache.peek('k') !== undefined).toBe(kept);
+  });
 });
 
 describe('fail-static', () => {
   test.each<[string, (node: { now: number; trusted: boolean }) => void]>([
-    ['expired', (node) => { node.now += 100_000; }],
-    ['untrusted', (node) => { node.trusted = false; }],
+    [
+      'expired',
+      (node) => {
+        node.now += 100_000;
+      },
+    ],
+    [
+      'untrusted',
+      (node) => {
+        node.trusted = false;
+      },
+    ],
   ])('an %s value answers for an owner that is away, marked', async (_name, age) => {
     const { cache, node, begin, read } = setUp();
     await read('known', 3);
     age(node);
     const reader = begin();
     reader.fail(outage);
-    await expect(reader.answer).resolves.toEqual({ value: 'known', asOf: { [tenant]: 3 }, hit: false, stale: true });
+    await expect(reader.answer).resolves.toEqual({
+      value: 'known',
+      asOf: { [tenant]: 3 },
+      hit: false,
+      stale: true,
+    });
     const demanding = begin('k', { min: { [tenant]: 4 } });
     demanding.fail(outage);
     await expect(demanding.answer).rejects.toBe(outage);
@@ -359,7 +444,11 @@ describe('size', () => {
   test('entries and bytes are bounded, and the least recently read goes first', async () => {
     const { cache, node } = setUp({ maxEntries: 3, maxBytes: 10_000, ttlMs: () => 10_000 });
     const keep = (key: string, bytes?: number) =>
-      cache.read(key, [tenant], async () => ({ value: key, asOf: { [tenant]: 1 }, ...(bytes !== undefined && { bytes }) }));
+      cache.read(key, [tenant], async () => ({
+        value: key,
+        asOf: { [tenant]: 1 },
+        ...(bytes !== undefined && { bytes }),
+      }));
     for (const key of ['a', 'b', 'c']) await keep(key);
     node.now += 1_001;
     cache.peek('a');
@@ -367,7 +456,12 @@ describe('size', () => {
     expect(cache.keys().sort()).toEqual(['a', 'c', 'd']);
     await keep('large', 9_000);
     expect(cache.stats().bytes).toBeLessThanOrEqual(10_000);
-    const tooLarge = cache.read('large', [tenant], async () => ({ value: 'larger', asOf: { [tenant]: 2 }, bytes: 10_001 }), { min: { [tenant]: 2 } });
+    const tooLarge = cache.read(
+      'large',
+      [tenant],
+      async () => ({ value: 'larger', asOf: { [tenant]: 2 }, bytes: 10_001 }),
+      { min: { [tenant]: 2 } },
+    );
     await expect(tooLarge).resolves.toMatchObject({ value: 'larger' });
     expect(cache.peek('large')).toMatchObject({ value: 'large' });
     cache.dropScope(tenant, 2);
@@ -380,20 +474,40 @@ describe('size', () => {
  * A database with two keys and two scopes, seen through one node's cache. A write is answered once the node has dropped, or once
  * its lease has run out. Until then another node's cache may answer from before it.
  */
-interface Row { readonly key: string; readonly written: number; readonly platform: number; readonly outOfBand: number }
-interface Version { readonly rows: Readonly<Record<string, Row>>; readonly asOf: Readonly<Record<string, number>> }
-interface Known { written: number; platform: number; outOfBand: number }
+interface Row {
+  readonly key: string;
+  readonly written: number;
+  readonly platform: number;
+  readonly outOfBand: number;
+}
+interface Version {
+  readonly rows: Readonly<Record<string, Row>>;
+  readonly asOf: Readonly<Record<string, number>>;
+}
+interface Known {
+  written: number;
+  platform: number;
+  outOfBand: number;
+}
 
 const keys = ['a', 'b', 'c'];
 const key = fc.constantFrom(...keys);
 /** How a load of the owner goes: from how many versions ago, whether it heeds `minAsOf`, whether it fails. */
-const loads = fc.array(fc.record({ age: fc.nat(4), heeds: fc.boolean(), fails: fc.nat(9).map((n) => n === 0) }), { minLength: 4, maxLength: 4 });
+const loads = fc.array(
+  fc.record({ age: fc.nat(4), heeds: fc.boolean(), fails: fc.nat(9).map((n) => n === 0) }),
+  { minLength: 4, maxLength: 4 },
+);
 const delivery = { lost: fc.boolean(), copies: fc.integer({ min: 1, max: 3 }) };
 const command = fc.oneof(
   { weight: 5, arbitrary: fc.record({ do: fc.constant('read' as const), key, loads }) },
   { weight: 3, arbitrary: fc.record({ do: fc.constant('write' as const), key, ...delivery }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('platform' as const), ...delivery }) },
-  { weight: 1, arbitrary: fc.record({ do: fc.constantFrom('flush' as const, 'flushScope' as const, 'expire' as const) }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      do: fc.constantFrom('flush' as const, 'flushScope' as const, 'expire' as const),
+    }),
+  },
   { weight: 2, arbitrary: fc.record({ do: fc.constantFrom('lapse' as const, 'renew' as const) }) },
 );
 type Command = typeof command extends fc.Arbitrary<infer T> ? T : never;
@@ -401,7 +515,11 @@ type Command = typeof command extends fc.Arbitrary<infer T> ? T : never;
 async function explore(s: fc.Scheduler, commands: readonly Command[]): Promise<void> {
   const { cache, node } = setUp({ maxEntries: 2, maxBytes: 1_000, floorTtlMs: 1_000_000 });
   const first: Version = {
-    rows: Object.fromEntries(keys.map((key) => [key, { key, written: 0, platform: 0, outOfBand: 0 }])), asOf: { [tenant]: 0, [platform]: 0 } };
+    rows: Object.fromEntries(
+      keys.map((key) => [key, { key, written: 0, platform: 0, outOfBand: 0 }]),
+    ),
+    asOf: { [tenant]: 0, [platform]: 0 },
+  };
   const versions = [first];
   const ever = new Set(Object.values(first.rows).map((row) => JSON.stringify(row)));
   const feed: (() => void)[] = [];
@@ -409,7 +527,9 @@ async function explore(s: fc.Scheduler, commands: readonly Command[]): Promise<v
   /** The oldest version that any node may still answer with. */
   let answered = 0;
   /** Per key, the least that a read which begins now may see unless it is marked stale, and the least even then. */
-  const least = new Map<string, Known>(keys.map((key) => [key, { written: 0, platform: 0, outOfBand: 0 }]));
+  const least = new Map<string, Known>(
+    keys.map((key) => [key, { written: 0, platform: 0, outOfBand: 0 }]),
+  );
   const dropped = structuredClone(least);
   const raise = (bounds: Map<string, Known>, key: string, part: keyof Known, to: number): void => {
     const known = bounds.get(key)!;
@@ -423,14 +543,20 @@ async function explore(s: fc.Scheduler, commands: readonly Command[]): Promise<v
   /** Collected, since most are found where nobody awaits. */
   const failures: string[] = [];
   const notBelow = (row: Row, bound: Known): void => {
-    if (!ever.has(JSON.stringify(row))) failures.push(`${JSON.stringify(row)} was never in the database`);
-    if (row.written < bound.written || row.platform < bound.platform || row.outOfBand < bound.outOfBand) {
+    if (!ever.has(JSON.stringify(row)))
+      failures.push(`${JSON.stringify(row)} was never in the database`);
+    if (
+      row.written < bound.written ||
+      row.platform < bound.platform ||
+      row.outOfBand < bound.outOfBand
+    ) {
       failures.push(`${JSON.stringify(row)} is from before ${JSON.stringify(bound)}`);
     }
   };
   const holds = (): void => {
     const { entries, bytes } = cache.stats();
-    if (entries > 2 || bytes > 1_000) failures.push(`${entries} entries and ${bytes} bytes are more than 2 and 1000`);
+    if (entries > 2 || bytes > 1_000)
+      failures.push(`${entries} entries and ${bytes} bytes are more than 2 and 1000`);
     for (const key of keys) {
       const entry = cache.peek(key);
       if (entry) notBelow(entry.value as Row, least.get(key)!);
@@ -448,19 +574,36 @@ async function explore(s: fc.Scheduler, commands: readonly Command[]): Promise<v
       const oldest = answered;
       await s.schedule(Promise.resolve(), `asks for ${key}`);
       let version = versions[Math.max(oldest, versions.length - 1 - age)]!;
-      if (heeds && Object.entries(minAsOf).some(([scope, revision]) => version.asOf[scope]! < revision)) version = newest();
+      if (
+        heeds &&
+        Object.entries(minAsOf).some(([scope, revision]) => version.asOf[scope]! < revision)
+      )
+        version = newest();
       await s.schedule(Promise.resolve(), `answers ${key}`);
       if (fails) throw outage;
       return { value: version.rows[key]!, asOf: { ...version.asOf } };
     };
-    reads.push(cache.read(key, [tenant, platform], load).then(
-      ({ value, stale }) => notBelow(value, stale ? evenStale : bound),
-      (error: { code?: string }) => { if (error !== outage && error.code !== 'service_unavailable') throw error; },
-    ).then(holds));
+    reads.push(
+      cache
+        .read(key, [tenant, platform], load)
+        .then(
+          ({ value, stale }) => notBelow(value, stale ? evenStale : bound),
+          (error: { code?: string }) => {
+            if (error !== outage && error.code !== 'service_unavailable') throw error;
+          },
+        )
+        .then(holds),
+    );
   }
 
   /** Broadcasts a change, or loses it; the write is answered some time after the first drop, or when the lease has run out. */
-  function publish(index: number, copies: number, lost: boolean, drop: () => void, effect: (bounds: Map<string, Known>) => void): void {
+  function publish(
+    index: number,
+    copies: number,
+    lost: boolean,
+    drop: () => void,
+    effect: (bounds: Map<string, Known>) => void,
+  ): void {
     let known = false;
     const answer = (): void => {
       if (known) return;
@@ -480,36 +623,62 @@ async function explore(s: fc.Scheduler, commands: readonly Command[]): Promise<v
       if (!node.trusted) answer();
       return;
     }
-    for (let copy = 0; copy < copies; copy += 1) void s.schedule(Promise.resolve(), 'drop arrives').then(apply);
+    for (let copy = 0; copy < copies; copy += 1)
+      void s.schedule(Promise.resolve(), 'drop arrives').then(apply);
   }
 
   function run(step: Command): void {
     const { rows, asOf } = newest();
     switch (step.do) {
-      case 'read': return read(step);
+      case 'read':
+        return read(step);
       case 'write': {
         const revision = asOf[tenant]! + 1;
-        const index = commit({ rows: { ...rows, [step.key]: { ...rows[step.key]!, written: revision } }, asOf: { ...asOf, [tenant]: revision } });
-        return publish(index, step.copies, step.lost, () => cache.drop([step.key], tenant, revision), (bounds) => raise(bounds, step.key, 'written', revision));
+        const index = commit({
+          rows: { ...rows, [step.key]: { ...rows[step.key]!, written: revision } },
+          asOf: { ...asOf, [tenant]: revision },
+        });
+        return publish(
+          index,
+          step.copies,
+          step.lost,
+          () => cache.drop([step.key], tenant, revision),
+          (bounds) => raise(bounds, step.key, 'written', revision),
+        );
       }
       case 'platform': {
         const revision = asOf[platform]! + 1;
-        const changed = Object.fromEntries(keys.map((key) => [key, { ...rows[key]!, platform: revision }]));
+        const changed = Object.fromEntries(
+          keys.map((key) => [key, { ...rows[key]!, platform: revision }]),
+        );
         const index = commit({ rows: changed, asOf: { ...asOf, [platform]: revision } });
-        return publish(index, step.copies, step.lost, () => cache.dropScope(platform, revision), (bounds) => {
-          for (const key of keys) raise(bounds, key, 'platform', revision);
-        });
+        return publish(
+          index,
+          step.copies,
+          step.lost,
+          () => cache.dropScope(platform, revision),
+          (bounds) => {
+            for (const key of keys) raise(bounds, key, 'platform', revision);
+          },
+        );
       }
       // A change without a revision, such as a reload's, which is why the cache is flushed.
-      case 'flush': case 'flushScope': {
+      case 'flush':
+      case 'flushScope': {
         const outOfBand = rows.a!.outOfBand + 1;
-        answered = commit({ rows: Object.fromEntries(keys.map((key) => [key, { ...rows[key]!, outOfBand }])), asOf });
+        answered = commit({
+          rows: Object.fromEntries(keys.map((key) => [key, { ...rows[key]!, outOfBand }])),
+          asOf,
+        });
         if (step.do === 'flush') cache.flush();
         else cache.flushScope(tenant);
-        for (const key of keys) for (const bounds of [least, dropped]) raise(bounds, key, 'outOfBand', outOfBand);
+        for (const key of keys)
+          for (const bounds of [least, dropped]) raise(bounds, key, 'outOfBand', outOfBand);
         return;
       }
-      case 'expire': node.now += 60; return;
+      case 'expire':
+        node.now += 60;
+        return;
       case 'lapse':
         node.trusted = false;
         for (const answer of answers.splice(0)) answer();
@@ -520,21 +689,47 @@ async function explore(s: fc.Scheduler, commands: readonly Command[]): Promise<v
     }
   }
 
-  const { task } = s.scheduleSequence(commands.map((step) => ({ label: step.do, builder: async () => { run(step); holds(); } })));
-  await s.waitFor(task.then(async ({ faulty }) => { expect(faulty).toBe(false); await Promise.all(reads); }));
+  const { task } = s.scheduleSequence(
+    commands.map((step) => ({
+      label: step.do,
+      builder: async () => {
+        run(step);
+        holds();
+      },
+    })),
+  );
+  await s.waitFor(
+    task.then(async ({ faulty }) => {
+      expect(faulty).toBe(false);
+      await Promise.all(reads);
+    }),
+  );
   expect(failures).toEqual([]);
 }
 
 test('over any schedule no read that begins after an answered write or an applied drop sees what was before', async () => {
   await fc.assert(
-    fc.asyncProperty(fc.scheduler(), fc.array(command, { minLength: 4, maxLength: 30, size: 'max' }), explore), { numRuns: 1_000 });
+    fc.asyncProperty(
+      fc.scheduler(),
+      fc.array(command, { minLength: 4, maxLength: 30, size: 'max' }),
+      explore,
+    ),
+    { numRuns: 1_000 },
+  );
 }, 30_000);
 
 test('an owner that does not answer: without trust a known value stands in soon, an unknown one is a time-out', async () => {
-  const { cache, node, read } = setUp({ isOutage: (error) => (error as { type?: string }).type === 'timeout' });
+  const { cache, node, read } = setUp({
+    isOutage: (error) => (error as { type?: string }).type === 'timeout',
+  });
   await read('known', 1);
   node.trusted = false;
   const never = (): Promise<never> => new Promise(() => {});
-  await expect(cache.read('k', [tenant], never)).resolves.toMatchObject({ value: 'known', stale: true });
-  await expect(cache.read('other', [tenant], never, { waitMs: 50 })).rejects.toMatchObject({ type: 'timeout' });
+  await expect(cache.read('k', [tenant], never)).resolves.toMatchObject({
+    value: 'known',
+    stale: true,
+  });
+  await expect(cache.read('other', [tenant], never, { waitMs: 50 })).rejects.toMatchObject({
+    type: 'timeout',
+  });
 }, 5000);

@@ -1,6 +1,9 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { createDecisionLinks, type DecisionLink } from '../../services/notifier/rules/decision-links.ts';
+import {
+  createDecisionLinks,
+  type DecisionLink,
+} from '../../services/notifier/rules/decision-links.ts';
 
 const key = 'k'.repeat(32);
 const other = 'o'.repeat(32);
@@ -8,7 +11,10 @@ const keys = { webhook_secret: null, secret_key: key, secret_key_previous: null 
 const links = createDecisionLinks(keys);
 const now = new Date('2026-01-01T12:00:00Z');
 const link: DecisionLink = {
-  approvalId: '0b7e1c0e-6f6e-4d8e-9f53-6f0b4f0d1c11', tenantId: '5f0c7d5e-1f7b-4d55-8d0a-3a4f7f1f2b22', decision: 'approve', recipient: 'ann@example.com',
+  approvalId: '0b7e1c0e-6f6e-4d8e-9f53-6f0b4f0d1c11',
+  tenantId: '5f0c7d5e-1f7b-4d55-8d0a-3a4f7f1f2b22',
+  decision: 'approve',
+  recipient: 'ann@example.com',
   expiresAt: new Date('2026-01-01T13:00:00Z'),
 };
 const invalid = { problem: 'invalid' };
@@ -16,15 +22,22 @@ const invalid = { problem: 'invalid' };
 describe('a link', () => {
   test('opens as it was issued, whatever is in it', () => {
     const whole = fc.record({
-      approvalId: fc.string(), tenantId: fc.uuid(), decision: fc.constantFrom('approve' as const, 'deny' as const), recipient: fc.string({ unit: 'grapheme', maxLength: 254 }),
-      expiresAt: fc.integer({ min: now.getTime() / 1000 + 1, max: 4e9 }).map((seconds) => new Date(seconds * 1000)),
+      approvalId: fc.string(),
+      tenantId: fc.uuid(),
+      decision: fc.constantFrom('approve' as const, 'deny' as const),
+      recipient: fc.string({ unit: 'grapheme', maxLength: 254 }),
+      expiresAt: fc
+        .integer({ min: now.getTime() / 1000 + 1, max: 4e9 })
+        .map((seconds) => new Date(seconds * 1000)),
     });
-    fc.assert(fc.property(whole, (each) => {
-      const token = links.issue(each);
-      fc.pre(token.length <= 4000);
-      expect(token).toMatch(/^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]{43}$/);
-      expect(links.open(token, now)).toEqual({ link: each });
-    }));
+    fc.assert(
+      fc.property(whole, (each) => {
+        const token = links.issue(each);
+        fc.pre(token.length <= 4000);
+        expect(token).toMatch(/^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]{43}$/);
+        expect(links.open(token, now)).toEqual({ link: each });
+      }),
+    );
   });
 
   test('opens until it expires', () => {
@@ -35,7 +48,9 @@ describe('a link', () => {
   });
 
   test('has room for the longest address', () => {
-    expect(links.open(links.issue({ ...link, recipient: `${'\u{1f600}'.repeat(125)}@a.b` }), now)).toHaveProperty('link');
+    expect(
+      links.open(links.issue({ ...link, recipient: `${'\u{1f600}'.repeat(125)}@a.b` }), now),
+    ).toHaveProperty('link');
   });
 });
 
@@ -43,35 +58,73 @@ describe('nothing else opens', () => {
   test('a token with any one character changed, added or left out', () => {
     const token = links.issue(link);
     const character = fc.constantFrom(...'ABab09-_.=+/ \n');
-    fc.assert(fc.property(fc.nat(token.length), fc.nat(1), fc.option(character, { nil: '' }), (at, removed, put) => {
-      const changed = token.slice(0, at) + put + token.slice(at + removed);
-      fc.pre(changed !== token);
-      expect(links.open(changed, now)).toEqual(invalid);
-    }), { numRuns: 2000 });
+    fc.assert(
+      fc.property(
+        fc.nat(token.length),
+        fc.nat(1),
+        fc.option(character, { nil: '' }),
+        (at, removed, put) => {
+          const changed = token.slice(0, at) + put + token.slice(at + removed);
+          fc.pre(changed !== token);
+          expect(links.open(changed, now)).toEqual(invalid);
+        },
+      ),
+      { numRuns: 2000 },
+    );
   });
 
   test('the other decision, another tenant, approval, recipient or hour, under the same signature', () => {
     const signature = links.issue(link).split('.')[1]!;
     const changes: Partial<DecisionLink>[] = [
-      { decision: 'deny' }, { tenantId: link.approvalId }, { approvalId: link.tenantId }, { recipient: 'eve@example.com' }, { expiresAt: new Date('2027-01-01') },
+      { decision: 'deny' },
+      { tenantId: link.approvalId },
+      { approvalId: link.tenantId },
+      { recipient: 'eve@example.com' },
+      { expiresAt: new Date('2027-01-01') },
     ];
-    for (const change of changes) expect(links.open(`${links.issue({ ...link, ...change }).split('.')[0]}.${signature}`, now)).toEqual(invalid);
+    for (const change of changes)
+      expect(
+        links.open(`${links.issue({ ...link, ...change }).split('.')[0]}.${signature}`, now),
+      ).toEqual(invalid);
   });
 
-  test.each(['', '.', '..', 'a', 'a.b', 'a.b.c', '.'.repeat(5000), 'a'.repeat(100_000), '\0', 'é.é', `${'a'.repeat(43)}.${'é'.repeat(43)}`])('%j', (token) => {
+  test.each([
+    '',
+    '.',
+    '..',
+    'a',
+    'a.b',
+    'a.b.c',
+    '.'.repeat(5000),
+    'a'.repeat(100_000),
+    '\0',
+    'é.é',
+    `${'a'.repeat(43)}.${'é'.repeat(43)}`,
+  ])('%j', (token) => {
     expect(links.open(token, now)).toEqual(invalid);
   });
 
   test('a signature cut short, padded, or of another text', () => {
     const [body, signature] = links.issue(link).split('.') as [string, string];
-    for (const each of ['', signature.slice(0, -1), `${signature}=`, `${signature}A`, signature.toUpperCase()]) expect(links.open(`${body}.${each}`, now)).toEqual(invalid);
+    for (const each of [
+      '',
+      signature.slice(0, -1),
+      `${signature}=`,
+      `${signature}A`,
+      signature.toUpperCase(),
+    ])
+      expect(links.open(`${body}.${each}`, now)).toEqual(invalid);
   });
 });
 
 describe('keys', () => {
   test('another key opens nothing', () => {
-    expect(createDecisionLinks({ ...keys, secret_key: other }).open(links.issue(link), now)).toEqual(invalid);
-    expect(createDecisionLinks({ ...keys, webhook_secret: other }).open(links.issue(link), now)).toEqual(invalid);
+    expect(
+      createDecisionLinks({ ...keys, secret_key: other }).open(links.issue(link), now),
+    ).toEqual(invalid);
+    expect(
+      createDecisionLinks({ ...keys, webhook_secret: other }).open(links.issue(link), now),
+    ).toEqual(invalid);
   });
 
   test('SECRET_KEY_PREVIOUS still opens, and signs no more', () => {
@@ -81,13 +134,21 @@ describe('keys', () => {
   });
 
   test('WEBHOOK_SECRET signs alone: whoever has SECRET_KEY, now or before, makes no link', () => {
-    const own = createDecisionLinks({ webhook_secret: 'w', secret_key: other, secret_key_previous: key });
+    const own = createDecisionLinks({
+      webhook_secret: 'w',
+      secret_key: other,
+      secret_key_previous: key,
+    });
     expect(own.open(own.issue(link), now)).toEqual({ link });
     expect(own.open(links.issue(link), now)).toEqual(invalid);
-    expect(createDecisionLinks({ ...keys, secret_key: other }).open(own.issue(link), now)).toEqual(invalid);
+    expect(createDecisionLinks({ ...keys, secret_key: other }).open(own.issue(link), now)).toEqual(
+      invalid,
+    );
   });
 
   test('without any key there are no links', () => {
-    expect(() => createDecisionLinks({ webhook_secret: null, secret_key: null, secret_key_previous: key })).toThrow('SECRET_KEY');
+    expect(() =>
+      createDecisionLinks({ webhook_secret: null, secret_key: null, secret_key_previous: key }),
+    ).toThrow('SECRET_KEY');
   });
 });

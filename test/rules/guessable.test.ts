@@ -5,31 +5,79 @@ import { folded, isGuessable } from '../../services/auth/rules/guessable.ts';
 import { judgePassword } from '../../services/auth/rules/passwords.ts';
 
 test.each([
-  'administrator', 'Administrator', 'ADMINISTRATOR1', 'supernatural', 'needforspeed', '1qaz2wsx3edc', 'qwertyuiop[]', 'qwertyuiop123456', 'asdfghjkl;\'zxc',
-  'aaaaaaaaaaaa', 'abababababab', 'abcabcabcabca', 'passwordpassword', 'PasswordPassword!', 'password123456', 'Password2024!', 'P@ssw0rd123!!', 'adm1n1str@tor',
-  '123456789012', '210987654321', 'abcdefghijkl', 'qwerasdfzxcv', 'abcd1234efgh', '111122223333', 'ＡＤＭＩＮＩＳＴＲＡＴＯＲ', 'ｐａｓｓｗｏｒｄ１２３４５', 'welcome12345!',
-  '!!!superman!!!', '2023dragons!!', 'letmeinletmein',
+  'administrator',
+  'Administrator',
+  'ADMINISTRATOR1',
+  'supernatural',
+  'needforspeed',
+  '1qaz2wsx3edc',
+  'qwertyuiop[]',
+  'qwertyuiop123456',
+  "asdfghjkl;'zxc",
+  'aaaaaaaaaaaa',
+  'abababababab',
+  'abcabcabcabca',
+  'passwordpassword',
+  'PasswordPassword!',
+  'password123456',
+  'Password2024!',
+  'P@ssw0rd123!!',
+  'adm1n1str@tor',
+  '123456789012',
+  '210987654321',
+  'abcdefghijkl',
+  'qwerasdfzxcv',
+  'abcd1234efgh',
+  '111122223333',
+  'ＡＤＭＩＮＩＳＴＲＡＴＯＲ',
+  'ｐａｓｓｗｏｒｄ１２３４５',
+  'welcome12345!',
+  '!!!superman!!!',
+  '2023dragons!!',
+  'letmeinletmein',
 ])('%s is refused', (password) => {
   expect(judgePassword(password)).toBe('auth_password_breached');
 });
 
 test.each([
-  'correct-horse-battery-staple', 'correct-horse-battery', 'member-password-123', 'a-long-first-password', 'tr0ub4dor and three', 'mKq8!vD2#xLw', 'grapefruit lamp seventy',
-  'dragon-3fG!pq8_Lz', 'пароль длинный и странный', '密码很长但是没有人会猜到的', '394857201938', 'the administrator of cats',
+  'correct-horse-battery-staple',
+  'correct-horse-battery',
+  'member-password-123',
+  'a-long-first-password',
+  'tr0ub4dor and three',
+  'mKq8!vD2#xLw',
+  'grapefruit lamp seventy',
+  'dragon-3fG!pq8_Lz',
+  'пароль длинный и странный',
+  '密码很长但是没有人会猜到的',
+  '394857201938',
+  'the administrator of cats',
 ])('%s is taken', (password) => {
   expect(judgePassword(password)).toBeUndefined();
 });
 
 describe('length counts characters once normalised', () => {
-  test.each([['mKq8!vD2#xL', 'auth_password_too_short'], ['mKq8!vD2#xLw', undefined], ['😀🐙🦀🌵🍋🎲🚲🛰🧵🪐', 'auth_password_too_short'], [`${'xk7'.repeat(85)}q`, undefined],
-    [`${'mKq8!vD2#'.repeat(28)}vD2#x`, 'auth_password_too_short'], ['e\u0301'.repeat(11), 'auth_password_too_short']])('%#', (...[password, expected]) => {
+  test.each([
+    ['mKq8!vD2#xL', 'auth_password_too_short'],
+    ['mKq8!vD2#xLw', undefined],
+    ['😀🐙🦀🌵🍋🎲🚲🛰🧵🪐', 'auth_password_too_short'],
+    [`${'xk7'.repeat(85)}q`, undefined],
+    [`${'mKq8!vD2#'.repeat(28)}vD2#x`, 'auth_password_too_short'],
+    ['e\u0301'.repeat(11), 'auth_password_too_short'],
+  ])('%#', (...[password, expected]) => {
     const judged = judgePassword(password as string);
     expect(judged === 'auth_password_breached' ? undefined : judged).toBe(expected);
   });
 });
 
 test('the list is sorted, without doubles, folded, and has what a length of 12 lets through', () => {
-  const lines = readFileSync(new URL('../../services/auth/common-passwords.txt', import.meta.url), 'utf8').trim().split('\n').filter((line) => !line.startsWith('#'));
+  const lines = readFileSync(
+    new URL('../../services/auth/common-passwords.txt', import.meta.url),
+    'utf8',
+  )
+    .trim()
+    .split('\n')
+    .filter((line) => !line.startsWith('#'));
   expect(lines).toEqual([...new Set(lines)].sort());
   expect(lines.filter((line) => folded(line) !== line)).toEqual([]);
   const long = lines.filter((line) => [...line].length >= 12);

@@ -2,28 +2,77 @@
 import { expect, test } from '@jest/globals';
 import { violations, type Operation } from '../support/history-checker.ts';
 
-const write = (value: number, revision: number, began: number, ended: number): Operation => ({ register: 'r', node: 'a', began, ended, value, revision, stale: false });
-const read = (value: number, revision: number | undefined, began: number, ended: number, { node = 'a', stale = false } = {}): Operation =>
-  ({ register: 'r', node, began, ended, value, revision, stale });
+const write = (value: number, revision: number, began: number, ended: number): Operation => ({
+  register: 'r',
+  node: 'a',
+  began,
+  ended,
+  value,
+  revision,
+  stale: false,
+});
+const read = (
+  value: number,
+  revision: number | undefined,
+  began: number,
+  ended: number,
+  { node = 'a', stale = false } = {},
+): Operation => ({ register: 'r', node, began, ended, value, revision, stale });
 const judge = (writes: Operation[], reads: Operation[], most = 9): string[] =>
-  violations({ writes, reads, attempted: new Map([['r', most]]), errors: new Map(), slowestWriteMs: 0, slowestMs: 0 });
+  violations({
+    writes,
+    reads,
+    attempted: new Map([['r', most]]),
+    errors: new Map(),
+    slowestWriteMs: 0,
+    slowestMs: 0,
+  });
 
 test('a coherent history passes', () => {
   const writes = [write(1, 10, 0, 5), write(2, 11, 6, 20)];
-  expect(judge(writes, [read(1, 10, 5, 6), read(2, 11, 7, 8, { node: 'b' }), read(1, 10, 9, 10), read(2, undefined, 21, 22)])).toEqual([]);
+  expect(
+    judge(writes, [
+      read(1, 10, 5, 6),
+      read(2, 11, 7, 8, { node: 'b' }),
+      read(1, 10, 9, 10),
+      read(2, undefined, 21, 22),
+    ]),
+  ).toEqual([]);
 });
 
 test.each<[string, Operation[], Operation[], RegExp]>([
-  ['an old value after the answer', [write(1, 10, 0, 5), write(2, 11, 6, 8)], [read(1, 10, 8, 9)], /read revision 10 after 11 was answered/],
-  ['the same, merged', [write(1, 10, 0, 5), write(2, 11, 6, 8)], [read(1, undefined, 8, 9)], /read revision 10 after 11 was answered/],
-  ['a node that goes back', [write(1, 10, 0, 5)], [read(2, 11, 5, 6), read(1, 10, 7, 8)], /went back from revision 11 to 10/],
+  [
+    'an old value after the answer',
+    [write(1, 10, 0, 5), write(2, 11, 6, 8)],
+    [read(1, 10, 8, 9)],
+    /read revision 10 after 11 was answered/,
+  ],
+  [
+    'the same, merged',
+    [write(1, 10, 0, 5), write(2, 11, 6, 8)],
+    [read(1, undefined, 8, 9)],
+    /read revision 10 after 11 was answered/,
+  ],
+  [
+    'a node that goes back',
+    [write(1, 10, 0, 5)],
+    [read(2, 11, 5, 6), read(1, 10, 7, 8)],
+    /went back from revision 11 to 10/,
+  ],
   ['a value of nobody', [write(1, 10, 0, 5)], [read(99, 12, 6, 7)], /never written/],
-  ['two values of one revision', [write(1, 10, 0, 5)], [read(2, 10, 6, 7)], /2 under revision 10, which is 1/],
+  [
+    'two values of one revision',
+    [write(1, 10, 0, 5)],
+    [read(2, 10, 6, 7)],
+    /2 under revision 10, which is 1/,
+  ],
 ])('%s is found', (...[, writes, reads, problem]) => {
   expect(judge(writes, reads)).toEqual([expect.stringMatching(problem)]);
 });
 
 test('a write without an answer may be committed late, after its successor; what is marked stale is not judged', () => {
   expect(judge([write(2, 11, 6, 8)], [read(2, 11, 8, 9), read(1, 12, 9, 10)])).toEqual([]);
-  expect(judge([write(1, 10, 0, 5), write(2, 11, 6, 8)], [read(1, 10, 9, 10, { stale: true })])).toEqual([]);
+  expect(
+    judge([write(1, 10, 0, 5), write(2, 11, 6, 8)], [read(1, 10, 9, 10, { stale: true })]),
+  ).toEqual([]);
 });

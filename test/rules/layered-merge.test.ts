@@ -1,26 +1,64 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { layeredMerge, resolveValue, type Layer } from '../../services/config-resolver/rules/layered-merge.ts';
-import { effectiveValues, explainValues, type Sources } from '../../services/config-resolver/rules/layers.ts';
+import {
+  layeredMerge,
+  resolveValue,
+  type Layer,
+} from '../../services/config-resolver/rules/layered-merge.ts';
+import {
+  effectiveValues,
+  explainValues,
+  type Sources,
+} from '../../services/config-resolver/rules/layers.ts';
 import { loadSettings } from '../../shared/settings.ts';
 
-const name = fc.oneof(fc.constantFrom('a', 'b', 'c', '__proto__', 'constructor', 'toString', 'hasOwnProperty', '', '1', '0'), fc.string());
-const value = fc.oneof(fc.constant(null), fc.jsonValue(), fc.dictionary(name, fc.jsonValue(), { maxKeys: 3 }));
+const name = fc.oneof(
+  fc.constantFrom(
+    'a',
+    'b',
+    'c',
+    '__proto__',
+    'constructor',
+    'toString',
+    'hasOwnProperty',
+    '',
+    '1',
+    '0',
+  ),
+  fc.string(),
+);
+const value = fc.oneof(
+  fc.constant(null),
+  fc.jsonValue(),
+  fc.dictionary(name, fc.jsonValue(), { maxKeys: 3 }),
+);
 /** Own keys only, `__proto__` among them, as JSON.parse makes them. */
 const layer: fc.Arbitrary<Layer> = fc.oneof(
   { weight: 1, arbitrary: fc.constantFrom(null, undefined) },
   { weight: 1, arbitrary: fc.constant({}) },
-  { weight: 6, arbitrary: fc.array(fc.tuple(name, value), { maxLength: 12 }).map((entries) => Object.fromEntries(entries)) },
-  { weight: 1, arbitrary: fc.array(fc.tuple(fc.string(), value), { minLength: 200, maxLength: 400 }).map((entries) => Object.fromEntries(entries)) },
+  {
+    weight: 6,
+    arbitrary: fc
+      .array(fc.tuple(name, value), { maxLength: 12 })
+      .map((entries) => Object.fromEntries(entries)),
+  },
+  {
+    weight: 1,
+    arbitrary: fc
+      .array(fc.tuple(fc.string(), value), { minLength: 200, maxLength: 400 })
+      .map((entries) => Object.fromEntries(entries)),
+  },
 );
 
 /** Asks, for each key on its own, which is the last layer that has it. */
 function oracle(layers: readonly Layer[]): Map<string, unknown> {
   const result = new Map<string, unknown>();
-  const keys = new Set(layers.flatMap((each) => each ? Reflect.ownKeys(each) as string[] : []));
+  const keys = new Set(layers.flatMap((each) => (each ? (Reflect.ownKeys(each) as string[]) : [])));
   for (const key of keys) {
     for (let index = layers.length - 1; index >= 0; index -= 1) {
-      const descriptor = layers[index] ? Object.getOwnPropertyDescriptor(layers[index], key) : undefined;
+      const descriptor = layers[index]
+        ? Object.getOwnPropertyDescriptor(layers[index], key)
+        : undefined;
       if (!descriptor) continue;
       result.set(key, descriptor.value);
       break;
@@ -31,60 +69,132 @@ function oracle(layers: readonly Layer[]): Map<string, unknown> {
 
 describe('layered_merge', () => {
   test('is what an independent oracle says, over random layers', () => {
-    fc.assert(fc.property(fc.array(layer, { maxLength: 8 }), (layers) => {
-      const before = JSON.stringify(layers);
-      const merged = layeredMerge(layers);
-      expect(Object.getPrototypeOf(merged)).toBe(Object.prototype);
-      const wanted = oracle(layers);
-      expect(Reflect.ownKeys(merged).sort()).toEqual([...wanted.keys()].sort());
-      for (const [key, expected] of wanted) expect(Object.getOwnPropertyDescriptor(merged, key)!.value).toBe(expected);
-      expect(JSON.stringify(layers)).toBe(before);
-    }), { numRuns: 1000 });
+    fc.assert(
+      fc.property(fc.array(layer, { maxLength: 8 }), (layers) => {
+        const before = JSON.stringify(layers);
+        const merged = layeredMerge(layers);
+        expect(Object.getPrototypeOf(merged)).toBe(Object.prototype);
+        const wanted = oracle(layers);
+        expect(Reflect.ownKeys(merged).sort()).toEqual([...wanted.keys()].sort());
+        for (const [key, expected] of wanted)
+          expect(Object.getOwnPropertyDescriptor(merged, key)!.value).toBe(expected);
+        expect(JSON.stringify(layers)).toBe(before);
+      }),
+      { numRuns: 1000 },
+    );
   });
 
   test.each([
     ['nothing', [], {}],
     ['only empty layers', [null, {}, undefined], {}],
     ['a later null wins', [{ a: 1 }, { a: null }], { a: null }],
-    ['a nested object is replaced entirely', [{ a: { x: 1, y: 2 } }, { a: { x: 3 } }], { a: { x: 3 } }],
-    ['the specification\'s order: lowest first', [{ a: 'env', b: 'env' }, { a: 'global' }, null, { c: 'risk' }], { a: 'global', b: 'env', c: 'risk' }],
-  ])('%s', (_what, layers, expected) => { expect(layeredMerge(layers as Layer[])).toEqual(expected); });
+    [
+      'a nested object is replaced entirely',
+      [{ a: { x: 1, y: 2 } }, { a: { x: 3 } }],
+      { a: { x: 3 } },
+    ],
+    [
+      "the specification's order: lowest first",
+      [{ a: 'env', b: 'env' }, { a: 'global' }, null, { c: 'risk' }],
+      { a: 'global', b: 'env', c: 'risk' },
+    ],
+  ])('%s', (_what, layers, expected) => {
+    expect(layeredMerge(layers as Layer[])).toEqual(expected);
+  });
 });
 
 test('resolve_value is the first that is not null, else the default, else null', () => {
-  fc.assert(fc.property(fc.array(fc.oneof(fc.constantFrom(null, undefined), fc.jsonValue())), fc.option(fc.jsonValue()), (values, fallback) => {
-    let wanted: unknown = fallback;
-    for (const each of values.toReversed()) if (each !== null && each !== undefined) wanted = each;
-    expect(resolveValue(values, fallback)).toBe(wanted);
-  }));
-  expect([resolveValue([]), resolveValue([null], 0), resolveValue([null, false, 1])]).toEqual([null, 0, false]);
+  fc.assert(
+    fc.property(
+      fc.array(fc.oneof(fc.constantFrom(null, undefined), fc.jsonValue())),
+      fc.option(fc.jsonValue()),
+      (values, fallback) => {
+        let wanted: unknown = fallback;
+        for (const each of values.toReversed())
+          if (each !== null && each !== undefined) wanted = each;
+        expect(resolveValue(values, fallback)).toBe(wanted);
+      },
+    ),
+  );
+  expect([resolveValue([]), resolveValue([null], 0), resolveValue([null, false, 1])]).toEqual([
+    null,
+    0,
+    false,
+  ]);
 });
 
 test('explain names for every key the layer whose value it is, and what it shadows in order', () => {
   const order = ['service_instance', 'agent', 'tenant_risk', 'service_type', 'global', 'env'];
   const written = { revision: 1, updated_by: 'someone', updated_at: '2026-01-01T00:00:00.000Z' };
-  const dictionary = fc.dictionary(fc.oneof(name, fc.constantFrom('max_cost_impact_auto', 'default_region', 'min_instances')), fc.jsonValue(), { maxKeys: 6, noNullPrototype: true });
-  fc.assert(fc.property(dictionary, dictionary, dictionary, dictionary, fc.dictionary(name, fc.jsonValue(), { maxKeys: 4 }), (service, agent, overrides, settings, global) => {
-    const from = {
-      tenantId: 't', serviceType: 'cloud_run', settings: loadSettings({ SECRET_KEY: 'x'.repeat(32) }, { pieces: [] }),
-      tenant: {
-        revision: 1, newest: 1,
-        risk: { ...written, document: { global_settings: { max_cost_impact_auto: 1 }, service_overrides: { cloud_run: overrides } } },
-        agent: { ...written, document: { ...agent, agent_type: 'x' } }, service: { ...written, document: { ...service, service_id: 's', service_type: 'cloud_run' } },
+  const dictionary = fc.dictionary(
+    fc.oneof(name, fc.constantFrom('max_cost_impact_auto', 'default_region', 'min_instances')),
+    fc.jsonValue(),
+    { maxKeys: 6, noNullPrototype: true },
+  );
+  fc.assert(
+    fc.property(
+      dictionary,
+      dictionary,
+      dictionary,
+      dictionary,
+      fc.dictionary(name, fc.jsonValue(), { maxKeys: 4 }),
+      (service, agent, overrides, settings, global) => {
+        const from = {
+          tenantId: 't',
+          serviceType: 'cloud_run',
+          settings: loadSettings({ SECRET_KEY: 'x'.repeat(32) }, { pieces: [] }),
+          tenant: {
+            revision: 1,
+            newest: 1,
+            risk: {
+              ...written,
+              document: {
+                global_settings: { max_cost_impact_auto: 1 },
+                service_overrides: { cloud_run: overrides },
+              },
+            },
+            agent: { ...written, document: { ...agent, agent_type: 'x' } },
+            service: {
+              ...written,
+              document: { ...service, service_id: 's', service_type: 'cloud_run' },
+            },
+          },
+          platform: {
+            revision: 1,
+            entries: Object.entries(global).map(([config_key, config_value]) => ({
+              ...written,
+              document: {
+                config_key,
+                config_value,
+                is_public: true,
+                requires_restart: false,
+                ...written,
+              },
+            })),
+            service_types: {
+              cloud_run: {
+                ...written,
+                document: {
+                  default_settings: settings,
+                  scaling_limits: {},
+                  monitoring_defaults: {},
+                },
+              },
+            },
+          },
+        } as unknown as Sources;
+        const values = effectiveValues(from);
+        const explained = explainValues(from);
+        expect(Object.keys(explained).sort()).toEqual(Object.keys(values).sort());
+        for (const [key, { layer: winner, shadowed }] of Object.entries(explained)) {
+          const places = [winner, ...shadowed.map((each) => each.layer)].map((each) =>
+            order.indexOf(each),
+          );
+          expect(places).toEqual([...places].sort((a, b) => a - b));
+          if (winner === 'env') expect(key in global).toBe(false);
+        }
       },
-      platform: {
-        revision: 1,
-        entries: Object.entries(global).map(([config_key, config_value]) => ({ ...written, document: { config_key, config_value, is_public: true, requires_restart: false, ...written } })),
-        service_types: { cloud_run: { ...written, document: { default_settings: settings, scaling_limits: {}, monitoring_defaults: {} } } },
-      },
-    } as unknown as Sources;
-    const values = effectiveValues(from);
-    const explained = explainValues(from);
-    expect(Object.keys(explained).sort()).toEqual(Object.keys(values).sort());
-    for (const [key, { layer: winner, shadowed }] of Object.entries(explained)) {
-      const places = [winner, ...shadowed.map((each) => each.layer)].map((each) => order.indexOf(each));
-      expect(places).toEqual([...places].sort((a, b) => a - b));
-      if (winner === 'env') expect(key in global).toBe(false);
-    }
-  }), { numRuns: 200 });
+    ),
+    { numRuns: 200 },
+  );
 });

@@ -20,7 +20,9 @@ test.each([
 test('passkey login names its own failures, and keeps an answer that is one', () => {
   const route = 'auth.webauthn.login.verify';
   const { database, unexpected } = failureCodes[route];
-  expect(codeOf(classify(route, Object.assign(new Error('away'), { code: 'ECONNREFUSED' })))).toBe(database);
+  expect(codeOf(classify(route, Object.assign(new Error('away'), { code: 'ECONNREFUSED' })))).toBe(
+    database,
+  );
   expect(codeOf(classify(route, new TypeError('x is not a function')))).toBe(unexpected);
   const own = new StrataError('auth_webauthn_challenge_invalid');
   expect(classify(route, own)).toBe(own);

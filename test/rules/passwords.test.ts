@@ -5,10 +5,13 @@ import { createPasswords, needsRehash } from '../../services/auth/rules/password
 test('as many hash at once as there are slots, as many wait as the queue holds, the rest are refused; later it goes on', async () => {
   const passwords = createPasswords({ concurrency: 1, queueLimit: 3 });
   const stored = await passwords.hash('grapefruit lamp seventy');
-  const answers = await Promise.allSettled(Array.from({ length: 10 }, () => passwords.verify(stored, 'grapefruit lamp seventy')));
+  const answers = await Promise.allSettled(
+    Array.from({ length: 10 }, () => passwords.verify(stored, 'grapefruit lamp seventy')),
+  );
   const refused = answers.filter((answer) => answer.status === 'rejected');
   expect(refused).toHaveLength(6);
-  for (const { reason } of refused) expect(reason).toMatchObject({ type: 'service_unavailable', code: 503 });
+  for (const { reason } of refused)
+    expect(reason).toMatchObject({ type: 'service_unavailable', code: 503 });
   expect(answers.filter((answer) => answer.status === 'fulfilled' && answer.value)).toHaveLength(4);
   expect(await passwords.verify(stored, 'grapefruit lamp seventy')).toBe(true);
 });

@@ -10,10 +10,19 @@ const change = { id: '7', scope: 'tenant:x', revision: 1, keys: ['risk_config_x'
 /** A writing node; `holders` is told how often it has been asked. Publishing takes `published()` milliseconds. */
 async function writer(holders: (asked: number) => string[], link: Partial<Link> = {}) {
   const counted = { asked: 0 };
-  const coherence = new Coherence({ nodeId: 'writer', fenceMs, requestTimeoutMs: 1000, ttlMinutes: () => 5, log: pino({ level: 'silent' }) });
+  const coherence = new Coherence({
+    nodeId: 'writer',
+    fenceMs,
+    requestTimeoutMs: 1000,
+    ttlMinutes: () => 5,
+    log: pino({ level: 'silent' }),
+  });
   await coherence.start({
-    poll: async () => ({ cursor: '1', reset: false, changes: [] }), leave: async () => {}, broadcast: () => {},
-    holders: async () => holders(counted.asked += 1), ...link,
+    poll: async () => ({ cursor: '1', reset: false, changes: [] }),
+    leave: async () => {},
+    broadcast: () => {},
+    holders: async () => holders((counted.asked += 1)),
+    ...link,
   });
   const published = async (): Promise<number> => {
     const began = performance.now();
@@ -26,7 +35,9 @@ async function writer(holders: (asked: number) => string[], link: Partial<Link> 
 
 test('the last acknowledgement ends the wait; who holds a lease is asked once', async () => {
   const { coherence, counted, published } = await writer(() => ['writer', 'a', 'b'], {
-    broadcast: (sent) => { for (const node of ['a', 'b']) setImmediate(() => coherence.acknowledge(sent, node)); },
+    broadcast: (sent) => {
+      for (const node of ['a', 'b']) setImmediate(() => coherence.acknowledge(sent, node));
+    },
   });
   await published();
   expect(counted.asked).toBe(1);
@@ -35,21 +46,25 @@ test('the last acknowledgement ends the wait; who holds a lease is asked once', 
 
 test('an acknowledgement of another change does not count, and a silent node costs the fence', async () => {
   const { coherence, published } = await writer(() => ['a'], {
-    broadcast: (sent) => { for (const id of ['6', '8']) setImmediate(() => coherence.acknowledge({ ...sent, id }, 'a')); },
+    broadcast: (sent) => {
+      for (const id of ['6', '8']) setImmediate(() => coherence.acknowledge({ ...sent, id }, 'a'));
+    },
   });
   expect(await published()).toBeGreaterThanOrEqual(fenceMs - 1);
   expect(coherence.figures.fences).toBe(1);
 });
 
 test('a node that saw the change in the feed, or left, is waited for no longer', async () => {
-  const { coherence, counted, published } = await writer((asked) => asked === 1 ? ['a'] : []);
+  const { coherence, counted, published } = await writer((asked) => (asked === 1 ? ['a'] : []));
   await published();
   expect(counted.asked).toBe(2);
   expect(coherence.figures.fences).toBe(0);
 });
 
 test('where the lease table does not answer, only the fence is safe', async () => {
-  const { coherence, published } = await writer(() => { throw new Error('away'); });
+  const { coherence, published } = await writer(() => {
+    throw new Error('away');
+  });
   expect(await published()).toBeGreaterThanOrEqual(fenceMs - 1);
   expect(coherence.figures.fences).toBe(1);
 });

@@ -1,10 +1,20 @@
 import { expect, test } from '@jest/globals';
-import { judgeRefresh, newRefreshToken, refreshHash, successorOf, type Judgement } from '../../services/auth/rules/refresh-tokens.ts';
+import {
+  judgeRefresh,
+  newRefreshToken,
+  refreshHash,
+  successorOf,
+  type Judgement,
+} from '../../services/auth/rules/refresh-tokens.ts';
 
 const now = new Date('2026-01-31T00:00:00Z');
 const ago = (seconds: number): Date => new Date(now.getTime() - seconds * 1000);
 const day = 86_400;
-const token = { created_at: ago(60), used_at: null as Date | null, successor: null as string | null };
+const token = {
+  created_at: ago(60),
+  used_at: null as Date | null,
+  successor: null as string | null,
+};
 const session = { revoked_at: null as Date | null, expires_at: ago(-day) };
 const used = (seconds: number) => ({ ...token, used_at: ago(seconds), successor: 'next' });
 
@@ -12,15 +22,25 @@ test.each<[string, Parameters<typeof judgeRefresh>, Judgement]>([
   ['unused', [token, session, false, now], 'rotate'],
   ['unknown', [null, null, false, now], 'invalid'],
   ['of an ended session', [token, { ...session, revoked_at: ago(1) }, false, now], 'invalid'],
-  ['idle for less than 7 days', [{ ...token, created_at: ago(7 * day - 1) }, session, false, now], 'rotate'],
+  [
+    'idle for less than 7 days',
+    [{ ...token, created_at: ago(7 * day - 1) }, session, false, now],
+    'rotate',
+  ],
   ['idle for 7 days', [{ ...token, created_at: ago(7 * day) }, session, false, now], 'expired'],
   ['of a session at its end', [token, { ...session, expires_at: now }, false, now], 'expired'],
   ['used a moment ago, its successor not', [used(0), session, false, now], 'repeat'],
   ['used 10 s ago, its successor not', [used(10), session, false, now], 'repeat'],
   ['used longer ago', [used(10.001), session, false, now], 'reused'],
   ['used a moment ago, and its successor too', [used(1), session, true, now], 'reused'],
-  ['set aside for another without being exchanged', [{ ...used(0), successor: null }, session, false, now], 'reused'],
-])('a token %s', (...[, given, judgement]) => { expect(judgeRefresh(...given)).toBe(judgement); });
+  [
+    'set aside for another without being exchanged',
+    [{ ...used(0), successor: null }, session, false, now],
+    'reused',
+  ],
+])('a token %s', (...[, given, judgement]) => {
+  expect(judgeRefresh(...given)).toBe(judgement);
+});
 
 test('a successor follows from token and key, and is as long as a new one', () => {
   const [first, key] = [newRefreshToken(), Buffer.alloc(32, 1)];

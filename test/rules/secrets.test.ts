@@ -1,7 +1,17 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { notificationSecrets, type NotificationConfig } from '../../shared/contracts/notification-config.ts';
-import { createVault, isSealed, mask, maskSecrets, openSecrets, sealSecrets } from '../../shared/secrets.ts';
+import {
+  notificationSecrets,
+  type NotificationConfig,
+} from '../../shared/contracts/notification-config.ts';
+import {
+  createVault,
+  isSealed,
+  mask,
+  maskSecrets,
+  openSecrets,
+  sealSecrets,
+} from '../../shared/secrets.ts';
 
 const key = 'k'.repeat(32);
 const other = 'o'.repeat(32);
@@ -9,46 +19,84 @@ const vault = createVault({ secret_key: key, secret_key_previous: null }, 'test'
 
 describe('the vault', () => {
   test('opens what it sealed, whatever the text', () => {
-    fc.assert(fc.property(fc.string({ unit: 'binary' }).filter((text) => text.isWellFormed()), fc.string(), (plain, context) => {
-      const sealed = vault.seal(plain, context);
-      expect(isSealed(sealed)).toBe(true);
-      expect(vault.open(sealed, context)).toBe(plain);
-    }));
+    fc.assert(
+      fc.property(
+        fc.string({ unit: 'binary' }).filter((text) => text.isWellFormed()),
+        fc.string(),
+        (plain, context) => {
+          const sealed = vault.seal(plain, context);
+          expect(isSealed(sealed)).toBe(true);
+          expect(vault.open(sealed, context)).toBe(plain);
+        },
+      ),
+    );
   });
 
-  test('seals the same text differently each time', () => expect(vault.seal('s', 'c')).not.toBe(vault.seal('s', 'c')));
+  test('seals the same text differently each time', () =>
+    expect(vault.seal('s', 'c')).not.toBe(vault.seal('s', 'c')));
 
   test('SECRET_KEY_PREVIOUS still opens, and no longer seals', () => {
     const rotated = createVault({ secret_key: other, secret_key_previous: key }, 'test');
     expect(rotated.open(vault.seal('s', 'c'), 'c')).toBe('s');
-    expect(() => vault.open(rotated.seal('s', 'c'), 'c')).toThrow('neither SECRET_KEY nor SECRET_KEY_PREVIOUS');
-    expect(createVault({ secret_key: key, secret_key_previous: key }, 'test').open(vault.seal('s', 'c'), 'c')).toBe('s');
+    expect(() => vault.open(rotated.seal('s', 'c'), 'c')).toThrow(
+      'neither SECRET_KEY nor SECRET_KEY_PREVIOUS',
+    );
+    expect(
+      createVault({ secret_key: key, secret_key_previous: key }, 'test').open(
+        vault.seal('s', 'c'),
+        'c',
+      ),
+    ).toBe('s');
   });
 
   test('another label, context or key opens nothing', () => {
     const sealed = vault.seal('canary', 'tenant a');
     expect(() => vault.open(sealed, 'tenant b')).toThrow('altered or belongs elsewhere');
-    expect(() => createVault({ secret_key: key, secret_key_previous: null }, 'label').open(sealed, 'tenant a')).toThrow();
-    expect(() => createVault({ secret_key: null, secret_key_previous: key }, 'test')).toThrow('SECRET_KEY');
+    expect(() =>
+      createVault({ secret_key: key, secret_key_previous: null }, 'label').open(sealed, 'tenant a'),
+    ).toThrow();
+    expect(() => createVault({ secret_key: null, secret_key_previous: key }, 'test')).toThrow(
+      'SECRET_KEY',
+    );
   });
 
   test('altered text does not open, and the error does not hold it', () => {
     const sealed = vault.seal('canary', 'c');
-    const [head, tag, text] = [sealed.slice(0, sealed.lastIndexOf('.', sealed.lastIndexOf('.') - 1)), ...sealed.split('.').slice(-2)] as [string, string, string];
+    const [head, tag, text] = [
+      sealed.slice(0, sealed.lastIndexOf('.', sealed.lastIndexOf('.') - 1)),
+      ...sealed.split('.').slice(-2),
+    ] as [string, string, string];
     const flipped = (part: string): string => (part.startsWith('A') ? 'B' : 'A') + part.slice(1);
-    const altered = [`${head}.${flipped(tag)}.${text}`, `${head}.${tag}.${flipped(text)}`, `${head}.${tag.slice(0, 6)}.${text}`, `${head}..${text}`, `${head}.${tag}.`, head, `${sealed.slice(0, 17)}00000000${sealed.slice(25)}`, 'canary', ''];
+    const altered = [
+      `${head}.${flipped(tag)}.${text}`,
+      `${head}.${tag}.${flipped(text)}`,
+      `${head}.${tag.slice(0, 6)}.${text}`,
+      `${head}..${text}`,
+      `${head}.${tag}.`,
+      head,
+      `${sealed.slice(0, 17)}00000000${sealed.slice(25)}`,
+      'canary',
+      '',
+    ];
     for (const each of altered) {
-      expect(() => vault.open(each, 'c')).toThrow(/^A stored secret (does not open|was sealed with a key)/);
+      expect(() => vault.open(each, 'c')).toThrow(
+        /^A stored secret (does not open|was sealed with a key)/,
+      );
     }
   });
 });
 
 const a = 'https://a.example/hook';
 const context = 'tenant 1';
-const seal = (next: NotificationConfig, stored: NotificationConfig | null) => sealSecrets<NotificationConfig | null>(next, notificationSecrets, vault, context, stored)!;
-const open = (stored: NotificationConfig) => openSecrets<NotificationConfig | null>(stored, notificationSecrets, vault, context)!;
-const hide = (stored: NotificationConfig) => maskSecrets<NotificationConfig | null>(stored, notificationSecrets)!;
-const list = (...endpoints: { url: string; secret?: string }[]): NotificationConfig => ({ webhook: { endpoints } });
+const seal = (next: NotificationConfig, stored: NotificationConfig | null) =>
+  sealSecrets<NotificationConfig | null>(next, notificationSecrets, vault, context, stored)!;
+const open = (stored: NotificationConfig) =>
+  openSecrets<NotificationConfig | null>(stored, notificationSecrets, vault, context)!;
+const hide = (stored: NotificationConfig) =>
+  maskSecrets<NotificationConfig | null>(stored, notificationSecrets)!;
+const list = (...endpoints: { url: string; secret?: string }[]): NotificationConfig => ({
+  webhook: { endpoints },
+});
 const refusals = (next: NotificationConfig, stored: NotificationConfig | null): string[] => {
   try {
     seal(next, stored);
@@ -61,7 +109,13 @@ const refusals = (next: NotificationConfig, stored: NotificationConfig | null): 
 const full: NotificationConfig = {
   webhook: {
     endpoints: [
-      { url: a, secret: 's1', previous_secret: 's0', auth: { type: 'bearer', token: 't1' }, headers: { 'X-Token': 'h1', 'X-Plain': 'p1' } },
+      {
+        url: a,
+        secret: 's1',
+        previous_secret: 's0',
+        auth: { type: 'bearer', token: 't1' },
+        headers: { 'X-Token': 'h1', 'X-Plain': 'p1' },
+      },
       { url: 'https://b.example/', auth: { type: 'basic', username: 'u', password: 'pw' } },
       { url: 'https://c.example/', auth: { type: 'api_key', api_key: 'ak', header_name: 'X-K' } },
     ],
@@ -76,39 +130,78 @@ describe('secrets of a document', () => {
     expect(hide(stored)).toEqual({
       webhook: {
         endpoints: [
-          { url: a, secret: mask, previous_secret: mask, auth: { type: 'bearer', token: mask }, headers: { 'X-Token': mask, 'X-Plain': 'p1' } },
+          {
+            url: a,
+            secret: mask,
+            previous_secret: mask,
+            auth: { type: 'bearer', token: mask },
+            headers: { 'X-Token': mask, 'X-Plain': 'p1' },
+          },
           { url: 'https://b.example/', auth: { type: 'basic', username: 'u', password: mask } },
-          { url: 'https://c.example/', auth: { type: 'api_key', api_key: mask, header_name: 'X-K' } },
+          {
+            url: 'https://c.example/',
+            auth: { type: 'api_key', api_key: mask, header_name: 'X-K' },
+          },
         ],
       },
       chat: { google_chat: { webhook_url: mask } },
     });
-    for (const plain of ['"s1"', '"s0"', '"t1"', '"h1"', '"pw"', '"ak"', 'key=k']) expect(JSON.stringify(stored)).not.toContain(plain);
+    for (const plain of ['"s1"', '"s0"', '"t1"', '"h1"', '"pw"', '"ak"', 'key=k'])
+      expect(JSON.stringify(stored)).not.toContain(plain);
     expect(seal(hide(stored), stored)).toEqual(stored);
-    expect(sealSecrets<NotificationConfig | null>(null, notificationSecrets, vault, context, stored)).toBeNull();
+    expect(
+      sealSecrets<NotificationConfig | null>(null, notificationSecrets, vault, context, stored),
+    ).toBeNull();
   });
 
   test('do not open for another tenant, nor in another field', () => {
-    const stored = seal({ webhook: { url: a, secret: 's', previous_secret: 'p' } }, null) as { webhook: { url: string; secret: string; previous_secret: string } };
-    expect(() => openSecrets(stored as NotificationConfig | null, notificationSecrets, vault, 'tenant 2')).toThrow('belongs elsewhere');
-    expect(() => open({ webhook: { url: a, secret: stored.webhook.previous_secret } })).toThrow('belongs elsewhere');
+    const stored = seal({ webhook: { url: a, secret: 's', previous_secret: 'p' } }, null) as {
+      webhook: { url: string; secret: string; previous_secret: string };
+    };
+    expect(() =>
+      openSecrets(stored as NotificationConfig | null, notificationSecrets, vault, 'tenant 2'),
+    ).toThrow('belongs elsewhere');
+    expect(() => open({ webhook: { url: a, secret: stored.webhook.previous_secret } })).toThrow(
+      'belongs elsewhere',
+    );
   });
 
   test('text that looks sealed is a secret like any other', () => {
     const forged = vault.seal('x', context);
-    expect(open(seal({ webhook: { url: a, secret: forged } }, null))).toEqual({ webhook: { url: a, secret: forged } });
+    expect(open(seal({ webhook: { url: a, secret: forged } }, null))).toEqual({
+      webhook: { url: a, secret: forged },
+    });
   });
 
   test('the mask follows an endpoint through any reordering and through both forms', () => {
-    const urls = ['https://a.example/1', 'https://a.example/2', 'https://b.example/1', 'https://c.example/1'];
-    fc.assert(fc.property(fc.shuffledSubarray([0, 1, 2, 3]), (order) => {
-      const stored = seal(list(...urls.map((url, index) => ({ url, secret: `s${index}` }))), null);
-      const wanted = list(...order.map((index) => ({ url: urls[index]!, secret: `s${index}` })));
-      expect(open(seal(hide(wanted), stored))).toEqual(wanted);
-    }));
+    const urls = [
+      'https://a.example/1',
+      'https://a.example/2',
+      'https://b.example/1',
+      'https://c.example/1',
+    ];
+    fc.assert(
+      fc.property(fc.shuffledSubarray([0, 1, 2, 3]), (order) => {
+        const stored = seal(
+          list(...urls.map((url, index) => ({ url, secret: `s${index}` }))),
+          null,
+        );
+        const wanted = list(...order.map((index) => ({ url: urls[index]!, secret: `s${index}` })));
+        expect(open(seal(hide(wanted), stored))).toEqual(wanted);
+      }),
+    );
     const single: NotificationConfig = { webhook: { url: a, secret: 's' } };
-    expect(open(seal(list({ url: a, secret: mask }), seal(single, null)))).toEqual(list({ url: a, secret: 's' }));
-    expect(open(seal(hide(single), seal(list({ url: 'https://z.example', secret: 'z' }, { url: a, secret: 's' }), null)))).toEqual(single);
+    expect(open(seal(list({ url: a, secret: mask }), seal(single, null)))).toEqual(
+      list({ url: a, secret: 's' }),
+    );
+    expect(
+      open(
+        seal(
+          hide(single),
+          seal(list({ url: 'https://z.example', secret: 'z' }, { url: a, secret: 's' }), null),
+        ),
+      ),
+    ).toEqual(single);
   });
 
   test('two endpoints with one url keep each their own', () => {
@@ -117,35 +210,93 @@ describe('secrets of a document', () => {
   });
 
   test('a new path on the same origin keeps the secret of the same place', () => {
-    const stored = seal(list({ url: a, secret: 's1' }, { url: 'https://b.example/1', secret: 's2' }), null);
-    expect(open(seal(list({ url: 'https://a.example/other', secret: mask }, { url: 'https://b.example/2', secret: mask }), stored)))
-      .toEqual(list({ url: 'https://a.example/other', secret: 's1' }, { url: 'https://b.example/2', secret: 's2' }));
+    const stored = seal(
+      list({ url: a, secret: 's1' }, { url: 'https://b.example/1', secret: 's2' }),
+      null,
+    );
+    expect(
+      open(
+        seal(
+          list(
+            { url: 'https://a.example/other', secret: mask },
+            { url: 'https://b.example/2', secret: mask },
+          ),
+          stored,
+        ),
+      ),
+    ).toEqual(
+      list(
+        { url: 'https://a.example/other', secret: 's1' },
+        { url: 'https://b.example/2', secret: 's2' },
+      ),
+    );
   });
 
-  const everything: NotificationConfig = { webhook: { url: a, secret: 's', previous_secret: 'p', auth: { type: 'bearer', token: 't' }, headers: { 'X-Token': 'h' } } };
-  const all = ['/webhook/secret', '/webhook/previous_secret', '/webhook/auth/token', '/webhook/headers/X-Token'];
+  const everything: NotificationConfig = {
+    webhook: {
+      url: a,
+      secret: 's',
+      previous_secret: 'p',
+      auth: { type: 'bearer', token: 't' },
+      headers: { 'X-Token': 'h' },
+    },
+  };
+  const all = [
+    '/webhook/secret',
+    '/webhook/previous_secret',
+    '/webhook/auth/token',
+    '/webhook/headers/X-Token',
+  ];
   test.each([
-    ['another host', 'https://evil.example/hook'], ['a host that ends alike', 'https://a.example.evil.example/hook'], ['a subdomain', 'https://x.a.example/hook'],
-    ['another port', 'https://a.example:8443/hook'], ['plain http', 'http://a.example/hook'], ['a userinfo trick', 'https://a.example@evil.example/hook'],
+    ['another host', 'https://evil.example/hook'],
+    ['a host that ends alike', 'https://a.example.evil.example/hook'],
+    ['a subdomain', 'https://x.a.example/hook'],
+    ['another port', 'https://a.example:8443/hook'],
+    ['plain http', 'http://a.example/hook'],
+    ['a userinfo trick', 'https://a.example@evil.example/hook'],
   ])('no stored secret goes to %s', (_name, url) => {
     const stored = seal(everything, null);
-    expect(refusals({ webhook: { ...hide(everything).webhook, url } as never }, stored)).toEqual(all);
-    expect(refusals({ webhook: { endpoints: [{ ...hide(everything).webhook, url } as never] } }, stored)).toEqual(all.map((path) => path.replace('/webhook', '/webhook/endpoints/0')));
-    expect(refusals({ webhook: { endpoints: [{ url: a }, { url, secret: mask }] } }, stored)).toEqual(['/webhook/endpoints/1/secret']);
+    expect(refusals({ webhook: { ...hide(everything).webhook, url } as never }, stored)).toEqual(
+      all,
+    );
+    expect(
+      refusals({ webhook: { endpoints: [{ ...hide(everything).webhook, url } as never] } }, stored),
+    ).toEqual(all.map((path) => path.replace('/webhook', '/webhook/endpoints/0')));
+    expect(
+      refusals({ webhook: { endpoints: [{ url: a }, { url, secret: mask }] } }, stored),
+    ).toEqual(['/webhook/endpoints/1/secret']);
   });
 
   test('urls with opaque origins are not of one origin', () => {
-    const holders = (document: { at: string; secret: string }) => [{ kind: 'x', path: [], url: document.at, secrets: [['secret']] }];
+    const holders = (document: { at: string; secret: string }) => [
+      { kind: 'x', path: [], url: document.at, secrets: [['secret']] },
+    ];
     const stored = sealSecrets({ at: 'data:,a', secret: 's' }, holders, vault, context, null);
-    expect(() => sealSecrets({ at: 'data:,b', secret: mask }, holders, vault, context, stored)).toThrow();
+    expect(() =>
+      sealSecrets({ at: 'data:,b', secret: mask }, holders, vault, context, stored),
+    ).toThrow();
   });
 
   test('the mask is refused where nothing is stored', () => {
     expect(refusals(hide(everything), null)).toEqual(all);
     const stored = seal({ webhook: { url: a, auth: { type: 'bearer', token: 't' } } }, null);
-    expect(refusals({ webhook: { url: a, auth: { type: 'api_key', api_key: mask } } }, stored)).toEqual(['/webhook/auth/api_key']);
-    expect(refusals({ webhook: { url: a, previous_secret: mask, secret: 'n' } }, seal({ webhook: { url: a, secret: 's' } }, null))).toEqual(['/webhook/previous_secret']);
-    expect(refusals({ chat: { google_chat: { webhook_url: mask } } }, stored)).toEqual(['/chat/google_chat/webhook_url']);
-    expect(refusals(list({ url: a, secret: mask }, { url: a, secret: mask }), seal(list({ url: a, secret: 's' }), null))).toEqual(['/webhook/endpoints/1/secret']);
+    expect(
+      refusals({ webhook: { url: a, auth: { type: 'api_key', api_key: mask } } }, stored),
+    ).toEqual(['/webhook/auth/api_key']);
+    expect(
+      refusals(
+        { webhook: { url: a, previous_secret: mask, secret: 'n' } },
+        seal({ webhook: { url: a, secret: 's' } }, null),
+      ),
+    ).toEqual(['/webhook/previous_secret']);
+    expect(refusals({ chat: { google_chat: { webhook_url: mask } } }, stored)).toEqual([
+      '/chat/google_chat/webhook_url',
+    ]);
+    expect(
+      refusals(
+        list({ url: a, secret: mask }, { url: a, secret: mask }),
+        seal(list({ url: a, secret: 's' }), null),
+      ),
+    ).toEqual(['/webhook/endpoints/1/secret']);
   });
 });

@@ -4,7 +4,15 @@ import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import {
-  describeChanges, ensureSecretKey, loadSettings, pieces, readEnvironment, SettingsInvalid, variableOf, type Environment, type SettingProblem,
+  describeChanges,
+  ensureSecretKey,
+  loadSettings,
+  pieces,
+  readEnvironment,
+  SettingsInvalid,
+  variableOf,
+  type Environment,
+  type SettingProblem,
 } from '../../shared/settings.ts';
 import { settingsTable, type Field, type Row } from '../../shared/settings-table.ts';
 
@@ -20,36 +28,71 @@ function problemsOf(environment: Environment, hosted?: readonly string[]): Setti
     return error.problems;
   }
 }
-const wrong = (environment: Environment, hosted?: readonly string[]): string[] => problemsOf(environment, hosted).map(({ variable }) => variable);
+const wrong = (environment: Environment, hosted?: readonly string[]): string[] =>
+  problemsOf(environment, hosted).map(({ variable }) => variable);
 
 let directory: string;
-beforeEach(() => { directory = mkdtempSync(join(tmpdir(), 'strata-settings-')); });
-afterEach(() => { rmSync(directory, { recursive: true }); });
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'strata-settings-'));
+});
+afterEach(() => {
+  rmSync(directory, { recursive: true });
+});
 
 describe('defaults', () => {
   test('those of the specification', () => {
     expect(loadSettings({})).toMatchObject({
-      approval_webhook_timeout_seconds: 30, approval_webhook_retry_attempts: 3, approval_webhook_backoff_initial_seconds: 1,
-      approval_webhook_backoff_factor: 2, approval_webhook_backoff_max_seconds: 8, smtp_use_tls: true,
-      default_max_cost_impact_auto: 15, default_max_cost_impact_approval: 50, default_max_resource_scaling: 3, default_approval_timeout_minutes: 30,
-      default_require_approval_for_high_risk: true, default_auto_approve_rollbacks: true, default_automation_enabled: true,
-      default_business_hours_only: false, default_max_concurrent_automations: 5,
-      approval_webhook_timeout_cap_seconds: 120, approval_webhook_retry_cap: 10, approval_webhook_backoff_cap_seconds: 300, approval_webhook_endpoints_cap: 20,
-      port: 8080, host: '127.0.0.1', coherence_fence_ms: 2000, request_timeout_ms: 10_000, access_token_ttl_seconds: 900,
+      approval_webhook_timeout_seconds: 30,
+      approval_webhook_retry_attempts: 3,
+      approval_webhook_backoff_initial_seconds: 1,
+      approval_webhook_backoff_factor: 2,
+      approval_webhook_backoff_max_seconds: 8,
+      smtp_use_tls: true,
+      default_max_cost_impact_auto: 15,
+      default_max_cost_impact_approval: 50,
+      default_max_resource_scaling: 3,
+      default_approval_timeout_minutes: 30,
+      default_require_approval_for_high_risk: true,
+      default_auto_approve_rollbacks: true,
+      default_automation_enabled: true,
+      default_business_hours_only: false,
+      default_max_concurrent_automations: 5,
+      approval_webhook_timeout_cap_seconds: 120,
+      approval_webhook_retry_cap: 10,
+      approval_webhook_backoff_cap_seconds: 300,
+      approval_webhook_endpoints_cap: 20,
+      port: 8080,
+      host: '127.0.0.1',
+      coherence_fence_ms: 2000,
+      request_timeout_ms: 10_000,
+      access_token_ttl_seconds: 900,
     });
   });
 
   test('every default fits its own row, and an empty or blank variable counts as unset', () => {
-    const shown = rows.filter(([, { default: value }]) => value !== null && String(value) !== '').map(([field, row]) => [variableOf(field), String(row.default)]);
+    const shown = rows
+      .filter(([, { default: value }]) => value !== null && String(value) !== '')
+      .map(([field, row]) => [variableOf(field), String(row.default)]);
     expect(loadSettings(Object.fromEntries(shown))).toEqual(loadSettings({}));
-    for (const blank of ['', '  ']) expect(loadSettings(Object.fromEntries(rows.map(([field]) => [variableOf(field), blank])))).toEqual(loadSettings({}));
+    for (const blank of ['', '  '])
+      expect(
+        loadSettings(Object.fromEntries(rows.map(([field]) => [variableOf(field), blank]))),
+      ).toEqual(loadSettings({}));
   });
 
   test.each([
     [{}, 'http://127.0.0.1:8080', 'http://127.0.0.1:8080'],
     [{ HOST: '::1', PORT: '80' }, 'http://[::1]:80', 'http://[::1]'],
-    [{ BASE_URL: 'https://strata.example/api' }, 'https://strata.example/api', 'https://strata.example'],
-    [{ BASE_URL: 'https://strata.example', FRONTEND_ORIGIN: 'https://app.example' }, 'https://strata.example', 'https://app.example'],
+    [
+      { BASE_URL: 'https://strata.example/api' },
+      'https://strata.example/api',
+      'https://strata.example',
+    ],
+    [
+      { BASE_URL: 'https://strata.example', FRONTEND_ORIGIN: 'https://app.example' },
+      'https://strata.example',
+      'https://app.example',
+    ],
   ])('addresses of %j', (environment, base, origin) => {
     expect(loadSettings(environment)).toMatchObject({ base_url: base, frontend_origin: origin });
   });
@@ -58,21 +101,47 @@ describe('defaults', () => {
     ['embedded', {}, ['admin@example.com']],
     ['with a database', { DATABASE_URL: 'postgres://db/strata', SECRET_KEY: key }, []],
     ['with DB_HOST', { DB_HOST: 'db', SECRET_KEY: key }, []],
-    ['on a gateway of a cluster', { NATS_URL: 'nats://bus', REDIS_URL: 'redis://r', SECRET_KEY: key }, []],
-    ['told', { PLATFORM_ADMIN_EMAILS: ' a@x.example, b@x.example,' }, ['a@x.example', 'b@x.example']],
+    [
+      'on a gateway of a cluster',
+      { NATS_URL: 'nats://bus', REDIS_URL: 'redis://r', SECRET_KEY: key },
+      [],
+    ],
+    [
+      'told',
+      { PLATFORM_ADMIN_EMAILS: ' a@x.example, b@x.example,' },
+      ['a@x.example', 'b@x.example'],
+    ],
   ])('platform admins %s', (_name, environment, emails) => {
-    expect(loadSettings(environment, { pieces: ['gateway'] }).platform_admin_emails).toEqual(emails);
+    expect(loadSettings(environment, { pieces: ['gateway'] }).platform_admin_emails).toEqual(
+      emails,
+    );
   });
 
   test('DB_* make up an absent DATABASE_URL, escaped', () => {
-    const parts = { DB_HOST: 'db.example', DB_PORT: '6432', DB_NAME: 'a/b', DB_USER: 'u@x', DB_PASSWORD: 'p:/?#', SECRET_KEY: key };
-    expect(loadSettings(parts).database_url).toBe('postgres://u%40x:p%3A%2F%3F%23@db.example:6432/a%2Fb');
-    expect(loadSettings({ ...parts, DATABASE_URL: 'postgres://other/strata' }).database_url).toBe('postgres://other/strata');
-    expect(loadSettings({ DB_HOST: '::1', SECRET_KEY: key }).database_url).toBe('postgres://strata@[::1]:5432/strata');
+    const parts = {
+      DB_HOST: 'db.example',
+      DB_PORT: '6432',
+      DB_NAME: 'a/b',
+      DB_USER: 'u@x',
+      DB_PASSWORD: 'p:/?#',
+      SECRET_KEY: key,
+    };
+    expect(loadSettings(parts).database_url).toBe(
+      'postgres://u%40x:p%3A%2F%3F%23@db.example:6432/a%2Fb',
+    );
+    expect(loadSettings({ ...parts, DATABASE_URL: 'postgres://other/strata' }).database_url).toBe(
+      'postgres://other/strata',
+    );
+    expect(loadSettings({ DB_HOST: '::1', SECRET_KEY: key }).database_url).toBe(
+      'postgres://strata@[::1]:5432/strata',
+    );
   });
 
   test('frozen, lists too', () => {
-    for (const settings of [loadSettings({}), loadSettings({ CORS_ORIGINS: 'https://a.example' })]) {
+    for (const settings of [
+      loadSettings({}),
+      loadSettings({ CORS_ORIGINS: 'https://a.example' }),
+    ]) {
       expect(Object.isFrozen(settings)).toBe(true);
       for (const value of Object.values(settings)) expect(Object.isFrozen(value)).toBe(true);
     }
@@ -82,15 +151,45 @@ describe('defaults', () => {
 /** Texts that no row of the type takes, and those next to its bounds. */
 function badTexts(row: Row): string[] {
   switch (row.type) {
-    case 'boolean': return ['2', 'maybe', 'truee', 'constructor'];
-    case 'integer': return ['x', '1.0', '1e3', '0x10', '+5', '1_000', '007', '9'.repeat(400), String(row.min - 1), ...(row.max === undefined ? [] : [String(row.max + 1)])];
-    case 'number': return ['x', '1e3', '0x10', 'Infinity', 'NaN', '.5', '9'.repeat(400), String(row.min - 0.5)];
-    default: return [];
+    case 'boolean':
+      return ['2', 'maybe', 'truee', 'constructor'];
+    case 'integer':
+      return [
+        'x',
+        '1.0',
+        '1e3',
+        '0x10',
+        '+5',
+        '1_000',
+        '007',
+        '9'.repeat(400),
+        String(row.min - 1),
+        ...(row.max === undefined ? [] : [String(row.max + 1)]),
+      ];
+    case 'number':
+      return ['x', '1e3', '0x10', 'Infinity', 'NaN', '.5', '9'.repeat(400), String(row.min - 0.5)];
+    default:
+      return [];
   }
 }
 const badForms: Partial<Record<Field, string[]>> = {
-  base_url: ['strata.example', 'ftp://a', 'https://a/', 'https://a?x=1', 'https://u:p@a', 'https://a b', 'http://a:99999'],
-  frontend_origin: ['a', 'https://a/', 'https://a/b', 'https://A.example', 'https://a:443', 'javascript:alert(1)'],
+  base_url: [
+    'strata.example',
+    'ftp://a',
+    'https://a/',
+    'https://a?x=1',
+    'https://u:p@a',
+    'https://a b',
+    'http://a:99999',
+  ],
+  frontend_origin: [
+    'a',
+    'https://a/',
+    'https://a/b',
+    'https://A.example',
+    'https://a:443',
+    'javascript:alert(1)',
+  ],
   trusted_proxies: ['proxy', '10.0.0.0/33', '10.0.0.1'],
   cors_origins: ['a', 'https://a, https://b/', 'null'],
   node_id: ['a b', 'a/b', 'x'.repeat(101)],
@@ -102,36 +201,79 @@ const badForms: Partial<Record<Field, string[]>> = {
   secret_key: ['short', 'k'.repeat(31)],
   secret_key_previous: ['short'],
   platform_admin_emails: ['a', 'a@b, c', 'a b@c'],
-  webhook_allowed_networks: ['10.0.0.1', '10.0.0.0/33', '10/8', 'fd00::/129', 'localhost/8', '10.0.0.0/8;127.0.0.0/8'],
+  webhook_allowed_networks: [
+    '10.0.0.1',
+    '10.0.0.0/33',
+    '10/8',
+    'fd00::/129',
+    'localhost/8',
+    '10.0.0.0/8;127.0.0.0/8',
+  ],
   from_email: ['strata', 'a b@c', '@'],
 };
 
 describe('rows', () => {
   test('every row with a form or choices has bad values here', () => {
-    expect(Object.keys(badForms).sort()).toEqual(rows.filter(([, row]) => 'form' in row || 'choices' in row).map(([field]) => field).sort());
+    expect(Object.keys(badForms).sort()).toEqual(
+      rows
+        .filter(([, row]) => 'form' in row || 'choices' in row)
+        .map(([field]) => field)
+        .sort(),
+    );
   });
 
-  test.each(rows.map(([field, row]) => [variableOf(field), [...badTexts(row), ...badForms[field] ?? []]] as const).filter(([, texts]) => texts.length > 0))(
-    '%s refuses %j', (variable, texts) => {
-      for (const text of texts) {
-        const [problem, ...others] = problemsOf({ SECRET_KEY: key, [variable]: text }, []);
-        expect([text, problem?.variable, others]).toEqual([text, variable, []]);
-      }
-    });
+  test.each(
+    rows
+      .map(
+        ([field, row]) =>
+          [variableOf(field), [...badTexts(row), ...(badForms[field] ?? [])]] as const,
+      )
+      .filter(([, texts]) => texts.length > 0),
+  )('%s refuses %j', (variable, texts) => {
+    for (const text of texts) {
+      const [problem, ...others] = problemsOf({ SECRET_KEY: key, [variable]: text }, []);
+      expect([text, problem?.variable, others]).toEqual([text, variable, []]);
+    }
+  });
 
-  test.each(rows.flatMap(([field, row]) => row.type === 'integer' || row.type === 'number'
-    ? [row.min, row.max ?? row.min + 1e6].map((bound) => [variableOf(field), bound, field] as const) : []))('%s takes %d', (variable, bound, field) => {
+  test.each(
+    rows.flatMap(([field, row]) =>
+      row.type === 'integer' || row.type === 'number'
+        ? [row.min, row.max ?? row.min + 1e6].map(
+            (bound) => [variableOf(field), bound, field] as const,
+          )
+        : [],
+    ),
+  )('%s takes %d', (variable, bound, field) => {
     const room = { DEFAULT_MAX_COST_IMPACT_AUTO: '0', DEFAULT_MAX_COST_IMPACT_APPROVAL: '2000000' };
     expect(loadSettings({ ...room, [variable]: String(bound) })[field]).toBe(bound);
   });
 
-  test.each([['true', true], ['1', true], ['yes', true], ['ON', true], ['False', false], ['0', false], ['NO', false], ['off', false]])('boolean %s', (text, value) => {
-    expect(loadSettings({ SMTP_USE_TLS: text, DB_SSL: text })).toMatchObject({ smtp_use_tls: value, db_ssl: value });
+  test.each([
+    ['true', true],
+    ['1', true],
+    ['yes', true],
+    ['ON', true],
+    ['False', false],
+    ['0', false],
+    ['NO', false],
+    ['off', false],
+  ])('boolean %s', (text, value) => {
+    expect(loadSettings({ SMTP_USE_TLS: text, DB_SSL: text })).toMatchObject({
+      smtp_use_tls: value,
+      db_ssl: value,
+    });
   });
 
   test('lists are trimmed; secrets are kept to the byte', () => {
-    expect(loadSettings({ WEBHOOK_ALLOWED_NETWORKS: ' 127.0.0.0/8 , fd00::/8 ,' }).webhook_allowed_networks).toEqual(['127.0.0.0/8', 'fd00::/8']);
-    expect(loadSettings({ SMTP_PASSWORD: ' p w ', SMTP_SERVER: ' mail ' })).toMatchObject({ smtp_password: ' p w ', smtp_server: 'mail' });
+    expect(
+      loadSettings({ WEBHOOK_ALLOWED_NETWORKS: ' 127.0.0.0/8 , fd00::/8 ,' })
+        .webhook_allowed_networks,
+    ).toEqual(['127.0.0.0/8', 'fd00::/8']);
+    expect(loadSettings({ SMTP_PASSWORD: ' p w ', SMTP_SERVER: ' mail ' })).toMatchObject({
+      smtp_password: ' p w ',
+      smtp_server: 'mail',
+    });
   });
 });
 
@@ -140,19 +282,49 @@ describe('problems', () => {
   const secrets = rows.filter(([, row]) => row.secret).map(([field]) => field);
 
   test('all at once, by variable, in the order of the table', () => {
-    expect(wrong({ PORT: 'x', LOG_LEVEL: 'loud', DATABASE_URL: 'db', SMTP_USE_TLS: 'perhaps', DEFAULT_MAX_RESOURCE_SCALING: '0' }))
-      .toEqual(['PORT', 'LOG_LEVEL', 'DATABASE_URL', 'SMTP_USE_TLS', 'DEFAULT_MAX_RESOURCE_SCALING', 'SECRET_KEY']);
+    expect(
+      wrong({
+        PORT: 'x',
+        LOG_LEVEL: 'loud',
+        DATABASE_URL: 'db',
+        SMTP_USE_TLS: 'perhaps',
+        DEFAULT_MAX_RESOURCE_SCALING: '0',
+      }),
+    ).toEqual([
+      'PORT',
+      'LOG_LEVEL',
+      'DATABASE_URL',
+      'SMTP_USE_TLS',
+      'DEFAULT_MAX_RESOURCE_SCALING',
+      'SECRET_KEY',
+    ]);
   });
 
   test('no message has a value, secret or not', () => {
-    const environment = Object.fromEntries(rows.map(([field, row]) => [variableOf(field), row.type === 'string' && !row.form && !row.choices ? 'x' : canary]));
+    const environment = Object.fromEntries(
+      rows.map(([field, row]) => [
+        variableOf(field),
+        row.type === 'string' && !row.form && !row.choices ? 'x' : canary,
+      ]),
+    );
     const problems = problemsOf(environment);
-    for (const field of ['database_url', 'redis_url', 'nats_url', 'secret_key'] as const) expect(problems.map(({ variable }) => variable)).toContain(variableOf(field));
+    for (const field of ['database_url', 'redis_url', 'nats_url', 'secret_key'] as const)
+      expect(problems.map(({ variable }) => variable)).toContain(variableOf(field));
     expect(new SettingsInvalid(problems).stack).not.toContain(canary);
-    expect(secrets).toEqual(expect.arrayContaining(['secret_key', 'smtp_password', 'db_password', 'nats_password', 'nats_token', 'webhook_secret', 'platform_admin_password']));
+    expect(secrets).toEqual(
+      expect.arrayContaining([
+        'secret_key',
+        'smtp_password',
+        'db_password',
+        'nats_password',
+        'nats_token',
+        'webhook_secret',
+        'platform_admin_password',
+      ]),
+    );
   });
 
-  test('SECRET_KEY is required with a database of one\'s own, and counted in bytes', () => {
+  test("SECRET_KEY is required with a database of one's own, and counted in bytes", () => {
     for (const own of [{ DATABASE_URL: 'postgres://db/x' }, { DB_HOST: 'db' }]) {
       expect(wrong(own)).toEqual(['SECRET_KEY']);
       expect(wrong({ ...own, SECRET_KEY: 'é'.repeat(16) })).toEqual([]);
@@ -160,7 +332,8 @@ describe('problems', () => {
   });
 
   test('max_cost_impact_auto is at most max_cost_impact_approval', () => {
-    const costs = (auto: string, approval: string): string[] => wrong({ DEFAULT_MAX_COST_IMPACT_AUTO: auto, DEFAULT_MAX_COST_IMPACT_APPROVAL: approval });
+    const costs = (auto: string, approval: string): string[] =>
+      wrong({ DEFAULT_MAX_COST_IMPACT_AUTO: auto, DEFAULT_MAX_COST_IMPACT_APPROVAL: approval });
     expect(costs('20.5', '20.5')).toEqual([]);
     expect(costs('20.6', '20.5')).toEqual(['DEFAULT_MAX_COST_IMPACT_AUTO']);
     expect(costs('60', 'x')).toEqual(['DEFAULT_MAX_COST_IMPACT_APPROVAL']);
@@ -169,12 +342,19 @@ describe('problems', () => {
 
 describe('pieces of a cluster', () => {
   const needs: Record<string, string[]> = {
-    'config-resolver': [], 'tenant-config': ['DATABASE_URL'], 'global-config': ['DATABASE_URL'], audit: ['DATABASE_URL'],
-    auth: ['DATABASE_URL', 'REDIS_URL'], notifier: ['DATABASE_URL', 'REDIS_URL'], gateway: ['REDIS_URL'],
+    'config-resolver': [],
+    'tenant-config': ['DATABASE_URL'],
+    'global-config': ['DATABASE_URL'],
+    audit: ['DATABASE_URL'],
+    auth: ['DATABASE_URL', 'REDIS_URL'],
+    notifier: ['DATABASE_URL', 'REDIS_URL'],
+    gateway: ['REDIS_URL'],
   };
   const bus = { NATS_URL: 'nats://a:4222,nats://b:4222', SECRET_KEY: key };
 
-  test('each has its row', () => { expect(pieces.toSorted()).toEqual(Object.keys(needs).sort()); });
+  test('each has its row', () => {
+    expect(pieces.toSorted()).toEqual(Object.keys(needs).sort());
+  });
 
   test.each(Object.entries(needs))('%s needs %j', (piece, missing) => {
     expect(wrong(bus, [piece])).toEqual(missing);
@@ -183,12 +363,19 @@ describe('pieces of a cluster', () => {
   });
 
   test('what is missing is said once, with the pieces that need it', () => {
-    expect(problemsOf({ NATS_URL: 'nats://a' }, ['gateway', 'auth', 'audit', 'config-resolver'])).toEqual([
+    expect(
+      problemsOf({ NATS_URL: 'nats://a' }, ['gateway', 'auth', 'audit', 'config-resolver']),
+    ).toEqual([
       { variable: 'SECRET_KEY', message: 'is required with NATS_URL set, the same on every node' },
-      { variable: 'DATABASE_URL', message: '(or DB_HOST) is required, with NATS_URL set, by auth, audit' },
+      {
+        variable: 'DATABASE_URL',
+        message: '(or DB_HOST) is required, with NATS_URL set, by auth, audit',
+      },
       { variable: 'REDIS_URL', message: 'is required, with NATS_URL set, by gateway, auth' },
     ]);
-    expect(wrong({ NATS_URL: 'nats://a', DATABASE_URL: 'postgres://db/x' }, ['audit'])).toEqual(['SECRET_KEY']);
+    expect(wrong({ NATS_URL: 'nats://a', DATABASE_URL: 'postgres://db/x' }, ['audit'])).toEqual([
+      'SECRET_KEY',
+    ]);
     expect(wrong({ NATS_URL: 'nats://a' }, ['config-resolver'])).toEqual([]);
   });
 });
@@ -198,32 +385,55 @@ describe('ENV_FILE', () => {
     const file = join(directory, 'env');
     writeFileSync(file, '# comment\nPORT=9001\nexport LOG_LEVEL="debug"\n');
     const environment = { ENV_FILE: file, PORT: '9000', HOST: '0.0.0.0' };
-    expect(loadSettings(readEnvironment(environment))).toMatchObject({ port: 9001, log_level: 'debug', host: '0.0.0.0', env_file: file });
+    expect(loadSettings(readEnvironment(environment))).toMatchObject({
+      port: 9001,
+      log_level: 'debug',
+      host: '0.0.0.0',
+      env_file: file,
+    });
     writeFileSync(file, 'PORT=\n');
-    expect(loadSettings(readEnvironment(environment))).toMatchObject({ port: 8080, log_level: 'info' });
+    expect(loadSettings(readEnvironment(environment))).toMatchObject({
+      port: 8080,
+      log_level: 'info',
+    });
   });
 
   test('that cannot be read is a problem', () => {
-    expect(() => readEnvironment({ ENV_FILE: join(directory, 'none') })).toThrow(new SettingsInvalid([{ variable: 'ENV_FILE', message: 'cannot be read: ENOENT' }]));
+    expect(() => readEnvironment({ ENV_FILE: join(directory, 'none') })).toThrow(
+      new SettingsInvalid([{ variable: 'ENV_FILE', message: 'cannot be read: ENOENT' }]),
+    );
   });
 });
 
 describe('changes', () => {
   test('names, never values, and which need a restart', () => {
     const before = loadSettings({ SMTP_PASSWORD: 'canary-one', CORS_ORIGINS: 'https://a.example' });
-    const after = loadSettings({ SMTP_PASSWORD: 'canary-two', CORS_ORIGINS: 'https://a.example', CACHE_DEFAULT_TTL: '7', DATA_DIR: '/srv/strata' });
-    expect(describeChanges(before, after)).toEqual({ changed: ['DATA_DIR', 'CACHE_DEFAULT_TTL', 'SMTP_PASSWORD'], requires_restart: ['DATA_DIR'] });
+    const after = loadSettings({
+      SMTP_PASSWORD: 'canary-two',
+      CORS_ORIGINS: 'https://a.example',
+      CACHE_DEFAULT_TTL: '7',
+      DATA_DIR: '/srv/strata',
+    });
+    expect(describeChanges(before, after)).toEqual({
+      changed: ['DATA_DIR', 'CACHE_DEFAULT_TTL', 'SMTP_PASSWORD'],
+      requires_restart: ['DATA_DIR'],
+    });
     expect(describeChanges(before, before)).toEqual({ changed: [], requires_restart: [] });
   });
 
   test('limits, defaults, lifetimes and mail apply on reload; addresses and keys need a restart', () => {
-    const live = /^(default_|approval_webhook_|smtp_|webhook_allow|http_client_)|^(from_email|cache_default_ttl|access_token_ttl_seconds|rate_limit_per_minute|watch_max_.*|platform_admin_.*|frontend_origin)$/;
-    expect(rows.filter(([field, row]) => live.test(field) === Boolean(row.requires_restart)).map(([field]) => field)).toEqual([]);
+    const live =
+      /^(default_|approval_webhook_|smtp_|webhook_allow|http_client_)|^(from_email|cache_default_ttl|access_token_ttl_seconds|rate_limit_per_minute|watch_max_.*|platform_admin_.*|frontend_origin)$/;
+    expect(
+      rows
+        .filter(([field, row]) => live.test(field) === Boolean(row.requires_restart))
+        .map(([field]) => field),
+    ).toEqual([]);
   });
 });
 
 describe('the key of embedded mode', () => {
-  test('is made once, fits SECRET_KEY, is the owner\'s alone, and leaves nothing else behind', () => {
+  test("is made once, fits SECRET_KEY, is the owner's alone, and leaves nothing else behind", () => {
     const home = join(directory, 'data');
     const first = ensureSecretKey(home);
     expect(first.made).toBe(true);

@@ -1,46 +1,129 @@
 import { expect, test } from '@jest/globals';
-import { domainOf, judgeSsoAccount, type SsoClaims } from '../../services/auth/rules/sso-account.ts';
+import {
+  domainOf,
+  judgeSsoAccount,
+  type SsoClaims,
+} from '../../services/auth/rules/sso-account.ts';
 
-const rules = { tenant_id: 't', domains: [{ domain: 'acme.example', verified: true }, { domain: 'claimed.example', verified: false }], jit_enabled: true };
-const claims: SsoClaims = { issuer: 'https://idp.example', subject: 's', email: 'ada@acme.example', email_verified: true, name: null };
+const rules = {
+  tenant_id: 't',
+  domains: [
+    { domain: 'acme.example', verified: true },
+    { domain: 'claimed.example', verified: false },
+  ],
+  jit_enabled: true,
+};
+const claims: SsoClaims = {
+  issuer: 'https://idp.example',
+  subject: 's',
+  email: 'ada@acme.example',
+  email_verified: true,
+  name: null,
+};
 const ada = { id: 'ada', status: 'active', email_verified: true } as const;
 const bob = { ...ada, id: 'bob' };
 const unverified = { ...ada, email_verified: false };
 const disabled = { ...ada, status: 'disabled' } as const;
 type User = Parameters<typeof judgeSsoAccount>[2]['linked'];
 
-interface Row { readonly claims?: Partial<SsoClaims>; readonly rules?: Partial<typeof rules> | { tenant_id: null }; readonly linked?: User; readonly asking?: User; readonly addressed?: User; readonly gives: string }
+interface Row {
+  readonly claims?: Partial<SsoClaims>;
+  readonly rules?: Partial<typeof rules> | { tenant_id: null };
+  readonly linked?: User;
+  readonly asking?: User;
+  readonly addressed?: User;
+  readonly gives: string;
+}
 const rows: Record<string, Row> = {
   'linked before': { linked: ada, gives: 'known ada' },
-  'linked before, whatever the address is now': { linked: ada, addressed: bob, claims: { email: 'x@elsewhere.example', email_verified: false }, gives: 'known ada' },
+  'linked before, whatever the address is now': {
+    linked: ada,
+    addressed: bob,
+    claims: { email: 'x@elsewhere.example', email_verified: false },
+    gives: 'known ada',
+  },
   'linked before, no address told': { linked: ada, claims: { email: null }, gives: 'known ada' },
   'linked before, disabled': { linked: disabled, gives: 'auth_sso_account_not_provisioned' },
   'linked with the account that asks': { linked: ada, asking: ada, gives: 'known ada' },
   'linked with another than asks': { linked: ada, asking: bob, gives: 'conflict' },
   'verified on both sides': { addressed: ada, gives: 'link ada' },
-  'verified on both sides, disabled': { addressed: disabled, gives: 'auth_sso_account_not_provisioned' },
+  'verified on both sides, disabled': {
+    addressed: disabled,
+    gives: 'auth_sso_account_not_provisioned',
+  },
   'not verified by us': { addressed: unverified, gives: 'auth_sso_link_required' },
-  'not verified by the provider': { addressed: ada, claims: { email_verified: false }, gives: 'auth_sso_link_required' },
-  'domain not verified': { addressed: ada, claims: { email: 'ada@claimed.example' }, gives: 'auth_sso_link_required' },
-  'foreign domain': { addressed: ada, claims: { email: 'ada@elsewhere.example' }, gives: 'auth_sso_domain_not_allowed' },
-  'subdomain': { addressed: ada, claims: { email: 'ada@sub.acme.example' }, gives: 'auth_sso_domain_not_allowed' },
+  'not verified by the provider': {
+    addressed: ada,
+    claims: { email_verified: false },
+    gives: 'auth_sso_link_required',
+  },
+  'domain not verified': {
+    addressed: ada,
+    claims: { email: 'ada@claimed.example' },
+    gives: 'auth_sso_link_required',
+  },
+  'foreign domain': {
+    addressed: ada,
+    claims: { email: 'ada@elsewhere.example' },
+    gives: 'auth_sso_domain_not_allowed',
+  },
+  subdomain: {
+    addressed: ada,
+    claims: { email: 'ada@sub.acme.example' },
+    gives: 'auth_sso_domain_not_allowed',
+  },
   'no address': { claims: { email: null }, gives: 'auth_sso_domain_not_allowed' },
-  'asked for, whatever the addresses say': { asking: bob, addressed: ada, claims: { email_verified: false }, gives: 'link bob' },
-  'asked for, foreign domain': { asking: bob, claims: { email: 'bob@elsewhere.example' }, gives: 'auth_sso_domain_not_allowed' },
+  'asked for, whatever the addresses say': {
+    asking: bob,
+    addressed: ada,
+    claims: { email_verified: false },
+    gives: 'link bob',
+  },
+  'asked for, foreign domain': {
+    asking: bob,
+    claims: { email: 'bob@elsewhere.example' },
+    gives: 'auth_sso_domain_not_allowed',
+  },
   'nobody yet': { gives: 'provision' },
-  'nobody yet, provisioning off': { rules: { jit_enabled: false }, gives: 'auth_sso_account_not_provisioned' },
-  'nobody yet, no tenant': { rules: { tenant_id: null }, gives: 'auth_sso_account_not_provisioned' },
-  'nobody yet, address not verified': { claims: { email_verified: false }, gives: 'auth_sso_account_not_provisioned' },
-  'nobody yet, domain not verified': { claims: { email: 'new@claimed.example' }, gives: 'auth_sso_account_not_provisioned' },
+  'nobody yet, provisioning off': {
+    rules: { jit_enabled: false },
+    gives: 'auth_sso_account_not_provisioned',
+  },
+  'nobody yet, no tenant': {
+    rules: { tenant_id: null },
+    gives: 'auth_sso_account_not_provisioned',
+  },
+  'nobody yet, address not verified': {
+    claims: { email_verified: false },
+    gives: 'auth_sso_account_not_provisioned',
+  },
+  'nobody yet, domain not verified': {
+    claims: { email: 'new@claimed.example' },
+    gives: 'auth_sso_account_not_provisioned',
+  },
 };
 
 test.each(Object.entries(rows))('%s', (...[, row]) => {
-  const judged = judgeSsoAccount({ ...claims, ...row.claims }, { ...rules, ...row.rules }, {
-    linked: row.linked ?? null, asking: row.asking ?? null, addressed: row.addressed ?? null,
-  });
-  expect(judged.kind === 'refuse' ? judged.code : 'user' in judged ? `${judged.kind} ${judged.user.id}` : judged.kind).toBe(row.gives);
+  const judged = judgeSsoAccount(
+    { ...claims, ...row.claims },
+    { ...rules, ...row.rules },
+    {
+      linked: row.linked ?? null,
+      asking: row.asking ?? null,
+      addressed: row.addressed ?? null,
+    },
+  );
+  expect(
+    judged.kind === 'refuse'
+      ? judged.code
+      : 'user' in judged
+        ? `${judged.kind} ${judged.user.id}`
+        : judged.kind,
+  ).toBe(row.gives);
 });
 
 test('domains are compared without case, in ASCII', () => {
-  expect(['a@ACME.Example', 'a@b@acme.example', 'a@bücher.example', 'nothing'].map(domainOf)).toEqual(['acme.example', 'acme.example', 'xn--bcher-kva.example', 'nothing']);
+  expect(
+    ['a@ACME.Example', 'a@b@acme.example', 'a@bücher.example', 'nothing'].map(domainOf),
+  ).toEqual(['acme.example', 'acme.example', 'xn--bcher-kva.example', 'nothing']);
 });

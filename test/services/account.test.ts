@@ -1,7 +1,17 @@
 /** One's own sessions, going on in another tenant, and accounts that are disabled. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createDatabase, type Database } from '../support/postgres.ts';
-import { adminPassword, Client, createTenant, memberPassword, signIn, startStrata, type Answer, type Running, type TenantFixture } from '../support/strata.ts';
+import {
+  adminPassword,
+  Client,
+  createTenant,
+  memberPassword,
+  signIn,
+  startStrata,
+  type Answer,
+  type Running,
+  type TenantFixture,
+} from '../support/strata.ts';
 
 let database: Database;
 let strata: Running;
@@ -14,7 +24,10 @@ beforeAll(async () => {
   platform = await signIn(strata.url, 'admin@example.com', adminPassword);
   first = await createTenant(strata.url, platform, 'First');
   second = await createTenant(strata.url, platform, 'Second');
-  await second.admin.post(`/tenants/${second.id}/users`, { email: first.emails.operator, roles: ['viewer'] });
+  await second.admin.post(`/tenants/${second.id}/users`, {
+    email: first.emails.operator,
+    roles: ['viewer'],
+  });
 });
 afterAll(async () => {
   await strata?.stop();
@@ -24,38 +37,62 @@ afterAll(async () => {
 const as = (token: string): Client => new Client(strata.url, token);
 const anyone = (): Client => new Client(strata.url);
 const login = async (email: string, tenant?: string): Promise<Answer> =>
-  anyone().post('/auth/login', { email, password: memberPassword, ...(tenant ? { tenant_id: tenant } : {}) }, { 'user-agent': 'account test' });
-const refresh = (token: string): Promise<Answer> => anyone().post('/auth/refresh', { refresh_token: token });
-const outcome = ({ status, body }: Answer): string => status < 300 ? String(status) : `${status} ${body.detail.code}`;
+  anyone().post(
+    '/auth/login',
+    { email, password: memberPassword, ...(tenant ? { tenant_id: tenant } : {}) },
+    { 'user-agent': 'account test' },
+  );
+const refresh = (token: string): Promise<Answer> =>
+  anyone().post('/auth/refresh', { refresh_token: token });
+const outcome = ({ status, body }: Answer): string =>
+  status < 300 ? String(status) : `${status} ${body.detail.code}`;
 
 describe('sessions', () => {
-  test('mine are listed newest first, page by page, with where they come from; others\' are not', async () => {
-    const { body: { access_token: token, session_id: current } } = await login(first.emails.viewer!);
+  test("mine are listed newest first, page by page, with where they come from; others' are not", async () => {
+    const {
+      body: { access_token: token, session_id: current },
+    } = await login(first.emails.viewer!);
     await login(first.emails.viewer!);
     const { body } = await as(token).get('/auth/sessions');
     expect(body.items).toHaveLength(3);
     expect(body.items[1]).toEqual({
-      id: current, tenant_id: first.id, created_at: expect.any(String), last_used_at: expect.any(String), expires_at: expect.any(String),
-      ip: '127.0.0.1', user_agent: 'account test', current: true,
+      id: current,
+      tenant_id: first.id,
+      created_at: expect.any(String),
+      last_used_at: expect.any(String),
+      expires_at: expect.any(String),
+      ip: '127.0.0.1',
+      user_agent: 'account test',
+      current: true,
     });
-    expect(body.items.map((session: { current: boolean }) => session.current)).toEqual([false, true, false]);
+    expect(body.items.map((session: { current: boolean }) => session.current)).toEqual([
+      false,
+      true,
+      false,
+    ]);
     const pages: unknown[] = [];
     for (let cursor: string | null = ''; cursor !== null;) {
-      const page: Answer = await as(token).get(`/auth/sessions?limit=1${cursor && `&cursor=${cursor}`}`);
+      const page: Answer = await as(token).get(
+        `/auth/sessions?limit=1${cursor && `&cursor=${cursor}`}`,
+      );
       pages.push(...page.body.items);
       cursor = page.body.next_cursor;
     }
     expect(pages).toEqual(body.items);
   });
 
-  test('one of mine can be ended, once; another\'s does not exist for me', async () => {
-    const { body: { access_token: token, session_id: id, refresh_token: rotating } } = await login(first.emails.viewer!);
+  test("one of mine can be ended, once; another's does not exist for me", async () => {
+    const {
+      body: { access_token: token, session_id: id, refresh_token: rotating },
+    } = await login(first.emails.viewer!);
     const mine = await login(first.emails.viewer!);
     expect(outcome(await second.viewer.delete(`/auth/sessions/${id}`))).toBe('404 not_found');
     expect(outcome(await as(mine.body.access_token).delete(`/auth/sessions/${id}`))).toBe('204');
     expect(outcome(await as(token).get('/auth/me'))).toBe('401 auth_session_revoked');
     expect(outcome(await refresh(rotating))).toBe('401 auth_refresh_invalid');
-    expect(outcome(await as(mine.body.access_token).delete(`/auth/sessions/${id}`))).toBe('404 not_found');
+    expect(outcome(await as(mine.body.access_token).delete(`/auth/sessions/${id}`))).toBe(
+      '404 not_found',
+    );
   });
 });
 
@@ -65,8 +102,13 @@ describe('another tenant', () => {
   test('the session goes on there at once, also with the token from before', async () => {
     const { body: before } = await login(first.emails.operator!, first.id);
     expect(outcome(await as(before.access_token).get(risk(first)))).toBe('200');
-    const switched = await as(before.access_token).post('/auth/switch-tenant', { tenant_id: second.id });
-    expect(switched.body).toMatchObject({ session_id: before.session_id, tenant: { id: second.id, roles: ['viewer'] } });
+    const switched = await as(before.access_token).post('/auth/switch-tenant', {
+      tenant_id: second.id,
+    });
+    expect(switched.body).toMatchObject({
+      session_id: before.session_id,
+      tenant: { id: second.id, roles: ['viewer'] },
+    });
     for (const token of [before.access_token, switched.body.access_token]) {
       expect(outcome(await as(token).get(risk(second)))).toBe('200');
       expect(outcome(await as(token).get(risk(first)))).toBe('403 tenant_mismatch');
@@ -76,7 +118,9 @@ describe('another tenant', () => {
 
   test('a lost answer logs nobody out; going on from both tokens is a theft', async () => {
     const { body: before } = await login(first.emails.operator!, first.id);
-    const { body: lost } = await as(before.access_token).post('/auth/switch-tenant', { tenant_id: second.id });
+    const { body: lost } = await as(before.access_token).post('/auth/switch-tenant', {
+      tenant_id: second.id,
+    });
     const next = await refresh(before.refresh_token);
     expect(next.body.tenant.id).toBe(second.id);
     expect(outcome(await refresh(next.body.refresh_token))).toBe('200');
@@ -85,40 +129,71 @@ describe('another tenant', () => {
   });
 
   test('only tenants of mine, and only active ones', async () => {
-    const { body: { access_token: token } } = await login(first.emails.viewer!);
-    expect(outcome(await as(token).post('/auth/switch-tenant', { tenant_id: second.id }))).toBe('403 auth_no_tenant_membership');
-    const { body: { access_token: both } } = await login(first.emails.operator!, first.id);
+    const {
+      body: { access_token: token },
+    } = await login(first.emails.viewer!);
+    expect(outcome(await as(token).post('/auth/switch-tenant', { tenant_id: second.id }))).toBe(
+      '403 auth_no_tenant_membership',
+    );
+    const {
+      body: { access_token: both },
+    } = await login(first.emails.operator!, first.id);
     await platform.patch(`/tenants/${second.id}`, { status: 'disabled' });
-    expect(outcome(await as(both).post('/auth/switch-tenant', { tenant_id: second.id }))).toBe('403 auth_tenant_disabled');
+    expect(outcome(await as(both).post('/auth/switch-tenant', { tenant_id: second.id }))).toBe(
+      '403 auth_tenant_disabled',
+    );
     await platform.patch(`/tenants/${second.id}`, { status: 'active' });
     expect(outcome(await as(both).get(risk(first)))).toBe('200');
   });
 });
 
 describe('accounts', () => {
-  const find = async (email: string): Promise<{ id: string; status: string }> => (await platform.get(`/auth/users?email=${email}`)).body.items[0];
+  const find = async (email: string): Promise<{ id: string; status: string }> =>
+    (await platform.get(`/auth/users?email=${email}`)).body.items[0];
 
   test('are listed for platform admins', async () => {
     expect(await find(first.emails.viewer!)).toEqual({
-      id: expect.any(String), email: first.emails.viewer, display_name: null, platform_roles: [], email_verified: false, status: 'active', created_at: expect.any(String),
+      id: expect.any(String),
+      email: first.emails.viewer,
+      display_name: null,
+      platform_roles: [],
+      email_verified: false,
+      status: 'active',
+      created_at: expect.any(String),
     });
     expect((await platform.get('/auth/users?limit=2')).body.items).toHaveLength(2);
   });
 
   test('a disabled one has no session left and cannot sign in, like an unknown one; enabling does not bring sessions back', async () => {
-    const { body: { access_token: token, refresh_token: rotating } } = await login(second.emails.viewer!);
+    const {
+      body: { access_token: token, refresh_token: rotating },
+    } = await login(second.emails.viewer!);
     expect(outcome(await as(token).get('/auth/me'))).toBe('200');
     const { id } = await find(second.emails.viewer!);
-    expect((await platform.patch(`/auth/users/${id}`, { status: 'disabled' })).body).toMatchObject({ id, status: 'disabled' });
+    expect((await platform.patch(`/auth/users/${id}`, { status: 'disabled' })).body).toMatchObject({
+      id,
+      status: 'disabled',
+    });
     expect(outcome(await as(token).get('/auth/me'))).toBe('401 auth_session_revoked');
     expect(outcome(await refresh(rotating))).toBe('401 auth_refresh_invalid');
-    const [disabled, unknown] = [await login(second.emails.viewer!), await login('nobody@example.com')];
+    const [disabled, unknown] = [
+      await login(second.emails.viewer!),
+      await login('nobody@example.com'),
+    ];
     expect([disabled.status, disabled.body.detail]).toEqual([401, unknown.body.detail]);
     await platform.patch(`/auth/users/${id}`, { status: 'active' });
     expect(outcome(await as(token).get('/auth/me'))).toBe('401 auth_session_revoked');
     expect(outcome(await login(second.emails.viewer!))).toBe('200');
     const { body } = await platform.get('/auth/me');
-    expect(outcome(await platform.patch(`/auth/users/${body.user.id}`, { status: 'disabled' }))).toBe('409 conflict');
-    expect(outcome(await platform.patch('/auth/users/00000000-0000-4000-8000-000000000000', { status: 'disabled' }))).toBe('404 not_found');
+    expect(
+      outcome(await platform.patch(`/auth/users/${body.user.id}`, { status: 'disabled' })),
+    ).toBe('409 conflict');
+    expect(
+      outcome(
+        await platform.patch('/auth/users/00000000-0000-4000-8000-000000000000', {
+          status: 'disabled',
+        }),
+      ),
+    ).toBe('404 not_found');
   });
 });

@@ -16,17 +16,39 @@ import { assertion, flags } from '../support/browser.ts';
 import { eventually } from '../support/cluster.ts';
 import { startHonestProvider, type HonestProvider } from '../support/identity-providers.ts';
 import { createDatabase, startPostgres, type Database, type Server } from '../support/postgres.ts';
-import { adminPassword, Client, createTenant, memberPassword, signIn, startStrata, type Answer, type Running, type TenantFixture } from '../support/strata.ts';
+import {
+  adminPassword,
+  Client,
+  createTenant,
+  memberPassword,
+  signIn,
+  startStrata,
+  type Answer,
+  type Running,
+  type TenantFixture,
+} from '../support/strata.ts';
 
 type Route = keyof typeof failureCodes;
 type Kind = 'database' | 'unexpected';
-interface Fault { readonly what: string; readonly kind: Kind; readonly make: string; readonly undo: string }
+interface Fault {
+  readonly what: string;
+  readonly kind: Kind;
+  readonly make: string;
+  readonly undo: string;
+}
 /** `begin` goes as far as the last request, which it gives; `refused` is an answer that no failure may be made of, and its code. */
-interface Case { readonly begin: () => Promise<() => Promise<Answer>>; readonly refused: readonly [() => Promise<Answer>, ErrorCode]; readonly own: readonly Fault[] }
+interface Case {
+  readonly begin: () => Promise<() => Promise<Answer>>;
+  readonly refused: readonly [() => Promise<Answer>, ErrorCode];
+  readonly own: readonly Fault[];
+}
 
 const origin = 'https://app.example.com';
 const redirectUri = `${origin}/signed-in`;
-const passkey = { id: randomBytes(16).toString('base64url'), ...generateKeyPairSync('ec', { namedCurve: 'P-256' }) };
+const passkey = {
+  id: randomBytes(16).toString('base64url'),
+  ...generateKeyPairSync('ec', { namedCurve: 'P-256' }),
+};
 let server: Server;
 let database: Database;
 let strata: Running;
@@ -38,26 +60,55 @@ let userId: string;
 let counter = 0;
 
 beforeAll(async () => {
-  [server, honest] = await Promise.all([startPostgres(), startHonestProvider({ client_id: 'strata', client_secret: 'a secret of the provider', redirect_uris: [redirectUri] })]);
+  [server, honest] = await Promise.all([
+    startPostgres(),
+    startHonestProvider({
+      client_id: 'strata',
+      client_secret: 'a secret of the provider',
+      redirect_uris: [redirectUri],
+    }),
+  ]);
   database = await createDatabase(server.url);
   strata = await startStrata({
-    DATABASE_URL: database.url, REQUEST_TIMEOUT_MS: '2500', FRONTEND_ORIGIN: origin, WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8', WEBHOOK_ALLOW_HTTP: 'true',
+    DATABASE_URL: database.url,
+    REQUEST_TIMEOUT_MS: '2500',
+    FRONTEND_ORIGIN: origin,
+    WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8',
+    WEBHOOK_ALLOW_HTTP: 'true',
   });
   anyone = new Client(strata.url);
   const platform = await signIn(strata.url, 'admin@example.com', adminPassword);
   tenant = await createTenant(strata.url, platform, 'Failures');
   const provider = await platform.post('/auth/sso/providers', {
-    name: 'Company', issuer: honest.issuer, client_id: 'strata', client_secret: 'a secret of the provider', tenant_id: tenant.id,
-    domains: [{ domain: 'company.example', verified: true }], redirect_uris: [redirectUri], jit_enabled: true, default_roles: ['viewer'],
+    name: 'Company',
+    issuer: honest.issuer,
+    client_id: 'strata',
+    client_secret: 'a secret of the provider',
+    tenant_id: tenant.id,
+    domains: [{ domain: 'company.example', verified: true }],
+    redirect_uris: [redirectUri],
+    jit_enabled: true,
+    default_roles: ['viewer'],
   });
   providerId = provider.body.id;
   userId = (await tenant.admin.get('/auth/me')).body.user.id;
   const { x, y } = passkey.publicKey.export({ format: 'jwk' });
-  const coordinate = (text: string | undefined): Uint8Array<ArrayBuffer> => new Uint8Array(Buffer.from(text!, 'base64url'));
+  const coordinate = (text: string | undefined): Uint8Array<ArrayBuffer> =>
+    new Uint8Array(Buffer.from(text!, 'base64url'));
   // RFC 9053: EC2, ES256, P-256.
-  const cose = isoCBOR.encode(new Map<number, number | Uint8Array<ArrayBuffer>>([[1, 2], [3, -7], [-1, 1], [-2, coordinate(x)], [-3, coordinate(y)]]));
+  const cose = isoCBOR.encode(
+    new Map<number, number | Uint8Array<ArrayBuffer>>([
+      [1, 2],
+      [3, -7],
+      [-1, 1],
+      [-2, coordinate(x)],
+      [-3, coordinate(y)],
+    ]),
+  );
   await database.query(
-    `INSERT INTO auth.passkeys VALUES (gen_random_uuid(), $1, $2, $3, 0, NULL, gen_random_uuid(), '{}', false, false, now(), NULL)`, [userId, passkey.id, Buffer.from(cose)]);
+    `INSERT INTO auth.passkeys VALUES (gen_random_uuid(), $1, $2, $3, 0, NULL, gen_random_uuid(), '{}', false, false, now(), NULL)`,
+    [userId, passkey.id, Buffer.from(cose)],
+  );
 }, 120_000);
 afterAll(async () => {
   await strata?.stop('SIGKILL');
@@ -65,17 +116,25 @@ afterAll(async () => {
   await server?.stop();
 });
 
-const login = (password = memberPassword): Promise<Answer> => anyone.post('/auth/login', { email: tenant.emails.tenant_admin, password });
+const login = (password = memberPassword): Promise<Answer> =>
+  anyone.post('/auth/login', { email: tenant.emails.tenant_admin, password });
 const renamed = (what: string, table: string): Fault => ({
-  what, kind: 'database', make: `ALTER TABLE ${table} RENAME TO away`, undo: `ALTER TABLE ${table.split('.')[0]}.away RENAME TO ${table.split('.')[1]}`,
+  what,
+  kind: 'database',
+  make: `ALTER TABLE ${table} RENAME TO away`,
+  undo: `ALTER TABLE ${table.split('.')[0]}.away RENAME TO ${table.split('.')[1]}`,
 });
 
 /** Of what every way of signing in needs. Memberships are read by another service. */
 const shared: readonly Fault[] = [
-  renamed('accounts that cannot be read', 'auth.users'), renamed('sessions that cannot be read', 'auth.sessions'),
-  renamed('memberships that cannot be read', 'tenant_config.members'), renamed('tenants that cannot be read', 'tenant_config.tenants'),
+  renamed('accounts that cannot be read', 'auth.users'),
+  renamed('sessions that cannot be read', 'auth.sessions'),
+  renamed('memberships that cannot be read', 'tenant_config.members'),
+  renamed('tenants that cannot be read', 'tenant_config.tenants'),
   {
-    what: 'roles that make no sense', kind: 'unexpected', make: `UPDATE tenant_config.members SET roles = array_append(roles, 'nonsense')`,
+    what: 'roles that make no sense',
+    kind: 'unexpected',
+    make: `UPDATE tenant_config.members SET roles = array_append(roles, 'nonsense')`,
     undo: `UPDATE tenant_config.members SET roles = array_remove(roles, 'nonsense')`,
   },
 ];
@@ -83,91 +142,165 @@ const shared: readonly Fault[] = [
 const cases: { readonly [R in Route]: Case } = {
   'auth.api-key.create': {
     begin: async () => () => tenant.admin.post('/auth/api-key', { name: 'ci' }),
-    refused: [() => tenant.admin.post('/auth/api-key', { name: 'ci', expires_in_days: 366 }), 'validation_failed'],
+    refused: [
+      () => tenant.admin.post('/auth/api-key', { name: 'ci', expires_in_days: 366 }),
+      'validation_failed',
+    ],
     own: [renamed('keys that cannot be stored', 'auth.api_keys')],
   },
   'auth.login': {
     begin: async () => () => login(),
     refused: [() => login('wrong-password-123'), 'auth_invalid_credentials'],
     own: [
-      ...shared,{
-      what: 'a stored hash that is broken', kind: 'unexpected', make: `UPDATE auth.users SET password_hash = 'broken' || password_hash`,
-      undo: 'UPDATE auth.users SET password_hash = substr(password_hash, 7)',
-    }],
+      ...shared,
+      {
+        what: 'a stored hash that is broken',
+        kind: 'unexpected',
+        make: `UPDATE auth.users SET password_hash = 'broken' || password_hash`,
+        undo: 'UPDATE auth.users SET password_hash = substr(password_hash, 7)',
+      },
+    ],
   },
   'auth.refresh': {
     async begin() {
       const { body } = await login();
       return () => anyone.post('/auth/refresh', { refresh_token: body.refresh_token });
     },
-    refused: [() => anyone.post('/auth/refresh', { refresh_token: 'strr_unknown' }), 'auth_refresh_invalid'],
+    refused: [
+      () => anyone.post('/auth/refresh', { refresh_token: 'strr_unknown' }),
+      'auth_refresh_invalid',
+    ],
     own: [
       ...shared,
       renamed('refresh tokens that cannot be read', 'auth.refresh_tokens'),
       {
-        what: 'a session without an end', kind: 'unexpected', make: `UPDATE auth.sessions SET expires_at = 'infinity'`,
+        what: 'a session without an end',
+        kind: 'unexpected',
+        make: `UPDATE auth.sessions SET expires_at = 'infinity'`,
         undo: `UPDATE auth.sessions SET expires_at = now() + interval '1 day'`,
       },
     ],
   },
   'auth.webauthn.login.verify': {
     async begin() {
-      const { body: { challenge_id: id, publicKey } } = await anyone.post('/auth/webauthn/login/options', {});
+      const {
+        body: { challenge_id: id, publicKey },
+      } = await anyone.post('/auth/webauthn/login/options', {});
       const credential = assertion({
-        challenge: publicKey.challenge, origin, rpId: 'app.example.com', type: 'webauthn.get', flags: flags.present | flags.verified, counter: counter += 1,
-        id: passkey.id, userHandle: Buffer.from(userId).toString('base64url'), key: passkey.privateKey,
+        challenge: publicKey.challenge,
+        origin,
+        rpId: 'app.example.com',
+        type: 'webauthn.get',
+        flags: flags.present | flags.verified,
+        counter: (counter += 1),
+        id: passkey.id,
+        userHandle: Buffer.from(userId).toString('base64url'),
+        key: passkey.privateKey,
       });
       return () => anyone.post('/auth/webauthn/login/verify', { challenge_id: id, credential });
     },
-    refused: [async () => {
-      const { body: { challenge_id: id } } = await anyone.post('/auth/webauthn/login/options', {});
-      const credential = assertion({
-        challenge: 'another', origin, rpId: 'app.example.com', type: 'webauthn.get', flags: flags.present | flags.verified, counter: 0,
-        id: passkey.id, userHandle: Buffer.from(userId).toString('base64url'), key: passkey.privateKey,
-      });
-      return anyone.post('/auth/webauthn/login/verify', { challenge_id: id, credential });
-    }, 'auth_webauthn_verification_failed'],
-    own: [
-      ...shared,renamed('passkeys that cannot be read', 'auth.passkeys')],
+    refused: [
+      async () => {
+        const {
+          body: { challenge_id: id },
+        } = await anyone.post('/auth/webauthn/login/options', {});
+        const credential = assertion({
+          challenge: 'another',
+          origin,
+          rpId: 'app.example.com',
+          type: 'webauthn.get',
+          flags: flags.present | flags.verified,
+          counter: 0,
+          id: passkey.id,
+          userHandle: Buffer.from(userId).toString('base64url'),
+          key: passkey.privateKey,
+        });
+        return anyone.post('/auth/webauthn/login/verify', { challenge_id: id, credential });
+      },
+      'auth_webauthn_verification_failed',
+    ],
+    own: [...shared, renamed('passkeys that cannot be read', 'auth.passkeys')],
   },
   'auth.login.sso': {
     async begin() {
       const verifier = randomBytes(32).toString('base64url');
       const begun = await anyone.post('/auth/login/sso/start', {
-        provider_id: providerId, redirect_uri: redirectUri, client_challenge: createHash('sha256').update(verifier).digest('base64url'),
+        provider_id: providerId,
+        redirect_uri: redirectUri,
+        client_challenge: createHash('sha256').update(verifier).digest('base64url'),
       });
-      const back = await honest.authorize(begun.body.authorization_url, { sub: 'one', email: 'one@company.example', email_verified: true, name: 'One' });
-      const given = Object.fromEntries(['code', 'iss'].map((name) => [name, back.searchParams.get(name)]));
-      return () => anyone.post('/auth/login/sso', { state: begun.body.state, client_verifier: verifier, ...given });
+      const back = await honest.authorize(begun.body.authorization_url, {
+        sub: 'one',
+        email: 'one@company.example',
+        email_verified: true,
+        name: 'One',
+      });
+      const given = Object.fromEntries(
+        ['code', 'iss'].map((name) => [name, back.searchParams.get(name)]),
+      );
+      return () =>
+        anyone.post('/auth/login/sso', {
+          state: begun.body.state,
+          client_verifier: verifier,
+          ...given,
+        });
     },
-    refused: [() => anyone.post('/auth/login/sso', { state: 'unknown', client_verifier: 'v'.repeat(43), code: 'c' }), 'auth_sso_state_invalid'],
+    refused: [
+      () =>
+        anyone.post('/auth/login/sso', {
+          state: 'unknown',
+          client_verifier: 'v'.repeat(43),
+          code: 'c',
+        }),
+      'auth_sso_state_invalid',
+    ],
     own: [
       ...shared,
-      renamed('providers that cannot be read', 'auth.sso_providers'), renamed('links that cannot be read', 'auth.sso_identities'),
+      renamed('providers that cannot be read', 'auth.sso_providers'),
+      renamed('links that cannot be read', 'auth.sso_identities'),
       {
-        what: 'a client secret that does not open', kind: 'unexpected', make: `UPDATE auth.sso_providers SET client_secret = client_secret || 'AAAA'`,
+        what: 'a client secret that does not open',
+        kind: 'unexpected',
+        make: `UPDATE auth.sso_providers SET client_secret = client_secret || 'AAAA'`,
         undo: `UPDATE auth.sso_providers SET client_secret = left(client_secret, -4)`,
       },
     ],
   },
 };
 
-const rows = (Object.keys(cases) as Route[]).flatMap((route) => cases[route].own.map((fault) => ({ route, fault, what: fault.what })));
+const rows = (Object.keys(cases) as Route[]).flatMap((route) =>
+  cases[route].own.map((fault) => ({ route, fault, what: fault.what })),
+);
 
-interface Logged { readonly request_id?: string; readonly level: string; readonly code?: string; readonly err?: { readonly message: string; readonly stack: string } }
-const logged = (requestId: string): Logged[] => strata.output().split('\n').filter((line) => line.includes(requestId)).map((line) => JSON.parse(line) as Logged);
+interface Logged {
+  readonly request_id?: string;
+  readonly level: string;
+  readonly code?: string;
+  readonly err?: { readonly message: string; readonly stack: string };
+}
+const logged = (requestId: string): Logged[] =>
+  strata
+    .output()
+    .split('\n')
+    .filter((line) => line.includes(requestId))
+    .map((line) => JSON.parse(line) as Logged);
 
 /** The envelope, nothing of the cause in it, and the cause in the log under the request id. */
 async function expectFailure(answer: Answer, code: ErrorCode, cause: RegExp): Promise<void> {
   const [status, message] = errorTable[code];
   expect(status).toBe(code.endsWith('_db_error') ? 503 : 500);
   const requestId = answer.headers.get('x-request-id')!;
-  expect([answer.status, answer.body]).toEqual([status, { detail: { status: 'error', code, message }, request_id: requestId }]);
+  expect([answer.status, answer.body]).toEqual([
+    status,
+    { detail: { status: 'error', code, message }, request_id: requestId },
+  ]);
   expect(answer.headers.get('content-type')).toBe('application/json');
   expect(answer.headers.has('retry-after')).toBe(status === 503);
   await eventually(async () => {
     const entries = logged(requestId);
-    expect(entries.filter((entry) => entry.code === code && entry.level === 'error')).toHaveLength(1);
+    expect(entries.filter((entry) => entry.code === code && entry.level === 'error')).toHaveLength(
+      1,
+    );
     expect(JSON.stringify(entries)).toMatch(cause);
   }, 2000);
 }
@@ -179,7 +312,12 @@ test('every failure of the table is brought about', () => {
       expect(rows.map((row) => row.route)).toContain(route);
       continue;
     }
-    for (const kind of ['database', 'unexpected'] as const) expect([route, kind, rows.some((row) => row.route === route && row.fault.kind === kind)]).toEqual([route, kind, true]);
+    for (const kind of ['database', 'unexpected'] as const)
+      expect([
+        route,
+        kind,
+        rows.some((row) => row.route === route && row.fault.kind === kind),
+      ]).toEqual([route, kind, true]);
   }
 });
 
@@ -195,7 +333,11 @@ describe('faults', () => {
     await database.query(fault.make);
     undo = fault.undo;
     const answer = await request();
-    await expectFailure(answer, failureCodes[route][fault.kind], fault.kind === 'database' ? /does not exist/ : /"stack"/);
+    await expectFailure(
+      answer,
+      failureCodes[route][fault.kind],
+      fault.kind === 'database' ? /does not exist/ : /"stack"/,
+    );
     await database.query(fault.undo);
     undo = undefined;
     expect((await (await cases[route].begin())()).status).toBeLessThan(300);
@@ -209,45 +351,82 @@ test.each(Object.keys(cases) as Route[])('%s refuses in its own words', async (r
 });
 
 test('an API key cannot be made without a key to hash it under', async () => {
-  const source = await openDatabase({ url: database.url, poolSize: 1, timeoutMs: 5000, ssl: false }, authSchema);
+  const source = await openDatabase(
+    { url: database.url, poolSize: 1, timeoutMs: 5000, ssl: false },
+    authSchema,
+  );
   const settings = () => ({ ...loadSettings({ SECRET_KEY: 'x'.repeat(32) }), secret_key: null });
   const lines: unknown[] = [];
-  const request = { caller: serviceCaller('test'), log: { error: (entry: unknown) => lines.push(entry) } };
+  const request = {
+    caller: serviceCaller('test'),
+    log: { error: (entry: unknown) => lines.push(entry) },
+  };
   try {
-    await expect(apiKeyActions(source, settings)['auth.api-key.create']({ body: { name: 'ci' } }, request as never)).rejects.toMatchObject({ type: 'auth_api_key_internal_error' });
+    await expect(
+      apiKeyActions(source, settings)['auth.api-key.create'](
+        { body: { name: 'ci' } },
+        request as never,
+      ),
+    ).rejects.toMatchObject({ type: 'auth_api_key_internal_error' });
     expect(lines).toMatchObject([{ err: { code: 'ERR_INVALID_ARG_TYPE' } }]);
   } finally {
     await source.destroy();
   }
 });
 
-test('a tenant that is not one\'s own stays a 403', async () => {
-  const { status, body } = await anyone.post('/auth/login', { email: tenant.emails.viewer, password: memberPassword, tenant_id: '00000000-0000-4000-8000-000000000000' });
+test("a tenant that is not one's own stays a 403", async () => {
+  const { status, body } = await anyone.post('/auth/login', {
+    email: tenant.emails.viewer,
+    password: memberPassword,
+    tenant_id: '00000000-0000-4000-8000-000000000000',
+  });
   expect([status, body.detail.code]).toEqual([403, 'auth_no_tenant_membership']);
 });
 
 describe('PostgreSQL', () => {
   test('stalls: each route has its code before the request times out, and goes on afterwards', async () => {
-    const requests = await Promise.all((Object.keys(cases) as Route[]).map(async (route) => [route, await cases[route].begin()] as const));
-    const backends = await database.query<{ pid: number }>('SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()');
+    const requests = await Promise.all(
+      (Object.keys(cases) as Route[]).map(
+        async (route) => [route, await cases[route].begin()] as const,
+      ),
+    );
+    const backends = await database.query<{ pid: number }>(
+      'SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()',
+    );
     const all = [server.pid!, ...backends.map(({ pid }) => pid)];
     const signal = (name: NodeJS.Signals): void => {
-      for (const pid of all) try { process.kill(pid, name); } catch { /* this one has ended */ }
+      for (const pid of all)
+        try {
+          process.kill(pid, name);
+        } catch {
+          /* this one has ended */
+        }
     };
     signal('SIGSTOP');
     try {
-      for (const [route, request] of requests) await expectFailure(await request(), failureCodes[route].database, /timeout/i);
+      for (const [route, request] of requests)
+        await expectFailure(await request(), failureCodes[route].database, /timeout/i);
       const invalid = await anyone.post('/auth/login', { email: 'a@b.example' });
       expect([invalid.status, invalid.body.detail.code]).toEqual([422, 'validation_failed']);
     } finally {
       signal('SIGCONT');
     }
-    for (const { begin } of Object.values(cases)) await eventually(async () => expect((await (await begin())()).status).toBeLessThan(300));
+    for (const { begin } of Object.values(cases))
+      await eventually(async () => expect((await (await begin())()).status).toBeLessThan(300));
   });
 
   test('is gone: each route has its code', async () => {
-    const requests = await Promise.all((Object.keys(cases) as Route[]).map(async (route) => [route, await cases[route].begin()] as const));
+    const requests = await Promise.all(
+      (Object.keys(cases) as Route[]).map(
+        async (route) => [route, await cases[route].begin()] as const,
+      ),
+    );
     await server.stop();
-    for (const [route, request] of requests) await expectFailure(await request(), failureCodes[route].database, /ECONN|terminat|ENOENT|closed/i);
+    for (const [route, request] of requests)
+      await expectFailure(
+        await request(),
+        failureCodes[route].database,
+        /ECONN|terminat|ENOENT|closed/i,
+      );
   });
 });

@@ -11,7 +11,11 @@ import { loadSettings } from '../../shared/settings.ts';
 
 const own = randomUUID();
 const other = randomUUID();
-const settings = liveSettings(loadSettings({ LOG_LEVEL: 'silent', SECRET_KEY: 'x'.repeat(32) }, { pieces: [] }), {}, []);
+const settings = liveSettings(
+  loadSettings({ LOG_LEVEL: 'silent', SECRET_KEY: 'x'.repeat(32) }, { pieces: [] }),
+  {},
+  [],
+);
 const { broker } = createNode({ settings });
 const reached = { called: 0, params: undefined as unknown };
 
@@ -20,92 +24,179 @@ function standIn(service: string): Parameters<ServiceBroker['createService']>[0]
   const names = Object.keys(contracts).filter((name) => name.startsWith(`${service}.`));
   return {
     name: service,
-    actions: Object.fromEntries(names.map((name) => [name.slice(service.length + 1), {
-      handler(ctx: Context) {
-        reached.called += 1;
-        reached.params = ctx.params;
-        (ctx.meta as { caller?: Caller }).caller = { type: 'system', id: 'intruder', tenant_id: null, roles: [], platform_roles: ['platform_admin'] };
-        throw Object.assign(new Error('reached'), { type: 'not_found' });
-      },
-    }])),
+    actions: Object.fromEntries(
+      names.map((name) => [
+        name.slice(service.length + 1),
+        {
+          handler(ctx: Context) {
+            reached.called += 1;
+            reached.params = ctx.params;
+            (ctx.meta as { caller?: Caller }).caller = {
+              type: 'system',
+              id: 'intruder',
+              tenant_id: null,
+              roles: [],
+              platform_roles: ['platform_admin'],
+            };
+            throw Object.assign(new Error('reached'), { type: 'not_found' });
+          },
+        },
+      ]),
+    ),
   };
 }
 
 beforeAll(async () => {
-  for (const service of ['tenant-config', 'global-config', 'config-resolver', 'auth', 'audit', 'notifier', 'feed', 'gateway']) broker.createService(standIn(service));
+  for (const service of [
+    'tenant-config',
+    'global-config',
+    'config-resolver',
+    'auth',
+    'audit',
+    'notifier',
+    'feed',
+    'gateway',
+  ])
+    broker.createService(standIn(service));
   await broker.start();
 });
 afterAll(() => broker.stop());
 
-const user = (roles: Caller['roles'], tenant: string | null, platform: string[] = []): Caller =>
-  ({ type: 'user', id: randomUUID(), tenant_id: tenant, roles, platform_roles: platform });
+const user = (roles: Caller['roles'], tenant: string | null, platform: string[] = []): Caller => ({
+  type: 'user',
+  id: randomUUID(),
+  tenant_id: tenant,
+  roles,
+  platform_roles: platform,
+});
 const callers: Readonly<Record<string, Caller | undefined>> = {
   nobody: undefined,
   'an empty caller': {} as Caller,
-  tenant_admin: user(['tenant_admin'], own), operator: user(['operator'], own), viewer: user(['viewer'], own),
-  outsider: user(['tenant_admin'], other), platform_admin: user([], null, ['platform_admin']),
+  tenant_admin: user(['tenant_admin'], own),
+  operator: user(['operator'], own),
+  viewer: user(['viewer'], own),
+  outsider: user(['tenant_admin'], other),
+  platform_admin: user([], null, ['platform_admin']),
   'a key without scopes': { ...user(['tenant_admin'], own, ['platform_admin']), scopes: [] },
   service: { type: 'service', id: 'neighbour', tenant_id: null, roles: [], platform_roles: [] },
 };
 
 function expected(name: ActionName, who: string): string | undefined {
-  const { access } = contracts[name] as { access: { level: string; roles?: readonly string[]; services?: boolean; recent?: boolean } };
+  const { access } = contracts[name] as {
+    access: { level: string; roles?: readonly string[]; services?: boolean; recent?: boolean };
+  };
   if (access.level === 'public') return undefined;
   if (who === 'nobody' || who === 'an empty caller') return 'auth_token_missing';
-  if (who === 'service') return access.level === 'internal' || access.services ? undefined : 'insufficient_role';
+  if (who === 'service')
+    return access.level === 'internal' || access.services ? undefined : 'insufficient_role';
   if (access.level === 'internal') return 'insufficient_role';
   const refusal = (() => {
     if (access.level === 'authenticated') return undefined;
-    if (access.level === 'platform_admin') return who === 'platform_admin' || who === 'a key without scopes' ? undefined : 'insufficient_role';
-    if (access.level === 'tenant_or_platform' && (who === 'platform_admin' || who === 'a key without scopes')) return undefined;
+    if (access.level === 'platform_admin')
+      return who === 'platform_admin' || who === 'a key without scopes'
+        ? undefined
+        : 'insufficient_role';
+    if (
+      access.level === 'tenant_or_platform' &&
+      (who === 'platform_admin' || who === 'a key without scopes')
+    )
+      return undefined;
     if (who === 'platform_admin' || who === 'outsider') return 'tenant_mismatch';
     const role = who === 'a key without scopes' ? 'tenant_admin' : who;
     return access.roles!.includes(role) ? undefined : 'insufficient_role';
   })();
-  return refusal ?? (who === 'a key without scopes' ? 'insufficient_scope' : access.recent ? 'auth_reauth_required' : undefined);
+  return (
+    refusal ??
+    (who === 'a key without scopes'
+      ? 'insufficient_scope'
+      : access.recent
+        ? 'auth_reauth_required'
+        : undefined)
+  );
 }
 
 describe('every action, called over the bus', () => {
-  const actions = (Object.keys(contracts) as ActionName[]).filter((name) => !name.startsWith('node.'));
+  const actions = (Object.keys(contracts) as ActionName[]).filter(
+    (name) => !name.startsWith('node.'),
+  );
   test.each(actions)('%s', async (name) => {
     for (const [who, caller] of Object.entries(callers)) {
       const before = reached.called;
-      const error = await broker.call(name, { tenant_id: own }, { meta: caller ? { caller } : {} }).then(() => undefined, (failure: { type?: string }) => failure);
+      const error = await broker
+        .call(name, { tenant_id: own }, { meta: caller ? { caller } : {} })
+        .then(
+          () => undefined,
+          (failure: { type?: string }) => failure,
+        );
       const code = expected(name, who);
-      if (code === undefined) expect(['auth_token_missing', 'insufficient_role', 'insufficient_scope', 'tenant_mismatch', 'auth_reauth_required']).not.toContain(error?.type);
-      else expect({ who, type: error?.type, reached: reached.called - before }).toEqual({ who, type: code, reached: 0 });
+      if (code === undefined)
+        expect([
+          'auth_token_missing',
+          'insufficient_role',
+          'insufficient_scope',
+          'tenant_mismatch',
+          'auth_reauth_required',
+        ]).not.toContain(error?.type);
+      else
+        expect({ who, type: error?.type, reached: reached.called - before }).toEqual({
+          who,
+          type: code,
+          reached: 0,
+        });
     }
   });
 
-  test('this node\'s own actions are for services only', async () => {
+  test("this node's own actions are for services only", async () => {
     for (const name of Object.keys(contracts).filter((each) => each.startsWith('node.'))) {
-      await expect(broker.call(name, {}, { meta: { caller: callers.platform_admin } })).rejects.toMatchObject({ type: 'insufficient_role' });
+      await expect(
+        broker.call(name, {}, { meta: { caller: callers.platform_admin } }),
+      ).rejects.toMatchObject({ type: 'insufficient_role' });
       await expect(broker.call(name, {})).rejects.toMatchObject({ type: 'auth_token_missing' });
     }
   });
 });
 
 test('an action without a contract does not start', () => {
-  expect(() => broker.createService({ name: 'rogue', actions: { act: { handler: () => 1 } } })).toThrow('rogue.act has no contract');
+  expect(() =>
+    broker.createService({ name: 'rogue', actions: { act: { handler: () => 1 } } }),
+  ).toThrow('rogue.act has no contract');
 });
 
-test('a callee that rewrites meta.caller raises nobody\'s rights', async () => {
+test("a callee that rewrites meta.caller raises nobody's rights", async () => {
   const outer = { caller: callers.viewer! };
-  await broker.call('tenant-config.risk.get', { tenant_id: own }, { meta: outer }).catch(() => undefined);
+  await broker
+    .call('tenant-config.risk.get', { tenant_id: own }, { meta: outer })
+    .catch(() => undefined);
   expect(outer.caller).toBe(callers.viewer);
-  await expect(broker.call('global-config.entries.put', { key: 'k', body: { config_value: 1 } }, { meta: outer })).rejects.toMatchObject({ type: 'insufficient_role' });
+  await expect(
+    broker.call(
+      'global-config.entries.put',
+      { key: 'k', body: { config_value: 1 } },
+      { meta: outer },
+    ),
+  ).rejects.toMatchObject({ type: 'insufficient_role' });
 });
 
 test('params are copies and cached values are frozen, since local calls pass references', async () => {
   const params = { tenant_id: own, body: { global_settings: { max_cost_impact_auto: 1 } } };
-  await broker.call('tenant-config.risk.put', params, { meta: { caller: callers.tenant_admin } }).catch(() => undefined);
+  await broker
+    .call('tenant-config.risk.put', params, { meta: { caller: callers.tenant_admin } })
+    .catch(() => undefined);
   expect(reached.params).toEqual(params);
   expect((reached.params as typeof params).body).not.toBe(params.body);
 
   const cache = new CoherentCache({
-    name: 'test', ttlMs: () => 1000, maxEntries: 10, maxBytes: 10_000, floorTtlMs: 1000, trusted: () => true, isOutage: () => false,
+    name: 'test',
+    ttlMs: () => 1000,
+    maxEntries: 10,
+    maxBytes: 10_000,
+    floorTtlMs: 1000,
+    trusted: () => true,
+    isOutage: () => false,
   });
   const value = { document: { nested: { limit: 1 } } };
   await cache.read('frozen', ['s'], async () => ({ value, asOf: { s: 1 } }));
-  expect(() => { value.document.nested.limit = 2; }).toThrow(TypeError);
+  expect(() => {
+    value.document.nested.limit = 2;
+  }).toThrow(TypeError);
 });

@@ -30,15 +30,33 @@ beforeAll(async () => {
   const options = { url: database.url, poolSize: 4, timeoutMs: 10_000, ssl: false };
   await migrate(options, [commitSchema]);
   db = await openDatabase(options, commitSchema);
-  const settings = (nodeId: string, port: number) => liveSettings(loadSettings({
-    // A fence so long that no poll is due by itself.
-    NODE_ID: nodeId, NATS_URL: `nats://127.0.0.1:${port}`, COHERENCE_FENCE_MS: '30000', LOG_LEVEL: 'silent',
-  }, { pieces: [] }), {}, []);
+  const settings = (nodeId: string, port: number) =>
+    liveSettings(
+      loadSettings(
+        {
+          // A fence so long that no poll is due by itself.
+          NODE_ID: nodeId,
+          NATS_URL: `nats://127.0.0.1:${port}`,
+          COHERENCE_FENCE_MS: '30000',
+          LOG_LEVEL: 'silent',
+        },
+        { pieces: [] },
+      ),
+      {},
+      [],
+    );
   writer = createNode({ settings: settings('writer', nats.port), commits: db });
   reader = createNode({ settings: settings('reader', proxy.port) });
   reader.broker.createService({
     name: 'listener',
-    events: Object.fromEntries(['$transporter.connected', '$transporter.disconnected', '$transporter.error'].map((name) => [name, () => { said.push(name); }])),
+    events: Object.fromEntries(
+      ['$transporter.connected', '$transporter.disconnected', '$transporter.error'].map((name) => [
+        name,
+        () => {
+          said.push(name);
+        },
+      ]),
+    ),
   });
   await writer.broker.start();
   await reader.broker.start();
@@ -53,10 +71,21 @@ afterAll(async () => {
   await database?.drop();
 });
 
-const health = () => callAs(reader.broker, 'node.health', {}, { caller: serviceCaller('test'), requestId: 'r', nodeID: 'reader' });
+const health = () =>
+  callAs(
+    reader.broker,
+    'node.health',
+    {},
+    { caller: serviceCaller('test'), requestId: 'r', nodeID: 'reader' },
+  );
 async function change(): Promise<Change> {
   const committed: Change[] = [];
-  await commitChange(db, { caller: serviceCaller('test'), requestId: 'r', committed }, 'platform', async () => ({ result: undefined, keys: ['global_x'], events: [] }));
+  await commitChange(
+    db,
+    { caller: serviceCaller('test'), requestId: 'r', committed },
+    'platform',
+    async () => ({ result: undefined, keys: ['global_x'], events: [] }),
+  );
   return committed[0]!;
 }
 
@@ -78,7 +107,12 @@ test('health says so, calls fail at once, and the feed is read as soon as it is 
   publishing.push(writer.coherence.publish([missed]));
   await delay(1100);
   expect(seen).not.toContain(missed.revision);
-  const refused = await callAs(reader.broker, 'feed.leave', { body: { node_id: 'nobody' } }, { caller: serviceCaller('test'), requestId: 'r', timeout: 20_000 }).then(() => 'answered', codeOf);
+  const refused = await callAs(
+    reader.broker,
+    'feed.leave',
+    { body: { node_id: 'nobody' } },
+    { caller: serviceCaller('test'), requestId: 'r', timeout: 20_000 },
+  ).then(() => 'answered', codeOf);
   expect(refused).toBe('service_unavailable');
 
   proxy.mend();

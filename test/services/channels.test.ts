@@ -1,5 +1,14 @@
 /** Webhooks and chat on the wire, against real HTTP and HTTPS receivers: what they are sent, what every answer means, what is kept of it. */
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals';
+import {
+  afterAll,
+  afterEach,
+  beforeAll,
+  beforeEach,
+  describe,
+  expect,
+  jest,
+  test,
+} from '@jest/globals';
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
@@ -15,24 +24,47 @@ import { webhookChannel, type WebhookDelivery } from '../../services/notifier/ch
 import { createGuard } from '../../shared/outgoing/guard.ts';
 import { createHttpClient } from '../../shared/outgoing/http-client.ts';
 
-const settings = { webhook_allow_http: true, webhook_allowed_networks: ['127.0.0.0/8'], http_client_timeout_seconds: 10, http_client_connect_timeout_seconds: 5 };
-const client = createHttpClient(createGuard(() => settings, async () => [{ address: '127.0.0.1', family: 4 }]), () => settings);
+const settings = {
+  webhook_allow_http: true,
+  webhook_allowed_networks: ['127.0.0.0/8'],
+  http_client_timeout_seconds: 10,
+  http_client_connect_timeout_seconds: 5,
+};
+const client = createHttpClient(
+  createGuard(
+    () => settings,
+    async () => [{ address: '127.0.0.1', family: 4 }],
+  ),
+  () => settings,
+);
 const webhook = webhookChannel(client);
 const chat = chatChannel(client);
 
 const canaries = {
-  path: 'canaryPath7Tq', secret: 'canary "secret" & <é>', previous: 'canaryPrevious1x', token: 'canaryToken/+=2z', password: 'canary:password 3ä', key: 'canaryKey4w', header: 'canaryHeader5v',
-  chatKey: 'canaryChatKey6u', chatToken: 'canaryChatToken8t%2F',
+  path: 'canaryPath7Tq',
+  secret: 'canary "secret" & <é>',
+  previous: 'canaryPrevious1x',
+  token: 'canaryToken/+=2z',
+  password: 'canary:password 3ä',
+  key: 'canaryKey4w',
+  header: 'canaryHeader5v',
+  chatKey: 'canaryChatKey6u',
+  chatToken: 'canaryChatToken8t%2F',
 };
 const noCanary = (outcome: Outcome): Outcome => {
   const text = JSON.stringify(outcome);
   expect(text).not.toMatch(/canary/i);
-  for (const canary of Object.values(canaries)) expect(text).not.toContain(Buffer.from(canary).toString('base64'));
+  for (const canary of Object.values(canaries))
+    expect(text).not.toContain(Buffer.from(canary).toString('base64'));
   expect(text).not.toContain(Buffer.from(`ops:${canaries.password}`).toString('base64'));
   return outcome;
 };
 
-interface Seen { readonly url: string; readonly headers: IncomingHttpHeaders; readonly body: string }
+interface Seen {
+  readonly url: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: string;
+}
 let seen: Seen[] = [];
 /** What the receiver does next. */
 let answer: RequestListener;
@@ -40,40 +72,70 @@ const receive: RequestListener = (request, response) => {
   const chunks: Buffer[] = [];
   request.on('data', (chunk: Buffer) => chunks.push(chunk));
   request.on('end', () => {
-    seen.push({ url: request.url!, headers: request.headers, body: Buffer.concat(chunks).toString() });
+    seen.push({
+      url: request.url!,
+      headers: request.headers,
+      body: Buffer.concat(chunks).toString(),
+    });
     answer(request, response);
   });
 };
 const server = createServer(receive);
-const portOf = (listening: { address: () => unknown }): number => (listening.address() as AddressInfo).port;
+const portOf = (listening: { address: () => unknown }): number =>
+  (listening.address() as AddressInfo).port;
 let url: string;
 beforeAll(async () => {
   await once(server.listen(0, '127.0.0.1'), 'listening');
   url = `http://hooks.example:${portOf(server)}/${canaries.path}?q=${canaries.path}`;
 });
-afterAll(() => { server.close(); server.closeAllConnections(); });
-beforeEach(() => { seen = []; answer = (_request, response) => response.end('ok'); });
-afterEach(() => { jest.restoreAllMocks(); });
+afterAll(() => {
+  server.close();
+  server.closeAllConnections();
+});
+beforeEach(() => {
+  seen = [];
+  answer = (_request, response) => response.end('ok');
+});
+afterEach(() => {
+  jest.restoreAllMocks();
+});
 
 const id = 'ntf_01JD9ZP1V7Q2M3K4N5P6Q7R8S9';
 const body = `{"type":"approval.requested","id":"${id}","timestamp":"2025-10-09T08:53:20.000Z","data":{"approval_id":"apr_1","title":"ä 鍵"}}`;
 const post = async (endpoint: Partial<WebhookDelivery['endpoint']> = {}): Promise<Outcome> =>
   noCanary(await webhook({ id, body, endpoint: { url, timeout_seconds: 10, ...endpoint } }));
-const whole = { headers: { 'X-Team': 'ops', 'X-Vault-Token': canaries.header }, secret: canaries.secret, previous_secret: canaries.previous };
+const whole = {
+  headers: { 'X-Team': 'ops', 'X-Vault-Token': canaries.header },
+  secret: canaries.secret,
+  previous_secret: canaries.previous,
+};
 
 describe('what a webhook is sent', () => {
   test('exact bytes, extra headers, nothing else', async () => {
     await post({ headers: { 'X-Team': 'ops', 'User-Agent': 'ours' } });
-    expect(seen).toEqual([{
-      url: `/${canaries.path}?q=${canaries.path}`, body, headers: {
-        host: new URL(url).host, connection: 'close', 'content-length': String(Buffer.byteLength(body)), 'content-type': 'application/json', 'user-agent': 'ours', 'x-team': 'ops',
+    expect(seen).toEqual([
+      {
+        url: `/${canaries.path}?q=${canaries.path}`,
+        body,
+        headers: {
+          host: new URL(url).host,
+          connection: 'close',
+          'content-length': String(Buffer.byteLength(body)),
+          'content-type': 'application/json',
+          'user-agent': 'ours',
+          'x-team': 'ops',
+        },
       },
-    }]);
+    ]);
   });
 
   test.each([
     [{ type: 'bearer', token: canaries.token }, 'authorization', `Bearer ${canaries.token}`],
-    [{ type: 'basic', username: 'ops', password: canaries.password }, 'authorization', `Basic ${Buffer.from(`ops:${canaries.password}`).toString('base64')}`],
+    [
+      { type: 'basic', username: 'ops', password: canaries.password },
+      'authorization',
+      `Basic ${Buffer.from(`ops:${canaries.password}`).toString('base64')}`,
+    ],
     [{ type: 'api_key', api_key: canaries.key }, 'x-api-key', canaries.key],
     [{ type: 'api_key', api_key: canaries.key, header_name: 'X-Ours' }, 'x-ours', canaries.key],
   ] as const)('auth %j', async (auth, header, value) => {
@@ -83,21 +145,51 @@ describe('what a webhook is sent', () => {
 
   test('reserved headers stay ours', async () => {
     await post({
-      secret: canaries.secret, auth: { type: 'bearer', token: 't' },
-      headers: { Host: 'evil.example', Authorization: 'x', 'Content-Type': 'text/plain', 'Content-Length': '1', 'Transfer-Encoding': 'chunked', 'X-Service-Signature': 'x', 'Webhook-Id': 'x', 'WEBHOOK-SIGNATURE': 'x' },
+      secret: canaries.secret,
+      auth: { type: 'bearer', token: 't' },
+      headers: {
+        Host: 'evil.example',
+        Authorization: 'x',
+        'Content-Type': 'text/plain',
+        'Content-Length': '1',
+        'Transfer-Encoding': 'chunked',
+        'X-Service-Signature': 'x',
+        'Webhook-Id': 'x',
+        'WEBHOOK-SIGNATURE': 'x',
+      },
     });
-    expect(seen[0]).toMatchObject({ body, headers: { host: new URL(url).host, authorization: 'Bearer t', 'content-type': 'application/json', 'webhook-id': id } });
-    new Webhook(Buffer.from(canaries.secret), { format: 'raw' }).verify(body, seen[0]!.headers as Record<string, string>);
+    expect(seen[0]).toMatchObject({
+      body,
+      headers: {
+        host: new URL(url).host,
+        authorization: 'Bearer t',
+        'content-type': 'application/json',
+        'webhook-id': id,
+      },
+    });
+    new Webhook(Buffer.from(canaries.secret), { format: 'raw' }).verify(
+      body,
+      seen[0]!.headers as Record<string, string>,
+    );
   });
 
   test('no signature without a secret; with two, receivers verify with either', async () => {
     await post();
-    expect(Object.keys(seen[0]!.headers).filter((name) => /signature|webhook/.test(name))).toEqual([]);
+    expect(Object.keys(seen[0]!.headers).filter((name) => /signature|webhook/.test(name))).toEqual(
+      [],
+    );
     await post(whole);
     const { headers, body: received } = seen[1]!;
     for (const secret of [canaries.secret, canaries.previous]) {
-      new Stripe('sk_test_unused').webhooks.constructEvent(received, headers['x-service-signature'] as string, secret);
-      new Webhook(Buffer.from(secret), { format: 'raw' }).verify(received, headers as Record<string, string>);
+      new Stripe('sk_test_unused').webhooks.constructEvent(
+        received,
+        headers['x-service-signature'] as string,
+        secret,
+      );
+      new Webhook(Buffer.from(secret), { format: 'raw' }).verify(
+        received,
+        headers as Record<string, string>,
+      );
     }
   });
 
@@ -115,17 +207,44 @@ describe('what a webhook is sent', () => {
 
 describe('what an answer means', () => {
   const table: [number, Record<string, string>, Partial<Outcome> & object][] = [
-    [200, {}, { verdict: 'delivered', error: null }], [201, {}, { verdict: 'delivered' }], [202, {}, { verdict: 'delivered' }], [204, {}, { verdict: 'delivered', answer: '' }], [299, {}, { verdict: 'delivered' }],
-    [300, {}, { verdict: 'final' }], [301, { location: '/elsewhere' }, { verdict: 'final' }], [302, { location: 'http://127.0.0.1/' }, { verdict: 'final' }], [303, { location: '/' }, { verdict: 'final' }],
-    [304, {}, { verdict: 'final' }], [307, { location: '/' }, { verdict: 'final' }], [308, { location: '/', 'retry-after': '1' }, { verdict: 'final' }],
-    [400, {}, { verdict: 'final' }], [401, { 'www-authenticate': 'Basic' }, { verdict: 'final' }], [403, {}, { verdict: 'final' }], [404, {}, { verdict: 'final' }], [405, {}, { verdict: 'final' }],
-    [408, {}, { verdict: 'retry' }], [409, {}, { verdict: 'final' }], [410, {}, { verdict: 'final', gone: true }], [413, {}, { verdict: 'final' }], [422, {}, { verdict: 'final' }], [425, {}, { verdict: 'retry' }],
-    [429, { 'retry-after': '7' }, { verdict: 'retry', retry_after_ms: 7000 }], [429, { 'retry-after': '86400' }, { verdict: 'retry', retry_after_ms: 3_600_000 }], [451, {}, { verdict: 'final' }],
-    [500, {}, { verdict: 'retry' }], [501, {}, { verdict: 'retry' }], [502, {}, { verdict: 'retry' }], [503, { 'retry-after': '0' }, { verdict: 'retry', retry_after_ms: 0 }], [504, {}, { verdict: 'retry' }], [599, {}, { verdict: 'retry' }],
-    [600, {}, { verdict: 'final' }], [999, {}, { verdict: 'final' }],
+    [200, {}, { verdict: 'delivered', error: null }],
+    [201, {}, { verdict: 'delivered' }],
+    [202, {}, { verdict: 'delivered' }],
+    [204, {}, { verdict: 'delivered', answer: '' }],
+    [299, {}, { verdict: 'delivered' }],
+    [300, {}, { verdict: 'final' }],
+    [301, { location: '/elsewhere' }, { verdict: 'final' }],
+    [302, { location: 'http://127.0.0.1/' }, { verdict: 'final' }],
+    [303, { location: '/' }, { verdict: 'final' }],
+    [304, {}, { verdict: 'final' }],
+    [307, { location: '/' }, { verdict: 'final' }],
+    [308, { location: '/', 'retry-after': '1' }, { verdict: 'final' }],
+    [400, {}, { verdict: 'final' }],
+    [401, { 'www-authenticate': 'Basic' }, { verdict: 'final' }],
+    [403, {}, { verdict: 'final' }],
+    [404, {}, { verdict: 'final' }],
+    [405, {}, { verdict: 'final' }],
+    [408, {}, { verdict: 'retry' }],
+    [409, {}, { verdict: 'final' }],
+    [410, {}, { verdict: 'final', gone: true }],
+    [413, {}, { verdict: 'final' }],
+    [422, {}, { verdict: 'final' }],
+    [425, {}, { verdict: 'retry' }],
+    [429, { 'retry-after': '7' }, { verdict: 'retry', retry_after_ms: 7000 }],
+    [429, { 'retry-after': '86400' }, { verdict: 'retry', retry_after_ms: 3_600_000 }],
+    [451, {}, { verdict: 'final' }],
+    [500, {}, { verdict: 'retry' }],
+    [501, {}, { verdict: 'retry' }],
+    [502, {}, { verdict: 'retry' }],
+    [503, { 'retry-after': '0' }, { verdict: 'retry', retry_after_ms: 0 }],
+    [504, {}, { verdict: 'retry' }],
+    [599, {}, { verdict: 'retry' }],
+    [600, {}, { verdict: 'final' }],
+    [999, {}, { verdict: 'final' }],
   ];
   test.each(table)('%d %j', async (...[status, headers, expected]) => {
-    answer = (_request, response) => response.writeHead(status, headers).end([204, 304].includes(status) ? undefined : 'said');
+    answer = (_request, response) =>
+      response.writeHead(status, headers).end([204, 304].includes(status) ? undefined : 'said');
     const outcome = await post({ timeout_seconds: 5 });
     expect(outcome).toMatchObject({ status, ...expected });
     if (outcome.verdict !== 'delivered') expect(outcome.error).toContain(`answered ${status}`);
@@ -136,20 +255,34 @@ describe('what an answer means', () => {
   test('Retry-After as a date', async () => {
     const now = Date.parse('2030-01-01T00:00:00Z');
     jest.spyOn(Date, 'now').mockImplementation(() => now);
-    answer = (_request, response) => response.writeHead(503, { 'retry-after': new Date(now + 90_000).toUTCString() }).end();
+    answer = (_request, response) =>
+      response.writeHead(503, { 'retry-after': new Date(now + 90_000).toUTCString() }).end();
     expect(await post()).toMatchObject({ verdict: 'retry', retry_after_ms: 90_000 });
   });
 
   const faults: [string, RequestListener, RegExp][] = [
-    ['a reset', (request) => request.socket.resetAndDestroy(), /^http:\/\/hooks\.example:\d+ cannot be reached, or hung up \(ECONNRESET\)$/],
+    [
+      'a reset',
+      (request) => request.socket.resetAndDestroy(),
+      /^http:\/\/hooks\.example:\d+ cannot be reached, or hung up \(ECONNRESET\)$/,
+    ],
     ['a hang-up', (request) => request.socket.end(), /cannot be reached, or hung up/],
     ['silence', () => undefined, /^http:\/\/hooks\.example:\d+ did not answer in time/],
-    ['another protocol', (request) => request.socket.end('+OK ready\r\n'), /did not answer with HTTP/],
+    [
+      'another protocol',
+      (request) => request.socket.end('+OK ready\r\n'),
+      /did not answer with HTTP/,
+    ],
   ];
   test.each(faults)('%s is retried', async (...[, listener, error]) => {
     answer = listener;
     const outcome = await post({ ...whole, timeout_seconds: 1 });
-    expect(outcome).toMatchObject({ verdict: 'retry', status: null, answer: null, error: expect.stringMatching(error) });
+    expect(outcome).toMatchObject({
+      verdict: 'retry',
+      status: null,
+      answer: null,
+      error: expect.stringMatching(error),
+    });
   });
 
   test('a refused connection is retried', async () => {
@@ -158,11 +291,19 @@ describe('what an answer means', () => {
     const port = portOf(gone);
     gone.close();
     await once(gone, 'close');
-    expect(await post({ url: `http://127.0.0.1:${port}/${canaries.path}` })).toMatchObject({ verdict: 'retry', status: null, error: expect.stringMatching(/\(ECONNREFUSED\)$/) });
+    expect(await post({ url: `http://127.0.0.1:${port}/${canaries.path}` })).toMatchObject({
+      verdict: 'retry',
+      status: null,
+      error: expect.stringMatching(/\(ECONNREFUSED\)$/),
+    });
   });
 
   test('what the guard refuses is final', async () => {
-    expect(await post({ url: `http://10.0.0.1/${canaries.path}` })).toMatchObject({ verdict: 'final', status: null, error: expect.stringMatching(/^http:\/\/10\.0\.0\.1 is not a public address/) });
+    expect(await post({ url: `http://10.0.0.1/${canaries.path}` })).toMatchObject({
+      verdict: 'final',
+      status: null,
+      error: expect.stringMatching(/^http:\/\/10\.0\.0\.1 is not a public address/),
+    });
   });
 
   test('a body that trickles or never ends does not undo the status', async () => {
@@ -171,9 +312,15 @@ describe('what an answer means', () => {
       const timer = setInterval(() => response.write('.'), 50);
       response.on('close', () => clearInterval(timer));
     };
-    expect(await post({ timeout_seconds: 1 })).toMatchObject({ verdict: 'delivered', status: 201, answer: expect.stringMatching(/^slow\.+$/) });
+    expect(await post({ timeout_seconds: 1 })).toMatchObject({
+      verdict: 'delivered',
+      status: 201,
+      answer: expect.stringMatching(/^slow\.+$/),
+    });
     answer = (_request, response) => {
-      const more = (): void => { while (!response.destroyed && response.write(Buffer.alloc(65_536, 'x'))); };
+      const more = (): void => {
+        while (!response.destroyed && response.write(Buffer.alloc(65_536, 'x')));
+      };
       response.writeHead(503).on('drain', more);
       more();
     };
@@ -184,23 +331,49 @@ describe('what an answer means', () => {
 });
 
 describe('TLS', () => {
-  const file = (name: string): string => new URL(`../support/tls/${name}`, import.meta.url).pathname;
+  const file = (name: string): string =>
+    new URL(`../support/tls/${name}`, import.meta.url).pathname;
   const listen = async (certificate: string) => {
-    const tls = createTlsServer({ key: readFileSync(file('server.key')), cert: readFileSync(file(certificate)) }, receive);
+    const tls = createTlsServer(
+      { key: readFileSync(file('server.key')), cert: readFileSync(file(certificate)) },
+      receive,
+    );
     await once(tls.listen(0, '127.0.0.1'), 'listening');
     return tls;
   };
   const servers: Awaited<ReturnType<typeof listen>>[] = [];
-  beforeAll(async () => { servers.push(await listen('valid.pem'), await listen('expired.pem')); });
-  afterAll(() => { for (const each of servers) { each.close(); each.closeAllConnections(); } });
+  beforeAll(async () => {
+    servers.push(await listen('valid.pem'), await listen('expired.pem'));
+  });
+  afterAll(() => {
+    for (const each of servers) {
+      each.close();
+      each.closeAllConnections();
+    }
+  });
 
   test('an unknown authority is refused', async () => {
-    expect(await post({ ...whole, url: `https://hooks.example:${portOf(servers[0]!)}/${canaries.path}` })).toMatchObject({ verdict: 'retry', status: null, error: expect.stringContaining('no TLS that can be trusted') });
+    expect(
+      await post({
+        ...whole,
+        url: `https://hooks.example:${portOf(servers[0]!)}/${canaries.path}`,
+      }),
+    ).toMatchObject({
+      verdict: 'retry',
+      status: null,
+      error: expect.stringContaining('no TLS that can be trusted'),
+    });
     expect(seen).toEqual([]);
   });
 
   test('plain HTTP where TLS is expected is refused', async () => {
-    expect(await post({ ...whole, url: `https://hooks.example:${portOf(server)}/${canaries.path}` })).toMatchObject({ verdict: 'retry', status: null, error: expect.stringContaining('no TLS that can be trusted') });
+    expect(
+      await post({ ...whole, url: `https://hooks.example:${portOf(server)}/${canaries.path}` }),
+    ).toMatchObject({
+      verdict: 'retry',
+      status: null,
+      error: expect.stringContaining('no TLS that can be trusted'),
+    });
   });
 
   /** A process that knows the authority, and whose environment asks for a proxy and for no verification. */
@@ -219,13 +392,37 @@ describe('TLS', () => {
       console.log(JSON.stringify(outcomes));`;
     const [valid, expired] = servers.map(portOf);
     const proxy = `http://127.0.0.1:${portOf(server)}`;
-    const { stdout } = await promisify(execFile)(process.execPath, [
-      '--disable-warning=ExperimentalWarning', '--input-type=module', '-e', script,
-      `https://hooks.example:${valid}/`, `https://hooks.example:${valid}/`, `https://other.example:${valid}/`, `https://hooks.example:${expired}/`,
-    ], { env: { ...process.env, NODE_EXTRA_CA_CERTS: file('ca.pem'), NODE_TLS_REJECT_UNAUTHORIZED: '0', NODE_USE_ENV_PROXY: '1', HTTP_PROXY: proxy, HTTPS_PROXY: proxy } });
+    const { stdout } = await promisify(execFile)(
+      process.execPath,
+      [
+        '--disable-warning=ExperimentalWarning',
+        '--input-type=module',
+        '-e',
+        script,
+        `https://hooks.example:${valid}/`,
+        `https://hooks.example:${valid}/`,
+        `https://other.example:${valid}/`,
+        `https://hooks.example:${expired}/`,
+      ],
+      {
+        env: {
+          ...process.env,
+          NODE_EXTRA_CA_CERTS: file('ca.pem'),
+          NODE_TLS_REJECT_UNAUTHORIZED: '0',
+          NODE_USE_ENV_PROXY: '1',
+          HTTP_PROXY: proxy,
+          HTTPS_PROXY: proxy,
+        },
+      },
+    );
     expect(JSON.parse(stdout)).toMatchObject([
-      { verdict: 'delivered', status: 200 }, { verdict: 'delivered', status: 200 },
-      { verdict: 'retry', status: null, error: expect.stringContaining('ERR_TLS_CERT_ALTNAME_INVALID') },
+      { verdict: 'delivered', status: 200 },
+      { verdict: 'delivered', status: 200 },
+      {
+        verdict: 'retry',
+        status: null,
+        error: expect.stringContaining('ERR_TLS_CERT_ALTNAME_INVALID'),
+      },
       { verdict: 'retry', status: null, error: expect.stringContaining('CERT_HAS_EXPIRED') },
     ]);
     expect(seen.map(({ url }) => url)).toEqual(['/', '/']);
@@ -235,18 +432,36 @@ describe('TLS', () => {
 
 describe('what is kept of an answer', () => {
   const auths: WebhookDelivery['endpoint']['auth'][] = [
-    { type: 'bearer', token: canaries.token }, { type: 'basic', username: 'ops', password: canaries.password }, { type: 'api_key', api_key: canaries.key },
+    { type: 'bearer', token: canaries.token },
+    { type: 'basic', username: 'ops', password: canaries.password },
+    { type: 'api_key', api_key: canaries.key },
   ];
   const echoes: [string, (text: string) => string][] = [
-    ['as it is', (text) => text], ['in JSON', (text) => JSON.stringify({ text })], ['in a URL', encodeURIComponent], ['in a form', (text) => new URLSearchParams({ text }).toString()],
-    ['in base64', (text) => Buffer.from(text).toString('base64')], ['in HTML', (text) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;')],
+    ['as it is', (text) => text],
+    ['in JSON', (text) => JSON.stringify({ text })],
+    ['in a URL', encodeURIComponent],
+    ['in a form', (text) => new URLSearchParams({ text }).toString()],
+    ['in base64', (text) => Buffer.from(text).toString('base64')],
+    [
+      'in HTML',
+      (text) =>
+        text
+          .replaceAll('&', '&amp;')
+          .replaceAll('<', '&lt;')
+          .replaceAll('>', '&gt;')
+          .replaceAll('"', '&quot;'),
+    ],
   ];
   test.each(echoes)('no secret that the receiver says back %s', async (_name, echo) => {
     for (const auth of auths) {
       for (const canary of Object.values(canaries).slice(0, 7)) {
         const sent = canary === canaries.path ? url : canary;
-        const known = canary === canaries.path || [whole.secret, whole.previous_secret, canaries.header].includes(canary) || Object.values(auth!).includes(canary);
-        answer = (_request, response) => response.end(`before ${echo(known ? sent : 'nothing')} after`);
+        const known =
+          canary === canaries.path ||
+          [whole.secret, whole.previous_secret, canaries.header].includes(canary) ||
+          Object.values(auth!).includes(canary);
+        answer = (_request, response) =>
+          response.end(`before ${echo(known ? sent : 'nothing')} after`);
         expect((await post({ ...whole, auth })).answer).toMatch(/^before .+ after$/);
       }
     }
@@ -254,15 +469,19 @@ describe('what is kept of an answer', () => {
 
   test('no header and no address that the receiver says back', async () => {
     for (const auth of auths) {
-      answer = (request, response) => response.writeHead(404).end(`Cannot POST ${request.url} ${request.rawHeaders.join('\n')}`);
+      answer = (request, response) =>
+        response.writeHead(404).end(`Cannot POST ${request.url} ${request.rawHeaders.join('\n')}`);
       expect((await post({ ...whole, auth })).answer).toMatch(/^Cannot POST \*{8} /);
     }
   });
 
   test('no beginning of a secret where the answer is cut', async () => {
     for (let room = 0; room <= canaries.token.length; room += 1) {
-      answer = (_request, response) => response.end(`${'.'.repeat(4096 - room)}${canaries.token}${'.'.repeat(99)}`);
-      expect((await post({ auth: { type: 'bearer', token: canaries.token } })).answer).toMatch(/^\.{4079,4096}(\*{0,8})$/);
+      answer = (_request, response) =>
+        response.end(`${'.'.repeat(4096 - room)}${canaries.token}${'.'.repeat(99)}`);
+      expect((await post({ auth: { type: 'bearer', token: canaries.token } })).answer).toMatch(
+        /^\.{4079,4096}(\*{0,8})$/,
+      );
     }
   });
 
@@ -278,17 +497,39 @@ describe('what is kept of an answer', () => {
 
 describe('chat', () => {
   const data = {
-    approval_id: 'apr_1', title: 'Scale <users/all>', description: '<https://evil.example|click>', action: 'scale_min_instances', risk_level: 'high', hop: 1, max_hops: 2,
-    current_group: 'sre', cost_impact: 12.5, expires_at: '2025-10-09T08:53:20.000Z', decision: null,
+    approval_id: 'apr_1',
+    title: 'Scale <users/all>',
+    description: '<https://evil.example|click>',
+    action: 'scale_min_instances',
+    risk_level: 'high',
+    hop: 1,
+    max_hops: 2,
+    current_group: 'sre',
+    cost_impact: 12.5,
+    expires_at: '2025-10-09T08:53:20.000Z',
+    decision: null,
   };
   const links = [{ label: 'Decide', url: 'https://app.example/approvals/apr_1' }];
-  const say = async (given: { type?: string; include_links?: boolean; decision?: { decision: 'approve' | 'deny'; by: string; comment?: string } } = {}) => noCanary(await chat({
-    googleChat: {
-      webhook_url: `http://hooks.example:${portOf(server)}/v1/spaces/A/messages?key=${canaries.chatKey}&token=${canaries.chatToken}`,
-      ...(given.include_links === undefined ? {} : { include_links: given.include_links }),
-    },
-    notice: { type: given.type ?? 'approval.requested', data: { ...data, decision: given.decision ?? null } }, links,
-  }));
+  const say = async (
+    given: {
+      type?: string;
+      include_links?: boolean;
+      decision?: { decision: 'approve' | 'deny'; by: string; comment?: string };
+    } = {},
+  ) =>
+    noCanary(
+      await chat({
+        googleChat: {
+          webhook_url: `http://hooks.example:${portOf(server)}/v1/spaces/A/messages?key=${canaries.chatKey}&token=${canaries.chatToken}`,
+          ...(given.include_links === undefined ? {} : { include_links: given.include_links }),
+        },
+        notice: {
+          type: given.type ?? 'approval.requested',
+          data: { ...data, decision: given.decision ?? null },
+        },
+        links,
+      }),
+    );
   const message = (): { text: string; thread: unknown } => JSON.parse(seen.at(-1)!.body);
 
   test('a message in the thread of the approval', async () => {
@@ -310,23 +551,52 @@ describe('chat', () => {
 
   test('what was asked neither mentions people nor poses as a link', async () => {
     await say({ include_links: true });
-    expect(message().text.replace('<https://app.example/approvals/apr_1|Decide>', '')).not.toMatch(/[<>]/);
+    expect(message().text.replace('<https://app.example/approvals/apr_1|Decide>', '')).not.toMatch(
+      /[<>]/,
+    );
   });
 
   test.each([
-    ['approval.requested', 'Approval needed'], ['approval.escalated', 'Still needs approval (escalation 1 of 2)'], ['approval.decided', 'Denied'],
-    ['approval.expired', 'Expired: nobody decided in time'], ['approval.exhausted', 'Nobody decided, and nobody is left to ask'],
+    ['approval.requested', 'Approval needed'],
+    ['approval.escalated', 'Still needs approval (escalation 1 of 2)'],
+    ['approval.decided', 'Denied'],
+    ['approval.expired', 'Expired: nobody decided in time'],
+    ['approval.exhausted', 'Nobody decided, and nobody is left to ask'],
   ])('%s', async (type, heading) => {
-    await say({ type, ...(type === 'approval.decided' ? { decision: { decision: 'deny', by: 'ada', comment: 'too dear' } } : {}) });
-    expect(message().text).toMatch(new RegExp(`^\\*${heading.replaceAll(/[()]/g, '\\$&')}\\*\nScale ‹users/all›\n`));
+    await say({
+      type,
+      ...(type === 'approval.decided'
+        ? { decision: { decision: 'deny', by: 'ada', comment: 'too dear' } }
+        : {}),
+    });
+    expect(message().text).toMatch(
+      new RegExp(`^\\*${heading.replaceAll(/[()]/g, '\\$&')}\\*\nScale ‹users/all›\n`),
+    );
     expect(message().text.includes('by ada: too dear')).toBe(type === 'approval.decided');
   });
 
   test('its key and token stay secret, whatever comes back', async () => {
-    answer = (request, response) => response.writeHead(429, { 'retry-after': '3' }).end(`${request.url} http://${request.headers.host}${request.url} ${decodeURIComponent(request.url!)}`);
+    answer = (request, response) =>
+      response
+        .writeHead(429, { 'retry-after': '3' })
+        .end(
+          `${request.url} http://${request.headers.host}${request.url} ${decodeURIComponent(request.url!)}`,
+        );
     expect(await say()).toMatchObject({ verdict: 'retry', status: 429, retry_after_ms: 3000 });
     answer = (request) => request.socket.resetAndDestroy();
-    expect(await say()).toMatchObject({ verdict: 'retry', status: null, error: expect.stringMatching(/^http:\/\/hooks\.example:\d+ cannot/) });
-    expect(noCanary(await chat({ googleChat: { webhook_url: `canary ${canaries.chatKey}` }, notice: { type: 'approval.requested', data }, links: [] }))).toMatchObject({ verdict: 'final' });
+    expect(await say()).toMatchObject({
+      verdict: 'retry',
+      status: null,
+      error: expect.stringMatching(/^http:\/\/hooks\.example:\d+ cannot/),
+    });
+    expect(
+      noCanary(
+        await chat({
+          googleChat: { webhook_url: `canary ${canaries.chatKey}` },
+          notice: { type: 'approval.requested', data },
+          links: [],
+        }),
+      ),
+    ).toMatchObject({ verdict: 'final' });
   });
 });

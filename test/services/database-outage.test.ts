@@ -11,7 +11,10 @@ let database: Database;
 let db: DataSource;
 beforeAll(async () => {
   database = await createDatabase();
-  db = await openDatabase({ url: database.url, poolSize: 2, timeoutMs: 5000, ssl: false }, { schema: 'public', entities: [], migrations: [] });
+  db = await openDatabase(
+    { url: database.url, poolSize: 2, timeoutMs: 5000, ssl: false },
+    { schema: 'public', entities: [], migrations: [] },
+  );
 });
 afterAll(async () => {
   await db?.destroy();
@@ -22,17 +25,45 @@ async function lost(manager: EntityManager): Promise<void> {
   const [{ pid }] = await manager.query<[{ pid: number }]>('SELECT pg_backend_pid() AS pid');
   await database.query('SELECT pg_terminate_backend($1)', [pid]);
 }
-const failure = (work: (manager: EntityManager) => Promise<unknown>): Promise<unknown> => db.transaction(work).then(() => 'no error', (error: unknown) => error);
+const failure = (work: (manager: EntityManager) => Promise<unknown>): Promise<unknown> =>
+  db.transaction(work).then(
+    () => 'no error',
+    (error: unknown) => error,
+  );
 
 test.each([
-  ['before a query', async (manager: EntityManager) => { await lost(manager); await delay(100); await manager.query('SELECT 1'); }],
-  ['at a query', async (manager: EntityManager) => { await lost(manager); await manager.query('SELECT 1'); }],
-  ['during a query', async (manager: EntityManager) => {
-    const asked = manager.query('SELECT pg_sleep(5)');
-    await database.query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'SELECT pg_sleep%'`);
-    await asked;
-  }],
-  ['before the commit', async (manager: EntityManager) => { await lost(manager); await delay(100); }],
+  [
+    'before a query',
+    async (manager: EntityManager) => {
+      await lost(manager);
+      await delay(100);
+      await manager.query('SELECT 1');
+    },
+  ],
+  [
+    'at a query',
+    async (manager: EntityManager) => {
+      await lost(manager);
+      await manager.query('SELECT 1');
+    },
+  ],
+  [
+    'during a query',
+    async (manager: EntityManager) => {
+      const asked = manager.query('SELECT pg_sleep(5)');
+      await database.query(
+        `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'SELECT pg_sleep%'`,
+      );
+      await asked;
+    },
+  ],
+  [
+    'before the commit',
+    async (manager: EntityManager) => {
+      await lost(manager);
+      await delay(100);
+    },
+  ],
 ] as const)('%s', async (...[, work]) => {
   const error = await failure(work);
   expect([isDatabaseOutage(error), error]).toEqual([true, expect.any(Error)]);
@@ -41,5 +72,7 @@ test.each([
 
 test('a start without its database says so plainly', async () => {
   const start = startStrata({ DATABASE_URL: 'postgres://strata:canary@127.0.0.1:1/strata' });
-  await expect(start).rejects.toThrow(/:\nPostgreSQL \(DATABASE_URL, or DB_\*\) cannot be used: connect ECONNREFUSED 127\.0\.0\.1:1$/);
+  await expect(start).rejects.toThrow(
+    /:\nPostgreSQL \(DATABASE_URL, or DB_\*\) cannot be used: connect ECONNREFUSED 127\.0\.0\.1:1$/,
+  );
 });

@@ -4,7 +4,13 @@ import { randomUUID } from 'node:crypto';
 import type { DataSource } from 'typeorm';
 import { notifierSchema } from '../../services/notifier/schema.ts';
 import { cancelUnsent } from '../../services/notifier/stores/notices.ts';
-import { claim, release, settle, type Claimed, type Settled } from '../../services/notifier/stores/claims.ts';
+import {
+  claim,
+  release,
+  settle,
+  type Claimed,
+  type Settled,
+} from '../../services/notifier/stores/claims.ts';
 import { migrate, openDatabase } from '../../shared/database/open.ts';
 import { commitSchema } from '../../shared/outbox/schema.ts';
 import { createDatabase, type Database } from '../support/postgres.ts';
@@ -24,7 +30,11 @@ afterAll(async () => {
   await db?.destroy();
   await database?.drop();
 });
-beforeEach(() => db.query('TRUNCATE notifier.approvals, notifier.deliveries, notifier.attempts, notifier.endpoints'));
+beforeEach(() =>
+  db.query(
+    'TRUNCATE notifier.approvals, notifier.deliveries, notifier.attempts, notifier.endpoints',
+  ),
+);
 
 /** An approval with `count` notices waiting for each endpoint. */
 async function queue(endpoints: readonly string[], count = 1): Promise<string> {
@@ -32,34 +42,73 @@ async function queue(endpoints: readonly string[], count = 1): Promise<string> {
   await db.query(
     `INSERT INTO notifier.approvals (id, tenant_id, state, action, risk_level, title, hop, max_hops, window_seconds, chain, frozen, requested_by, request_id, request_hash,
        created_at, expires_at, expires_fixed)
-     VALUES ($1, $2, 'pending', 'a', 'low', 't', 0, 0, 60, '{}', '', '{}', '', '', now(), now() + interval '1 hour', false)`, [id, tenant]);
-  await db.query(`INSERT INTO notifier.endpoints (key, served_at, failures) SELECT k, now(), 0 FROM unnest($1::text[]) k ON CONFLICT DO NOTHING`, [endpoints]);
+     VALUES ($1, $2, 'pending', 'a', 'low', 't', 0, 0, 60, '{}', '', '{}', '', '', now(), now() + interval '1 hour', false)`,
+    [id, tenant],
+  );
+  await db.query(
+    `INSERT INTO notifier.endpoints (key, served_at, failures) SELECT k, now(), 0 FROM unnest($1::text[]) k ON CONFLICT DO NOTHING`,
+    [endpoints],
+  );
   await db.query(
     `INSERT INTO notifier.deliveries (id, tenant_id, approval_id, type, hop, channel, endpoint_key, place, target, body, state, attempts, round, next_attempt_at, created_at)
      SELECT gen_random_uuid(), $1, $2, 'approval.requested', 0, 'webhook', k, n::text, 'https://a.example', '{}', 'pending', 0, 0, now(), now()
-     FROM unnest($3::text[]) k, generate_series(1, $4::int) n`, [tenant, id, endpoints, count]);
+     FROM unnest($3::text[]) k, generate_series(1, $4::int) n`,
+    [tenant, id, endpoints, count],
+  );
   return id;
 }
-const said = ({ id, round }: Claimed, verdict: Settled['verdict'], waitMs = 0): Settled =>
-  ({ id, round, verdict, wait_ms: waitMs, duration_ms: 1, status: null, answer: null, error: verdict === 'delivered' ? null : 'no' });
+const said = ({ id, round }: Claimed, verdict: Settled['verdict'], waitMs = 0): Settled => ({
+  id,
+  round,
+  verdict,
+  wait_ms: waitMs,
+  duration_ms: 1,
+  status: null,
+  answer: null,
+  error: verdict === 'delivered' ? null : 'no',
+});
 /** Records how sends to one endpoint went; answers what has failed by it. */
 async function record(worker: string, all: readonly Settled[], key: string): Promise<string[]> {
   const failed: string[] = [];
-  await settle(db, worker, all, [{ key, delivered: all.some(({ verdict }) => verdict === 'delivered'), failures: all.filter(({ verdict }) => verdict !== 'delivered').length, gone: null }],
-    async (_manager, ids) => { failed.push(...ids); });
+  await settle(
+    db,
+    worker,
+    all,
+    [
+      {
+        key,
+        delivered: all.some(({ verdict }) => verdict === 'delivered'),
+        failures: all.filter(({ verdict }) => verdict !== 'delivered').length,
+        gone: null,
+      },
+    ],
+    async (_manager, ids) => {
+      failed.push(...ids);
+    },
+  );
   return failed;
 }
 const byEndpoint = (claims: readonly Claimed[]): Record<string, number> =>
-  Object.fromEntries([...Map.groupBy(claims, ({ endpoint_key: key }) => key)].map(([key, all]) => [key, all.length]));
-const states = async (): Promise<string[]> => (await db.query<{ state: string }[]>('SELECT state FROM notifier.deliveries ORDER BY created_at')).map(({ state }) => state);
+  Object.fromEntries(
+    [...Map.groupBy(claims, ({ endpoint_key: key }) => key)].map(([key, all]) => [key, all.length]),
+  );
+const states = async (): Promise<string[]> =>
+  (
+    await db.query<{ state: string }[]>('SELECT state FROM notifier.deliveries ORDER BY created_at')
+  ).map(({ state }) => state);
 /** Lets the leases of a worker that has died run out. */
-const expire = () => db.query(`UPDATE notifier.deliveries SET lease_until = now() - interval '1 second' WHERE lease_until IS NOT NULL`);
+const expire = () =>
+  db.query(
+    `UPDATE notifier.deliveries SET lease_until = now() - interval '1 second' WHERE lease_until IS NOT NULL`,
+  );
 
 describe('who may take what', () => {
   test('an endpoint has at most sixteen on their way, over all workers', async () => {
     for (let round = 0; round < 20; round += 1) {
       await queue([`a${round}`], 30);
-      const taken = await Promise.all(Array.from({ length: 6 }, () => claim(db, randomUUID(), 1024)));
+      const taken = await Promise.all(
+        Array.from({ length: 6 }, () => claim(db, randomUUID(), 1024)),
+      );
       expect(new Set(taken.flat().map(({ id }) => id)).size).toBe(16);
       expect(taken.flat()).toHaveLength(16);
       expect(await claim(db, other, 1024)).toEqual([]);
@@ -75,22 +124,27 @@ describe('who may take what', () => {
   });
 
   test('of many workers at once each delivery has one', async () => {
-    await queue(Array.from({ length: 40 }, (_each, n) => `e${n}`), 8);
+    await queue(
+      Array.from({ length: 40 }, (_each, n) => `e${n}`),
+      8,
+    );
     const taken: string[] = [];
-    await Promise.all(Array.from({ length: 8 }, async () => {
-      const worker = randomUUID();
-      for (;;) {
-        const claims = await claim(db, worker, 25);
-        taken.push(...claims.map(({ id }) => id));
-        // Nothing may be left for it while another holds the endpoints.
-        if (claims.length === 0 && taken.length >= 320) return;
-      }
-    }));
+    await Promise.all(
+      Array.from({ length: 8 }, async () => {
+        const worker = randomUUID();
+        for (;;) {
+          const claims = await claim(db, worker, 25);
+          taken.push(...claims.map(({ id }) => id));
+          // Nothing may be left for it while another holds the endpoints.
+          if (claims.length === 0 && taken.length >= 320) return;
+        }
+      }),
+    );
     expect(taken).toHaveLength(320);
     expect(new Set(taken).size).toBe(320);
   });
 
-  test('what a dead worker has held is another\'s when the lease has run out; the dead one records nothing any more', async () => {
+  test("what a dead worker has held is another's when the lease has run out; the dead one records nothing any more", async () => {
     await queue(['a']);
     const [first] = await claim(db, one, 10);
     expect(await claim(db, other, 10)).toEqual([]);
@@ -122,17 +176,25 @@ describe('who may take what', () => {
 });
 
 describe('the circuit breaker', () => {
-  const fail = async (times: number, verdict: 'retry' | 'failed' = 'failed'): Promise<Claimed[]> => {
+  const fail = async (
+    times: number,
+    verdict: 'retry' | 'failed' = 'failed',
+  ): Promise<Claimed[]> => {
     const failed: Claimed[] = [];
     while (failed.length < times) {
-      const claims = (await claim(db, one, Math.min(8, times - failed.length)));
+      const claims = await claim(db, one, Math.min(8, times - failed.length));
       expect(claims).not.toEqual([]);
-      await record(one, claims.map((each) => said(each, verdict)), 'a');
+      await record(
+        one,
+        claims.map((each) => said(each, verdict)),
+        'a',
+      );
       failed.push(...claims);
     }
     return failed;
   };
-  const closesAt = () => db.query(`UPDATE notifier.endpoints SET blocked_until = now() - interval '1 second'`);
+  const closesAt = () =>
+    db.query(`UPDATE notifier.endpoints SET blocked_until = now() - interval '1 second'`);
 
   test('opens after 20 failures in a row and then lets one first send pass at a time', async () => {
     await queue(['a'], 40);
@@ -159,7 +221,7 @@ describe('the circuit breaker', () => {
     expect(await claim(db, one, 100)).toHaveLength(16);
   });
 
-  test('one endpoint\'s does not hold back another', async () => {
+  test("one endpoint's does not hold back another", async () => {
     await queue(['a'], 40);
     await fail(20);
     await queue(['b']);
@@ -174,7 +236,9 @@ describe('a decision', () => {
     const approval = await queue(['a', 'b']);
     const [sent] = await claim(db, one, 1);
     await expire();
-    expect((await cancel(approval)).map(({ endpoint_key: key }) => key)).toEqual([sent!.endpoint_key]);
+    expect((await cancel(approval)).map(({ endpoint_key: key }) => key)).toEqual([
+      sent!.endpoint_key,
+    ]);
     expect(await claim(db, other, 10)).toEqual([]);
   });
 
@@ -195,11 +259,32 @@ describe('a decision', () => {
       const approval = await queue(endpoints);
       const claims = await claim(db, one, 100);
       expect(claims).toHaveLength(40);
-      const all = claims.toReversed().map((each) => said(each, round % 2 ? 'delivered' : 'retry', 3_600_000));
+      const all = claims
+        .toReversed()
+        .map((each) => said(each, round % 2 ? 'delivered' : 'retry', 3_600_000));
       await Promise.all([
         cancel(approval),
-        settle(db, one, all, claims.map(({ endpoint_key: key }) => ({ key, delivered: true, failures: 0, gone: null })), async () => {}),
-        settle(db, other, [], claims.toReversed().map(({ endpoint_key: key }) => ({ key, delivered: true, failures: 0, gone: null })), async () => {}),
+        settle(
+          db,
+          one,
+          all,
+          claims.map(({ endpoint_key: key }) => ({
+            key,
+            delivered: true,
+            failures: 0,
+            gone: null,
+          })),
+          async () => {},
+        ),
+        settle(
+          db,
+          other,
+          [],
+          claims
+            .toReversed()
+            .map(({ endpoint_key: key }) => ({ key, delivered: true, failures: 0, gone: null })),
+          async () => {},
+        ),
       ]);
     }
   });

@@ -2,7 +2,17 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -26,7 +36,8 @@ beforeEach(() => {
 afterEach(async () => {
   for (const child of children.splice(0)) await kill(child);
   for (const { stop } of opened.splice(0)) await stop();
-  if (existsSync(join(cluster, 'postmaster.pid'))) await (await openEmbeddedPostgres({ dataDir })).stop();
+  if (existsSync(join(cluster, 'postmaster.pid')))
+    await (await openEmbeddedPostgres({ dataDir })).stop();
   for (const dismiss of dismissals.splice(0)) dismiss();
   rmSync(dataDir, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
 });
@@ -40,21 +51,35 @@ async function open(log?: (message: string) => void): Promise<EmbeddedPostgres> 
 
 /** A process of its own that opens the database, prints its address, and stays as long as this one. */
 function spawnOwner(): ChildProcess {
-  const child = spawn(process.execPath, ['--input-type=module', '-e', `
+  const child = spawn(
+    process.execPath,
+    [
+      '--input-type=module',
+      '-e',
+      `
     const { openEmbeddedPostgres } = await import(process.argv[1]);
     const { url, stop } = await openEmbeddedPostgres({ dataDir: process.argv[2] });
     process.stdin.once('end', () => stop()).resume();
-    console.log(url);`, embedded, dataDir], { stdio: ['pipe', 'pipe', 'pipe'] });
+    console.log(url);`,
+      embedded,
+      dataDir,
+    ],
+    { stdio: ['pipe', 'pipe', 'pipe'] },
+  );
   children.push(child);
   return child;
 }
 
 async function addressOf(child: ChildProcess): Promise<string> {
   let complaint = '';
-  child.stderr!.on('data', (chunk: Buffer) => { complaint += chunk.toString(); });
+  child.stderr!.on('data', (chunk: Buffer) => {
+    complaint += chunk.toString();
+  });
   const [line] = await Promise.race([
     once(createInterface(child.stdout!), 'line') as Promise<[string]>,
-    once(child, 'close').then(() => { throw new Error(complaint); }),
+    once(child, 'close').then(() => {
+      throw new Error(complaint);
+    }),
   ]);
   return line;
 }
@@ -76,8 +101,10 @@ async function query<R>(url: string, text: string): Promise<R[]> {
   }
 }
 
-const numbers = async (url: string): Promise<number[]> => (await query<{ n: number }>(url, 'SELECT n FROM kept ORDER BY n')).map(({ n }) => n);
-const postmaster = (): number => Number(readFileSync(join(cluster, 'postmaster.pid'), 'utf8').split('\n')[0]);
+const numbers = async (url: string): Promise<number[]> =>
+  (await query<{ n: number }>(url, 'SELECT n FROM kept ORDER BY n')).map(({ n }) => n);
+const postmaster = (): number =>
+  Number(readFileSync(join(cluster, 'postmaster.pid'), 'utf8').split('\n')[0]);
 const isAlive = (pid: number): boolean => {
   try {
     process.kill(pid, 0);
@@ -99,10 +126,18 @@ test('what was written before a stop is there after the next start', async () =>
 
 test('it listens on loopback alone, asks for a password, and waits for the disk', async () => {
   const { url } = await open();
-  const settings = await query<{ name: string; setting: string }>(url, `SELECT name, setting FROM pg_settings WHERE name IN
-    ('listen_addresses', 'unix_socket_directories', 'fsync', 'synchronous_commit', 'full_page_writes', 'max_connections')`);
+  const settings = await query<{ name: string; setting: string }>(
+    url,
+    `SELECT name, setting FROM pg_settings WHERE name IN
+    ('listen_addresses', 'unix_socket_directories', 'fsync', 'synchronous_commit', 'full_page_writes', 'max_connections')`,
+  );
   expect(Object.fromEntries(settings.map(({ name, setting }) => [name, setting]))).toEqual({
-    listen_addresses: '127.0.0.1', unix_socket_directories: '', fsync: 'on', synchronous_commit: 'on', full_page_writes: 'on', max_connections: '200',
+    listen_addresses: '127.0.0.1',
+    unix_socket_directories: '',
+    fsync: 'on',
+    synchronous_commit: 'on',
+    full_page_writes: 'on',
+    max_connections: '200',
   });
   expect(statSync(join(dataDir, 'postgres.password')).mode & 0o777).toBe(0o600);
   const wrong = new URL(url);
@@ -151,7 +186,12 @@ test.each([
   const { url } = await open();
   await query(url, 'CREATE TABLE kept AS SELECT 1 AS n');
   expect(await numbers(url)).toEqual([1]);
-  expect(readdirSync(dataDir).toSorted()).toEqual(['lock.sqlite', 'postgres', 'postgres.password', 'strata.lock']);
+  expect(readdirSync(dataDir).toSorted()).toEqual([
+    'lock.sqlite',
+    'postgres',
+    'postgres.password',
+    'strata.lock',
+  ]);
 });
 
 test('a second live process on the same directory is refused, and the first is not disturbed', async () => {
@@ -167,18 +207,30 @@ test('of many that find the same dead holder, one starts', async () => {
   await (await open()).stop();
   writeFileSync(join(dataDir, 'strata.lock'), String(process.pid));
   const answers = await Promise.allSettled([1, 2, 3, 4].map(() => addressOf(spawnOwner())));
-  expect(answers.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected', 'rejected', 'rejected']);
+  expect(answers.map(({ status }) => status).toSorted()).toEqual([
+    'fulfilled',
+    'rejected',
+    'rejected',
+    'rejected',
+  ]);
 });
 
 test.each([
-  ['names a live process of another program', (pid: number) => `${pid}\n${cluster}\n0\n5432\n\n127.0.0.1\n`],
+  [
+    'names a live process of another program',
+    (pid: number) => `${pid}\n${cluster}\n0\n5432\n\n127.0.0.1\n`,
+  ],
   ['names a process that is gone', () => `4194303\n${cluster}\n0\n5432\n\n127.0.0.1\n`],
   ['is empty', () => ''],
 ])('a pid file that %s does not prevent a start', async (_, text) => {
   await (await open()).stop();
   // Its arguments name the cluster, and it is the server's own user's: PostgreSQL takes no other for a server.
   const { uid, gid } = statSync(cluster);
-  const other = spawn('/bin/sh', ['-c', 'read -r line', 'sh', cluster], { uid, gid, stdio: ['pipe', 'ignore', 'ignore'] });
+  const other = spawn('/bin/sh', ['-c', 'read -r line', 'sh', cluster], {
+    uid,
+    gid,
+    stdio: ['pipe', 'ignore', 'ignore'],
+  });
   children.push(other);
   await once(other, 'spawn');
   writeFileSync(join(cluster, 'postmaster.pid'), text(other.pid!));
@@ -194,10 +246,12 @@ test('a directory that holds something else is left as it is', async () => {
   expect(readFileSync(join(cluster, 'letter.txt'), 'utf8')).toBe('dear reader');
 });
 
-test('a directory that the server\'s user may not enter is named, with the remedy', async () => {
+test("a directory that the server's user may not enter is named, with the remedy", async () => {
   const closed = join(dataDir, 'closed');
   mkdirSync(closed, { mode: 0o700 });
   if (process.getuid!() !== 0) chmodSync(closed, 0o500);
-  await expect(openEmbeddedPostgres({ dataDir: join(closed, 'data') })).rejects.toThrow(new RegExp(`${closed}.*DATA_DIR.*DATABASE_URL`));
+  await expect(openEmbeddedPostgres({ dataDir: join(closed, 'data') })).rejects.toThrow(
+    new RegExp(`${closed}.*DATA_DIR.*DATABASE_URL`),
+  );
   chmodSync(closed, 0o700);
 });

@@ -24,13 +24,21 @@ afterAll(async () => {
   await database?.drop();
 });
 
-const system = { caller: { type: 'system', id: 'test', tenant_id: null, roles: [], platform_roles: [] }, requestId: 'r' } as const;
+const system = {
+  caller: { type: 'system', id: 'test', tenant_id: null, roles: [], platform_roles: [] },
+  requestId: 'r',
+} as const;
 async function commit(scope: string, key: string): Promise<Change> {
   const committed: Change[] = [];
-  await commitChange(db, { ...system, committed }, scope, async () => ({ result: undefined, keys: [key], events: [] }));
+  await commitChange(db, { ...system, committed }, scope, async () => ({
+    result: undefined,
+    keys: [key],
+    events: [],
+  }));
   return committed[0]!;
 }
-const keysOf = ({ changes }: { changes: Change[] }): string[] => changes.flatMap(({ keys }) => keys);
+const keysOf = ({ changes }: { changes: Change[] }): string[] =>
+  changes.flatMap(({ keys }) => keys);
 
 test('a slow transaction that commits out of order is not skipped', async () => {
   const { cursor: first } = await feed.poll('slow-reader', null);
@@ -38,7 +46,9 @@ test('a slow transaction that commits out of order is not skipped', async () => 
   await slow.connect();
   await slow.query('BEGIN');
   // It has its id now, and commits after one with a higher id.
-  await slow.query(`INSERT INTO strata.changes VALUES (pg_current_xact_id(), 'tenant:slow', 1, '{slow}', clock_timestamp())`);
+  await slow.query(
+    `INSERT INTO strata.changes VALUES (pg_current_xact_id(), 'tenant:slow', 1, '{slow}', clock_timestamp())`,
+  );
   await commit('tenant:fast', 'fast');
   const meanwhile = await feed.poll('slow-reader', first);
   expect(keysOf(meanwhile)).toEqual(['fast']);
@@ -61,7 +71,9 @@ test('a lease holder is waited for until its cursor is past the change, it leave
 
   const next = await commit('tenant:a', 'k');
   expect(await feed.holders(next.id)).toContain('holder');
-  await db.query(`UPDATE strata.leases SET renewed_at = clock_timestamp() - interval '2.1 seconds' WHERE node_id = 'holder'`);
+  await db.query(
+    `UPDATE strata.leases SET renewed_at = clock_timestamp() - interval '2.1 seconds' WHERE node_id = 'holder'`,
+  );
   expect(await feed.holders(next.id)).not.toContain('holder');
   await feed.poll('holder', cursor);
   expect(await feed.holders(next.id)).toContain('holder');
@@ -81,14 +93,24 @@ test('a node whose cursor is older than what is kept, or from another database, 
 
 test('revisions of a scope have no gaps, also where transactions fail or are discarded', async () => {
   const revisions: number[] = [];
-  await Promise.all(Array.from({ length: 20 }, async (_each, index) => {
-    const committed: Change[] = [];
-    const by = { ...system, committed };
-    await commitChange(db, by, 'tenant:gapless', async () => {
-      if (index % 5 === 0) throw new Error('fails');
-      return { result: undefined, keys: [], events: [] };
-    }, { discard: index % 5 === 1 }).catch(() => undefined);
-    revisions.push(...committed.map(({ revision }) => revision));
-  }));
-  expect(revisions.sort((a, b) => a - b)).toEqual(Array.from({ length: 12 }, (_each, index) => index + 1));
+  await Promise.all(
+    Array.from({ length: 20 }, async (_each, index) => {
+      const committed: Change[] = [];
+      const by = { ...system, committed };
+      await commitChange(
+        db,
+        by,
+        'tenant:gapless',
+        async () => {
+          if (index % 5 === 0) throw new Error('fails');
+          return { result: undefined, keys: [], events: [] };
+        },
+        { discard: index % 5 === 1 },
+      ).catch(() => undefined);
+      revisions.push(...committed.map(({ revision }) => revision));
+    }),
+  );
+  expect(revisions.sort((a, b) => a - b)).toEqual(
+    Array.from({ length: 12 }, (_each, index) => index + 1),
+  );
 });

@@ -18,17 +18,23 @@ let database: Database;
 let db: DataSource;
 let asker: Node;
 let owner: Node;
-const settingsOf = (nodeId: string) => loadSettings({ NODE_ID: nodeId, NATS_URL: nats.url, LOG_LEVEL: 'silent' }, { pieces: [] });
+const settingsOf = (nodeId: string) =>
+  loadSettings({ NODE_ID: nodeId, NATS_URL: nats.url, LOG_LEVEL: 'silent' }, { pieces: [] });
 
 beforeAll(async () => {
   [nats, database] = await Promise.all([startNats(), createDatabase()]);
   const options = { url: database.url, poolSize: 4, timeoutMs: 10_000, ssl: false };
   await migrate(options, [commitSchema]);
   db = await openDatabase(options, commitSchema);
-  [asker, owner] = ['asker', 'owner'].map((name) => createNode({ settings: liveSettings(settingsOf(name), {}, []) })) as [Node, Node];
+  [asker, owner] = ['asker', 'owner'].map((name) =>
+    createNode({ settings: liveSettings(settingsOf(name), {}, []) }),
+  ) as [Node, Node];
   owner.broker.createService({
     name: '$large',
-    actions: { echo: ({ params }: { params: unknown }) => params, many: ({ params }: { params: { bytes: number } }) => ({ text: 'ü'.repeat(params.bytes / 2) }) },
+    actions: {
+      echo: ({ params }: { params: unknown }) => params,
+      many: ({ params }: { params: { bytes: number } }) => ({ text: 'ü'.repeat(params.bytes / 2) }),
+    },
   });
   await Promise.all([asker.broker.start(), owner.broker.start()]);
   await asker.broker.waitForServices('$large');
@@ -43,20 +49,41 @@ afterAll(async () => {
 test('requests and answers of any size arrive whole, many at the same time', async () => {
   const sizes = [1, 500_000, 524_288, 1_048_576, 3_000_000, 7_777_777];
   const sent = sizes.map((bytes) => ({ bytes, text: String(bytes % 7).repeat(bytes) }));
-  const answers = await Promise.all(sent.map((each) => asker.broker.call<{ bytes: number; text: string }, typeof each>('$large.echo', each)));
+  const answers = await Promise.all(
+    sent.map((each) =>
+      asker.broker.call<{ bytes: number; text: string }, typeof each>('$large.echo', each),
+    ),
+  );
   answers.forEach(({ bytes, text }, index) => {
     expect([bytes, text === sent[index]!.text]).toEqual([sent[index]!.bytes, true]);
   });
   // Characters of two bytes over the seams.
-  expect(await asker.broker.call('$large.many', { bytes: 2_000_001 * 2 })).toEqual({ text: 'ü'.repeat(2_000_001) });
+  expect(await asker.broker.call('$large.many', { bytes: 2_000_001 * 2 })).toEqual({
+    text: 'ü'.repeat(2_000_001),
+  });
 });
 
 test('large audit events are handed on few at a time, and none waits behind them', async () => {
-  const events = Array.from({ length: 5 }, (_each, index) => ({ index, text: 'x'.repeat(700_000) }));
-  for (const event of events) await db.query('INSERT INTO strata.outbox (event_id, event, created_at) VALUES (gen_random_uuid(), $1, now())', [JSON.stringify(event)]);
+  const events = Array.from({ length: 5 }, (_each, index) => ({
+    index,
+    text: 'x'.repeat(700_000),
+  }));
+  for (const event of events)
+    await db.query(
+      'INSERT INTO strata.outbox (event_id, event, created_at) VALUES (gen_random_uuid(), $1, now())',
+      [JSON.stringify(event)],
+    );
   const batches: number[][] = [];
-  const relay = startRelay(db, async (given: AuditEventFacts[]) => { batches.push(given.map((each) => (each as unknown as { index: number }).index)); }, createLog(settingsOf('relay')));
-  await eventually(async () => { expect(await db.query('SELECT 1 FROM strata.outbox')).toEqual([]); });
+  const relay = startRelay(
+    db,
+    async (given: AuditEventFacts[]) => {
+      batches.push(given.map((each) => (each as unknown as { index: number }).index));
+    },
+    createLog(settingsOf('relay')),
+  );
+  await eventually(async () => {
+    expect(await db.query('SELECT 1 FROM strata.outbox')).toEqual([]);
+  });
   await relay.stop();
   expect(batches).toEqual([[0, 1], [2, 3], [4]]);
 });

@@ -11,32 +11,66 @@ import { createMailer, type Mail, type Mailer } from '../../shared/mail/mailer.t
 import { MailError } from '../../shared/mail/mail-error.ts';
 import { html } from '../../shared/mail/html.ts';
 import { loadSettings, type Settings } from '../../shared/settings.ts';
-import { startMailServer, type MailServer, type MailServerOptions } from '../support/mail-server.ts';
+import {
+  startMailServer,
+  type MailServer,
+  type MailServerOptions,
+} from '../support/mail-server.ts';
 import { freePort } from '../support/servers.ts';
 
 const cleanups: (() => unknown)[] = [];
-afterEach(async () => { for (const cleanup of cleanups.splice(0).toReversed()) await cleanup(); });
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).toReversed()) await cleanup();
+});
 
-const settingsOf = (port: number, certificate: string, more: Record<string, string> = {}): Settings =>
-  loadSettings({ SMTP_SERVER: '127.0.0.1', SMTP_PORT: String(port), SMTP_TLS_CA: certificate, FROM_EMAIL: 'strata@example.com', ...more });
+const settingsOf = (
+  port: number,
+  certificate: string,
+  more: Record<string, string> = {},
+): Settings =>
+  loadSettings({
+    SMTP_SERVER: '127.0.0.1',
+    SMTP_PORT: String(port),
+    SMTP_TLS_CA: certificate,
+    FROM_EMAIL: 'strata@example.com',
+    ...more,
+  });
 
 function mailerOf(settings: () => Settings): Mailer & { warnings: string[] } {
   const warnings: string[] = [];
-  const mailer = createMailer(settings, { warn: (message) => { warnings.push(message); } });
+  const mailer = createMailer(settings, {
+    warn: (message) => {
+      warnings.push(message);
+    },
+  });
   cleanups.push(() => mailer.close());
   return { ...mailer, warnings };
 }
 
-async function served(options: MailServerOptions = {}, more: Record<string, string> = {}): Promise<{ server: MailServer; mailer: Mailer; settings: Settings }> {
+async function served(
+  options: MailServerOptions = {},
+  more: Record<string, string> = {},
+): Promise<{ server: MailServer; mailer: Mailer; settings: Settings }> {
   const server = await startMailServer(options);
   cleanups.push(() => server.stop());
   const settings = settingsOf(server.port, server.certificate, more);
   return { server, settings, mailer: mailerOf(() => settings) };
 }
 
-const mail = (more: Partial<Mail> = {}): Mail => ({ to: ['ann@example.com'], subject: 'Größe ändern?', text: 'Plain ✓', html: '<p>Rich ✓</p>', ...more });
+const mail = (more: Partial<Mail> = {}): Mail => ({
+  to: ['ann@example.com'],
+  subject: 'Größe ändern?',
+  text: 'Plain ✓',
+  html: '<p>Rich ✓</p>',
+  ...more,
+});
 const failure = async (sending: Promise<unknown>): Promise<MailError> => {
-  const error = await sending.then((sent) => { throw new Error(`was sent: ${JSON.stringify(sent)}`); }, (error: unknown) => error);
+  const error = await sending.then(
+    (sent) => {
+      throw new Error(`was sent: ${JSON.stringify(sent)}`);
+    },
+    (error: unknown) => error,
+  );
   if (!(error instanceof MailError)) throw error;
   return error;
 };
@@ -44,38 +78,77 @@ const failure = async (sending: Promise<unknown>): Promise<MailError> => {
 describe('a mail', () => {
   test('arrives over STARTTLS with both parts, subject, sender, id and every recipient', async () => {
     const { server, mailer } = await served();
-    const sent = await mailer.send(mail({ to: ['ann@example.com', 'bob@example.org'], messageId: 'ntf_1', headers: { 'X-Strata-Tenant': 't1' } }));
-    expect(sent).toEqual({ messageId: '<ntf_1@example.com>', accepted: ['ann@example.com', 'bob@example.org'], refused: [] });
-    const [{ mail: parsed, ...envelope }] = await server.mails(1) as [Awaited<ReturnType<MailServer['mails']>>[number]];
-    expect(envelope).toMatchObject({ from: 'strata@example.com', to: ['ann@example.com', 'bob@example.org'], secure: true });
-    expect(parsed).toMatchObject({ subject: 'Größe ändern?', text: 'Plain ✓\n', html: '<p>Rich ✓</p>\n', from: { address: 'strata@example.com' }, messageId: '<ntf_1@example.com>' });
-    expect(parsed.to!.map(({ address }) => address)).toEqual(['ann@example.com', 'bob@example.org']);
-    expect(Object.fromEntries(parsed.headers.map(({ key, value }) => [key, value]))).toMatchObject({ 'x-strata-tenant': 't1', 'auto-submitted': 'auto-generated' });
+    const sent = await mailer.send(
+      mail({
+        to: ['ann@example.com', 'bob@example.org'],
+        messageId: 'ntf_1',
+        headers: { 'X-Strata-Tenant': 't1' },
+      }),
+    );
+    expect(sent).toEqual({
+      messageId: '<ntf_1@example.com>',
+      accepted: ['ann@example.com', 'bob@example.org'],
+      refused: [],
+    });
+    const [{ mail: parsed, ...envelope }] = (await server.mails(1)) as [
+      Awaited<ReturnType<MailServer['mails']>>[number],
+    ];
+    expect(envelope).toMatchObject({
+      from: 'strata@example.com',
+      to: ['ann@example.com', 'bob@example.org'],
+      secure: true,
+    });
+    expect(parsed).toMatchObject({
+      subject: 'Größe ändern?',
+      text: 'Plain ✓\n',
+      html: '<p>Rich ✓</p>\n',
+      from: { address: 'strata@example.com' },
+      messageId: '<ntf_1@example.com>',
+    });
+    expect(parsed.to!.map(({ address }) => address)).toEqual([
+      'ann@example.com',
+      'bob@example.org',
+    ]);
+    expect(Object.fromEntries(parsed.headers.map(({ key, value }) => [key, value]))).toMatchObject({
+      'x-strata-tenant': 't1',
+      'auto-submitted': 'auto-generated',
+    });
   });
 
   test('comes from the sender it names, in the header and in the envelope', async () => {
     const { server, mailer } = await served();
     await mailer.send(mail({ from: 'ops@tenant.example' }));
     const [got] = await server.mails(1);
-    expect([got!.from, got!.mail.from!.address]).toEqual(['ops@tenant.example', 'ops@tenant.example']);
+    expect([got!.from, got!.mail.from!.address]).toEqual([
+      'ops@tenant.example',
+      'ops@tenant.example',
+    ]);
   });
 
   test('goes over one kept connection, and over a new one after a reload of the settings', async () => {
     const server = await startMailServer();
     const other = await startMailServer();
-    cleanups.push(() => server.stop(), () => other.stop());
+    cleanups.push(
+      () => server.stop(),
+      () => other.stop(),
+    );
     let settings = settingsOf(server.port, server.certificate);
     const mailer = mailerOf(() => settings);
     for (const subject of ['1', '2', '3']) await mailer.send(mail({ subject }));
     expect(server.connections).toHaveLength(1);
     settings = settingsOf(other.port, other.certificate, { FROM_EMAIL: 'new@example.com' });
     await mailer.send(mail({ subject: '4' }));
-    expect((await other.mails(1)).map(({ from, mail: { subject } }) => [from, subject])).toEqual([['new@example.com', '4']]);
+    expect((await other.mails(1)).map(({ from, mail: { subject } }) => [from, subject])).toEqual([
+      ['new@example.com', '4'],
+    ]);
     expect(server.received).toHaveLength(3);
   });
 
   test('signs in where there is a user name', async () => {
-    const { server, mailer } = await served({ login: { user: 'strata', pass: 'hunter2' } }, { SMTP_USERNAME: 'strata', SMTP_PASSWORD: 'hunter2' });
+    const { server, mailer } = await served(
+      { login: { user: 'strata', pass: 'hunter2' } },
+      { SMTP_USERNAME: 'strata', SMTP_PASSWORD: 'hunter2' },
+    );
     await mailer.send(mail());
     expect((await server.mails(1))[0]).toMatchObject({ user: 'strata', secure: true });
   });
@@ -88,11 +161,16 @@ async function wiretap(port: number): Promise<{ port: number; heard: () => strin
   const relay = createServer((socket) => {
     const onward = connect(port, '127.0.0.1');
     for (const each of [socket, onward]) sockets.add(each.on('error', () => each.destroy()));
-    socket.on('data', (bytes: Buffer) => { heard += bytes.toString('latin1'); });
+    socket.on('data', (bytes: Buffer) => {
+      heard += bytes.toString('latin1');
+    });
     socket.pipe(onward).pipe(socket);
   });
   await once(relay.listen(0, '127.0.0.1'), 'listening');
-  cleanups.push(() => { for (const socket of sockets) socket.destroy(); relay.close(); });
+  cleanups.push(() => {
+    for (const socket of sockets) socket.destroy();
+    relay.close();
+  });
   return { port: (relay.address() as AddressInfo).port, heard: () => heard };
 }
 
@@ -103,7 +181,11 @@ describe('TLS', () => {
     ['hides and refuses STARTTLS', { hideSTARTTLS: true, disabledCommands: ['STARTTLS'] }],
     ['refuses STARTTLS', { disabledCommands: ['STARTTLS'] }],
   ])('a server that %s gets neither the mail nor the login', async (...[, options]) => {
-    const server = await startMailServer({ ...options, authOptional: true, allowInsecureAuth: true });
+    const server = await startMailServer({
+      ...options,
+      authOptional: true,
+      allowInsecureAuth: true,
+    });
     cleanups.push(() => server.stop());
     const tap = await wiretap(server.port);
     const settings = settingsOf(tap.port, server.certificate, credentials);
@@ -118,12 +200,18 @@ describe('TLS', () => {
     const server = await startMailServer();
     cleanups.push(() => server.stop());
     const settings = loadSettings({ SMTP_SERVER: '127.0.0.1', SMTP_PORT: String(server.port) });
-    expect(await failure(mailerOf(() => settings).send(mail()))).toMatchObject({ retry: true, why: expect.stringContaining('certificate') });
+    expect(await failure(mailerOf(() => settings).send(mail()))).toMatchObject({
+      retry: true,
+      why: expect.stringContaining('certificate'),
+    });
     expect(server.received).toEqual([]);
   });
 
   test('without SMTP_USE_TLS a server that has no TLS is used as it is', async () => {
-    const { server, mailer } = await served({ hideSTARTTLS: true, disabledCommands: ['STARTTLS'] }, { SMTP_USE_TLS: 'false' });
+    const { server, mailer } = await served(
+      { hideSTARTTLS: true, disabledCommands: ['STARTTLS'] },
+      { SMTP_USE_TLS: 'false' },
+    );
     await mailer.send(mail());
     expect((await server.mails(1))[0]!.secure).toBe(false);
   });
@@ -136,40 +224,66 @@ describe('TLS', () => {
 });
 
 describe('what a failure means', () => {
-  test.each([421, 450, 451, 452, 500, 503, 530, 550, 552, 553, 554])('%i in answer to a recipient', async (code) => {
-    const { mailer } = await served({ recipient: () => [code, 'no'] });
-    // 503 is about the order of commands in a session, which a new one mends.
-    const retry = code < 500 || code === 503;
-    expect(await failure(mailer.send(mail()))).toMatchObject({ retry, why: expect.stringContaining(String(code)) });
-  });
+  test.each([421, 450, 451, 452, 500, 503, 530, 550, 552, 553, 554])(
+    '%i in answer to a recipient',
+    async (code) => {
+      const { mailer } = await served({ recipient: () => [code, 'no'] });
+      // 503 is about the order of commands in a session, which a new one mends.
+      const retry = code < 500 || code === 503;
+      expect(await failure(mailer.send(mail()))).toMatchObject({
+        retry,
+        why: expect.stringContaining(String(code)),
+      });
+    },
+  );
 
   test.each([421, 451, 452, 552, 554])('%i in answer to the message', async (code) => {
     const { mailer } = await served({ message: () => [code, 'no'] });
-    expect(await failure(mailer.send(mail()))).toMatchObject({ retry: code < 500, why: expect.stringContaining(String(code)), refused: [] });
+    expect(await failure(mailer.send(mail()))).toMatchObject({
+      retry: code < 500,
+      why: expect.stringContaining(String(code)),
+      refused: [],
+    });
   });
 
   test('some recipients refused: the others get it, and each refusal says whether it may be tried again', async () => {
-    const answers: Record<string, readonly [number, string]> = { 'gone@example.com': [550, 'no such user'], 'full@example.com': [452, 'mailbox full'] };
+    const answers: Record<string, readonly [number, string]> = {
+      'gone@example.com': [550, 'no such user'],
+      'full@example.com': [452, 'mailbox full'],
+    };
     const { server, mailer } = await served({ recipient: (address) => answers[address] });
-    const sent = await mailer.send(mail({ to: ['ann@example.com', 'gone@example.com', 'full@example.com'] }));
+    const sent = await mailer.send(
+      mail({ to: ['ann@example.com', 'gone@example.com', 'full@example.com'] }),
+    );
     expect(sent.accepted).toEqual(['ann@example.com']);
     expect(sent.refused).toEqual([
-      { address: 'gone@example.com', retry: false, why: expect.stringContaining('550') }, { address: 'full@example.com', retry: true, why: expect.stringContaining('452') },
+      { address: 'gone@example.com', retry: false, why: expect.stringContaining('550') },
+      { address: 'full@example.com', retry: true, why: expect.stringContaining('452') },
     ]);
     expect((await server.mails(1))[0]!.to).toEqual(['ann@example.com']);
   });
 
   test('all recipients refused, one of them for now: retried, and each is named', async () => {
-    const { mailer } = await served({ recipient: (address) => address.startsWith('full') ? [452, 'full'] : [550, 'gone'] });
-    const error = await failure(mailer.send(mail({ to: ['full@example.com', 'gone@example.com'] })));
+    const { mailer } = await served({
+      recipient: (address) => (address.startsWith('full') ? [452, 'full'] : [550, 'gone']),
+    });
+    const error = await failure(
+      mailer.send(mail({ to: ['full@example.com', 'gone@example.com'] })),
+    );
     expect(error.retry).toBe(true);
-    expect(error.refused.map(({ address, retry }) => [address, retry])).toEqual([['full@example.com', true], ['gone@example.com', false]]);
+    expect(error.refused.map(({ address, retry }) => [address, retry])).toEqual([
+      ['full@example.com', true],
+      ['gone@example.com', false],
+    ]);
   });
 
   test('a server that does not answer, or hangs up, is tried again', async () => {
     const port = await freePort();
     const settings = loadSettings({ SMTP_SERVER: '127.0.0.1', SMTP_PORT: String(port) });
-    expect(await failure(mailerOf(() => settings).send(mail()))).toMatchObject({ retry: true, why: expect.stringContaining('ECONNREFUSED') });
+    expect(await failure(mailerOf(() => settings).send(mail()))).toMatchObject({
+      retry: true,
+      why: expect.stringContaining('ECONNREFUSED'),
+    });
     const rude = createServer((socket) => socket.destroy());
     await once(rude.listen(port, '127.0.0.1'), 'listening');
     cleanups.push(() => rude.close());
@@ -178,19 +292,33 @@ describe('what a failure means', () => {
 
   test('a refused login is tried again, and the password is in no form in the error', async () => {
     const password = 'canary-hunter2-£';
-    const { mailer } = await served({ login: { user: 'strata', pass: 'other' } }, { SMTP_USERNAME: 'strata', SMTP_PASSWORD: password });
+    const { mailer } = await served(
+      { login: { user: 'strata', pass: 'other' } },
+      { SMTP_USERNAME: 'strata', SMTP_PASSWORD: password },
+    );
     const error = await failure(mailer.send(mail()));
-    expect(error).toMatchObject({ retry: true, why: expect.stringContaining('no such login: strata ********') });
+    expect(error).toMatchObject({
+      retry: true,
+      why: expect.stringContaining('no such login: strata ********'),
+    });
     expect(error.cause).toBeUndefined();
     const shown = `${JSON.stringify(error)} ${error.stack} ${error.message}`;
-    for (const form of [password, Buffer.from(password).toString('base64'), Buffer.from(`\0strata\0${password}`).toString('base64')]) expect(shown).not.toContain(form);
+    for (const form of [
+      password,
+      Buffer.from(password).toString('base64'),
+      Buffer.from(`\0strata\0${password}`).toString('base64'),
+    ])
+      expect(shown).not.toContain(form);
   });
 
   test('an authority file that is not there is told, and tried again after it is mended', async () => {
     const { server, settings } = await served();
     let now: Settings = { ...settings, smtp_tls_ca: '/nowhere/ca.pem' };
     const mailer = mailerOf(() => now);
-    expect(await failure(mailer.send(mail()))).toMatchObject({ retry: true, why: expect.stringContaining('/nowhere/ca.pem') });
+    expect(await failure(mailer.send(mail()))).toMatchObject({
+      retry: true,
+      why: expect.stringContaining('/nowhere/ca.pem'),
+    });
     now = settings;
     await mailer.send(mail());
     expect(server.received).toHaveLength(1);
@@ -199,21 +327,39 @@ describe('what a failure means', () => {
 
 describe('injection', () => {
   const hostile: [string, Partial<Mail>][] = [
-    ...['\r\nBcc: eve@example.com', '\n x', '\r', '\0', '\u0085'].flatMap((tail): [string, Partial<Mail>][] => [
-      ['subject', { subject: `s${tail}` }], ['sender', { from: `a@example.com${tail}` }], ['recipient', { to: [`a@example.com${tail}`] }],
-      ['header', { headers: { 'X-A': `v${tail}` } }], ['header name', { headers: { [`X-A${tail}`]: 'v' } }], ['message id', { messageId: `a${tail}` }],
-    ]),
-    ['recipient', { to: ['a@example.com, eve@example.com'] }], ['recipient', { to: ['a@example.com>,<eve@example.com'] }], ['recipient', { to: ['Ann <a@example.com>'] }],
-    ['recipient', { to: ['group:eve@example.com;'] }], ['recipient', { to: ['a'] }], ['recipient', { to: [''] }], ['recipients', { to: [] }],
-    ['sender', { from: 'a@example.com> SIZE=1' }], ['header name', { headers: { 'X-A: b\nBcc': 'v' } }], ['header name', { headers: { '': 'v' } }], ['message id', { messageId: 'a>' }], ['message id', { messageId: 'a@b' }],
+    ...['\r\nBcc: eve@example.com', '\n x', '\r', '\0', '\u0085'].flatMap(
+      (tail): [string, Partial<Mail>][] => [
+        ['subject', { subject: `s${tail}` }],
+        ['sender', { from: `a@example.com${tail}` }],
+        ['recipient', { to: [`a@example.com${tail}`] }],
+        ['header', { headers: { 'X-A': `v${tail}` } }],
+        ['header name', { headers: { [`X-A${tail}`]: 'v' } }],
+        ['message id', { messageId: `a${tail}` }],
+      ],
+    ),
+    ['recipient', { to: ['a@example.com, eve@example.com'] }],
+    ['recipient', { to: ['a@example.com>,<eve@example.com'] }],
+    ['recipient', { to: ['Ann <a@example.com>'] }],
+    ['recipient', { to: ['group:eve@example.com;'] }],
+    ['recipient', { to: ['a'] }],
+    ['recipient', { to: [''] }],
+    ['recipients', { to: [] }],
+    ['sender', { from: 'a@example.com> SIZE=1' }],
+    ['header name', { headers: { 'X-A: b\nBcc': 'v' } }],
+    ['header name', { headers: { '': 'v' } }],
+    ['message id', { messageId: 'a>' }],
+    ['message id', { messageId: 'a@b' }],
   ];
-  test.each(hostile.map(([what, change]) => [what, JSON.stringify(change), change] as const))('a hostile %s is refused: %s', async (...[, , change]) => {
-    const folder = mkdtempSync(join(tmpdir(), 'strata-mail-'));
-    cleanups.push(() => rmSync(folder, { recursive: true, force: true }));
-    const settings = loadSettings({ DATA_DIR: folder });
-    expect((await failure(mailerOf(() => settings).send(mail(change)))).retry).toBe(false);
-    expect(readdirSync(folder)).toEqual([]);
-  });
+  test.each(hostile.map(([what, change]) => [what, JSON.stringify(change), change] as const))(
+    'a hostile %s is refused: %s',
+    async (...[, , change]) => {
+      const folder = mkdtempSync(join(tmpdir(), 'strata-mail-'));
+      cleanups.push(() => rmSync(folder, { recursive: true, force: true }));
+      const settings = loadSettings({ DATA_DIR: folder });
+      expect((await failure(mailerOf(() => settings).send(mail(change)))).retry).toBe(false);
+      expect(readdirSync(folder)).toEqual([]);
+    },
+  );
 });
 
 describe('the e-mail channel', () => {
@@ -222,15 +368,33 @@ describe('the e-mail channel', () => {
 
   test('says that a notice was taken, from the sender of the tenant, under the name of the notice', async () => {
     const { server, mailer } = await served();
-    expect(await sendEmail(mailer, { id: 'ntf_7', to: 'ann@example.com', from, mail: rendered })).toMatchObject({ verdict: 'delivered', answer: 'accepted as <ntf_7@tenant.example>' });
-    expect((await server.mails(1))[0]).toMatchObject({ from: 'ops@tenant.example', to: ['ann@example.com'] });
+    expect(
+      await sendEmail(mailer, { id: 'ntf_7', to: 'ann@example.com', from, mail: rendered }),
+    ).toMatchObject({ verdict: 'delivered', answer: 'accepted as <ntf_7@tenant.example>' });
+    expect((await server.mails(1))[0]).toMatchObject({
+      from: 'ops@tenant.example',
+      to: ['ann@example.com'],
+    });
   });
 
   test('says whether a notice that was not taken may be tried again', async () => {
-    const { mailer } = await served({ recipient: (address) => address.startsWith('full') ? [452, 'full'] : [550, 'gone'] });
-    expect(await sendEmail(mailer, { id: 'n1', to: 'full@example.com', from, mail: rendered })).toMatchObject({ verdict: 'retry', error: expect.stringContaining('452') });
-    expect(await sendEmail(mailer, { id: 'n2', to: 'gone@example.com', from, mail: rendered })).toMatchObject({ verdict: 'final', error: expect.stringContaining('550') });
-    expect(await sendEmail(mailer, { id: 'n3', to: 'ann@example.com', from, mail: { ...rendered, subject: 'a\r\nBcc: eve@example.com' } })).toMatchObject({ verdict: 'final', error: expect.stringContaining('subject') });
+    const { mailer } = await served({
+      recipient: (address) => (address.startsWith('full') ? [452, 'full'] : [550, 'gone']),
+    });
+    expect(
+      await sendEmail(mailer, { id: 'n1', to: 'full@example.com', from, mail: rendered }),
+    ).toMatchObject({ verdict: 'retry', error: expect.stringContaining('452') });
+    expect(
+      await sendEmail(mailer, { id: 'n2', to: 'gone@example.com', from, mail: rendered }),
+    ).toMatchObject({ verdict: 'final', error: expect.stringContaining('550') });
+    expect(
+      await sendEmail(mailer, {
+        id: 'n3',
+        to: 'ann@example.com',
+        from,
+        mail: { ...rendered, subject: 'a\r\nBcc: eve@example.com' },
+      }),
+    ).toMatchObject({ verdict: 'final', error: expect.stringContaining('subject') });
   });
 });
 
@@ -241,14 +405,27 @@ describe('without a mail server', () => {
     const settings = loadSettings({ DATA_DIR: folder });
     const mailer = mailerOf(() => settings);
     const subjects = Array.from({ length: 20 }, (_, index) => `mail ${index}`);
-    for (const subject of subjects) expect(await mailer.send(mail({ subject }))).toMatchObject({ accepted: ['ann@example.com'], refused: [], file: expect.stringContaining(folder) });
+    for (const subject of subjects)
+      expect(await mailer.send(mail({ subject }))).toMatchObject({
+        accepted: ['ann@example.com'],
+        refused: [],
+        file: expect.stringContaining(folder),
+      });
     await Promise.all(subjects.map(() => mailer.send(mail({ subject: 'at once' }))));
-    expect(mailer.warnings).toEqual([`SMTP_SERVER is not set: mail is not sent, but written to ${join(folder, 'mail')}.`]);
+    expect(mailer.warnings).toEqual([
+      `SMTP_SERVER is not set: mail is not sent, but written to ${join(folder, 'mail')}.`,
+    ]);
     const files = readdirSync(join(folder, 'mail')).sort();
     expect(files).toHaveLength(40);
-    const parsed = await Promise.all(files.map((file) => PostalMime.parse(readFileSync(join(folder, 'mail', file)))));
+    const parsed = await Promise.all(
+      files.map((file) => PostalMime.parse(readFileSync(join(folder, 'mail', file)))),
+    );
     expect(parsed.slice(0, 20).map(({ subject }) => subject)).toEqual(subjects);
-    expect(parsed[0]).toMatchObject({ from: { address: 'strata@localhost' }, text: 'Plain ✓\n', html: '<p>Rich ✓</p>\n' });
+    expect(parsed[0]).toMatchObject({
+      from: { address: 'strata@localhost' },
+      text: 'Plain ✓\n',
+      html: '<p>Rich ✓</p>\n',
+    });
     for (const file of files) {
       expect(file).toMatch(/^\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{3}Z-\d{6}-[0-9a-f]{8}\.eml$/);
       expect(statSync(join(folder, 'mail', file)).mode & 0o077).toBe(0);
@@ -266,6 +443,13 @@ describe('without a mail server', () => {
 
 test('the html tag escapes every value and only its own markup goes in as it is', () => {
   const forged = { toString: () => '<b>forged</b>' } as unknown as string;
-  expect(String(html`<p title="${`"'<&>`}">${'<script>'}${1}${forged}${html`<i>${'&amp;'}</i>`}${[html`<b>${'<'}</b>`, html`<hr>`]}</p>`))
-    .toBe('<p title="&quot;&#39;&lt;&amp;&gt;">&lt;script&gt;1&lt;b&gt;forged&lt;/b&gt;<i>&amp;amp;</i><b>&lt;</b><hr></p>');
+  expect(
+    String(
+      html`<p title="${`"'<&>`}">
+        ${'<script>'}${1}${forged}${html`<i>${'&amp;'}</i>`}${[html`<b>${'<'}</b>`, html`<hr />`]}
+      </p>`,
+    ),
+  ).toBe(
+    '<p title="&quot;&#39;&lt;&amp;&gt;">&lt;script&gt;1&lt;b&gt;forged&lt;/b&gt;<i>&amp;amp;</i><b>&lt;</b><hr></p>',
+  );
 });

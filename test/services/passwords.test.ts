@@ -4,7 +4,17 @@ import { Redis } from 'ioredis';
 import { startMailServer, type MailServer } from '../support/mail-server.ts';
 import { createDatabase, type Database } from '../support/postgres.ts';
 import { startRedis, type Process } from '../support/servers.ts';
-import { adminPassword, Client, createTenant, memberPassword, signIn, startStrata, type Answer, type Running, type TenantFixture } from '../support/strata.ts';
+import {
+  adminPassword,
+  Client,
+  createTenant,
+  memberPassword,
+  signIn,
+  startStrata,
+  type Answer,
+  type Running,
+  type TenantFixture,
+} from '../support/strata.ts';
 
 const frontend = 'https://app.example.com';
 const next = 'grapefruit lamp seventy';
@@ -18,11 +28,18 @@ let tenant: TenantFixture;
 let failing: number;
 
 beforeAll(async () => {
-  smtp = await startMailServer({ message: () => failing-- > 0 ? [451, 'try again later'] : undefined });
+  smtp = await startMailServer({
+    message: () => (failing-- > 0 ? [451, 'try again later'] : undefined),
+  });
   [database, redis] = await Promise.all([createDatabase(), startRedis()]);
   state = new Redis(redis.url);
   strata = await startStrata({
-    DATABASE_URL: database.url, REDIS_URL: redis.url, SMTP_SERVER: '127.0.0.1', SMTP_PORT: String(smtp.port), SMTP_TLS_CA: smtp.certificate, FRONTEND_ORIGIN: frontend,
+    DATABASE_URL: database.url,
+    REDIS_URL: redis.url,
+    SMTP_SERVER: '127.0.0.1',
+    SMTP_PORT: String(smtp.port),
+    SMTP_TLS_CA: smtp.certificate,
+    FRONTEND_ORIGIN: frontend,
     TRUSTED_PROXIES: '127.0.0.1/32',
   });
   platform = await signIn(strata.url, 'admin@example.com', adminPassword);
@@ -30,7 +47,7 @@ beforeAll(async () => {
 let count = 0;
 beforeEach(async () => {
   failing = 0;
-  tenant = await createTenant(strata.url, platform, `Passwords ${count += 1}`);
+  tenant = await createTenant(strata.url, platform, `Passwords ${(count += 1)}`);
 });
 afterAll(async () => {
   await strata?.stop();
@@ -39,13 +56,23 @@ afterAll(async () => {
 });
 
 const anyone = (): Client => new Client(strata.url);
-const outcome = ({ status, body }: Answer): string => status < 300 ? String(status) : `${status} ${body.detail.code}`;
-const login = (password: string, email = tenant.emails.viewer!, ip = '192.0.2.1'): Promise<Answer> =>
-  anyone().post('/auth/login', { email, password }, { 'x-forwarded-for': ip });
+const outcome = ({ status, body }: Answer): string =>
+  status < 300 ? String(status) : `${status} ${body.detail.code}`;
+const login = (
+  password: string,
+  email = tenant.emails.viewer!,
+  ip = '192.0.2.1',
+): Promise<Answer> => anyone().post('/auth/login', { email, password }, { 'x-forwarded-for': ip });
 const change = (client: Client, current: string, wanted: string): Promise<Answer> =>
   client.post('/auth/password/change', { current_password: current, new_password: wanted });
-const forgot = (email: string, ip = '192.0.2.1'): Promise<Answer> => anyone().post('/auth/password/forgot', { email }, { 'x-forwarded-for': ip });
-const reset = (token: string, wanted = next): Promise<Answer> => anyone().post('/auth/password/reset', { token, new_password: wanted }, { 'x-forwarded-for': '192.0.2.1' });
+const forgot = (email: string, ip = '192.0.2.1'): Promise<Answer> =>
+  anyone().post('/auth/password/forgot', { email }, { 'x-forwarded-for': ip });
+const reset = (token: string, wanted = next): Promise<Answer> =>
+  anyone().post(
+    '/auth/password/reset',
+    { token, new_password: wanted },
+    { 'x-forwarded-for': '192.0.2.1' },
+  );
 
 async function mailedToken(email = tenant.emails.viewer!): Promise<string> {
   const before = smtp.received.length;
@@ -53,38 +80,62 @@ async function mailedToken(email = tenant.emails.viewer!): Promise<string> {
   expect([asked.status, asked.body]).toEqual([202, { expires_in: 1800 }]);
   const mail = (await smtp.mails(before + 1))[before]!;
   expect([mail.to, mail.mail.subject]).toEqual([[email], 'Reset your password']);
-  const [, token] = /https:\/\/app\.example\.com\/reset-password#token=([\w-]{43})\n/.exec(mail.mail.text!)!;
+  const [, token] = /https:\/\/app\.example\.com\/reset-password#token=([\w-]{43})\n/.exec(
+    mail.mail.text!,
+  )!;
   expect(mail.mail.html).toContain(`href="${frontend}/reset-password#token=${token}"`);
   return token!;
 }
 
-async function audited(action: string, target: string): Promise<{ payload: unknown; actor: unknown }> {
+async function audited(
+  action: string,
+  target: string,
+): Promise<{ payload: unknown; actor: unknown }> {
   const until = Date.now() + 10_000;
   for (;;) {
     const { body } = await platform.get(`/audit/events?action=${action}&limit=200`);
     const found = body.items.find((event: { target: string }) => event.target === target);
     if (found) return found;
     if (Date.now() > until) throw new Error(`${action} is not audited`);
-    await new Promise((resolve) => { setTimeout(resolve, 50); });
+    await new Promise((resolve) => {
+      setTimeout(resolve, 50);
+    });
   }
 }
 
 describe('a change', () => {
   test('keeps this session, ends the others, and the old password is no good any more', async () => {
-    const [mine, other] = [tenant.viewer, await signIn(strata.url, tenant.emails.viewer!, memberPassword)];
+    const [mine, other] = [
+      tenant.viewer,
+      await signIn(strata.url, tenant.emails.viewer!, memberPassword),
+    ];
     expect(outcome(await change(mine, memberPassword, next))).toBe('204');
     expect(outcome(await mine.get('/auth/me'))).toBe('200');
     expect(outcome(await other.get('/auth/me'))).toBe('401 auth_session_revoked');
-    expect([outcome(await login(memberPassword)), outcome(await login(next))]).toEqual(['401 auth_invalid_credentials', '200']);
+    expect([outcome(await login(memberPassword)), outcome(await login(next))]).toEqual([
+      '401 auth_invalid_credentials',
+      '200',
+    ]);
     const { id } = (await mine.get('/auth/me')).body.user;
-    expect(await audited('auth.password_changed', id)).toMatchObject({ payload: { sessions_ended: 1 }, actor: { type: 'user', id } });
+    expect(await audited('auth.password_changed', id)).toMatchObject({
+      payload: { sessions_ended: 1 },
+      actor: { type: 'user', id },
+    });
   });
 
   test('needs the current password, counted like a sign-in, and a good new one', async () => {
-    expect(outcome(await change(tenant.viewer, memberPassword, 'short'))).toBe('422 auth_password_too_short');
+    expect(outcome(await change(tenant.viewer, memberPassword, 'short'))).toBe(
+      '422 auth_password_too_short',
+    );
     const common = await change(tenant.viewer, memberPassword, 'Administrator1!');
-    expect([outcome(common), common.body.errors]).toEqual(['422 auth_password_breached', [{ path: '/new_password', message: 'is a common password' }]]);
-    for (let failure = 0; failure < 10; failure += 1) expect(outcome(await change(tenant.viewer, 'not-my-password', next))).toBe('401 auth_invalid_credentials');
+    expect([outcome(common), common.body.errors]).toEqual([
+      '422 auth_password_breached',
+      [{ path: '/new_password', message: 'is a common password' }],
+    ]);
+    for (let failure = 0; failure < 10; failure += 1)
+      expect(outcome(await change(tenant.viewer, 'not-my-password', next))).toBe(
+        '401 auth_invalid_credentials',
+      );
     expect(outcome(await change(tenant.viewer, memberPassword, next))).toBe('429 rate_limited');
   });
 });
@@ -95,12 +146,21 @@ describe('a mailed link', () => {
     expect((await state.keys('*')).join()).not.toContain(token);
     const { id } = (await tenant.viewer.get('/auth/me')).body.user;
     expect(outcome(await reset(token, 'short'))).toBe('422 auth_password_too_short');
-    expect((await Promise.all([1, 2, 3].map(() => reset(token)))).map(outcome).sort()).toEqual(['204', '401 auth_password_reset_invalid', '401 auth_password_reset_invalid']);
+    expect((await Promise.all([1, 2, 3].map(() => reset(token)))).map(outcome).sort()).toEqual([
+      '204',
+      '401 auth_password_reset_invalid',
+      '401 auth_password_reset_invalid',
+    ]);
     expect(outcome(await tenant.viewer.get('/auth/me'))).toBe('401 auth_session_revoked');
-    expect([outcome(await login(memberPassword)), outcome(await login(next))]).toEqual(['401 auth_invalid_credentials', '200']);
+    expect([outcome(await login(memberPassword)), outcome(await login(next))]).toEqual([
+      '401 auth_invalid_credentials',
+      '200',
+    ]);
     const { body } = await platform.get(`/auth/users?email=${tenant.emails.viewer}`);
     expect(body.items[0]).toMatchObject({ id, email_verified: true });
-    expect(await audited('auth.password_reset_requested', id)).toMatchObject({ actor: { type: 'system', id: 'auth' } });
+    expect(await audited('auth.password_reset_requested', id)).toMatchObject({
+      actor: { type: 'system', id: 'auth' },
+    });
     expect(await audited('auth.password_reset', id)).toMatchObject({ actor: { type: 'user', id } });
     const events = (await platform.get('/audit/events?limit=200')).text;
     for (const secret of [token, next, memberPassword]) expect(events).not.toContain(secret);
@@ -119,11 +179,16 @@ describe('a mailed link', () => {
 
   test('is void once the password is another, and for an account that was disabled', async () => {
     const [first, second] = [await mailedToken(), await mailedToken()];
-    expect([outcome(await reset(first)), outcome(await reset(second, 'another good one 42'))]).toEqual(['204', '401 auth_password_reset_invalid']);
+    expect([
+      outcome(await reset(first)),
+      outcome(await reset(second, 'another good one 42')),
+    ]).toEqual(['204', '401 auth_password_reset_invalid']);
     const third = await mailedToken();
     const { body } = await platform.get(`/auth/users?email=${tenant.emails.viewer}`);
     await platform.patch(`/auth/users/${body.items[0].id}`, { status: 'disabled' });
-    expect(outcome(await reset(third, 'another good one 42'))).toBe('401 auth_password_reset_invalid');
+    expect(outcome(await reset(third, 'another good one 42'))).toBe(
+      '401 auth_password_reset_invalid',
+    );
   });
 
   test('ends the wait of who guessed too often', async () => {
@@ -150,8 +215,13 @@ describe('a mailed link', () => {
     expect(smtp.received.length).toBe(before + 1);
     for (const email of ['nobody@example.com', tenant.emails.tenant_admin!]) {
       const answers: string[] = [];
-      for (let ask = 0; ask < 12; ask += 1) answers.push(outcome(await forgot(email, '198.51.100.1')));
-      expect(answers).toEqual([...Array.from({ length: 10 }, () => '202'), '429 rate_limited', '429 rate_limited']);
+      for (let ask = 0; ask < 12; ask += 1)
+        answers.push(outcome(await forgot(email, '198.51.100.1')));
+      expect(answers).toEqual([
+        ...Array.from({ length: 10 }, () => '202'),
+        '429 rate_limited',
+        '429 rate_limited',
+      ]);
     }
   });
 });

@@ -1,7 +1,16 @@
 /** Signing in with a password, and the refresh tokens that follow. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { createDatabase, type Database } from '../support/postgres.ts';
-import { adminPassword, Client, createTenant, memberPassword, signIn, startStrata, type Running, type TenantFixture } from '../support/strata.ts';
+import {
+  adminPassword,
+  Client,
+  createTenant,
+  memberPassword,
+  signIn,
+  startStrata,
+  type Running,
+  type TenantFixture,
+} from '../support/strata.ts';
 
 let database: Database;
 let strata: Running;
@@ -10,7 +19,11 @@ let anyone: Client;
 beforeAll(async () => {
   database = await createDatabase();
   strata = await startStrata({ DATABASE_URL: database.url });
-  tenant = await createTenant(strata.url, await signIn(strata.url, 'admin@example.com', adminPassword), 'Sign in');
+  tenant = await createTenant(
+    strata.url,
+    await signIn(strata.url, 'admin@example.com', adminPassword),
+    'Sign in',
+  );
   anyone = new Client(strata.url);
 });
 afterAll(async () => {
@@ -18,33 +31,53 @@ afterAll(async () => {
   await database?.drop();
 });
 
-const login = (email = tenant.emails.tenant_admin!, password = memberPassword) => anyone.post('/auth/login', { email, password });
+const login = (email = tenant.emails.tenant_admin!, password = memberPassword) =>
+  anyone.post('/auth/login', { email, password });
 const refresh = (token: string) => anyone.post('/auth/refresh', { refresh_token: token });
 
 test('a TokenResponse has exactly its fields, and is not stored by caches', async () => {
   const { status, body, headers } = await login();
   expect([status, headers.get('cache-control')]).toEqual([200, 'no-store']);
   expect(body).toEqual({
-    access_token: expect.any(String), token_type: 'Bearer', expires_in: 900, refresh_token: expect.stringMatching(/^strr_/), refresh_expires_in: 604_800,
+    access_token: expect.any(String),
+    token_type: 'Bearer',
+    expires_in: 900,
+    refresh_token: expect.stringMatching(/^strr_/),
+    refresh_expires_in: 604_800,
     session_id: expect.any(String),
-    user: { id: expect.any(String), email: tenant.emails.tenant_admin, display_name: null, platform_roles: [] },
-    tenant: { id: tenant.id, name: 'Sign in', roles: ['tenant_admin'] }, memberships: [{ tenant_id: tenant.id, name: 'Sign in', roles: ['tenant_admin'] }],
+    user: {
+      id: expect.any(String),
+      email: tenant.emails.tenant_admin,
+      display_name: null,
+      platform_roles: [],
+    },
+    tenant: { id: tenant.id, name: 'Sign in', roles: ['tenant_admin'] },
+    memberships: [{ tenant_id: tenant.id, name: 'Sign in', roles: ['tenant_admin'] }],
   });
 });
 
 test('unknown user and wrong password answer alike', async () => {
-  const [unknown, wrong] = [await login('nobody@nowhere.example'), await login(undefined, 'wrong-password-123')];
+  const [unknown, wrong] = [
+    await login('nobody@nowhere.example'),
+    await login(undefined, 'wrong-password-123'),
+  ];
   expect([unknown.status, unknown.body.detail]).toEqual([401, wrong.body.detail]);
   expect(wrong.body.detail.code).toBe('auth_invalid_credentials');
 });
 
 test('a tenant that one is no member of is refused at sign-in', async () => {
-  const { status, body } = await anyone.post('/auth/login', { email: tenant.emails.viewer, password: memberPassword, tenant_id: '00000000-0000-4000-8000-000000000000' });
+  const { status, body } = await anyone.post('/auth/login', {
+    email: tenant.emails.viewer,
+    password: memberPassword,
+    tenant_id: '00000000-0000-4000-8000-000000000000',
+  });
   expect([status, body.detail.code]).toEqual([403, 'auth_no_tenant_membership']);
 });
 
 test('fifty refreshes of one token at once get one successor; so does a retry', async () => {
-  const { body: { refresh_token: first } } = await login();
+  const {
+    body: { refresh_token: first },
+  } = await login();
   const answers = await Promise.all(Array.from({ length: 50 }, () => refresh(first)));
   expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
   const successors = new Set(answers.map(({ body }) => body.refresh_token));
@@ -55,7 +88,10 @@ test('fifty refreshes of one token at once get one successor; so does a retry', 
 test('an answer that was lost logs nobody out: within 10 s the token gives the same successor, which goes on', async () => {
   const { body } = await login();
   const lost = await refresh(body.refresh_token);
-  await database.query(`UPDATE auth.refresh_tokens SET used_at = now() - interval '9 seconds' WHERE session_id = $1 AND used_at IS NOT NULL`, [body.session_id]);
+  await database.query(
+    `UPDATE auth.refresh_tokens SET used_at = now() - interval '9 seconds' WHERE session_id = $1 AND used_at IS NOT NULL`,
+    [body.session_id],
+  );
   const again = await refresh(body.refresh_token);
   expect(again.body.refresh_token).toBe(lost.body.refresh_token);
   expect((await refresh(again.body.refresh_token)).status).toBe(200);
@@ -64,10 +100,15 @@ test('an answer that was lost logs nobody out: within 10 s the token gives the s
 test('later than that it is a theft, also where its successor was never used', async () => {
   const { body } = await login();
   const { body: next } = await refresh(body.refresh_token);
-  await database.query(`UPDATE auth.refresh_tokens SET used_at = now() - interval '11 seconds' WHERE session_id = $1 AND used_at IS NOT NULL`, [body.session_id]);
+  await database.query(
+    `UPDATE auth.refresh_tokens SET used_at = now() - interval '11 seconds' WHERE session_id = $1 AND used_at IS NOT NULL`,
+    [body.session_id],
+  );
   expect((await refresh(body.refresh_token)).body.detail.code).toBe('auth_refresh_reused');
   expect((await refresh(next.refresh_token)).body.detail.code).toBe('auth_refresh_invalid');
-  expect((await new Client(strata.url, next.access_token).get('/auth/me')).body.detail.code).toBe('auth_session_revoked');
+  expect((await new Client(strata.url, next.access_token).get('/auth/me')).body.detail.code).toBe(
+    'auth_session_revoked',
+  );
 });
 
 test('two nodes give one successor', async () => {
@@ -75,7 +116,11 @@ test('two nodes give one successor', async () => {
   try {
     const { body } = await login();
     const nodes = [anyone, new Client(second.url)];
-    const answers = await Promise.all(Array.from({ length: 50 }, (_each, index) => nodes[index % 2]!.post('/auth/refresh', { refresh_token: body.refresh_token })));
+    const answers = await Promise.all(
+      Array.from({ length: 50 }, (_each, index) =>
+        nodes[index % 2]!.post('/auth/refresh', { refresh_token: body.refresh_token }),
+      ),
+    );
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
     expect(new Set(answers.map((answer) => answer.body.refresh_token)).size).toBe(1);
   } finally {
@@ -84,47 +129,74 @@ test('two nodes give one successor', async () => {
 });
 
 test('more sign-ins at once than can be hashed are refused with 503, and later ones succeed', async () => {
-  const answers = await Promise.all(Array.from({ length: 200 }, (_each, index) => login(`nobody-${index}@example.com`)));
+  const answers = await Promise.all(
+    Array.from({ length: 200 }, (_each, index) => login(`nobody-${index}@example.com`)),
+  );
   const refused = answers.filter(({ status }) => status === 503);
   expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([401, 503]));
   expect(refused.length).toBeGreaterThan(50);
-  expect([refused[0]!.body.detail.code, refused[0]!.headers.has('retry-after')]).toEqual(['service_unavailable', true]);
+  expect([refused[0]!.body.detail.code, refused[0]!.headers.has('retry-after')]).toEqual([
+    'service_unavailable',
+    true,
+  ]);
   expect((await login()).status).toBe(200);
 });
 
 test('a token used again after its successor ends the session everywhere, and is audited', async () => {
-  const { body: { refresh_token: first, session_id: session } } = await login();
-  const { body: { refresh_token: second, access_token: access } } = await refresh(first);
+  const {
+    body: { refresh_token: first, session_id: session },
+  } = await login();
+  const {
+    body: { refresh_token: second, access_token: access },
+  } = await refresh(first);
   expect((await refresh(second)).status).toBe(200);
   const reused = await refresh(first);
   expect([reused.status, reused.body.detail.code]).toEqual([401, 'auth_refresh_reused']);
-  expect((await new Client(strata.url, access).get('/auth/me')).body.detail.code).toBe('auth_session_revoked');
+  expect((await new Client(strata.url, access).get('/auth/me')).body.detail.code).toBe(
+    'auth_session_revoked',
+  );
   expect((await refresh(second)).body.detail.code).toBe('auth_refresh_invalid');
   const until = Date.now() + 5000;
   for (;;) {
     const { body } = await tenant.admin.get('/audit/events?action=auth.refresh_reused');
-    if (body.items.some((event: { payload: { session_id: string } }) => event.payload.session_id === session)) break;
+    if (
+      body.items.some(
+        (event: { payload: { session_id: string } }) => event.payload.session_id === session,
+      )
+    )
+      break;
     if (Date.now() > until) throw new Error('the reuse is not audited');
   }
 });
 
 test('an idle token and an old session expire; garbage is invalid', async () => {
   const { body } = await login();
-  await database.query(`UPDATE auth.refresh_tokens SET created_at = now() - interval '8 days' WHERE session_id = $1`, [body.session_id]);
+  await database.query(
+    `UPDATE auth.refresh_tokens SET created_at = now() - interval '8 days' WHERE session_id = $1`,
+    [body.session_id],
+  );
   expect((await refresh(body.refresh_token)).body.detail.code).toBe('auth_refresh_expired');
   expect((await refresh('strr_garbage')).body.detail.code).toBe('auth_refresh_invalid');
 });
 
 test('logging out of everything ends every session', async () => {
-  const sessions = await Promise.all([1, 2, 3].map(() => signIn(strata.url, tenant.emails.operator!, memberPassword)));
+  const sessions = await Promise.all(
+    [1, 2, 3].map(() => signIn(strata.url, tenant.emails.operator!, memberPassword)),
+  );
   expect((await sessions[0]!.post('/auth/logout', { all: true })).status).toBe(204);
-  for (const client of sessions) expect((await client.get('/auth/me')).body.detail.code).toBe('auth_session_revoked');
+  for (const client of sessions)
+    expect((await client.get('/auth/me')).body.detail.code).toBe('auth_session_revoked');
 });
 
 test('only hashes of passwords and refresh tokens are stored', async () => {
   const { body } = await login();
-  const users = await database.query<{ password_hash: string }>('SELECT password_hash FROM auth.users');
-  for (const { password_hash: hash } of users) expect(hash).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$/);
-  const tokens = await database.query<{ row: string }>('SELECT t::text AS row FROM auth.refresh_tokens t');
+  const users = await database.query<{ password_hash: string }>(
+    'SELECT password_hash FROM auth.users',
+  );
+  for (const { password_hash: hash } of users)
+    expect(hash).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$/);
+  const tokens = await database.query<{ row: string }>(
+    'SELECT t::text AS row FROM auth.refresh_tokens t',
+  );
   for (const { row } of tokens) expect(row).not.toContain(body.refresh_token);
 });

@@ -2,7 +2,17 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { performance } from 'node:perf_hooks';
 import { createDatabase, type Database } from '../support/postgres.ts';
-import { adminPassword, Client, createTenant, memberPassword, signIn, startStrata, type Answer, type Running, type TenantFixture } from '../support/strata.ts';
+import {
+  adminPassword,
+  Client,
+  createTenant,
+  memberPassword,
+  signIn,
+  startStrata,
+  type Answer,
+  type Running,
+  type TenantFixture,
+} from '../support/strata.ts';
 
 let database: Database;
 let strata: Running;
@@ -10,7 +20,11 @@ let tenant: TenantFixture;
 let disabled: string;
 beforeAll(async () => {
   database = await createDatabase();
-  strata = await startStrata({ DATABASE_URL: database.url, TRUSTED_PROXIES: '127.0.0.1/32', LOG_LEVEL: 'error' });
+  strata = await startStrata({
+    DATABASE_URL: database.url,
+    TRUSTED_PROXIES: '127.0.0.1/32',
+    LOG_LEVEL: 'error',
+  });
   const platform = await signIn(strata.url, 'admin@example.com', adminPassword);
   tenant = await createTenant(strata.url, platform, 'Timing');
   disabled = tenant.emails.viewer!;
@@ -26,12 +40,18 @@ let networks = 0;
 /** From a network of its own, so that no try is slowed. */
 const post = (path: string, body: unknown): Promise<Answer> => {
   networks += 1;
-  return new Client(strata.url).post(path, body, { 'x-forwarded-for': `10.${networks >> 8 & 255}.${networks & 255}.1` });
+  return new Client(strata.url).post(path, body, {
+    'x-forwarded-for': `10.${(networks >> 8) & 255}.${networks & 255}.1`,
+  });
 };
-const median = (values: readonly number[]): number => values.toSorted((a, b) => a - b)[values.length >> 1]!;
+const median = (values: readonly number[]): number =>
+  values.toSorted((a, b) => a - b)[values.length >> 1]!;
 
 /** Medians in milliseconds, of kinds that take turns beginning. */
-async function medians(tries: number, kinds: readonly (() => Promise<unknown>)[]): Promise<number[]> {
+async function medians(
+  tries: number,
+  kinds: readonly (() => Promise<unknown>)[],
+): Promise<number[]> {
   const times = kinds.map((): number[] => []);
   for (let round = 0; round < tries; round += 1) {
     for (let turn = 0; turn < kinds.length; turn += 1) {
@@ -44,7 +64,11 @@ async function medians(tries: number, kinds: readonly (() => Promise<unknown>)[]
   return times.map(median);
 }
 
-async function expectAlike(tries: number, kinds: readonly (() => Promise<unknown>)[], allowedMs: (median: number) => number): Promise<void> {
+async function expectAlike(
+  tries: number,
+  kinds: readonly (() => Promise<unknown>)[],
+  allowedMs: (median: number) => number,
+): Promise<void> {
   await medians(10, kinds);
   const seen: number[][] = [];
   for (let attempt = 0; attempt < 3; attempt += 1) {
@@ -57,14 +81,28 @@ async function expectAlike(tries: number, kinds: readonly (() => Promise<unknown
 
 test('signing in: unknown, wrong password and disabled take the same time', async () => {
   const login = (email: string, password: string) => async (): Promise<void> => {
-    expect((await post('/auth/login', { email, password })).body.detail.code).toBe('auth_invalid_credentials');
+    expect((await post('/auth/login', { email, password })).body.detail.code).toBe(
+      'auth_invalid_credentials',
+    );
   };
-  await expectAlike(200, [
-    login('nobody@example.com', memberPassword), login(tenant.emails.operator!, 'wrong-password-123'), login(disabled, memberPassword),
-  ], (shortest) => shortest * 0.1);
+  await expectAlike(
+    200,
+    [
+      login('nobody@example.com', memberPassword),
+      login(tenant.emails.operator!, 'wrong-password-123'),
+      login(disabled, memberPassword),
+    ],
+    (shortest) => shortest * 0.1,
+  );
 }, 180_000);
 
 test('asking for a reset link takes the same time with and without an account', async () => {
-  const forgot = (email: string) => async (): Promise<void> => { expect((await post('/auth/password/forgot', { email })).status).toBe(202); };
-  await expectAlike(200, [forgot('nobody@example.com'), forgot(tenant.emails.operator!), forgot(disabled)], (shortest) => Math.max(1, shortest * 0.1));
+  const forgot = (email: string) => async (): Promise<void> => {
+    expect((await post('/auth/password/forgot', { email })).status).toBe(202);
+  };
+  await expectAlike(
+    200,
+    [forgot('nobody@example.com'), forgot(tenant.emails.operator!), forgot(disabled)],
+    (shortest) => Math.max(1, shortest * 0.1),
+  );
 }, 120_000);

@@ -6,7 +6,8 @@ import type { AddressInfo } from 'node:net';
 import { chromium as playwright, type Browser, type CDPSession, type Page } from 'playwright-core';
 import { chromium } from './servers.ts';
 
-export const openBrowser = (): Promise<Browser> => playwright.launch({ executablePath: chromium(), args: ['--no-sandbox'] });
+export const openBrowser = (): Promise<Browser> =>
+  playwright.launch({ executablePath: chromium(), args: ['--no-sandbox'] });
 
 const html = `<!doctype html><title>Strata</title><script>
 const post = async (gateway, path, body, token) => {
@@ -33,10 +34,15 @@ const signIn = async (gateway) => {
 };
 </script>`;
 
-export interface Site { readonly origin: string; readonly stop: () => Promise<void> }
+export interface Site {
+  readonly origin: string;
+  readonly stop: () => Promise<void>;
+}
 
 export async function startSite(): Promise<Site> {
-  const server = createServer((_request, response) => { response.writeHead(200, { 'content-type': 'text/html' }).end(html); });
+  const server = createServer((_request, response) => {
+    response.writeHead(200, { 'content-type': 'text/html' }).end(html);
+  });
   await once(server.listen(0, 'localhost'), 'listening');
   return {
     origin: `http://localhost:${(server.address() as AddressInfo).port}`,
@@ -48,7 +54,12 @@ export async function startSite(): Promise<Site> {
   };
 }
 
-export interface PasskeyKey { readonly id: string; readonly userHandle: string; readonly key: KeyObject; readonly counter: number }
+export interface PasskeyKey {
+  readonly id: string;
+  readonly userHandle: string;
+  readonly key: KeyObject;
+  readonly counter: number;
+}
 
 /** A tab with a platform authenticator, which keeps passkeys. One that does not verify its user still tells that someone is there. */
 export class Device {
@@ -61,53 +72,107 @@ export class Device {
     this.#authenticator = authenticator;
   }
 
-  static async open(browser: Browser, origin: string, { synchronized = false, verifies = true } = {}): Promise<Device> {
+  static async open(
+    browser: Browser,
+    origin: string,
+    { synchronized = false, verifies = true } = {},
+  ): Promise<Device> {
     const page = await browser.newPage();
     await page.goto(origin);
     const cdp = await page.context().newCDPSession(page);
     await cdp.send('WebAuthn.enable', {});
     const { authenticatorId } = await cdp.send('WebAuthn.addVirtualAuthenticator', {
       options: {
-        protocol: 'ctap2', transport: 'internal', hasResidentKey: true, hasUserVerification: verifies, isUserVerified: verifies,
-        automaticPresenceSimulation: true, defaultBackupEligibility: synchronized, defaultBackupState: synchronized,
+        protocol: 'ctap2',
+        transport: 'internal',
+        hasResidentKey: true,
+        hasUserVerification: verifies,
+        isUserVerified: verifies,
+        automaticPresenceSimulation: true,
+        defaultBackupEligibility: synchronized,
+        defaultBackupState: synchronized,
       },
     });
     return new Device(page, cdp, authenticatorId);
   }
 
   /** Calls a function of the page. */
-  async call<T>(name: 'post' | 'create' | 'get' | 'register' | 'signIn', ...args: unknown[]): Promise<T> {
-    return await this.page.evaluate(`${name}(...${JSON.stringify(args)})`) as T;
+  async call<T>(
+    name: 'post' | 'create' | 'get' | 'register' | 'signIn',
+    ...args: unknown[]
+  ): Promise<T> {
+    return (await this.page.evaluate(`${name}(...${JSON.stringify(args)})`)) as T;
   }
 
   /** The one passkey of this device with its private key, as a thief would have it. */
   async steal(): Promise<PasskeyKey> {
-    const { credentials: [found] } = await this.#cdp.send('WebAuthn.getCredentials', { authenticatorId: this.#authenticator });
+    const {
+      credentials: [found],
+    } = await this.#cdp.send('WebAuthn.getCredentials', { authenticatorId: this.#authenticator });
     const url = (text: string): string => Buffer.from(text, 'base64').toString('base64url');
     return {
-      id: url(found!.credentialId), userHandle: url(found!.userHandle!), counter: found!.signCount,
-      key: createPrivateKey({ key: Buffer.from(found!.privateKey, 'base64'), format: 'der', type: 'pkcs8' }),
+      id: url(found!.credentialId),
+      userHandle: url(found!.userHandle!),
+      counter: found!.signCount,
+      key: createPrivateKey({
+        key: Buffer.from(found!.privateKey, 'base64'),
+        format: 'der',
+        type: 'pkcs8',
+      }),
     };
   }
 }
 
-export const flags = { present: 0x01, verified: 0x04, backupEligible: 0x08, backedUp: 0x10 } as const;
+export const flags = {
+  present: 0x01,
+  verified: 0x04,
+  backupEligible: 0x08,
+  backedUp: 0x10,
+} as const;
 export interface Assertion {
-  readonly challenge: string; readonly origin: string; readonly rpId: string; readonly type: string; readonly flags: number; readonly counter: number;
-  readonly id: string; readonly userHandle: string; readonly key: KeyObject;
+  readonly challenge: string;
+  readonly origin: string;
+  readonly rpId: string;
+  readonly type: string;
+  readonly flags: number;
+  readonly counter: number;
+  readonly id: string;
+  readonly userHandle: string;
+  readonly key: KeyObject;
 }
 
 /** An assertion with a valid signature over whatever it says (Web Authentication, 6.3.3). */
-export function assertion({ challenge, origin, rpId, type, flags: set, counter, id, userHandle, key }: Assertion) {
+export function assertion({
+  challenge,
+  origin,
+  rpId,
+  type,
+  flags: set,
+  counter,
+  id,
+  userHandle,
+  key,
+}: Assertion) {
   const sha256 = (data: string | Buffer): Buffer => createHash('sha256').update(data).digest();
   const clientData = Buffer.from(JSON.stringify({ type, challenge, origin, crossOrigin: false }));
   const authenticatorData = Buffer.concat([sha256(rpId), Buffer.from([set]), Buffer.alloc(4)]);
   authenticatorData.writeUInt32BE(counter, 33);
-  const signature = sign(key.asymmetricKeyType === 'ed25519' ? null : 'sha256', Buffer.concat([authenticatorData, sha256(clientData)]), key);
+  const signature = sign(
+    key.asymmetricKeyType === 'ed25519' ? null : 'sha256',
+    Buffer.concat([authenticatorData, sha256(clientData)]),
+    key,
+  );
   return {
-    id, rawId: id, type: 'public-key', clientExtensionResults: {}, authenticatorAttachment: 'platform',
+    id,
+    rawId: id,
+    type: 'public-key',
+    clientExtensionResults: {},
+    authenticatorAttachment: 'platform',
     response: {
-      clientDataJSON: clientData.toString('base64url'), authenticatorData: authenticatorData.toString('base64url'), signature: signature.toString('base64url'), userHandle,
+      clientDataJSON: clientData.toString('base64url'),
+      authenticatorData: authenticatorData.toString('base64url'),
+      signature: signature.toString('base64url'),
+      userHandle,
     },
   };
 }

@@ -6,16 +6,25 @@ import type { AddressInfo } from 'node:net';
 import Provider, { type Context } from 'oidc-provider';
 import MemoryAdapter from 'oidc-provider/lib/adapters/memory_adapter.js';
 
-export interface Person { readonly sub: string; readonly email?: string; readonly email_verified?: boolean; readonly name?: string }
+export interface Person {
+  readonly sub: string;
+  readonly email?: string;
+  readonly email_verified?: boolean;
+  readonly name?: string;
+}
 
 async function listen(): Promise<{ server: Server; url: string; close: () => Promise<void> }> {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
   return {
-    server, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    server,
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     async close() {
       server.closeAllConnections();
-      if (server.listening) await new Promise((resolve) => { server.close(resolve); });
+      if (server.listening)
+        await new Promise((resolve) => {
+          server.close(resolve);
+        });
     },
   };
 }
@@ -23,21 +32,46 @@ async function listen(): Promise<{ server: Server; url: string; close: () => Pro
 export type HonestProvider = Awaited<ReturnType<typeof startHonestProvider>>;
 
 /** `authorize` is the browser: it signs `person` in and answers where the provider sends them back to. */
-export async function startHonestProvider(client: { client_id: string; client_secret: string; redirect_uris: string[] }) {
+export async function startHonestProvider(client: {
+  client_id: string;
+  client_secret: string;
+  redirect_uris: string[];
+}) {
   const { server, url: issuer, close } = await listen();
   const people = new Map<string, Person>();
   const provider = new Provider(issuer, {
     clients: [{ ...client, id_token_signed_response_alg: 'ES256' }],
     adapter: (model: string) => new MemoryAdapter(model),
-    jwks: { keys: [{ ...generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({ format: 'jwk' }), kid: 'honest', alg: 'ES256', use: 'sig' }] },
-    ttl: Object.fromEntries(['Interaction', 'Grant', 'Session', 'AccessToken', 'AuthorizationCode', 'IdToken'].map((name) => [name, 600])),
+    jwks: {
+      keys: [
+        {
+          ...generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({
+            format: 'jwk',
+          }),
+          kid: 'honest',
+          alg: 'ES256',
+          use: 'sig',
+        },
+      ],
+    },
+    ttl: Object.fromEntries(
+      ['Interaction', 'Grant', 'Session', 'AccessToken', 'AuthorizationCode', 'IdToken'].map(
+        (name) => [name, 600],
+      ),
+    ),
     cookies: { keys: ['a key for the tests'] },
     claims: { email: ['email', 'email_verified'], profile: ['name'] },
-    findAccount: (_context: unknown, id: string) => ({ accountId: id, claims: () => people.get(id) }),
+    findAccount: (_context: unknown, id: string) => ({
+      accountId: id,
+      claims: () => people.get(id),
+    }),
     features: { devInteractions: { enabled: false } },
     interactions: { url: (_context: unknown, { uid }: { uid: string }) => `/interaction/${uid}` },
     async loadExistingGrant({ oidc }: Context) {
-      const grant = new provider.Grant({ clientId: oidc.client.clientId, accountId: oidc.session.accountId });
+      const grant = new provider.Grant({
+        clientId: oidc.client.clientId,
+        accountId: oidc.session.accountId,
+      });
       grant.addOIDCScope('openid email profile');
       await grant.save();
       return grant;
@@ -46,18 +80,23 @@ export async function startHonestProvider(client: { client_id: string; client_se
   let signsIn = '';
   const serve = provider.callback();
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
-    if (request.url?.startsWith('/interaction/')) void provider.interactionFinished(request, response, { login: { accountId: signsIn } });
+    if (request.url?.startsWith('/interaction/'))
+      void provider.interactionFinished(request, response, { login: { accountId: signsIn } });
     else serve(request, response);
   });
   return {
-    issuer, close,
+    issuer,
+    close,
     async authorize(authorizationUrl: string, person: Person): Promise<URL> {
       people.set(person.sub, person);
       signsIn = person.sub;
       const cookies = new Map<string, string>();
       let next = authorizationUrl;
       while (next.startsWith(issuer)) {
-        const answer = await fetch(next, { redirect: 'manual', headers: { cookie: [...cookies].map((pair) => pair.join('=')).join('; ') } });
+        const answer = await fetch(next, {
+          redirect: 'manual',
+          headers: { cookie: [...cookies].map((pair) => pair.join('=')).join('; ') },
+        });
         for (const cookie of answer.headers.getSetCookie()) {
           const [, name, value] = /^([^=]+)=([^;]*)/.exec(cookie)!;
           cookies.set(name!, value!);
@@ -78,12 +117,19 @@ type Answer = (response: ServerResponse) => void;
 export async function startRogueProvider() {
   const { server, url: issuer, close } = await listen();
   const { publicKey, privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
-  const json = (body: unknown, status = 200): Answer => (response) => {
-    response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
-  };
+  const json =
+    (body: unknown, status = 200): Answer =>
+    (response) => {
+      response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+    };
   const metadata = {
-    issuer, authorization_endpoint: `${issuer}/authorize`, token_endpoint: `${issuer}/token`, jwks_uri: `${issuer}/jwks`,
-    response_types_supported: ['code'], subject_types_supported: ['public'], id_token_signing_alg_values_supported: ['RS256', 'HS256', 'none'],
+    issuer,
+    authorization_endpoint: `${issuer}/authorize`,
+    token_endpoint: `${issuer}/token`,
+    jwks_uri: `${issuer}/jwks`,
+    response_types_supported: ['code'],
+    subject_types_supported: ['public'],
+    id_token_signing_alg_values_supported: ['RS256', 'HS256', 'none'],
   };
   const answers: Record<string, Answer> = {
     '/.well-known/openid-configuration': json(metadata),
@@ -96,5 +142,14 @@ export async function startRogueProvider() {
     request.resume();
     (answers[pathname] ?? json({ error: 'not_here' }, 404))(response);
   });
-  return { issuer, metadata, publicKey: publicKey as KeyObject, privateKey: privateKey as KeyObject, answers, asked, json, close };
+  return {
+    issuer,
+    metadata,
+    publicKey: publicKey as KeyObject,
+    privateKey: privateKey as KeyObject,
+    answers,
+    asked,
+    json,
+    close,
+  };
 }

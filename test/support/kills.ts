@@ -6,8 +6,18 @@ import { eventually, isAlive, killed, type Cluster } from './cluster.ts';
 import { startNats, startRedis } from './servers.ts';
 import { Client, type Answer } from './strata.ts';
 
-interface Write { readonly requestId: string; readonly path: string; readonly value: string; readonly revision: number }
-export interface Accounted { readonly kills: Record<string, number>; readonly answered: number; readonly unanswered: number; readonly committedWithoutAnswer: number }
+interface Write {
+  readonly requestId: string;
+  readonly path: string;
+  readonly value: string;
+  readonly revision: number;
+}
+export interface Accounted {
+  readonly kills: Record<string, number>;
+  readonly answered: number;
+  readonly unanswered: number;
+  readonly committedWithoutAnswer: number;
+}
 
 const pick = <T>(from: readonly T[]): T => from[Math.floor(Math.random() * from.length)]!;
 
@@ -32,7 +42,9 @@ async function killOne(cluster: Cluster): Promise<string> {
       await cluster.postgres.restart(pick(['SIGKILL', 'SIGQUIT', 'SIGINT']));
       return victim;
     default: {
-      const name = cluster.services.includes(victim) ? `service ${1 + cluster.services.indexOf(victim)}` : 'gateway';
+      const name = cluster.services.includes(victim)
+        ? `service ${1 + cluster.services.indexOf(victim)}`
+        : 'gateway';
       await killed(victim);
       // A node that finds the database or the bus gone at its start says so and ends; whoever runs it starts it again.
       await eventually(() => cluster.revive(victim), 30_000);
@@ -42,7 +54,11 @@ async function killOne(cluster: Cluster): Promise<string> {
 }
 
 /** `kills` at random, with `writers` writing all the time. Throws what is lost, doubled or out of order. */
-export async function killAtRandom(cluster: Cluster, kills: number, { writers = 4 }: { writers?: number } = {}): Promise<Accounted> {
+export async function killAtRandom(
+  cluster: Cluster,
+  kills: number,
+  { writers = 4 }: { writers?: number } = {},
+): Promise<Accounted> {
   const { tenant } = cluster;
   const run = randomUUID().slice(0, 8);
   const answered: Write[] = [];
@@ -52,9 +68,18 @@ export async function killAtRandom(cluster: Cluster, kills: number, { writers = 
     for (let turn = 0; !state.done; turn += 1) {
       const gateway = pick(cluster.gateways.filter(isAlive));
       const [requestId, value] = [randomUUID(), `${lane}.${turn}`];
-      const answer: Answer | undefined = gateway && await new Client(gateway.url, tenant.admin.token)
-        .put(path, { custom: { value } }, { 'x-request-id': requestId }).catch(() => undefined);
-      if (answer && answer.status < 300) answered.push({ requestId, path, value, revision: Number(answer.headers.get('x-config-revision')) });
+      const answer: Answer | undefined =
+        gateway &&
+        (await new Client(gateway.url, tenant.admin.token)
+          .put(path, { custom: { value } }, { 'x-request-id': requestId })
+          .catch(() => undefined));
+      if (answer && answer.status < 300)
+        answered.push({
+          requestId,
+          path,
+          value,
+          revision: Number(answer.headers.get('x-config-revision')),
+        });
       else state.unanswered += 1;
       await delay(5);
     }
@@ -73,33 +98,71 @@ export async function killAtRandom(cluster: Cluster, kills: number, { writers = 
     await Promise.all(work);
   }
   const { unanswered } = state;
-  return { kills: counts, answered: answered.length, unanswered, committedWithoutAnswer: await account(cluster, answered, run) };
+  return {
+    kills: counts,
+    answered: answered.length,
+    unanswered,
+    committedWithoutAnswer: await account(cluster, answered, run),
+  };
 }
 
-interface Revised { request_id: string; revision: number; resource_id: string; after: { custom: { value: string } } }
+interface Revised {
+  request_id: string;
+  revision: number;
+  resource_id: string;
+  after: { custom: { value: string } };
+}
 
 /** Row, history, audit chain and every node agree, and hold all that was answered. Returns how many writes were committed and never answered. */
-async function account({ tenant, platform, gateways, database }: Cluster, answered: readonly Write[], run: string): Promise<number> {
+async function account(
+  { tenant, platform, gateways, database }: Cluster,
+  answered: readonly Write[],
+  run: string,
+): Promise<number> {
   const history = await database.query<Revised>(
     `SELECT request_id, revision::int AS revision, resource_id, after FROM tenant_config.configuration_history
-     WHERE tenant_id = $1 AND config_type = 'agent_config' ORDER BY revision`, [tenant.id]);
+     WHERE tenant_id = $1 AND config_type = 'agent_config' ORDER BY revision`,
+    [tenant.id],
+  );
   const byRequest = Map.groupBy(history, (row) => row.request_id);
   for (const { requestId, value, revision } of answered) {
     const rows = byRequest.get(requestId) ?? [];
-    assert.deepEqual(rows.map((row) => [row.revision, row.after.custom.value]), [[revision, value]], `history of the answered write ${requestId}`);
+    assert.deepEqual(
+      rows.map((row) => [row.revision, row.after.custom.value]),
+      [[revision, value]],
+      `history of the answered write ${requestId}`,
+    );
   }
 
   // The outbox empties, and then the chain has each event once.
-  await eventually(async () => assert.deepEqual(await database.query('SELECT count(*)::int AS waiting FROM strata.outbox'), [{ waiting: 0 }]), 30_000);
+  await eventually(
+    async () =>
+      assert.deepEqual(await database.query('SELECT count(*)::int AS waiting FROM strata.outbox'), [
+        { waiting: 0 },
+      ]),
+    30_000,
+  );
   const audited = await database.query<{ request_id: string; times: number }>(
-    `SELECT request_id, count(*)::int AS times FROM audit.events WHERE tenant_id = $1 AND action LIKE 'config.agent%' GROUP BY request_id`, [tenant.id]);
-  assert.deepEqual(audited.filter(({ times }) => times !== 1), [], 'events that the chain has twice');
-  assert.deepEqual(new Set(audited.map((each) => each.request_id)), new Set(history.map((row) => row.request_id)), 'the chain has exactly the events of the history');
+    `SELECT request_id, count(*)::int AS times FROM audit.events WHERE tenant_id = $1 AND action LIKE 'config.agent%' GROUP BY request_id`,
+    [tenant.id],
+  );
+  assert.deepEqual(
+    audited.filter(({ times }) => times !== 1),
+    [],
+    'events that the chain has twice',
+  );
+  assert.deepEqual(
+    new Set(audited.map((each) => each.request_id)),
+    new Set(history.map((row) => row.request_id)),
+    'the chain has exactly the events of the history',
+  );
   const proof = await new Client(gateways[0]!.url, platform.token).get('/audit/verify');
   assert.deepEqual([proof.status, proof.body.valid], [200, true], proof.text);
 
   const changes = await database.query<{ gaps: number }>(
-    'SELECT (max(revision) - min(revision) + 1 - count(*))::int AS gaps FROM strata.changes WHERE scope = $1', [`tenant:${tenant.id}`]);
+    'SELECT (max(revision) - min(revision) + 1 - count(*))::int AS gaps FROM strata.changes WHERE scope = $1',
+    [`tenant:${tenant.id}`],
+  );
   assert.deepEqual(changes, [{ gaps: 0 }], 'gaps in the change feed');
 
   const newest = new Map(history.map((row) => [row.resource_id, row]));
@@ -107,9 +170,15 @@ async function account({ tenant, platform, gateways, database }: Cluster, answer
     const { revision, after } = newest.get(path.split('/').at(-1)!)!;
     for (const { url } of gateways) {
       const read = await new Client(url, tenant.admin.token).get(path);
-      assert.deepEqual([read.status, read.headers.get('x-config-revision'), read.body.custom], [200, String(revision), after.custom], `${path} on ${url}`);
+      assert.deepEqual(
+        [read.status, read.headers.get('x-config-revision'), read.body.custom],
+        [200, String(revision), after.custom],
+        `${path} on ${url}`,
+      );
     }
   }
   const known = new Set(answered.map((write) => write.requestId));
-  return history.filter((row) => row.resource_id.startsWith(`lane-${run}`) && !known.has(row.request_id)).length;
+  return history.filter(
+    (row) => row.resource_id.startsWith(`lane-${run}`) && !known.has(row.request_id),
+  ).length;
 }

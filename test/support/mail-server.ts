@@ -6,7 +6,14 @@ import PostalMime, { type Email } from 'postal-mime';
 import { SMTPServer, type SMTPServerOptions } from 'smtp-server';
 import { makeCertificate } from './certificate.ts';
 
-export interface ReceivedMail { readonly from: string; readonly to: string[]; readonly secure: boolean; readonly user: string | undefined; readonly raw: string; readonly mail: Email }
+export interface ReceivedMail {
+  readonly from: string;
+  readonly to: string[];
+  readonly secure: boolean;
+  readonly user: string | undefined;
+  readonly raw: string;
+  readonly mail: Email;
+}
 /** SMTP reply that a step of the server gives instead of taking what it is told: code and text, or nothing to take it. */
 type Refuses = (value: string) => readonly [code: number, text: string] | undefined;
 
@@ -16,16 +23,30 @@ export interface MailServerOptions extends SMTPServerOptions {
   readonly login?: { readonly user: string; readonly pass: string };
 }
 
-const reply = ([responseCode, text]: readonly [number, string]): Error => Object.assign(new Error(text), { responseCode });
+const reply = ([responseCode, text]: readonly [number, string]): Error =>
+  Object.assign(new Error(text), { responseCode });
 
-export async function startMailServer({ recipient, message, login, ...options }: MailServerOptions = {}) {
+export async function startMailServer({
+  recipient,
+  message,
+  login,
+  ...options
+}: MailServerOptions = {}) {
   const { folder, key, certificate } = makeCertificate();
   const received: ReceivedMail[] = [];
   const connections: string[] = [];
   const events = new EventEmitter();
   const server = new SMTPServer({
-    key: readFileSync(key), cert: readFileSync(certificate), authOptional: login === undefined, disableReverseLookup: true, closeTimeout: 100, logger: false,
-    onConnect(session, done) { connections.push(session.id); done(); },
+    key: readFileSync(key),
+    cert: readFileSync(certificate),
+    authOptional: login === undefined,
+    disableReverseLookup: true,
+    closeTimeout: 100,
+    logger: false,
+    onConnect(session, done) {
+      connections.push(session.id);
+      done();
+    },
     onAuth({ username, password }, _session, done) {
       if (username === login?.user && password === login?.pass) done(null, { user: username! });
       // Some servers echo what they were told.
@@ -47,7 +68,14 @@ export async function startMailServer({ recipient, message, login, ...options }:
         }
         const mail = await PostalMime.parse(raw);
         const { mailFrom, rcptTo } = session.envelope;
-        received.push({ from: mailFrom ? mailFrom.address : '', to: rcptTo.map(({ address }) => address), secure: session.secure, user: session.user as string | undefined, raw, mail });
+        received.push({
+          from: mailFrom ? mailFrom.address : '',
+          to: rcptTo.map(({ address }) => address),
+          secure: session.secure,
+          user: session.user as string | undefined,
+          raw,
+          mail,
+        });
         events.emit('received');
         done();
       });
@@ -66,11 +94,14 @@ export async function startMailServer({ recipient, message, login, ...options }:
     connections,
     /** The mails, as soon as there are so many. */
     async mails(count: number): Promise<readonly ReceivedMail[]> {
-      while (received.length < count) await once(events, 'received', { signal: AbortSignal.timeout(20_000) });
+      while (received.length < count)
+        await once(events, 'received', { signal: AbortSignal.timeout(20_000) });
       return received;
     },
     async stop(): Promise<void> {
-      await new Promise<void>((done) => { server.close(done); });
+      await new Promise<void>((done) => {
+        server.close(done);
+      });
       rmSync(folder, { recursive: true, force: true });
     },
   };

@@ -2,14 +2,26 @@
 declare module 'oidc-provider' {
   import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 
-  interface Grant { addOIDCScope: (scope: string) => void; save: () => Promise<string> }
-  interface Context { readonly oidc: { readonly client: { readonly clientId: string }; readonly session: { readonly accountId: string } } }
+  interface Grant {
+    addOIDCScope: (scope: string) => void;
+    save: () => Promise<string>;
+  }
+  interface Context {
+    readonly oidc: {
+      readonly client: { readonly clientId: string };
+      readonly session: { readonly accountId: string };
+    };
+  }
 
   export default class Provider {
     constructor(issuer: string, configuration: Record<string, unknown>);
     readonly Grant: new (fields: { clientId: string; accountId: string }) => Grant;
     callback(): RequestListener;
-    interactionFinished(request: IncomingMessage, response: ServerResponse, result: { login: { accountId: string } }): Promise<void>;
+    interactionFinished(
+      request: IncomingMessage,
+      response: ServerResponse,
+      result: { login: { accountId: string } },
+    ): Promise<void>;
   }
   export type { Context };
 }

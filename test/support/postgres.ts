@@ -23,7 +23,10 @@ export interface Server {
 export async function startPostgres(): Promise<Server> {
   const dataDir = mkdtempSync(join(tmpdir(), 'strata-test-'));
   chmodSync(dataDir, 0o755);
-  const server = await openEmbeddedPostgres({ dataDir, flags: ['-c', 'fsync=off', '-c', 'full_page_writes=off'] });
+  const server = await openEmbeddedPostgres({
+    dataDir,
+    flags: ['-c', 'fsync=off', '-c', 'full_page_writes=off'],
+  });
   const dismiss = guard(server.pid, 'QUIT', dataDir);
   const cluster = join(dataDir, 'postgres');
   let { pid } = server;
@@ -35,7 +38,8 @@ export async function startPostgres(): Promise<Server> {
   }
 
   return {
-    url: server.url, pid,
+    url: server.url,
+    pid,
     async restart(signal = 'SIGINT') {
       // The command line that it was started with: the program, then its arguments in quotes.
       const command = readFileSync(join(cluster, 'postmaster.opts'), 'utf8');
@@ -45,7 +49,14 @@ export async function startPostgres(): Promise<Server> {
       await end(signal);
       // Sessions of a killed server hold its memory for a moment more, and a new one refuses to start meanwhile.
       for (const until = Date.now() + 20_000; ;) {
-        again = spawn(program, flags, { uid, gid, cwd: dataDir, env: { LC_ALL: 'C', TZ: 'UTC' }, stdio: 'ignore', detached: true });
+        again = spawn(program, flags, {
+          uid,
+          gid,
+          cwd: dataDir,
+          env: { LC_ALL: 'C', TZ: 'UTC' },
+          stdio: 'ignore',
+          detached: true,
+        });
         again.unref();
         pid = again.pid!;
         again.once('exit', guard(pid, 'QUIT'));
@@ -54,10 +65,16 @@ export async function startPostgres(): Promise<Server> {
       }
     },
     async freeze() {
-      const pids = await withClient(server.url, async (client) => (await client.query<{ pid: number }>('SELECT pid FROM pg_stat_activity')).rows.map((row) => row.pid));
+      const pids = await withClient(server.url, async (client) =>
+        (await client.query<{ pid: number }>('SELECT pid FROM pg_stat_activity')).rows.map(
+          (row) => row.pid,
+        ),
+      );
       const all = [pid, ...pids].filter(isAlive);
       for (const each of all) process.kill(each, 'SIGSTOP');
-      return () => { for (const each of all) if (isAlive(each)) process.kill(each, 'SIGCONT'); };
+      return () => {
+        for (const each of all) if (isAlive(each)) process.kill(each, 'SIGCONT');
+      };
     },
     async stop() {
       if (again) await end('SIGINT');
@@ -96,7 +113,11 @@ async function withClient<T>(url: string, work: (client: pg.Client) => Promise<T
   }
 }
 
-export interface Database { readonly url: string; readonly query: <R>(text: string, values?: unknown[]) => Promise<R[]>; readonly drop: () => Promise<void> }
+export interface Database {
+  readonly url: string;
+  readonly query: <R>(text: string, values?: unknown[]) => Promise<R[]>;
+  readonly drop: () => Promise<void>;
+}
 
 /** A fresh database on the run's server. */
 export async function createDatabase(server = process.env.TEST_DATABASE_URL!): Promise<Database> {
@@ -106,7 +127,11 @@ export async function createDatabase(server = process.env.TEST_DATABASE_URL!): P
   url.pathname = `/${name}`;
   return {
     url: url.href,
-    query: (text, values) => withClient(url.href, async (client) => (await client.query(text, values)).rows),
-    drop: () => withClient(server, async (client) => { await client.query(`DROP DATABASE ${name} WITH (FORCE)`); }),
+    query: (text, values) =>
+      withClient(url.href, async (client) => (await client.query(text, values)).rows),
+    drop: () =>
+      withClient(server, async (client) => {
+        await client.query(`DROP DATABASE ${name} WITH (FORCE)`);
+      }),
   };
 }

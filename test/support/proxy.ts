@@ -11,21 +11,40 @@ export async function startProxy(targetPort: number) {
       return;
     }
     const far = connect(targetPort, '127.0.0.1');
-    for (const [one, other] of [[near, far], [far, near]] as const) {
+    for (const [one, other] of [
+      [near, far],
+      [far, near],
+    ] as const) {
       sockets.add(one);
-      one.on('error', () => {}).on('close', () => { sockets.delete(one); other.destroy(); });
+      one
+        .on('error', () => {})
+        .on('close', () => {
+          sockets.delete(one);
+          other.destroy();
+        });
       one.pipe(other);
     }
   });
-  await new Promise<void>((done) => { server.listen(0, '127.0.0.1', done); });
-  const reset = (): void => { for (const socket of sockets) socket.resetAndDestroy(); };
+  await new Promise<void>((done) => {
+    server.listen(0, '127.0.0.1', done);
+  });
+  const reset = (): void => {
+    for (const socket of sockets) socket.resetAndDestroy();
+  };
   return {
     port: (server.address() as AddressInfo).port,
-    cut(): void { state.cut = true; reset(); },
-    mend(): void { state.cut = false; },
+    cut(): void {
+      state.cut = true;
+      reset();
+    },
+    mend(): void {
+      state.cut = false;
+    },
     async stop(): Promise<void> {
       reset();
-      await new Promise((done) => { server.close(done); });
+      await new Promise((done) => {
+        server.close(done);
+      });
     },
   };
 }

@@ -1,10 +1,21 @@
 /** A real receiver of notices on a free port of loopback. */
 import { once } from 'node:events';
-import { createServer, type IncomingHttpHeaders, type RequestListener, type ServerResponse } from 'node:http';
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type RequestListener,
+  type ServerResponse,
+} from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 
-export interface Received { readonly at: number; readonly path: string; readonly headers: IncomingHttpHeaders; readonly text: string; readonly body: { type: string; id: string; timestamp: string; data: Record<string, any> } } // eslint-disable-line typescript/no-explicit-any -- tests look into bodies of any shape
+export interface Received {
+  readonly at: number;
+  readonly path: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly text: string;
+  readonly body: { type: string; id: string; timestamp: string; data: Record<string, any> };
+} // eslint-disable-line typescript/no-explicit-any -- tests look into bodies of any shape
 export interface Receiver {
   readonly url: string;
   readonly received: Received[];
@@ -15,7 +26,10 @@ export interface Receiver {
 
 /** `answer` is given the number of the request, from 0; 204 unless told. It speaks https where there is a key. */
 export async function startReceiver(
-  answer: (n: number, response: ServerResponse) => void = (_n, response) => { response.writeHead(204).end(); }, tls?: { readonly key: Buffer; readonly cert: Buffer },
+  answer: (n: number, response: ServerResponse) => void = (_n, response) => {
+    response.writeHead(204).end();
+  },
+  tls?: { readonly key: Buffer; readonly cert: Buffer },
 ): Promise<Receiver> {
   const received: Received[] = [];
   let told: () => void = () => {};
@@ -24,7 +38,13 @@ export async function startReceiver(
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
     request.on('end', () => {
       const text = Buffer.concat(chunks).toString();
-      received.push({ at: performance.now(), path: request.url!, headers: request.headers, text, body: JSON.parse(text) });
+      received.push({
+        at: performance.now(),
+        path: request.url!,
+        headers: request.headers,
+        text,
+        body: JSON.parse(text),
+      });
       answer(received.length - 1, response);
       told();
     });
@@ -33,12 +53,15 @@ export async function startReceiver(
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   return {
-    url: `${tls ? 'https' : 'http'}://127.0.0.1:${(server.address() as AddressInfo).port}/hook?key=canary-in-url`, received,
+    url: `${tls ? 'https' : 'http'}://127.0.0.1:${(server.address() as AddressInfo).port}/hook?key=canary-in-url`,
+    received,
     async wait(fits, count = 1) {
       for (;;) {
         const found = received.filter(fits);
         if (found.length >= count) return found.slice(0, count);
-        await new Promise<void>((resolve) => { told = resolve; });
+        await new Promise<void>((resolve) => {
+          told = resolve;
+        });
       }
     },
     async close() {

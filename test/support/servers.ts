@@ -4,20 +4,36 @@ import { once } from 'node:events';
 import { connect, createServer, type AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 
-export interface Process { readonly url: string; readonly port: number; readonly pid: number; readonly process: ChildProcess; readonly stop: (signal?: NodeJS.Signals) => Promise<void> }
+export interface Process {
+  readonly url: string;
+  readonly port: number;
+  readonly pid: number;
+  readonly process: ChildProcess;
+  readonly stop: (signal?: NodeJS.Signals) => Promise<void>;
+}
 
-export const freePort = (): Promise<number> => new Promise((done, fail) => {
-  const probe = createServer().once('error', fail).listen(0, '127.0.0.1', () => {
-    const { port } = probe.address() as AddressInfo;
-    probe.close(() => done(port));
+export const freePort = (): Promise<number> =>
+  new Promise((done, fail) => {
+    const probe = createServer()
+      .once('error', fail)
+      .listen(0, '127.0.0.1', () => {
+        const { port } = probe.address() as AddressInfo;
+        probe.close(() => done(port));
+      });
   });
-});
 
 /** Where the program is, also under another name; installed by Debian's root where it is missing, else said plainly. */
-export function binary(name: string, debianPackage = name, otherNames: readonly string[] = []): string {
+export function binary(
+  name: string,
+  debianPackage = name,
+  otherNames: readonly string[] = [],
+): string {
   const find = (wanted: string): string | undefined => {
     try {
-      return execFileSync('which', [wanted], { encoding: 'utf8', env: { PATH: `${process.env.PATH}:/usr/sbin:/usr/local/sbin` } }).trim();
+      return execFileSync('which', [wanted], {
+        encoding: 'utf8',
+        env: { PATH: `${process.env.PATH}:/usr/sbin:/usr/local/sbin` },
+      }).trim();
     } catch {
       return undefined;
     }
@@ -25,36 +41,61 @@ export function binary(name: string, debianPackage = name, otherNames: readonly 
   const found = [name, ...otherNames].map(find).find((path) => path !== undefined);
   if (found) return found;
   if (process.platform === 'linux' && process.getuid?.() === 0) {
-    execFileSync('bash', ['-c', `apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq ${debianPackage}`], { stdio: 'ignore', timeout: 300_000 });
+    execFileSync(
+      'bash',
+      [
+        '-c',
+        `apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq ${debianPackage}`,
+      ],
+      { stdio: 'ignore', timeout: 300_000 },
+    );
     const installed = find(name);
     if (installed) return installed;
   }
-  throw new Error(`This needs ${name}. Install it (Debian: apt install ${debianPackage}; macOS: brew install ${name.replace('-server', '')}).`);
+  throw new Error(
+    `This needs ${name}. Install it (Debian: apt install ${debianPackage}; macOS: brew install ${name.replace('-server', '')}).`,
+  );
 }
 
-export const chromium = (): string => binary('chromium', 'chromium', [
-  'chromium-browser', 'google-chrome', '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome', '/Applications/Chromium.app/Contents/MacOS/Chromium',
-]);
+export const chromium = (): string =>
+  binary('chromium', 'chromium', [
+    'chromium-browser',
+    'google-chrome',
+    '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome',
+    '/Applications/Chromium.app/Contents/MacOS/Chromium',
+  ]);
 
 async function answers(port: number, child: ChildProcess): Promise<void> {
   for (let waited = 0; waited < 15_000; waited += 25) {
     const open = await new Promise<boolean>((done) => {
-      const socket = connect(port, '127.0.0.1', () => { socket.destroy(); done(true); }).once('error', () => done(false));
+      const socket = connect(port, '127.0.0.1', () => {
+        socket.destroy();
+        done(true);
+      }).once('error', () => done(false));
     });
     if (open) return;
-    if (child.exitCode !== null) throw new Error(`a server on port ${port} ended with ${child.exitCode}`);
+    if (child.exitCode !== null)
+      throw new Error(`a server on port ${port} ended with ${child.exitCode}`);
     await delay(25);
   }
   throw new Error(`nothing answers on port ${port}`);
 }
 
-async function start(name: string, scheme: string, port: number, argv: readonly string[]): Promise<Process> {
+async function start(
+  name: string,
+  scheme: string,
+  port: number,
+  argv: readonly string[],
+): Promise<Process> {
   const child = spawn(binary(name), argv, { stdio: 'ignore' });
   await once(child, 'spawn');
   child.once('exit', guard(child.pid!, 'KILL'));
   await answers(port, child);
   return {
-    url: `${scheme}://127.0.0.1:${port}`, port, pid: child.pid!, process: child,
+    url: `${scheme}://127.0.0.1:${port}`,
+    port,
+    pid: child.pid!,
+    process: child,
     async stop(signal = 'SIGTERM') {
       if (child.exitCode !== null || child.signalCode !== null) return;
       child.kill(signal);
@@ -64,14 +105,32 @@ async function start(name: string, scheme: string, port: number, argv: readonly 
 }
 
 /** `config` is a file of further settings, such as permissions. */
-export async function startNats({ port, config }: { port?: number; config?: string } = {}): Promise<Process> {
-  const at = port ?? await freePort();
-  return start('nats-server', 'nats', at, ['-a', '127.0.0.1', '-p', String(at), ...(config ? ['-c', config] : [])]);
+export async function startNats({
+  port,
+  config,
+}: { port?: number; config?: string } = {}): Promise<Process> {
+  const at = port ?? (await freePort());
+  return start('nats-server', 'nats', at, [
+    '-a',
+    '127.0.0.1',
+    '-p',
+    String(at),
+    ...(config ? ['-c', config] : []),
+  ]);
 }
 
 export async function startRedis({ port }: { port?: number } = {}): Promise<Process> {
-  const at = port ?? await freePort();
-  return start('redis-server', 'redis', at, ['--port', String(at), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no']);
+  const at = port ?? (await freePort());
+  return start('redis-server', 'redis', at, [
+    '--port',
+    String(at),
+    '--bind',
+    '127.0.0.1',
+    '--save',
+    '',
+    '--appendonly',
+    'no',
+  ]);
 }
 
 /**
@@ -79,7 +138,11 @@ export async function startRedis({ port }: { port?: number } = {}): Promise<Proc
  * Returns the guard's own end.
  */
 export function guard(pid: number, signal: 'QUIT' | 'KILL', directory = ''): () => void {
-  const guardian = spawn('/bin/sh', ['-c', `
+  const guardian = spawn(
+    '/bin/sh',
+    [
+      '-c',
+      `
     trap '' INT TERM HUP
     read -r dismissed && exit
     kill -${signal} "$1"
@@ -87,9 +150,17 @@ export function guard(pid: number, signal: 'QUIT' | 'KILL', directory = ''): () 
       kill -0 "$1" || break
       sleep 0.2
     done
-    [ -z "$2" ] || rm -rf "$2"`, 'sh', String(pid), directory], { stdio: ['pipe', 'ignore', 'ignore'], detached: true });
+    [ -z "$2" ] || rm -rf "$2"`,
+      'sh',
+      String(pid),
+      directory,
+    ],
+    { stdio: ['pipe', 'ignore', 'ignore'], detached: true },
+  );
   guardian.unref();
   guardian.stdin.on('error', () => {});
   (guardian.stdin as unknown as { unref: () => void }).unref();
-  return () => { guardian.stdin.end('dismissed\n'); };
+  return () => {
+    guardian.stdin.end('dismissed\n');
+  };
 }

@@ -19,13 +19,24 @@ export interface Running {
 }
 
 /** Starts `strata.ts` on a free port and waits until it says where it serves. */
-export async function startStrata(environment: Record<string, string> = {}, pieces: readonly string[] = []): Promise<Running> {
+export async function startStrata(
+  environment: Record<string, string> = {},
+  pieces: readonly string[] = [],
+): Promise<Running> {
   const { PATH, HOME, TMPDIR } = process.env;
   const child = spawn(process.execPath, ['strata.ts', ...pieces], {
-    cwd: root, stdio: ['ignore', 'pipe', 'pipe'],
+    cwd: root,
+    stdio: ['ignore', 'pipe', 'pipe'],
     env: {
-      PATH, HOME, ...(TMPDIR ? { TMPDIR } : {}), PORT: '0', LOG_LEVEL: 'info', PLATFORM_ADMIN_EMAILS: 'admin@example.com', PLATFORM_ADMIN_PASSWORD: adminPassword,
-      SECRET_KEY: secretKey, ...environment,
+      PATH,
+      HOME,
+      ...(TMPDIR ? { TMPDIR } : {}),
+      PORT: '0',
+      LOG_LEVEL: 'info',
+      PLATFORM_ADMIN_EMAILS: 'admin@example.com',
+      PLATFORM_ADMIN_PASSWORD: adminPassword,
+      SECRET_KEY: secretKey,
+      ...environment,
     },
   });
   child.once('exit', guard(child.pid!, 'KILL'));
@@ -38,11 +49,16 @@ export async function startStrata(environment: Record<string, string> = {}, piec
     };
     createInterface(child.stdout!).on('line', read);
     createInterface(child.stderr!).on('line', read);
-    child.once('exit', (code) => reject(new Error(`Strata ended with ${code}:\n${lines.join('\n')}`)));
+    child.once('exit', (code) =>
+      reject(new Error(`Strata ended with ${code}:\n${lines.join('\n')}`)),
+    );
   });
   const url = await ready;
   return {
-    url, pid: child.pid!, process: child, output: () => lines.join('\n'),
+    url,
+    pid: child.pid!,
+    process: child,
+    output: () => lines.join('\n'),
     async stop(signal = 'SIGTERM') {
       if (child.exitCode !== null || child.signalCode !== null) return;
       child.kill(signal);
@@ -51,10 +67,18 @@ export async function startStrata(environment: Record<string, string> = {}, piec
   };
 }
 
-export interface Answer<T = any> { // eslint-disable-line typescript/no-explicit-any -- tests look into bodies of any shape
-  readonly status: number; readonly headers: Headers; readonly body: T; readonly text: string;
+export interface Answer<T = any> {
+  // eslint-disable-line typescript/no-explicit-any -- tests look into bodies of any shape
+  readonly status: number;
+  readonly headers: Headers;
+  readonly body: T;
+  readonly text: string;
 }
-export interface Send { readonly body?: unknown; readonly raw?: string | Buffer; readonly headers?: Record<string, string> }
+export interface Send {
+  readonly body?: unknown;
+  readonly raw?: string | Buffer;
+  readonly headers?: Record<string, string>;
+}
 
 /** The first piece of a stream, which is then left. */
 async function beginning(response: Response): Promise<string> {
@@ -68,51 +92,112 @@ async function beginning(response: Response): Promise<string> {
 export class Client {
   readonly url: string;
   readonly token: string | undefined;
-  constructor(url: string, token?: string) { this.url = url; this.token = token; }
+  constructor(url: string, token?: string) {
+    this.url = url;
+    this.token = token;
+  }
 
-  async send(method: string, path: string, { body, raw, headers = {} }: Send = {}): Promise<Answer> {
+  async send(
+    method: string,
+    path: string,
+    { body, raw, headers = {} }: Send = {},
+  ): Promise<Answer> {
     const payload = raw ?? (body === undefined ? undefined : JSON.stringify(body));
     const response = await fetch(this.url + path, {
       method,
       headers: {
         ...(this.token === undefined ? {} : { authorization: `Bearer ${this.token}` }),
-        ...(payload === undefined ? {} : { 'content-type': 'application/json' }), ...headers,
+        ...(payload === undefined ? {} : { 'content-type': 'application/json' }),
+        ...headers,
       },
       ...(payload === undefined ? {} : { body: payload }),
     });
-    const text = response.headers.get('content-type') === 'text/event-stream' ? await beginning(response) : await response.text();
-    const json = method !== 'HEAD' && response.headers.get('content-type')?.startsWith('application/json') ? JSON.parse(text) as unknown : undefined;
+    const text =
+      response.headers.get('content-type') === 'text/event-stream'
+        ? await beginning(response)
+        : await response.text();
+    const json =
+      method !== 'HEAD' && response.headers.get('content-type')?.startsWith('application/json')
+        ? (JSON.parse(text) as unknown)
+        : undefined;
     return { status: response.status, headers: response.headers, body: json, text };
   }
 
-  get(path: string, headers?: Record<string, string>): Promise<Answer> { return this.send('GET', path, headers ? { headers } : {}); }
-  put(path: string, body: unknown, headers?: Record<string, string>): Promise<Answer> { return this.send('PUT', path, { body, ...(headers ? { headers } : {}) }); }
-  patch(path: string, body: unknown, headers?: Record<string, string>): Promise<Answer> { return this.send('PATCH', path, { body, ...(headers ? { headers } : {}) }); }
-  post(path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer> { return this.send('POST', path, { body, ...(headers ? { headers } : {}) }); }
-  delete(path: string, headers?: Record<string, string>): Promise<Answer> { return this.send('DELETE', path, headers ? { headers } : {}); }
+  get(path: string, headers?: Record<string, string>): Promise<Answer> {
+    return this.send('GET', path, headers ? { headers } : {});
+  }
+  put(path: string, body: unknown, headers?: Record<string, string>): Promise<Answer> {
+    return this.send('PUT', path, { body, ...(headers ? { headers } : {}) });
+  }
+  patch(path: string, body: unknown, headers?: Record<string, string>): Promise<Answer> {
+    return this.send('PATCH', path, { body, ...(headers ? { headers } : {}) });
+  }
+  post(path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer> {
+    return this.send('POST', path, { body, ...(headers ? { headers } : {}) });
+  }
+  delete(path: string, headers?: Record<string, string>): Promise<Answer> {
+    return this.send('DELETE', path, headers ? { headers } : {});
+  }
 }
 
 /** Signs in; throws with the answer where that fails. */
-export async function signIn(url: string, email: string, password: string, tenantId?: string): Promise<Client> {
-  const answer = await new Client(url).post('/auth/login', { email, password, ...(tenantId ? { tenant_id: tenantId } : {}) });
-  if (answer.status !== 200) throw new Error(`sign-in of ${email}: ${answer.status} ${answer.text}`);
+export async function signIn(
+  url: string,
+  email: string,
+  password: string,
+  tenantId?: string,
+): Promise<Client> {
+  const answer = await new Client(url).post('/auth/login', {
+    email,
+    password,
+    ...(tenantId ? { tenant_id: tenantId } : {}),
+  });
+  if (answer.status !== 200)
+    throw new Error(`sign-in of ${email}: ${answer.status} ${answer.text}`);
   return new Client(url, (answer.body as { access_token: string }).access_token);
 }
 
-export interface TenantFixture { readonly id: string; readonly admin: Client; readonly operator: Client; readonly viewer: Client; readonly emails: Record<string, string> }
+export interface TenantFixture {
+  readonly id: string;
+  readonly admin: Client;
+  readonly operator: Client;
+  readonly viewer: Client;
+  readonly emails: Record<string, string>;
+}
 export const memberPassword = 'member-password-123';
 
 /** A tenant with one member of each role, all signed in. */
-export async function createTenant(url: string, platform: Client, name: string): Promise<TenantFixture> {
+export async function createTenant(
+  url: string,
+  platform: Client,
+  name: string,
+): Promise<TenantFixture> {
   const slug = name.toLowerCase().replaceAll(/[^a-z0-9]/g, '-');
-  const emails = { tenant_admin: `admin@${slug}.example`, operator: `operator@${slug}.example`, viewer: `viewer@${slug}.example` };
-  const made = await platform.post('/tenants', { name, admin: { email: emails.tenant_admin, password: memberPassword } });
+  const emails = {
+    tenant_admin: `admin@${slug}.example`,
+    operator: `operator@${slug}.example`,
+    viewer: `viewer@${slug}.example`,
+  };
+  const made = await platform.post('/tenants', {
+    name,
+    admin: { email: emails.tenant_admin, password: memberPassword },
+  });
   if (made.status !== 201) throw new Error(`tenant ${name}: ${made.status} ${made.text}`);
   const { id } = made.body as { id: string };
   const admin = await signIn(url, emails.tenant_admin, memberPassword);
   for (const role of ['operator', 'viewer'] as const) {
-    const added = await admin.post(`/tenants/${id}/users`, { email: emails[role], password: memberPassword, roles: [role] });
+    const added = await admin.post(`/tenants/${id}/users`, {
+      email: emails[role],
+      password: memberPassword,
+      roles: [role],
+    });
     if (added.status !== 201) throw new Error(`member ${role}: ${added.status} ${added.text}`);
   }
-  return { id, admin, operator: await signIn(url, emails.operator, memberPassword), viewer: await signIn(url, emails.viewer, memberPassword), emails };
+  return {
+    id,
+    admin,
+    operator: await signIn(url, emails.operator, memberPassword),
+    viewer: await signIn(url, emails.viewer, memberPassword),
+    emails,
+  };
 }

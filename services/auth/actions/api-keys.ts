@@ -18,52 +18,100 @@ const defaultDays = 90;
 const defaultScopes: Scope[] = ['config:read'];
 
 const viewOf = ({ id, name, scopes, tenant_id, expires_at, created_at }: ApiKeyRow) => ({
-  id, prefix: apiKeyPrefix(id), name, scopes, tenant_id, expires_at: expires_at.toISOString(), created_at: created_at.toISOString(),
+  id,
+  prefix: apiKeyPrefix(id),
+  name,
+  scopes,
+  tenant_id,
+  expires_at: expires_at.toISOString(),
+  created_at: created_at.toISOString(),
 });
 
 /** The cache entries that change with the account behind them. */
 export const apiKeyKeysOf = async (manager: EntityManager, userId: string): Promise<string[]> =>
-  (await manager.find(ApiKeyEntity, { where: { user_id: userId }, select: { id: true } })).map(({ id }) => apiKeyCacheKey({ key_id: id }));
+  (await manager.find(ApiKeyEntity, { where: { user_id: userId }, select: { id: true } })).map(
+    ({ id }) => apiKeyCacheKey({ key_id: id }),
+  );
 
 /** Keys belong to who made them, in the tenant they were signed in to. Only a sign-in makes or changes one, never a key. */
 export function apiKeyActions(db: DataSource, settings: () => Settings) {
-  const lockOwn = async (manager: EntityManager, userId: string, id: string): Promise<ApiKeyRow> => {
-    const row = await manager.findOne(ApiKeyEntity, { where: { id, user_id: userId }, lock: { mode: 'pessimistic_write' } });
+  const lockOwn = async (
+    manager: EntityManager,
+    userId: string,
+    id: string,
+  ): Promise<ApiKeyRow> => {
+    const row = await manager.findOne(ApiKeyEntity, {
+      where: { id, user_id: userId },
+      lock: { mode: 'pessimistic_write' },
+    });
     if (!row) throw new StrataError('not_found', 'You have no such API key.');
     return row;
   };
-  const facts = ({ id, name, scopes, tenant_id: tenant }: ApiKeyRow, action: string) =>
-    ({ action, tenant_id: tenant, target: id, payload: { name, scopes } });
+  const facts = ({ id, name, scopes, tenant_id: tenant }: ApiKeyRow, action: string) => ({
+    action,
+    tenant_id: tenant,
+    target: id,
+    payload: { name, scopes },
+  });
 
   return {
-    'auth.api-key.create': classified('auth.api-key.create', async ({ body: { name, scopes = defaultScopes, expires_in_days: days = defaultDays } }, request) => {
-      const now = new Date();
-      const id = randomUUID();
-      const { key, secret } = newApiKey(id);
-      const row: ApiKeyRow = {
-        id, user_id: request.caller.id, tenant_id: request.caller.tenant_id, name, scopes, hash: createApiKeys(settings()).hash(secret),
-        created_at: now, expires_at: new Date(now.getTime() + days * dayMs), days, last_used_at: null,
-      };
-      await commitChange(db, request, authScope, async (manager) => {
-        await manager.insert(ApiKeyEntity, row);
-        return { result: undefined, keys: [apiKeyCacheKey({ key_id: id })], events: [facts(row, 'auth.api_key_created')] };
-      });
-      return { ...viewOf(row), api_key: key };
-    }),
+    'auth.api-key.create': classified(
+      'auth.api-key.create',
+      async (
+        { body: { name, scopes = defaultScopes, expires_in_days: days = defaultDays } },
+        request,
+      ) => {
+        const now = new Date();
+        const id = randomUUID();
+        const { key, secret } = newApiKey(id);
+        const row: ApiKeyRow = {
+          id,
+          user_id: request.caller.id,
+          tenant_id: request.caller.tenant_id,
+          name,
+          scopes,
+          hash: createApiKeys(settings()).hash(secret),
+          created_at: now,
+          expires_at: new Date(now.getTime() + days * dayMs),
+          days,
+          last_used_at: null,
+        };
+        await commitChange(db, request, authScope, async (manager) => {
+          await manager.insert(ApiKeyEntity, row);
+          return {
+            result: undefined,
+            keys: [apiKeyCacheKey({ key_id: id })],
+            events: [facts(row, 'auth.api_key_created')],
+          };
+        });
+        return { ...viewOf(row), api_key: key };
+      },
+    ),
 
     async 'auth.api-key.list'({ limit = defaultLimit, cursor }, { caller }) {
       const after = decodeCursor(cursor, 'id');
       const rows = await db.manager.find(ApiKeyEntity, {
-        where: { user_id: caller.id, ...(after === undefined ? {} : { id: MoreThan(after) }) }, order: { id: 'ASC' }, take: limit + 1,
+        where: { user_id: caller.id, ...(after === undefined ? {} : { id: MoreThan(after) }) },
+        order: { id: 'ASC' },
+        take: limit + 1,
       });
-      return pageOf(rows, limit, ({ id }) => id, (row) => ({ ...viewOf(row), last_used_at: row.last_used_at?.toISOString() ?? null }));
+      return pageOf(
+        rows,
+        limit,
+        ({ id }) => id,
+        (row) => ({ ...viewOf(row), last_used_at: row.last_used_at?.toISOString() ?? null }),
+      );
     },
 
     async 'auth.api-key.revoke'({ key_id: id }, request) {
       await commitChange(db, request, authScope, async (manager) => {
         const row = await lockOwn(manager, request.caller.id, id);
         await manager.delete(ApiKeyEntity, { id });
-        return { result: undefined, keys: request.keys, events: [facts(row, 'auth.api_key_revoked')] };
+        return {
+          result: undefined,
+          keys: request.keys,
+          events: [facts(row, 'auth.api_key_revoked')],
+        };
       });
       return null;
     },
@@ -72,24 +120,42 @@ export function apiKeyActions(db: DataSource, settings: () => Settings) {
       const { key, secret } = newApiKey(id);
       const { result } = await commitChange(db, request, authScope, async (manager) => {
         const row = await lockOwn(manager, request.caller.id, id);
-        const change = { hash: createApiKeys(settings()).hash(secret), expires_at: new Date(Date.now() + row.days * dayMs) };
+        const change = {
+          hash: createApiKeys(settings()).hash(secret),
+          expires_at: new Date(Date.now() + row.days * dayMs),
+        };
         await manager.update(ApiKeyEntity, { id }, change);
-        return { result: { ...row, ...change }, keys: request.keys, events: [facts(row, 'auth.api_key_rotated')] };
+        return {
+          result: { ...row, ...change },
+          keys: request.keys,
+          events: [facts(row, 'auth.api_key_rotated')],
+        };
       });
       return { ...viewOf(result), api_key: key };
     },
 
-    'auth.api-key.resolve': ({ key_id: id }) => readSnapshot(db, authScope, async (manager) => {
-      const row = await manager.findOneBy(ApiKeyEntity, { id });
-      const user = row && await manager.findOneBy(UserEntity, { id: row.user_id });
-      return row && user ? {
-        user_id: user.id, tenant_id: row.tenant_id, platform_roles: platformRoles(user, settings()), scopes: row.scopes, hash: row.hash,
-        expires_at: row.expires_at.toISOString(), usable: user.status === 'active',
-      } : null;
-    }),
+    'auth.api-key.resolve': ({ key_id: id }) =>
+      readSnapshot(db, authScope, async (manager) => {
+        const row = await manager.findOneBy(ApiKeyEntity, { id });
+        const user = row && (await manager.findOneBy(UserEntity, { id: row.user_id }));
+        return row && user
+          ? {
+              user_id: user.id,
+              tenant_id: row.tenant_id,
+              platform_roles: platformRoles(user, settings()),
+              scopes: row.scopes,
+              hash: row.hash,
+              expires_at: row.expires_at.toISOString(),
+              usable: user.status === 'active',
+            }
+          : null;
+      }),
 
     async 'auth.api-key.used'({ key_id: id }) {
-      await db.query(`UPDATE auth.api_keys SET last_used_at = now() WHERE id = $1 AND (last_used_at IS NULL OR last_used_at < now() - interval '1 minute')`, [id]);
+      await db.query(
+        `UPDATE auth.api_keys SET last_used_at = now() WHERE id = $1 AND (last_used_at IS NULL OR last_used_at < now() - interval '1 minute')`,
+        [id],
+      );
       return null;
     },
   } satisfies Handlers;

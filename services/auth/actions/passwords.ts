@@ -18,22 +18,42 @@ import { addressOf } from './accounts.ts';
 import { apiKeyKeysOf } from './api-keys.ts';
 
 /** What a reset link is for. A changed password makes it void, and with it every other link that is on its way. */
-interface Grant { readonly user_id: string; readonly from: string }
+interface Grant {
+  readonly user_id: string;
+  readonly from: string;
+}
 
 const digest = (text: string): string => createHash('sha256').update(text).digest('base64url');
-const grantFor = (user: UserRow): Grant => ({ user_id: user.id, from: digest(user.password_hash ?? '') });
+const grantFor = (user: UserRow): Grant => ({
+  user_id: user.id,
+  from: digest(user.password_hash ?? ''),
+});
 const keyOf = (token: string): string => `password_reset:${digest(token)}`;
 
 export interface PasswordDependencies {
-  readonly passwords: Passwords; readonly checkPassword: CheckPassword; readonly throttle: Throttle; readonly shortLived: ShortLived; readonly sendSoon: SendSoon;
+  readonly passwords: Passwords;
+  readonly checkPassword: CheckPassword;
+  readonly throttle: Throttle;
+  readonly shortLived: ShortLived;
+  readonly sendSoon: SendSoon;
 }
 
-export function passwordActions(db: DataSource, settings: () => Settings, { passwords, checkPassword, throttle, shortLived, sendSoon }: PasswordDependencies) {
+export function passwordActions(
+  db: DataSource,
+  settings: () => Settings,
+  { passwords, checkPassword, throttle, shortLived, sendSoon }: PasswordDependencies,
+) {
   const lockUser = (manager: EntityManager, id: string): Promise<UserRow | null> =>
-    manager.findOne(UserEntity, { where: { id, status: 'active' }, lock: { mode: 'pessimistic_write' } });
+    manager.findOne(UserEntity, {
+      where: { id, status: 'active' },
+      lock: { mode: 'pessimistic_write' },
+    });
 
   return {
-    async 'auth.password.change'({ body: { current_password: current, new_password: next } }, request) {
+    async 'auth.password.change'(
+      { body: { current_password: current, new_password: next } },
+      request,
+    ) {
       const { caller } = request;
       const user = await db.manager.findOneBy(UserEntity, { id: caller.id });
       if (!user) throw new StrataError('not_found', 'There is no account for this caller.');
@@ -42,10 +62,19 @@ export function passwordActions(db: DataSource, settings: () => Settings, { pass
       const hash = await passwords.hash(next);
       await commitChange(db, request, authScope, async (manager) => {
         const locked = await lockUser(manager, user.id);
-        if (locked?.password_hash !== user.password_hash) throw new StrataError('auth_invalid_credentials');
+        if (locked?.password_hash !== user.password_hash)
+          throw new StrataError('auth_invalid_credentials');
         await manager.update(UserEntity, { id: user.id }, { password_hash: hash });
         const keys = await endSessions(manager, user.id, caller.session_id);
-        return { result: undefined, keys, events: [event('auth.password_changed', user.id, caller.tenant_id, { sessions_ended: keys.length })] };
+        return {
+          result: undefined,
+          keys,
+          events: [
+            event('auth.password_changed', user.id, caller.tenant_id, {
+              sessions_ended: keys.length,
+            }),
+          ],
+        };
       });
       return null;
     },
@@ -58,10 +87,23 @@ export function passwordActions(db: DataSource, settings: () => Settings, { pass
       const usable = user?.status === 'active' ? user : null;
       const token = randomBytes(32).toString('base64url');
       await shortLived.put(keyOf(token), usable && grantFor(usable), resetSeconds);
-      await recordEvents(db.manager, [auditFacts({
-        action: 'auth.password_reset_requested', tenant_id: null, target: user?.id ?? null, payload: { email: address }, actor: { type: 'system', id: 'auth' },
-      }, request)]);
-      if (usable) sendSoon(resetMail(address, `${settings().frontend_origin}/reset-password#token=${token}`), request.log);
+      await recordEvents(db.manager, [
+        auditFacts(
+          {
+            action: 'auth.password_reset_requested',
+            tenant_id: null,
+            target: user?.id ?? null,
+            payload: { email: address },
+            actor: { type: 'system', id: 'auth' },
+          },
+          request,
+        ),
+      ]);
+      if (usable)
+        sendSoon(
+          resetMail(address, `${settings().frontend_origin}/reset-password#token=${token}`),
+          request.log,
+        );
       return { expires_in: resetSeconds };
     },
 
@@ -73,13 +115,21 @@ export function passwordActions(db: DataSource, settings: () => Settings, { pass
       if (!grant) throw new StrataError('auth_password_reset_invalid');
       const { result: user } = await commitChange(db, request, authScope, async (manager) => {
         const locked = await lockUser(manager, grant.user_id);
-        if (!locked || grantFor(locked).from !== grant.from) throw new StrataError('auth_password_reset_invalid');
-        await manager.update(UserEntity, { id: locked.id }, { password_hash: hash, email_verified: true });
+        if (!locked || grantFor(locked).from !== grant.from)
+          throw new StrataError('auth_password_reset_invalid');
+        await manager.update(
+          UserEntity,
+          { id: locked.id },
+          { password_hash: hash, email_verified: true },
+        );
         const sessions = await endSessions(manager, locked.id);
         return {
           // A verified address may make a platform administrator, so what is kept of API keys changes too.
-          result: locked, keys: [...sessions, ...await apiKeyKeysOf(manager, locked.id)],
-          events: [event('auth.password_reset', locked.id, null, { sessions_ended: sessions.length })],
+          result: locked,
+          keys: [...sessions, ...(await apiKeyKeysOf(manager, locked.id))],
+          events: [
+            event('auth.password_reset', locked.id, null, { sessions_ended: sessions.length }),
+          ],
         };
       });
       await throttle.forgive(throttleKey('password', user.email, request.client.ip), request.log);

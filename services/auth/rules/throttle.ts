@@ -10,7 +10,9 @@ export const memoryMs = 24 * 3_600_000;
 
 /** How long to wait after the nth failure, in milliseconds. */
 export const waitAfter = (failures: number): number =>
-  failures < freeFailures ? 0 : Math.min(longestWaitMs, firstWaitMs * 2 ** Math.min(failures - freeFailures, 20));
+  failures < freeFailures
+    ? 0
+    : Math.min(longestWaitMs, firstWaitMs * 2 ** Math.min(failures - freeFailures, 20));
 
 /** What one attacker is likely to hold: /24 of IPv4, /56 of IPv6. Calls from the bus, which name no address, are one network. */
 export function networkOf(ip: string | undefined): string {
@@ -23,4 +25,6 @@ export function networkOf(ip: string | undefined): string {
 
 /** Hashed, so that Redis holds no addresses of people. */
 export const throttleKey = (purpose: string, identifier: string, ip: string | undefined): string =>
-  `${purpose}:${createHash('sha256').update(`${networkOf(ip)} ${identifier}`).digest('base64url')}`;
+  `${purpose}:${createHash('sha256')
+    .update(`${networkOf(ip)} ${identifier}`)
+    .digest('base64url')}`;

@@ -10,5 +10,7 @@ export const layeredMerge = (layers: readonly Layer[]): Record<string, unknown> 
   layers.reduce<Record<string, unknown>>((merged, layer) => ({ ...merged, ...layer }), {});
 
 /** The first value that is not null (or undefined), otherwise the default, otherwise null. */
-export const resolveValue = <T>(values: readonly (T | null | undefined)[], fallback: T | null = null): T | null =>
-  values.find((value) => value !== null && value !== undefined) ?? fallback;
+export const resolveValue = <T>(
+  values: readonly (T | null | undefined)[],
+  fallback: T | null = null,
+): T | null => values.find((value) => value !== null && value !== undefined) ?? fallback;

@@ -8,7 +8,12 @@ import { layeredMerge, type Layer } from './layered-merge.ts';
 
 export type LayerName = (typeof layerNames)[number];
 /** Where a layer's values come from: the cache key of the document, and who wrote it. Of one key, where a layer has many documents. */
-export interface Source { readonly source: string; readonly revision: number | null; readonly updated_by: string | null; readonly updated_at: string | null }
+export interface Source {
+  readonly source: string;
+  readonly revision: number | null;
+  readonly updated_by: string | null;
+  readonly updated_at: string | null;
+}
 
 export interface Sources {
   readonly tenantId: string;
@@ -24,21 +29,39 @@ interface Row {
   readonly source: (from: Sources, key: string) => Source;
 }
 
-const written = (source: string, row: { revision: number; updated_by: string; updated_at: string } | null | undefined): Source => ({
-  source, revision: row?.revision ?? null, updated_by: row?.updated_by ?? null, updated_at: row?.updated_at ?? null,
+const written = (
+  source: string,
+  row: { revision: number; updated_by: string; updated_at: string } | null | undefined,
+): Source => ({
+  source,
+  revision: row?.revision ?? null,
+  updated_by: row?.updated_by ?? null,
+  updated_at: row?.updated_at ?? null,
 });
 const serviceTypeRow = ({ platform, serviceType }: Sources) =>
-  serviceType !== null && Object.hasOwn(platform.service_types, serviceType) ? platform.service_types[serviceType] : undefined;
+  serviceType !== null && Object.hasOwn(platform.service_types, serviceType)
+    ? platform.service_types[serviceType]
+    : undefined;
 
 const layers: readonly Row[] = [
   {
     name: 'service_instance',
     values: ({ tenant }) => {
       if (!tenant.service) return null;
-      const { service_id: _id, service_name: _name, service_type: _type, project_id: _project, ...values } = tenant.service.document;
+      const {
+        service_id: _id,
+        service_name: _name,
+        service_type: _type,
+        project_id: _project,
+        ...values
+      } = tenant.service.document;
       return values;
     },
-    source: ({ tenant, tenantId }) => written(`service_instance_${tenantId}_${tenant.service?.document.service_id}`, tenant.service),
+    source: ({ tenant, tenantId }) =>
+      written(
+        `service_instance_${tenantId}_${tenant.service?.document.service_id}`,
+        tenant.service,
+      ),
   },
   {
     name: 'agent',
@@ -47,14 +70,20 @@ const layers: readonly Row[] = [
       const { agent_type: _type, ...values } = tenant.agent.document;
       return values;
     },
-    source: ({ tenant, tenantId }) => written(`agent_config_${tenantId}_${tenant.agent?.document.agent_type}`, tenant.agent),
+    source: ({ tenant, tenantId }) =>
+      written(`agent_config_${tenantId}_${tenant.agent?.document.agent_type}`, tenant.agent),
   },
   {
     name: 'tenant_risk',
     values: ({ tenant, serviceType }) => {
       if (!tenant.risk) return null;
       const { global_settings: limits, service_overrides: overrides } = tenant.risk.document;
-      return { ...limits, ...(serviceType !== null && Object.hasOwn(overrides, serviceType) ? overrides[serviceType] : {}) };
+      return {
+        ...limits,
+        ...(serviceType !== null && Object.hasOwn(overrides, serviceType)
+          ? overrides[serviceType]
+          : {}),
+      };
     },
     source: ({ tenant, tenantId }) => written(`risk_config_${tenantId}`, tenant.risk),
   },
@@ -70,10 +99,21 @@ const layers: readonly Row[] = [
   },
   {
     name: 'global',
-    values: ({ platform }) => Object.fromEntries(platform.entries.map(({ document }) => [document.config_key, document.config_value])),
-    source: ({ platform }, key) => written(`global_${key}`, platform.entries.find(({ document }) => document.config_key === key)),
+    values: ({ platform }) =>
+      Object.fromEntries(
+        platform.entries.map(({ document }) => [document.config_key, document.config_value]),
+      ),
+    source: ({ platform }, key) =>
+      written(
+        `global_${key}`,
+        platform.entries.find(({ document }) => document.config_key === key),
+      ),
   },
-  { name: 'env', values: ({ settings }) => environmentDefaults(settings), source: () => written('env', null) },
+  {
+    name: 'env',
+    values: ({ settings }) => environmentDefaults(settings),
+    source: () => written('env', null),
+  },
 ];
 
 /** What the environment contributes: risk defaults by field name, webhook defaults and HTTP time-outs. Never a secret. */
@@ -102,12 +142,20 @@ export const effectiveValues = (from: Sources): Record<string, unknown> =>
 /** For every key: the deciding layer with its source, and what it shadows, highest first. */
 export function explainValues(from: Sources): Record<string, Static<typeof Explanation>> {
   const found = layers.map((layer) => ({ layer, values: layer.values(from) ?? {} }));
-  return Object.fromEntries(Object.keys(effectiveValues(from)).map((key) => {
-    const [winner, ...shadowed] = found.filter(({ values }) => Object.hasOwn(values, key));
-    return [key, {
-      layer: winner!.layer.name,
-      ...winner!.layer.source(from, key),
-      shadowed: shadowed.map(({ layer, values }) => ({ layer: layer.name, value: values[key] })),
-    }];
-  }));
+  return Object.fromEntries(
+    Object.keys(effectiveValues(from)).map((key) => {
+      const [winner, ...shadowed] = found.filter(({ values }) => Object.hasOwn(values, key));
+      return [
+        key,
+        {
+          layer: winner!.layer.name,
+          ...winner!.layer.source(from, key),
+          shadowed: shadowed.map(({ layer, values }) => ({
+            layer: layer.name,
+            value: values[key],
+          })),
+        },
+      ];
+    }),
+  );
 }

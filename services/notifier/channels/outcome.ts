@@ -7,8 +7,12 @@ interface Attempted {
 }
 
 /** `retry` may come right by itself, `final` won't. */
-export type Outcome = Attempted & (
-  | { readonly verdict: 'delivered' }
-  | { readonly verdict: 'retry'; readonly retry_after_ms?: number }
-  | { readonly verdict: 'final'; /** The endpoint says that it will never take notices again (410). */ readonly gone?: true }
-);
+export type Outcome = Attempted &
+  (
+    | { readonly verdict: 'delivered' }
+    | { readonly verdict: 'retry'; readonly retry_after_ms?: number }
+    | {
+        readonly verdict: 'final';
+        /** The endpoint says that it will never take notices again (410). */ readonly gone?: true;
+      }
+  );

@@ -15,14 +15,26 @@ export function judgeStatus(status: number, retryAfter: string | undefined, now:
   if (status >= 200 && status <= 299) return { verdict: 'delivered', error: null };
   if (passing.has(status) || (status >= 500 && status <= 599)) {
     const wait = retryAfterMs(retryAfter, now);
-    return { verdict: 'retry', error: `answered ${status}`, ...(wait === undefined ? {} : { retry_after_ms: wait }) };
+    return {
+      verdict: 'retry',
+      error: `answered ${status}`,
+      ...(wait === undefined ? {} : { retry_after_ms: wait }),
+    };
   }
   if (status === 410) return { verdict: 'final', error: 'answered 410: gone', gone: true };
-  if (status >= 300 && status <= 399) return { verdict: 'final', error: `answered ${status}: redirects are not followed` };
+  if (status >= 300 && status <= 399)
+    return { verdict: 'final', error: `answered ${status}: redirects are not followed` };
   return { verdict: 'final', error: `answered ${status}` };
 }
 
 /** A request that must not be sent, now or later. Everything else that yields no answer is the network's, and may pass. */
-const refused: ReadonlySet<OutgoingReason> = new Set(['url_refused', 'address_refused', 'request_invalid']);
+const refused: ReadonlySet<OutgoingReason> = new Set([
+  'url_refused',
+  'address_refused',
+  'request_invalid',
+]);
 
-export const judgeFailure = (reason: OutgoingReason, error: string): Verdict => ({ verdict: refused.has(reason) ? 'final' : 'retry', error });
+export const judgeFailure = (reason: OutgoingReason, error: string): Verdict => ({
+  verdict: refused.has(reason) ? 'final' : 'retry',
+  error,
+});

@@ -1,7 +1,14 @@
-export interface Backoff { readonly initial_seconds: number; readonly factor: number; readonly max_seconds: number }
+export interface Backoff {
+  readonly initial_seconds: number;
+  readonly factor: number;
+  readonly max_seconds: number;
+}
 
 /** Milliseconds before retry `n`, counted from 0: min(max_seconds, initial_seconds × factor^n). */
-export const waitBefore = (n: number, { initial_seconds: initial, factor, max_seconds: max }: Backoff): number =>
+export const waitBefore = (
+  n: number,
+  { initial_seconds: initial, factor, max_seconds: max }: Backoff,
+): number =>
   // Zero times a power beyond all numbers is none.
   initial === 0 ? 0 : Math.min(max, initial * factor ** n) * 1000;
 

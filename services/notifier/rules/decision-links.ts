@@ -22,8 +22,18 @@ export interface DecisionLinks {
   readonly open: (token: string, now: Date) => Opened;
 }
 
-interface Keys { readonly webhook_secret: string | null; readonly secret_key: string | null; readonly secret_key_previous: string | null }
-type Content = [approvalId: string, tenantId: string, decision: 'approve' | 'deny', recipient: string, expires: number];
+interface Keys {
+  readonly webhook_secret: string | null;
+  readonly secret_key: string | null;
+  readonly secret_key_previous: string | null;
+}
+type Content = [
+  approvalId: string,
+  tenantId: string,
+  decision: 'approve' | 'deny',
+  recipient: string,
+  expires: number,
+];
 
 const label = 'decision-link';
 /** An address has at most 254 characters, which JSON and base64url may make eight times as long. */
@@ -36,23 +46,33 @@ export function createDecisionLinks(keys: Keys): DecisionLinks {
   const previous = keys.webhook_secret === null ? keys.secret_key_previous : null;
   const key = deriveKey(current, label);
   const ring = previous === null ? [key] : [key, deriveKey(previous, label)];
-  const sign = (body: string, key: Buffer): string => createHmac('sha256', key).update(`${label}.${body}`).digest('base64url');
+  const sign = (body: string, key: Buffer): string =>
+    createHmac('sha256', key).update(`${label}.${body}`).digest('base64url');
 
   return {
     issue({ approvalId, tenantId, decision, recipient, expiresAt }) {
-      const content: Content = [approvalId, tenantId, decision, recipient, Math.floor(expiresAt.getTime() / 1000)];
+      const content: Content = [
+        approvalId,
+        tenantId,
+        decision,
+        recipient,
+        Math.floor(expiresAt.getTime() / 1000),
+      ];
       const body = Buffer.from(JSON.stringify(content)).toString('base64url');
       return `${body}.${sign(body, key)}`;
     },
     open(token, now) {
       const [body, signature, ...rest] = token.length > longest ? [] : token.split('.');
-      if (body === undefined || signature === undefined || rest.length > 0) return { problem: 'invalid' };
+      if (body === undefined || signature === undefined || rest.length > 0)
+        return { problem: 'invalid' };
       // Compared as texts, so that no second spelling of the same bytes opens.
       if (!ring.some((key) => sameText(sign(body, key), signature))) return { problem: 'invalid' };
       const content = JSON.parse(Buffer.from(body, 'base64url').toString()) as Content;
       const [approvalId, tenantId, decision, recipient, expires] = content;
       if (expires * 1000 <= now.getTime()) return { problem: 'expired' };
-      return { link: { approvalId, tenantId, decision, recipient, expiresAt: new Date(expires * 1000) } };
+      return {
+        link: { approvalId, tenantId, decision, recipient, expiresAt: new Date(expires * 1000) },
+      };
     },
   };
 }

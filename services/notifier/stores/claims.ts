@@ -10,8 +10,20 @@ const breakerSeconds = 30;
 /** A worker renews well within it; another takes over when it has passed. */
 const leaseSeconds = 10;
 
-export type Claimed = Pick<DeliveryRow, 'id' | 'tenant_id' | 'approval_id' | 'type' | 'channel' | 'endpoint_key' | 'place' | 'target' | 'body' | 'round'>
-  & Pick<ApprovalRow, 'frozen' | 'expires_at'> & { readonly failures: number };
+export type Claimed = Pick<
+  DeliveryRow,
+  | 'id'
+  | 'tenant_id'
+  | 'approval_id'
+  | 'type'
+  | 'channel'
+  | 'endpoint_key'
+  | 'place'
+  | 'target'
+  | 'body'
+  | 'round'
+> &
+  Pick<ApprovalRow, 'frozen' | 'expires_at'> & { readonly failures: number };
 
 /**
  * In a statement's FROM: its transaction does not wait for the disk. If the database crashes, the claims and records of its last
@@ -24,7 +36,10 @@ const hurried = `(SELECT set_config('synchronous_commit', 'off', true)) AS hurri
  * have in flight, so one that hangs delays itself alone. The breaker never holds back a retry: a notice that has begun keeps to its
  * own waits. Loose index scan over endpoints with waiting deliveries: https://wiki.postgresql.org/wiki/Loose_indexscan
  */
-export const claim = (db: DataSource, worker: string, slots: number): Promise<Claimed[]> => db.query<Claimed[]>(`
+export const claim = (db: DataSource, worker: string, slots: number): Promise<Claimed[]> =>
+  db
+    .query<Claimed[]>(
+      `
   WITH RECURSIVE waiting AS (
     (SELECT endpoint_key FROM notifier.deliveries WHERE state = 'pending' ORDER BY endpoint_key LIMIT 1)
     UNION ALL
@@ -57,7 +72,9 @@ export const claim = (db: DataSource, worker: string, slots: number): Promise<Cl
   FROM held JOIN chosen c USING (id), notifier.approvals a
   WHERE d.id = c.id AND a.id = d.approval_id
   RETURNING d.id, d.tenant_id, d.approval_id, d.type, d.channel, d.endpoint_key, d.place, d.target, d.body, d.round, a.frozen, a.expires_at, c.failures`,
-[worker, slots, perEndpoint, breakerFailures, leaseSeconds, breakerSeconds]).then(rowsOf);
+      [worker, slots, perEndpoint, breakerFailures, leaseSeconds, breakerSeconds],
+    )
+    .then(rowsOf);
 
 /** The driver answers an UPDATE with its rows and their count. */
 const rowsOf = (answer: unknown): Claimed[] => {
@@ -66,14 +83,20 @@ const rowsOf = (answer: unknown): Claimed[] => {
 };
 
 /** A row that is locked is being settled or cancelled at this moment. */
-export const renew = (db: DataSource, worker: string, ids: readonly string[]) => db.query(
-  `UPDATE notifier.deliveries SET lease_until = now() + $3 * interval '1 second'
-   WHERE id IN (SELECT id FROM notifier.deliveries WHERE id = ANY($2) AND lease = $1 FOR UPDATE SKIP LOCKED)`, [worker, ids, leaseSeconds]);
+export const renew = (db: DataSource, worker: string, ids: readonly string[]) =>
+  db.query(
+    `UPDATE notifier.deliveries SET lease_until = now() + $3 * interval '1 second'
+   WHERE id IN (SELECT id FROM notifier.deliveries WHERE id = ANY($2) AND lease = $1 FOR UPDATE SKIP LOCKED)`,
+    [worker, ids, leaseSeconds],
+  );
 
 /** On shutdown: what is still on its way is free for others at once. The lease stays, as a sign that it may have been sent. */
-export const release = (db: DataSource, worker: string) => db.query(
-  `UPDATE notifier.deliveries SET lease_until = now()
-   WHERE id IN (SELECT id FROM notifier.deliveries WHERE lease = $1 AND state = 'pending' FOR UPDATE SKIP LOCKED)`, [worker]);
+export const release = (db: DataSource, worker: string) =>
+  db.query(
+    `UPDATE notifier.deliveries SET lease_until = now()
+   WHERE id IN (SELECT id FROM notifier.deliveries WHERE lease = $1 AND state = 'pending' FOR UPDATE SKIP LOCKED)`,
+    [worker],
+  );
 
 export interface Settled {
   readonly id: string;
@@ -87,7 +110,13 @@ export interface Settled {
   readonly answer: string | null;
   readonly error: string | null;
 }
-export interface EndpointNews { readonly key: string; readonly delivered: boolean; readonly failures: number; /** Revision of the configuration that it was in when it answered 410. */ readonly gone: number | null }
+export interface EndpointNews {
+  readonly key: string;
+  readonly delivered: boolean;
+  readonly failures: number;
+  /** Revision of the configuration that it was in when it answered 410. */ readonly gone:
+    number | null;
+}
 
 /**
  * Records attempts, in one transaction, and tells `alongside` which deliveries have failed by them. Who has lost the lease to another
@@ -95,10 +124,15 @@ export interface EndpointNews { readonly key: string; readonly delivered: boolea
  * so that two transactions can't wait for each other.
  */
 export const settle = (
-  db: DataSource, worker: string, settled: readonly Settled[], endpoints: readonly EndpointNews[],
+  db: DataSource,
+  worker: string,
+  settled: readonly Settled[],
+  endpoints: readonly EndpointNews[],
   alongside: (manager: EntityManager, failed: ReadonlySet<string>) => Promise<void>,
-): Promise<void> => db.transaction(async (manager) => {
-  const failed = await manager.query<{ id: string }[]>(`
+): Promise<void> =>
+  db.transaction(async (manager) => {
+    const failed = await manager.query<{ id: string }[]>(
+      `
     WITH news AS (
       SELECT n.* FROM json_to_recordset($2) AS n (id uuid, round int4, verdict text, wait_ms float8, duration_ms int4, status int4, answer text, error text), ${hurried}
     ), held AS (
@@ -116,9 +150,11 @@ export const settle = (
       SELECT id, attempts, now() - duration_ms * interval '1 millisecond', duration_ms, status, answer, error FROM settled
     )
     SELECT id FROM settled WHERE state = 'failed'`,
-  [worker, JSON.stringify(settled)]);
-  if (endpoints.length > 0) {
-    await manager.query(`
+      [worker, JSON.stringify(settled)],
+    );
+    if (endpoints.length > 0) {
+      await manager.query(
+        `
       WITH news AS (
         SELECT * FROM json_to_recordset($1) AS n (key text, delivered boolean, failures int4, gone int8)
       ), held AS (
@@ -129,14 +165,17 @@ export const settle = (
         blocked_until = CASE WHEN n.delivered OR e.failures + n.failures < $2 THEN NULL ELSE now() + $3 * interval '1 second' END,
         paused_revision = greatest(n.gone, e.paused_revision)
       FROM news n JOIN held USING (key) WHERE e.key = n.key`,
-    [JSON.stringify(endpoints), breakerFailures, breakerSeconds]);
-    const gone = endpoints.filter((news) => news.gone !== null).map(({ key }) => key);
-    if (gone.length > 0) {
-      await manager.query(
-        `UPDATE notifier.deliveries SET state = 'failed', settled_at = now(), reason = $2
+        [JSON.stringify(endpoints), breakerFailures, breakerSeconds],
+      );
+      const gone = endpoints.filter((news) => news.gone !== null).map(({ key }) => key);
+      if (gone.length > 0) {
+        await manager.query(
+          `UPDATE notifier.deliveries SET state = 'failed', settled_at = now(), reason = $2
          WHERE id IN (SELECT id FROM notifier.deliveries
-           WHERE endpoint_key = ANY($1) AND state = 'pending' AND (lease_until IS NULL OR lease_until <= now()) FOR UPDATE SKIP LOCKED)`, [gone, pausedReason]);
+           WHERE endpoint_key = ANY($1) AND state = 'pending' AND (lease_until IS NULL OR lease_until <= now()) FOR UPDATE SKIP LOCKED)`,
+          [gone, pausedReason],
+        );
+      }
     }
-  }
-  await alongside(manager, new Set(failed.map(({ id }) => id)));
-});
+    await alongside(manager, new Set(failed.map(({ id }) => id)));
+  });

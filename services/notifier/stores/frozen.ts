@@ -2,7 +2,10 @@ import { createVault } from '../../../shared/secrets.ts';
 import type { Settings } from '../../../shared/settings.ts';
 import type { Frozen } from '../rules/notice.ts';
 
-export interface FrozenVault { readonly seal: (frozen: Frozen, tenantId: string) => string; readonly open: (sealed: string, tenantId: string) => Frozen }
+export interface FrozenVault {
+  readonly seal: (frozen: Frozen, tenantId: string) => string;
+  readonly open: (sealed: string, tenantId: string) => Frozen;
+}
 
 /** Webhook secrets lie in it, so it is stored sealed as a whole. */
 export function createFrozenVault(settings: () => Settings): FrozenVault {

@@ -6,7 +6,15 @@ import { serviceCaller } from '../../../shared/access.ts';
 import { auditFacts, recordEvents } from '../../../shared/outbox/commit.ts';
 import type { Outcome } from '../channels/outcome.ts';
 import type { Frozen } from '../rules/notice.ts';
-import { claim, release, renew, settle, type Claimed, type EndpointNews, type Settled } from '../stores/claims.ts';
+import {
+  claim,
+  release,
+  renew,
+  settle,
+  type Claimed,
+  type EndpointNews,
+  type Settled,
+} from '../stores/claims.ts';
 
 /** Sends on their way from one process. More endpoints than this divided by their share would have to hang to delay a healthy one. */
 const slots = 1024;
@@ -20,10 +28,18 @@ export interface Delivering {
   readonly open: (sealed: string, tenantId: string) => Frozen;
   readonly send: (claimed: Claimed, frozen: Frozen) => Promise<Outcome>;
   /** Retries and waits, which only webhooks choose. */
-  readonly waits: (claimed: Claimed, frozen: Frozen) => { readonly retries: number; readonly waitMs: (round: number) => number };
+  readonly waits: (
+    claimed: Claimed,
+    frozen: Frozen,
+  ) => { readonly retries: number; readonly waitMs: (round: number) => number };
 }
 /** `unwell`: the endpoint may come right by itself, so this counts against it. */
-interface Done { readonly claimed: Claimed; readonly settled: Settled; readonly unwell: boolean; readonly gone: number | null }
+interface Done {
+  readonly claimed: Claimed;
+  readonly settled: Settled;
+  readonly unwell: boolean;
+  readonly gone: number | null;
+}
 
 /**
  * Takes due deliveries, sends them and records how it went. Rows are the queue: a lease keeps two workers off one row, and a worker
@@ -40,12 +56,18 @@ export function startDelivering({ db, log, open, send, waits }: Delivering) {
   let nudge: () => void = () => {};
   let recording: Promise<void> | undefined;
 
-  const wake = (): void => { nudged = true; nudge(); };
+  const wake = (): void => {
+    nudged = true;
+    nudge();
+  };
   async function idle(): Promise<void> {
     if (!nudged) {
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, pollMs);
-        nudge = () => { clearTimeout(timer); resolve(); };
+        nudge = () => {
+          clearTimeout(timer);
+          resolve();
+        };
       });
     }
     nudged = false;
@@ -53,25 +75,48 @@ export function startDelivering({ db, log, open, send, waits }: Delivering) {
 
   async function attempt(claimed: Claimed): Promise<Done> {
     const began = performance.now();
-    const ours = (error: string, verdict: 'retry' | 'final'): Outcome =>
-      ({ verdict, duration_ms: performance.now() - began, status: null, answer: null, error });
+    const ours = (error: string, verdict: 'retry' | 'final'): Outcome => ({
+      verdict,
+      duration_ms: performance.now() - began,
+      status: null,
+      answer: null,
+      error,
+    });
     let frozen: Frozen | undefined;
     let outcome: Outcome;
     try {
       frozen = open(claimed.frozen, claimed.tenant_id);
       outcome = await send(claimed, frozen);
     } catch (error) {
-      log.error({ err: error, delivery_id: claimed.id }, 'a notice could not be sent for a reason of ours');
-      outcome = frozen ? ours('It could not be sent for a reason of ours; see the log.', 'retry') : ours('The configuration it was made with does not open: SECRET_KEY has changed.', 'final');
+      log.error(
+        { err: error, delivery_id: claimed.id },
+        'a notice could not be sent for a reason of ours',
+      );
+      outcome = frozen
+        ? ours('It could not be sent for a reason of ours; see the log.', 'retry')
+        : ours(
+            'The configuration it was made with does not open: SECRET_KEY has changed.',
+            'final',
+          );
     }
     const { retries, waitMs } = frozen ? waits(claimed, frozen) : { retries: 0, waitMs: () => 0 };
     const again = outcome.verdict === 'retry' && claimed.round < retries;
     return {
-      claimed, unwell: outcome.verdict === 'retry', gone: outcome.verdict === 'final' && outcome.gone ? frozen!.revision : null,
+      claimed,
+      unwell: outcome.verdict === 'retry',
+      gone: outcome.verdict === 'final' && outcome.gone ? frozen!.revision : null,
       settled: {
-        id: claimed.id, round: claimed.round, verdict: outcome.verdict === 'delivered' ? 'delivered' : again ? 'retry' : 'failed',
-        wait_ms: outcome.verdict === 'retry' && again ? Math.max(waitMs(claimed.round), outcome.retry_after_ms ?? 0) : 0,
-        duration_ms: Math.round(outcome.duration_ms), status: outcome.status, answer: outcome.answer, error: outcome.error,
+        id: claimed.id,
+        round: claimed.round,
+        verdict: outcome.verdict === 'delivered' ? 'delivered' : again ? 'retry' : 'failed',
+        wait_ms:
+          outcome.verdict === 'retry' && again
+            ? Math.max(waitMs(claimed.round), outcome.retry_after_ms ?? 0)
+            : 0,
+        duration_ms: Math.round(outcome.duration_ms),
+        status: outcome.status,
+        answer: outcome.answer,
+        error: outcome.error,
       },
     };
   }
@@ -87,7 +132,10 @@ export function startDelivering({ db, log, open, send, waits }: Delivering) {
       while (done.length > 0) {
         const batch = done.splice(0, 200);
         await write(batch).catch(async (error: unknown) => {
-          log.warn({ err: error }, 'deliveries cannot be recorded; they are sent again unless the database answers within their lease');
+          log.warn(
+            { err: error },
+            'deliveries cannot be recorded; they are sent again unless the database answers within their lease',
+          );
           done.unshift(...batch);
           await delay(200);
         });
@@ -99,14 +147,42 @@ export function startDelivering({ db, log, open, send, waits }: Delivering) {
   }
 
   async function write(batch: readonly Done[]): Promise<void> {
-    await settle(db, worker, batch.map(({ settled }) => settled), newsOf(batch), async (manager, failed) => {
-      if (failed.size === 0) return;
-      await recordEvents(manager, batch.filter(({ settled }) => failed.has(settled.id)).map(({ claimed, settled }) => auditFacts({
-        action: 'approval.delivery_failed', tenant_id: claimed.tenant_id, target: claimed.approval_id, actor: { type: 'system', id: 'notifier' },
-        payload: { delivery_id: claimed.id, channel: claimed.channel, target: claimed.target, status: settled.status, reason: settled.error },
-      }, { caller: serviceCaller('notifier'), requestId: claimed.id })));
-    });
-    for (const { claimed, settled: { verdict, wait_ms: wait } } of batch) {
+    await settle(
+      db,
+      worker,
+      batch.map(({ settled }) => settled),
+      newsOf(batch),
+      async (manager, failed) => {
+        if (failed.size === 0) return;
+        await recordEvents(
+          manager,
+          batch
+            .filter(({ settled }) => failed.has(settled.id))
+            .map(({ claimed, settled }) =>
+              auditFacts(
+                {
+                  action: 'approval.delivery_failed',
+                  tenant_id: claimed.tenant_id,
+                  target: claimed.approval_id,
+                  actor: { type: 'system', id: 'notifier' },
+                  payload: {
+                    delivery_id: claimed.id,
+                    channel: claimed.channel,
+                    target: claimed.target,
+                    status: settled.status,
+                    reason: settled.error,
+                  },
+                },
+                { caller: serviceCaller('notifier'), requestId: claimed.id },
+              ),
+            ),
+        );
+      },
+    );
+    for (const {
+      claimed,
+      settled: { verdict, wait_ms: wait },
+    } of batch) {
       busy.delete(keyOf(claimed));
       figures[verdict === 'retry' ? 'retried' : verdict] += 1;
       if (verdict === 'retry') setTimeout(wake, wait).unref();
@@ -119,7 +195,8 @@ export function startDelivering({ db, log, open, send, waits }: Delivering) {
     const claims = await claim(db, worker, slots - busy.size);
     for (const claimed of claims) {
       // Here once more when the lease ran out while the database stalled: the send that is on its way still counts.
-      if (!busy.has(keyOf(claimed))) busy.set(keyOf(claimed), { id: claimed.id, ended: deliver(claimed) });
+      if (!busy.has(keyOf(claimed)))
+        busy.set(keyOf(claimed), { id: claimed.id, ended: deliver(claimed) });
     }
     return claims.length;
   }
@@ -127,17 +204,32 @@ export function startDelivering({ db, log, open, send, waits }: Delivering) {
   async function loop(): Promise<void> {
     let failing = false;
     while (!state.stopped) {
-      const taken = await take().then((count) => { failing = false; return count; }, (error: unknown) => {
-        if (!failing && !state.stopped) log.warn({ err: error }, 'the queue of notices cannot be read; it is tried again every second');
-        failing = true;
-        return 0;
-      });
+      const taken = await take().then(
+        (count) => {
+          failing = false;
+          return count;
+        },
+        (error: unknown) => {
+          if (!failing && !state.stopped)
+            log.warn(
+              { err: error },
+              'the queue of notices cannot be read; it is tried again every second',
+            );
+          failing = true;
+          return 0;
+        },
+      );
       if (taken === 0 && !state.stopped) await idle();
     }
   }
 
   const renewing = setInterval(() => {
-    if (busy.size > 0) renew(db, worker, [...busy.values()].map(({ id }) => id)).catch((error: unknown) => log.warn({ err: error }, 'leases of notices cannot be renewed'));
+    if (busy.size > 0)
+      renew(
+        db,
+        worker,
+        [...busy.values()].map(({ id }) => id),
+      ).catch((error: unknown) => log.warn({ err: error }, 'leases of notices cannot be renewed'));
   }, renewMs).unref();
   const looping = loop();
 
@@ -150,9 +242,14 @@ export function startDelivering({ db, log, open, send, waits }: Delivering) {
       state.drainUntil = Date.now() + drainMs;
       wake();
       await looping;
-      await Promise.race([Promise.all([...busy.values()].map(({ ended }) => ended)), delay(drainMs, undefined, { ref: false })]);
+      await Promise.race([
+        Promise.all([...busy.values()].map(({ ended }) => ended)),
+        delay(drainMs, undefined, { ref: false }),
+      ]);
       clearInterval(renewing);
-      await release(db, worker).catch((error: unknown) => log.debug({ err: error }, 'leases run out by themselves'));
+      await release(db, worker).catch((error: unknown) =>
+        log.debug({ err: error }, 'leases run out by themselves'),
+      );
     },
   };
 }
@@ -160,10 +257,16 @@ export function startDelivering({ db, log, open, send, waits }: Delivering) {
 const keyOf = ({ id, round }: Claimed): string => `${id} ${round}`;
 
 function newsOf(batch: readonly Done[]): EndpointNews[] {
-  return [...Map.groupBy(batch, ({ claimed }) => claimed.endpoint_key)].map(([key, all]) => ({
-    key, delivered: all.some(({ settled }) => settled.verdict === 'delivered'),
-    failures: all.filter(({ unwell }) => unwell).length,
-    gone: all.find(({ gone }) => gone !== null)?.gone ?? null,
-    known: Math.max(...all.map(({ claimed }) => claimed.failures)),
-  })).filter(({ delivered, failures, gone, known }) => failures > 0 || gone !== null || (delivered && known > 0));
+  return [...Map.groupBy(batch, ({ claimed }) => claimed.endpoint_key)]
+    .map(([key, all]) => ({
+      key,
+      delivered: all.some(({ settled }) => settled.verdict === 'delivered'),
+      failures: all.filter(({ unwell }) => unwell).length,
+      gone: all.find(({ gone }) => gone !== null)?.gone ?? null,
+      known: Math.max(...all.map(({ claimed }) => claimed.failures)),
+    }))
+    .filter(
+      ({ delivered, failures, gone, known }) =>
+        failures > 0 || gone !== null || (delivered && known > 0),
+    );
 }

@@ -9,11 +9,17 @@ export type Agent = Static<typeof AgentDocument>;
 type Params = TenantParams & { readonly agent_type: string };
 
 export const agentKind: DocumentKind<Params, Agent> = {
-  ...tenantDocument<Params, Agent>({ resource: 'agent', configType: 'agent_config', entity: AgentEntity, target: ({ agent_type }) => agent_type }),
+  ...tenantDocument<Params, Agent>({
+    resource: 'agent',
+    configType: 'agent_config',
+    entity: AgentEntity,
+    target: ({ agent_type }) => agent_type,
+  }),
   schema: AgentDocument,
   prepare: async () => undefined,
   settle: (draft, { agent_type }) => ({ agent_type, ...draft }),
   check: (next, { agent_type }) => [
-    ...samePath('agent_type', next.agent_type, agent_type), ...scalingOrder(next.default_scaling ?? {}, '/default_scaling'),
+    ...samePath('agent_type', next.agent_type, agent_type),
+    ...scalingOrder(next.default_scaling ?? {}, '/default_scaling'),
   ],
 };

@@ -9,7 +9,12 @@ export type Project = Static<typeof ProjectDocument>;
 type Params = TenantParams & { readonly project_id: string };
 
 export const projectKind: DocumentKind<Params, Project> = {
-  ...tenantDocument<Params, Project>({ resource: 'project', configType: 'project_config', entity: ProjectEntity, target: ({ project_id }) => project_id }),
+  ...tenantDocument<Params, Project>({
+    resource: 'project',
+    configType: 'project_config',
+    entity: ProjectEntity,
+    target: ({ project_id }) => project_id,
+  }),
   schema: ProjectDocument,
   prepare: async () => undefined,
   settle: (draft, { project_id }) => ({ project_id, ...draft }),

@@ -21,10 +21,16 @@ export function withinLimits(next: Service, type: ServiceType | undefined): Prob
     const value = next[field];
     if (value === undefined) continue;
     if (limits.min_instances !== undefined && value < limits.min_instances) {
-      problems.push({ path: `/${field}`, message: `is ${value}, below min_instances ${limits.min_instances} (${owner})` });
+      problems.push({
+        path: `/${field}`,
+        message: `is ${value}, below min_instances ${limits.min_instances} (${owner})`,
+      });
     }
     if (limits.max_instances !== undefined && value > limits.max_instances) {
-      problems.push({ path: `/${field}`, message: `is ${value}, above max_instances ${limits.max_instances} (${owner})` });
+      problems.push({
+        path: `/${field}`,
+        message: `is ${value}, above max_instances ${limits.max_instances} (${owner})`,
+      });
     }
   }
   return problems;
@@ -34,5 +40,9 @@ export function withinLimits(next: Service, type: ServiceType | undefined): Prob
 export function checkOperator(next: Service, current: Service | null, caller: Caller): void {
   if (caller.type !== 'user' || caller.roles.includes('tenant_admin')) return;
   const field = administratorOnly.find((name) => !isDeepStrictEqual(next[name], current?.[name]));
-  if (field) throw new StrataError('insufficient_role', `Only a tenant_admin changes ${field} of a service instance.`);
+  if (field)
+    throw new StrataError(
+      'insufficient_role',
+      `Only a tenant_admin changes ${field} of a service instance.`,
+    );
 }

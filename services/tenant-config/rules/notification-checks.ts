@@ -1,4 +1,8 @@
-import { checkNotificationConfig, endpointsOf, type NotificationConfig } from '../../../shared/contracts/notification-config.ts';
+import {
+  checkNotificationConfig,
+  endpointsOf,
+  type NotificationConfig,
+} from '../../../shared/contracts/notification-config.ts';
 import type { Problem } from '../../../shared/errors.ts';
 import type { Guard } from '../../../shared/outgoing/guard.ts';
 import type { OutgoingError } from '../../../shared/outgoing/outgoing-error.ts';
@@ -8,7 +12,12 @@ import { isSealed, mapStrings, mask } from '../../../shared/secrets.ts';
 export type RefusedAddresses = ReadonlyMap<string, string>;
 
 /** What neither the schema nor the document's own rules can say: what this process allows. */
-export function notificationProblems(config: NotificationConfig | null, endpointsCap: number, guard: Guard, refused: RefusedAddresses): Problem[] {
+export function notificationProblems(
+  config: NotificationConfig | null,
+  endpointsCap: number,
+  guard: Guard,
+  refused: RefusedAddresses,
+): Problem[] {
   const problems: Problem[] = checkNotificationConfig(config, endpointsCap);
   const named = new Set(problems.map(({ path }) => path));
   for (const { path, url } of addressesOf(config)) {
@@ -16,7 +25,10 @@ export function notificationProblems(config: NotificationConfig | null, endpoint
     if (message !== undefined && !named.has(path)) problems.push({ path, message });
   }
   let forged = false;
-  mapStrings(config, (text) => { forged ||= isSealed(text); return text; });
+  mapStrings(config, (text) => {
+    forged ||= isSealed(text);
+    return text;
+  });
   if (forged) problems.push({ path: '', message: 'holds text that looks like a sealed secret' });
   return problems;
 }
@@ -24,8 +36,13 @@ export function notificationProblems(config: NotificationConfig | null, endpoint
 function addressesOf(config: NotificationConfig | null): { path: string; url: string }[] {
   const chat = config?.chat?.google_chat?.webhook_url;
   return [
-    ...endpointsOf(config).map(({ path, endpoint }) => ({ path: `/${path.join('/')}/url`, url: endpoint.url })),
-    ...(chat === undefined || chat === mask ? [] : [{ path: '/chat/google_chat/webhook_url', url: chat }]),
+    ...endpointsOf(config).map(({ path, endpoint }) => ({
+      path: `/${path.join('/')}/url`,
+      url: endpoint.url,
+    })),
+    ...(chat === undefined || chat === mask
+      ? []
+      : [{ path: '/chat/google_chat/webhook_url', url: chat }]),
   ];
 }
 
@@ -39,14 +56,33 @@ function formProblem(guard: Guard, url: string): string | undefined {
 }
 
 /** Looks up the names in a body or merge patch, in whatever shape it was sent. */
-export async function refusedAddresses(body: unknown, endpointsCap: number, guard: Guard): Promise<RefusedAddresses> {
+export async function refusedAddresses(
+  body: unknown,
+  endpointsCap: number,
+  guard: Guard,
+): Promise<RefusedAddresses> {
   const member = (value: unknown, name: string): unknown =>
-    typeof value === 'object' && value !== null && Object.hasOwn(value, name) ? (value as Record<string, unknown>)[name] : undefined;
+    typeof value === 'object' && value !== null && Object.hasOwn(value, name)
+      ? (value as Record<string, unknown>)[name]
+      : undefined;
   const webhook = member(body, 'webhook');
   const endpoints = member(webhook, 'endpoints');
-  const places = [webhook, ...(Array.isArray(endpoints) ? endpoints.slice(0, endpointsCap) as unknown[] : [])];
-  const sent = [...places.map((place) => member(place, 'url')), member(member(member(body, 'chat'), 'google_chat'), 'webhook_url')];
+  const places = [
+    webhook,
+    ...(Array.isArray(endpoints) ? (endpoints.slice(0, endpointsCap) as unknown[]) : []),
+  ];
+  const sent = [
+    ...places.map((place) => member(place, 'url')),
+    member(member(member(body, 'chat'), 'google_chat'), 'webhook_url'),
+  ];
   const urls = [...new Set(sent.filter((url) => typeof url === 'string'))];
-  const found = await Promise.all(urls.map((url) => guard.checkUrl(url).then(() => [], (error: OutgoingError) => [[url, error.message] as const])));
+  const found = await Promise.all(
+    urls.map((url) =>
+      guard.checkUrl(url).then(
+        () => [],
+        (error: OutgoingError) => [[url, error.message] as const],
+      ),
+    ),
+  );
   return new Map(found.flat());
 }

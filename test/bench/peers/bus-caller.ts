@@ -9,7 +9,11 @@ import config from '../../../moleculer.config.ts';
 import { serviceCaller } from '../../../shared/access.ts';
 import { alternate } from '../report.ts';
 
-const [tenantId, rounds, calls] = [process.argv[2]!, Number(process.argv[3]), Number(process.argv[4])];
+const [tenantId, rounds, calls] = [
+  process.argv[2]!,
+  Number(process.argv[3]),
+  Number(process.argv[4]),
+];
 const broker = new ServiceBroker(config);
 const plain = new ServiceBroker({ logger: false });
 plain.createService({ name: 'nothing', actions: { get: () => null } });
@@ -22,22 +26,29 @@ const read = (): Promise<unknown> => broker.call('config-resolver.resolve', para
 const answer = await read();
 process.stdout.write(`${JSON.stringify(answer)}\n`);
 
-const known = new Map(Array.from({ length: 1000 }, (_each, index) => [index === 0 ? tenantId : String(index), answer]));
+const known = new Map(
+  Array.from({ length: 1000 }, (_each, index) => [index === 0 ? tenantId : String(index), answer]),
+);
 async function micros(work: () => Promise<boolean>): Promise<number> {
   const began = performance.now();
   let wrong = 0;
   for (let call = 0; call < calls; call += 1) {
-    if (!await work()) wrong += 1;
+    if (!(await work())) wrong += 1;
     // The feed must be polled meanwhile, or the lease runs out.
     if (call % 1000 === 0) await setImmediate();
   }
   if (wrong > 0) throw new Error(`${wrong} answers were not the cached one`);
-  return (performance.now() - began) * 1000 / calls;
+  return ((performance.now() - began) * 1000) / calls;
 }
 const kept = await read();
-const found = await alternate(rounds,
-  () => micros(async () => await read() === kept),
-  () => micros(async () => known.get(tenantId) === answer && await plain.call('nothing.get') === null));
+const found = await alternate(
+  rounds,
+  () => micros(async () => (await read()) === kept),
+  () =>
+    micros(
+      async () => known.get(tenantId) === answer && (await plain.call('nothing.get')) === null,
+    ),
+);
 process.stdout.write(`${JSON.stringify(found)}\n`);
 await Promise.all([broker.stop(), plain.stop()]);
 process.exit();

@@ -3,13 +3,27 @@ import got from 'got';
 import { readFileSync } from 'node:fs';
 import { signatureHeaders } from '../../../services/notifier/rules/signature.ts';
 
-const [url, file, count, concurrency, secret] = process.argv.slice(2) as [string, string, string, string, string];
+const [url, file, count, concurrency, secret] = process.argv.slice(2) as [
+  string,
+  string,
+  string,
+  string,
+  string,
+];
 const body = readFileSync(file, 'utf8');
 let left = Number(count);
 const lane = async (): Promise<void> => {
   while (left > 0) {
-    const id = `ntf_${left -= 1}`;
-    const headers = { 'content-type': 'application/json', ...signatureHeaders({ id, body, timestamp: Math.floor(Date.now() / 1000), secrets: [secret] }) };
+    const id = `ntf_${(left -= 1)}`;
+    const headers = {
+      'content-type': 'application/json',
+      ...signatureHeaders({
+        id,
+        body,
+        timestamp: Math.floor(Date.now() / 1000),
+        secrets: [secret],
+      }),
+    };
     await got.post(url, { body, headers, retry: { limit: 0 } });
   }
 };

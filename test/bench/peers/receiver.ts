@@ -15,8 +15,15 @@ const server = createServer((request, response) => {
   const chunks: Buffer[] = [];
   request.on('data', (chunk: Buffer) => chunks.push(chunk));
   request.on('end', () => {
-    const { 'webhook-id': id, 'webhook-timestamp': at, 'webhook-signature': signature } = request.headers;
-    const expected = createHmac('sha256', secret).update(`${id as string}.${at as string}.`).update(Buffer.concat(chunks)).digest('base64');
+    const {
+      'webhook-id': id,
+      'webhook-timestamp': at,
+      'webhook-signature': signature,
+    } = request.headers;
+    const expected = createHmac('sha256', secret)
+      .update(`${id as string}.${at as string}.`)
+      .update(Buffer.concat(chunks))
+      .digest('base64');
     if (signature !== `v1,${expected}`) tally.wrong += 1;
     tally.last = performance.now();
     if (tally.count === 0) tally.first = tally.last;
@@ -24,4 +31,6 @@ const server = createServer((request, response) => {
     response.writeHead(204).end();
   });
 });
-server.listen(0, '127.0.0.1', () => process.stdout.write(`http://127.0.0.1:${(server.address() as AddressInfo).port}\n`));
+server.listen(0, '127.0.0.1', () =>
+  process.stdout.write(`http://127.0.0.1:${(server.address() as AddressInfo).port}\n`),
+);
