@@ -3,8 +3,8 @@
  * `new ServiceBroker(config)`. It brings the contracts, the checks and the near-caches, so that
  * `broker.call('config-resolver.resolve', { tenant_id, agent_type }, { meta: { caller } })` reads from this process's memory.
  */
-import { nodeOptions } from './shared/broker/broker.ts';
-import { liveSettings } from './shared/broker/live-settings.ts';
+import { nodeOptions } from './shared/cluster/broker.ts';
+import { liveSettings } from './shared/live-settings.ts';
 import { loadSettings, readEnvironment } from './shared/settings.ts';
 
 // A neighbour hosts no piece of Strata, so it needs neither database nor Redis.

@@ -14,9 +14,9 @@ import { notifierService } from './services/notifier/notifier.service.ts';
 import { notifierSchema } from './services/notifier/schema.ts';
 import { tenantConfigSchema } from './services/tenant-config/schema.ts';
 import { tenantConfigService } from './services/tenant-config/tenant-config.service.ts';
-import { createNode } from './shared/broker/broker.ts';
-import { liveSettings } from './shared/broker/live-settings.ts';
-import { startStatusServer } from './shared/broker/status.ts';
+import { createNode } from './shared/cluster/broker.ts';
+import { liveSettings } from './shared/live-settings.ts';
+import { startStatusServer } from './shared/cluster/status-server.ts';
 import { openEmbeddedPostgres, type EmbeddedPostgres } from './shared/database/embedded.ts';
 import { isDatabaseOutage } from './shared/database/failures.ts';
 import {
@@ -28,7 +28,7 @@ import {
 import { createMailer } from './shared/mail/mailer.ts';
 import { createGuard } from './shared/outgoing/guard.ts';
 import { createHttpClient } from './shared/outgoing/http-client.ts';
-import { commitSchema } from './shared/outbox/schema.ts';
+import { commitSchema } from './shared/commits/schema.ts';
 import {
   ensureSecretKey,
   loadSettings,
@@ -38,7 +38,7 @@ import {
   SettingsInvalid,
   type Settings,
 } from './shared/settings.ts';
-import { createShortLived } from './shared/short-lived.ts';
+import { createShortLived } from './shared/short-lived-state.ts';
 
 const schemas: Readonly<Record<string, Schema>> = {
   'tenant-config': tenantConfigSchema,
@@ -122,7 +122,7 @@ async function start(pieces: readonly string[]): Promise<void> {
             ),
         }
       : {};
-    const { broker, coherence, near, log, metrics } = createNode({
+    const { broker, coherence, localCache, log, metrics } = createNode({
       settings,
       probes,
       ...(commits ? { commits } : {}),
@@ -173,7 +173,7 @@ async function start(pieces: readonly string[]): Promise<void> {
       gateway = await startGateway({
         broker,
         coherence,
-        near,
+        localCache,
         settings,
         log,
         metrics,

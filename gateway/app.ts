@@ -17,17 +17,17 @@ import type { Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
-import type { LiveSettings } from '../shared/broker/live-settings.ts';
-import type { Near } from '../shared/broker/near.ts';
-import { readiness } from '../shared/broker/status.ts';
-import type { Coherence } from '../shared/coherence/coherence.ts';
+import type { LiveSettings } from '../shared/live-settings.ts';
+import type { LocalCache } from '../shared/cluster/local-cache.ts';
+import { readiness } from '../shared/cluster/status-server.ts';
+import type { Coherence } from '../shared/cluster/coherence/coherence.ts';
 import { codeOf, invalid, StrataError, toAnswer } from '../shared/errors.ts';
 import { InexactJson, InvalidJson, parseExactJson } from '../shared/schema/exact-json.ts';
 import { createAuthenticator } from './authenticate.ts';
 import { observeRequests } from './metrics.ts';
 import { openApi } from './openapi.ts';
 import { ownHandlers } from './reload.ts';
-import { createRepeats, type Answered, type Repeats } from './repeats.ts';
+import { createFastPath, type Answered, type FastPath } from './fast-path.ts';
 import { registerRoutes } from './routes.ts';
 import { jsonHeaders, pageHeaders } from './security-headers.ts';
 import { createWatch } from './watch.ts';
@@ -35,7 +35,7 @@ import { createWatch } from './watch.ts';
 export interface AppOptions {
   readonly broker: ServiceBroker;
   readonly coherence: Coherence;
-  readonly near: Near;
+  readonly localCache: LocalCache;
   readonly settings: LiveSettings;
   readonly log: Logger;
   readonly metrics: Registry;
@@ -102,16 +102,16 @@ function refuseUnreadable({ code }: { readonly code?: string }, socket: Socket):
   );
 }
 
-/** `repeats` goes ahead of the app. */
+/** `fastPath` goes ahead of the app. */
 export interface App {
   readonly app: FastifyInstance;
-  readonly repeats: Repeats;
+  readonly fastPath: FastPath;
 }
 
 export async function buildApp({
   broker,
   coherence,
-  near,
+  localCache,
   settings,
   log,
   metrics,
@@ -280,15 +280,15 @@ export async function buildApp({
     });
   });
 
-  const authenticator = createAuthenticator(broker, near, settings, log);
-  const repeats = createRepeats({ authenticator, settings, requestIdOf, answered });
+  const authenticator = createAuthenticator(broker, localCache, settings, log);
+  const fastPath = createFastPath({ authenticator, settings, requestIdOf, answered });
   registerRoutes(app, {
     broker,
-    near,
+    localCache,
     authenticator,
-    repeats,
+    fastPath,
     own: { ...ownHandlers(broker), ...watch.handlers },
     requestTimeoutMs: settings.current.request_timeout_ms,
   });
-  return { app, repeats };
+  return { app, fastPath };
 }

@@ -3,12 +3,12 @@ import type { ServiceBroker } from 'moleculer';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Logger } from 'pino';
 import { serviceCaller, type Caller } from '../shared/access.ts';
-import { createAccessTokens } from '../shared/access-tokens.ts';
-import { createApiKeys, looksLikeApiKey, parseApiKey } from '../shared/api-keys.ts';
-import type { Near } from '../shared/broker/near.ts';
-import { callAs, type CallOptions } from '../shared/broker/request.ts';
-import type { LiveSettings } from '../shared/broker/live-settings.ts';
-import type { Held } from '../shared/coherence/entry.ts';
+import { createAccessTokens } from '../shared/security/access-tokens.ts';
+import { createApiKeys, looksLikeApiKey, parseApiKey } from '../shared/security/api-keys.ts';
+import type { LocalCache } from '../shared/cluster/local-cache.ts';
+import { callAs, type CallOptions } from '../shared/cluster/request.ts';
+import type { LiveSettings } from '../shared/live-settings.ts';
+import type { CachedEntry } from '../shared/cluster/coherence/entry.ts';
 import type { ActionName, ParamsOf, ResultOf } from '../shared/contracts/index.ts';
 import { codeOf, StrataError } from '../shared/errors.ts';
 import type { Settings } from '../shared/settings.ts';
@@ -33,7 +33,7 @@ export interface Authenticator {
 /** Null where there is no such thing; `held` where this node's memory knows it. */
 interface Answer<T> {
   readonly value: T | null;
-  readonly held?: Held<unknown>;
+  readonly held?: CachedEntry<unknown>;
 }
 /** Whom a credential stands for, until when (milliseconds since 1970), and what of the caller is the credential's own. */
 interface Holder {
@@ -42,7 +42,7 @@ interface Holder {
     readonly tenant_id: string | null;
     readonly platform_roles: readonly string[];
   };
-  readonly held: Held<unknown> | undefined;
+  readonly held: CachedEntry<unknown> | undefined;
   readonly until: number;
   readonly how: Partial<Caller>;
 }
@@ -50,7 +50,7 @@ interface Remembered {
   readonly credential: string;
   readonly identity: Identity;
   readonly until: number;
-  readonly from: readonly Held<unknown>[];
+  readonly from: readonly CachedEntry<unknown>[];
 }
 
 /** The use of an API key is noted once in this time. */
@@ -70,7 +70,7 @@ type Under = ReturnType<typeof under>;
 
 export function createAuthenticator(
   broker: ServiceBroker,
-  near: Near,
+  localCache: LocalCache,
   settings: LiveSettings,
   log: Logger,
 ): Authenticator {
@@ -85,7 +85,7 @@ export function createAuthenticator(
     params: ParamsOf<A>,
     self: CallOptions,
   ): Promise<Answer<ResultOf<A>>> {
-    const held = near(name, params, gateway);
+    const held = localCache(name, params, gateway);
     if (held) return { value: held.value, held };
     try {
       return { value: await callAs(broker, name, params, self) };

@@ -17,7 +17,7 @@ const lastRequestMs = 1000;
  * connections end with their next answer, and only those that stay silent are closed.
  */
 export async function startGateway(options: AppOptions): Promise<Gateway> {
-  const { app, repeats } = await buildApp(options);
+  const { app, fastPath } = await buildApp(options);
   const state = { stopping: false };
   // Clients open connections ahead of need, and the server counts one without a request as busy.
   const unused = new Set<Socket>();
@@ -33,7 +33,7 @@ export async function startGateway(options: AppOptions): Promise<Gateway> {
     .on('request', (request: IncomingMessage, response: ServerResponse) => {
       if (unused.size > 0) unused.delete(request.socket);
       if (state.stopping) response.setHeader('connection', 'close');
-      if (!repeats.answer(request, response)) answer(request, response);
+      if (!fastPath.answer(request, response)) answer(request, response);
     });
   const { host, port } = options.settings.current;
   await app.listen({ host, port });

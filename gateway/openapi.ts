@@ -1,7 +1,7 @@
 /** OpenAPI 3.1 from the contracts. */
 import type { TSchema } from 'typebox';
 import type { Contract, Rest } from '../shared/contracts/contract.ts';
-import { errorTable } from '../shared/errors.ts';
+import { errorTable } from '../shared/contracts/error-codes.ts';
 import { routed } from './routes.ts';
 
 const Envelope = {

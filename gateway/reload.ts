@@ -1,12 +1,12 @@
 import type { ServiceBroker } from 'moleculer';
 import type { Static } from 'typebox';
 import { serviceCaller } from '../shared/access.ts';
-import { callAs } from '../shared/broker/request.ts';
+import { callAs } from '../shared/cluster/request.ts';
 import { tenantScope } from '../shared/contracts/contract.ts';
 import type { ResultOf } from '../shared/contracts/index.ts';
-import type { ReloadError, ReloadRequest } from '../shared/contracts/node.ts';
+import type { ReloadError, ReloadRequest } from '../shared/contracts/cluster.ts';
 import { StrataError } from '../shared/errors.ts';
-import { auditFacts } from '../shared/outbox/commit.ts';
+import { auditFacts } from '../shared/commits/commit.ts';
 import type { OwnHandlers, OwnRequest } from './routes.ts';
 
 /** A node that has not answered by then is reported. */

@@ -2,16 +2,17 @@ import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from 
 import type { ServiceBroker } from 'moleculer';
 import type { ServerResponse } from 'node:http';
 import { checkAccess, isPublic, type Caller } from '../shared/access.ts';
-import { checkParams } from '../shared/broker/contracts-middleware.ts';
-import { deliver, type Near } from '../shared/broker/near.ts';
-import { callAs, timeLeft, type Client } from '../shared/broker/request.ts';
+import { checkParams } from '../shared/cluster/contract-middleware.ts';
+import { deliver, type LocalCache } from '../shared/cluster/local-cache.ts';
+import { callAs, timeLeft, type Client } from '../shared/cluster/request.ts';
 import type { Contract, Rest } from '../shared/contracts/contract.ts';
 import { contracts, type ActionName } from '../shared/contracts/index.ts';
-import { isOutage, StrataError, type ErrorCode } from '../shared/errors.ts';
-import { answer } from './answers.ts';
+import { type ErrorCode } from '../shared/contracts/error-codes.ts';
+import { isOutage, StrataError } from '../shared/errors.ts';
+import { answer } from './responses.ts';
 import type { Authenticator, Identity } from './authenticate.ts';
 import { addressOf, parametersOf } from './parameters.ts';
-import type { Repeats } from './repeats.ts';
+import type { FastPath } from './fast-path.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -36,9 +37,9 @@ export type OwnHandlers = { readonly [A in ActionName]?: OwnHandler };
 
 export interface RoutesOptions {
   readonly broker: ServiceBroker;
-  readonly near: Near;
+  readonly localCache: LocalCache;
   readonly authenticator: Authenticator;
-  readonly repeats: Repeats;
+  readonly fastPath: FastPath;
   readonly own: OwnHandlers;
   readonly requestTimeoutMs: number;
 }
@@ -86,7 +87,7 @@ export const routed = (): (readonly [ActionName, Contract, Rest])[] =>
 /** One route per contract; what a path does not take is 405, and OPTIONS says what it takes. */
 export function registerRoutes(
   app: FastifyInstance,
-  { broker, near, authenticator, repeats, own, requestTimeoutMs }: RoutesOptions,
+  { broker, localCache, authenticator, fastPath, own, requestTimeoutMs }: RoutesOptions,
 ): void {
   app.decorateRequest('identity', undefined);
   app.decorateRequest('address', undefined);
@@ -181,11 +182,11 @@ export function registerRoutes(
         const caller = identity?.caller ?? nobody;
         const params = parametersOf(contract, rest, request, request.address!);
         if (identity?.stale) reply.header('x-config-stale', 'true');
-        const held = near(name, params as never, caller);
+        const held = localCache(name, params as never, caller);
         if (!held) return ask(request, reply, params, caller);
         // Where the URL alone says what is asked for.
         if (!ownTenant && !identity?.stale && request.headers.origin === undefined) {
-          repeats.learn(request.url, {
+          fastPath.learn(request.url, {
             contract,
             route: url,
             address: request.address!,

@@ -16,9 +16,9 @@
 import { Readable } from 'node:stream';
 import type { ServiceBroker } from 'moleculer';
 import type { Caller } from '../shared/access.ts';
-import type { LiveSettings } from '../shared/broker/live-settings.ts';
-import { callAs } from '../shared/broker/request.ts';
-import type { Coherence } from '../shared/coherence/coherence.ts';
+import type { LiveSettings } from '../shared/live-settings.ts';
+import { callAs } from '../shared/cluster/request.ts';
+import type { Coherence } from '../shared/cluster/coherence/coherence.ts';
 import { authScope } from '../shared/contracts/auth.ts';
 import { platformScope, tenantScope } from '../shared/contracts/contract.ts';
 import { memberScope } from '../shared/contracts/tenant-config.ts';

@@ -1,5 +1,5 @@
 /** Who calls, and the one check of whether they may. It runs on every node in front of every action and fails closed. */
-import type { Access, Contract, Scope, TenantRole } from './contracts/contract.ts';
+import type { Access, Contract, KeyScope, TenantRole } from './contracts/contract.ts';
 import { StrataError } from './errors.ts';
 
 export interface Caller {
@@ -13,7 +13,7 @@ export interface Caller {
   /** When the session's sign-in was. */
   readonly authenticated_at?: string;
   /** Given only for an API key: what it may do, whatever its owner's roles are. */
-  readonly scopes?: readonly Scope[];
+  readonly scopes?: readonly KeyScope[];
 }
 
 export const serviceCaller = (id: string): Caller => ({

@@ -2,12 +2,12 @@
 import type { ServiceSchema } from 'moleculer';
 import { MoreThan, type DataSource, type EntityManager } from 'typeorm';
 import { isPlatformAdmin, type Caller } from '../../shared/access.ts';
-import type { Handlers } from '../../shared/broker/request.ts';
-import { serviceOf } from '../../shared/broker/service.ts';
+import type { Handlers } from '../../shared/cluster/request.ts';
+import { serviceOf } from '../../shared/cluster/service.ts';
 import { invalid, StrataError } from '../../shared/errors.ts';
-import type { AuditEventFacts } from '../../shared/outbox/commit.ts';
+import type { AuditEventFacts } from '../../shared/commits/commit.ts';
 import { momentOf } from '../../shared/schema/moment.ts';
-import { decodeCursor, defaultLimit, pageOf } from '../../shared/service/paging.ts';
+import { decodeCursor, defaultLimit, pageOf } from '../../shared/documents/paging.ts';
 import { chainOf, checkLinks, eventHash, genesis, type Break } from './rules/chain.ts';
 import { ChainEntity, EventEntity, type ChainRow, type EventRow } from './schema.ts';
 

@@ -1,13 +1,13 @@
 /** auth: accounts, sign-in with a password, a passkey or through an identity provider, sessions and their tokens, API keys. */
 import type { ServiceSchema } from 'moleculer';
 import type { DataSource } from 'typeorm';
-import { serviceOf } from '../../shared/broker/service.ts';
+import { serviceOf } from '../../shared/cluster/service.ts';
 import type { Mailer } from '../../shared/mail/mailer.ts';
 import { createGuard } from '../../shared/outgoing/guard.ts';
 import { createGuardedFetch } from '../../shared/outgoing/guarded-fetch.ts';
 import { createHttpClient } from '../../shared/outgoing/http-client.ts';
 import type { Settings } from '../../shared/settings.ts';
-import type { ShortLived } from '../../shared/short-lived.ts';
+import type { ShortLived } from '../../shared/short-lived-state.ts';
 import { accountActions, ensureFirstAdmin } from './actions/accounts.ts';
 import { apiKeyActions } from './actions/api-keys.ts';
 import { passkeyActions } from './actions/passkeys.ts';

@@ -1,7 +1,7 @@
 import type { DataSource } from 'typeorm';
-import type { Request } from '../../shared/broker/request.ts';
+import type { Request } from '../../shared/cluster/request.ts';
 import { StrataError } from '../../shared/errors.ts';
-import { auditFacts, recordEvents } from '../../shared/outbox/commit.ts';
+import { auditFacts, recordEvents } from '../../shared/commits/commit.ts';
 import { addressOf } from './actions/accounts.ts';
 import type { Passwords } from './rules/passwords.ts';
 import { throttleKey } from './rules/throttle.ts';

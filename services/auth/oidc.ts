@@ -25,7 +25,8 @@ import {
   type ServerMetadata,
 } from 'openid-client';
 import { Email } from '../../shared/contracts/auth-sso.ts';
-import { StrataError, type ErrorCode } from '../../shared/errors.ts';
+import { type ErrorCode } from '../../shared/contracts/error-codes.ts';
+import { StrataError } from '../../shared/errors.ts';
 import type { GuardedFetch } from '../../shared/outgoing/guarded-fetch.ts';
 import { OutgoingError } from '../../shared/outgoing/outgoing-error.ts';
 import { problemsOf } from '../../shared/schema/validate.ts';

@@ -1,5 +1,5 @@
 import { EntitySchema, type EntitySchemaColumnOptions } from 'typeorm';
-import type { Scope } from '../../shared/contracts/contract.ts';
+import type { KeyScope } from '../../shared/contracts/contract.ts';
 import { migration, type Schema } from '../../shared/database/open.ts';
 
 export interface UserRow {
@@ -73,7 +73,7 @@ export interface ApiKeyRow {
   user_id: string;
   tenant_id: string | null;
   name: string;
-  scopes: Scope[];
+  scopes: KeyScope[];
   hash: string;
   created_at: Date;
   expires_at: Date;

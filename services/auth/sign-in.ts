@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { DataSource, EntityManager } from 'typeorm';
-import { createAccessTokens } from '../../shared/access-tokens.ts';
-import type { Call, Request } from '../../shared/broker/request.ts';
+import { createAccessTokens } from '../../shared/security/access-tokens.ts';
+import type { Call, Request } from '../../shared/cluster/request.ts';
 import { authContracts, authScope } from '../../shared/contracts/auth.ts';
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import { StrataError } from '../../shared/errors.ts';
@@ -10,7 +10,7 @@ import {
   commitChange,
   recordEvents,
   type EventDraft,
-} from '../../shared/outbox/commit.ts';
+} from '../../shared/commits/commit.ts';
 import type { Settings } from '../../shared/settings.ts';
 import { accountOf, platformRoles } from './actions/accounts.ts';
 import {

@@ -1,7 +1,8 @@
 import type { Redis } from 'ioredis';
 import { LRUCache } from 'lru-cache';
 import type { Logger } from 'pino';
-import { codeOf, errorTable, StrataError } from '../../shared/errors.ts';
+import { errorTable } from '../../shared/contracts/error-codes.ts';
+import { codeOf, StrataError } from '../../shared/errors.ts';
 import { firstWaitMs, freeFailures, longestWaitMs, memoryMs, waitAfter } from './rules/throttle.ts';
 
 /** Failures per key. An attempt counts as failed from its beginning, so that many at once cannot get past the count. */

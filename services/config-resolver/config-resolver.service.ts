@@ -1,11 +1,11 @@
 /** config-resolver: six layers to one effective configuration. Holds no data; what it answers is cached on the caller's node. */
 import type { ServiceSchema } from 'moleculer';
-import type { Handlers } from '../../shared/broker/request.ts';
-import { serviceOf } from '../../shared/broker/service.ts';
+import type { Handlers } from '../../shared/cluster/request.ts';
+import { serviceOf } from '../../shared/cluster/service.ts';
 import { platformScope, tenantScope } from '../../shared/contracts/contract.ts';
 import type { ParamsOf } from '../../shared/contracts/index.ts';
 import { invalid, StrataError } from '../../shared/errors.ts';
-import type { Request } from '../../shared/broker/request.ts';
+import type { Request } from '../../shared/cluster/request.ts';
 import { momentOf } from '../../shared/schema/moment.ts';
 import type { Settings } from '../../shared/settings.ts';
 import { effectiveValues, explainValues, type Sources } from './rules/layers.ts';

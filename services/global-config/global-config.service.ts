@@ -1,18 +1,18 @@
 /** global-config: GlobalConfiguration and ServiceTypeConfiguration, the platform's two layers. */
 import type { ServiceSchema } from 'moleculer';
 import { In, MoreThan, type DataSource } from 'typeorm';
-import type { Handlers } from '../../shared/broker/request.ts';
-import { serviceOf } from '../../shared/broker/service.ts';
+import type { Handlers } from '../../shared/cluster/request.ts';
+import { serviceOf } from '../../shared/cluster/service.ts';
 import { platformScope } from '../../shared/contracts/contract.ts';
 import { isPlatformAdmin } from '../../shared/access.ts';
-import { changesAfter, readSnapshot, revisionOf } from '../../shared/outbox/commit.ts';
+import { changesAfter, readSnapshot, revisionOf } from '../../shared/commits/commit.ts';
 import {
   documentActions,
   type Stored,
   type WrittenDocument,
-} from '../../shared/service/document.ts';
-import { decodeCursor, defaultLimit, encodeCursor, pageOf } from '../../shared/service/paging.ts';
-import { entryKind, entryOf, serviceTypeKind, serviceTypeOf, type Entry } from './kinds.ts';
+} from '../../shared/documents/document.ts';
+import { decodeCursor, defaultLimit, encodeCursor, pageOf } from '../../shared/documents/paging.ts';
+import { entryKind, entryOf, serviceTypeKind, serviceTypeOf, type Entry } from './documents.ts';
 import { GlobalEntity, ServiceTypeEntity } from './schema.ts';
 
 /** A reader of an entry finds its revision, author and time in the body too. */

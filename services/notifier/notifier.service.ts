@@ -3,7 +3,7 @@ import type { Context, ServiceBroker, ServiceSchema } from 'moleculer';
 import type { Logger } from 'pino';
 import { Gauge, type Registry } from 'prom-client';
 import type { DataSource } from 'typeorm';
-import { serviceOf } from '../../shared/broker/service.ts';
+import { serviceOf } from '../../shared/cluster/service.ts';
 import type { Mailer } from '../../shared/mail/mailer.ts';
 import type { HttpClient } from '../../shared/outgoing/http-client.ts';
 import type { Settings } from '../../shared/settings.ts';

@@ -1,7 +1,7 @@
 /** The tables of the notifier. Every timer is a row and every clock the database's. */
 import { EntitySchema, type EntitySchemaColumnOptions } from 'typeorm';
 import { migration, type Schema } from '../../shared/database/open.ts';
-import type { NoticeType } from './rules/notice.ts';
+import type { NoticeType } from '../../shared/contracts/notifier.ts';
 
 export interface ApprovalRow {
   id: string;

@@ -1,4 +1,4 @@
-import type { Request } from '../../shared/broker/request.ts';
+import type { Request } from '../../shared/cluster/request.ts';
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import { StrataError } from '../../shared/errors.ts';
 

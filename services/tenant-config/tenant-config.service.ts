@@ -1,9 +1,9 @@
 /** tenant-config: tenants and members, their configuration documents, ConfigurationHistory and rollback. */
 import type { ServiceSchema } from 'moleculer';
 import type { DataSource } from 'typeorm';
-import { serviceOf } from '../../shared/broker/service.ts';
-import type { Handlers } from '../../shared/broker/request.ts';
-import { documentActions } from '../../shared/service/document.ts';
+import { serviceOf } from '../../shared/cluster/service.ts';
+import type { Handlers } from '../../shared/cluster/request.ts';
+import { documentActions } from '../../shared/documents/document.ts';
 import type { Settings } from '../../shared/settings.ts';
 import { historyActions } from './actions/history.ts';
 import { layerActions } from './actions/layers.ts';
@@ -12,11 +12,11 @@ import { memberActions } from './actions/members.ts';
 import { notificationActions } from './actions/notifications.ts';
 import { rollbackAction } from './actions/rollback.ts';
 import { tenantActions } from './actions/tenants.ts';
-import { agentKind } from './kinds/agent.ts';
-import { notificationKind } from './kinds/notifications.ts';
-import { projectKind } from './kinds/project.ts';
-import { riskKind } from './kinds/risk.ts';
-import { serviceKind } from './kinds/service.ts';
+import { agentKind } from './documents/agent.ts';
+import { notificationKind } from './documents/notifications.ts';
+import { projectKind } from './documents/project.ts';
+import { riskKind } from './documents/risk.ts';
+import { serviceKind } from './documents/service.ts';
 import { AgentEntity, ProjectEntity, ServiceEntity } from './schema.ts';
 
 export interface TenantConfigOptions {

@@ -1,9 +1,9 @@
 import { Type } from 'typebox';
-import { action, Page, page, scopes, Timestamp, Uuid, type Access } from './contract.ts';
+import { action, Page, page, keyScopes, Timestamp, Uuid, type Access } from './contract.ts';
 
 const strict = { additionalProperties: false } as const;
 const signedIn: Access = { level: 'authenticated' };
-const Scopes = Type.Array(Type.Enum(scopes), {
+const Scopes = Type.Array(Type.Enum(keyScopes), {
   description: "What it may do, within its owner's roles at the time of use",
 });
 const keyPath = { key_id: Uuid };
@@ -32,7 +32,7 @@ export const apiKeyContracts = {
       {
         name: Type.String({ minLength: 1, maxLength: 100, pattern: '^[^\\x00-\\x1f\\x7f]*$' }),
         scopes: Type.Optional(
-          Type.Array(Type.Enum(scopes), {
+          Type.Array(Type.Enum(keyScopes), {
             uniqueItems: true,
             minItems: 1,
             description: 'config:read unless told',

@@ -6,7 +6,7 @@ import { Type, type Static, type TObject, type TProperties, type TSchema } from 
 
 export type TenantRole = 'tenant_admin' | 'operator' | 'viewer';
 /** What an API key may be allowed to do. */
-export const scopes = [
+export const keyScopes = [
   'config:read',
   'config:write',
   'approvals:read',
@@ -18,7 +18,7 @@ export const scopes = [
   'platform:write',
   'auth:self',
 ] as const;
-export type Scope = (typeof scopes)[number];
+export type KeyScope = (typeof keyScopes)[number];
 
 /**
  * Who may call. `services` also admits Strata's neighbours on the bus, for any tenant; `publicWith` anyone, where that parameter is given;
@@ -74,7 +74,7 @@ export interface Contract<P extends TObject = TObject, R extends TSchema = TSche
   readonly summary: string;
   readonly access: Access;
   /** What an API key needs to use this. */
-  readonly scope?: Scope;
+  readonly scope?: KeyScope;
   readonly params: P;
   readonly result: R;
   readonly answer: AnswerKind;
@@ -129,7 +129,7 @@ interface Definition<
   summary: string;
   rest?: `${Rest['method']} /${string}`;
   access: Access;
-  scope?: Scope;
+  scope?: KeyScope;
   path?: Path;
   query?: Query;
   body?: Body;

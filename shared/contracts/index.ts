@@ -8,7 +8,7 @@ import { passkeyContracts } from './auth-passkeys.ts';
 import { configResolverContracts } from './config-resolver.ts';
 import type { Contract } from './contract.ts';
 import { globalConfigContracts } from './global-config.ts';
-import { nodeContracts } from './node.ts';
+import { nodeContracts } from './cluster.ts';
 import { notifierContracts } from './notifier.ts';
 import { tenantConfigContracts } from './tenant-config.ts';
 import { watchContracts } from './watch.ts';

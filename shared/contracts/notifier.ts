@@ -19,6 +19,7 @@ export const noticeTypes = [
   'approval.expired',
   'approval.decided',
 ] as const;
+export type NoticeType = (typeof noticeTypes)[number];
 
 const asked = {
   action: Type.String({

@@ -55,7 +55,7 @@ const configure = (maxHops: number) =>
     });
     if (saved.status >= 300) throw new Error(saved.text);
   });
-/** Repeats what no node answered, until one does. */
+/** FastPath what no node answered, until one does. */
 const insist = (work: () => Promise<Answer>): Promise<Answer> =>
   eventually(async () => {
     const given = await work();

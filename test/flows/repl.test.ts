@@ -1,7 +1,7 @@
 /** The operator's console against a cluster: what it says, how it ends, and under whose name it is audited. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { complete } from '../../repl/interpreter.ts';
-import { join } from '../../repl/session.ts';
+import { complete } from '../../gateway/repl/interpreter.ts';
+import { join } from '../../gateway/repl/session.ts';
 import { eventually, startCluster, type Cluster } from '../support/cluster.ts';
 import { operator, type Said } from '../support/operator.ts';
 
@@ -21,8 +21,8 @@ const type = (args: readonly string[], input?: string): Promise<Said> =>
     args,
     input,
   );
+// eslint-disable-next-line typescript/no-explicit-any -- tests look into bodies of any shape
 const answered = async (...args: string[]): Promise<any> => {
-  // eslint-disable-line typescript/no-explicit-any -- looked into by tests
   const { code, out, err } = await type(args);
   if (code !== 0) throw new Error(`${args.join(' ')} ended with ${code}: ${err}`);
   return JSON.parse(out);

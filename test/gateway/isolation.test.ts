@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import jwt from 'jsonwebtoken';
 import { randomUUID } from 'node:crypto';
-import { createAccessTokens } from '../../shared/access-tokens.ts';
+import { createAccessTokens } from '../../shared/security/access-tokens.ts';
 import { routed } from '../../gateway/routes.ts';
 import type { Access } from '../../shared/contracts/contract.ts';
 import { contracts } from '../../shared/contracts/index.ts';

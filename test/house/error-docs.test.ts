@@ -2,7 +2,7 @@
 import { expect, test } from '@jest/globals';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { errorTable } from '../../shared/errors.ts';
+import { errorTable } from '../../shared/contracts/error-codes.ts';
 
 test('docs/operations.md says for each code of sign-in, with its status, what to do', () => {
   const text = readFileSync(join(import.meta.dirname, '../../docs/operations.md'), 'utf8');

@@ -6,7 +6,7 @@ import { globalConfigSchema } from '../../services/global-config/schema.ts';
 import { notifierSchema } from '../../services/notifier/schema.ts';
 import { tenantConfigSchema } from '../../services/tenant-config/schema.ts';
 import { migrate, openDatabase, type DatabaseOptions } from '../../shared/database/open.ts';
-import { commitSchema } from '../../shared/outbox/schema.ts';
+import { commitSchema } from '../../shared/commits/schema.ts';
 import { createDatabase, type Database } from '../support/postgres.ts';
 
 const schemas = [

@@ -2,8 +2,11 @@
 import { describe, expect, test } from '@jest/globals';
 import jwt from 'jsonwebtoken';
 import { createHash, createHmac, createSecretKey, generateKeyPairSync } from 'node:crypto';
-import { createAccessTokens, type AccessTokenSettings } from '../../shared/access-tokens.ts';
-import { deriveKey } from '../../shared/secrets.ts';
+import {
+  createAccessTokens,
+  type AccessTokenSettings,
+} from '../../shared/security/access-tokens.ts';
+import { deriveKey } from '../../shared/security/secrets.ts';
 
 const secret = 'a-secret-key-of-at-least-32-bytes-in-all';
 const other = 'another-secret-key-of-at-least-32-bytes!';

@@ -3,8 +3,8 @@ import fc from 'fast-check';
 import {
   renderApprovalMail,
   type ApprovalFacts,
-  type NoticeType,
 } from '../../services/notifier/rules/approval-mail.ts';
+import type { NoticeType } from '../../shared/contracts/notifier.ts';
 
 const types: NoticeType[] = [
   'approval.requested',

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
-import { CoherentCache, type CacheOptions } from '../../shared/coherence/cache.ts';
-import type { Loaded } from '../../shared/coherence/entry.ts';
+import { CoherentCache, type CacheOptions } from '../../shared/cluster/coherence/cache.ts';
+import type { Loaded } from '../../shared/cluster/coherence/entry.ts';
 
 const outage = Object.assign(new Error('the owner is away'), { outage: true });
 const isOutage = (error: unknown): boolean => error === outage;

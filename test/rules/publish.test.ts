@@ -2,7 +2,7 @@
 import { expect, test } from '@jest/globals';
 import { performance } from 'node:perf_hooks';
 import pino from 'pino';
-import { Coherence, type Link } from '../../shared/coherence/coherence.ts';
+import { Coherence, type Link } from '../../shared/cluster/coherence/coherence.ts';
 
 const fenceMs = 1000;
 const change = { id: '7', scope: 'tenant:x', revision: 1, keys: ['risk_config_x'] };

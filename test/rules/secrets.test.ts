@@ -11,7 +11,7 @@ import {
   maskSecrets,
   openSecrets,
   sealSecrets,
-} from '../../shared/secrets.ts';
+} from '../../shared/security/secrets.ts';
 
 const key = 'k'.repeat(32);
 const other = 'o'.repeat(32);

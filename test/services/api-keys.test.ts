@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { randomUUID } from 'node:crypto';
-import { createApiKeys, newApiKey, parseApiKey } from '../../shared/api-keys.ts';
+import { createApiKeys, newApiKey, parseApiKey } from '../../shared/security/api-keys.ts';
 import { createDatabase, type Database } from '../support/postgres.ts';
 import {
   adminPassword,

@@ -10,7 +10,7 @@ import { failureCodes } from '../../services/auth/rules/classify.ts';
 import { authSchema } from '../../services/auth/schema.ts';
 import { serviceCaller } from '../../shared/access.ts';
 import { openDatabase } from '../../shared/database/open.ts';
-import { errorTable, type ErrorCode } from '../../shared/errors.ts';
+import { errorTable, type ErrorCode } from '../../shared/contracts/error-codes.ts';
 import { loadSettings } from '../../shared/settings.ts';
 import { assertion, flags } from '../support/browser.ts';
 import { eventually } from '../support/cluster.ts';

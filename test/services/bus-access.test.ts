@@ -3,9 +3,9 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import type { Context, ServiceBroker } from 'moleculer';
 import type { Caller } from '../../shared/access.ts';
-import { createNode } from '../../shared/broker/broker.ts';
-import { liveSettings } from '../../shared/broker/live-settings.ts';
-import { CoherentCache } from '../../shared/coherence/cache.ts';
+import { createNode } from '../../shared/cluster/broker.ts';
+import { liveSettings } from '../../shared/live-settings.ts';
+import { CoherentCache } from '../../shared/cluster/coherence/cache.ts';
 import { contracts, type ActionName } from '../../shared/contracts/index.ts';
 import { loadSettings } from '../../shared/settings.ts';
 

@@ -12,7 +12,7 @@ import {
   type Settled,
 } from '../../services/notifier/stores/claims.ts';
 import { migrate, openDatabase } from '../../shared/database/open.ts';
-import { commitSchema } from '../../shared/outbox/schema.ts';
+import { commitSchema } from '../../shared/commits/schema.ts';
 import { createDatabase, type Database } from '../support/postgres.ts';
 
 const tenant = randomUUID();

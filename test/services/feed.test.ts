@@ -2,10 +2,10 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import pg from 'pg';
 import type { DataSource } from 'typeorm';
-import { createFeed, type Feed } from '../../shared/coherence/feed.ts';
+import { createFeed, type Feed } from '../../shared/cluster/coherence/feed.ts';
 import { migrate, openDatabase } from '../../shared/database/open.ts';
-import { commitChange, type Change } from '../../shared/outbox/commit.ts';
-import { commitSchema } from '../../shared/outbox/schema.ts';
+import { commitChange, type Change } from '../../shared/commits/commit.ts';
+import { commitSchema } from '../../shared/commits/schema.ts';
 import { createDatabase, type Database } from '../support/postgres.ts';
 
 let database: Database;

@@ -1,13 +1,13 @@
 /** What is larger than NATS carries in one message: a document of nearly 1 MiB, its audit event, lists of several. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { DataSource } from 'typeorm';
-import { createNode, type Node } from '../../shared/broker/broker.ts';
-import { liveSettings } from '../../shared/broker/live-settings.ts';
-import { createLog } from '../../shared/broker/log.ts';
+import { createNode, type Node } from '../../shared/cluster/broker.ts';
+import { liveSettings } from '../../shared/live-settings.ts';
+import { createLog } from '../../shared/cluster/log.ts';
 import { migrate, openDatabase } from '../../shared/database/open.ts';
-import type { AuditEventFacts } from '../../shared/outbox/commit.ts';
-import { startRelay } from '../../shared/outbox/relay.ts';
-import { commitSchema } from '../../shared/outbox/schema.ts';
+import type { AuditEventFacts } from '../../shared/commits/commit.ts';
+import { startRelay } from '../../shared/commits/relay.ts';
+import { commitSchema } from '../../shared/commits/schema.ts';
 import { loadSettings } from '../../shared/settings.ts';
 import { eventually } from '../support/cluster.ts';
 import { createDatabase, type Database } from '../support/postgres.ts';

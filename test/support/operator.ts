@@ -17,7 +17,7 @@ export async function operator(
   input = '',
 ): Promise<Said> {
   const { PATH, HOME } = process.env;
-  const child = spawn(process.execPath, ['operator.ts', ...args], {
+  const child = spawn(process.execPath, ['gateway/repl/operator.ts', ...args], {
     cwd: root,
     env: { PATH, HOME, ...environment },
   });

@@ -14,8 +14,9 @@ export interface Received {
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
   readonly text: string;
+  // eslint-disable-next-line typescript/no-explicit-any -- tests look into bodies of any shape
   readonly body: { type: string; id: string; timestamp: string; data: Record<string, any> };
-} // eslint-disable-line typescript/no-explicit-any -- tests look into bodies of any shape
+}
 export interface Receiver {
   readonly url: string;
   readonly received: Received[];

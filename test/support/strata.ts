@@ -67,8 +67,8 @@ export async function startStrata(
   };
 }
 
+// eslint-disable-next-line typescript/no-explicit-any -- tests look into bodies of any shape
 export interface Answer<T = any> {
-  // eslint-disable-line typescript/no-explicit-any -- tests look into bodies of any shape
   readonly status: number;
   readonly headers: Headers;
   readonly body: T;

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import canonicalize from 'canonicalize';
-import type { AuditEventFacts } from '../../../shared/outbox/commit.ts';
+import type { AuditEventFacts } from '../../../shared/commits/commit.ts';
 
 /** The hash before the first event of a chain. */
 export const genesis = '0'.repeat(64);

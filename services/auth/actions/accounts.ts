@@ -1,8 +1,8 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { In, type DataSource } from 'typeorm';
-import type { Handlers } from '../../../shared/broker/request.ts';
+import type { Handlers } from '../../../shared/cluster/request.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
-import { auditFacts, recordEvents } from '../../../shared/outbox/commit.ts';
+import { auditFacts, recordEvents } from '../../../shared/commits/commit.ts';
 import type { Settings } from '../../../shared/settings.ts';
 import { requireGood, type Passwords } from '../rules/passwords.ts';
 import { UserEntity, type UserRow } from '../schema.ts';

@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { MoreThan, type DataSource, type EntityManager } from 'typeorm';
-import { apiKeyPrefix, createApiKeys, newApiKey } from '../../../shared/api-keys.ts';
-import type { Handlers } from '../../../shared/broker/request.ts';
+import { apiKeyPrefix, createApiKeys, newApiKey } from '../../../shared/security/api-keys.ts';
+import type { Handlers } from '../../../shared/cluster/request.ts';
 import { apiKeyCacheKey } from '../../../shared/contracts/auth-api-keys.ts';
-import type { Scope } from '../../../shared/contracts/contract.ts';
+import type { KeyScope } from '../../../shared/contracts/contract.ts';
 import { authScope } from '../../../shared/contracts/auth.ts';
 import { StrataError } from '../../../shared/errors.ts';
-import { commitChange, readSnapshot } from '../../../shared/outbox/commit.ts';
-import { decodeCursor, defaultLimit, pageOf } from '../../../shared/service/paging.ts';
+import { commitChange, readSnapshot } from '../../../shared/commits/commit.ts';
+import { decodeCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';
 import type { Settings } from '../../../shared/settings.ts';
 import { classified } from '../rules/classify.ts';
 import { ApiKeyEntity, UserEntity, type ApiKeyRow } from '../schema.ts';
@@ -15,7 +15,7 @@ import { platformRoles } from './accounts.ts';
 
 const dayMs = 86_400_000;
 const defaultDays = 90;
-const defaultScopes: Scope[] = ['config:read'];
+const defaultScopes: KeyScope[] = ['config:read'];
 
 const viewOf = ({ id, name, scopes, tenant_id, expires_at, created_at }: ApiKeyRow) => ({
   id,

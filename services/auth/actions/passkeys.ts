@@ -8,14 +8,14 @@ import {
 import { COSEALG, decodeAttestationObject } from '@simplewebauthn/server/helpers';
 import { randomUUID } from 'node:crypto';
 import { MoreThan, type DataSource } from 'typeorm';
-import type { Handlers, Request } from '../../../shared/broker/request.ts';
+import type { Handlers, Request } from '../../../shared/cluster/request.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { isUniqueViolation } from '../../../shared/database/failures.ts';
 import { StrataError } from '../../../shared/errors.ts';
-import { auditFacts, recordEvents } from '../../../shared/outbox/commit.ts';
-import { decodeCursor, defaultLimit, pageOf } from '../../../shared/service/paging.ts';
+import { auditFacts, recordEvents } from '../../../shared/commits/commit.ts';
+import { decodeCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';
 import type { Settings } from '../../../shared/settings.ts';
-import type { ShortLived } from '../../../shared/short-lived.ts';
+import type { ShortLived } from '../../../shared/short-lived-state.ts';
 import { classified } from '../rules/classify.ts';
 import { judgeCounter } from '../rules/passkey-counter.ts';
 import { PasskeyEntity, UserEntity, type PasskeyRow, type UserRow } from '../schema.ts';

@@ -1,11 +1,11 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { DataSource, EntityManager } from 'typeorm';
-import type { Handlers, Request } from '../../../shared/broker/request.ts';
+import type { Handlers, Request } from '../../../shared/cluster/request.ts';
 import { authScope } from '../../../shared/contracts/auth.ts';
 import { StrataError } from '../../../shared/errors.ts';
-import { auditFacts, commitChange, recordEvents } from '../../../shared/outbox/commit.ts';
+import { auditFacts, commitChange, recordEvents } from '../../../shared/commits/commit.ts';
 import type { Settings } from '../../../shared/settings.ts';
-import type { ShortLived } from '../../../shared/short-lived.ts';
+import type { ShortLived } from '../../../shared/short-lived-state.ts';
 import type { CheckPassword } from '../credentials.ts';
 import { resetMail, resetSeconds } from '../rules/reset-mail.ts';
 import { requireGood, type Passwords } from '../rules/passwords.ts';

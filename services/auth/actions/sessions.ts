@@ -1,10 +1,10 @@
 import { IsNull, type DataSource } from 'typeorm';
-import type { Handlers } from '../../../shared/broker/request.ts';
+import type { Handlers } from '../../../shared/cluster/request.ts';
 import { authScope } from '../../../shared/contracts/auth.ts';
 import { StrataError } from '../../../shared/errors.ts';
-import { commitChange, readSnapshot } from '../../../shared/outbox/commit.ts';
-import { decodeCursor, defaultLimit, pageOf } from '../../../shared/service/paging.ts';
-import { deriveKey } from '../../../shared/secrets.ts';
+import { commitChange, readSnapshot } from '../../../shared/commits/commit.ts';
+import { decodeCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';
+import { deriveKey } from '../../../shared/security/secrets.ts';
 import type { Settings } from '../../../shared/settings.ts';
 import { classified } from '../rules/classify.ts';
 import { needsRehash, type Passwords } from '../rules/passwords.ts';

@@ -1,10 +1,11 @@
 import { createHash, randomUUID } from 'node:crypto';
 import type { DataSource } from 'typeorm';
-import type { Handlers, Request } from '../../../shared/broker/request.ts';
-import { codeOf, errorTable, invalid, StrataError } from '../../../shared/errors.ts';
-import { auditFacts, recordEvents } from '../../../shared/outbox/commit.ts';
+import type { Handlers, Request } from '../../../shared/cluster/request.ts';
+import { errorTable } from '../../../shared/contracts/error-codes.ts';
+import { codeOf, invalid, StrataError } from '../../../shared/errors.ts';
+import { auditFacts, recordEvents } from '../../../shared/commits/commit.ts';
 import type { Settings } from '../../../shared/settings.ts';
-import type { ShortLived } from '../../../shared/short-lived.ts';
+import type { ShortLived } from '../../../shared/short-lived-state.ts';
 import type { Begun, Oidc } from '../oidc.ts';
 import { classified } from '../rules/classify.ts';
 import { judgeSsoAccount, type SsoClaims } from '../rules/sso-account.ts';

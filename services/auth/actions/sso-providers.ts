@@ -1,14 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { MoreThan, type DataSource, type EntityManager } from 'typeorm';
-import type { Handlers, Request } from '../../../shared/broker/request.ts';
+import type { Handlers, Request } from '../../../shared/cluster/request.ts';
 import { authScope } from '../../../shared/contracts/auth.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { codeOf, invalid, StrataError } from '../../../shared/errors.ts';
 import type { Guard } from '../../../shared/outgoing/guard.ts';
-import { commitChange } from '../../../shared/outbox/commit.ts';
+import { commitChange } from '../../../shared/commits/commit.ts';
 import { diff } from '../../../shared/schema/diff.ts';
-import { createVault, mask } from '../../../shared/secrets.ts';
-import { decodeCursor, defaultLimit, pageOf } from '../../../shared/service/paging.ts';
+import { createVault, mask } from '../../../shared/security/secrets.ts';
+import { decodeCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';
 import type { Settings } from '../../../shared/settings.ts';
 import type { OidcClient } from '../oidc.ts';
 import { domainOf } from '../rules/sso-account.ts';

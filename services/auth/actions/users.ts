@@ -1,9 +1,9 @@
 import { MoreThan, type DataSource } from 'typeorm';
-import type { Handlers } from '../../../shared/broker/request.ts';
+import type { Handlers } from '../../../shared/cluster/request.ts';
 import { authScope } from '../../../shared/contracts/auth.ts';
 import { StrataError } from '../../../shared/errors.ts';
-import { commitChange } from '../../../shared/outbox/commit.ts';
-import { decodeCursor, defaultLimit, pageOf } from '../../../shared/service/paging.ts';
+import { commitChange } from '../../../shared/commits/commit.ts';
+import { decodeCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';
 import type { Settings } from '../../../shared/settings.ts';
 import { UserEntity, type UserRow } from '../schema.ts';
 import { endSessions } from '../sign-in.ts';

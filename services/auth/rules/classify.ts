@@ -1,6 +1,7 @@
-import type { Handler, Request } from '../../../shared/broker/request.ts';
+import type { Handler, Request } from '../../../shared/cluster/request.ts';
 import { isDatabaseFailure } from '../../../shared/database/failures.ts';
-import { codeOf, errorTable, StrataError, type ErrorCode } from '../../../shared/errors.ts';
+import { errorTable, type ErrorCode } from '../../../shared/contracts/error-codes.ts';
+import { codeOf, StrataError } from '../../../shared/errors.ts';
 
 /** route × failure → code. */
 export const failureCodes = {

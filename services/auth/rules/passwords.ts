@@ -1,6 +1,7 @@
 import { hash, verify } from '@node-rs/argon2';
 import { availableParallelism } from 'node:os';
-import { StrataError, type ErrorCode } from '../../../shared/errors.ts';
+import { type ErrorCode } from '../../../shared/contracts/error-codes.ts';
+import { StrataError } from '../../../shared/errors.ts';
 import { isGuessable } from './guessable.ts';
 
 /** OWASP Password Storage Cheat Sheet: argon2id, 19 MiB, two passes, one lane. */

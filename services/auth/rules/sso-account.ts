@@ -1,5 +1,5 @@
 import { domainToASCII } from 'node:url';
-import type { ErrorCode } from '../../../shared/errors.ts';
+import type { ErrorCode } from '../../../shared/contracts/error-codes.ts';
 import type { SsoProviderRow, UserRow } from '../schema.ts';
 
 /** What an identity provider says of somebody. */

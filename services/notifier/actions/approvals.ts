@@ -1,12 +1,12 @@
 import canonicalize from 'canonicalize';
 import { createHash, randomUUID } from 'node:crypto';
 import type { DataSource, EntityManager } from 'typeorm';
-import type { Handlers, Request } from '../../../shared/broker/request.ts';
+import type { Handlers, Request } from '../../../shared/cluster/request.ts';
 import type { ParamsOf } from '../../../shared/contracts/index.ts';
 import { invalid, StrataError } from '../../../shared/errors.ts';
-import { auditFacts, recordEvents, type EventDraft } from '../../../shared/outbox/commit.ts';
+import { auditFacts, recordEvents, type EventDraft } from '../../../shared/commits/commit.ts';
 import { momentOf } from '../../../shared/schema/moment.ts';
-import { decodeTimeCursor, defaultLimit, pageOf } from '../../../shared/service/paging.ts';
+import { decodeTimeCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';
 import { approvalView, groupAt, type Approval } from '../rules/approval.ts';
 import { chainOf, firstTimes } from '../rules/escalation.ts';
 import { noticesOf, targetsOf } from '../rules/notice.ts';

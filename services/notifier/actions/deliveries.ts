@@ -1,9 +1,9 @@
 import type { DataSource } from 'typeorm';
-import type { Handlers } from '../../../shared/broker/request.ts';
+import type { Handlers } from '../../../shared/cluster/request.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { StrataError } from '../../../shared/errors.ts';
-import { auditFacts, recordEvents } from '../../../shared/outbox/commit.ts';
-import { decodeTimeCursor, defaultLimit, pageOf } from '../../../shared/service/paging.ts';
+import { auditFacts, recordEvents } from '../../../shared/commits/commit.ts';
+import { decodeTimeCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';
 import { webhookId } from '../rules/notice.ts';
 import { AttemptEntity, DeliveryEntity, EndpointEntity, type DeliveryRow } from '../schema.ts';
 

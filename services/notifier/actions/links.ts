@@ -1,4 +1,4 @@
-import type { Handlers, Request } from '../../../shared/broker/request.ts';
+import type { Handlers, Request } from '../../../shared/cluster/request.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { codeOf, StrataError } from '../../../shared/errors.ts';
 import type { Approval } from '../rules/approval.ts';

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { DataSource } from 'typeorm';
-import type { Handlers } from '../../../shared/broker/request.ts';
+import type { Handlers } from '../../../shared/cluster/request.ts';
 import { invalid } from '../../../shared/errors.ts';
-import { auditFacts, recordEvents } from '../../../shared/outbox/commit.ts';
+import { auditFacts, recordEvents } from '../../../shared/commits/commit.ts';
 import { chatTarget, emailTarget, webhookId, webhookTarget, type Target } from '../rules/notice.ts';
 import type { Sender } from '../worker/send.ts';
 

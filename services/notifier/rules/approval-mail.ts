@@ -1,5 +1,6 @@
 /** The mails of an approval. Pure: what is known of the approval goes in, subject, text and HTML come out. */
 import type { NotificationConfig } from '../../../shared/contracts/notification-config.ts';
+import type { NoticeType } from '../../../shared/contracts/notifier.ts';
 import {
   layOut,
   oneLine,
@@ -7,13 +8,6 @@ import {
   type MailParts,
   type RenderedMail,
 } from './mail-layout.ts';
-
-export type NoticeType =
-  | 'approval.requested'
-  | 'approval.escalated'
-  | 'approval.decided'
-  | 'approval.expired'
-  | 'approval.exhausted';
 
 /** What mails say of an approval. */
 export interface ApprovalFacts {

@@ -1,12 +1,9 @@
+import type { NoticeType } from '../../../shared/contracts/notifier.ts';
+
 /** What a notice in chat is made from: the body that webhooks get. */
 export interface ChatNotice {
-  readonly type:
-    | 'approval.requested'
-    | 'approval.escalated'
-    | 'approval.decided'
-    | 'approval.expired'
-    | 'approval.exhausted'
-    | (string & {});
+  /** One of our own, or `test`. */
+  readonly type: NoticeType | (string & {});
   readonly data: {
     readonly approval_id: string;
     readonly title: string;

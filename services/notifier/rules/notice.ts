@@ -1,10 +1,10 @@
 import { createHash, randomUUID } from 'node:crypto';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
+import type { NoticeType } from '../../../shared/contracts/notifier.ts';
 import type { EffectiveNotifications } from '../../../shared/contracts/notification-config.ts';
 import type { ApprovalRow, DeliveryRow } from '../schema.ts';
 import { approvalView, groupAt } from './approval.ts';
 
-export type NoticeType = ResultOf<'notifier.deliveries.get'>['type'];
 type Approver = ResultOf<'tenant-config.members.approvers'>['admins'][number];
 
 /** What is kept of the configuration when an approval is made, sealed: later changes don't reach it. */

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { DataSource } from 'typeorm';
 import { serviceCaller } from '../../../shared/access.ts';
-import { auditFacts, recordEvents } from '../../../shared/outbox/commit.ts';
+import { auditFacts, recordEvents } from '../../../shared/commits/commit.ts';
 import type { Outcome } from '../channels/outcome.ts';
 import type { Frozen } from '../rules/notice.ts';
 import {

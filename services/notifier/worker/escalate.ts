@@ -2,10 +2,11 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { DataSource, EntityManager } from 'typeorm';
 import { serviceCaller } from '../../../shared/access.ts';
-import { auditFacts, recordEvents } from '../../../shared/outbox/commit.ts';
+import { auditFacts, recordEvents } from '../../../shared/commits/commit.ts';
 import { groupAt } from '../rules/approval.ts';
 import { dueStep, nextTimes } from '../rules/escalation.ts';
-import { noticesOf, targetsOf, type Frozen, type NoticeType } from '../rules/notice.ts';
+import type { NoticeType } from '../../../shared/contracts/notifier.ts';
+import { noticesOf, targetsOf, type Frozen } from '../rules/notice.ts';
 import { ApprovalEntity, type ApprovalRow } from '../schema.ts';
 import { cancelUnsent, queueNotices } from '../stores/notices.ts';
 

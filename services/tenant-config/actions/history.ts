@@ -1,11 +1,11 @@
 import { LessThan, MoreThan, type DataSource } from 'typeorm';
-import type { Handlers } from '../../../shared/broker/request.ts';
+import type { Handlers } from '../../../shared/cluster/request.ts';
 import { tenantScope } from '../../../shared/contracts/contract.ts';
 import { StrataError } from '../../../shared/errors.ts';
-import { revisionOf } from '../../../shared/outbox/commit.ts';
+import { revisionOf } from '../../../shared/commits/commit.ts';
 import { diff } from '../../../shared/schema/diff.ts';
-import { decodeNumberCursor, defaultLimit, pageOf } from '../../../shared/service/paging.ts';
-import { concealSecrets } from '../../../shared/secrets.ts';
+import { decodeNumberCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';
+import { concealSecrets } from '../../../shared/security/secrets.ts';
 import { HistoryEntity, type HistoryRow } from '../schema.ts';
 
 const entryOf = (row: HistoryRow) => ({

@@ -1,8 +1,8 @@
 import { LessThanOrEqual, type DataSource, type EntityManager, type EntitySchema } from 'typeorm';
-import type { Handlers } from '../../../shared/broker/request.ts';
+import type { Handlers } from '../../../shared/cluster/request.ts';
 import { tenantScope } from '../../../shared/contracts/contract.ts';
-import { revisionOf } from '../../../shared/outbox/commit.ts';
-import { storedOf } from '../kinds/tenant-document.ts';
+import { revisionOf } from '../../../shared/commits/commit.ts';
+import { storedOf } from '../documents/tenant-document.ts';
 import {
   AgentEntity,
   HistoryEntity,

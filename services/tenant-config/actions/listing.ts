@@ -1,5 +1,5 @@
 import { MoreThan, type DataSource, type EntitySchema } from 'typeorm';
-import { decodeCursor, defaultLimit, pageOf } from '../../../shared/service/paging.ts';
+import { decodeCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';
 import type { DocumentRow } from '../schema.ts';
 
 interface Params {

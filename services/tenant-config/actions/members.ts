@@ -1,12 +1,12 @@
 import { MoreThan, type DataSource, type EntityManager } from 'typeorm';
-import type { Handlers, Request } from '../../../shared/broker/request.ts';
+import type { Handlers, Request } from '../../../shared/cluster/request.ts';
 import { memberKey, memberScope } from '../../../shared/contracts/tenant-config.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { StrataError } from '../../../shared/errors.ts';
-import { commitChange, readSnapshot } from '../../../shared/outbox/commit.ts';
+import { commitChange, readSnapshot } from '../../../shared/commits/commit.ts';
 import { diff } from '../../../shared/schema/diff.ts';
-import { decodeCursor, defaultLimit, pageOf } from '../../../shared/service/paging.ts';
-import { requireTenant } from '../kinds/tenant-document.ts';
+import { decodeCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';
+import { requireTenant } from '../documents/tenant-document.ts';
 import { MemberEntity, TenantEntity, type MemberRow, type TenantRow } from '../schema.ts';
 
 type Member = ResultOf<'tenant-config.members.add'>;

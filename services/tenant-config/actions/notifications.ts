@@ -1,13 +1,13 @@
 import type { DataSource } from 'typeorm';
-import type { Handlers } from '../../../shared/broker/request.ts';
+import type { Handlers } from '../../../shared/cluster/request.ts';
 import {
   notificationSecrets,
   type NotificationConfig,
 } from '../../../shared/contracts/notification-config.ts';
 import { StrataError } from '../../../shared/errors.ts';
-import { concealSecrets, openSecrets } from '../../../shared/secrets.ts';
+import { concealSecrets, openSecrets } from '../../../shared/security/secrets.ts';
 import type { Settings } from '../../../shared/settings.ts';
-import { notificationContext, notificationVault } from '../kinds/notifications.ts';
+import { notificationContext, notificationVault } from '../documents/notifications.ts';
 import { effectiveNotifications } from '../rules/effective-notifications.ts';
 import { TenantEntity } from '../schema.ts';
 

@@ -1,9 +1,9 @@
 import type { DataSource } from 'typeorm';
-import type { Request } from '../../../shared/broker/request.ts';
+import type { Request } from '../../../shared/cluster/request.ts';
 import type { ConfigType } from '../../../shared/contracts/tenant-config.ts';
 import { tenantConfigContracts } from '../../../shared/contracts/tenant-config.ts';
 import { StrataError } from '../../../shared/errors.ts';
-import type { WrittenDocument } from '../../../shared/service/document.ts';
+import type { WrittenDocument } from '../../../shared/documents/document.ts';
 import { HistoryEntity } from '../schema.ts';
 
 interface Kinds {

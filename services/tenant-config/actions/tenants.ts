@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { MoreThan, type DataSource } from 'typeorm';
-import type { Handlers } from '../../../shared/broker/request.ts';
+import type { Handlers } from '../../../shared/cluster/request.ts';
 import { tenantScope } from '../../../shared/contracts/contract.ts';
 import {
   memberKey,
@@ -8,12 +8,12 @@ import {
   tenantConfigContracts,
 } from '../../../shared/contracts/tenant-config.ts';
 import { StrataError } from '../../../shared/errors.ts';
-import { commitChange } from '../../../shared/outbox/commit.ts';
+import { commitChange } from '../../../shared/commits/commit.ts';
 import { diff } from '../../../shared/schema/diff.ts';
-import { decodeCursor, defaultLimit, pageOf } from '../../../shared/service/paging.ts';
+import { decodeCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';
 import type { Settings } from '../../../shared/settings.ts';
-import { seedRisk } from '../kinds/risk.ts';
-import { recordHistory } from '../kinds/tenant-document.ts';
+import { seedRisk } from '../documents/risk.ts';
+import { recordHistory } from '../documents/tenant-document.ts';
 import { managedTypes } from '../managed-types.ts';
 import { MemberEntity, RiskEntity, TenantEntity, type TenantRow } from '../schema.ts';
 

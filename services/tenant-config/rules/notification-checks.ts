@@ -6,7 +6,7 @@ import {
 import type { Problem } from '../../../shared/errors.ts';
 import type { Guard } from '../../../shared/outgoing/guard.ts';
 import type { OutgoingError } from '../../../shared/outgoing/outgoing-error.ts';
-import { isSealed, mapStrings, mask } from '../../../shared/secrets.ts';
+import { isSealed, mapStrings, mask } from '../../../shared/security/secrets.ts';
 
 /** URL → why nothing may be sent there, of those whose names resolve. */
 export type RefusedAddresses = ReadonlyMap<string, string>;
