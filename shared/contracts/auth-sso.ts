@@ -1,11 +1,10 @@
 /** Signing in through identity providers (OpenID Connect). */
 import { Type } from 'typebox';
 import { TokenResponse } from './auth.ts';
-import { action, Page, page, Timestamp, Uuid, type Access } from './contract.ts';
+import { action, Email, Page, page, Timestamp, Uuid, type Access } from './contract.ts';
 import { roles } from './tenant-config.ts';
 
 const strict = { additionalProperties: false } as const;
-export const Email = Type.String({ format: 'email', maxLength: 254 });
 const Name = Type.String({ minLength: 1, maxLength: 200 });
 const Address = Type.String({ minLength: 1, maxLength: 500, format: 'uri' });
 const Domain = Type.String({

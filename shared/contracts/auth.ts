@@ -1,10 +1,9 @@
 import { Type } from 'typebox';
-import { action, Page, page, Timestamp, Uuid, type Access } from './contract.ts';
+import { action, Email, Page, page, Timestamp, Uuid, type Access } from './contract.ts';
 import { roles } from './tenant-config.ts';
 
 const strict = { additionalProperties: false } as const;
 const NullableString = Type.Union([Type.String(), Type.Null()]);
-const Email = Type.String({ format: 'email', maxLength: 254 });
 const Password = Type.String({ minLength: 1, maxLength: 1024 });
 const Roles = Type.Array(Type.Enum(roles));
 

@@ -329,6 +329,8 @@ export const Slug = Type.String({
   description: 'Lower-case letters, digits, - and _',
 });
 export const Timestamp = Type.String({ format: 'date-time' });
+/** An e-mail address of at most 254 characters, the longest that SMTP can carry (RFC 5321, 4.5.3.1.3, less its brackets). */
+export const Email = Type.String({ format: 'email', maxLength: 254 });
 
 export const tenantScope = (tenantId: string): string => `tenant:${tenantId}`;
 export const platformScope = 'platform';
