@@ -21,6 +21,13 @@ const Groups = (description: string) =>
     description,
   });
 
+/** What an escalation does where the tenant's configuration says nothing: shown by the schema, used by the effective configuration. */
+export const escalationDefaults = {
+  poll_interval_seconds: 60,
+  escalation_window_minutes: 60,
+  max_hops: 2,
+} as const;
+
 const Bearer = Type.Object(
   {
     type: Type.Literal('bearer', { description: 'Authorization: Bearer' }),
@@ -243,7 +250,7 @@ export const NotificationConfig = Type.Object(
             Type.Integer({
               minimum: 1,
               maximum: 3600,
-              default: 60,
+              default: escalationDefaults.poll_interval_seconds,
               description: 'The most that a hop may be late',
             }),
           ),
@@ -251,7 +258,7 @@ export const NotificationConfig = Type.Object(
             Type.Integer({
               minimum: 1,
               maximum: 10_080,
-              default: 60,
+              default: escalationDefaults.escalation_window_minutes,
               description: 'Wait from hop to hop',
             }),
           ),
@@ -259,7 +266,7 @@ export const NotificationConfig = Type.Object(
             Type.Integer({
               minimum: 0,
               maximum: 20,
-              default: 2,
+              default: escalationDefaults.max_hops,
               description: 'Hops after the first notice',
             }),
           ),

@@ -1,5 +1,6 @@
 import {
   endpointsOf,
+  escalationDefaults,
   type EffectiveNotifications,
   type NotificationConfig,
 } from '../../../shared/contracts/notification-config.ts';
@@ -49,10 +50,5 @@ export const effectiveNotifications = (
   },
   ...(config?.chat ? { chat: config.chat } : {}),
   approver_groups: { risk_levels: {}, action_overrides: {}, ...config?.approver_groups },
-  escalation: {
-    poll_interval_seconds: 60,
-    escalation_window_minutes: 60,
-    max_hops: 2,
-    ...config?.escalation,
-  },
+  escalation: { ...escalationDefaults, ...config?.escalation },
 });
