@@ -23,6 +23,7 @@ import { authScope } from '../shared/contracts/auth.ts';
 import { platformScope, tenantScope } from '../shared/contracts/contract.ts';
 import { memberScope } from '../shared/contracts/tenant-config.ts';
 import { codeOf, isOutage, StrataError } from '../shared/errors.ts';
+import { WakeableWait } from '../shared/wakeable-wait.ts';
 import type { OwnHandlers, OwnRequest } from './routes.ts';
 
 const heartbeatMs = 15_000;
@@ -49,31 +50,6 @@ interface Stream {
 /** An event as it is sent; the data never holds a line feed. */
 const frame = (event: string, data: unknown, id?: number): string =>
   `${id === undefined ? '' : `id: ${id}\n`}event: ${event}\ndata: ${JSON.stringify(data)}\n\n`;
-
-/** Rings while nobody waits are kept as one. */
-function createBell() {
-  let rung = false;
-  let wake = (): void => {};
-  return {
-    ring(): void {
-      rung = true;
-      wake();
-    },
-    /** Whether it rang within the time. */
-    wait: (ms: number) =>
-      new Promise<boolean>((resolve) => {
-        const answer = (): void => {
-          clearTimeout(timer);
-          wake = () => {};
-          resolve(rung);
-          rung = false;
-        };
-        const timer = setTimeout(answer, ms);
-        wake = answer;
-        if (rung) answer();
-      }),
-  };
-}
 
 export function createWatch(broker: ServiceBroker, coherence: Coherence, settings: LiveSettings) {
   const open = new Set<Stream>();
@@ -102,13 +78,13 @@ export function createWatch(broker: ServiceBroker, coherence: Coherence, setting
   ): Promise<Readable> {
     const watcher = `${caller.type} ${caller.id}`;
     admit(watcher);
-    const news = createBell();
-    const room = createBell();
+    const news = new WakeableWait();
+    const room = new WakeableWait();
     const cut = (): void => {
       response.destroy();
     };
     const stream = new Readable({
-      read: room.ring,
+      read: () => room.wake(),
       destroy(error, done) {
         release();
         done(error);
@@ -126,13 +102,13 @@ export function createWatch(broker: ServiceBroker, coherence: Coherence, setting
     };
     const self = { watcher, ended: false, end: () => end() };
     const unlisten = coherence.onChange((change) => {
-      if (change.scope === scope || rights.includes(change.scope)) news.ring();
+      if (change.scope === scope || rights.includes(change.scope)) news.wake();
     });
     const release = (): void => {
       unlisten();
       open.delete(self);
-      news.ring();
-      room.ring();
+      news.wake();
+      room.wake();
     };
     const over = (): boolean => self.ended || stream.destroyed;
     const send = async (text: string): Promise<void> => {
@@ -170,7 +146,7 @@ export function createWatch(broker: ServiceBroker, coherence: Coherence, setting
     }
 
     open.add(self);
-    // Heard from before the revision is read: what is committed in between rings.
+    // Heard from before the revision is read: a change committed in between wakes the stream.
     const { revision } = await changes(caller).catch((error: unknown) => {
       stream.destroy();
       throw error;

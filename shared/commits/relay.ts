@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import type { DataSource } from 'typeorm';
+import { WakeableWait } from '../wakeable-wait.ts';
 import type { AuditEventFacts } from './commit.ts';
 
 const batch = 200;
@@ -16,8 +17,7 @@ export function startRelay(
   log: Logger,
 ) {
   const state = { stopped: false };
-  let wake: () => void = () => {};
-  let waiting = false;
+  const nextLook = new WakeableWait();
 
   /** Whether more is waiting. */
   const once = (): Promise<boolean> =>
@@ -61,27 +61,18 @@ export function startRelay(
         },
       );
       if (more || state.stopped) continue;
-      await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, 1000);
-        wake = () => {
-          clearTimeout(timer);
-          resolve();
-        };
-        if (waiting) wake();
-        waiting = false;
-      });
+      await nextLook.wait(1000);
     }
   };
   const running = loop();
   return {
     /** Called after a commit. */
     wake(): void {
-      waiting = true;
-      wake();
+      nextLook.wake();
     },
     async stop(): Promise<void> {
       state.stopped = true;
-      wake();
+      nextLook.wake();
       await running;
     },
   };

@@ -28,7 +28,10 @@ const textOf = (file: string): string => readFileSync(join(root, file), 'utf8');
 /** The levels of the README's map, by path. A file imports from its own level or from those below. */
 const levels: readonly [RegExp, number][] = [
   [/^shared\/contracts\//, 0],
-  [/^shared\/(settings|settings-table|live-settings|errors|access|short-lived-state)\.ts$/, 1],
+  [
+    /^shared\/(settings|settings-table|live-settings|errors|access|short-lived-state|wakeable-wait)\.ts$/,
+    1,
+  ],
   [/^shared\/(schema|security|outgoing|mail)\//, 1],
   [/^shared\/(documents|cluster|commits|database)\//, 2],
   [/^services\//, 3],

@@ -4,6 +4,7 @@ import type { Logger } from 'pino';
 import type { DataSource } from 'typeorm';
 import { serviceCaller } from '../../../shared/access.ts';
 import { auditFacts, recordEvents } from '../../../shared/commits/commit.ts';
+import { WakeableWait } from '../../../shared/wakeable-wait.ts';
 import type { Outcome } from '../channels/outcome.ts';
 import type { Frozen } from '../rules/notice.ts';
 import {
@@ -52,26 +53,9 @@ export function startDelivering({ db, log, open, send, waits }: Delivering) {
   const done: Done[] = [];
   const figures = { delivered: 0, retried: 0, failed: 0 };
   const state = { stopped: false, drainUntil: Infinity };
-  let nudged = false;
-  let nudge: () => void = () => {};
+  const nextLook = new WakeableWait();
+  const wake = (): void => nextLook.wake();
   let recording: Promise<void> | undefined;
-
-  const wake = (): void => {
-    nudged = true;
-    nudge();
-  };
-  async function idle(): Promise<void> {
-    if (!nudged) {
-      await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, pollMs);
-        nudge = () => {
-          clearTimeout(timer);
-          resolve();
-        };
-      });
-    }
-    nudged = false;
-  }
 
   async function attempt(claimed: Claimed): Promise<Done> {
     const began = performance.now();
@@ -219,7 +203,7 @@ export function startDelivering({ db, log, open, send, waits }: Delivering) {
           return 0;
         },
       );
-      if (taken === 0 && !state.stopped) await idle();
+      if (taken === 0 && !state.stopped) await nextLook.wait(pollMs);
     }
   }
 

@@ -18,6 +18,7 @@ import type { CacheName } from '../../contracts/contract.ts';
 import { platformScope, tenantScope } from '../../contracts/contract.ts';
 import { isOutage } from '../../errors.ts';
 import type { Change } from '../../commits/commit.ts';
+import { WakeableWait } from '../../wakeable-wait.ts';
 import { CoherentCache } from './cache.ts';
 import type { AsOf } from './floors.ts';
 import type { Poll } from './feed.ts';
@@ -56,8 +57,7 @@ export class Coherence {
   #trustedUntil = -Infinity;
   #published: (ms: number) => void = () => {};
   #stopped = false;
-  /** Ends the wait for the next poll. */
-  #next: () => void = () => {};
+  readonly #nextPoll = new WakeableWait();
   #polling: Promise<void> = Promise.resolve();
 
   constructor(options: CoherenceOptions) {
@@ -98,7 +98,7 @@ export class Coherence {
 
   async stop(): Promise<void> {
     this.#stopped = true;
-    this.#next();
+    this.#nextPoll.wake();
     await this.#polling;
     await this.#link
       ?.leave()
@@ -109,7 +109,7 @@ export class Coherence {
 
   /** Polls at once, because broadcasts were lost. */
   catchUp(): void {
-    this.#next();
+    this.#nextPoll.wake();
   }
 
   /** Every change, once it is applied here; in no particular order between scopes. Returns how to stop listening. */
@@ -155,10 +155,10 @@ export class Coherence {
     const fence = began + this.#options.fenceMs;
     const id = `${change.id} ${change.scope}`;
     const acknowledged = new Set([this.#options.nodeId]);
-    let wake: () => void = () => {};
+    const acknowledgement = new WakeableWait();
     this.#waiting.set(id, (nodeId) => {
       acknowledged.add(nodeId);
-      wake();
+      acknowledgement.wake();
     });
     this.apply(change);
     this.#link?.broadcast(change);
@@ -169,15 +169,8 @@ export class Coherence {
           holders === undefined || holders.some((node) => !acknowledged.has(node));
         // Acknowledgements wake; the lease table is asked again meanwhile, for nodes that saw the change in the feed or left.
         const again = Math.min(fence, performance.now() + 200);
-        while (missing() && performance.now() < again) {
-          await new Promise<void>((resolve) => {
-            const timer = setTimeout(resolve, Math.max(0, again - performance.now()));
-            wake = () => {
-              clearTimeout(timer);
-              resolve();
-            };
-          });
-        }
+        while (missing() && performance.now() < again)
+          await acknowledgement.wait(again - performance.now());
         // Nobody joins the holders: a lease renewed after they were asked belongs to a poll that reads this change.
         if (!missing()) break;
         if (performance.now() >= fence) {
@@ -209,13 +202,7 @@ export class Coherence {
 
   async #loop(): Promise<void> {
     while (!this.#stopped) {
-      await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, this.#options.fenceMs / 4);
-        this.#next = () => {
-          clearTimeout(timer);
-          resolve();
-        };
-      });
+      await this.#nextPoll.wait(this.#options.fenceMs / 4);
       if (!this.#stopped) await this.#poll();
     }
   }
