@@ -94,7 +94,7 @@ export function createFastPath({
   ): object | undefined {
     for (const name in contract.rest?.headers) if (headers[name] !== undefined) return undefined;
     if (headers['if-none-match'] !== undefined || headers.origin !== undefined) return undefined;
-    if (contract.answer === 'list' && headers.accept?.includes('application/x-ndjson'))
+    if (contract.response === 'list' && headers.accept?.includes('application/x-ndjson'))
       return undefined;
     const identity = held.stands(now) ? authenticator.known(headers, now) : undefined;
     if (!identity) return undefined;

@@ -58,14 +58,14 @@ interface Shape {
   readonly anyOf: readonly Shape[];
 }
 
-/** Status → media type → schema, as `answers.ts` turns the result into them. */
+/** Status → media type → schema, as `responses.ts` turns the result into them. */
 function answersOf(
-  { answer, result }: Contract,
+  { response, result }: Contract,
   { method }: Rest,
 ): Record<string, Record<string, unknown> | undefined> {
   const shape = result as unknown as Shape;
   const json = content(result);
-  switch (answer) {
+  switch (response) {
     case 'resource':
       return { 200: content(documentOf(shape, false)), 304: undefined };
     case 'write': {
@@ -138,7 +138,7 @@ function operation(name: string, contract: Contract, rest: Rest) {
     operationId: name,
     tags: [name.split('.')[0]],
     summary: contract.summary,
-    description: `Who may call: ${whoMayCall(contract)}.${contract.scope ? ` API keys need the scope \`${contract.scope}\`.` : ''}`,
+    description: `Who may call: ${whoMayCall(contract)}.${contract.keyScope ? ` API keys need the scope \`${contract.keyScope}\`.` : ''}`,
     security:
       contract.access.level === 'public'
         ? []
@@ -147,7 +147,7 @@ function operation(name: string, contract: Contract, rest: Rest) {
       ...rest.pathParams.map((key) => parameter('path', key, key)),
       ...rest.query.map((key) => parameter('query', key, key)),
       ...Object.entries(rest.headers).map(([header, key]) => parameter('header', header, key)),
-      ...(contract.answer === 'resource' ? [ifNoneMatch] : []),
+      ...(contract.response === 'resource' ? [ifNoneMatch] : []),
     ],
     ...(rest.body
       ? {

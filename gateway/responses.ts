@@ -43,7 +43,7 @@ const matchesNone = (header: string | undefined, revision: number): boolean =>
 
 /** All of what `answer` sends of a cached result with status 200, but the headers of its place and time. */
 export function textOf(
-  { answer: kind }: Contract,
+  { response: kind }: Contract,
   result: object,
 ): { readonly headers: Record<string, string | number>; readonly text: string } {
   const resource = kind === 'resource' ? (result as Resource) : undefined;
@@ -60,7 +60,7 @@ export function answer(
   reply: FastifyReply,
 ): FastifyReply {
   reply.header('content-type', json).serializer(asItIs);
-  switch (contract.answer) {
+  switch (contract.response) {
     case 'resource': {
       const resource = result as Resource;
       reply.headers(describe(resource));

@@ -171,7 +171,7 @@ export function registerRoutes(
     target.route({
       method: rest.method,
       url,
-      exposeHeadRoute: contract.answer !== 'stream',
+      exposeHeadRoute: contract.response !== 'stream',
       onRequest(request: FastifyRequest, _reply: FastifyReply, done: Done) {
         const admitted = admit(request);
         if (admitted) void settle(admitted, done);
@@ -200,7 +200,7 @@ export function registerRoutes(
     });
   };
   const entries = routed();
-  for (const entry of entries) if (entry[1].answer !== 'page') route(app, entry);
+  for (const entry of entries) if (entry[1].response !== 'page') route(app, entry);
   // Browsers send forms; what the forms of our pages decide is in their address.
   void app.register(async (pages) => {
     pages.addContentTypeParser(
@@ -208,7 +208,7 @@ export function registerRoutes(
       { parseAs: 'buffer' },
       async () => undefined,
     );
-    for (const entry of entries) if (entry[1].answer === 'page') route(pages, entry);
+    for (const entry of entries) if (entry[1].response === 'page') route(pages, entry);
   });
 
   for (const [, , { method, path }] of entries)

@@ -39,7 +39,7 @@ const isRecent = ({ authenticated_at: at }: Caller): boolean =>
 
 /** Throws 401, or 403 with the first reason that applies: tenant, then role, then scope, then how long ago the sign-in was. */
 export function checkAccess(
-  contract: Pick<Contract, 'access' | 'scope'>,
+  contract: Pick<Contract, 'access' | 'keyScope'>,
   caller: Caller | undefined,
   params: Readonly<Record<string, unknown>>,
 ): void {
@@ -50,11 +50,11 @@ export function checkAccess(
   if (access.level === 'internal' || caller.type === 'service')
     throw new StrataError('insufficient_role');
   if (caller.type !== 'operator') checkUser(access, caller, params);
-  if (caller.scopes && !(contract.scope && caller.scopes.includes(contract.scope))) {
+  if (caller.scopes && !(contract.keyScope && caller.scopes.includes(contract.keyScope))) {
     throw new StrataError(
       'insufficient_scope',
-      contract.scope
-        ? `The API key lacks the scope ${contract.scope}.`
+      contract.keyScope
+        ? `The API key lacks the scope ${contract.keyScope}.`
         : 'API keys may not do this.',
     );
   }

@@ -89,7 +89,7 @@ export function contractMiddleware({
   ): Promise<unknown> {
     const rule = contract.cache!;
     const { min_revision: minRevision, ...rest } = params;
-    const scopes = rule.scopes(params as never);
+    const scopes = rule.revisionScopes(params as never);
     const min: Record<string, number> =
       typeof minRevision === 'number' ? { [scopes[0]!]: minRevision } : {};
     const load = async () => ({

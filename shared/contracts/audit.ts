@@ -40,7 +40,7 @@ export const auditContracts = {
     summary: 'Audit events, oldest first',
     rest: 'GET /audit/events',
     access: reader,
-    scope: 'audit:read',
+    keyScope: 'audit:read',
     query: {
       tenant_id: Type.Optional(Uuid),
       actor: Type.Optional(Type.String({ maxLength: 200 })),
@@ -50,13 +50,13 @@ export const auditContracts = {
       ...page,
     },
     result: Page(AuditEvent),
-    answer: 'list',
+    response: 'list',
   }),
   'audit.verify': action({
     summary: 'Prove the chain, or name its first broken link',
     rest: 'GET /audit/verify',
     access: reader,
-    scope: 'audit:read',
+    keyScope: 'audit:read',
     query: { tenant_id: Type.Optional(Uuid) },
     result: Type.Object(
       {

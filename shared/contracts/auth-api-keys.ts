@@ -43,7 +43,7 @@ export const apiKeyContracts = {
       strict,
     ),
     result: IssuedKey,
-    answer: 'created',
+    response: 'created',
     outage: 'auth_api_key_internal_error',
   }),
   'auth.api-key.list': action({
@@ -54,7 +54,7 @@ export const apiKeyContracts = {
     result: Page(
       Type.Object({ ...key, last_used_at: Type.Union([Timestamp, Type.Null()]) }, strict),
     ),
-    answer: 'list',
+    response: 'list',
   }),
   'auth.api-key.revoke': action({
     summary: 'Revoke one of my API keys',
@@ -62,7 +62,7 @@ export const apiKeyContracts = {
     access: signedIn,
     path: keyPath,
     result: Type.Null(),
-    answer: 'nothing',
+    response: 'nothing',
     drops: (params) => [apiKeyCacheKey(params)],
   }),
   'auth.api-key.rotate': action({
@@ -71,7 +71,7 @@ export const apiKeyContracts = {
     access: signedIn,
     path: keyPath,
     result: IssuedKey,
-    answer: 'created',
+    response: 'created',
     drops: (params) => [apiKeyCacheKey(params)],
   }),
   'auth.api-key.resolve': action({
@@ -90,7 +90,7 @@ export const apiKeyContracts = {
       },
       strict,
     ),
-    cache: { cache: 'identity', key: apiKeyCacheKey, scopes: () => ['auth'] },
+    cache: { cache: 'identity', key: apiKeyCacheKey, revisionScopes: () => ['auth'] },
   }),
   'auth.api-key.used': action({
     summary: 'Note that an API key was used',

@@ -164,7 +164,7 @@ export const passkeyContracts = {
       strict,
     ),
     result: TokenResponse,
-    answer: 'token',
+    response: 'token',
   }),
   'auth.webauthn.register.options': action({
     summary: "Begin to add a passkey to one's own account",
@@ -182,16 +182,16 @@ export const passkeyContracts = {
       strict,
     ),
     result: Passkey,
-    answer: 'created',
+    response: 'created',
   }),
   'auth.webauthn.credentials.list': action({
     summary: "One's own passkeys",
     rest: 'GET /auth/webauthn/credentials',
     access: signedIn,
-    scope: 'auth:self',
+    keyScope: 'auth:self',
     query: page,
     result: Page(Passkey),
-    answer: 'list',
+    response: 'list',
   }),
   'auth.webauthn.credentials.remove': action({
     summary: "Remove a passkey of one's own",
@@ -199,6 +199,6 @@ export const passkeyContracts = {
     access: signedIn,
     path: { id: Uuid },
     result: Type.Null(),
-    answer: 'nothing',
+    response: 'nothing',
   }),
 } as const;

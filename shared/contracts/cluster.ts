@@ -136,9 +136,9 @@ export const nodeContracts = {
     summary: 'Operator reload',
     rest: 'POST /config/reload',
     access: { level: 'platform_admin' },
-    scope: 'platform:write',
+    keyScope: 'platform:write',
     body: ReloadRequest,
     result: ReloadResponse,
-    answer: 'reload',
+    response: 'reload',
   }),
 } as const;

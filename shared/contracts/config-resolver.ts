@@ -52,7 +52,7 @@ export const configResolverContracts = {
     summary: 'Effective configuration: six layers merged',
     rest: 'GET /tenants/{tenant_id}/config/effective',
     access: { level: 'tenant', roles, services: true },
-    scope: 'config:read',
+    keyScope: 'config:read',
     path,
     query,
     result: Type.Object(
@@ -80,14 +80,14 @@ export const configResolverContracts = {
           p.explain ? 'explain' : '',
           p.as_of ?? '',
         ].join('|'),
-      scopes: (p) => effectiveScopes(p.tenant_id),
+      revisionScopes: (p) => effectiveScopes(p.tenant_id),
     },
   }),
   'config-resolver.configurations': read({
     summary: "Effective configuration of every agent type of the caller's tenant",
     rest: 'GET /configurations/',
     access: { level: 'tenant', roles, services: true },
-    scope: 'config:read',
+    keyScope: 'config:read',
     query: { tenant_id: Type.Optional(Uuid) },
     result: Type.Object(
       {
@@ -101,7 +101,7 @@ export const configResolverContracts = {
     cache: {
       cache: 'dynamic_config_service',
       key: (p) => `configurations|${p.tenant_id ?? ''}`,
-      scopes: (p) => effectiveScopes(p.tenant_id ?? ''),
+      revisionScopes: (p) => effectiveScopes(p.tenant_id ?? ''),
     },
   }),
   /** The gateway answers this one itself: it asks every node to drop. */
@@ -109,7 +109,7 @@ export const configResolverContracts = {
     summary: "Drop cached entries of the caller's tenant",
     rest: 'POST /configurations/cache/invalidate',
     access: { level: 'tenant', roles: ['tenant_admin'] },
-    scope: 'config:write',
+    keyScope: 'config:write',
     query: { tenant_id: Type.Optional(Uuid) },
     body: Type.Object(
       {

@@ -38,15 +38,21 @@ export type Access =
 
 export type CacheName = 'configuration_service' | 'dynamic_config_service' | 'identity';
 
-/** What a cached read is kept under, and the scopes whose revisions the answer must include. */
+/**
+ * What a revision counts: the changes of one tenant's configuration, of one tenant's memberships, of the platform's
+ * configuration, or of accounts, sessions and API keys.
+ */
+export type RevisionScope = `tenant:${string}` | `members:${string}` | 'platform' | 'auth';
+
+/** Where a cached read is kept, and the counters whose revisions an answer from there must include. */
 export interface CacheRule {
   readonly cache: CacheName;
   readonly key: (params: never) => string;
-  readonly scopes: (params: never) => string[];
+  readonly revisionScopes: (params: never) => RevisionScope[];
 }
 
-/** How the gateway turns a result into an answer. */
-export type AnswerKind =
+/** How the gateway turns a result into an HTTP response; `responses.ts` does it. */
+export type ResponseKind =
   | 'resource'
   | 'write'
   | 'list'
@@ -73,11 +79,11 @@ export interface Rest {
 export interface Contract<P extends TObject = TObject, R extends TSchema = TSchema> {
   readonly summary: string;
   readonly access: Access;
-  /** What an API key needs to use this. */
-  readonly scope?: KeyScope;
+  /** The right that an API key needs for this; without it no API key may. */
+  readonly keyScope?: KeyScope;
   readonly params: P;
   readonly result: R;
-  readonly answer: AnswerKind;
+  readonly response: ResponseKind;
   readonly rest?: Rest;
   readonly cache?: CacheRule;
   /** The exact cache keys that this write drops. */
@@ -129,16 +135,16 @@ interface Definition<
   summary: string;
   rest?: `${Rest['method']} /${string}`;
   access: Access;
-  scope?: KeyScope;
+  keyScope?: KeyScope;
   path?: Path;
   query?: Query;
   body?: Body;
   result: R;
-  answer?: AnswerKind;
+  response?: ResponseKind;
   cache?: {
     cache: CacheName;
     key: (params: Static<TObject<Path & Query>>) => string;
-    scopes: (params: Static<TObject<Path & Query>>) => string[];
+    revisionScopes: (params: Static<TObject<Path & Query>>) => RevisionScope[];
   };
   drops?: (params: Static<TObject<Path>>) => string[];
   visible?: (result: Static<R>, caller: { readonly platform: boolean }) => boolean;
@@ -169,7 +175,7 @@ function define<
   };
   return {
     ...rules,
-    answer: definition.answer ?? 'value',
+    response: definition.response ?? 'value',
     params: Type.Object(properties, { additionalProperties: false }) as unknown as TObject<
       Path & Query & BodyProperty<Body> & H
     >,
@@ -217,7 +223,7 @@ export const write = <
   definition: Definition<Path, Query, Body, R>,
 ) =>
   define<typeof writeOptions, Path, Query, Body, R>(
-    { answer: 'write', ...definition },
+    { response: 'write', ...definition },
     writeHeaders,
     writeOptions,
   );
@@ -227,7 +233,7 @@ export const stream = <R extends TSchema, Path extends TProperties = Empty>(
   definition: Definition<Path, Empty, undefined, R>,
 ) =>
   define<{ last_event_id: TSchema }, Path, Empty, undefined, R>(
-    { answer: 'stream', ...definition },
+    { response: 'stream', ...definition },
     { 'last-event-id': 'last_event_id' },
     {
       last_event_id: Type.Optional(
@@ -332,5 +338,5 @@ export const Timestamp = Type.String({ format: 'date-time' });
 /** An e-mail address of at most 254 characters, the longest that SMTP can carry (RFC 5321, 4.5.3.1.3, less its brackets). */
 export const Email = Type.String({ format: 'email', maxLength: 254 });
 
-export const tenantScope = (tenantId: string): string => `tenant:${tenantId}`;
-export const platformScope = 'platform';
+export const tenantScope = (tenantId: string): RevisionScope => `tenant:${tenantId}`;
+export const platformScope = 'platform' satisfies RevisionScope;

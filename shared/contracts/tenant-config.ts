@@ -7,6 +7,7 @@ import {
   page,
   platformScope,
   read,
+  type RevisionScope,
   Resource,
   Slug,
   tenantScope,
@@ -205,7 +206,7 @@ function resource<
 ) {
   const access = { level: 'tenant', roles: writers } as const;
   const drops = (params: Static<TObject<Path>>): string[] => [key(params)];
-  const scopes = (params: unknown): string[] => [
+  const revisionScopes = (params: unknown): RevisionScope[] => [
     tenantScope((params as { tenant_id: string }).tenant_id),
   ];
   return {
@@ -213,17 +214,21 @@ function resource<
       summary: `Read ${title}`,
       rest: `GET ${url}` as `GET /${string}`,
       access: { level: 'tenant', roles: readers, services: true },
-      scope: 'config:read',
+      keyScope: 'config:read',
       path,
       result: Resource(document),
-      answer: 'resource',
-      cache: { cache: 'configuration_service', key: key as never, scopes: scopes as never },
+      response: 'resource',
+      cache: {
+        cache: 'configuration_service',
+        key: key as never,
+        revisionScopes: revisionScopes as never,
+      },
     }),
     [`tenant-config.${name}.put`]: write({
       summary: `Replace ${title}`,
       rest: `PUT ${url}` as `PUT /${string}`,
       access,
-      scope: 'config:write',
+      keyScope: 'config:write',
       path,
       query: dryRun,
       body,
@@ -234,7 +239,7 @@ function resource<
       summary: `Change parts of ${title} (JSON merge patch, RFC 7396)`,
       rest: `PATCH ${url}` as `PATCH /${string}`,
       access,
-      scope: 'config:write',
+      keyScope: 'config:write',
       path,
       query: dryRun,
       body: MergePatch,
@@ -266,7 +271,7 @@ const removal = <Doc extends TSchema, Path extends TProperties>({
     summary: `Remove ${title}`,
     rest: `DELETE ${url}` as `DELETE /${string}`,
     access: { level: 'tenant', roles: ['tenant_admin'] },
-    scope: 'config:write',
+    keyScope: 'config:write',
     path,
     query: dryRun,
     result: Written(document),
@@ -278,11 +283,11 @@ const listing = <Doc extends TSchema>(title: string, url: string, document: Doc)
     summary: `List ${title}`,
     rest: `GET ${url}` as `GET /${string}`,
     access: { level: 'tenant', roles: readers, services: true },
-    scope: 'config:read',
+    keyScope: 'config:read',
     path: tenantPath,
     query: page,
     result: Page(document),
-    answer: 'list',
+    response: 'list',
   });
 
 const risk = {
@@ -414,7 +419,7 @@ export const Membership = Type.Object(
 
 const admins = { level: 'tenant', roles: ['tenant_admin'] } as const;
 /** Membership has revisions of its own, so that those of the configuration have no gaps. */
-export const memberScope = (tenantId: string): string => `members:${tenantId}`;
+export const memberScope = (tenantId: string): RevisionScope => `members:${tenantId}`;
 const memberPath = { ...tenantPath, user_id: Uuid };
 export const memberKey = ({ tenant_id, user_id }: { tenant_id: string; user_id: string }): string =>
   `member_${tenant_id}_${user_id}`;
@@ -451,7 +456,7 @@ export const tenantConfigContracts = {
     summary: 'notification_config with the process defaults and caps applied',
     rest: 'GET /tenants/{tenant_id}/config/notifications/effective',
     access: { level: 'tenant', roles: readers },
-    scope: 'config:read',
+    keyScope: 'config:read',
     path: tenantPath,
     result: EffectiveNotifications,
   }),
@@ -467,7 +472,7 @@ export const tenantConfigContracts = {
     summary: 'What changed, newest first',
     rest: 'GET /tenants/{tenant_id}/config/history',
     access: { level: 'tenant', roles: readers },
-    scope: 'config:read',
+    keyScope: 'config:read',
     path: tenantPath,
     query: {
       config_type: Type.Optional(ConfigTypeName),
@@ -475,13 +480,13 @@ export const tenantConfigContracts = {
       ...page,
     },
     result: Page(HistoryEntry),
-    answer: 'list',
+    response: 'list',
   }),
   'tenant-config.history.get': action({
     summary: 'One change with the document before and after',
     rest: 'GET /tenants/{tenant_id}/config/history/{revision}',
     access: { level: 'tenant', roles: readers },
-    scope: 'config:read',
+    keyScope: 'config:read',
     path: { ...tenantPath, revision: Type.Integer({ minimum: 1 }) },
     result: HistoryDetail,
   }),
@@ -489,7 +494,7 @@ export const tenantConfigContracts = {
     summary: 'Restore what a resource held right after a revision',
     rest: 'POST /tenants/{tenant_id}/config/rollback',
     access: admins,
-    scope: 'config:write',
+    keyScope: 'config:write',
     path: tenantPath,
     query: dryRun,
     body: Type.Object(
@@ -506,7 +511,7 @@ export const tenantConfigContracts = {
     summary: 'Create a tenant with its first administrator',
     rest: 'POST /tenants',
     access: { level: 'platform_admin' },
-    scope: 'platform:write',
+    keyScope: 'platform:write',
     body: Type.Object(
       {
         name: Text,
@@ -518,22 +523,22 @@ export const tenantConfigContracts = {
       { ...Tenant.properties, admin: Type.Object({ user_id: Uuid, email: Email }, strict) },
       strict,
     ),
-    answer: 'created',
+    response: 'created',
   }),
   'tenant-config.tenants.list': action({
     summary: 'List tenants',
     rest: 'GET /tenants',
     access: { level: 'platform_admin' },
-    scope: 'platform:read',
+    keyScope: 'platform:read',
     query: page,
     result: Page(Tenant),
-    answer: 'list',
+    response: 'list',
   }),
   'tenant-config.tenants.get': action({
     summary: 'Read a tenant',
     rest: 'GET /tenants/{tenant_id}',
     access: { level: 'tenant_or_platform', roles, services: true },
-    scope: 'config:read',
+    keyScope: 'config:read',
     path: tenantPath,
     result: Tenant,
   }),
@@ -541,7 +546,7 @@ export const tenantConfigContracts = {
     summary: 'Rename, disable or enable a tenant',
     rest: 'PATCH /tenants/{tenant_id}',
     access: { level: 'platform_admin' },
-    scope: 'platform:write',
+    keyScope: 'platform:write',
     path: tenantPath,
     body: Type.Object(
       {
@@ -556,17 +561,17 @@ export const tenantConfigContracts = {
     summary: 'List members',
     rest: 'GET /tenants/{tenant_id}/users',
     access: admins,
-    scope: 'members:read',
+    keyScope: 'members:read',
     path: tenantPath,
     query: page,
     result: Page(Member),
-    answer: 'list',
+    response: 'list',
   }),
   'tenant-config.members.add': action({
     summary: 'Add a member',
     rest: 'POST /tenants/{tenant_id}/users',
     access: admins,
-    scope: 'members:write',
+    keyScope: 'members:write',
     path: tenantPath,
     body: Type.Object(
       {
@@ -579,13 +584,13 @@ export const tenantConfigContracts = {
       strict,
     ),
     result: Member,
-    answer: 'created',
+    response: 'created',
   }),
   'tenant-config.members.patch': action({
     summary: "Change a member's roles or groups",
     rest: 'PATCH /tenants/{tenant_id}/users/{user_id}',
     access: admins,
-    scope: 'members:write',
+    keyScope: 'members:write',
     path: memberPath,
     body: Type.Object(
       { roles: Type.Optional(Roles), groups: Type.Optional(Groups) },
@@ -598,10 +603,10 @@ export const tenantConfigContracts = {
     summary: 'Remove a member',
     rest: 'DELETE /tenants/{tenant_id}/users/{user_id}',
     access: admins,
-    scope: 'members:write',
+    keyScope: 'members:write',
     path: memberPath,
     result: Type.Null(),
-    answer: 'nothing',
+    response: 'nothing',
     drops: (params) => [memberKey(params)],
   }),
   'tenant-config.members.resolve': action({
@@ -612,7 +617,7 @@ export const tenantConfigContracts = {
     cache: {
       cache: 'identity',
       key: memberKey,
-      scopes: ({ tenant_id }) => [memberScope(tenant_id)],
+      revisionScopes: ({ tenant_id }) => [memberScope(tenant_id)],
     },
   }),
   'tenant-config.members.of': action({
@@ -669,7 +674,7 @@ export const tenantConfigContracts = {
 } as const;
 
 /** Platform changes reach every tenant's effective configuration. */
-export const effectiveScopes = (tenantId: string): string[] => [
+export const effectiveScopes = (tenantId: string): RevisionScope[] => [
   tenantScope(tenantId),
   platformScope,
 ];

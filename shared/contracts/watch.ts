@@ -44,10 +44,10 @@ const Changes = <T extends typeof TenantChange | typeof PlatformChange>(change: 
   );
 const tenant = {
   access: { level: 'tenant', roles: readers },
-  scope: 'config:read',
+  keyScope: 'config:read',
   path: { tenant_id: Uuid },
 } as const;
-const platform = { access: { level: 'platform_admin' }, scope: 'platform:read' } as const;
+const platform = { access: { level: 'platform_admin' }, keyScope: 'platform:read' } as const;
 
 export const watchContracts = {
   'tenant-config.changes': action({

@@ -201,7 +201,7 @@ describe('contracts', () => {
 
   test('writes of tenant configuration name the keys they drop', () => {
     for (const [name, contract] of all) {
-      if (contract.answer === 'write' && name !== 'tenant-config.rollback' && !contract.drops)
+      if (contract.response === 'write' && name !== 'tenant-config.rollback' && !contract.drops)
         throw new Error(`${name} drops no key`);
     }
   });
