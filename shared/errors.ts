@@ -29,6 +29,9 @@ export class StrataError extends Errors.MoleculerError {
   }
 }
 
+/** How many problems one answer names. */
+export const maxProblems = 50;
+
 export const invalid = (
   errors: Problem[],
   message = 'The request is not valid; errors says where.',

@@ -12,26 +12,32 @@ const isPlain = (value: unknown): value is Record<string, unknown> =>
 export const pointerPart = (name: string): string =>
   name.replaceAll('~', '~0').replaceAll('/', '~1');
 
-/** The smallest differing members: descends into objects on both sides, takes arrays as a whole. `undefined` is no document. */
-export function diff(before: unknown, after: unknown, path = ''): Difference[] {
-  if (isDeepStrictEqual(before, after)) return [];
-  if (isPlain(before) || isPlain(after)) {
-    const left = isPlain(before) ? before : before === undefined ? {} : undefined;
-    const right = isPlain(after) ? after : after === undefined ? {} : undefined;
-    if (left && right && (path === '' || (isPlain(before) && isPlain(after)))) {
-      const names = new Set([...Object.keys(left), ...Object.keys(right)]);
-      return [...names].flatMap((name) =>
-        diff(own(left, name), own(right, name), `${path}/${pointerPart(name)}`),
-      );
-    }
+/**
+ * The smallest differing members: descends into objects on both sides, takes arrays as a whole. `undefined` is no document.
+ * Each member is compared once, so the cost is linear in the size of both sides however deep they are.
+ */
+export function diff(before: unknown, after: unknown): Difference[] {
+  const differences: Difference[] = [];
+  // A document that appears or goes is told member by member.
+  if (before === undefined && isPlain(after)) collect({}, after, '', differences);
+  else if (after === undefined && isPlain(before)) collect(before, {}, '', differences);
+  else collect(before, after, '', differences);
+  return differences;
+}
+
+function collect(before: unknown, after: unknown, path: string, differences: Difference[]): void {
+  if (isPlain(before) && isPlain(after)) {
+    const names = new Set([...Object.keys(before), ...Object.keys(after)]);
+    for (const name of names)
+      collect(own(before, name), own(after, name), `${path}/${pointerPart(name)}`, differences);
+    return;
   }
-  return [
-    {
-      path,
-      ...(before === undefined ? {} : { before }),
-      ...(after === undefined ? {} : { after }),
-    },
-  ];
+  if (isDeepStrictEqual(before, after)) return;
+  differences.push({
+    path,
+    ...(before === undefined ? {} : { before }),
+    ...(after === undefined ? {} : { after }),
+  });
 }
 
 const own = (value: Record<string, unknown>, name: string): unknown =>

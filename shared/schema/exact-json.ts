@@ -1,54 +1,49 @@
-/** JSON that is kept exactly or refused: nothing that JavaScript or PostgreSQL would alter gets in. */
-import type { Problem } from '../errors.ts';
+/**
+ * JSON that is kept exactly or refused: nothing that JavaScript or PostgreSQL would alter gets in.
+ * For every body that reaches Strata. Its cost is linear in the length of the text, whatever the text looks like:
+ * a path is built only where something is wrong, and at most `maxProblems` places are told.
+ */
+import { maxProblems, type Problem } from '../errors.ts';
 import { pointerPart } from './diff.ts';
 
+/** The text is no JSON at all. */
 export class InvalidJson extends Error {}
+
+/** The text is JSON, but not what could be given back as it was sent; `problems` says where. */
 export class InexactJson extends Error {
   readonly problems: Problem[];
+
   constructor(problems: Problem[]) {
     super('The JSON cannot be kept exactly as sent.');
     this.problems = problems;
   }
 }
 
-const deepest = 64;
-const mostProblems = 50;
+const maxDepth = 64;
+/** Member names of one body, over all its objects. */
+const maxNames = 10_000;
+/** Longer paths are cut to the deepest enclosing value whose path fits. */
+const maxPathLength = 500;
+/** A double has at most 767 significant digits; nobody writes more than this on purpose. */
+const maxNumberLength = 400;
 
-/** Digits and exponent without leading and trailing zeros, so that equal decimals look alike. */
-function decimal(source: string): string {
-  const [, sign, whole, fraction = '', exponent = '0'] =
-    /^(-?)([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?$/.exec(source)!;
-  const digits = `${whole}${fraction}`.replace(/^0+/, '');
-  const significant = digits.replace(/0+$/, '');
-  if (significant === '') return '0';
-  return `${sign}${significant}e${BigInt(exponent) - BigInt(fraction.length) + BigInt(digits.length - significant.length)}`;
-}
+const char = {
+  quote: 0x22,
+  comma: 0x2c,
+  minus: 0x2d,
+  zero: 0x30,
+  nine: 0x39,
+  openBracket: 0x5b,
+  backslash: 0x5c,
+  closeBracket: 0x5d,
+  openBrace: 0x7b,
+  closeBrace: 0x7d,
+} as const;
 
-/** What is wrong with a number's text, if JavaScript would not give it back. */
-function numberProblem(source: string): string | undefined {
-  if (/^-0+(\.0+)?([eE].*)?$/.test(source)) return 'is a negative zero, whose sign would be lost';
-  if (source.length > 400) return 'has more digits than can be held exactly';
-  const value = Number(source);
-  if (!Number.isFinite(value) || decimal(String(value)) !== decimal(source))
-    return 'is a number that cannot be held exactly; send it as a string';
-  return undefined;
-}
-
-const stringProblem = (value: string): string | undefined =>
-  value.includes('\0')
-    ? 'has the character U+0000, which cannot be stored'
-    : value.isWellFormed()
-      ? undefined
-      : 'has half of a surrogate pair, which cannot be stored';
-
-interface Frame {
-  readonly keys: Set<string> | undefined;
-  key: string;
-  index: number;
-  expectKey: boolean;
-}
-
-/** Throws InvalidJson for bad syntax, InexactJson with every place that could not be kept. Linear, and does not recurse. */
+/**
+ * The value of the text. Throws InvalidJson for bad syntax, and InexactJson where a number, a text or a name cannot be kept, a
+ * name is given twice, or the value is nested too deeply or has too many names.
+ */
 export function parseExactJson(text: string): unknown {
   let value: unknown;
   try {
@@ -56,69 +51,185 @@ export function parseExactJson(text: string): unknown {
   } catch (error) {
     // V8 quotes the text around the error, which may be a secret; only the position is told.
     const position = /position ([0-9]+)/.exec((error as Error).message)?.[1];
-    throw new InvalidJson(
-      `The body is not valid JSON${position ? `, at character ${position}` : ''}.`,
-    );
+    const where = position === undefined ? '' : `, at character ${position}`;
+    throw new InvalidJson(`The body is not valid JSON${where}.`);
   }
-  const problems = scan(text);
+  const problems = problemsIn(text);
   if (problems.length > 0) throw new InexactJson(problems);
   return value;
 }
 
-/** One pass over text that is known to be valid JSON. */
-function scan(text: string): Problem[] {
+/** An object or array that the scan is inside of. */
+interface Container {
+  /** The names seen so far; undefined for an array. */
+  readonly names: Set<string> | undefined;
+  /** The name whose value comes next, in an object. */
+  name: string;
+  /** The index of the current item, in an array. */
+  index: number;
+  /** In an object: the next string is a name. */
+  expectsName: boolean;
+}
+
+/** One pass over text that is known to be valid JSON. Does not recurse. */
+function problemsIn(text: string): Problem[] {
   const problems: Problem[] = [];
-  const stack: Frame[] = [];
-  const token = /"(?:[^"\\]|\\.)*"|-?[0-9][0-9.eE+-]*|[{}[\],:]/g;
-  const path = (upTo = stack.length): string =>
-    stack
-      .slice(0, upTo)
-      .map((frame) => `/${frame.keys ? pointerPart(frame.key) : frame.index}`)
-      .join('');
-  const report = (where: string, message: string | undefined): void => {
-    if (message) problems.push({ path: where, message });
+  const containers: Container[] = [];
+  let nameCount = 0;
+  const report = (message: string | undefined): void => {
+    if (message !== undefined) problems.push({ path: pathOf(containers), message });
   };
-  for (const [part] of text.matchAll(token)) {
-    if (problems.length >= mostProblems) break;
-    const top = stack.at(-1);
-    switch (part[0]) {
-      case '{':
-      case '[':
-        if (stack.length === deepest) {
-          report(path(), `is nested deeper than ${deepest} levels`);
+
+  let position = 0;
+  while (position < text.length && problems.length < maxProblems) {
+    const code = text.charCodeAt(position);
+    const inside = containers.at(-1);
+    switch (code) {
+      case char.openBrace:
+      case char.openBracket: {
+        if (containers.length === maxDepth) {
+          report(`is nested deeper than ${maxDepth} levels`);
           return problems;
         }
-        stack.push({
-          keys: part === '{' ? new Set() : undefined,
-          key: '',
-          index: 0,
-          expectKey: part === '{',
-        });
-        break;
-      case '}':
-      case ']':
-        stack.pop();
-        break;
-      case ',':
-        if (top?.keys) top.expectKey = true;
-        else if (top) top.index += 1;
-        break;
-      case ':':
-        break;
-      case '"': {
-        const content = part.includes('\\') ? (JSON.parse(part) as string) : part.slice(1, -1);
-        if (top?.keys && top.expectKey) {
-          top.key = content;
-          top.expectKey = false;
-          if (top.keys.has(content)) report(path(), 'is given twice in one object');
-          top.keys.add(content);
-        }
-        report(path(), stringProblem(content));
+        const isObject = code === char.openBrace;
+        const names = isObject ? new Set<string>() : undefined;
+        containers.push({ names, name: '', index: 0, expectsName: isObject });
+        position += 1;
         break;
       }
-      default:
-        report(path(), numberProblem(part));
+      case char.closeBrace:
+      case char.closeBracket:
+        containers.pop();
+        position += 1;
+        break;
+      case char.comma:
+        if (inside!.names) inside!.expectsName = true;
+        else inside!.index += 1;
+        position += 1;
+        break;
+      case char.quote: {
+        const end = endOfString(text, position);
+        const content = contentOf(text, position, end);
+        position = end;
+        if (inside?.names && inside.expectsName) {
+          inside.name = content;
+          inside.expectsName = false;
+          if (inside.names.has(content)) report('is given twice in one object');
+          inside.names.add(content);
+          nameCount += 1;
+          if (nameCount > maxNames) {
+            problems.push({ path: '', message: `has more than ${maxNames} names` });
+            return problems;
+          }
+        }
+        report(stringProblem(content));
+        break;
+      }
+      default: {
+        const startsNumber = code === char.minus || (code >= char.zero && code <= char.nine);
+        if (!startsNumber) {
+          // A colon, white space, or a letter of true, false and null.
+          position += 1;
+          break;
+        }
+        const end = endOfNumber(text, position);
+        report(numberProblem(text.slice(position, end)));
+        position = end;
+      }
     }
   }
   return problems;
+}
+
+/** The position after the closing quote of the string that begins at `start`. */
+function endOfString(text: string, start: number): number {
+  let position = start + 1;
+  for (;;) {
+    const code = text.charCodeAt(position);
+    if (code === char.quote) return position + 1;
+    position += code === char.backslash ? 2 : 1;
+  }
+}
+
+function contentOf(text: string, start: number, end: number): string {
+  const raw = text.slice(start + 1, end - 1);
+  return raw.includes('\\') ? (JSON.parse(text.slice(start, end)) as string) : raw;
+}
+
+/** The position after the number that begins at `start`. */
+function endOfNumber(text: string, start: number): number {
+  let position = start + 1;
+  while (position < text.length && isNumberPart(text.charCodeAt(position))) position += 1;
+  return position;
+}
+
+/** Digits and the characters of `.`, `+`, `-`, `e` and `E`. */
+const isNumberPart = (code: number): boolean =>
+  (code >= char.zero && code <= char.nine) ||
+  code === 0x2e ||
+  code === 0x2b ||
+  code === char.minus ||
+  code === 0x65 ||
+  code === 0x45;
+
+/** The JSON Pointer (RFC 6901) of the value that the scan is at, or of the deepest value around it whose pointer fits. */
+function pathOf(containers: readonly Container[]): string {
+  let path = '';
+  for (const { names, name, index } of containers) {
+    // The length is compared first, so that a long name is not escaped in vain.
+    if (names && path.length + name.length >= maxPathLength) return path;
+    const next = `${path}/${names ? pointerPart(name) : index}`;
+    if (next.length > maxPathLength) return path;
+    path = next;
+  }
+  return path;
+}
+
+function stringProblem(value: string): string | undefined {
+  if (value.includes('\0')) return 'has the character U+0000, which cannot be stored';
+  if (!value.isWellFormed()) return 'has half of a surrogate pair, which cannot be stored';
+  return undefined;
+}
+
+/** What is wrong with a number's text, if JavaScript would not give its value back. */
+function numberProblem(source: string): string | undefined {
+  if (source.length > maxNumberLength) return 'has more digits than can be held exactly';
+  const value = Number(source);
+  if (Object.is(value, -0) && /^-[0.]+([eE]|$)/.test(source))
+    return 'is a negative zero, whose sign would be lost';
+  const printed = String(value);
+  // The second comparison only saves time: most numbers that differ from what JavaScript prints do so by a fraction of zeros.
+  if (printed === source || printed === withoutZeroFraction(source)) return undefined;
+  if (!Number.isFinite(value) || significand(printed) !== significand(source))
+    return 'is a number that cannot be held exactly; send it as a string';
+  return undefined;
+}
+
+/** A decimal without leading and trailing zeros and its power of ten, so that equal decimals are equal texts. */
+function significand(source: string): string {
+  const [mantissa = '', exponentText = '0'] = source.toLowerCase().split('e');
+  const negative = mantissa.startsWith('-');
+  const [whole = '', fraction = ''] = (negative ? mantissa.slice(1) : mantissa).split('.');
+  const digits = `${whole}${fraction}`.replace(/^0+/, '');
+  const significant = withoutTrailingZeros(digits);
+  if (significant === '') return '0';
+  const shift = digits.length - significant.length - fraction.length;
+  // An exponent of more digits than a double holds is exact only as a big integer.
+  const exponent =
+    exponentText.length < 15 ? Number(exponentText) + shift : BigInt(exponentText) + BigInt(shift);
+  return `${negative ? '-' : ''}${significant}e${exponent}`;
+}
+
+/** `1.500` and `1.0` as `1.5` and `1`; unchanged where there is an exponent or no fraction. */
+function withoutZeroFraction(source: string): string {
+  if (!source.includes('.') || /[eE]/.test(source)) return source;
+  const shortened = withoutTrailingZeros(source);
+  return shortened.endsWith('.') ? shortened.slice(0, -1) : shortened;
+}
+
+/** As `replace(/0+$/, '')`, which looks at every run of zeros and so is quadratic. */
+function withoutTrailingZeros(digits: string): string {
+  let end = digits.length;
+  while (end > 0 && digits.charCodeAt(end - 1) === char.zero) end -= 1;
+  return digits.slice(0, end);
 }

@@ -1,0 +1,45 @@
+/** What a body costs grows with its length and no faster: else one request could hold a node for seconds. */
+import { describe, expect, test } from '@jest/globals';
+import { diff } from '../../shared/schema/diff.ts';
+import { InexactJson, parseExactJson } from '../../shared/schema/exact-json.ts';
+import { costOf, growth } from '../support/cost.ts';
+import { hostileJson } from '../support/hostile-json.ts';
+
+/** What parsing answers: nothing, or the problems as they would be sent. */
+function answerTo(text: string): string {
+  try {
+    parseExactJson(text);
+    return '';
+  } catch (error) {
+    if (error instanceof InexactJson) return JSON.stringify(error.problems);
+    throw error;
+  }
+}
+
+describe.each(Object.entries(hostileJson))('%s', (_name, textOf) => {
+  test('costs at most five times as much to read at four times the length', () => {
+    const workOn = (bytes: number) => {
+      const text = textOf(bytes);
+      return () => {
+        answerTo(text);
+      };
+    };
+    expect(growth(60_000, workOn)).toBeLessThanOrEqual(5);
+  });
+
+  test('is answered with at most 64 KiB of problems', () => {
+    expect(Buffer.byteLength(answerTo(textOf(400_000)))).toBeLessThanOrEqual(64 * 1024);
+  });
+});
+
+test('comparing documents costs no more where the difference lies deep', () => {
+  const items = Array.from({ length: 10_000 }, (_, index) => index);
+  const nested = (depth: number, last: string): unknown =>
+    JSON.parse(`${'{"inner":'.repeat(depth)}[${items},"${last}"]${'}'.repeat(depth)}`);
+  const costAt = (depth: number): number => {
+    const before = nested(depth, 'before');
+    const after = nested(depth, 'after');
+    return costOf(() => expect(diff(before, after)).toHaveLength(1));
+  };
+  expect(costAt(60)).toBeLessThanOrEqual(3 * costAt(1));
+});
