@@ -7,7 +7,6 @@ import { deliver, type LocalCache } from '../shared/cluster/local-cache.ts';
 import { callAs, timeLeft, type Client } from '../shared/cluster/request.ts';
 import type { Contract, Rest } from '../shared/contracts/contract.ts';
 import { contracts, type ActionName } from '../shared/contracts/index.ts';
-import { type ErrorCode } from '../shared/contracts/error-codes.ts';
 import { isOutage, StrataError } from '../shared/errors.ts';
 import { answer } from './responses.ts';
 import type { Authenticator, Identity } from './authenticate.ts';
@@ -57,14 +56,19 @@ const everyMethod: HTTPMethods[] = ['GET', 'PUT', 'PATCH', 'POST', 'DELETE', 'OP
 /** Routes without a contract. */
 const ofTheNode = ['/healthz', '/readyz', '/metrics', '/openapi.json'];
 
-/** Where an outage keeps the caller from being checked, the route's own code for it, if it has one; the cause goes to the log. */
-function unchecked({ outage }: Contract, error: unknown, request: FastifyRequest): unknown {
-  if (outage === undefined || !isOutage(error)) return error;
-  request.log.error(
-    { err: error, code: outage, request_id: request.id },
-    'the caller cannot be checked',
-  );
-  return new StrataError(outage as ErrorCode, undefined, { cause: error });
+/**
+ * The error for a caller that an outage keeps from being checked: the route's own code where it has one, and the cause in the log.
+ * A public route checks nobody, so its own codes are for failures behind it.
+ */
+function unchecked(
+  { access, failures }: Contract,
+  error: unknown,
+  request: FastifyRequest,
+): unknown {
+  const code = access.level === 'public' ? undefined : failures?.database;
+  if (code === undefined || !isOutage(error)) return error;
+  request.log.error({ err: error, code, request_id: request.id }, 'the caller cannot be checked');
+  return new StrataError(code, undefined, { cause: error });
 }
 
 type Done = (error?: Error) => void;

@@ -18,6 +18,7 @@ import { ssoProviderActions } from './actions/sso-providers.ts';
 import { userActions } from './actions/users.ts';
 import { createCheckPassword } from './credentials.ts';
 import { createOidc } from './oidc.ts';
+import { withFailureCodes } from './rules/failure-codes.ts';
 import { createPasswords } from './rules/passwords.ts';
 import { createSendSoon } from './send-soon.ts';
 import { createSignIn } from './sign-in.ts';
@@ -48,7 +49,7 @@ export function authService({
   const { sendSoon, stop } = createSendSoon(mailer);
   return serviceOf(
     'auth',
-    {
+    withFailureCodes({
       ...accountActions(db, settings, passwords),
       ...sessionActions(db, settings, { passwords, checkPassword, signIn }),
       ...passwordActions(db, settings, {
@@ -63,7 +64,7 @@ export function authService({
       ...ssoLoginActions(db, settings, shortLived, oidc, signIn),
       ...apiKeyActions(db, settings),
       ...passkeyActions(db, settings, shortLived, signIn),
-    },
+    }),
     {
       async started() {
         const admin = await ensureFirstAdmin(db, settings(), passwords);

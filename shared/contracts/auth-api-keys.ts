@@ -44,7 +44,10 @@ export const apiKeyContracts = {
     ),
     result: IssuedKey,
     response: 'created',
-    outage: 'auth_api_key_internal_error',
+    failures: {
+      database: 'auth_api_key_internal_error',
+      unexpected: 'auth_api_key_internal_error',
+    },
   }),
   'auth.api-key.list': action({
     summary: 'My API keys',

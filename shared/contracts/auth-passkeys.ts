@@ -165,6 +165,7 @@ export const passkeyContracts = {
     ),
     result: TokenResponse,
     response: 'token',
+    failures: { database: 'auth_webauthn_db_error', unexpected: 'auth_webauthn_internal_error' },
   }),
   'auth.webauthn.register.options': action({
     summary: "Begin to add a passkey to one's own account",

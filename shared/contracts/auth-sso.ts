@@ -131,6 +131,7 @@ export const ssoContracts = {
     ),
     result: TokenResponse,
     response: 'token',
+    failures: { database: 'auth_sso_db_error', unexpected: 'auth_sso_internal_error' },
   }),
   'auth.sso.link': action({
     summary:

@@ -93,6 +93,7 @@ export const authContracts = {
     ),
     result: TokenResponse,
     response: 'token',
+    failures: { database: 'auth_login_db_error', unexpected: 'auth_login_internal_error' },
   }),
   'auth.refresh': action({
     summary: 'Exchange a refresh token for a new pair',
@@ -101,6 +102,7 @@ export const authContracts = {
     body: Type.Object({ refresh_token: Type.String({ minLength: 1, maxLength: 500 }) }, strict),
     result: TokenResponse,
     response: 'token',
+    failures: { database: 'auth_refresh_db_error', unexpected: 'auth_refresh_internal_error' },
   }),
   'auth.logout': action({
     summary: 'End this session, or all of them',

@@ -3,6 +3,7 @@
  * which cache key holds its answer and which keys a write drops. Routes, OpenAPI, checks, types and caching derive from it.
  */
 import { Type, type Static, type TObject, type TProperties, type TSchema } from 'typebox';
+import type { ErrorCode } from './error-codes.ts';
 
 export type TenantRole = 'tenant_admin' | 'operator' | 'viewer';
 /** What an API key may be allowed to do. */
@@ -51,6 +52,17 @@ export interface CacheRule {
   readonly revisionScopes: (params: never) => RevisionScope[];
 }
 
+/**
+ * The codes of an action that has its own for failures of Strata: operators alert on each way of signing in by itself. Every
+ * other action answers `service_unavailable` and `internal_error`.
+ */
+export interface FailureCodes {
+  /** A database does not answer: the service's own, or that of a neighbour it calls. */
+  readonly database: ErrorCode;
+  /** Everything else that went wrong in Strata. */
+  readonly unexpected: ErrorCode;
+}
+
 /** How the gateway turns a result into an HTTP response; `responses.ts` does it. */
 export type ResponseKind =
   | 'resource'
@@ -90,8 +102,7 @@ export interface Contract<P extends TObject = TObject, R extends TSchema = TSche
   readonly drops?: (params: never) => string[];
   /** May this caller see the answer? Where not, it does not exist for them (404). */
   readonly visible?: (result: never, caller: { readonly platform: boolean }) => boolean;
-  /** What an outage is answered with that keeps the caller from being checked; `service_unavailable` unless told. */
-  readonly outage?: string;
+  readonly failures?: FailureCodes;
   /** The result may be null although the resource exists. */
   readonly nullable?: boolean;
 }
@@ -148,7 +159,7 @@ interface Definition<
   };
   drops?: (params: Static<TObject<Path>>) => string[];
   visible?: (result: Static<R>, caller: { readonly platform: boolean }) => boolean;
-  outage?: string;
+  failures?: FailureCodes;
   nullable?: boolean;
 }
 

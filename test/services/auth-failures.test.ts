@@ -1,14 +1,16 @@
 /**
- * The specification's table of authentication errors: each route × failure, brought about by a real fault. `failureCodes` is that
- * table as code; a row of it without a case here does not compile, and a failure of it that no fault brings about is red.
+ * Actions with failure codes of their own (`failures` in their contracts) meet real faults: a renamed table, a broken row, a
+ * PostgreSQL that stalls or is gone. A new contract with `failures` needs a case here, and each of its codes a fault.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { isoCBOR } from '@simplewebauthn/server/helpers';
 import { createHash, generateKeyPairSync, randomBytes } from 'node:crypto';
 import { apiKeyActions } from '../../services/auth/actions/api-keys.ts';
-import { failureCodes } from '../../services/auth/rules/classify.ts';
+import { withFailureCodes } from '../../services/auth/rules/failure-codes.ts';
 import { authSchema } from '../../services/auth/schema.ts';
 import { serviceCaller } from '../../shared/access.ts';
+import { contracts, type ActionName } from '../../shared/contracts/index.ts';
+import type { Contract, FailureCodes } from '../../shared/contracts/contract.ts';
 import { openDatabase } from '../../shared/database/open.ts';
 import { errorTable, type ErrorCode } from '../../shared/contracts/error-codes.ts';
 import { loadSettings } from '../../shared/settings.ts';
@@ -28,19 +30,20 @@ import {
   type TenantFixture,
 } from '../support/strata.ts';
 
-type Route = keyof typeof failureCodes;
-type Kind = 'database' | 'unexpected';
+/** Two statements: one breaks something in the database, the other repairs it. */
 interface Fault {
   readonly what: string;
-  readonly kind: Kind;
+  readonly kind: keyof FailureCodes;
   readonly make: string;
   readonly undo: string;
 }
-/** `begin` goes as far as the last request, which it gives; `refused` is an answer that no failure may be made of, and its code. */
 interface Case {
+  readonly action: ActionName;
+  /** Goes through the whole protocol but for the last request, and gives that one to be sent later. */
   readonly begin: () => Promise<() => Promise<Answer>>;
-  readonly refused: readonly [() => Promise<Answer>, ErrorCode];
-  readonly own: readonly Fault[];
+  /** A request that is refused with `code`; a refusal must never be reported as a failure. */
+  readonly refused: { readonly send: () => Promise<Answer>; readonly code: ErrorCode };
+  readonly faults: readonly Fault[];
 }
 
 const origin = 'https://app.example.com';
@@ -125,8 +128,8 @@ const renamed = (what: string, table: string): Fault => ({
   undo: `ALTER TABLE ${table.split('.')[0]}.away RENAME TO ${table.split('.')[1]}`,
 });
 
-/** Of what every way of signing in needs. Memberships are read by another service. */
-const shared: readonly Fault[] = [
+/** Faults of what every way of signing in needs. Memberships are read by another service. */
+const faultsOfSignIn: readonly Fault[] = [
   renamed('accounts that cannot be read', 'auth.users'),
   renamed('sessions that cannot be read', 'auth.sessions'),
   renamed('memberships that cannot be read', 'tenant_config.members'),
@@ -139,20 +142,42 @@ const shared: readonly Fault[] = [
   },
 ];
 
-const cases: { readonly [R in Route]: Case } = {
-  'auth.api-key.create': {
+const passkeyAssertion = (challenge: string) => {
+  counter += 1;
+  return assertion({
+    challenge,
+    origin,
+    rpId: 'app.example.com',
+    type: 'webauthn.get',
+    flags: flags.present | flags.verified,
+    counter,
+    id: passkey.id,
+    userHandle: Buffer.from(userId).toString('base64url'),
+    key: passkey.privateKey,
+  });
+};
+
+async function beginPasskeyLogin(): Promise<{ challenge_id: string; challenge: string }> {
+  const { body } = await anyone.post('/auth/webauthn/login/options', {});
+  return { challenge_id: body.challenge_id, challenge: body.publicKey.challenge };
+}
+
+const cases: readonly Case[] = [
+  {
+    action: 'auth.api-key.create',
     begin: async () => () => tenant.admin.post('/auth/api-key', { name: 'ci' }),
-    refused: [
-      () => tenant.admin.post('/auth/api-key', { name: 'ci', expires_in_days: 366 }),
-      'validation_failed',
-    ],
-    own: [renamed('keys that cannot be stored', 'auth.api_keys')],
+    refused: {
+      send: () => tenant.admin.post('/auth/api-key', { name: 'ci', expires_in_days: 366 }),
+      code: 'validation_failed',
+    },
+    faults: [renamed('keys that cannot be stored', 'auth.api_keys')],
   },
-  'auth.login': {
+  {
+    action: 'auth.login',
     begin: async () => () => login(),
-    refused: [() => login('wrong-password-123'), 'auth_invalid_credentials'],
-    own: [
-      ...shared,
+    refused: { send: () => login('wrong-password-123'), code: 'auth_invalid_credentials' },
+    faults: [
+      ...faultsOfSignIn,
       {
         what: 'a stored hash that is broken',
         kind: 'unexpected',
@@ -161,17 +186,18 @@ const cases: { readonly [R in Route]: Case } = {
       },
     ],
   },
-  'auth.refresh': {
+  {
+    action: 'auth.refresh',
     async begin() {
       const { body } = await login();
       return () => anyone.post('/auth/refresh', { refresh_token: body.refresh_token });
     },
-    refused: [
-      () => anyone.post('/auth/refresh', { refresh_token: 'strr_unknown' }),
-      'auth_refresh_invalid',
-    ],
-    own: [
-      ...shared,
+    refused: {
+      send: () => anyone.post('/auth/refresh', { refresh_token: 'strr_unknown' }),
+      code: 'auth_refresh_invalid',
+    },
+    faults: [
+      ...faultsOfSignIn,
       renamed('refresh tokens that cannot be read', 'auth.refresh_tokens'),
       {
         what: 'a session without an end',
@@ -181,81 +207,57 @@ const cases: { readonly [R in Route]: Case } = {
       },
     ],
   },
-  'auth.webauthn.login.verify': {
+  {
+    action: 'auth.webauthn.login.verify',
     async begin() {
-      const {
-        body: { challenge_id: id, publicKey },
-      } = await anyone.post('/auth/webauthn/login/options', {});
-      const credential = assertion({
-        challenge: publicKey.challenge,
-        origin,
-        rpId: 'app.example.com',
-        type: 'webauthn.get',
-        flags: flags.present | flags.verified,
-        counter: (counter += 1),
-        id: passkey.id,
-        userHandle: Buffer.from(userId).toString('base64url'),
-        key: passkey.privateKey,
-      });
-      return () => anyone.post('/auth/webauthn/login/verify', { challenge_id: id, credential });
+      const { challenge_id, challenge } = await beginPasskeyLogin();
+      const credential = passkeyAssertion(challenge);
+      return () => anyone.post('/auth/webauthn/login/verify', { challenge_id, credential });
     },
-    refused: [
-      async () => {
-        const {
-          body: { challenge_id: id },
-        } = await anyone.post('/auth/webauthn/login/options', {});
-        const credential = assertion({
-          challenge: 'another',
-          origin,
-          rpId: 'app.example.com',
-          type: 'webauthn.get',
-          flags: flags.present | flags.verified,
-          counter: 0,
-          id: passkey.id,
-          userHandle: Buffer.from(userId).toString('base64url'),
-          key: passkey.privateKey,
-        });
-        return anyone.post('/auth/webauthn/login/verify', { challenge_id: id, credential });
+    refused: {
+      async send() {
+        const { challenge_id } = await beginPasskeyLogin();
+        const credential = passkeyAssertion('another');
+        return anyone.post('/auth/webauthn/login/verify', { challenge_id, credential });
       },
-      'auth_webauthn_verification_failed',
-    ],
-    own: [...shared, renamed('passkeys that cannot be read', 'auth.passkeys')],
+      code: 'auth_webauthn_verification_failed',
+    },
+    faults: [...faultsOfSignIn, renamed('passkeys that cannot be read', 'auth.passkeys')],
   },
-  'auth.login.sso': {
+  {
+    action: 'auth.login.sso',
     async begin() {
       const verifier = randomBytes(32).toString('base64url');
-      const begun = await anyone.post('/auth/login/sso/start', {
+      const started = await anyone.post('/auth/login/sso/start', {
         provider_id: providerId,
         redirect_uri: redirectUri,
         client_challenge: createHash('sha256').update(verifier).digest('base64url'),
       });
-      const back = await honest.authorize(begun.body.authorization_url, {
+      const { searchParams } = await honest.authorize(started.body.authorization_url, {
         sub: 'one',
         email: 'one@company.example',
         email_verified: true,
         name: 'One',
       });
-      const given = Object.fromEntries(
-        ['code', 'iss'].map((name) => [name, back.searchParams.get(name)]),
-      );
       return () =>
         anyone.post('/auth/login/sso', {
-          state: begun.body.state,
+          state: started.body.state,
           client_verifier: verifier,
-          ...given,
+          code: searchParams.get('code'),
+          iss: searchParams.get('iss'),
         });
     },
-    refused: [
-      () =>
+    refused: {
+      send: () =>
         anyone.post('/auth/login/sso', {
           state: 'unknown',
           client_verifier: 'v'.repeat(43),
           code: 'c',
         }),
-      'auth_sso_state_invalid',
-    ],
-    own: [
-      ...shared,
+      code: 'auth_sso_state_invalid',
+    },
+    faults: [
+      ...faultsOfSignIn,
       renamed('providers that cannot be read', 'auth.sso_providers'),
       renamed('links that cannot be read', 'auth.sso_identities'),
       {
@@ -266,10 +268,16 @@ const cases: { readonly [R in Route]: Case } = {
       },
     ],
   },
+];
+
+const failuresOf = (action: ActionName): FailureCodes => {
+  const { failures }: Contract = contracts[action];
+  if (!failures) throw new Error(`the contract of ${action} names no failures`);
+  return failures;
 };
 
-const rows = (Object.keys(cases) as Route[]).flatMap((route) =>
-  cases[route].own.map((fault) => ({ route, fault, what: fault.what })),
+const faultyCases = cases.flatMap(({ action, begin, faults }) =>
+  faults.map((fault) => ({ action, begin, fault, what: fault.what })),
 );
 
 interface Logged {
@@ -305,20 +313,17 @@ async function expectFailure(answer: Answer, code: ErrorCode, cause: RegExp): Pr
   }, 2000);
 }
 
-test('every failure of the table is brought about', () => {
-  for (const route of Object.keys(failureCodes) as Route[]) {
-    // One code for both needs one fault; the broken key has a test of its own.
-    if (failureCodes[route].database === failureCodes[route].unexpected) {
-      expect(rows.map((row) => row.route)).toContain(route);
-      continue;
-    }
-    for (const kind of ['database', 'unexpected'] as const)
-      expect([
-        route,
-        kind,
-        rows.some((row) => row.route === route && row.fault.kind === kind),
-      ]).toEqual([route, kind, true]);
-  }
+test('every action with failure codes of its own has a case', () => {
+  const all: readonly [string, Contract][] = Object.entries(contracts);
+  const declared = all.filter(([, { failures }]) => failures).map(([action]) => action);
+  expect(cases.map(({ action }) => action).sort()).toEqual(declared.sort());
+});
+
+test.each(cases)('every failure code of $action is brought about', ({ action, faults }) => {
+  const { database: databaseCode, unexpected } = failuresOf(action);
+  // One code for both needs one fault.
+  const kinds = databaseCode === unexpected ? ['database'] : ['database', 'unexpected'];
+  expect(faults.map(({ kind }) => kind)).toEqual(expect.arrayContaining(kinds));
 });
 
 describe('faults', () => {
@@ -328,26 +333,22 @@ describe('faults', () => {
     undo = undefined;
   });
 
-  test.each(rows)('$route meets $what', async ({ route, fault }) => {
-    const request = await cases[route].begin();
+  test.each(faultyCases)('$action meets $what', async ({ action, begin, fault }) => {
+    const send = await begin();
     await database.query(fault.make);
     undo = fault.undo;
-    const answer = await request();
-    await expectFailure(
-      answer,
-      failureCodes[route][fault.kind],
-      fault.kind === 'database' ? /does not exist/ : /"stack"/,
-    );
+    const cause = fault.kind === 'database' ? /does not exist/ : /"stack"/;
+    await expectFailure(await send(), failuresOf(action)[fault.kind], cause);
     await database.query(fault.undo);
     undo = undefined;
-    expect((await (await cases[route].begin())()).status).toBeLessThan(300);
+    const sendAfterwards = await begin();
+    expect((await sendAfterwards()).status).toBeLessThan(300);
   });
 });
 
-test.each(Object.keys(cases) as Route[])('%s refuses in its own words', async (route) => {
-  const [refused, code] = cases[route].refused;
-  const { status, body } = await refused();
-  expect([status, body.detail.code]).toEqual([errorTable[code][0], code]);
+test.each(cases)('$action refuses in its own words', async ({ refused }) => {
+  const { status, body } = await refused.send();
+  expect([status, body.detail.code]).toEqual([errorTable[refused.code][0], refused.code]);
 });
 
 test('an API key cannot be made without a key to hash it under', async () => {
@@ -361,12 +362,10 @@ test('an API key cannot be made without a key to hash it under', async () => {
     caller: serviceCaller('test'),
     log: { error: (entry: unknown) => lines.push(entry) },
   };
+  const actions = withFailureCodes(apiKeyActions(source, settings));
   try {
     await expect(
-      apiKeyActions(source, settings)['auth.api-key.create'](
-        { body: { name: 'ci' } },
-        request as never,
-      ),
+      actions['auth.api-key.create']({ body: { name: 'ci' } }, request as never),
     ).rejects.toMatchObject({ type: 'auth_api_key_internal_error' });
     expect(lines).toMatchObject([{ err: { code: 'ERR_INVALID_ARG_TYPE' } }]);
   } finally {
@@ -384,49 +383,47 @@ test("a tenant that is not one's own stays a 403", async () => {
 });
 
 describe('PostgreSQL', () => {
-  test('stalls: each route has its code before the request times out, and goes on afterwards', async () => {
-    const requests = await Promise.all(
-      (Object.keys(cases) as Route[]).map(
-        async (route) => [route, await cases[route].begin()] as const,
-      ),
-    );
+  /** Every case up to its last request, so that the fault meets that one. */
+  const beginAll = () =>
+    Promise.all(cases.map(async ({ action, begin }) => ({ action, send: await begin() })));
+
+  test('stalls: each action has its code before the request times out, and goes on afterwards', async () => {
+    const requests = await beginAll();
     const backends = await database.query<{ pid: number }>(
       'SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()',
     );
-    const all = [server.pid!, ...backends.map(({ pid }) => pid)];
+    const processes = [server.pid!, ...backends.map(({ pid }) => pid)];
     const signal = (name: NodeJS.Signals): void => {
-      for (const pid of all)
+      for (const pid of processes) {
         try {
           process.kill(pid, name);
         } catch {
           /* this one has ended */
         }
+      }
     };
     signal('SIGSTOP');
     try {
-      for (const [route, request] of requests)
-        await expectFailure(await request(), failureCodes[route].database, /timeout/i);
+      for (const { action, send } of requests)
+        await expectFailure(await send(), failuresOf(action).database, /timeout/i);
       const invalid = await anyone.post('/auth/login', { email: 'a@b.example' });
       expect([invalid.status, invalid.body.detail.code]).toEqual([422, 'validation_failed']);
     } finally {
       signal('SIGCONT');
     }
-    for (const { begin } of Object.values(cases))
-      await eventually(async () => expect((await (await begin())()).status).toBeLessThan(300));
+    for (const { begin } of cases) {
+      await eventually(async () => {
+        const send = await begin();
+        expect((await send()).status).toBeLessThan(300);
+      });
+    }
   });
 
-  test('is gone: each route has its code', async () => {
-    const requests = await Promise.all(
-      (Object.keys(cases) as Route[]).map(
-        async (route) => [route, await cases[route].begin()] as const,
-      ),
-    );
+  test('is gone: each action has its code', async () => {
+    const requests = await beginAll();
     await server.stop();
-    for (const [route, request] of requests)
-      await expectFailure(
-        await request(),
-        failureCodes[route].database,
-        /ECONN|terminat|ENOENT|closed/i,
-      );
+    const cause = /ECONN|terminat|ENOENT|closed/i;
+    for (const { action, send } of requests)
+      await expectFailure(await send(), failuresOf(action).database, cause);
   });
 });

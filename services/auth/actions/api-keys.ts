@@ -9,7 +9,6 @@ import { StrataError } from '../../../shared/errors.ts';
 import { commitChange, readSnapshot } from '../../../shared/commits/commit.ts';
 import { decodeCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';
 import type { Settings } from '../../../shared/settings.ts';
-import { classified } from '../rules/classify.ts';
 import { ApiKeyEntity, UserEntity, type ApiKeyRow } from '../schema.ts';
 import { platformRoles } from './accounts.ts';
 
@@ -55,38 +54,35 @@ export function apiKeyActions(db: DataSource, settings: () => Settings) {
   });
 
   return {
-    'auth.api-key.create': classified(
-      'auth.api-key.create',
-      async (
-        { body: { name, scopes = defaultScopes, expires_in_days: days = defaultDays } },
-        request,
-      ) => {
-        const now = new Date();
-        const id = randomUUID();
-        const { key, secret } = newApiKey(id);
-        const row: ApiKeyRow = {
-          id,
-          user_id: request.caller.id,
-          tenant_id: request.caller.tenant_id,
-          name,
-          scopes,
-          hash: createApiKeys(settings()).hash(secret),
-          created_at: now,
-          expires_at: new Date(now.getTime() + days * dayMs),
-          days,
-          last_used_at: null,
+    async 'auth.api-key.create'(
+      { body: { name, scopes = defaultScopes, expires_in_days: days = defaultDays } },
+      request,
+    ) {
+      const now = new Date();
+      const id = randomUUID();
+      const { key, secret } = newApiKey(id);
+      const row: ApiKeyRow = {
+        id,
+        user_id: request.caller.id,
+        tenant_id: request.caller.tenant_id,
+        name,
+        scopes,
+        hash: createApiKeys(settings()).hash(secret),
+        created_at: now,
+        expires_at: new Date(now.getTime() + days * dayMs),
+        days,
+        last_used_at: null,
+      };
+      await commitChange(db, request, authScope, async (manager) => {
+        await manager.insert(ApiKeyEntity, row);
+        return {
+          result: undefined,
+          keys: [apiKeyCacheKey({ key_id: id })],
+          events: [facts(row, 'auth.api_key_created')],
         };
-        await commitChange(db, request, authScope, async (manager) => {
-          await manager.insert(ApiKeyEntity, row);
-          return {
-            result: undefined,
-            keys: [apiKeyCacheKey({ key_id: id })],
-            events: [facts(row, 'auth.api_key_created')],
-          };
-        });
-        return { ...viewOf(row), api_key: key };
-      },
-    ),
+      });
+      return { ...viewOf(row), api_key: key };
+    },
 
     async 'auth.api-key.list'({ limit = defaultLimit, cursor }, { caller }) {
       const after = decodeCursor(cursor, 'id');

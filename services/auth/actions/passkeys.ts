@@ -16,7 +16,6 @@ import { auditFacts, recordEvents } from '../../../shared/commits/commit.ts';
 import { decodeCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';
 import type { Settings } from '../../../shared/settings.ts';
 import type { ShortLived } from '../../../shared/short-lived-state.ts';
-import { classified } from '../rules/classify.ts';
 import { judgeCounter } from '../rules/passkey-counter.ts';
 import { PasskeyEntity, UserEntity, type PasskeyRow, type UserRow } from '../schema.ts';
 import { authEvent as event, chooseTenant, type SignIn } from '../sign-in.ts';
@@ -187,35 +186,35 @@ export function passkeyActions(
         email === undefined ? undefined : addressOf(email),
       ),
 
-    'auth.webauthn.login.verify': classified(
-      'auth.webauthn.login.verify',
-      async ({ body: { challenge_id: id, credential, tenant_id: asked } }, request) => {
-        const proved = await authenticate(await resume('login', id), credential, request);
-        if (!proved) {
-          await recordEvents(db.manager, [
-            auditFacts(
-              {
-                action: 'auth.login_failed',
-                tenant_id: null,
-                target: null,
-                payload: { method: 'passkey' },
-                actor: { type: 'system', id: 'auth' },
-              },
-              request,
-            ),
-          ]);
-          throw new StrataError('auth_webauthn_verification_failed');
-        }
-        const { user, passkey, counter, backedUp } = proved;
-        const tenant = chooseTenant(
-          await request.call('tenant-config.members.of', { user_id: user.id }),
-          asked,
-        );
-        const entered = await enter(user, passkey.id, counter, backedUp, tenant, request);
-        if (!entered) throw new StrataError('auth_webauthn_verification_failed');
-        return answer(user, entered.session, entered.refresh, request.call);
-      },
-    ),
+    async 'auth.webauthn.login.verify'(
+      { body: { challenge_id: id, credential, tenant_id: asked } },
+      request,
+    ) {
+      const proved = await authenticate(await resume('login', id), credential, request);
+      if (!proved) {
+        await recordEvents(db.manager, [
+          auditFacts(
+            {
+              action: 'auth.login_failed',
+              tenant_id: null,
+              target: null,
+              payload: { method: 'passkey' },
+              actor: { type: 'system', id: 'auth' },
+            },
+            request,
+          ),
+        ]);
+        throw new StrataError('auth_webauthn_verification_failed');
+      }
+      const { user, passkey, counter, backedUp } = proved;
+      const tenant = chooseTenant(
+        await request.call('tenant-config.members.of', { user_id: user.id }),
+        asked,
+      );
+      const entered = await enter(user, passkey.id, counter, backedUp, tenant, request);
+      if (!entered) throw new StrataError('auth_webauthn_verification_failed');
+      return answer(user, entered.session, entered.refresh, request.call);
+    },
 
     async 'auth.webauthn.register.options'(_params, { caller }) {
       const user = await db.manager.findOneByOrFail(UserEntity, { id: caller.id });

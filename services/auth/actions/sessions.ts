@@ -6,7 +6,6 @@ import { commitChange, readSnapshot } from '../../../shared/commits/commit.ts';
 import { decodeCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';
 import { deriveKey } from '../../../shared/security/secrets.ts';
 import type { Settings } from '../../../shared/settings.ts';
-import { classified } from '../rules/classify.ts';
 import { needsRehash, type Passwords } from '../rules/passwords.ts';
 import type { CheckPassword } from '../credentials.ts';
 import {
@@ -42,97 +41,91 @@ export function sessionActions(
   { passwords, checkPassword, signIn: { identityOf, answer, open, revoke } }: SessionDependencies,
 ) {
   return {
-    'auth.login': classified(
-      'auth.login',
-      async ({ body: { email, password, tenant_id: asked } }, request) => {
-        const user = await checkPassword(email, password, request);
-        const memberships = await request.call('tenant-config.members.of', { user_id: user.id });
-        const tenant = chooseTenant(memberships, asked);
-        const { session, refresh } = await db.transaction(async (manager) => {
-          // Locked until the session is there: whoever changes the password or disables the account afterwards ends this session too.
-          const current = await manager.findOne(UserEntity, {
-            where: { id: user.id },
-            lock: { mode: 'pessimistic_read' },
-          });
-          const same =
-            current?.password_hash === user.password_hash ||
-            (await passwords.verify(current?.password_hash ?? null, password));
-          if (current?.status !== 'active' || !same)
-            throw new StrataError('auth_invalid_credentials');
-          return open(manager, current, tenant, request, 'password');
+    async 'auth.login'({ body: { email, password, tenant_id: asked } }, request) {
+      const user = await checkPassword(email, password, request);
+      const memberships = await request.call('tenant-config.members.of', { user_id: user.id });
+      const tenant = chooseTenant(memberships, asked);
+      const { session, refresh } = await db.transaction(async (manager) => {
+        // Locked until the session is there: whoever changes the password or disables the account afterwards ends this session too.
+        const current = await manager.findOne(UserEntity, {
+          where: { id: user.id },
+          lock: { mode: 'pessimistic_read' },
         });
-        if (needsRehash(user.password_hash!)) {
-          await db.manager.update(
-            UserEntity,
-            { id: user.id, password_hash: user.password_hash! },
-            { password_hash: await passwords.hash(password) },
-          );
-        }
-        return answer(user, session, refresh, request.call);
-      },
-    ),
+        const same =
+          current?.password_hash === user.password_hash ||
+          (await passwords.verify(current?.password_hash ?? null, password));
+        if (current?.status !== 'active' || !same)
+          throw new StrataError('auth_invalid_credentials');
+        return open(manager, current, tenant, request, 'password');
+      });
+      if (needsRehash(user.password_hash!)) {
+        await db.manager.update(
+          UserEntity,
+          { id: user.id, password_hash: user.password_hash! },
+          { password_hash: await passwords.hash(password) },
+        );
+      }
+      return answer(user, session, refresh, request.call);
+    },
 
-    'auth.refresh': classified(
-      'auth.refresh',
-      async ({ body: { refresh_token: presented } }, request) => {
-        const hash = refreshHash(presented);
-        const found = await db.transaction(async (manager) => {
-          const known = await manager.findOneBy(RefreshEntity, { hash });
-          const session =
-            known &&
-            (await manager.findOne(SessionEntity, {
-              where: { id: known.session_id },
-              lock: { mode: 'pessimistic_write' },
-            }));
-          const token = session && (await manager.findOneBy(RefreshEntity, { hash }));
-          const next = token?.successor
-            ? await manager.findOneBy(RefreshEntity, { hash: token.successor })
-            : null;
-          const now = new Date();
-          const judgement = judgeRefresh(token, session, next?.used_at != null, now);
-          const successor = successorOf(
-            presented,
-            deriveKey(settings().secret_key!, 'refresh token'),
+    async 'auth.refresh'({ body: { refresh_token: presented } }, request) {
+      const hash = refreshHash(presented);
+      const found = await db.transaction(async (manager) => {
+        const known = await manager.findOneBy(RefreshEntity, { hash });
+        const session =
+          known &&
+          (await manager.findOne(SessionEntity, {
+            where: { id: known.session_id },
+            lock: { mode: 'pessimistic_write' },
+          }));
+        const token = session && (await manager.findOneBy(RefreshEntity, { hash }));
+        const next = token?.successor
+          ? await manager.findOneBy(RefreshEntity, { hash: token.successor })
+          : null;
+        const now = new Date();
+        const judgement = judgeRefresh(token, session, next?.used_at != null, now);
+        const successor = successorOf(
+          presented,
+          deriveKey(settings().secret_key!, 'refresh token'),
+        );
+        if (judgement === 'rotate') {
+          // Also a token beside it, from a change of tenant: whoever goes on from both holds one that was stolen.
+          await manager.update(
+            RefreshEntity,
+            { session_id: session!.id, used_at: IsNull() },
+            { used_at: now },
           );
-          if (judgement === 'rotate') {
-            // Also a token beside it, from a change of tenant: whoever goes on from both holds one that was stolen.
-            await manager.update(
-              RefreshEntity,
-              { session_id: session!.id, used_at: IsNull() },
-              { used_at: now },
-            );
-            await manager.update(RefreshEntity, { hash }, { successor: refreshHash(successor) });
-            await manager.insert(RefreshEntity, {
-              hash: refreshHash(successor),
-              session_id: session!.id,
-              created_at: now,
-              used_at: null,
-              successor: null,
-            });
-            await manager.update(SessionEntity, { id: session!.id }, { last_used_at: now });
-          }
-          return { judgement, session, successor };
-        });
-        const { judgement, session, successor } = found;
-        if (judgement === 'reused') {
-          await revoke(
-            request,
-            [session!.id],
-            [
-              event('auth.refresh_reused', session!.user_id, session!.tenant_id, {
-                session_id: session!.id,
-              }),
-            ],
-          );
-          throw new StrataError('auth_refresh_reused');
+          await manager.update(RefreshEntity, { hash }, { successor: refreshHash(successor) });
+          await manager.insert(RefreshEntity, {
+            hash: refreshHash(successor),
+            session_id: session!.id,
+            created_at: now,
+            used_at: null,
+            successor: null,
+          });
+          await manager.update(SessionEntity, { id: session!.id }, { last_used_at: now });
         }
-        if (judgement === 'expired') throw new StrataError('auth_refresh_expired');
-        if (judgement === 'invalid') throw new StrataError('auth_refresh_invalid');
-        const user = await db.manager.findOneBy(UserEntity, { id: session!.user_id });
-        if (user?.status !== 'active') throw new StrataError('auth_refresh_invalid');
-        return answer(user, session!, successor, request.call);
-      },
-    ),
+        return { judgement, session, successor };
+      });
+      const { judgement, session, successor } = found;
+      if (judgement === 'reused') {
+        await revoke(
+          request,
+          [session!.id],
+          [
+            event('auth.refresh_reused', session!.user_id, session!.tenant_id, {
+              session_id: session!.id,
+            }),
+          ],
+        );
+        throw new StrataError('auth_refresh_reused');
+      }
+      if (judgement === 'expired') throw new StrataError('auth_refresh_expired');
+      if (judgement === 'invalid') throw new StrataError('auth_refresh_invalid');
+      const user = await db.manager.findOneBy(UserEntity, { id: session!.user_id });
+      if (user?.status !== 'active') throw new StrataError('auth_refresh_invalid');
+      return answer(user, session!, successor, request.call);
+    },
 
     async 'auth.logout'({ body: { all = false } }, request) {
       const { caller } = request;

@@ -7,7 +7,6 @@ import { auditFacts, recordEvents } from '../../../shared/commits/commit.ts';
 import type { Settings } from '../../../shared/settings.ts';
 import type { ShortLived } from '../../../shared/short-lived-state.ts';
 import type { Begun, Oidc } from '../oidc.ts';
-import { classified } from '../rules/classify.ts';
 import { judgeSsoAccount, type SsoClaims } from '../rules/sso-account.ts';
 import {
   SsoIdentityEntity,
@@ -256,34 +255,31 @@ export function ssoLoginActions(
       );
     },
 
-    'auth.login.sso': classified(
-      'auth.login.sso',
-      async ({ body: { client_verifier: verifier, ...answered } }, request) => {
-        let underWay: UnderWay | undefined;
-        try {
-          underWay = await takeUnderWay(answered.state, verifier);
-          return await signIn(underWay, answered, request);
-        } catch (error) {
-          const code = codeOf(error);
-          explain(request, underWay?.provider_id ?? null, error);
-          if (errorTable[code][0] < 500) {
-            await recordEvents(db.manager, [
-              auditFacts(
-                {
-                  action: 'auth.login_failed',
-                  tenant_id: null,
-                  target: null,
-                  payload: { method: 'sso', code, provider_id: underWay?.provider_id ?? null },
-                  actor: { type: 'system', id: 'auth' },
-                },
-                request,
-              ),
-            ]);
-          }
-          throw error;
+    async 'auth.login.sso'({ body: { client_verifier: verifier, ...answered } }, request) {
+      let underWay: UnderWay | undefined;
+      try {
+        underWay = await takeUnderWay(answered.state, verifier);
+        return await signIn(underWay, answered, request);
+      } catch (error) {
+        const code = codeOf(error);
+        explain(request, underWay?.provider_id ?? null, error);
+        if (errorTable[code][0] < 500) {
+          await recordEvents(db.manager, [
+            auditFacts(
+              {
+                action: 'auth.login_failed',
+                tenant_id: null,
+                target: null,
+                payload: { method: 'sso', code, provider_id: underWay?.provider_id ?? null },
+                actor: { type: 'system', id: 'auth' },
+              },
+              request,
+            ),
+          ]);
         }
-      },
-    ),
+        throw error;
+      }
+    },
   } satisfies Handlers;
 }
 
