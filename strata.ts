@@ -1,23 +1,21 @@
-/** Starts Strata: everything in one process, or the pieces named on the command line; `--migrate` only brings the database up to date. */
+/**
+ * Starts Strata: everything in one process, or the pieces named on the command line. `--migrate` only brings the database up to
+ * date and ends.
+ */
 import { Redis } from 'ioredis';
 import { readFileSync } from 'node:fs';
 import type { DataSource } from 'typeorm';
 import { startGateway, type Gateway } from './gateway/gateway.ts';
-import { auditSchema } from './services/audit/schema.ts';
-import { auditService } from './services/audit/audit.service.ts';
-import { authService } from './services/auth/auth.service.ts';
-import { authSchema } from './services/auth/schema.ts';
-import { configResolverService } from './services/config-resolver/config-resolver.service.ts';
-import { globalConfigService } from './services/global-config/global-config.service.ts';
-import { globalConfigSchema } from './services/global-config/schema.ts';
-import { notifierService } from './services/notifier/notifier.service.ts';
-import { notifierSchema } from './services/notifier/schema.ts';
-import { tenantConfigSchema } from './services/tenant-config/schema.ts';
-import { tenantConfigService } from './services/tenant-config/tenant-config.service.ts';
+import {
+  pieces as everyPiece,
+  type FirstAdmin,
+  type Parts,
+  type Piece,
+} from './services/pieces.ts';
 import { createNode } from './shared/cluster/broker.ts';
-import { liveSettings } from './shared/live-settings.ts';
 import { startStatusServer } from './shared/cluster/status-server.ts';
-import { openEmbeddedPostgres, type EmbeddedPostgres } from './shared/database/embedded.ts';
+import { commitSchema } from './shared/commits/schema.ts';
+import { openEmbeddedPostgres } from './shared/database/embedded.ts';
 import { isDatabaseOutage } from './shared/database/failures.ts';
 import {
   migrate,
@@ -25,254 +23,280 @@ import {
   type DatabaseOptions,
   type Schema,
 } from './shared/database/open.ts';
+import { firstSettings } from './shared/live-settings.ts';
 import { createMailer } from './shared/mail/mailer.ts';
-import { createGuard } from './shared/outgoing/guard.ts';
-import { createHttpClient } from './shared/outgoing/http-client.ts';
-import { commitSchema } from './shared/commits/schema.ts';
 import {
-  ensureSecretKey,
   loadSettings,
-  needsRedis,
-  pieces as everyPiece,
   readEnvironment,
   SettingsInvalid,
   type Settings,
 } from './shared/settings.ts';
 import { createShortLived } from './shared/short-lived-state.ts';
 
-const schemas: Readonly<Record<string, Schema>> = {
-  'tenant-config': tenantConfigSchema,
-  'global-config': globalConfigSchema,
-  auth: authSchema,
-  audit: auditSchema,
-  notifier: notifierSchema,
-};
-const { version } = JSON.parse(readFileSync(new URL('package.json', import.meta.url), 'utf8')) as {
-  version: string;
-};
+const packageFile = new URL('package.json', import.meta.url);
+const { version } = JSON.parse(readFileSync(packageFile, 'utf8')) as { version: string };
+
+const everySchema: Schema[] = [commitSchema, ...everyPiece.flatMap(({ schema }) => schema ?? [])];
+
 const say = (line: string): void => {
   process.stdout.write(`${line}\n`);
 };
+const complain = (line: string): void => {
+  process.stderr.write(`${line}\n`);
+};
 
-function firstSettings(pieces: readonly string[]): {
-  settings: Settings;
-  fixed: Record<string, string>;
-} {
-  const environment = readEnvironment();
-  const fixed: Record<string, string> = {};
-  const embedded = !environment.DATABASE_URL && !environment.DB_HOST && !environment.NATS_URL;
-  if (embedded && !environment.SECRET_KEY) {
-    const { key, made } = ensureSecretKey(loadSettings(environment, { pieces }).data_dir);
-    if (made) say('Made a SECRET_KEY of its own and keeps it in DATA_DIR/secret.key.');
-    fixed.SECRET_KEY = key;
+/** A signal asked for the end while the start was under way. */
+class Interrupted extends Error {}
+
+/** What has been opened so far, in order, and whether a signal has asked for the end. */
+class Lifetime {
+  readonly #closers: (() => Promise<unknown>)[] = [];
+  readonly #signal = new AbortController();
+  #ending: Promise<void> | undefined;
+
+  /** Remembers how to close what was just opened. */
+  closeWith(close: () => Promise<unknown>): void {
+    this.#closers.push(close);
   }
-  const settings = loadSettings({ ...environment, ...fixed }, { pieces });
-  fixed.NODE_ID = settings.node_id;
-  return { settings: loadSettings({ ...environment, ...fixed }, { pieces }), fixed };
+
+  interrupt(): void {
+    this.#signal.abort(new Interrupted());
+  }
+
+  /** Takes a step of the start that may last. Throws Interrupted as soon as a signal asks for the end, and leaves the step alone. */
+  async whileWanted<T>(step: () => Promise<T>): Promise<T> {
+    const { signal } = this.#signal;
+    signal.throwIfAborted();
+    const interrupted = new Promise<never>((_resolve, reject) => {
+      signal.addEventListener('abort', () => reject(signal.reason as Interrupted), { once: true });
+    });
+    return Promise.race([step(), interrupted]);
+  }
+
+  /** Last opened, first closed: the gateway drains before the services, and the database goes last. */
+  end(): Promise<void> {
+    this.#ending ??= this.#closeAll();
+    return this.#ending;
+  }
+
+  async #closeAll(): Promise<void> {
+    for (const close of this.#closers.toReversed()) await close();
+  }
 }
 
-async function start(pieces: readonly string[]): Promise<void> {
-  const { settings: first, fixed } = firstSettings(pieces);
-  const settings = liveSettings(first, fixed, pieces);
-  const stops: (() => Promise<unknown>)[] = [];
-  let stopping: Promise<void> | undefined;
-  const stop = (): Promise<void> =>
-    (stopping ??= (async () => {
-      // Last started, first stopped: the gateway drains before the services, the database goes last.
-      for (const each of stops.toReversed()) await each();
-    })());
-
+/** Starts the node and returns once a signal has ended it, or throws why it cannot start; everything is closed then. */
+async function runNode(pieces: readonly Piece[]): Promise<void> {
+  const lifetime = new Lifetime();
   try {
-    const owned = pieces.filter((piece) => schemas[piece]);
-    let database: DatabaseOptions | undefined;
-    if (owned.length > 0) {
-      let embedded: EmbeddedPostgres | undefined;
-      if (first.database_url === null) {
-        embedded = await openEmbeddedPostgres({ dataDir: first.data_dir });
-        stops.push(embedded.stop);
-      }
-      database = {
-        url: first.database_url ?? embedded!.url,
-        poolSize: first.db_pool_size,
-        timeoutMs: first.request_timeout_ms,
-        ssl: first.db_ssl,
-      };
-      if (first.nats_url === null)
-        await migrate(database, [commitSchema, ...Object.values(schemas)]);
-    }
-    const open = async (schema: Schema): Promise<DataSource> => {
-      const source = await openDatabase(database!, schema);
-      stops.push(() => source.destroy());
-      return source;
-    };
-
-    const redis =
-      first.redis_url !== null && needsRedis(pieces) ? connectRedis(first.redis_url) : undefined;
-    if (redis)
-      stops.push(async () => {
-        redis.disconnect();
-      });
-    const commits = database && (await open(commitSchema));
-    const probes: Record<string, () => Promise<boolean>> = redis
-      ? {
-          redis: () =>
-            redis.ping().then(
-              () => true,
-              () => false,
-            ),
-        }
-      : {};
-    const { broker, coherence, localCache, log, metrics } = createNode({
-      settings,
-      probes,
-      ...(commits ? { commits } : {}),
-    });
-    const current = (): Settings => settings.current;
-    const shortLived = createShortLived(redis);
-    const mailer = createMailer(current, log);
-    stops.push(async () => mailer.close());
-    let admin: { email: string; password?: string } | undefined;
-    const services = {
-      'config-resolver': async () => configResolverService({ settings: current }),
-      'tenant-config': async () =>
-        tenantConfigService({ db: await open(tenantConfigSchema), settings: current }),
-      'global-config': async () => globalConfigService({ db: await open(globalConfigSchema) }),
-      auth: async () =>
-        authService({
-          db: await open(authSchema),
-          settings: current,
-          shortLived,
-          mailer,
-          onFirstAdmin: (made) => {
-            admin = made;
-          },
-        }),
-      notifier: async () =>
-        notifierService({
-          db: await open(notifierSchema),
-          settings: current,
-          http: createHttpClient(createGuard(current), current),
-          mailer,
-          log,
-          metrics,
-        }),
-      audit: async () => auditService({ db: await open(auditSchema) }),
-    } as const;
-    for (const piece of pieces) {
-      if (piece in services) broker.createService(await services[piece as keyof typeof services]());
-    }
-    stops.push(() => broker.stop());
-    await broker.start();
-    if (first.metrics_port !== 0)
-      stops.push(
-        await startStatusServer({ broker, metrics, host: first.host, port: first.metrics_port }),
-      );
-
-    let gateway: Gateway | undefined;
-    if (pieces.includes('gateway')) {
-      gateway = await startGateway({
-        broker,
-        coherence,
-        localCache,
-        settings,
-        log,
-        metrics,
-        version,
-        ...(redis ? { redis } : {}),
-      });
-      stops.push(gateway.stop);
-    }
-    announce(pieces, gateway, admin, first);
+    await start(pieces, lifetime);
   } catch (error) {
-    await stop();
+    await lifetime.end();
+    if (error instanceof Interrupted) return;
     throw error;
   }
-
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-    process.once(signal, () => {
-      stop().then(
-        () => process.exit(0),
-        (error: unknown) => {
-          process.stderr.write(`${String(error)}\n`);
-          process.exit(1);
-        },
-      );
-    });
-  }
+  await onSignal(() => lifetime.interrupt());
+  await lifetime.end();
 }
 
-/** Commands fail at once while it is away: what it holds is short-lived, and a request must not wait for it. */
-function connectRedis(url: string): Redis {
-  const redis = new Redis(url, {
+/** Resolves with the first SIGINT or SIGTERM. A second one of a kind ends the process at once, as the system does by itself. */
+function onSignal(listener: () => void): Promise<void> {
+  return new Promise((resolve) => {
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+      process.once(signal, () => {
+        listener();
+        resolve();
+      });
+    }
+  });
+}
+
+async function start(pieces: readonly Piece[], lifetime: Lifetime): Promise<void> {
+  const { settings, madeSecretKey } = firstSettings(pieces);
+  if (madeSecretKey) say('Made a SECRET_KEY of its own and keeps it in DATA_DIR/secret.key.');
+  const first = settings.current;
+
+  const needsDatabase = pieces.some(({ schema }) => schema !== undefined);
+  const database = needsDatabase ? await prepareDatabase(first, lifetime) : undefined;
+  const openPool = async (schema: Schema): Promise<DataSource> => {
+    if (!database) throw new Error(`No database was prepared for the schema ${schema.schema}`);
+    const source = await lifetime.whileWanted(() => openDatabase(database, schema));
+    lifetime.closeWith(() => source.destroy());
+    return source;
+  };
+
+  const commits = database && (await openPool(commitSchema));
+  const redis = connectRedis(first, pieces, lifetime);
+  const { broker, coherence, localCache, log, metrics } = createNode({
+    settings,
+    probes: redis ? { redis: () => answers(redis) } : {},
+    ...(commits ? { commits } : {}),
+  });
+  const mailer = createMailer(() => settings.current, log);
+  lifetime.closeWith(async () => mailer.close());
+
+  let firstAdmin: FirstAdmin | undefined;
+  const parts: Parts = {
+    settings: () => settings.current,
+    shortLived: createShortLived(redis),
+    mailer,
+    log,
+    metrics,
+    onFirstAdmin: (admin) => {
+      firstAdmin = admin;
+    },
+  };
+  for (const piece of pieces) {
+    if (piece.schema) broker.createService(piece.service(parts, await openPool(piece.schema)));
+    else if (piece.service) broker.createService(piece.service(parts));
+  }
+  lifetime.closeWith(() => broker.stop());
+  await lifetime.whileWanted(() => broker.start());
+
+  if (first.metrics_port !== 0) {
+    const { host, metrics_port: port } = first;
+    lifetime.closeWith(await startStatusServer({ broker, metrics, host, port }));
+  }
+  let gateway: Gateway | undefined;
+  if (pieces.some(({ name }) => name === 'gateway')) {
+    gateway = await startGateway({
+      broker,
+      coherence,
+      localCache,
+      settings,
+      log,
+      metrics,
+      version,
+      ...(redis ? { redis } : {}),
+    });
+    lifetime.closeWith(gateway.stop);
+  }
+  announce({ pieces, gateway, firstAdmin, settings: first });
+}
+
+/** Where the services' tables are; the embedded server is started first, and one process alone migrates by itself. */
+async function prepareDatabase(settings: Settings, lifetime: Lifetime): Promise<DatabaseOptions> {
+  const options: DatabaseOptions = {
+    url: settings.database_url ?? (await startEmbeddedPostgres(settings, lifetime)),
+    poolSize: settings.db_pool_size,
+    timeoutMs: settings.request_timeout_ms,
+    ssl: settings.db_ssl,
+  };
+  if (settings.nats_url === null) await lifetime.whileWanted(() => migrate(options, everySchema));
+  return options;
+}
+
+/** A signal waits until the server is up: one that is stopped half made is left to the next start to clear away. */
+async function startEmbeddedPostgres(settings: Settings, lifetime: Lifetime): Promise<string> {
+  const embedded = await openEmbeddedPostgres({ dataDir: settings.data_dir });
+  lifetime.closeWith(embedded.stop);
+  return embedded.url;
+}
+
+/**
+ * The connection, where a piece needs one and the settings name one. Commands fail at once while Redis is away: what it holds is
+ * short-lived, and a request must not wait for it.
+ */
+function connectRedis(
+  settings: Settings,
+  pieces: readonly Piece[],
+  lifetime: Lifetime,
+): Redis | undefined {
+  const isNeeded = pieces.some(({ needs }) => needs.includes('redis_url'));
+  if (settings.redis_url === null || !isNeeded) return undefined;
+  const redis = new Redis(settings.redis_url, {
     maxRetriesPerRequest: 1,
     commandTimeout: 1000,
     enableOfflineQueue: false,
     retryStrategy: () => 500,
   });
-  let told = false;
+  let isReported = false;
   redis.on('ready', () => {
-    told = false;
+    isReported = false;
   });
   redis.on('error', (error: Error) => {
-    if (!told) process.stderr.write(`Redis does not answer: ${error.message}\n`);
-    told = true;
+    if (!isReported) complain(`Redis does not answer: ${error.message}`);
+    isReported = true;
   });
+  lifetime.closeWith(async () => redis.disconnect());
   return redis;
 }
 
-function announce(
-  pieces: readonly string[],
-  gateway: Gateway | undefined,
-  admin: { email: string; password?: string } | undefined,
-  settings: Settings,
-): void {
-  if (admin) {
-    say(
-      `First platform admin: ${admin.email}${admin.password === undefined ? ', with PLATFORM_ADMIN_PASSWORD' : ` with password ${admin.password} (shown this once)`}`,
-    );
+const answers = (redis: Redis): Promise<boolean> =>
+  redis.ping().then(
+    () => true,
+    () => false,
+  );
+
+interface Announcement {
+  readonly pieces: readonly Piece[];
+  readonly gateway: Gateway | undefined;
+  readonly firstAdmin: FirstAdmin | undefined;
+  readonly settings: Settings;
+}
+
+/** The lines that whoever started Strata waits for; the password of a first admin is shown nowhere else. */
+function announce({ pieces, gateway, firstAdmin, settings }: Announcement): void {
+  if (firstAdmin) {
+    const password =
+      firstAdmin.password === undefined
+        ? ', with PLATFORM_ADMIN_PASSWORD'
+        : ` with password ${firstAdmin.password} (shown this once)`;
+    say(`First platform admin: ${firstAdmin.email}${password}`);
   }
   if (!gateway) {
-    say(`Strata ${version} node ${settings.node_id} runs ${pieces.join(', ')}.`);
+    const names = pieces.map(({ name }) => name).join(', ');
+    say(`Strata ${version} node ${settings.node_id} runs ${names}.`);
     return;
   }
-  if (!admin && settings.platform_admin_emails[0])
-    say(`Platform admin: ${settings.platform_admin_emails[0]}`);
+  const knownAdmin = settings.platform_admin_emails[0];
+  if (!firstAdmin && knownAdmin) say(`Platform admin: ${knownAdmin}`);
   say(`Strata ${version} serves on ${gateway.url} — docs at ${gateway.url}/docs`);
+}
+
+async function migrateOnly(): Promise<void> {
+  const settings = loadSettings(readEnvironment());
+  if (settings.database_url === null) {
+    const message = 'is required to migrate; embedded mode migrates by itself';
+    throw new SettingsInvalid([{ variable: 'DATABASE_URL', message }]);
+  }
+  const applied = await migrate(
+    { url: settings.database_url, poolSize: 1, timeoutMs: 60_000, ssl: settings.db_ssl },
+    everySchema,
+  );
+  say(applied.length === 0 ? 'The database is up to date.' : `Applied ${applied.join(', ')}.`);
+}
+
+/** Throws where a name is no piece's. No names at all are every piece. */
+function piecesNamed(names: readonly string[]): readonly Piece[] {
+  if (names.length === 0) return everyPiece;
+  const byName = new Map(everyPiece.map((piece) => [piece.name, piece]));
+  const unknown = names.filter((name) => !byName.has(name));
+  if (unknown.length > 0) {
+    const known = [...byName.keys()].join(', ');
+    throw new Error(`There is no piece ${unknown.join(', ')}. There are ${known}.`);
+  }
+  return names.flatMap((name) => byName.get(name) ?? []);
 }
 
 async function main(): Promise<void> {
   const given = process.argv.slice(2);
-  if (given.includes('--migrate')) {
-    const settings = loadSettings(readEnvironment(), { pieces: [] });
-    if (settings.database_url === null)
-      throw new SettingsInvalid([
-        {
-          variable: 'DATABASE_URL',
-          message: 'is required to migrate; embedded mode migrates by itself',
-        },
-      ]);
-    const applied = await migrate(
-      { url: settings.database_url, poolSize: 1, timeoutMs: 60_000, ssl: settings.db_ssl },
-      [commitSchema, ...Object.values(schemas)],
-    );
-    say(applied.length === 0 ? 'The database is up to date.' : `Applied ${applied.join(', ')}.`);
-    return;
-  }
-  const unknown = given.filter((piece) => !everyPiece.includes(piece));
-  if (unknown.length > 0)
-    throw new Error(`There is no piece ${unknown.join(', ')}. There are ${everyPiece.join(', ')}.`);
-  await start(given.length > 0 ? given : everyPiece);
+  if (given.includes('--migrate')) await migrateOnly();
+  else await runNode(piecesNamed(given));
 }
 
-/** What somebody can mend is said plainly. */
+/** What somebody can mend is said plainly, the rest with its stack. */
 function reasonOf(error: unknown): string {
   if (error instanceof SettingsInvalid) return error.message;
+  const { message, stack } = error as Error;
   if (isDatabaseOutage(error))
-    return `PostgreSQL (DATABASE_URL, or DB_*) cannot be used: ${(error as Error).message}`;
-  return (error as Error).stack ?? String(error);
+    return `PostgreSQL (DATABASE_URL, or DB_*) cannot be used: ${message}`;
+  return stack ?? String(error);
 }
 
-main().catch((error: unknown) => {
-  process.stderr.write(`${reasonOf(error)}\n`);
-  process.exit(1);
-});
+main().then(
+  () => process.exit(0),
+  (error: unknown) => {
+    complain(reasonOf(error));
+    process.exit(1);
+  },
+);

@@ -1,33 +1,64 @@
-import { describeChanges, loadSettings, readEnvironment, type Settings } from './settings.ts';
+/** The settings of a running process, which `/config/reload` can replace while it runs. */
+import {
+  describeChanges,
+  frozen,
+  isEmbedded,
+  loadSettings,
+  readEnvironment,
+  type HostedPiece,
+  type SettingChanges,
+  type Settings,
+} from './settings.ts';
+import { ensureSecretKey } from './security/secret-key-file.ts';
 
-/** The one settings object of a process, replaced as a whole by a reload. */
 export interface LiveSettings {
+  /** Replaced as a whole by a reload, so that two looks at one object never differ. */
   readonly current: Settings;
   /** What a reload would change. Throws SettingsInvalid, as `reload` does. */
-  preview(): { changed: string[]; requires_restart: string[] };
+  preview(): SettingChanges;
   /** Re-reads the environment; keeps the old settings where the new ones are not valid. */
-  reload(): { changed: string[]; requires_restart: string[] };
+  reload(): SettingChanges;
 }
 
-/** `fixed` is what this process decided itself (a generated key, a node id) and a reload must not take away. */
+/**
+ * `pinned` are variables that this process decided itself, such as its node's name: they win over the environment, so that a
+ * reload does not take them away.
+ */
 export function liveSettings(
   first: Settings,
-  fixed: Readonly<Record<string, string>>,
-  pieces: readonly string[],
+  pinned: Readonly<Record<string, string>>,
+  pieces: readonly HostedPiece[],
 ): LiveSettings {
   let current = first;
-  const next = (): Settings =>
-    loadSettings({ ...readEnvironment(), ...fixed }, { pieces: [...pieces] });
+  const loadAgain = (): Settings => loadSettings({ ...readEnvironment(), ...pinned }, { pieces });
   return {
     get current() {
       return current;
     },
-    preview: () => describeChanges(current, next()),
+    preview: () => describeChanges(current, loadAgain()),
     reload() {
-      const loaded = next();
+      const loaded = loadAgain();
       const changes = describeChanges(current, loaded);
       current = loaded;
       return changes;
     },
   };
+}
+
+export interface FirstSettings {
+  readonly settings: LiveSettings;
+  /** Embedded mode wrote a SECRET_KEY of its own just now. */
+  readonly madeSecretKey: boolean;
+}
+
+/** The settings that a node starts with. Throws SettingsInvalid, and then leaves no key behind. */
+export function firstSettings(pieces: readonly HostedPiece[]): FirstSettings {
+  const loaded = loadSettings(readEnvironment(), { pieces });
+  const pinned = { NODE_ID: loaded.node_id };
+  if (!isEmbedded(loaded) || loaded.secret_key !== null)
+    return { settings: liveSettings(loaded, pinned, pieces), madeSecretKey: false };
+  const { key, made } = ensureSecretKey(loaded.data_dir);
+  const withKey = frozen({ ...loaded, secret_key: key });
+  const settings = liveSettings(withKey, { ...pinned, SECRET_KEY: key }, pieces);
+  return { settings, madeSecretKey: made };
 }

@@ -14,7 +14,7 @@ import {
   type ResultOf,
 } from '../../shared/contracts/index.ts';
 import { StrataError } from '../../shared/errors.ts';
-import { loadSettings, pieces, readEnvironment } from '../../shared/settings.ts';
+import { loadSettings, readEnvironment } from '../../shared/settings.ts';
 
 /** A member of the cluster that acts as one operator. */
 export interface Session {
@@ -51,6 +51,9 @@ export class Failed extends Error {
 }
 
 export class CannotJoin extends Error {}
+
+/** Services that come with every node; all others are pieces that somebody chose to run there. */
+const partsOfANode: ReadonlySet<string> = new Set(['$node', 'node', 'cluster', 'feed']);
 
 const joinMs = 10_000;
 const findMs = 3000;
@@ -123,7 +126,7 @@ export async function join(): Promise<Session> {
         hostname,
         services: hosted
           .map(({ name }) => name)
-          .filter((name) => pieces.includes(name))
+          .filter((name) => !partsOfANode.has(name))
           .sort(),
       }))
       .sort((a, b) => a.id.localeCompare(b.id));

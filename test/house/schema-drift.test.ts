@@ -1,22 +1,11 @@
 /** Migrations and entities describe the same tables: what the mapper would still change is nothing. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { auditSchema } from '../../services/audit/schema.ts';
-import { authSchema } from '../../services/auth/schema.ts';
-import { globalConfigSchema } from '../../services/global-config/schema.ts';
-import { notifierSchema } from '../../services/notifier/schema.ts';
-import { tenantConfigSchema } from '../../services/tenant-config/schema.ts';
+import { pieces } from '../../services/pieces.ts';
 import { migrate, openDatabase, type DatabaseOptions } from '../../shared/database/open.ts';
 import { commitSchema } from '../../shared/commits/schema.ts';
 import { createDatabase, type Database } from '../support/postgres.ts';
 
-const schemas = [
-  commitSchema,
-  tenantConfigSchema,
-  globalConfigSchema,
-  authSchema,
-  auditSchema,
-  notifierSchema,
-];
+const schemas = [commitSchema, ...pieces.flatMap(({ schema }) => schema ?? [])];
 let database: Database;
 let options: DatabaseOptions;
 beforeAll(async () => {

@@ -3,13 +3,14 @@ import { expect, test } from '@jest/globals';
 import { parse } from 'dotenv';
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { loadSettings, renderEnvExample, variableOf } from '../../shared/settings.ts';
+import { loadSettings, variableOf } from '../../shared/settings.ts';
 import { settingsGroups, settingsTable } from '../../shared/settings-table.ts';
+import { renderEnvExample } from './env-example.ts';
 
 const root = join(import.meta.dirname, '../..');
 const example = readFileSync(join(root, '.env.example'), 'utf8');
 
-test('.env.example is made from the table', () => {
+test('.env.example is what `npm run settings` writes from the table', () => {
   expect(example).toBe(renderEnvExample());
 });
 

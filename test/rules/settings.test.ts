@@ -3,11 +3,11 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { pieces, type Piece } from '../../services/pieces.ts';
+import { ensureSecretKey } from '../../shared/security/secret-key-file.ts';
 import {
   describeChanges,
-  ensureSecretKey,
   loadSettings,
-  pieces,
   readEnvironment,
   SettingsInvalid,
   variableOf,
@@ -18,10 +18,15 @@ import { settingsTable, type Field, type Row } from '../../shared/settings-table
 
 const key = 'k'.repeat(32);
 const rows = Object.entries(settingsTable) as [Field, Row][];
+const pieceNamed = (wanted: string): Piece => pieces.find(({ name }) => name === wanted)!;
 
-function problemsOf(environment: Environment, hosted?: readonly string[]): SettingProblem[] {
+/** What is wrong with the settings of a node that hosts the pieces of these names; of all pieces unless told. */
+function problemsOf(
+  environment: Environment,
+  hosted: readonly string[] = pieces.map(({ name }) => name),
+): SettingProblem[] {
   try {
-    loadSettings(environment, hosted ? { pieces: hosted } : {});
+    loadSettings(environment, { pieces: hosted.map(pieceNamed) });
     return [];
   } catch (error) {
     if (!(error instanceof SettingsInvalid)) throw error;
@@ -112,9 +117,9 @@ describe('defaults', () => {
       ['a@x.example', 'b@x.example'],
     ],
   ])('platform admins %s', (_name, environment, emails) => {
-    expect(loadSettings(environment, { pieces: ['gateway'] }).platform_admin_emails).toEqual(
-      emails,
-    );
+    expect(
+      loadSettings(environment, { pieces: [pieceNamed('gateway')] }).platform_admin_emails,
+    ).toEqual(emails);
   });
 
   test('DB_* make up an absent DATABASE_URL, escaped', () => {
@@ -353,7 +358,7 @@ describe('pieces of a cluster', () => {
   const bus = { NATS_URL: 'nats://a:4222,nats://b:4222', SECRET_KEY: key };
 
   test('each has its row', () => {
-    expect(pieces.toSorted()).toEqual(Object.keys(needs).sort());
+    expect(pieces.map(({ name }) => name).sort()).toEqual(Object.keys(needs).sort());
   });
 
   test.each(Object.entries(needs))('%s needs %j', (piece, missing) => {

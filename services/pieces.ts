@@ -1,0 +1,103 @@
+/**
+ * The pieces of Strata: what `npm run start:node -- <pieces>` can host, one row each.
+ *
+ * Everything else that lists pieces is derived from this table or compared with it by a test: what a node's settings must
+ * have, the migrations, which services a process creates, `docker-compose.yml` and the README's map.
+ */
+import type { ServiceSchema } from 'moleculer';
+import type { Logger } from 'pino';
+import type { Registry } from 'prom-client';
+import type { DataSource } from 'typeorm';
+import type { Schema } from '../shared/database/open.ts';
+import type { Mailer } from '../shared/mail/mailer.ts';
+import { createGuard } from '../shared/outgoing/guard.ts';
+import { createHttpClient } from '../shared/outgoing/http-client.ts';
+import type { HostedPiece, Settings } from '../shared/settings.ts';
+import type { ShortLived } from '../shared/short-lived-state.ts';
+import { auditService } from './audit/audit.service.ts';
+import { auditSchema } from './audit/schema.ts';
+import { authService } from './auth/auth.service.ts';
+import { authSchema } from './auth/schema.ts';
+import { configResolverService } from './config-resolver/config-resolver.service.ts';
+import { globalConfigService } from './global-config/global-config.service.ts';
+import { globalConfigSchema } from './global-config/schema.ts';
+import { notifierService } from './notifier/notifier.service.ts';
+import { notifierSchema } from './notifier/schema.ts';
+import { tenantConfigSchema } from './tenant-config/schema.ts';
+import { tenantConfigService } from './tenant-config/tenant-config.service.ts';
+
+export interface FirstAdmin {
+  readonly email: string;
+  /** Absent where PLATFORM_ADMIN_PASSWORD gave it. */
+  readonly password?: string;
+}
+
+/** What a process opens once and hands to each service that it hosts. */
+export interface Parts {
+  /** Always the latest settings: a reload replaces them. */
+  readonly settings: () => Settings;
+  readonly shortLived: ShortLived;
+  readonly mailer: Mailer;
+  readonly log: Logger;
+  readonly metrics: Registry;
+  /** Called once, when an empty database got its first platform admin. */
+  readonly onFirstAdmin: (admin: FirstAdmin) => void;
+}
+
+/** A piece with tables of its own gets a pool that is opened on its schema. */
+interface PieceWithTables extends HostedPiece {
+  readonly schema: Schema;
+  readonly service: (parts: Parts, db: DataSource) => ServiceSchema;
+}
+/** The gateway is no service on the bus: `strata.ts` starts it once the node has joined. */
+interface PieceWithoutTables extends HostedPiece {
+  readonly schema?: undefined;
+  readonly service?: (parts: Parts) => ServiceSchema;
+}
+export type Piece = PieceWithTables | PieceWithoutTables;
+
+export const pieces: readonly Piece[] = [
+  {
+    name: 'tenant-config',
+    needs: ['secret_key', 'database_url'],
+    schema: tenantConfigSchema,
+    service: ({ settings }, db) => tenantConfigService({ db, settings }),
+  },
+  {
+    name: 'global-config',
+    needs: ['secret_key', 'database_url'],
+    schema: globalConfigSchema,
+    service: (_parts, db) => globalConfigService({ db }),
+  },
+  {
+    name: 'config-resolver',
+    needs: [],
+    service: ({ settings }) => configResolverService({ settings }),
+  },
+  {
+    name: 'auth',
+    needs: ['secret_key', 'database_url', 'redis_url'],
+    schema: authSchema,
+    service: ({ settings, shortLived, mailer, onFirstAdmin }, db) =>
+      authService({ db, settings, shortLived, mailer, onFirstAdmin }),
+  },
+  {
+    name: 'audit',
+    needs: ['secret_key', 'database_url'],
+    schema: auditSchema,
+    service: (_parts, db) => auditService({ db }),
+  },
+  {
+    name: 'notifier',
+    needs: ['secret_key', 'database_url', 'redis_url'],
+    schema: notifierSchema,
+    service: ({ settings, mailer, log, metrics }, db) => {
+      const http = createHttpClient(createGuard(settings), settings);
+      return notifierService({ db, settings, http, mailer, log, metrics });
+    },
+  },
+  {
+    name: 'gateway',
+    needs: ['secret_key', 'redis_url'],
+  },
+];
