@@ -87,6 +87,7 @@ class Lifetime {
 /** Starts the node and returns once a signal has ended it, or throws why it cannot start; everything is closed then. */
 async function runNode(pieces: readonly Piece[]): Promise<void> {
   const lifetime = new Lifetime();
+  const signalled = onSignal(() => lifetime.interrupt());
   try {
     await start(pieces, lifetime);
   } catch (error) {
@@ -94,7 +95,7 @@ async function runNode(pieces: readonly Piece[]): Promise<void> {
     if (error instanceof Interrupted) return;
     throw error;
   }
-  await onSignal(() => lifetime.interrupt());
+  await signalled;
   await lifetime.end();
 }
 

@@ -1,14 +1,24 @@
 /** The front door: `npm start` on an empty directory, a second start, and a start after kill -9. */
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { execFileSync, spawn } from 'node:child_process';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync, chmodSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { freePort } from '../support/servers.ts';
 import {
   adminPassword,
   createTenant,
+  secretKey,
   signIn,
   startStrata,
   type Running,
@@ -36,6 +46,7 @@ const alive = (pid: number): boolean => {
   }
 };
 
+/** Whether any process has the text in its command line. */
 const isNamed = (text: string): boolean => {
   try {
     return execFileSync('pgrep', ['-f', text]).length > 0;
@@ -43,6 +54,14 @@ const isNamed = (text: string): boolean => {
     return false;
   }
 };
+
+/** A start in a directory of its own that is not waited for. */
+function startUnder(environment: Record<string, string>): ChildProcess {
+  return spawn(process.execPath, ['strata.ts'], {
+    env: { ...process.env, PORT: '0', ...environment },
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+}
 
 test('a first start says where it serves and with which admin; a second finds the data; kill -9 loses nothing that was answered', async () => {
   let strata = await start({ PLATFORM_ADMIN_PASSWORD: '' });
@@ -110,24 +129,55 @@ test('a stale pid file that names another program does not prevent a start', asy
   other.kill();
 });
 
-test('a start that was cut off while the database was being made does not spoil the next', async () => {
-  const cut = mkdtempSync(join(tmpdir(), 'strata-cut-'));
-  chmodSync(cut, 0o755);
-  try {
-    const first = spawn(process.execPath, ['strata.ts'], {
-      env: { ...process.env, PORT: '0', DATA_DIR: cut },
-      stdio: 'ignore',
-    });
-    const unfinished = join(cut, 'postgres.new');
-    while (!statSync(join(unfinished, 'base'), { throwIfNoEntry: false })) await delay(2);
+describe('a start that does not come to its end', () => {
+  let home: string;
+  beforeEach(() => {
+    home = mkdtempSync(join(tmpdir(), 'strata-cut-'));
+    chmodSync(home, 0o755);
+  });
+  afterEach(async () => {
+    // initdb outlives its parent for a moment.
+    while (isNamed(home)) await delay(50);
+    rmSync(home, { recursive: true, force: true });
+  });
+  const isMakingTheDatabase = (): boolean =>
+    statSync(join(home, 'postgres.new', 'base'), { throwIfNoEntry: false }) !== undefined;
+
+  test('killed while the database is being made, it does not spoil the next', async () => {
+    const first = startUnder({ DATA_DIR: home });
+    while (!isMakingTheDatabase()) await delay(2);
     process.kill(first.pid!, 'SIGKILL');
     await once(first, 'exit');
-    const second = await startStrata({ DATA_DIR: cut, SECRET_KEY: '' });
+    const second = await startStrata({ DATA_DIR: home, SECRET_KEY: '' });
     await signIn(second.url, 'admin@example.com', adminPassword);
     await second.stop();
-  } finally {
-    // initdb outlives its parent for a moment.
-    while (isNamed(cut)) await delay(50);
-    rmSync(cut, { recursive: true, force: true });
-  }
+  });
+
+  test('stopped by SIGTERM while the database is being made, it leaves no process and ends with 0', async () => {
+    const first = startUnder({ DATA_DIR: home });
+    while (!isMakingTheDatabase()) await delay(2);
+    first.kill('SIGTERM');
+    const [code, signal] = await once(first, 'exit');
+    expect([code, signal]).toEqual([0, null]);
+    expect(isNamed(home)).toBe(false);
+    expect(existsSync(join(home, 'strata.lock'))).toBe(false);
+    const second = await startStrata({ DATA_DIR: home, SECRET_KEY: '' });
+    await second.stop();
+  });
+
+  test('stopped by SIGTERM while it waits for a bus that is away, it ends with 0', async () => {
+    const nobody = await freePort();
+    const first = startUnder({
+      DATA_DIR: home,
+      NATS_URL: `nats://127.0.0.1:${nobody}`,
+      DATABASE_URL: process.env.TEST_DATABASE_URL!,
+      REDIS_URL: `redis://127.0.0.1:${nobody}`,
+      SECRET_KEY: secretKey,
+    });
+    // Redis is connected to right before the bus.
+    await once(first.stderr!, 'data');
+    first.kill('SIGTERM');
+    const [code, signal] = await once(first, 'exit');
+    expect([code, signal]).toEqual([0, null]);
+  });
 });
