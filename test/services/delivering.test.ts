@@ -212,6 +212,32 @@ describe('the circuit breaker', () => {
     expect(retries.map(({ round }) => round > 0)).toEqual(Array(16).fill(true));
   });
 
+  test('retries neither use up nor put off the first send that is due', async () => {
+    await queue(['a'], 40);
+    await fail(20, 'retry');
+    const openUntil = () => db.query('SELECT blocked_until FROM notifier.endpoints');
+    const opened = await openUntil();
+    const retries = await claim(db, one, 8);
+    await record(
+      one,
+      retries.map((each) => said(each, 'retry')),
+      'a',
+    );
+    expect(await openUntil()).toEqual(opened);
+
+    await closesAt();
+    const passed = await claim(db, one, 100);
+    expect(passed.map(({ round }) => round === 0).filter(Boolean)).toHaveLength(1);
+    expect(passed).toHaveLength(16);
+    await record(
+      one,
+      passed.filter(({ round }) => round > 0).map((each) => said(each, 'retry')),
+      'a',
+    );
+    const later = await claim(db, one, 100);
+    expect(later.map(({ round }) => round > 0)).toEqual(Array(15).fill(true));
+  });
+
   test('closes with the first success', async () => {
     await queue(['a'], 40);
     await fail(20);

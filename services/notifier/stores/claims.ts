@@ -4,7 +4,7 @@ import { pausedReason } from './notices.ts';
 
 /** How many sends to one endpoint may be on their way at a time. */
 const perEndpoint = 16;
-/** So many failures in a row open an endpoint's circuit breaker: it holds back first sends, of which one passes in each such time. */
+/** So many failures in a row open an endpoint's circuit breaker: it holds back first sends, but for one probe in each such time. */
 const breakerFailures = 20;
 const breakerSeconds = 30;
 /** A worker renews well within it; another takes over when it has passed. */
@@ -31,56 +31,70 @@ export type Claimed = Pick<
  */
 const hurried = `(SELECT set_config('synchronous_commit', 'off', true)) AS hurried`;
 
+/** What a worker may take up: due, and neither claimed nor left over by a claim that has not run out. `d` is a delivery. */
+const free = `d.state = 'pending' AND d.next_attempt_at <= now() AND (d.lease_until IS NULL OR d.lease_until <= now())`;
+
 /**
  * Takes up to `slots` due deliveries for this worker. The endpoint served longest ago comes first, and each gives only what it may
- * have in flight, so one that hangs delays itself alone. The breaker never holds back a retry: a notice that has begun keeps to its
- * own waits. Loose index scan over endpoints with waiting deliveries: https://wiki.postgresql.org/wiki/Loose_indexscan
+ * have in flight, so one that hangs delays itself alone.
+ *
+ * An endpoint with an open breaker gives its retries, since a notice that has begun keeps to its own waits, and of its first sends
+ * one probe each time `blocked_until` has passed. Only a probe sets that time anew.
  */
 export const claim = (db: DataSource, worker: string, slots: number): Promise<Claimed[]> =>
-  db
-    .query<Claimed[]>(
-      `
+  db.query<Claimed[]>(
+    `
   WITH RECURSIVE waiting AS (
+    -- Each endpoint with a waiting delivery: a loose index scan, https://wiki.postgresql.org/wiki/Loose_indexscan
     (SELECT endpoint_key FROM notifier.deliveries WHERE state = 'pending' ORDER BY endpoint_key LIMIT 1)
     UNION ALL
-    SELECT (SELECT d.endpoint_key FROM notifier.deliveries d WHERE d.state = 'pending' AND d.endpoint_key > w.endpoint_key ORDER BY d.endpoint_key LIMIT 1)
+    SELECT (
+      SELECT d.endpoint_key FROM notifier.deliveries d
+      WHERE d.state = 'pending' AND d.endpoint_key > w.endpoint_key
+      ORDER BY d.endpoint_key LIMIT 1)
     FROM waiting w WHERE w.endpoint_key IS NOT NULL
   ), ready AS (
-    SELECT e.key, e.failures, e.served_at, coalesce(e.blocked_until > now(), false) AS blocked
+    SELECT e.key, e.failures, e.served_at,
+      $3::int - (
+        SELECT count(*) FROM notifier.deliveries d
+        WHERE d.endpoint_key = e.key AND d.state = 'pending' AND d.lease_until > now())::int AS room,
+      CASE WHEN e.failures >= $4 AND coalesce(e.blocked_until <= now(), true) THEN (
+        SELECT d.id FROM notifier.deliveries d
+        WHERE d.endpoint_key = e.key AND d.round = 0 AND ${free}
+        ORDER BY d.next_attempt_at LIMIT 1)
+      END AS probe
     FROM notifier.endpoints e JOIN waiting w ON w.endpoint_key = e.key, ${hurried}
     WHERE EXISTS (
-      SELECT FROM notifier.deliveries d WHERE d.endpoint_key = e.key AND d.state = 'pending' AND d.next_attempt_at <= now()
-      AND (d.lease_until IS NULL OR d.lease_until <= now()) AND (d.round > 0 OR coalesce(e.blocked_until <= now(), true)))
+      SELECT FROM notifier.deliveries d
+      WHERE d.endpoint_key = e.key AND ${free} AND (d.round > 0 OR coalesce(e.blocked_until <= now(), true)))
     ORDER BY e.served_at FOR UPDATE OF e SKIP LOCKED
   ), chosen AS (
-    SELECT d.id, r.key, r.failures FROM ready r CROSS JOIN LATERAL (
-      SELECT id, next_attempt_at FROM notifier.deliveries
-      WHERE endpoint_key = r.key AND state = 'pending' AND next_attempt_at <= now() AND (lease_until IS NULL OR lease_until <= now())
-      AND (round > 0 OR NOT r.blocked)
-      ORDER BY next_attempt_at
-      LIMIT greatest(0, least(CASE WHEN r.blocked OR r.failures < $4 THEN $3::int ELSE 1 END, $3::int - (
-        SELECT count(*) FROM notifier.deliveries WHERE endpoint_key = r.key AND state = 'pending' AND lease_until > now())))
+    SELECT d.id, r.key, r.failures, r.probe FROM ready r CROSS JOIN LATERAL (
+      (SELECT d.id, d.next_attempt_at FROM notifier.deliveries d WHERE d.id = r.probe AND r.room > 0)
+      UNION ALL
+      (SELECT d.id, d.next_attempt_at FROM notifier.deliveries d
+       WHERE d.endpoint_key = r.key AND ${free} AND (d.round > 0 OR r.failures < $4)
+       ORDER BY d.next_attempt_at LIMIT greatest(0, r.room - (r.probe IS NOT NULL)::int))
     ) d ORDER BY r.served_at, d.next_attempt_at LIMIT $2
+  ), taken AS (
+    -- Two claims at once may choose the same rows; whoever locks a row second finds it claimed.
+    SELECT d.id FROM notifier.deliveries d WHERE d.id IN (SELECT id FROM chosen) AND ${free} FOR UPDATE SKIP LOCKED
   ), served AS (
-    UPDATE notifier.endpoints SET served_at = clock_timestamp(), blocked_until = CASE WHEN failures >= $4 THEN now() + $6 * interval '1 second' END
-    WHERE key IN (SELECT key FROM chosen)
-  ), held AS (
-    SELECT id FROM notifier.deliveries WHERE id IN (SELECT id FROM chosen) AND state = 'pending' AND (lease_until IS NULL OR lease_until <= now())
-    FOR UPDATE SKIP LOCKED
+    UPDATE notifier.endpoints e SET
+      served_at = clock_timestamp(),
+      blocked_until = CASE WHEN s.probed THEN now() + $6 * interval '1 second' ELSE e.blocked_until END
+    FROM (SELECT key, bool_or(id = probe) AS probed FROM chosen JOIN taken USING (id) GROUP BY key) s
+    WHERE e.key = s.key
+  ), claimed AS (
+    UPDATE notifier.deliveries d SET lease = $1, lease_until = now() + $5 * interval '1 second'
+    FROM taken JOIN chosen c USING (id), notifier.approvals a
+    WHERE d.id = c.id AND a.id = d.approval_id
+    RETURNING d.id, d.tenant_id, d.approval_id, d.type, d.channel, d.endpoint_key, d.place, d.target, d.body, d.round,
+      a.frozen, a.expires_at, c.failures
   )
-  UPDATE notifier.deliveries d SET lease = $1, lease_until = now() + $5 * interval '1 second'
-  FROM held JOIN chosen c USING (id), notifier.approvals a
-  WHERE d.id = c.id AND a.id = d.approval_id
-  RETURNING d.id, d.tenant_id, d.approval_id, d.type, d.channel, d.endpoint_key, d.place, d.target, d.body, d.round, a.frozen, a.expires_at, c.failures`,
-      [worker, slots, perEndpoint, breakerFailures, leaseSeconds, breakerSeconds],
-    )
-    .then(rowsOf);
-
-/** The driver answers an UPDATE with its rows and their count. */
-const rowsOf = (answer: unknown): Claimed[] => {
-  const [rows] = answer as [Claimed[], number];
-  return rows;
-};
+  SELECT * FROM claimed`,
+    [worker, slots, perEndpoint, breakerFailures, leaseSeconds, breakerSeconds],
+  );
 
 /** A row that is locked is being settled or cancelled at this moment. */
 export const renew = (db: DataSource, worker: string, ids: readonly string[]) =>
@@ -162,7 +176,7 @@ export const settle = (
       )
       UPDATE notifier.endpoints e SET
         failures = CASE WHEN n.delivered THEN 0 ELSE e.failures + n.failures END,
-        blocked_until = CASE WHEN n.delivered OR e.failures + n.failures < $2 THEN NULL ELSE now() + $3 * interval '1 second' END,
+        blocked_until = CASE WHEN n.delivered OR e.failures + n.failures < $2 THEN NULL ELSE coalesce(e.blocked_until, now() + $3 * interval '1 second') END,
         paused_revision = greatest(n.gone, e.paused_revision)
       FROM news n JOIN held USING (key) WHERE e.key = n.key`,
         [JSON.stringify(endpoints), breakerFailures, breakerSeconds],
