@@ -81,6 +81,14 @@ const deliveries = async (approval: string, of = tenant): Promise<Delivery[]> =>
   ).body.items;
 const detail = async (id: string) =>
   (await tenant.admin.get(`/tenants/${tenant.id}/notifications/deliveries/${id}`)).body;
+/** The deliveries that the audit says have failed, newest first, each with its reason. */
+async function auditedFailures(): Promise<[id: string, reason: string][]> {
+  const audit = await tenant.admin.get('/audit/events?action=approval.delivery_failed&limit=200');
+  const payloads: { delivery_id: string; reason: string }[] = audit.body.items.map(
+    ({ payload }: { payload: unknown }) => payload,
+  );
+  return payloads.map(({ delivery_id: id, reason }): [string, string] => [id, reason]).toReversed();
+}
 /** The deliveries of an approval once none is on its way. */
 async function settled(approval: string): Promise<Delivery[]> {
   for (;;) {
@@ -196,14 +204,9 @@ describe('on the wire', () => {
       expect(gap).toBeLessThan(1000 * 2 ** n + 2000);
     }
     expect(down.received).toHaveLength(4);
-    await eventually(async () => {
-      const audit = await tenant.admin.get('/audit/events?action=approval.delivery_failed');
-      expect(
-        audit.body.items.map(
-          ({ payload }: { payload: { delivery_id: string } }) => payload.delivery_id,
-        ),
-      ).toEqual([delivery!.id]);
-    });
+    await eventually(async () =>
+      expect(await auditedFailures()).toEqual([[delivery!.id, 'answered 503']]),
+    );
   });
 
   const status =
@@ -284,6 +287,12 @@ describe('on the wire', () => {
       { state: 'failed', attempts: 0, reason: expect.stringContaining('paused') },
     ]);
     expect(left.received).toHaveLength(1);
+    await eventually(async () => {
+      const failures = await auditedFailures();
+      const reasonsOf = (id: string) => failures.filter(([of]) => of === id).map(([, why]) => why);
+      expect(reasonsOf(first!.id)).toEqual(['answered 410: gone']);
+      expect(reasonsOf(second!.id)).toEqual([expect.stringContaining('paused')]);
+    });
 
     gone = false;
     const replay = (id: string) =>

@@ -2,8 +2,13 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import type { DataSource } from 'typeorm';
-import { notifierSchema } from '../../services/notifier/schema.ts';
-import { cancelUnsent } from '../../services/notifier/stores/notices.ts';
+import type { Draft, Frozen } from '../../services/notifier/rules/notice.ts';
+import { ApprovalEntity, notifierSchema } from '../../services/notifier/schema.ts';
+import {
+  cancelUnsent,
+  pausedReason,
+  queueNotices,
+} from '../../services/notifier/stores/notices.ts';
 import {
   claim,
   release,
@@ -32,7 +37,7 @@ afterAll(async () => {
 });
 beforeEach(() =>
   db.query(
-    'TRUNCATE notifier.approvals, notifier.deliveries, notifier.attempts, notifier.endpoints',
+    'TRUNCATE notifier.approvals, notifier.deliveries, notifier.attempts, notifier.endpoints, strata.outbox',
   ),
 );
 
@@ -67,26 +72,28 @@ const said = ({ id, round }: Claimed, verdict: Settled['verdict'], waitMs = 0): 
   answer: null,
   error: verdict === 'delivered' ? null : 'no',
 });
-/** Records how sends to one endpoint went; answers what has failed by it. */
-async function record(worker: string, all: readonly Settled[], key: string): Promise<string[]> {
-  const failed: string[] = [];
-  await settle(
-    db,
-    worker,
-    all,
-    [
-      {
-        key,
-        delivered: all.some(({ verdict }) => verdict === 'delivered'),
-        failures: all.filter(({ verdict }) => verdict !== 'delivered').length,
-        gone: null,
-      },
-    ],
-    async (_manager, ids) => {
-      failed.push(...ids);
+/** Records how sends to one endpoint went. */
+const record = (
+  worker: string,
+  all: readonly Settled[],
+  key: string,
+  gone: number | null = null,
+): Promise<void> =>
+  settle(db, worker, all, [
+    {
+      key,
+      delivered: all.some(({ verdict }) => verdict === 'delivered'),
+      failures: all.filter(({ verdict }) => verdict !== 'delivered').length,
+      gone,
     },
+  ]);
+/** Payloads of the events of failed deliveries, in the order in which they failed. */
+async function failureEvents(): Promise<Record<string, unknown>[]> {
+  const rows = await db.query<{ action: string; payload: Record<string, unknown> }[]>(
+    `SELECT event->>'action' AS action, event->'payload' AS payload FROM strata.outbox ORDER BY created_at`,
   );
-  return failed;
+  expect(rows.every(({ action }) => action === 'approval.delivery_failed')).toBe(true);
+  return rows.map(({ payload }) => payload);
 }
 const byEndpoint = (claims: readonly Claimed[]): Record<string, number> =>
   Object.fromEntries(
@@ -151,7 +158,8 @@ describe('who may take what', () => {
     await expire();
     const [again] = await claim(db, other, 10);
     expect([again!.id, again!.round]).toEqual([first!.id, 0]);
-    expect(await record(one, [said(first!, 'failed')], 'a')).toEqual([]);
+    await record(one, [said(first!, 'failed')], 'a');
+    expect(await failureEvents()).toEqual([]);
     expect(await states()).toEqual(['pending']);
     await record(other, [said(again!, 'delivered')], 'a');
     expect(await states()).toEqual(['delivered']);
@@ -255,6 +263,76 @@ describe('the circuit breaker', () => {
   });
 });
 
+describe('a delivery that fails', () => {
+  test('is audited once, with the status and the reason', async () => {
+    await queue(['a']);
+    const [only] = await claim(db, one, 1);
+    const failure = { ...said(only!, 'failed'), status: 404, error: 'answered 404' };
+    await record(one, [failure], 'a');
+    await record(one, [failure], 'a');
+    expect(await failureEvents()).toEqual([
+      {
+        delivery_id: only!.id,
+        channel: 'webhook',
+        target: 'https://a.example',
+        status: 404,
+        reason: 'answered 404',
+      },
+    ]);
+  });
+
+  test('because its endpoint has gone is audited, sent or not', async () => {
+    await queue(['a', 'b'], 3);
+    const [sent] = await claim(db, one, 1);
+    await record(one, [said(sent!, 'failed')], sent!.endpoint_key, 7);
+    const rows = await db.query<{ id: string; reason: string }[]>(
+      `SELECT id, reason FROM notifier.deliveries WHERE state = 'failed'`,
+    );
+    expect(rows).toHaveLength(3);
+    const events = await failureEvents();
+    expect(events.map(({ delivery_id: id, reason }) => `${id} ${reason}`).sort()).toEqual(
+      rows.map(({ id, reason }) => `${id} ${reason}`).sort(),
+    );
+    expect(events.filter(({ reason }) => reason === pausedReason)).toHaveLength(2);
+  });
+
+  test('because its endpoint is paused when it is queued is audited, in the same transaction', async () => {
+    const approval = await queue(['a']);
+    const [sent] = await claim(db, one, 1);
+    await record(one, [said(sent!, 'delivered')], 'a', 7);
+    const row = await db.manager.findOneByOrFail(ApprovalEntity, { id: approval });
+    const id = randomUUID();
+    const notice: Draft = {
+      id,
+      type: 'approval.escalated',
+      hop: 1,
+      channel: 'webhook',
+      endpoint_key: 'a',
+      place: '0',
+      target: 'https://a.example',
+      body: '{}',
+    };
+    const frozen = { revision: 7 } as Frozen;
+    const queueing = db.transaction(async (manager) => {
+      await queueNotices(manager, row, frozen, [notice]);
+      throw new Error('rolled back');
+    });
+    await expect(queueing).rejects.toThrow('rolled back');
+    expect(await failureEvents()).toEqual([]);
+
+    await db.transaction((manager) => queueNotices(manager, row, frozen, [notice]));
+    expect(await failureEvents()).toEqual([
+      {
+        delivery_id: id,
+        channel: 'webhook',
+        target: 'https://a.example',
+        status: null,
+        reason: pausedReason,
+      },
+    ]);
+  });
+});
+
 describe('a decision', () => {
   const cancel = (approval: string) => db.transaction((manager) => cancelUnsent(manager, approval));
 
@@ -300,7 +378,6 @@ describe('a decision', () => {
             failures: 0,
             gone: null,
           })),
-          async () => {},
         ),
         settle(
           db,
@@ -309,7 +386,6 @@ describe('a decision', () => {
           claims
             .toReversed()
             .map(({ endpoint_key: key }) => ({ key, delivered: true, failures: 0, gone: null })),
-          async () => {},
         ),
       ]);
     }

@@ -1,5 +1,6 @@
-import type { DataSource, EntityManager } from 'typeorm';
+import type { DataSource } from 'typeorm';
 import type { ApprovalRow, DeliveryRow } from '../schema.ts';
+import { auditFailures, type FailedDelivery } from './failures.ts';
 import { pausedReason } from './notices.ts';
 
 /** How many sends to one endpoint may be on their way at a time. */
@@ -133,7 +134,7 @@ export interface EndpointNews {
 }
 
 /**
- * Records attempts, in one transaction, and tells `alongside` which deliveries have failed by them. Who has lost the lease to another
+ * Records attempts, and the events of the deliveries that have failed by them, in one transaction. Who has lost the lease to another
  * worker records nothing: that one sends, too, and says how it went. Rows are locked in one order, here and where they are cancelled,
  * so that two transactions can't wait for each other.
  */
@@ -142,10 +143,9 @@ export const settle = (
   worker: string,
   settled: readonly Settled[],
   endpoints: readonly EndpointNews[],
-  alongside: (manager: EntityManager, failed: ReadonlySet<string>) => Promise<void>,
 ): Promise<void> =>
   db.transaction(async (manager) => {
-    const failed = await manager.query<{ id: string }[]>(
+    const failed = await manager.query<FailedDelivery[]>(
       `
     WITH news AS (
       SELECT n.* FROM json_to_recordset($2) AS n (id uuid, round int4, verdict text, wait_ms float8, duration_ms int4, status int4, answer text, error text), ${hurried}
@@ -158,38 +158,44 @@ export const settle = (
         next_attempt_at = CASE WHEN n.verdict = 'retry' THEN now() + n.wait_ms * interval '1 millisecond' ELSE d.next_attempt_at END,
         settled_at = CASE WHEN n.verdict = 'retry' THEN d.settled_at ELSE now() END
       FROM news n JOIN held USING (id) WHERE d.id = n.id
-      RETURNING d.id, d.state, d.attempts, n.duration_ms, n.status, n.answer, n.error
+      RETURNING d.*, n.duration_ms, n.status, n.answer, n.error
     ), logged AS (
       INSERT INTO notifier.attempts (delivery_id, n, at, duration_ms, status, answer, error)
       SELECT id, attempts, now() - duration_ms * interval '1 millisecond', duration_ms, status, answer, error FROM settled
     )
-    SELECT id FROM settled WHERE state = 'failed'`,
+    SELECT id, tenant_id, approval_id, channel, target, reason, status FROM settled WHERE state = 'failed'`,
       [worker, JSON.stringify(settled)],
     );
-    if (endpoints.length > 0) {
-      await manager.query(
-        `
-      WITH news AS (
-        SELECT * FROM json_to_recordset($1) AS n (key text, delivered boolean, failures int4, gone int8)
-      ), held AS (
-        SELECT key FROM notifier.endpoints WHERE key IN (SELECT key FROM news) ORDER BY key FOR UPDATE
-      )
-      UPDATE notifier.endpoints e SET
-        failures = CASE WHEN n.delivered THEN 0 ELSE e.failures + n.failures END,
-        blocked_until = CASE WHEN n.delivered OR e.failures + n.failures < $2 THEN NULL ELSE coalesce(e.blocked_until, now() + $3 * interval '1 second') END,
-        paused_revision = greatest(n.gone, e.paused_revision)
-      FROM news n JOIN held USING (key) WHERE e.key = n.key`,
-        [JSON.stringify(endpoints), breakerFailures, breakerSeconds],
-      );
-      const gone = endpoints.filter((news) => news.gone !== null).map(({ key }) => key);
-      if (gone.length > 0) {
-        await manager.query(
-          `UPDATE notifier.deliveries SET state = 'failed', settled_at = now(), reason = $2
-         WHERE id IN (SELECT id FROM notifier.deliveries
-           WHERE endpoint_key = ANY($1) AND state = 'pending' AND (lease_until IS NULL OR lease_until <= now()) FOR UPDATE SKIP LOCKED)`,
-          [gone, pausedReason],
-        );
-      }
-    }
-    await alongside(manager, new Set(failed.map(({ id }) => id)));
+    await auditFailures(manager, failed);
+    if (endpoints.length === 0) return;
+    await manager.query(
+      `
+    WITH news AS (
+      SELECT * FROM json_to_recordset($1) AS n (key text, delivered boolean, failures int4, gone int8)
+    ), held AS (
+      SELECT key FROM notifier.endpoints WHERE key IN (SELECT key FROM news) ORDER BY key FOR UPDATE
+    )
+    UPDATE notifier.endpoints e SET
+      failures = CASE WHEN n.delivered THEN 0 ELSE e.failures + n.failures END,
+      blocked_until = CASE WHEN n.delivered OR e.failures + n.failures < $2 THEN NULL ELSE coalesce(e.blocked_until, now() + $3 * interval '1 second') END,
+      paused_revision = greatest(n.gone, e.paused_revision)
+    FROM news n JOIN held USING (key) WHERE e.key = n.key`,
+      [JSON.stringify(endpoints), breakerFailures, breakerSeconds],
+    );
+    const gone = endpoints.filter((news) => news.gone !== null).map(({ key }) => key);
+    if (gone.length === 0) return;
+    // A row that is locked is being sent, recorded or cancelled at this moment.
+    const unsent = await manager.query<FailedDelivery[]>(
+      `
+    WITH free AS (
+      SELECT id FROM notifier.deliveries
+      WHERE endpoint_key = ANY($1) AND state = 'pending' AND (lease_until IS NULL OR lease_until <= now()) FOR UPDATE SKIP LOCKED
+    ), failed AS (
+      UPDATE notifier.deliveries d SET state = 'failed', settled_at = now(), reason = $2
+      FROM free WHERE d.id = free.id RETURNING d.*
+    )
+    SELECT id, tenant_id, approval_id, channel, target, reason, NULL::int4 AS status FROM failed`,
+      [gone, pausedReason],
+    );
+    await auditFailures(manager, unsent);
   });

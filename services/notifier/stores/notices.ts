@@ -1,11 +1,15 @@
 import type { EntityManager } from 'typeorm';
 import type { ApprovalRow } from '../schema.ts';
 import type { Draft, Frozen, Target } from '../rules/notice.ts';
+import { auditFailures, type FailedDelivery } from './failures.ts';
 
 export const pausedReason =
   'The endpoint answered 410 Gone and is paused. Save the configuration, or replay, to use it again.';
 
-/** Puts notices into the queue, inside the transaction that makes them true. A newer configuration ends an endpoint's pause. */
+/**
+ * Puts notices into the queue, inside the transaction that makes them true. A newer configuration ends an endpoint's pause; at an
+ * endpoint that is still paused they have failed at once, which is audited.
+ */
 export async function queueNotices(
   manager: EntityManager,
   { tenant_id: tenant, id }: ApprovalRow,
@@ -23,16 +27,21 @@ export async function queueNotices(
     `UPDATE notifier.endpoints SET paused_revision = NULL WHERE key = ANY($1) AND paused_revision < $2`,
     [keys, revision],
   );
-  await manager.query(
-    `INSERT INTO notifier.deliveries (id, tenant_id, approval_id, type, hop, channel, endpoint_key, place, target, body, state, attempts, round,
-       next_attempt_at, created_at, settled_at, reason)
-     SELECT d.id, $2, $3, d.type, d.hop, d.channel, d.endpoint_key, d.place, d.target, d.body,
-       CASE WHEN e.paused_revision IS NULL THEN 'pending' ELSE 'failed' END, 0, 0, now(), date_trunc('milliseconds', now()),
-       CASE WHEN e.paused_revision IS NULL THEN NULL ELSE now() END, CASE WHEN e.paused_revision IS NULL THEN NULL ELSE $4 END
-     FROM json_to_recordset($1) AS d (id uuid, type text, hop int4, channel text, endpoint_key text, place text, target text, body text)
-     JOIN notifier.endpoints e ON e.key = d.endpoint_key`,
+  const failed = await manager.query<FailedDelivery[]>(
+    `WITH queued AS (
+       INSERT INTO notifier.deliveries (id, tenant_id, approval_id, type, hop, channel, endpoint_key, place, target, body, state, attempts, round,
+         next_attempt_at, created_at, settled_at, reason)
+       SELECT d.id, $2, $3, d.type, d.hop, d.channel, d.endpoint_key, d.place, d.target, d.body,
+         CASE WHEN e.paused_revision IS NULL THEN 'pending' ELSE 'failed' END, 0, 0, now(), date_trunc('milliseconds', now()),
+         CASE WHEN e.paused_revision IS NULL THEN NULL ELSE now() END, CASE WHEN e.paused_revision IS NULL THEN NULL ELSE $4 END
+       FROM json_to_recordset($1) AS d (id uuid, type text, hop int4, channel text, endpoint_key text, place text, target text, body text)
+       JOIN notifier.endpoints e ON e.key = d.endpoint_key
+       RETURNING *
+     )
+     SELECT id, tenant_id, approval_id, channel, target, reason, NULL::int4 AS status FROM queued WHERE state = 'failed'`,
     [JSON.stringify(drafts), tenant, id, pausedReason],
   );
+  await auditFailures(manager, failed);
 }
 
 /**

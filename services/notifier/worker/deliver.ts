@@ -2,8 +2,6 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { DataSource } from 'typeorm';
-import { serviceCaller } from '../../../shared/access.ts';
-import { auditFacts, recordEvents } from '../../../shared/commits/commit.ts';
 import { WakeableWait } from '../../../shared/wakeable-wait.ts';
 import type { Outcome } from '../channels/outcome.ts';
 import type { Frozen } from '../rules/notice.ts';
@@ -136,32 +134,6 @@ export function startDelivering({ db, log, open, send, waits }: Delivering) {
       worker,
       batch.map(({ settled }) => settled),
       newsOf(batch),
-      async (manager, failed) => {
-        if (failed.size === 0) return;
-        await recordEvents(
-          manager,
-          batch
-            .filter(({ settled }) => failed.has(settled.id))
-            .map(({ claimed, settled }) =>
-              auditFacts(
-                {
-                  action: 'approval.delivery_failed',
-                  tenant_id: claimed.tenant_id,
-                  target: claimed.approval_id,
-                  actor: { type: 'system', id: 'notifier' },
-                  payload: {
-                    delivery_id: claimed.id,
-                    channel: claimed.channel,
-                    target: claimed.target,
-                    status: settled.status,
-                    reason: settled.error,
-                  },
-                },
-                { caller: serviceCaller('notifier'), requestId: claimed.id },
-              ),
-            ),
-        );
-      },
     );
     for (const {
       claimed,
