@@ -175,7 +175,10 @@ export function createAuthenticator(
       const known =
         credential === undefined ? undefined : current().remembered.peek(endOf(credential));
       if (!known || known.credential !== credential || known.until <= Date.now()) return undefined;
-      for (const held of known.from) if (!held.stands(now)) return undefined;
+      for (const held of known.from) {
+        if (!held.isFresh(now)) return undefined;
+        held.recordHit(now);
+      }
       return known.identity;
     },
     async find(headers, requestId, left) {

@@ -96,7 +96,9 @@ export function createFastPath({
     if (headers['if-none-match'] !== undefined || headers.origin !== undefined) return undefined;
     if (contract.response === 'list' && headers.accept?.includes('application/x-ndjson'))
       return undefined;
-    const identity = held.stands(now) ? authenticator.known(headers, now) : undefined;
+    if (!held.isFresh(now)) return undefined;
+    held.recordHit(now);
+    const identity = authenticator.known(headers, now);
     if (!identity) return undefined;
     try {
       checkAccess(contract, identity.caller, address);

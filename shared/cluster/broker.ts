@@ -103,7 +103,7 @@ export function nodeOptions({ settings, commits, probes = {}, silent = false }: 
                 Object.entries(probes).map(async ([name, probe]) => [name, await probe()] as const),
               ),
             ),
-            feed: coherence.trusted(),
+            feed: coherence.hasLease(),
           }),
         }),
       );

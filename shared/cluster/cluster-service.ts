@@ -78,7 +78,7 @@ export function nodeService({ coherence, settings, health }: NodeServiceOptions)
       ]) {
         for (const key of cache.keys(scope)) if (!keys || keys.includes(key)) dropped.add(key);
       }
-      if (keys) coherence.caches.configuration_service.forget(keys);
+      if (keys) coherence.caches.configuration_service.flushKeys(keys);
       else coherence.caches.configuration_service.flushScope(scope);
       coherence.caches.dynamic_config_service.flushScope(scope);
       return { dropped: [...dropped] };

@@ -42,7 +42,7 @@ function hitOf(
   } catch {
     return undefined;
   }
-  const hit = coherence.caches[rule.cache].peek(key);
+  const hit = coherence.caches[rule.cache].get(key);
   return hit && sameParams(hit.params, params) ? hit : undefined;
 }
 

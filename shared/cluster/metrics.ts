@@ -39,7 +39,7 @@ export function createMetrics({ coherence, bus, commits }: NodeParts): Registry 
         fences,
         fenced_out: fencedOut,
         poll_age_ms: coherence.pollAgeMs(),
-        trusted: Number(coherence.trusted()),
+        trusted: Number(coherence.hasLease()),
       };
       for (const [figure, value] of Object.entries(figures))
         if (Number.isFinite(value)) this.set({ figure }, value);

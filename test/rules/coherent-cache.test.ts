@@ -10,14 +10,13 @@ const platform = 'platform';
 
 /** A cache on a clock and a lease that the test holds. */
 function setUp(options: Partial<CacheOptions> = {}) {
-  const node = { now: 1_000, trusted: true };
+  const node = { now: 1_000, hasLease: true };
   const cache = new CoherentCache({
-    name: 'test',
     ttlMs: () => 100,
     maxEntries: 10,
     maxBytes: 100_000,
     floorTtlMs: 500,
-    trusted: () => node.trusted,
+    hasLease: () => node.hasLease,
     isOutage,
     now: () => node.now,
     ...options,
@@ -61,9 +60,9 @@ describe('hits', () => {
       stale: false,
     });
     await expect(read('new', 2)).resolves.toMatchObject({ value: 'old', hit: true });
-    expect(cache.peek('k')).toMatchObject({ value: 'old' });
+    expect(cache.get('k')).toMatchObject({ value: 'old' });
     node.now += 100;
-    expect(cache.peek('k')).toBeUndefined();
+    expect(cache.get('k')).toBeUndefined();
     await expect(read('new', 2)).resolves.toMatchObject({ value: 'new', hit: false });
     expect(cache.stats()).toMatchObject({ hits: 2, misses: 2, entries: 1 });
   });
@@ -99,11 +98,11 @@ describe('hits', () => {
       deepest.limit = 2;
     }).toThrow(TypeError);
     expect(found.value).toBe(cyclic);
-    expect(cache.peek('k')?.value).toBe(cyclic);
+    expect(cache.get('k')?.value).toBe(cyclic);
   });
 });
 
-describe('an entry that is held', () => {
+describe('an entry that a caller keeps', () => {
   type Node = ReturnType<typeof setUp>;
   test.each<[string, (of: Node) => unknown]>([
     [
@@ -114,7 +113,7 @@ describe('an entry that is held', () => {
     ],
     ['is dropped', ({ cache }) => cache.drop(['k'], tenant, 2)],
     ['has its scope dropped', ({ cache }) => cache.dropScope(tenant, 2)],
-    ['is forgotten', ({ cache }) => cache.forget(['k'])],
+    ['is forgotten', ({ cache }) => cache.flushKeys(['k'])],
     ['has its scope flushed', ({ cache }) => cache.flushScope(tenant)],
     ['is flushed', ({ cache }) => cache.flush()],
     [
@@ -134,37 +133,47 @@ describe('an entry that is held', () => {
     [
       'is of a node without a lease',
       ({ node }) => {
-        node.trusted = false;
+        node.hasLease = false;
       },
     ],
-  ])('stands until it %s', async (_what, end) => {
+  ])('is fresh until it %s', async (_what, end) => {
     const its = setUp();
     await its.read({ limit: 1 }, 1);
-    const held = its.cache.peek('k')!;
-    expect([held.stands(its.node.now), held.value]).toEqual([true, { limit: 1 }]);
+    const kept = its.cache.get('k')!;
+    expect([kept.isFresh(its.node.now), kept.value]).toEqual([true, { limit: 1 }]);
     await end(its);
-    expect(held.stands(its.node.now)).toBe(false);
+    expect(kept.isFresh(its.node.now)).toBe(false);
   });
 
   test('keeps no value alive that the cache has let go', async () => {
     const { cache, read } = setUp();
     await read({ limit: 1 }, 1);
-    const held = cache.peek('k')!;
+    const kept = cache.get('k')!;
     cache.flush();
-    expect(held.value).toBeUndefined();
+    expect(kept.value).toBeUndefined();
   });
 
-  test('counts as read, for the figures and against eviction', async () => {
+  test('may be asked without being counted', async () => {
+    const { cache, node, read } = setUp();
+    await read({ limit: 1 }, 1);
+    const kept = cache.get('k')!;
+    const before = cache.stats();
+    for (let times = 0; times < 3; times += 1) expect(kept.isFresh(node.now)).toBe(true);
+    expect(cache.stats()).toEqual(before);
+  });
+
+  test('counts as a hit where that is recorded, for the figures and against eviction', async () => {
     const { cache, node, read } = setUp({ ttlMs: () => 100_000 });
-    await read('held', 1);
-    const held = cache.peek('k')!;
+    await read('kept', 1);
+    const kept = cache.get('k')!;
     for (let other = 0; other < 9; other += 1) await read(other, 1, `k${other}`);
     node.now += 2_000;
     const { hits } = cache.stats();
-    expect(held.stands(node.now)).toBe(true);
+    expect(kept.isFresh(node.now)).toBe(true);
+    kept.recordHit(node.now);
     expect(cache.stats().hits).toBe(hits + 1);
     await read('one more', 1, 'k9');
-    expect([held.stands(node.now), cache.peek('k0')]).toEqual([true, undefined]);
+    expect([kept.isFresh(node.now), cache.get('k0')]).toEqual([true, undefined]);
   });
 });
 
@@ -196,7 +205,7 @@ describe('single flight', () => {
     await expect(joins.answer).resolves.toMatchObject({ value: 'five' });
     weak.end('one', 1);
     await expect(weak.answer).resolves.toMatchObject({ value: 'one' });
-    expect(cache.peek('k')).toMatchObject({ value: 'five' });
+    expect(cache.get('k')).toMatchObject({ value: 'five' });
   });
 });
 
@@ -205,10 +214,10 @@ describe.each<[string, (cache: Cache) => unknown]>([
   ['drop', (cache) => cache.drop(['k'], tenant, 2)],
   ['dropScope', (cache) => cache.dropScope(tenant, 2)],
   ['flushScope', (cache) => cache.flushScope(tenant)],
-  ['forget', (cache) => cache.forget(['k'])],
+  ['flushKeys', (cache) => cache.flushKeys(['k'])],
   ['flush', (cache) => cache.flush()],
 ])('%s', (_name, clear) => {
-  test('disowns the load in flight: it answers who waited, is not kept, and nobody joins it', async () => {
+  test('marks the load in flight as outdated: it answers who waited, is not cached, and nobody joins it', async () => {
     const { cache, begin } = setUp();
     const waiting = begin();
     clear(cache);
@@ -216,10 +225,10 @@ describe.each<[string, (cache: Cache) => unknown]>([
     expect(later.started).toHaveLength(1);
     later.end('new', 2);
     await expect(later.answer).resolves.toMatchObject({ value: 'new' });
-    // The value claims more than it includes, so that no floor stands in for the disowning.
+    // The value claims more than it includes, so that no floor stands in for the mark on the load.
     waiting.end('old', 9);
     await expect(waiting.answer).resolves.toMatchObject({ value: 'old', hit: false });
-    expect(cache.peek('k')).toMatchObject({ value: 'new' });
+    expect(cache.get('k')).toMatchObject({ value: 'new' });
     expect(cache.stats().disowned).toBe(1);
   });
 
@@ -229,14 +238,14 @@ describe.each<[string, (cache: Cache) => unknown]>([
     clear(cache);
     waiting.end('old', 9);
     await waiting.answer;
-    expect(cache.peek('k')).toBeUndefined();
+    expect(cache.get('k')).toBeUndefined();
   });
 
   test('removes the last known good value too', async () => {
     const { cache, begin, read } = setUp();
     await read('old', 1);
     clear(cache);
-    expect(cache.peek('k')).toBeUndefined();
+    expect(cache.get('k')).toBeUndefined();
     expect(cache.keys()).toEqual([]);
     const reader = begin();
     reader.fail(outage);
@@ -263,10 +272,10 @@ describe('drops', () => {
     const loading = begin('loading');
     for (const revision of [5, 4]) expect(cache.drop(['k', 'loading'], tenant, revision)).toBe(0);
     cache.dropScope(platform, 5);
-    expect(cache.peek('k')).toMatchObject({ value: 'five' });
+    expect(cache.get('k')).toMatchObject({ value: 'five' });
     loading.end('five', 5);
     await loading.answer;
-    expect(cache.peek('loading')).toMatchObject({ value: 'five' });
+    expect(cache.get('loading')).toMatchObject({ value: 'five' });
     expect(cache.stats().disowned).toBe(0);
   });
 
@@ -305,7 +314,7 @@ describe('drops', () => {
     cache.flushScope(tenant);
     await read('two', 2, 'other');
     await read('two', 2);
-    expect(cache.peek('k')).toMatchObject({ value: 'two' });
+    expect(cache.get('k')).toMatchObject({ value: 'two' });
     cache.dropScope(tenant, 3);
     expect(cache.keys()).toEqual([]);
   });
@@ -331,11 +340,11 @@ describe.each<[string, (cache: Cache) => unknown]>([
   });
 
   test.each([true, false])(
-    'three retries, then service_unavailable (trusted: %s)',
-    async (trusted) => {
+    'three retries, then service_unavailable (with a lease: %s)',
+    async (hasLease) => {
       const { cache, node } = setUp();
       raise(cache);
-      node.trusted = trusted;
+      node.hasLease = hasLease;
       let loads = 0;
       const reading = cache.read('k', [tenant], async () => {
         loads += 1;
@@ -358,12 +367,12 @@ describe.each<[string, (cache: Cache) => unknown]>([
   });
 });
 
-describe('trust', () => {
+describe('the lease', () => {
   test('without it every reader loads alone, nothing is shared and nothing kept', async () => {
     const { cache, node, begin, read } = setUp();
     await read('kept', 1);
     const before = begin('other');
-    node.trusted = false;
+    node.hasLease = false;
     const readers = [begin(), begin(), begin('other')];
     expect(readers.map(({ started }) => started.length)).toEqual([1, 1, 1]);
     readers.forEach((reader, index) => reader.end(index, 2));
@@ -374,9 +383,9 @@ describe('trust', () => {
     ]);
     before.end('before', 1);
     await before.answer;
-    node.trusted = true;
-    expect(cache.peek('k')).toMatchObject({ value: 'kept' });
-    expect(cache.peek('other')).toBeUndefined();
+    node.hasLease = true;
+    expect(cache.get('k')).toMatchObject({ value: 'kept' });
+    expect(cache.get('other')).toBeUndefined();
     expect(cache.stats().readThrough).toBe(3);
   });
 
@@ -387,18 +396,18 @@ describe('trust', () => {
     [false, false, false],
   ])('at the start %s and at the end %s of a load: kept %s', async (start, end, kept) => {
     const { cache, node, begin } = setUp();
-    node.trusted = start;
+    node.hasLease = start;
     const reader = begin();
-    node.trusted = end;
+    node.hasLease = end;
     reader.end('one', 1);
     await reader.answer;
-    node.trusted = true;
-    expect(cache.peek('k') !== undefined).toBe(kept);
+    node.hasLease = true;
+    expect(cache.get('k') !== undefined).toBe(kept);
   });
 });
 
 describe('fail-static', () => {
-  test.each<[string, (node: { now: number; trusted: boolean }) => void]>([
+  test.each<[string, (node: { now: number; hasLease: boolean }) => void]>([
     [
       'expired',
       (node) => {
@@ -406,9 +415,9 @@ describe('fail-static', () => {
       },
     ],
     [
-      'untrusted',
+      'unleased',
       (node) => {
-        node.trusted = false;
+        node.hasLease = false;
       },
     ],
   ])('an %s value answers for an owner that is away, marked', async (_name, age) => {
@@ -451,7 +460,7 @@ describe('size', () => {
       }));
     for (const key of ['a', 'b', 'c']) await keep(key);
     node.now += 1_001;
-    cache.peek('a');
+    cache.get('a');
     await keep('d');
     expect(cache.keys().sort()).toEqual(['a', 'c', 'd']);
     await keep('large', 9_000);
@@ -463,9 +472,9 @@ describe('size', () => {
       { min: { [tenant]: 2 } },
     );
     await expect(tooLarge).resolves.toMatchObject({ value: 'larger' });
-    expect(cache.peek('large')).toMatchObject({ value: 'large' });
+    expect(cache.get('large')).toMatchObject({ value: 'large' });
     cache.dropScope(tenant, 2);
-    await Promise.all(['a', 'c', 'd', 'large'].map((key) => cache.peek(key)));
+    await Promise.all(['a', 'c', 'd', 'large'].map((key) => cache.get(key)));
     expect(cache.stats()).toMatchObject({ entries: 0, bytes: 0 });
   });
 });
@@ -558,7 +567,7 @@ async function explore(s: fc.Scheduler, commands: readonly Command[]): Promise<v
     if (entries > 2 || bytes > 1_000)
       failures.push(`${entries} entries and ${bytes} bytes are more than 2 and 1000`);
     for (const key of keys) {
-      const entry = cache.peek(key);
+      const entry = cache.get(key);
       if (entry) notBelow(entry.value as Row, least.get(key)!);
     }
   };
@@ -620,7 +629,7 @@ async function explore(s: fc.Scheduler, commands: readonly Command[]): Promise<v
     feed.push(apply);
     answers.push(answer);
     if (lost) {
-      if (!node.trusted) answer();
+      if (!node.hasLease) answer();
       return;
     }
     for (let copy = 0; copy < copies; copy += 1)
@@ -680,12 +689,12 @@ async function explore(s: fc.Scheduler, commands: readonly Command[]): Promise<v
         node.now += 60;
         return;
       case 'lapse':
-        node.trusted = false;
+        node.hasLease = false;
         for (const answer of answers.splice(0)) answer();
         return;
       case 'renew':
         for (const apply of feed) apply();
-        node.trusted = true;
+        node.hasLease = true;
     }
   }
 
@@ -718,12 +727,12 @@ test('over any schedule no read that begins after an answered write or an applie
   );
 }, 30_000);
 
-test('an owner that does not answer: without trust a known value stands in soon, an unknown one is a time-out', async () => {
+test('an owner that does not answer: without a lease a known value stands in soon, an unknown one is a time-out', async () => {
   const { cache, node, read } = setUp({
     isOutage: (error) => (error as { type?: string }).type === 'timeout',
   });
   await read('known', 1);
-  node.trusted = false;
+  node.hasLease = false;
   const never = (): Promise<never> => new Promise(() => {});
   await expect(cache.read('k', [tenant], never)).resolves.toMatchObject({
     value: 'known',

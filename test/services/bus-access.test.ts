@@ -186,12 +186,11 @@ test('params are copies and cached values are frozen, since local calls pass ref
   expect((reached.params as typeof params).body).not.toBe(params.body);
 
   const cache = new CoherentCache({
-    name: 'test',
     ttlMs: () => 1000,
     maxEntries: 10,
     maxBytes: 10_000,
     floorTtlMs: 1000,
-    trusted: () => true,
+    hasLease: () => true,
     isOutage: () => false,
   });
   const value = { document: { nested: { limit: 1 } } };

@@ -1,73 +1,84 @@
 /**
- * A node's memory of configuration, which never answers below what the node knows to be committed.
+ * A node's memory of configuration, which never answers with less than the node knows to be committed.
  *
- * | Part          | Protects against                                    | Bounded by, degrades to                                     |
- * |---------------|-----------------------------------------------------|-------------------------------------------------------------|
- * | drop          | an entry that a committed change made old           | exact keys; a repeated change removes nothing newer         |
- * | scope drop    | the same, for all that was read with a scope        | one comparison per hit; the memory is freed at the next look or by eviction |
- * | disowning     | a load that began before a drop and ends after it   | the load; who waited already is answered, nobody else        |
+ * | Part          | Protects against                                    | Bounded by, degrades to                                      |
+ * |---------------|-----------------------------------------------------|--------------------------------------------------------------|
+ * | drop          | an entry that a committed change made outdated      | exact keys; a repeated change removes nothing newer          |
+ * | scope drop    | the same, for everything that was read with a scope | one comparison per hit; memory is freed at the next look-up or by eviction |
+ * | outdated load | a load that began before a drop and ends after it   | is not cached; those who already wait for it still get its answer |
  * | floor         | another node answering from before the change       | see floors.ts; asked again 3 times, then service_unavailable |
- * | epoch         | loads in flight over a flush                        | the load                                                    |
- * | trust         | serving while the lease on the feed has run out     | reads go through to the owner; nothing is kept or shared     |
- * | single flight | a thundering herd on the owner                      | per key and node; a reader who needs more begins its own     |
- * | last known    | the owner being away, or slow while trust has run out | marked stale; only what was never dropped, else the error  |
- * | size          | running out of memory                               | entries and bytes, eviction by recency                      |
+ * | lease         | serving while this node may have missed changes     | reads go through to the owner; nothing is cached or shared   |
+ * | single flight | many readers asking the owner for the same at once  | per key and node; a reader who requires a later revision starts its own load |
+ * | last known    | the owner being away, or slow while the lease is lost | marked stale; only what was never dropped, else the error  |
+ * | size          | running out of memory                               | entries and bytes, eviction of the least recently used       |
  *
- * A lease that lapses and returns during a load needs no mark: the poll that renews it first applies what was missed, which
- * disowns the load if it matters.
+ * A lease that ends and is renewed while a load is in flight needs no flag on the load: before the lease counts again, the poll that
+ * renews it applies the changes that were missed, and these mark the load as outdated if they concern it.
  */
 import { LRUCache } from 'lru-cache';
 import { performance } from 'node:perf_hooks';
 import { StrataError } from '../../errors.ts';
 import {
   Entry,
-  freeze,
-  isDropped,
+  freezeAndMeasure,
   type CachedEntry,
+  type EntryKeeper,
   type Loaded,
   type RevisionScope,
 } from './entry.ts';
-import { Floors, includes, type AsOf } from './floors.ts';
+import { Floors, highest, includes, type AsOf } from './floors.ts';
 
-export interface Found<T> {
+export interface ReadResult<T> {
   readonly value: T;
   readonly asOf: AsOf;
   readonly hit: boolean;
+  /** The last known value, because its owner does not answer. */
   readonly stale: boolean;
 }
-/** Is given the revisions that the answer must include, so that the owner can pass over a cache of its own. */
+
+/**
+ * Asks the owner. It is told what the answer must include, and may ignore that, as the contract middleware does: an answer that
+ * includes less is refused here and asked for again.
+ */
 export type Load<T> = (minAsOf: AsOf) => Promise<Loaded<T>>;
 
+export interface ReadOptions {
+  /** Revisions that the reader requires, beyond the floors. */
+  readonly min?: AsOf;
+  /** How long the reader waits for a load. */
+  readonly waitMs?: number;
+}
+
 export interface CacheOptions {
-  readonly name: string;
   readonly ttlMs: () => number;
   readonly maxEntries: number;
   readonly maxBytes: number;
   /** At least the request timeout and the fence time together. */
   readonly floorTtlMs: number;
-  /** Whether this node's lease on the change feed is valid now. */
-  readonly trusted: (now: number) => boolean;
-  /** Told of every loaded answer, before anyone gets it. */
-  readonly observe?: (asOf: AsOf) => void;
-  /** Failures of the owner under which the last known good value stands in. */
+  /** Whether this node's lease on the change feed is valid at `now`. */
+  readonly hasLease: (now: number) => boolean;
+  /** Called with the revisions of every loaded answer, before anyone gets it. */
+  readonly onLoaded?: (asOf: AsOf) => void;
+  /** Whether the last known value may stand in after this failure of the owner. */
   readonly isOutage: (error: unknown) => boolean;
   /** Milliseconds, monotonic. */
   readonly now?: () => number;
 }
 
-interface Flight {
+interface PendingLoad {
   readonly promise: Promise<Loaded<unknown>>;
   readonly scopes: readonly string[];
-  readonly least: AsOf;
-  disowned: boolean;
+  readonly minAsOf: AsOf;
+  /** A change or a flush came after it began: its answer is not cached, and nobody else may join it. */
+  outdated: boolean;
 }
 
-const retries = 3;
-const recencyMs = 1000;
-/** Without trust every read goes to the owner; where it does not answer, a known value stands in after this long. */
-const patienceMs = 500;
-/** Bookkeeping of an entry beside its key and value. */
-const entryBytes = 200;
+const maxRetries = 3;
+const recencyRenewalMs = 1000;
+/** Without a lease every read goes to the owner. Where the owner has not answered after this time, a known value stands in. */
+const ownerPatienceMs = 500;
+/** An entry's memory beside its key and value, in bytes. */
+const entryOverheadBytes = 200;
 
 export class CoherentCache {
   readonly #options: CacheOptions;
@@ -75,12 +86,13 @@ export class CoherentCache {
   readonly #entries: LRUCache<string, Entry>;
   readonly #scopes = new Map<string, RevisionScope>();
   readonly #floors: Floors;
-  readonly #flights = new Map<string, Flight>();
-  #epoch = 0;
+  readonly #loads = new Map<string, PendingLoad>();
+  readonly #keeper: EntryKeeper;
   readonly #counts = {
     hits: 0,
     misses: 0,
     drops: 0,
+    /** Loads marked as outdated. This and the other names are labels of the metric `strata_cache`. */
     disowned: 0,
     rejectedBelowFloor: 0,
     stale: 0,
@@ -93,73 +105,61 @@ export class CoherentCache {
     this.#entries = new LRUCache({
       max: options.maxEntries,
       maxSize: options.maxBytes,
-      dispose: (entry) => {
-        entry.gone = true;
-        // Whoever still holds the entry does not hold its memory.
-        entry.value = undefined;
-        for (const { scope } of entry.held) this.#release(scope);
-      },
+      dispose: (entry) => this.#onRemoved(entry),
     });
     this.#floors = new Floors({
       ttlMs: options.floorTtlMs,
       max: options.maxEntries,
       now: this.#now,
     });
+    this.#keeper = {
+      hasLease: options.hasLease,
+      recordHit: (entry, now) => this.#recordHit(entry, now),
+    };
   }
 
-  /** The entry, where it may be served now. Synchronous, for the hot path; exact keys were removed when they were dropped. */
-  peek(key: string, min?: AsOf): CachedEntry<unknown> | undefined {
-    const entry = this.#known(key);
-    return entry && (!min || includes(entry.asOf, min)) && this.#serves(entry, this.#now())
-      ? entry
-      : undefined;
+  /** The entry, if it may be served now and includes `min`; counts as a hit. Synchronous, for the hot path. */
+  get(key: string, min?: AsOf): CachedEntry<unknown> | undefined {
+    const entry = this.#lookUpEvictingDropped(key);
+    if (!entry) return undefined;
+    if (min && !includes(entry.asOf, min)) return undefined;
+    const now = this.#now();
+    if (!entry.isFresh(now)) return undefined;
+    this.#recordHit(entry, now);
+    return entry;
   }
-
-  /** Counts a hit where it may. */
-  readonly #serves = (entry: Entry, now: number): boolean => {
-    if (entry.gone || entry.expires <= now || isDropped(entry) || !this.#options.trusted(now))
-      return false;
-    this.#counts.hits += 1;
-    // Renewing it costs most of a hit; eviction needs no finer order.
-    if (now - entry.used > recencyMs) {
-      entry.used = now;
-      this.#entries.get(entry.key);
-    }
-    return true;
-  };
 
   /**
-   * From memory, else by `load`, which is shared by all who ask meanwhile. `min` asks for more than the cache itself demands.
-   * Throws what `load` throws, unless it is an outage and a last known good value is there; `service_unavailable` where the owner
-   * keeps answering from before a known change; `timeout` after `waitMs`.
+   * From memory, else by `load`, whose answer is shared by all who ask meanwhile.
+   * Throws what `load` throws, unless that is an outage and a last known value is there; `service_unavailable` where the owner keeps
+   * answering from before a known change; `timeout` after `waitMs`.
    */
   async read<T>(
     key: string,
     scopes: readonly string[],
     load: Load<T>,
-    { min = {}, waitMs = Infinity }: { readonly min?: AsOf; readonly waitMs?: number } = {},
-  ): Promise<Found<T>> {
-    const entry = this.peek(key, min);
+    { min = {}, waitMs = Infinity }: ReadOptions = {},
+  ): Promise<ReadResult<T>> {
+    const entry = this.get(key, min);
     if (entry) return { value: entry.value as T, asOf: entry.asOf, hit: true, stale: false };
     this.#counts.misses += 1;
+    // The floor as it is when the read begins. A change that becomes known later is concurrent with the read, so an answer from
+    // before it and one from after it are both right.
     const floor = this.#floors.of(key, scopes);
-    const until = this.#now() + waitMs;
-    for (let attempt = 0; attempt <= retries; attempt += 1) {
+    const deadline = this.#now() + waitMs;
+    for (let attempt = 0; attempt <= maxRetries; attempt += 1) {
       try {
-        const left = until - this.#now();
-        const patience =
-          !this.#options.trusted(this.#now()) && this.#known(key)
-            ? Math.min(left, patienceMs)
-            : left;
-        const loaded = await within(patience, this.#load(key, scopes, load, min));
-        // Changes that became known during the read do not refuse its answer: the two overlap.
+        const patienceMs = this.#patienceMs(key, deadline);
+        const loaded = await within(patienceMs, this.#load(key, scopes, load, min));
         if (includes(loaded.asOf, floor))
           return { value: loaded.value as T, asOf: loaded.asOf, hit: false, stale: false };
       } catch (error) {
-        const known = this.#known(key);
-        if (!known || !includes(known.asOf, min) || !this.#options.isOutage(error)) throw error;
+        const lastKnown = this.#lookUpEvictingDropped(key);
+        const mayStandIn =
+          lastKnown && includes(lastKnown.asOf, min) && this.#options.isOutage(error);
+        if (!mayStandIn) throw error;
         this.#counts.stale += 1;
-        return { value: known.value as T, asOf: known.asOf, hit: false, stale: true };
+        return { value: lastKnown.value as T, asOf: lastKnown.asOf, hit: false, stale: true };
       }
       this.#counts.rejectedBelowFloor += 1;
     }
@@ -171,74 +171,92 @@ export class CoherentCache {
     );
   }
 
+  /** How long to wait for the owner: until the deadline, or less where there is no lease and a known value can stand in. */
+  #patienceMs(key: string, deadline: number): number {
+    const now = this.#now();
+    const leftMs = deadline - now;
+    if (this.#options.hasLease(now)) return leftMs;
+    return this.#lookUpEvictingDropped(key) ? Math.min(leftMs, ownerPatienceMs) : leftMs;
+  }
+
   #load(
     key: string,
     scopes: readonly string[],
     load: Load<unknown>,
     min: AsOf,
   ): Promise<Loaded<unknown>> {
-    const least = highest(min, this.#floors.of(key, scopes));
-    if (!this.#options.trusted(this.#now())) {
-      this.#counts.readThrough += 1;
-      return load(least).then((loaded) => {
-        this.#options.observe?.(loaded.asOf);
-        return loaded;
-      });
-    }
-    const running = this.#flights.get(key);
-    if (running && includes(running.least, least)) return running.promise;
-    // The weaker load must not end last and be kept over the stronger.
-    this.#disown(key);
-    const epoch = this.#epoch;
-    const own: Flight = {
+    const minAsOf = highest(min, this.#floors.of(key, scopes));
+    if (!this.#options.hasLease(this.#now())) return this.#readThrough(load, minAsOf);
+    const running = this.#loads.get(key);
+    if (running && includes(running.minAsOf, minAsOf)) return running.promise;
+    return this.#startLoad(key, scopes, load, minAsOf);
+  }
+
+  /** A load whose answer is neither cached nor shared. */
+  #readThrough(load: Load<unknown>, minAsOf: AsOf): Promise<Loaded<unknown>> {
+    this.#counts.readThrough += 1;
+    return load(minAsOf).then((loaded) => {
+      this.#options.onLoaded?.(loaded.asOf);
+      return loaded;
+    });
+  }
+
+  #startLoad(
+    key: string,
+    scopes: readonly string[],
+    load: Load<unknown>,
+    minAsOf: AsOf,
+  ): Promise<Loaded<unknown>> {
+    // A load that runs already requires less. It must not end later and replace what this one brings.
+    this.#markLoadOutdated(key);
+    const own: PendingLoad = {
       scopes,
-      least,
-      disowned: false,
-      promise: load(least)
+      minAsOf,
+      outdated: false,
+      promise: load(minAsOf)
         .then((loaded) => {
-          if (
-            !own.disowned &&
-            epoch === this.#epoch &&
-            this.#options.trusted(this.#now()) &&
-            includes(loaded.asOf, this.#floors.of(key, scopes))
-          ) {
-            this.#keep(key, scopes, loaded);
-          }
-          this.#options.observe?.(loaded.asOf);
+          if (this.#mayCache(key, own, loaded)) this.#cache(key, scopes, loaded);
+          this.#options.onLoaded?.(loaded.asOf);
           return loaded;
         })
         .finally(() => {
-          if (this.#flights.get(key) === own) this.#flights.delete(key);
+          if (this.#loads.get(key) === own) this.#loads.delete(key);
         }),
     };
-    this.#flights.set(key, own);
+    this.#loads.set(key, own);
     return own.promise;
   }
 
-  #keep(key: string, scopes: readonly string[], loaded: Loaded<unknown>): void {
-    const estimated = freeze(loaded.value);
-    const size = entryBytes + 2 * key.length + Math.ceil(loaded.bytes ?? estimated);
+  #mayCache(key: string, { outdated, scopes }: PendingLoad, { asOf }: Loaded<unknown>): boolean {
+    if (outdated || !this.#options.hasLease(this.#now())) return false;
+    return includes(asOf, this.#floors.of(key, scopes));
+  }
+
+  #cache(key: string, scopes: readonly string[], loaded: Loaded<unknown>): void {
+    const estimatedBytes = freezeAndMeasure(loaded.value);
+    const valueBytes = Math.ceil(loaded.bytes ?? estimatedBytes);
+    const size = entryOverheadBytes + 2 * key.length + valueBytes;
     if (size > this.#options.maxBytes) return;
-    const held = scopes.map((name) => ({
-      scope: this.#hold(name),
+    const scopeRevisions = scopes.map((name) => ({
+      scope: this.#joinScope(name),
       revision: loaded.asOf[name] ?? 0,
     }));
-    this.#entries.set(
-      key,
-      new Entry(key, loaded, held, this.#serves, this.#now(), this.#options.ttlMs()),
-      { size },
-    );
+    const ttlMs = this.#options.ttlMs();
+    const entry = new Entry(key, loaded, scopeRevisions, this.#keeper, this.#now(), ttlMs);
+    this.#entries.set(key, entry, { size });
   }
 
   /**
-   * Removes what is older than `revision` under exactly these keys, and keeps older answers out. Returns how many entries went.
-   * A change that is known already is passed over: the feed repeats changes, and nothing older was kept since.
+   * Drops what is older than `revision` under exactly these keys, and marks loads of them in flight as outdated, so that an answer
+   * from before the change is never cached. Returns how many entries were removed.
+   * A change that is known already does nothing: the feed repeats changes, and nothing older was cached since the first time.
    */
   drop(keys: readonly string[], scope: string, revision: number): number {
     let removed = 0;
     for (const key of keys) {
-      if (!this.#floors.raise(scope, revision, key)) continue;
-      this.#disown(key);
+      const isNews = this.#floors.raise(scope, revision, key);
+      if (!isNews) continue;
+      this.#markLoadOutdated(key);
       const entry = this.#entries.peek(key);
       if (entry && (entry.asOf[scope] ?? 0) < revision) removed += this.#remove(key);
     }
@@ -246,21 +264,22 @@ export class CoherentCache {
   }
 
   /**
-   * The same for everything that was read with the scope. Raises the one number that these entries are compared with when they
-   * are next looked at: every way to an entry passes that comparison, so finding it old then is as good as finding it now.
+   * The same for everything that was read with the scope. Only raises the number that these entries are compared with: every way to
+   * an entry makes that comparison, so finding it outdated at the next look-up is as good as removing it now.
    */
   dropScope(scope: string, revision: number): void {
-    if (!this.#floors.raise(scope, revision)) return;
-    const held = this.#scopes.get(scope);
-    if (held) held.floor = Math.max(held.floor, revision);
-    this.#disownScope(scope);
+    const isNews = this.#floors.raise(scope, revision);
+    if (!isNews) return;
+    const shared = this.#scopes.get(scope);
+    if (shared) shared.droppedBelow = Math.max(shared.droppedBelow, revision);
+    this.#markLoadsOutdated(scope);
   }
 
-  /** Removes the keys whatever their revision. */
-  forget(keys: readonly string[]): number {
+  /** Removes the keys whatever their revision. Returns how many entries were removed. */
+  flushKeys(keys: readonly string[]): number {
     let removed = 0;
     for (const key of keys) {
-      this.#disown(key);
+      this.#markLoadOutdated(key);
       removed += this.#remove(key);
     }
     return removed;
@@ -268,33 +287,30 @@ export class CoherentCache {
 
   /** Removes everything that was read with the scope, whatever its revision. */
   flushScope(scope: string): void {
-    const held = this.#scopes.get(scope);
-    if (held) held.floor = Infinity;
-    // Entries to come hold a scope of their own.
+    const shared = this.#scopes.get(scope);
+    if (shared) shared.droppedBelow = Infinity;
+    // Entries that are cached from now on share a new object of the same name.
     this.#scopes.delete(scope);
-    this.#disownScope(scope);
+    this.#markLoadsOutdated(scope);
   }
 
-  /** Removes everything, the last known good values too. */
+  /** Removes everything, the last known values too. */
   flush(): void {
-    this.#epoch += 1;
     this.#counts.drops += this.#entries.size;
-    this.#counts.disowned += this.#flights.size;
     this.#entries.clear();
-    this.#flights.clear();
+    for (const key of this.#loads.keys()) this.#markLoadOutdated(key);
   }
 
+  /** The keys of what was not dropped, expired entries included; with a scope, of what was read with it. */
   keys(scope?: string): string[] {
+    const readWith = ({ scopeRevisions }: Entry): boolean =>
+      scope === undefined || scopeRevisions.some((each) => each.scope.name === scope);
     return [...this.#entries.entries()]
-      .filter(
-        ([, entry]) =>
-          !isDropped(entry) &&
-          (scope === undefined || entry.held.some((held) => held.scope.name === scope)),
-      )
+      .filter(([, entry]) => !entry.isDropped() && readWith(entry))
       .map(([key]) => key);
   }
 
-  /** `entries` and `bytes` are what memory holds, entries of a dropped scope included until they are looked at or evicted. */
+  /** `entries` and `bytes` are what memory holds, with entries of dropped scopes until they are looked up or evicted. */
   stats() {
     return {
       entries: this.#entries.size,
@@ -304,23 +320,33 @@ export class CoherentCache {
     };
   }
 
-  #known(key: string): Entry | undefined {
+  /** The entry, expired or not, unless its scope was dropped: then it is removed, which `dropScope` leaves to the next look-up. */
+  #lookUpEvictingDropped(key: string): Entry | undefined {
     const entry = this.#entries.peek(key);
-    if (!entry || !isDropped(entry)) return entry;
+    if (!entry?.isDropped()) return entry;
     this.#remove(key);
     return undefined;
   }
 
-  #disown(key: string): void {
-    const flight = this.#flights.get(key);
-    if (!flight) return;
-    flight.disowned = true;
-    this.#flights.delete(key);
+  #recordHit(entry: Entry, now: number): void {
+    this.#counts.hits += 1;
+    // Renewing an entry's place costs most of a hit, and eviction needs no finer order than this.
+    if (now - entry.recencyRenewedAt <= recencyRenewalMs) return;
+    entry.recencyRenewedAt = now;
+    this.#entries.get(entry.key);
+  }
+
+  #markLoadOutdated(key: string): void {
+    const pending = this.#loads.get(key);
+    if (!pending) return;
+    pending.outdated = true;
+    this.#loads.delete(key);
     this.#counts.disowned += 1;
   }
 
-  #disownScope(scope: string): void {
-    for (const [key, flight] of this.#flights) if (flight.scopes.includes(scope)) this.#disown(key);
+  #markLoadsOutdated(scope: string): void {
+    for (const [key, pending] of this.#loads)
+      if (pending.scopes.includes(scope)) this.#markLoadOutdated(key);
   }
 
   #remove(key: string): number {
@@ -329,21 +355,29 @@ export class CoherentCache {
     return removed;
   }
 
-  #hold(name: string): RevisionScope {
-    const scope = this.#scopes.get(name) ?? { name, floor: 0, entries: 0 };
-    scope.entries += 1;
+  /** However the entry left: removed, replaced or evicted. */
+  #onRemoved(entry: Entry): void {
+    entry.evicted = true;
+    // Others may still refer to the entry, and must not keep its value in memory.
+    entry.value = undefined;
+    for (const { scope } of entry.scopeRevisions) this.#leaveScope(scope);
+  }
+
+  #joinScope(name: string): RevisionScope {
+    const scope = this.#scopes.get(name) ?? { name, droppedBelow: 0, entryCount: 0 };
+    scope.entryCount += 1;
     this.#scopes.set(name, scope);
     return scope;
   }
 
-  #release(scope: RevisionScope): void {
-    scope.entries -= 1;
-    if (scope.entries === 0 && this.#scopes.get(scope.name) === scope)
-      this.#scopes.delete(scope.name);
+  #leaveScope(scope: RevisionScope): void {
+    scope.entryCount -= 1;
+    const isCurrent = this.#scopes.get(scope.name) === scope;
+    if (scope.entryCount === 0 && isCurrent) this.#scopes.delete(scope.name);
   }
 }
 
-/** The promise, or `timeout` where it takes longer; it goes on by itself. */
+/** The promise's outcome, or `timeout` where that takes longer. The work behind the promise is not cancelled. */
 async function within<T>(ms: number, promise: Promise<T>): Promise<T> {
   if (ms === Infinity) return promise;
   let timer: NodeJS.Timeout | undefined;
@@ -352,9 +386,3 @@ async function within<T>(ms: number, promise: Promise<T>): Promise<T> {
   });
   return Promise.race([promise, timeout]).finally(() => clearTimeout(timer));
 }
-
-const highest = (one: AsOf, other: AsOf): AsOf => {
-  const result: Record<string, number> = { ...one };
-  for (const scope in other) result[scope] = Math.max(result[scope] ?? 0, other[scope]!);
-  return result;
-};

@@ -7,7 +7,7 @@
  * | change feed | lost broadcasts, a node that joined a moment ago      | polled every T/4; cursor by snapshot                  |
  * | lease       | a node cut off from the feed serving what it has      | T after its last good poll *began* it reads through   |
  * | fence       | answering a write while such a node still serves      | a write waits for all lease holders, at most T        |
- * | disowning, floors, epoch | loads in flight while a key is dropped   | see cache.ts                                         |
+ * | outdated loads, floors | loads in flight while a key is dropped     | see cache.ts                                         |
  * | observation | a load that is ahead of the feed: the node's other entries of that scope would go back in time | they count as dropped; loaded again once |
  * | fail-static | the owner or the database away                        | last known good value, marked stale; else 503         |
  */
@@ -54,7 +54,7 @@ export class Coherence {
   readonly #applied = new LRUCache<string, number>({ max: 100_000 });
   #link: Link | undefined;
   #cursor: string | null = null;
-  #trustedUntil = -Infinity;
+  #leaseValidUntil = -Infinity;
   #published: (ms: number) => void = () => {};
   #stopped = false;
   readonly #nextPoll = new WakeableWait();
@@ -62,31 +62,30 @@ export class Coherence {
 
   constructor(options: CoherenceOptions) {
     this.#options = options;
-    const cache = (name: CacheName, ttlMs: () => number) =>
+    const cache = (ttlMs: () => number) =>
       new CoherentCache({
-        name,
         ttlMs,
         maxEntries: 100_000,
         maxBytes: 256 * 1024 * 1024,
         floorTtlMs: 2 * (options.fenceMs + options.requestTimeoutMs),
-        trusted: (now) => this.trusted(now),
+        hasLease: (now) => this.hasLease(now),
         isOutage,
-        observe: (asOf) => this.#observe(asOf),
+        onLoaded: (asOf) => this.#observe(asOf),
       });
     const minutes = () => options.ttlMinutes() * 60_000;
     this.caches = {
-      configuration_service: cache('configuration_service', minutes),
-      dynamic_config_service: cache('dynamic_config_service', () => dynamicTtlMs),
-      identity: cache('identity', minutes),
+      configuration_service: cache(minutes),
+      dynamic_config_service: cache(() => dynamicTtlMs),
+      identity: cache(minutes),
     };
   }
 
   /** Whether this node may serve from memory. */
-  trusted(now = performance.now()): boolean {
-    return now < this.#trustedUntil;
+  hasLease(now = performance.now()): boolean {
+    return now < this.#leaseValidUntil;
   }
   pollAgeMs(): number {
-    return performance.now() - (this.#trustedUntil - this.#options.fenceMs);
+    return performance.now() - (this.#leaseValidUntil - this.#options.fenceMs);
   }
 
   /** Connects to the feed; resolves once the first poll has succeeded or failed. */
@@ -214,11 +213,11 @@ export class Coherence {
       if (reset) for (const cache of Object.values(this.caches)) cache.flush();
       for (const change of changes) this.apply(change);
       this.#cursor = cursor;
-      this.#trustedUntil = began + this.#options.fenceMs;
+      this.#leaseValidUntil = began + this.#options.fenceMs;
       this.figures.polls += 1;
     } catch (error) {
       this.figures.pollFailures += 1;
-      if (!this.trusted()) this.figures.fencedOut += 1;
+      if (!this.hasLease()) this.figures.fencedOut += 1;
       this.#options.log.debug({ err: error }, 'the change feed does not answer');
     }
   }

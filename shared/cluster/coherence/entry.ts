@@ -1,43 +1,72 @@
-/** What a cache holds under one key. */
+/** One cached answer, and what decides whether it may be served. Kept by CoherentCache, served by the gateway and the middleware. */
 import type { AsOf } from './floors.ts';
 
-/** `asOf`: the revisions that the value is known to include. `bytes`: its serialized length, estimated where absent. `params`: what was asked for. */
+/** An answer as its owner gave it. */
 export interface Loaded<T> {
   readonly value: T;
+  /** The revisions that the value is known to include. */
   readonly asOf: AsOf;
+  /** Serialized length; estimated where absent. */
   readonly bytes?: number;
+  /** The parameters it was loaded with. They were found valid, so a request with equal ones needs no second check. */
   readonly params?: Readonly<Record<string, unknown>>;
 }
-/** A cached answer. Who needs it at every request keeps it, and asks whether it stands instead of looking its key up. */
+
+/**
+ * A cached answer. Whoever needs the same answer at every request keeps the entry itself, which saves building and looking up its
+ * key. Ask `isFresh` before each use of the value, and call `recordHit` when it is served.
+ */
 export interface CachedEntry<T> extends Loaded<T> {
-  /** It may be served at `now` (performance.now()): it is still in the cache, nothing newer is known, and the node's lease is valid. */
-  stands(now: number): boolean;
+  /**
+   * Whether it may be served at `now` (performance.now()): it is in the cache and not expired, no newer revision is known, and
+   * this node holds its lease.
+   */
+  isFresh(now: number): boolean;
+  /** Counts a hit, and puts eviction off, since the entry was used now. */
+  recordHit(now: number): void;
 }
-/** Lives while entries hold it, without a lifetime of its own: an entry may be asked for long after its scope was dropped. */
+
+/**
+ * A revision scope, such as `tenant:<id>`, as the entries of one cache share it: dropping the scope is one assignment, however many
+ * entries were read with it. Lives as long as entries refer to it, because an entry may be looked up long after its scope was
+ * dropped.
+ */
 export interface RevisionScope {
   readonly name: string;
-  floor: number;
-  entries: number;
+  /** Entries that were read at a lower revision count as dropped. */
+  droppedBelow: number;
+  entryCount: number;
+}
+
+/** A scope that an entry was read with, and the revision it had then. */
+export interface ScopeRevision {
+  readonly scope: RevisionScope;
+  readonly revision: number;
+}
+
+/** What an entry needs from the cache that keeps it. */
+export interface EntryKeeper {
+  readonly hasLease: (now: number) => boolean;
+  readonly recordHit: (entry: Entry, now: number) => void;
 }
 
 export class Entry implements CachedEntry<unknown> {
   value: unknown;
-  /** Taken out of the cache. */
-  gone = false;
+  evicted = false;
   readonly key: string;
   readonly asOf: AsOf;
   readonly params: Loaded<unknown>['params'];
-  readonly expires: number;
-  readonly held: readonly { readonly scope: RevisionScope; readonly revision: number }[];
-  readonly #serves: (entry: Entry, now: number) => boolean;
+  readonly expiresAt: number;
+  readonly scopeRevisions: readonly ScopeRevision[];
   /** When its place in the order of eviction was last renewed. */
-  used: number;
+  recencyRenewedAt: number;
+  readonly #keeper: EntryKeeper;
 
   constructor(
     key: string,
     { value, asOf, params }: Loaded<unknown>,
-    held: Entry['held'],
-    serves: (entry: Entry, now: number) => boolean,
+    scopeRevisions: readonly ScopeRevision[],
+    keeper: EntryKeeper,
     now: number,
     ttlMs: number,
   ) {
@@ -45,34 +74,44 @@ export class Entry implements CachedEntry<unknown> {
     this.value = value;
     this.asOf = Object.freeze(asOf);
     this.params = params;
-    this.held = held;
-    this.#serves = serves;
-    this.used = now;
-    this.expires = now + ttlMs;
+    this.scopeRevisions = scopeRevisions;
+    this.#keeper = keeper;
+    this.recencyRenewedAt = now;
+    this.expiresAt = now + ttlMs;
   }
 
-  stands(now: number): boolean {
-    return this.#serves(this, now);
+  // Asked at every request, up to three times: no allocation here.
+  isFresh(now: number): boolean {
+    return !this.evicted && now < this.expiresAt && !this.isDropped() && this.#keeper.hasLease(now);
+  }
+
+  recordHit(now: number): void {
+    this.#keeper.recordHit(this, now);
+  }
+
+  /** Whether one of its scopes was dropped at a later revision than the entry was read at. */
+  isDropped(): boolean {
+    for (const { scope, revision } of this.scopeRevisions)
+      if (revision < scope.droppedBelow) return true;
+    return false;
   }
 }
 
-export const isDropped = ({ held }: Entry): boolean => {
-  for (const { scope, revision } of held) if (revision < scope.floor) return true;
-  return false;
-};
-
-/** Freezes all the way down, since local calls pass values by reference, and estimates the bytes. */
-export function freeze(root: unknown): number {
+/**
+ * Freezes a value with everything it refers to, because local calls hand out cached values by reference. Returns an estimate of
+ * its size in memory, in bytes. Iterative, so that deep nesting does not overflow the stack.
+ */
+export function freezeAndMeasure(root: unknown): number {
   let bytes = 0;
   const seen = new Set<unknown>();
-  const left = [root];
-  while (left.length > 0) {
-    const value = left.pop();
+  const remaining = [root];
+  while (remaining.length > 0) {
+    const value = remaining.pop();
     if (typeof value === 'string') bytes += 2 * value.length + 16;
     else if (typeof value !== 'object' || value === null) bytes += 8;
     else if (!seen.has(value)) {
       seen.add(value);
-      // Refused by Object.freeze.
+      // Object.freeze throws for views with elements, such as buffers.
       if (ArrayBuffer.isView(value)) {
         bytes += value.byteLength + 96;
         continue;
@@ -81,7 +120,7 @@ export function freeze(root: unknown): number {
       bytes += 48;
       for (const [name, member] of Object.entries(value)) {
         bytes += name.length + 16;
-        left.push(member);
+        remaining.push(member);
       }
     }
   }

@@ -1,38 +1,48 @@
+/** Revisions per scope, and the least of them that an answer must include. */
 import { LRUCache } from 'lru-cache';
 
-/** Scope → revision. */
+/** Scope → revision: what an answer includes, or what it must include. A scope that is not named counts as revision 0. */
 export type AsOf = Readonly<Record<string, number>>;
 
-/** A scope that `asOf` does not name counts as revision 0. */
-export const includes = (asOf: AsOf, least: AsOf): boolean => {
-  for (const scope in least) if ((asOf[scope] ?? 0) < least[scope]!) return false;
+export const includes = (asOf: AsOf, required: AsOf): boolean => {
+  for (const scope in required) if ((asOf[scope] ?? 0) < required[scope]!) return false;
   return true;
 };
 
-const leastMax = 10_000;
+/** The higher revision of each scope. */
+export const highest = (one: AsOf, other: AsOf): AsOf => {
+  const result: Record<string, number> = { ...one };
+  for (const scope in other) result[scope] = Math.max(result[scope] ?? 0, other[scope]!);
+  return result;
+};
+
+/** A cache of few entries still remembers this many floors. */
+const minCapacity = 10_000;
+
+export interface FloorsOptions {
+  readonly ttlMs: number;
+  readonly max: number;
+  /** Milliseconds, monotonic. */
+  readonly now: () => number;
+}
 
 /**
- * The least revision that an answer must include, per key and scope, or per whole scope.
+ * The floors of one cache: the least revision that an answer must include, per key and scope, or for a whole scope.
  *
- * A floor may be forgotten after `ttlMs`. It judges answers, not entries: a drop removes what is kept, so the only older value
- * left is one in flight or one in another node's cache. The first arrives within the request timeout or never. The second is
- * dropped, or no longer served, one fence time after the commit. So `ttlMs` is at least the sum of both.
- * Where more than `max` keys change within that time, the oldest floors go early, and disowning alone guards their keys.
+ * A floor may be forgotten after `ttlMs`. Floors are compared with answers, not with entries: a drop removes the entry itself, so
+ * the only older values left are an answer on its way and an entry in another node's cache. The answer arrives within the request
+ * timeout or never. The entry is dropped, or no longer served, one fence time after the commit. So `ttlMs` must be at least the
+ * sum of both.
+ *
+ * Where more than `max` keys change within that time, the oldest floors are forgotten early. Their keys are then protected only by
+ * the marking of loads in flight as outdated.
  */
 export class Floors {
   readonly #revisions: LRUCache<string, number>;
 
-  constructor({
-    ttlMs,
-    max,
-    now,
-  }: {
-    readonly ttlMs: number;
-    readonly max: number;
-    readonly now: () => number;
-  }) {
+  constructor({ ttlMs, max, now }: FloorsOptions) {
     this.#revisions = new LRUCache({
-      max: Math.max(max, leastMax),
+      max: Math.max(max, minCapacity),
       ttl: ttlMs,
       ttlResolution: 0,
       perf: { now },
@@ -43,27 +53,28 @@ export class Floors {
     return this.#revisions.size;
   }
 
-  /** Without a key, for the whole scope. False where the floor was as high already. */
+  /** Raises the floor of the key, or of the whole scope where there is none. Returns whether the floor was lower before. */
   raise(scope: string, revision: number, key?: string): boolean {
     const name = nameOf(scope, key);
-    if (revision <= (this.#revisions.get(name) ?? -1)) return false;
+    const before = this.#revisions.get(name) ?? -1;
+    if (revision <= before) return false;
     this.#revisions.set(name, revision);
     return true;
   }
 
+  /** What an answer under this key, read with these scopes, must include now. */
   of(key: string, scopes: readonly string[]): AsOf {
     const floors: Record<string, number> = {};
     for (const scope of scopes) {
-      const floor = Math.max(
-        this.#revisions.get(nameOf(scope)) ?? 0,
-        this.#revisions.get(nameOf(scope, key)) ?? 0,
-      );
+      const ofScope = this.#revisions.get(nameOf(scope)) ?? 0;
+      const ofKey = this.#revisions.get(nameOf(scope, key)) ?? 0;
+      const floor = Math.max(ofScope, ofKey);
       if (floor > 0) floors[scope] = floor;
     }
     return floors;
   }
 }
 
-/** Unambiguous, since no scope holds a line feed. */
+/** Unambiguous, since no scope contains a line feed. */
 const nameOf = (scope: string, key?: string): string =>
   key === undefined ? scope : `${scope}\n${key}`;
