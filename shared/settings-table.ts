@@ -1,20 +1,27 @@
 /**
- * Every setting, in reading order: its field, type, default, bounds, whether it is secret, and whether only a restart
- * applies it. The variable is the field in capitals. Types, checks, reload reports and `.env.example` are made from this.
+ * Every setting, in reading order. The environment variable is the field in capitals.
+ *
+ * A row is all there is to a setting: its type in `Settings`, the check at the start, what a reload reports, and its lines in
+ * `.env.example`, which `npm run settings` writes.
  */
 import ipaddr from 'ipaddr.js';
 
-/** What a text has to look like, and how a problem says so. */
+/** What the text of a variable has to look like. */
 export interface Form {
   readonly fits: (text: string) => boolean;
+  /** What is wrong with a text that does not fit; follows the name of the variable. */
   readonly says: string;
 }
+
 interface Base {
+  /** Kept to the byte, where other texts are trimmed, and never shown. */
   readonly secret?: true;
-  /** Read once at start: a reload names it in `requires_restart`. */
+  /** Read once at the start: a reload names the variable instead of applying it. */
   readonly requires_restart?: true;
+  /** One sentence for operators, without a full stop. */
   readonly description: string;
 }
+
 export type Row =
   | (Base & {
       readonly type: 'string';

@@ -251,7 +251,8 @@ export const NotificationConfig = Type.Object(
               minimum: 1,
               maximum: 3600,
               default: escalationDefaults.poll_interval_seconds,
-              description: 'The most that a hop may be late',
+              description:
+                'The most seconds that a hop may be late. Every notifier node looks each second, so any value is kept',
             }),
           ),
           escalation_window_minutes: optional(
