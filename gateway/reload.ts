@@ -2,7 +2,7 @@ import type { ServiceBroker } from 'moleculer';
 import type { Static } from 'typebox';
 import { serviceCaller } from '../shared/access.ts';
 import { callAs } from '../shared/cluster/request.ts';
-import { tenantScope } from '../shared/contracts/contract.ts';
+import { tenantScope } from '../shared/contracts/revision-scopes.ts';
 import type { ResultOf } from '../shared/contracts/index.ts';
 import type { ReloadError, ReloadRequest } from '../shared/contracts/cluster.ts';
 import { StrataError } from '../shared/errors.ts';

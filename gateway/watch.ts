@@ -19,9 +19,12 @@ import type { Caller } from '../shared/access.ts';
 import type { LiveSettings } from '../shared/live-settings.ts';
 import { callAs } from '../shared/cluster/request.ts';
 import type { Coherence } from '../shared/cluster/coherence/coherence.ts';
-import { authScope } from '../shared/contracts/auth.ts';
-import { platformScope, tenantScope } from '../shared/contracts/contract.ts';
-import { memberScope } from '../shared/contracts/tenant-config.ts';
+import {
+  authScope,
+  memberScope,
+  platformScope,
+  tenantScope,
+} from '../shared/contracts/revision-scopes.ts';
 import { codeOf, isOutage, StrataError } from '../shared/errors.ts';
 import { WakeableWait } from '../shared/wakeable-wait.ts';
 import type { OwnHandlers, OwnRequest } from './routes.ts';

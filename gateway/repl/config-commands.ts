@@ -1,5 +1,5 @@
 import { contractOf, type ActionName, type ResultOf } from '../../shared/contracts/index.ts';
-import { configTypes } from '../../shared/contracts/tenant-config.ts';
+import { configTypes } from '../../shared/contracts/history.ts';
 import { parseExactJson } from '../../shared/schema/exact-json.ts';
 import {
   given,

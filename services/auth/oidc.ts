@@ -24,7 +24,7 @@ import {
   type CustomFetch,
   type ServerMetadata,
 } from 'openid-client';
-import { Email } from '../../shared/contracts/contract.ts';
+import { Email } from '../../shared/contracts/fields.ts';
 import { type ErrorCode } from '../../shared/contracts/error-codes.ts';
 import { StrataError } from '../../shared/errors.ts';
 import type { GuardedFetch } from '../../shared/outgoing/guarded-fetch.ts';

@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto';
 import type { DataSource, EntityManager } from 'typeorm';
 import { createAccessTokens } from '../../shared/security/access-tokens.ts';
 import type { Call, Request } from '../../shared/cluster/request.ts';
-import { authContracts, authScope } from '../../shared/contracts/auth.ts';
+import { authContracts } from '../../shared/contracts/auth.ts';
+import { authScope } from '../../shared/contracts/revision-scopes.ts';
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import { StrataError } from '../../shared/errors.ts';
 import {

@@ -2,7 +2,7 @@
 import type { ServiceSchema } from 'moleculer';
 import type { Handlers } from '../../shared/cluster/request.ts';
 import { serviceOf } from '../../shared/cluster/service.ts';
-import { platformScope, tenantScope } from '../../shared/contracts/contract.ts';
+import { platformScope, tenantScope } from '../../shared/contracts/revision-scopes.ts';
 import type { ParamsOf } from '../../shared/contracts/index.ts';
 import { invalid, StrataError } from '../../shared/errors.ts';
 import type { Request } from '../../shared/cluster/request.ts';

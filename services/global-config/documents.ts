@@ -1,17 +1,11 @@
-import { Type, type Static } from 'typebox';
-import { platformScope } from '../../shared/contracts/contract.ts';
-import { GlobalEntry, ServiceTypeDocument } from '../../shared/contracts/global-config.ts';
+import { platformScope } from '../../shared/contracts/revision-scopes.ts';
+import {
+  StoredGlobalEntry,
+  type GlobalEntryAddress,
+} from '../../shared/contracts/global-entries.ts';
+import { ServiceType, type ServiceTypeAddress } from '../../shared/contracts/service-types.ts';
 import type { DocumentKind, Stored } from '../../shared/documents/document.ts';
 import { GlobalEntity, ServiceTypeEntity, type GlobalRow, type ServiceTypeRow } from './schema.ts';
-
-const { config_key, config_value, is_public, requires_restart, data_type } = GlobalEntry.properties;
-/** An entry as it is written; revision, author and time are added where it is read. */
-const EntryDocument = Type.Object(
-  { config_key, config_value, is_public, requires_restart, data_type },
-  { additionalProperties: false },
-);
-export type Entry = Static<typeof EntryDocument>;
-export type ServiceType = Static<typeof ServiceTypeDocument>;
 
 const platform = {
   scope: () => platformScope,
@@ -19,7 +13,7 @@ const platform = {
   prepare: async () => undefined,
 } as const;
 
-export const entryOf = (row: GlobalRow): Stored<Entry> => ({
+export const entryOf = (row: GlobalRow): Stored<StoredGlobalEntry> => ({
   document: {
     config_key: row.config_key,
     config_value: row.config_value,
@@ -32,10 +26,10 @@ export const entryOf = (row: GlobalRow): Stored<Entry> => ({
   updated_at: row.updated_at.toISOString(),
 });
 
-export const entryKind: DocumentKind<{ readonly key: string }, Entry> = {
+export const entryKind: DocumentKind<GlobalEntryAddress, StoredGlobalEntry> = {
   ...platform,
   resource: 'global',
-  schema: EntryDocument,
+  schema: StoredGlobalEntry,
   target: ({ key }) => key,
   async read(manager, { key }) {
     const row = await manager.findOneBy(GlobalEntity, { config_key: key });
@@ -85,12 +79,10 @@ export const serviceTypeOf = ({
   updated_at: updated_at.toISOString(),
 });
 
-type TypeParams = { readonly service_type: string; readonly configuration_name: string };
-
-export const serviceTypeKind: DocumentKind<TypeParams, ServiceType> = {
+export const serviceTypeKind: DocumentKind<ServiceTypeAddress, ServiceType> = {
   ...platform,
   resource: 'service_type',
-  schema: ServiceTypeDocument,
+  schema: ServiceType,
   target: ({ service_type: type, configuration_name: name }) => `${type}/${name}`,
   async read(manager, { service_type, configuration_name }) {
     const row = await manager.findOneBy(ServiceTypeEntity, { service_type, configuration_name });

@@ -3,7 +3,8 @@ import type { ServiceSchema } from 'moleculer';
 import { In, MoreThan, type DataSource } from 'typeorm';
 import type { Handlers } from '../../shared/cluster/request.ts';
 import { serviceOf } from '../../shared/cluster/service.ts';
-import { platformScope } from '../../shared/contracts/contract.ts';
+import { platformScope } from '../../shared/contracts/revision-scopes.ts';
+import type { StoredGlobalEntry } from '../../shared/contracts/global-entries.ts';
 import { isPlatformAdmin } from '../../shared/access.ts';
 import { changesAfter, readSnapshot, revisionOf } from '../../shared/commits/commit.ts';
 import {
@@ -12,11 +13,11 @@ import {
   type WrittenDocument,
 } from '../../shared/documents/document.ts';
 import { decodeCursor, defaultLimit, encodeCursor, pageOf } from '../../shared/documents/paging.ts';
-import { entryKind, entryOf, serviceTypeKind, serviceTypeOf, type Entry } from './documents.ts';
+import { entryKind, entryOf, serviceTypeKind, serviceTypeOf } from './documents.ts';
 import { GlobalEntity, ServiceTypeEntity } from './schema.ts';
 
 /** A reader of an entry finds its revision, author and time in the body too. */
-const described = (stored: Stored<Entry>) => ({
+const described = (stored: Stored<StoredGlobalEntry>) => ({
   ...stored,
   document: {
     ...stored.document,
@@ -25,8 +26,10 @@ const described = (stored: Stored<Entry>) => ({
     updated_at: stored.updated_at,
   },
 });
-const describedWrite = (written: WrittenDocument<Entry>) =>
-  'dry_run' in written || written.document === null ? written : described(written as Stored<Entry>);
+const describedWrite = (written: WrittenDocument<StoredGlobalEntry>) =>
+  'dry_run' in written || written.document === null
+    ? written
+    : described(written as Stored<StoredGlobalEntry>);
 
 export function globalConfigService({ db }: { readonly db: DataSource }): ServiceSchema {
   const entries = documentActions(db, entryKind);

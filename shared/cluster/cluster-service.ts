@@ -1,7 +1,7 @@
 import type { Context, ServiceSchema } from 'moleculer';
 import type { Coherence } from './coherence/coherence.ts';
 import type { CacheName } from '../contracts/contract.ts';
-import { tenantScope } from '../contracts/contract.ts';
+import { tenantScope } from '../contracts/revision-scopes.ts';
 import type { Change } from '../commits/commit.ts';
 import type { LiveSettings } from '../live-settings.ts';
 import type { Handlers } from './request.ts';

@@ -1,8 +1,9 @@
+/** The audit: who did what, in chains that show whether anybody changed the record. */
 import { Type } from 'typebox';
-import { action, Page, page, Timestamp, Uuid } from './contract.ts';
+import { action, Page, page } from './contract.ts';
+import { Nullable, strict, Timestamp, Uuid } from './fields.ts';
 
-const strict = { additionalProperties: false } as const;
-const NullableString = Type.Union([Type.String(), Type.Null()]);
+const NullableString = Nullable(Type.String());
 
 const facts = {
   id: Uuid,
@@ -14,7 +15,7 @@ const facts = {
     },
     strict,
   ),
-  tenant_id: Type.Union([Uuid, Type.Null()]),
+  tenant_id: Nullable(Uuid),
   target: NullableString,
   payload: Type.Unknown({ description: 'Details, secrets removed' }),
   request_id: NullableString,
@@ -64,7 +65,7 @@ export const auditContracts = {
         chains: Type.Array(
           Type.Object(
             {
-              tenant_id: Type.Union([Uuid, Type.Null()]),
+              tenant_id: Nullable(Uuid),
               events: Type.Integer(),
               head: NullableString,
               broken_at: Type.Optional(

@@ -1,7 +1,8 @@
 import { Type } from 'typebox';
-import { action, Page, page, keyScopes, Timestamp, Uuid, type Access } from './contract.ts';
+import { action, Page, page, keyScopes, type Access } from './contract.ts';
+import { strict, Timestamp, Uuid } from './fields.ts';
+import { authScope } from './revision-scopes.ts';
 
-const strict = { additionalProperties: false } as const;
 const signedIn: Access = { level: 'authenticated' };
 const Scopes = Type.Array(Type.Enum(keyScopes), {
   description: "What it may do, within its owner's roles at the time of use",
@@ -93,7 +94,7 @@ export const apiKeyContracts = {
       },
       strict,
     ),
-    cache: { cache: 'identity', key: apiKeyCacheKey, revisionScopes: () => ['auth'] },
+    cache: { cache: 'identity', key: apiKeyCacheKey, revisionScopes: () => [authScope] },
   }),
   'auth.api-key.used': action({
     summary: 'Note that an API key was used',

@@ -6,9 +6,9 @@ import type {
 } from '@simplewebauthn/server';
 import { Type, type TSchema } from 'typebox';
 import { TokenResponse } from './auth.ts';
-import { action, Page, page, Timestamp, Uuid, type Access } from './contract.ts';
+import { action, Page, page, type Access } from './contract.ts';
+import { strict, Timestamp, Uuid } from './fields.ts';
 
-const strict = { additionalProperties: false } as const;
 // What browsers make grows with them, so their fields beyond these are let through and not looked at.
 const fromBrowser = { additionalProperties: true } as const;
 const base64url = (maxLength: number) => Type.String({ pattern: '^[A-Za-z0-9_-]+$', maxLength });

@@ -1,10 +1,9 @@
 /** Signing in through identity providers (OpenID Connect). */
 import { Type } from 'typebox';
 import { TokenResponse } from './auth.ts';
-import { action, Email, Page, page, Timestamp, Uuid, type Access } from './contract.ts';
-import { roles } from './tenant-config.ts';
+import { action, Page, page, tenantRoles, type Access } from './contract.ts';
+import { Email, strict, Timestamp, Uuid } from './fields.ts';
 
-const strict = { additionalProperties: false } as const;
 const Name = Type.String({ minLength: 1, maxLength: 200 });
 const Address = Type.String({ minLength: 1, maxLength: 500, format: 'uri' });
 const Domain = Type.String({
@@ -32,7 +31,7 @@ const RedirectUris = Type.Array(Address, {
   uniqueItems: true,
   description: 'Where the provider may send people back to',
 });
-const Roles = Type.Array(Type.Enum(roles), {
+const Roles = Type.Array(Type.Enum(tenantRoles), {
   uniqueItems: true,
   description: 'Roles in the tenant for people who are provisioned',
 });

@@ -1,11 +1,11 @@
 import { Type } from 'typebox';
-import { action, Email, Page, page, Timestamp, Uuid, type Access } from './contract.ts';
-import { roles } from './tenant-config.ts';
+import { action, Page, page, tenantRoles, type Access } from './contract.ts';
+import { Email, strict, Timestamp, Uuid } from './fields.ts';
+import { authScope } from './revision-scopes.ts';
 
-const strict = { additionalProperties: false } as const;
 const NullableString = Type.Union([Type.String(), Type.Null()]);
 const Password = Type.String({ minLength: 1, maxLength: 1024 });
-const Roles = Type.Array(Type.Enum(roles));
+const Roles = Type.Array(Type.Enum(tenantRoles));
 
 export const User = Type.Object(
   {
@@ -76,7 +76,6 @@ export const ManagedUser = Type.Object(
 
 const open: Access = { level: 'public' };
 const signedIn: Access = { level: 'authenticated' };
-export const authScope = 'auth';
 const sessionKey = ({ session_id }: { session_id: string }): string => `session_${session_id}`;
 export const authContracts = {
   'auth.login': action({

@@ -4,8 +4,12 @@
  */
 import { Type, type Static, type TObject, type TProperties, type TSchema } from 'typebox';
 import type { ErrorCode } from './error-codes.ts';
+import { strict } from './fields.ts';
+import type { RevisionScope } from './revision-scopes.ts';
 
-export type TenantRole = 'tenant_admin' | 'operator' | 'viewer';
+export const tenantRoles = ['tenant_admin', 'operator', 'viewer'] as const;
+export type TenantRole = (typeof tenantRoles)[number];
+
 /** What an API key may be allowed to do. */
 export const keyScopes = [
   'config:read',
@@ -22,8 +26,11 @@ export const keyScopes = [
 export type KeyScope = (typeof keyScopes)[number];
 
 /**
- * Who may call. `services` also admits Strata's neighbours on the bus, for any tenant; `publicWith` anyone, where that parameter is given;
- * `recent` wants a sign-in of the last 10 minutes.
+ * Who may call; `shared/access.ts` checks it.
+ *
+ * - `services` also admits Strata's own services, for any tenant;
+ * - `publicWith` also admits anyone who gives that parameter;
+ * - `recent` asks for a sign-in of the last 10 minutes.
  */
 export type Access =
   | { readonly level: 'public' }
@@ -39,17 +46,18 @@ export type Access =
 
 export type CacheName = 'configuration_service' | 'dynamic_config_service' | 'identity';
 
-/**
- * What a revision counts: the changes of one tenant's configuration, of one tenant's memberships, of the platform's
- * configuration, or of accounts, sessions and API keys.
- */
-export type RevisionScope = `tenant:${string}` | `members:${string}` | 'platform' | 'auth';
+/** Parameters that passed the contract's own schema. */
+export type CheckedParams = Readonly<Record<string, unknown>>;
 
-/** Where a cached read is kept, and the counters whose revisions an answer from there must include. */
+/**
+ * Where a cached read is kept, and the counters whose revisions an answer from there must include. These functions, like `drops`
+ * and `visible`, are methods because TypeScript lets a method ask for narrower parameters than its interface says: each contract
+ * writes its own, and whoever holds just any contract may call it with what passed that contract's schema.
+ */
 export interface CacheRule {
   readonly cache: CacheName;
-  readonly key: (params: never) => string;
-  readonly revisionScopes: (params: never) => RevisionScope[];
+  key(params: CheckedParams): string;
+  revisionScopes(params: CheckedParams): RevisionScope[];
 }
 
 /**
@@ -79,7 +87,7 @@ export type ResponseKind =
 
 export interface Rest {
   readonly method: 'GET' | 'PUT' | 'PATCH' | 'POST' | 'DELETE';
-  /** With `{name}` placeholders, as the specification writes paths. */
+  /** With placeholders, such as `/tenants/{tenant_id}/config/risk`. */
   readonly path: string;
   readonly pathParams: readonly string[];
   readonly query: readonly string[];
@@ -99,9 +107,9 @@ export interface Contract<P extends TObject = TObject, R extends TSchema = TSche
   readonly rest?: Rest;
   readonly cache?: CacheRule;
   /** The exact cache keys that this write drops. */
-  readonly drops?: (params: never) => string[];
-  /** May this caller see the answer? Where not, it does not exist for them (404). */
-  readonly visible?: (result: never, caller: { readonly platform: boolean }) => boolean;
+  drops?(params: CheckedParams): string[];
+  /** Whether the caller may see this result; where not, it does not exist for them (404). */
+  visible?(result: unknown, caller: { readonly platform: boolean }): boolean;
   readonly failures?: FailureCodes;
   /** The result may be null although the resource exists. */
   readonly nullable?: boolean;
@@ -137,6 +145,7 @@ export const dryRun = {
 };
 
 type Empty = Record<never, never>;
+/** A contract as its file writes it: path, query and body apart, so that REST knows where each parameter comes from. */
 interface Definition<
   Path extends TProperties,
   Query extends TProperties,
@@ -154,8 +163,8 @@ interface Definition<
   response?: ResponseKind;
   cache?: {
     cache: CacheName;
-    key: (params: Static<TObject<Path & Query>>) => string;
-    revisionScopes: (params: Static<TObject<Path & Query>>) => RevisionScope[];
+    key: (params: Static<TObject<Path>> & Static<TObject<Query>>) => string;
+    revisionScopes: (params: Static<TObject<Path>> & Static<TObject<Query>>) => RevisionScope[];
   };
   drops?: (params: Static<TObject<Path>>) => string[];
   visible?: (result: Static<R>, caller: { readonly platform: boolean }) => boolean;
@@ -164,6 +173,10 @@ interface Definition<
 }
 
 type BodyProperty<Body> = Body extends TSchema ? { body: Body } : Empty;
+
+/** An object schema of properties that were joined by spreading, whose type TypeScript cannot follow through type parameters. */
+const parametersOf = <P extends TProperties>(properties: TProperties): TObject<P> =>
+  Type.Object(properties, strict) as TSchema as TObject<P>;
 
 function define<
   H extends TProperties,
@@ -177,32 +190,33 @@ function define<
   headerParams: H,
 ): Contract<TObject<Path & Query & BodyProperty<Body> & H>, R> {
   const { rest, path, query, body, ...rules } = definition;
-  const [method, url] = (rest ?? ' ').split(' ') as [Rest['method'], string];
-  const properties = {
+  const params = parametersOf<Path & Query & BodyProperty<Body> & H>({
     ...path,
     ...query,
     ...(body === undefined ? {} : { body }),
     ...headerParams,
-  };
-  return {
+  });
+  const contract = {
+    response: 'value',
     ...rules,
-    response: definition.response ?? 'value',
-    params: Type.Object(properties, { additionalProperties: false }) as unknown as TObject<
-      Path & Query & BodyProperty<Body> & H
-    >,
-    ...(rest === undefined
-      ? {}
-      : {
-          rest: {
-            method,
-            path: url,
-            pathParams: Object.keys(path ?? {}),
-            query: Object.keys(query ?? {}),
-            headers,
-            body: body !== undefined,
-          },
-        }),
-  } as Contract<TObject<Path & Query & BodyProperty<Body> & H>, R>;
+    params,
+    ...(rest !== undefined && {
+      rest: {
+        ...methodAndPath(rest),
+        pathParams: Object.keys(path ?? {}),
+        query: Object.keys(query ?? {}),
+        headers,
+        body: body !== undefined,
+      },
+    }),
+  } as const;
+  // The functions of a definition take its own parameters, a type that TypeScript only knows where `define` is used.
+  return contract as Contract<typeof params, R>;
+}
+
+function methodAndPath(rest: `${Rest['method']} /${string}`): Pick<Rest, 'method' | 'path'> {
+  const [method, path] = rest.split(' ') as [Rest['method'], string];
+  return { method, path };
 }
 
 /** An action that is neither a read nor a write of a configuration resource. */
@@ -339,15 +353,3 @@ export const Page = <T extends TSchema>(item: T) =>
     },
     { additionalProperties: false },
   );
-
-export const Uuid = Type.String({ format: 'uuid', pattern: '^[0-9a-f-]{36}$' });
-export const Slug = Type.String({
-  pattern: '^[a-z0-9](?:[a-z0-9_-]{0,62}[a-z0-9])?$',
-  description: 'Lower-case letters, digits, - and _',
-});
-export const Timestamp = Type.String({ format: 'date-time' });
-/** An e-mail address of at most 254 characters, the longest that SMTP can carry (RFC 5321, 4.5.3.1.3, less its brackets). */
-export const Email = Type.String({ format: 'email', maxLength: 254 });
-
-export const tenantScope = (tenantId: string): RevisionScope => `tenant:${tenantId}`;
-export const platformScope = 'platform' satisfies RevisionScope;

@@ -1,28 +1,56 @@
 /** THE MAP: every action of Strata, typed. */
 import type { Static } from 'typebox';
+import { agentContracts } from './agents.ts';
 import { auditContracts } from './audit.ts';
 import { apiKeyContracts } from './auth-api-keys.ts';
+import { passkeyContracts } from './auth-passkeys.ts';
 import { ssoContracts } from './auth-sso.ts';
 import { authContracts } from './auth.ts';
-import { passkeyContracts } from './auth-passkeys.ts';
-import { configResolverContracts } from './config-resolver.ts';
-import type { Contract } from './contract.ts';
-import { globalConfigContracts } from './global-config.ts';
 import { nodeContracts } from './cluster.ts';
+import type { Contract } from './contract.ts';
+import { effectiveConfigContracts } from './effective-config.ts';
+import { globalEntryContracts } from './global-entries.ts';
+import { historyContracts } from './history.ts';
+import { layerContracts } from './layers.ts';
+import { memberContracts } from './members.ts';
+import { notificationContracts } from './notification-config.ts';
 import { notifierContracts } from './notifier.ts';
-import { tenantConfigContracts } from './tenant-config.ts';
+import { projectContracts } from './projects.ts';
+import { riskContracts } from './risk.ts';
+import { serviceInstanceContracts } from './service-instances.ts';
+import { serviceTypeContracts } from './service-types.ts';
+import { tenantContracts } from './tenants.ts';
 import { watchContracts } from './watch.ts';
 
 export const contracts = {
-  ...configResolverContracts,
-  ...tenantConfigContracts,
-  ...globalConfigContracts,
+  // config-resolver: the merged configuration, and what it is merged from
+  ...effectiveConfigContracts,
+  ...layerContracts,
+
+  // tenant-config
+  ...tenantContracts,
+  ...memberContracts,
+  ...riskContracts,
+  ...agentContracts,
+  ...serviceInstanceContracts,
+  ...projectContracts,
+  ...notificationContracts,
+  ...historyContracts,
+
+  // global-config
+  ...globalEntryContracts,
+  ...serviceTypeContracts,
+
+  // auth
   ...authContracts,
   ...ssoContracts,
   ...passkeyContracts,
   ...apiKeyContracts,
+
   ...auditContracts,
   ...notifierContracts,
+
+  // every node, and the gateway's streams
   ...nodeContracts,
   ...watchContracts,
 } as const;
@@ -32,7 +60,8 @@ export type ActionName = keyof Contracts;
 export type ParamsOf<A extends ActionName> = Static<Contracts[A]['params']>;
 export type ResultOf<A extends ActionName> = Static<Contracts[A]['result']>;
 
+const byName: Readonly<Record<string, Contract>> = contracts;
+
+/** The contract of an action, by any name; undefined where there is none. */
 export const contractOf = (name: string): Contract | undefined =>
-  Object.hasOwn(contracts, name)
-    ? (contracts as unknown as Record<string, Contract>)[name]
-    : undefined;
+  Object.hasOwn(byName, name) ? byName[name] : undefined;

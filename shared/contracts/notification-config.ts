@@ -1,7 +1,19 @@
-/** Tenant.notification_config, as the specification names its fields; what JSON Schema can't say of it; where it keeps secrets. */
+/**
+ * A tenant's notification_config: whom the notifier asks for approval, over which channels, and what happens when nobody decides.
+ * One document per tenant, null until it is set. Secrets are stored encrypted and shown masked; `notificationSecrets` says where
+ * they are.
+ */
 import { Type, type Static, type TSchema } from 'typebox';
+import { action, read } from './contract.ts';
+import { documentContracts } from './document-contracts.ts';
+import { Email, Nullable, strict } from './fields.ts';
+import {
+  configurationReaders,
+  ofTenant,
+  tenantPath,
+  type TenantAddress,
+} from './tenant-document.ts';
 
-const strict = { additionalProperties: false } as const;
 const optional = Type.Optional;
 const headerNameCharacters = "[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}";
 const Line = (maxLength: number, description: string) =>
@@ -11,8 +23,7 @@ const Visible = (description: string) =>
 const HeaderName = (description: string) =>
   Type.String({ pattern: `^${headerNameCharacters}$`, description });
 const Secret = (description: string) => Type.String({ minLength: 1, maxLength: 4096, description });
-const Address = (description: string) =>
-  Type.String({ format: 'email', maxLength: 254, description });
+const Address = (description: string) => Type.String({ ...Email, description });
 const Addresses = (description: string) =>
   Type.Array(Address('Mail address'), { maxItems: 100, description });
 const Groups = (description: string) =>
@@ -390,72 +401,38 @@ const reserved = new RegExp(
 );
 /** Headers that Strata sets itself, or that belong to the connection. */
 export const isReservedHeader = (name: string): boolean => reserved.test(name);
-const base64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
-const masked = /^\*{8}$/;
 
-/** What a schema can't say, as JSON Pointers. Times and retries beyond a cap may be stored: the cap applies when they are used. */
-export function checkNotificationConfig(
-  config: NotificationConfig | null,
-  maxEndpoints: number,
-): { path: string; message: string }[] {
-  const problems: { path: string; message: string }[] = [];
-  const endpoints = endpointsOf(config);
-  const refuse = (path: readonly string[], message: string): void => {
-    problems.push({
-      path: path.map((name) => `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`).join(''),
-      message,
-    });
-  };
-  if (endpoints.length > maxEndpoints)
-    refuse(
-      ['webhook', 'endpoints'],
-      `has more than ${maxEndpoints} endpoints (APPROVAL_WEBHOOK_ENDPOINTS_CAP)`,
-    );
-  for (const { path, endpoint } of endpoints) {
-    const url = URL.parse(endpoint.url);
-    if (!url) refuse([...path, 'url'], 'is not a URL');
-    else if (url.username || url.password)
-      refuse([...path, 'url'], 'must not carry a user name or password; use auth');
+export const notificationKey = ({ tenant_id }: TenantAddress): string =>
+  `notification_config_${tenant_id}`;
 
-    const { auth, headers = {} } = endpoint;
-    const keyHeader =
-      auth?.type === 'api_key' ? (auth.header_name ?? 'X-API-Key').toLowerCase() : undefined;
-    if (keyHeader && reserved.test(keyHeader))
-      refuse([...path, 'auth', 'header_name'], 'is a reserved header');
-    const names = Object.keys(headers);
-    for (const name of names) {
-      const lower = name.toLowerCase();
-      if (reserved.test(lower)) refuse([...path, 'headers', name], 'is a reserved header');
-      else if (lower === keyHeader) refuse([...path, 'headers', name], 'is the header of auth');
-      else if (names.some((other) => other !== name && other.toLowerCase() === lower))
-        refuse([...path, 'headers', name], 'is given twice');
-    }
+export const NullableNotificationConfig = Nullable(NotificationConfig);
+const notifications = documentContracts({
+  ...ofTenant,
+  title: "the tenant's notification_config",
+  url: '/tenants/{tenant_id}/config/notifications',
+  permanent: true,
+  path: tenantPath,
+  document: NullableNotificationConfig,
+  body: NullableNotificationConfig,
+  key: notificationKey,
+});
 
-    for (const field of ['secret', 'previous_secret'] as const) {
-      const key = endpoint[field];
-      if (key?.startsWith('whsec_') && (key.length === 6 || !base64.test(key.slice(6))))
-        refuse([...path, field], 'must be base64 after whsec_');
-    }
-    if (endpoint.previous_secret !== undefined && endpoint.secret === undefined)
-      refuse([...path, 'previous_secret'], 'needs a secret beside it');
-  }
-  for (const [template, { branding = {} }] of Object.entries(
-    config?.email?.template_overrides ?? {},
-  )) {
-    const { color, logo_url: logo } = typeof branding === 'string' ? {} : branding;
-    const path = ['email', 'template_overrides', template, 'branding'];
-    if (color !== undefined && !/^#[0-9a-f]{6}$/i.test(color))
-      refuse([...path, 'color'], 'is not a color such as #1f4fbf');
-    if (logo !== undefined && URL.parse(logo)?.protocol !== 'https:')
-      refuse([...path, 'logo_url'], 'is not an https URL');
-  }
-  const chat = config?.chat?.google_chat?.webhook_url;
-  if (
-    chat !== undefined &&
-    !masked.test(chat) &&
-    (!/^https?:\/\/\S+$/i.test(chat) || !URL.canParse(chat))
-  ) {
-    refuse(['chat', 'google_chat', 'webhook_url'], 'is not a URL');
-  }
-  return problems;
-}
+export const notificationContracts = {
+  'tenant-config.notifications.get': notifications.get,
+  'tenant-config.notifications.put': notifications.put,
+  'tenant-config.notifications.patch': notifications.patch,
+  'tenant-config.notifications.effective': read({
+    summary: 'notification_config with the process defaults and caps applied',
+    rest: 'GET /tenants/{tenant_id}/config/notifications/effective',
+    access: { level: 'tenant', roles: configurationReaders },
+    keyScope: 'config:read',
+    path: tenantPath,
+    result: EffectiveNotifications,
+  }),
+  'tenant-config.notifications.open': action({
+    summary: 'The effective notification_config with its secrets decrypted, for the notifier',
+    access: { level: 'internal' },
+    path: tenantPath,
+    result: Type.Object({ config: EffectiveNotifications, revision: Type.Integer() }, strict),
+  }),
+} as const;

@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
-import { action, page, Page, Timestamp, Uuid, type Access } from './contract.ts';
+import { action, page, Page, type Access } from './contract.ts';
+import { strict, Timestamp, Uuid } from './fields.ts';
 
-const strict = { additionalProperties: false } as const;
 const Nullable = <T extends Parameters<typeof Type.Union>[0][number]>(schema: T) =>
   Type.Union([schema, Type.Null()]);
 const Line = (maxLength: number, description: string) =>

@@ -1,9 +1,10 @@
 /** Streams of what changed (Server-Sent Events). The gateway answers them; it reads the changes from their owner, in order. */
 import { Type } from 'typebox';
-import { action, page, stream, Timestamp, Uuid } from './contract.ts';
-import { configTypes, historyActions, readers } from './tenant-config.ts';
-
-const strict = { additionalProperties: false } as const;
+import { action, page, stream } from './contract.ts';
+import { strict, Timestamp } from './fields.ts';
+import { configTypes, writeActions } from './history.ts';
+import { platformAdmins } from './platform-document.ts';
+import { configurationReaders, tenantPath } from './tenant-document.ts';
 
 /** What a stream tells of one revision: that it happened, to what and by whom. Values are read from the resource, under its own access. */
 export const TenantChange = Type.Object(
@@ -11,7 +12,7 @@ export const TenantChange = Type.Object(
     revision: Type.Integer(),
     config_type: Type.Enum(configTypes),
     resource_id: Type.String(),
-    action: Type.Enum(historyActions),
+    action: Type.Enum(writeActions),
     changed_by: Type.String(),
     changed_at: Timestamp,
   },
@@ -43,11 +44,11 @@ const Changes = <T extends typeof TenantChange | typeof PlatformChange>(change: 
     strict,
   );
 const tenant = {
-  access: { level: 'tenant', roles: readers },
+  access: { level: 'tenant', roles: configurationReaders },
   keyScope: 'config:read',
-  path: { tenant_id: Uuid },
+  path: tenantPath,
 } as const;
-const platform = { access: { level: 'platform_admin' }, keyScope: 'platform:read' } as const;
+const platform = { access: platformAdmins, keyScope: 'platform:read' } as const;
 
 export const watchContracts = {
   'tenant-config.changes': action({

@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import { pointerToken } from './json-pointer.ts';
 
 /** One difference; a side that does not exist is left out. `path` is a JSON Pointer (RFC 6901). */
 export interface Difference {
@@ -9,8 +10,6 @@ export interface Difference {
 
 const isPlain = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
-export const pointerPart = (name: string): string =>
-  name.replaceAll('~', '~0').replaceAll('/', '~1');
 
 /**
  * The smallest differing members: descends into objects on both sides, takes arrays as a whole. `undefined` is no document.
@@ -29,7 +28,7 @@ function collect(before: unknown, after: unknown, path: string, differences: Dif
   if (isPlain(before) && isPlain(after)) {
     const names = new Set([...Object.keys(before), ...Object.keys(after)]);
     for (const name of names)
-      collect(own(before, name), own(after, name), `${path}/${pointerPart(name)}`, differences);
+      collect(own(before, name), own(after, name), `${path}/${pointerToken(name)}`, differences);
     return;
   }
   if (isDeepStrictEqual(before, after)) return;

@@ -4,7 +4,7 @@
  * a path is built only where something is wrong, and at most `maxProblems` places are told.
  */
 import { maxProblems, type Problem } from '../errors.ts';
-import { pointerPart } from './diff.ts';
+import { pointerToken } from './json-pointer.ts';
 
 /** The text is no JSON at all. */
 export class InvalidJson extends Error {}
@@ -178,7 +178,7 @@ function pathOf(containers: readonly Container[]): string {
   for (const { names, name, index } of containers) {
     // The length is compared first, so that a long name is not escaped in vain.
     if (names && path.length + name.length >= maxPathLength) return path;
-    const next = `${path}/${names ? pointerPart(name) : index}`;
+    const next = `${path}/${names ? pointerToken(name) : index}`;
     if (next.length > maxPathLength) return path;
     path = next;
   }

@@ -2,6 +2,7 @@ import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import addFormats from 'ajv-formats';
 import type { TSchema } from 'typebox';
 import type { Problem } from '../errors.ts';
+import { pointerToken } from './json-pointer.ts';
 
 // Refuses instead of repairing: no coercion, no defaults, no removal of unknown fields.
 const ajv = new Ajv({
@@ -49,8 +50,6 @@ function telling(errors: readonly ErrorObject[]): readonly ErrorObject[] {
   return errors.filter((error) => !mute.has(error));
 }
 
-const escape = (member: string): string => member.replaceAll('~', '~0').replaceAll('/', '~1');
-
 function pointer({ instancePath, keyword, params }: ErrorObject): string {
   const member =
     keyword === 'additionalProperties'
@@ -64,7 +63,7 @@ function pointer({ instancePath, keyword, params }: ErrorObject): string {
             : keyword === 'discriminator'
               ? params.tag
               : undefined;
-  return typeof member === 'string' ? `${instancePath}/${escape(member)}` : instancePath;
+  return typeof member === 'string' ? `${instancePath}/${pointerToken(member)}` : instancePath;
 }
 
 /** The values that choose between the shapes of a `discriminator`. */

@@ -1,6 +1,7 @@
 /** Secrets at rest: AES-256-GCM under keys derived from SECRET_KEY (HKDF-SHA256, RFC 5869, one label per use). */
 import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from 'node:crypto';
 import { invalid, type Problem } from '../errors.ts';
+import { pointerTo } from '../schema/json-pointer.ts';
 
 export const mask = '********';
 const prefix = 'strata.sealed.v1.';
@@ -142,11 +143,8 @@ export function sealSecrets<T>(
     const same = before.get(holder.path.join('/'));
     const kept = same && at(stored, [...same.path, ...secret]);
     if (isSealed(kept)) return kept;
-    const path = [...holder.path, ...secret]
-      .map((name) => `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`)
-      .join('');
     problems.push({
-      path,
+      path: pointerTo([...holder.path, ...secret]),
       message: 'is the mask, but nothing is stored for this address: give the secret itself',
     });
     return value;

@@ -1,10 +1,10 @@
 import { describe, expect, test } from '@jest/globals';
 import {
-  checkNotificationConfig,
   endpointsOf,
   NotificationConfig,
   notificationSecrets,
 } from '../../shared/contracts/notification-config.ts';
+import { checkNotificationConfig } from '../../services/tenant-config/rules/notification-config.ts';
 import { problemsOf } from '../../shared/schema/validate.ts';
 
 const url = 'https://hooks.example/a';

@@ -4,7 +4,7 @@ import { apiKeyPrefix, createApiKeys, newApiKey } from '../../../shared/security
 import type { Handlers } from '../../../shared/cluster/request.ts';
 import { apiKeyCacheKey } from '../../../shared/contracts/auth-api-keys.ts';
 import type { KeyScope } from '../../../shared/contracts/contract.ts';
-import { authScope } from '../../../shared/contracts/auth.ts';
+import { authScope } from '../../../shared/contracts/revision-scopes.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import { commitChange, readSnapshot } from '../../../shared/commits/commit.ts';
 import { decodeCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';

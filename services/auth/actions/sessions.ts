@@ -1,6 +1,6 @@
 import { IsNull, type DataSource } from 'typeorm';
 import type { Handlers } from '../../../shared/cluster/request.ts';
-import { authScope } from '../../../shared/contracts/auth.ts';
+import { authScope } from '../../../shared/contracts/revision-scopes.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import { commitChange, readSnapshot } from '../../../shared/commits/commit.ts';
 import { decodeCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';

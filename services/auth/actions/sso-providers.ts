@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { MoreThan, type DataSource, type EntityManager } from 'typeorm';
 import type { Handlers, Request } from '../../../shared/cluster/request.ts';
-import { authScope } from '../../../shared/contracts/auth.ts';
+import { authScope } from '../../../shared/contracts/revision-scopes.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { codeOf, invalid, StrataError } from '../../../shared/errors.ts';
 import type { Guard } from '../../../shared/outgoing/guard.ts';

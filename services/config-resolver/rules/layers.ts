@@ -1,7 +1,7 @@
 /** The six layers as a table, highest precedence first, as the specification numbers them; and the merge with its explanation. */
 import type { Static } from 'typebox';
-import type { Explanation } from '../../../shared/contracts/config-resolver.ts';
-import { layerNames } from '../../../shared/contracts/config-resolver.ts';
+import type { Explanation } from '../../../shared/contracts/effective-config.ts';
+import { layerNames } from '../../../shared/contracts/effective-config.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import type { Settings } from '../../../shared/settings.ts';
 import { layeredMerge, type Layer } from './layered-merge.ts';

@@ -1,6 +1,6 @@
 import { LessThan, MoreThan, type DataSource } from 'typeorm';
 import type { Handlers } from '../../../shared/cluster/request.ts';
-import { tenantScope } from '../../../shared/contracts/contract.ts';
+import { tenantScope } from '../../../shared/contracts/revision-scopes.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import { revisionOf } from '../../../shared/commits/commit.ts';
 import { diff } from '../../../shared/schema/diff.ts';

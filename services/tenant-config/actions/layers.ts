@@ -1,6 +1,6 @@
 import { LessThanOrEqual, type DataSource, type EntityManager, type EntitySchema } from 'typeorm';
 import type { Handlers } from '../../../shared/cluster/request.ts';
-import { tenantScope } from '../../../shared/contracts/contract.ts';
+import { tenantScope } from '../../../shared/contracts/revision-scopes.ts';
 import { revisionOf } from '../../../shared/commits/commit.ts';
 import { storedOf } from '../documents/tenant-document.ts';
 import {

@@ -1,6 +1,7 @@
 import { MoreThan, type DataSource, type EntityManager } from 'typeorm';
 import type { Handlers, Request } from '../../../shared/cluster/request.ts';
-import { memberKey, memberScope } from '../../../shared/contracts/tenant-config.ts';
+import { memberKey } from '../../../shared/contracts/members.ts';
+import { memberScope } from '../../../shared/contracts/revision-scopes.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import { commitChange, readSnapshot } from '../../../shared/commits/commit.ts';

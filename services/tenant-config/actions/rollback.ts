@@ -1,7 +1,7 @@
 import type { DataSource } from 'typeorm';
 import type { Request } from '../../../shared/cluster/request.ts';
-import type { ConfigType } from '../../../shared/contracts/tenant-config.ts';
-import { tenantConfigContracts } from '../../../shared/contracts/tenant-config.ts';
+import type { ConfigType } from '../../../shared/contracts/history.ts';
+import { contracts } from '../../../shared/contracts/index.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import type { WrittenDocument } from '../../../shared/documents/document.ts';
 import { HistoryEntity } from '../schema.ts';
@@ -17,10 +17,7 @@ const kinds = {
   service_config: ['services', 'service_id', 'tenant-config.services.put'],
   project_config: ['projects', 'project_id', 'tenant-config.projects.put'],
   notification_config: ['notification', 'tenant_id', 'tenant-config.notifications.put'],
-} as const satisfies Record<
-  ConfigType,
-  readonly [string, string, keyof typeof tenantConfigContracts]
->;
+} as const satisfies Record<ConfigType, readonly [string, string, keyof typeof contracts]>;
 
 interface Params {
   readonly tenant_id: string;
@@ -43,7 +40,7 @@ export const rollbackAction = (db: DataSource, actions: Kinds) => ({
     if (!entry) throw new StrataError('not_found', 'The history has no such revision.');
     const [kind, id, contract] = kinds[entry.config_type as ConfigType];
     const address = { tenant_id: params.tenant_id, [id]: entry.resource_id };
-    const keys = tenantConfigContracts[contract].drops!(address as never);
+    const keys = contracts[contract].drops!(address);
     const nullable = entry.config_type === 'notification_config';
     const { change } = actions[kind] as unknown as {
       change: (...args: unknown[]) => Promise<WrittenDocument<unknown>>;

@@ -1,12 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { MoreThan, type DataSource } from 'typeorm';
 import type { Handlers } from '../../../shared/cluster/request.ts';
-import { tenantScope } from '../../../shared/contracts/contract.ts';
-import {
-  memberKey,
-  memberScope,
-  tenantConfigContracts,
-} from '../../../shared/contracts/tenant-config.ts';
+import { memberScope, tenantScope } from '../../../shared/contracts/revision-scopes.ts';
+import { memberKey } from '../../../shared/contracts/members.ts';
+import { riskKey } from '../../../shared/contracts/risk.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import { commitChange } from '../../../shared/commits/commit.ts';
 import { diff } from '../../../shared/schema/diff.ts';
@@ -82,10 +79,7 @@ export const tenantActions = (db: DataSource, settings: () => Settings) =>
           );
           return {
             result: tenant,
-            keys: [
-              ...tenantConfigContracts['tenant-config.risk.put'].drops!({ tenant_id: id } as never),
-              memberKey({ tenant_id: id, user_id: user.id }),
-            ],
+            keys: [riskKey({ tenant_id: id }), memberKey({ tenant_id: id, user_id: user.id })],
             events: [
               {
                 action: 'tenant.created',

@@ -1,21 +1,17 @@
-import type { Static } from 'typebox';
-import { AgentDocument } from '../../../shared/contracts/tenant-config.ts';
+import { AgentConfig, type AgentAddress } from '../../../shared/contracts/agents.ts';
 import type { DocumentKind } from '../../../shared/documents/document.ts';
 import { samePath, scalingOrder } from '../rules/checks.ts';
 import { AgentEntity } from '../schema.ts';
-import { tenantDocument, type TenantParams } from './tenant-document.ts';
+import { tenantDocument } from './tenant-document.ts';
 
-export type Agent = Static<typeof AgentDocument>;
-type Params = TenantParams & { readonly agent_type: string };
-
-export const agentKind: DocumentKind<Params, Agent> = {
-  ...tenantDocument<Params, Agent>({
+export const agentKind: DocumentKind<AgentAddress, AgentConfig> = {
+  ...tenantDocument<AgentAddress, AgentConfig>({
     resource: 'agent',
     configType: 'agent_config',
     entity: AgentEntity,
     target: ({ agent_type }) => agent_type,
   }),
-  schema: AgentDocument,
+  schema: AgentConfig,
   prepare: async () => undefined,
   settle: (draft, { agent_type }) => ({ agent_type, ...draft }),
   check: (next, { agent_type }) => [

@@ -1,21 +1,17 @@
-import type { Static } from 'typebox';
-import { ProjectDocument } from '../../../shared/contracts/tenant-config.ts';
+import { ProjectConfig, type ProjectAddress } from '../../../shared/contracts/projects.ts';
 import type { DocumentKind } from '../../../shared/documents/document.ts';
 import { samePath } from '../rules/checks.ts';
 import { ProjectEntity } from '../schema.ts';
-import { tenantDocument, type TenantParams } from './tenant-document.ts';
+import { tenantDocument } from './tenant-document.ts';
 
-export type Project = Static<typeof ProjectDocument>;
-type Params = TenantParams & { readonly project_id: string };
-
-export const projectKind: DocumentKind<Params, Project> = {
-  ...tenantDocument<Params, Project>({
+export const projectKind: DocumentKind<ProjectAddress, ProjectConfig> = {
+  ...tenantDocument<ProjectAddress, ProjectConfig>({
     resource: 'project',
     configType: 'project_config',
     entity: ProjectEntity,
     target: ({ project_id }) => project_id,
   }),
-  schema: ProjectDocument,
+  schema: ProjectConfig,
   prepare: async () => undefined,
   settle: (draft, { project_id }) => ({ project_id, ...draft }),
   check: (next, { project_id }) => samePath('project_id', next.project_id, project_id),

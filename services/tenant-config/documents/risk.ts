@@ -1,5 +1,4 @@
-import type { Static } from 'typebox';
-import { RiskDocument, riskSettings } from '../../../shared/contracts/tenant-config.ts';
+import { riskDefaults, RiskConfig, type RiskLimits } from '../../../shared/contracts/risk.ts';
 import type { Problem } from '../../../shared/errors.ts';
 import type { DocumentKind } from '../../../shared/documents/document.ts';
 import type { Settings } from '../../../shared/settings.ts';
@@ -7,31 +6,28 @@ import { managedTypes, type ManagedTypes } from '../managed-types.ts';
 import { RiskEntity } from '../schema.ts';
 import { tenantDocument, type TenantParams } from './tenant-document.ts';
 
-export type Risk = Static<typeof RiskDocument>;
-type Limits = Risk['global_settings'];
-
 /** What a new tenant gets: limits from the settings, one empty override per active service type. */
-export const seedRisk = (settings: Settings, types: ManagedTypes): Risk => ({
-  global_settings: Object.fromEntries(
-    Object.keys(riskSettings).map((name) => [name, settings[`default_${name}` as keyof Settings]]),
-  ) as unknown as Limits,
+export const seedRisk = (settings: Settings, types: ManagedTypes): RiskConfig => ({
+  global_settings: riskDefaults(settings),
   service_overrides: Object.fromEntries(types.map(({ service_type }) => [service_type, {}])),
 });
 
 interface Context {
-  readonly seeds: Risk;
+  readonly seeds: RiskConfig;
   readonly types: ManagedTypes;
 }
 
-export function riskKind(settings: () => Settings): DocumentKind<TenantParams, Risk, Context> {
+export function riskKind(
+  settings: () => Settings,
+): DocumentKind<TenantParams, RiskConfig, Context> {
   return {
-    ...tenantDocument<TenantParams, Risk>({
+    ...tenantDocument<TenantParams, RiskConfig>({
       resource: 'risk',
       configType: 'tenant_risk_config',
       entity: RiskEntity,
       target: ({ tenant_id }) => tenant_id,
     }),
-    schema: RiskDocument,
+    schema: RiskConfig,
     async prepare(_params, request) {
       const types = await managedTypes(request);
       return { types, seeds: seedRisk(settings(), types) };
@@ -53,8 +49,8 @@ const isObject = (value: unknown): value is Record<string, unknown> =>
 
 /** A type that has become inactive may stay where it was, so that an old document can be written back. */
 export function checkRisk(
-  { global_settings: limits, service_overrides: overrides }: Risk,
-  current: Risk | null,
+  { global_settings: limits, service_overrides: overrides }: RiskConfig,
+  current: RiskConfig | null,
   types: ManagedTypes,
 ): Problem[] {
   const known = new Set([
@@ -70,13 +66,13 @@ export function checkRisk(
         message: `is not an active service type; there are ${types.map(({ service_type }) => service_type).join(', ')}`,
       });
     if ('max_cost_impact_auto' in override || 'max_cost_impact_approval' in override)
-      problems.push(...order({ ...limits, ...override } as Limits, path));
+      problems.push(...order({ ...limits, ...override } as RiskLimits, path));
   }
   return problems;
 }
 
 const order = (
-  { max_cost_impact_auto: auto, max_cost_impact_approval: approval }: Limits,
+  { max_cost_impact_auto: auto, max_cost_impact_approval: approval }: RiskLimits,
   path: string,
 ): Problem[] =>
   auto <= approval

@@ -1,24 +1,23 @@
-import type { Static } from 'typebox';
-import { ServiceDocument } from '../../../shared/contracts/tenant-config.ts';
+import {
+  ServiceInstance,
+  type ServiceInstanceAddress,
+} from '../../../shared/contracts/service-instances.ts';
 import type { Problem } from '../../../shared/errors.ts';
 import type { DocumentKind } from '../../../shared/documents/document.ts';
 import { managedTypes, type ManagedTypes } from '../managed-types.ts';
 import { samePath } from '../rules/checks.ts';
 import { checkOperator, withinLimits } from '../rules/guardrails.ts';
 import { ServiceEntity } from '../schema.ts';
-import { tenantDocument, type TenantParams } from './tenant-document.ts';
+import { tenantDocument } from './tenant-document.ts';
 
-export type Service = Static<typeof ServiceDocument>;
-type Params = TenantParams & { readonly service_id: string };
-
-export const serviceKind: DocumentKind<Params, Service, ManagedTypes> = {
-  ...tenantDocument<Params, Service>({
+export const serviceKind: DocumentKind<ServiceInstanceAddress, ServiceInstance, ManagedTypes> = {
+  ...tenantDocument<ServiceInstanceAddress, ServiceInstance>({
     resource: 'service',
     configType: 'service_config',
     entity: ServiceEntity,
     target: ({ service_id }) => service_id,
   }),
-  schema: ServiceDocument,
+  schema: ServiceInstance,
   prepare: (_params, request) => managedTypes(request),
   settle: (draft, { service_id }, current) => ({
     service_id,
@@ -38,8 +37,8 @@ export const serviceKind: DocumentKind<Params, Service, ManagedTypes> = {
 };
 
 function typeOf(
-  { service_type: next }: Service,
-  current: Service | null,
+  { service_type: next }: ServiceInstance,
+  current: ServiceInstance | null,
   types: ManagedTypes,
 ): Problem[] {
   const path = '/service_type';
@@ -57,7 +56,7 @@ function typeOf(
       ];
 }
 
-const timezones = ({ maintenance_windows: windows = [] }: Service): Problem[] =>
+const timezones = ({ maintenance_windows: windows = [] }: ServiceInstance): Problem[] =>
   windows.flatMap(({ timezone }, index) =>
     isTimezone(timezone)
       ? []

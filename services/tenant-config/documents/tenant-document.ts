@@ -1,6 +1,6 @@
 import type { EntityManager, EntitySchema } from 'typeorm';
-import { tenantScope } from '../../../shared/contracts/contract.ts';
-import type { ConfigType } from '../../../shared/contracts/tenant-config.ts';
+import { tenantScope } from '../../../shared/contracts/revision-scopes.ts';
+import type { ConfigType } from '../../../shared/contracts/history.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import type { DocumentKind, Entry, Stored } from '../../../shared/documents/document.ts';
 import type { Request } from '../../../shared/cluster/request.ts';

@@ -1,19 +1,17 @@
-import type { Static } from 'typebox';
 import { isDeepStrictEqual } from 'node:util';
 import type { Caller } from '../../../shared/access.ts';
-import type { ServiceDocument } from '../../../shared/contracts/tenant-config.ts';
+import type { ServiceInstance } from '../../../shared/contracts/service-instances.ts';
 import { StrataError, type Problem } from '../../../shared/errors.ts';
 import type { ManagedTypes } from '../managed-types.ts';
 import { scalingOrder } from './checks.ts';
 
-type Service = Static<typeof ServiceDocument>;
 type ServiceType = ManagedTypes[number];
 
 /** Fields of a service instance that only a tenant administrator changes. */
 const administratorOnly = ['automation_enabled', 'notification_channels'] as const;
 
 /** Instances stay within the service type's scaling_limits, whoever writes them. A refusal names the limit and its owner. */
-export function withinLimits(next: Service, type: ServiceType | undefined): Problem[] {
+export function withinLimits(next: ServiceInstance, type: ServiceType | undefined): Problem[] {
   const limits = type?.scaling_limits ?? {};
   const owner = `scaling_limits of service type ${next.service_type}, set by ${type?.updated_by}`;
   const problems = scalingOrder(next);
@@ -37,7 +35,11 @@ export function withinLimits(next: Service, type: ServiceType | undefined): Prob
 }
 
 /** Throws 403 where an operator who is no administrator changes what only an administrator may. */
-export function checkOperator(next: Service, current: Service | null, caller: Caller): void {
+export function checkOperator(
+  next: ServiceInstance,
+  current: ServiceInstance | null,
+  caller: Caller,
+): void {
   if (caller.type !== 'user' || caller.roles.includes('tenant_admin')) return;
   const field = administratorOnly.find((name) => !isDeepStrictEqual(next[name], current?.[name]));
   if (field)

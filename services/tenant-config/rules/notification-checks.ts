@@ -1,5 +1,4 @@
 import {
-  checkNotificationConfig,
   endpointsOf,
   type NotificationConfig,
 } from '../../../shared/contracts/notification-config.ts';
@@ -7,6 +6,7 @@ import type { Problem } from '../../../shared/errors.ts';
 import type { Guard } from '../../../shared/outgoing/guard.ts';
 import type { OutgoingError } from '../../../shared/outgoing/outgoing-error.ts';
 import { isSealed, mapStrings, mask } from '../../../shared/security/secrets.ts';
+import { checkNotificationConfig } from './notification-config.ts';
 
 /** URL → why nothing may be sent there, of those whose names resolve. */
 export type RefusedAddresses = ReadonlyMap<string, string>;

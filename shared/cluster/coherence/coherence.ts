@@ -15,7 +15,7 @@ import { LRUCache } from 'lru-cache';
 import { performance } from 'node:perf_hooks';
 import type { Logger } from 'pino';
 import type { CacheName } from '../../contracts/contract.ts';
-import { platformScope, tenantScope } from '../../contracts/contract.ts';
+import { platformScope, tenantScope } from '../../contracts/revision-scopes.ts';
 import { isOutage } from '../../errors.ts';
 import type { Change } from '../../commits/commit.ts';
 import { WakeableWait } from '../../wakeable-wait.ts';

@@ -1,8 +1,10 @@
 import { Type } from 'typebox';
-import { action, read, Slug, Timestamp, Uuid } from './contract.ts';
-import { effectiveScopes, roles } from './tenant-config.ts';
+import { action, read, tenantRoles } from './contract.ts';
+import { Identifier, Nullable, Slug, strict, Timestamp, Uuid } from './fields.ts';
+import { platformScope, tenantScope, type RevisionScope } from './revision-scopes.ts';
+import { tenantAdmins } from './tenant-document.ts';
 
-const strict = { additionalProperties: false } as const;
+/** The layers by name, the one that decides first at the front. `services/config-resolver/rules/layers.ts` says what each holds. */
 export const layerNames = [
   'service_instance',
   'agent',
@@ -12,8 +14,6 @@ export const layerNames = [
   'env',
 ] as const;
 const LayerName = Type.Enum(layerNames);
-const Nullable = <T extends ReturnType<typeof Type.String>>(type: T) =>
-  Type.Union([type, Type.Null()]);
 const Values = Type.Record(Type.String(), Type.Unknown());
 const Revisions = Type.Object({ tenant: Type.Integer(), platform: Type.Integer() }, strict);
 
@@ -34,7 +34,7 @@ export const Explanation = Type.Object(
 const path = { tenant_id: Uuid };
 const query = {
   agent_type: Type.Optional(Slug),
-  service_id: Type.Optional(Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$' })),
+  service_id: Type.Optional(Identifier),
   service_type: Type.Optional(Slug),
   explain: Type.Optional(
     Type.Boolean({ description: 'Say for every key which layer decided it, and what it shadows' }),
@@ -47,11 +47,17 @@ const query = {
   ),
 };
 
-export const configResolverContracts = {
+/** An effective configuration is read from both: platform changes reach every tenant's. */
+const effectiveScopes = (tenantId: string): RevisionScope[] => [
+  tenantScope(tenantId),
+  platformScope,
+];
+
+export const effectiveConfigContracts = {
   'config-resolver.resolve': read({
     summary: 'Effective configuration: six layers merged',
     rest: 'GET /tenants/{tenant_id}/config/effective',
-    access: { level: 'tenant', roles, services: true },
+    access: { level: 'tenant', roles: tenantRoles, services: true },
     keyScope: 'config:read',
     path,
     query,
@@ -86,7 +92,7 @@ export const configResolverContracts = {
   'config-resolver.configurations': read({
     summary: "Effective configuration of every agent type of the caller's tenant",
     rest: 'GET /configurations/',
-    access: { level: 'tenant', roles, services: true },
+    access: { level: 'tenant', roles: tenantRoles, services: true },
     keyScope: 'config:read',
     query: { tenant_id: Type.Optional(Uuid) },
     result: Type.Object(
@@ -108,7 +114,7 @@ export const configResolverContracts = {
   'config-resolver.invalidate': action({
     summary: "Drop cached entries of the caller's tenant",
     rest: 'POST /configurations/cache/invalidate',
-    access: { level: 'tenant', roles: ['tenant_admin'] },
+    access: tenantAdmins,
     keyScope: 'config:write',
     query: { tenant_id: Type.Optional(Uuid) },
     body: Type.Object(

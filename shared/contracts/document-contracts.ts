@@ -1,0 +1,81 @@
+/**
+ * The contracts of one stored document: read, replace, change parts, remove. They differ from document to document only by what
+ * `DocumentContracts` lists. A file such as `risk.ts` gives each its action name, and leaves out what the document does not have.
+ */
+import type { Static, TObject, TProperties, TSchema } from 'typebox';
+import { dryRun, read, Resource, write, Written, type Access, type KeyScope } from './contract.ts';
+import { FreeForm } from './fields.ts';
+import type { RevisionScope } from './revision-scopes.ts';
+
+type ResourceOf<Document extends TSchema> = ReturnType<typeof Resource<Document>>;
+
+interface DocumentContracts<
+  Document extends TSchema,
+  Path extends TProperties,
+  Body extends TSchema,
+> {
+  /** Completes the sentences "Read …", "Replace …" of the API's documentation. */
+  readonly title: string;
+  readonly url: `/${string}`;
+  /** There is always exactly one, so it is neither created nor removed. */
+  readonly permanent?: true;
+  /** The path parameters, which are the document's address. */
+  readonly path: Path;
+  readonly document: Document;
+  /** What a PUT takes: the document, less what the path says and what is filled in. */
+  readonly body: Body;
+  readonly readers: Access;
+  readonly writers: Access;
+  readonly writeScope: KeyScope;
+  /** The key that the document is cached under, which every write of it drops. */
+  key(address: Static<TObject<Path>>): string;
+  revisionScopes(address: Static<TObject<Path>>): RevisionScope[];
+  /** Whether this reader may see the document; everyone who may read it at all unless given. */
+  visible?(result: Static<ResourceOf<Document>>, caller: { readonly platform: boolean }): boolean;
+}
+
+export function documentContracts<
+  Document extends TSchema,
+  Path extends TProperties,
+  Body extends TSchema,
+>(definition: DocumentContracts<Document, Path, Body>) {
+  const { title, url, path, document, body, readers, writers, writeScope } = definition;
+  const written = {
+    access: writers,
+    keyScope: writeScope,
+    path,
+    query: dryRun,
+    result: Written(document),
+    drops: (address: Static<TObject<Path>>) => [definition.key(address)],
+  } as const;
+  return {
+    get: read<ResourceOf<Document>, Path>({
+      summary: `Read ${title}`,
+      rest: `GET ${url}`,
+      access: readers,
+      keyScope: 'config:read',
+      path,
+      result: Resource(document),
+      response: 'resource',
+      cache: {
+        cache: 'configuration_service',
+        key: definition.key,
+        revisionScopes: definition.revisionScopes,
+      },
+      ...(definition.visible && { visible: definition.visible }),
+    }),
+    put: write({
+      ...written,
+      summary: `${definition.permanent ? 'Replace' : 'Create or replace'} ${title}`,
+      rest: `PUT ${url}`,
+      body,
+    }),
+    patch: write({
+      ...written,
+      summary: `Change parts of ${title} (JSON merge patch, RFC 7396)`,
+      rest: `PATCH ${url}`,
+      body: FreeForm,
+    }),
+    delete: write({ ...written, summary: `Remove ${title}`, rest: `DELETE ${url}` }),
+  };
+}

@@ -1,0 +1,73 @@
+/** Global entries: the platform's configuration by key. Public ones are the layer `global` of every effective configuration. */
+import { Type, type Static } from 'typebox';
+import { action, Page, page } from './contract.ts';
+import { documentContracts } from './document-contracts.ts';
+import { strict, Timestamp } from './fields.ts';
+import { ofPlatform, platformAdmins } from './platform-document.ts';
+
+const keyPath = {
+  key: Type.String({ pattern: '^[A-Za-z0-9._-]{1,128}$', description: 'config_key' }),
+};
+const fields = {
+  config_value: Type.Unknown({ description: 'Any JSON, kept exactly as sent' }),
+  is_public: Type.Boolean({ description: 'Tenant-scoped callers may read it' }),
+  requires_restart: Type.Boolean({
+    description: 'A change takes effect after a restart or reload',
+  }),
+  data_type: Type.Optional(Type.Literal('json')),
+};
+
+/** An entry as it is stored. */
+export const StoredGlobalEntry = Type.Object({ config_key: keyPath.key, ...fields }, strict);
+export type StoredGlobalEntry = Static<typeof StoredGlobalEntry>;
+/** An entry as it is read: its revision, author and time are in the body too. */
+export const GlobalEntry = Type.Object(
+  {
+    ...StoredGlobalEntry.properties,
+    revision: Type.Integer(),
+    updated_by: Type.String(),
+    updated_at: Timestamp,
+  },
+  strict,
+);
+export type GlobalEntry = Static<typeof GlobalEntry>;
+
+export interface GlobalEntryAddress {
+  readonly key: string;
+}
+export const globalEntryKey = ({ key }: GlobalEntryAddress): string => `global_${key}`;
+
+const entry = documentContracts({
+  ...ofPlatform,
+  title: 'a global entry',
+  url: '/config/global/{key}',
+  path: keyPath,
+  document: GlobalEntry,
+  body: Type.Object(
+    {
+      config_value: fields.config_value,
+      is_public: Type.Optional(fields.is_public),
+      requires_restart: Type.Optional(fields.requires_restart),
+      data_type: fields.data_type,
+    },
+    strict,
+  ),
+  key: globalEntryKey,
+  visible: ({ document }, { platform }) => platform || document.is_public,
+});
+
+export const globalEntryContracts = {
+  'global-config.entries.get': entry.get,
+  'global-config.entries.list': action({
+    summary: 'List global entries',
+    rest: 'GET /config/global',
+    access: platformAdmins,
+    keyScope: 'platform:read',
+    query: page,
+    result: Page(GlobalEntry),
+    response: 'list',
+  }),
+  'global-config.entries.put': entry.put,
+  'global-config.entries.patch': entry.patch,
+  'global-config.entries.delete': entry.delete,
+} as const;

@@ -1,0 +1,82 @@
+/** ConfigurationHistory: every write of a tenant's documents, with what it changed; and rollback to what a revision left behind. */
+import { Type } from 'typebox';
+import { action, Change, dryRun, Page, page, write, Written } from './contract.ts';
+import { Nullable, strict, Timestamp } from './fields.ts';
+import { configurationReaders, tenantAdmins, tenantPath } from './tenant-document.ts';
+
+/** The tenant documents, by the names that the history gives them. */
+export const configTypes = [
+  'tenant_risk_config',
+  'agent_config',
+  'service_config',
+  'project_config',
+  'notification_config',
+] as const;
+export type ConfigType = (typeof configTypes)[number];
+
+export const writeActions = ['create', 'update', 'delete', 'rollback'] as const;
+export type WriteAction = (typeof writeActions)[number];
+
+const entryFields = {
+  revision: Type.Integer(),
+  config_type: Type.Enum(configTypes),
+  resource_id: Type.String({
+    description:
+      'Agent type, service id or project id; the tenant id where there is one per tenant',
+  }),
+  action: Type.Enum(writeActions),
+  changed_by: Type.String(),
+  changed_at: Timestamp,
+  reason: Nullable(Type.String()),
+  request_id: Nullable(Type.String()),
+  changes: Type.Array(Change),
+};
+const HistoryEntry = Type.Object(entryFields, strict);
+const HistoryDetail = Type.Object(
+  { ...entryFields, before: Type.Unknown(), after: Type.Unknown() },
+  strict,
+);
+
+const access = { level: 'tenant', roles: configurationReaders } as const;
+
+export const historyContracts = {
+  'tenant-config.history.list': action({
+    summary: 'What changed, newest first',
+    rest: 'GET /tenants/{tenant_id}/config/history',
+    access,
+    keyScope: 'config:read',
+    path: tenantPath,
+    query: {
+      config_type: Type.Optional(Type.Enum(configTypes)),
+      resource_id: Type.Optional(Type.String({ maxLength: 200 })),
+      ...page,
+    },
+    result: Page(HistoryEntry),
+    response: 'list',
+  }),
+  'tenant-config.history.get': action({
+    summary: 'One change with the document before and after',
+    rest: 'GET /tenants/{tenant_id}/config/history/{revision}',
+    access,
+    keyScope: 'config:read',
+    path: { ...tenantPath, revision: Type.Integer({ minimum: 1 }) },
+    result: HistoryDetail,
+  }),
+  /** Names no key to drop: which document it writes stands in the history, so the service adds that document's key. */
+  'tenant-config.rollback': write({
+    summary: 'Restore what a resource held right after a revision',
+    rest: 'POST /tenants/{tenant_id}/config/rollback',
+    access: tenantAdmins,
+    keyScope: 'config:write',
+    path: tenantPath,
+    query: dryRun,
+    body: Type.Object(
+      {
+        revision: Type.Integer({ minimum: 1 }),
+        reason: Type.Optional(Type.String({ maxLength: 500 })),
+      },
+      strict,
+    ),
+    result: Written(Type.Unknown()),
+  }),
+} as const;

@@ -1,0 +1,52 @@
+/** What config-resolver asks the two owners of configuration for: the stored layers of one effective configuration. */
+import { Type, type TSchema } from 'typebox';
+import { AgentConfig } from './agents.ts';
+import { action, Resource } from './contract.ts';
+import { Identifier, Nullable, Slug, strict, Timestamp } from './fields.ts';
+import { GlobalEntry } from './global-entries.ts';
+import { RiskConfig } from './risk.ts';
+import { ServiceInstance } from './service-instances.ts';
+import { ServiceType } from './service-types.ts';
+import { tenantPath } from './tenant-document.ts';
+
+/** Null where nothing is stored. */
+const Layer = <Document extends TSchema>(document: Document) => Nullable(Resource(document));
+
+export const layerContracts = {
+  'tenant-config.layers': action({
+    summary: "The tenant's layers of one effective configuration, from one snapshot",
+    access: { level: 'internal' },
+    path: tenantPath,
+    query: {
+      agent_type: Type.Optional(Slug),
+      service_id: Type.Optional(Identifier),
+      as_of: Type.Optional(Type.Union([Type.Integer({ minimum: 0 }), Timestamp])),
+    },
+    result: Type.Object(
+      {
+        revision: Type.Integer(),
+        newest: Type.Integer({
+          description:
+            "The tenant's revision in the same snapshot, also where older layers are answered",
+        }),
+        risk: Layer(RiskConfig),
+        agent: Layer(AgentConfig),
+        service: Layer(ServiceInstance),
+      },
+      strict,
+    ),
+  }),
+  'global-config.layers': action({
+    summary: 'The platform layers of one effective configuration, from one snapshot',
+    access: { level: 'internal' },
+    query: { service_types: Type.Optional(Type.Array(Slug)) },
+    result: Type.Object(
+      {
+        revision: Type.Integer(),
+        entries: Type.Array(Resource(GlobalEntry)),
+        service_types: Type.Record(Type.String(), Resource(ServiceType)),
+      },
+      strict,
+    ),
+  }),
+} as const;

@@ -1,0 +1,137 @@
+/** Memberships: who belongs to a tenant, with which roles and approver groups. The accounts themselves are `auth`'s. */
+import { Type } from 'typebox';
+import { action, Page, page, tenantRoles } from './contract.ts';
+import { Email, Nullable, strict, Text, Timestamp, Uuid } from './fields.ts';
+import { memberScope } from './revision-scopes.ts';
+import { tenantAdmins, tenantPath } from './tenant-document.ts';
+
+const Roles = Type.Array(Type.Enum(tenantRoles), { minItems: 1, uniqueItems: true });
+const Groups = Type.Array(Type.String({ pattern: '^[A-Za-z0-9._-]{1,64}$' }), {
+  uniqueItems: true,
+  maxItems: 100,
+  description: 'Approver groups',
+});
+export const InitialPassword = Type.String({
+  maxLength: 1024,
+  description: 'Initial password, used only where this creates the account',
+});
+
+const Member = Type.Object(
+  {
+    user_id: Uuid,
+    email: Email,
+    display_name: Nullable(Type.String()),
+    roles: Roles,
+    groups: Groups,
+    added_at: Timestamp,
+  },
+  strict,
+);
+const Approver = Type.Object({ user_id: Uuid, email: Email }, strict);
+/** A membership with what every request of the member needs to know of the tenant. */
+const Membership = Type.Object(
+  {
+    tenant_id: Uuid,
+    tenant_name: Type.String(),
+    tenant_status: Type.Enum(['active', 'disabled']),
+    roles: Roles,
+    groups: Groups,
+  },
+  strict,
+);
+
+const memberPath = { ...tenantPath, user_id: Uuid };
+interface MemberAddress {
+  readonly tenant_id: string;
+  readonly user_id: string;
+}
+export const memberKey = ({ tenant_id, user_id }: MemberAddress): string =>
+  `member_${tenant_id}_${user_id}`;
+
+export const memberContracts = {
+  'tenant-config.members.list': action({
+    summary: 'List members',
+    rest: 'GET /tenants/{tenant_id}/users',
+    access: tenantAdmins,
+    keyScope: 'members:read',
+    path: tenantPath,
+    query: page,
+    result: Page(Member),
+    response: 'list',
+  }),
+  'tenant-config.members.add': action({
+    summary: 'Add a member',
+    rest: 'POST /tenants/{tenant_id}/users',
+    access: tenantAdmins,
+    keyScope: 'members:write',
+    path: tenantPath,
+    body: Type.Object(
+      {
+        email: Email,
+        display_name: Type.Optional(Text),
+        password: Type.Optional(InitialPassword),
+        roles: Roles,
+        groups: Type.Optional(Groups),
+      },
+      strict,
+    ),
+    result: Member,
+    response: 'created',
+  }),
+  'tenant-config.members.patch': action({
+    summary: "Change a member's roles or groups",
+    rest: 'PATCH /tenants/{tenant_id}/users/{user_id}',
+    access: tenantAdmins,
+    keyScope: 'members:write',
+    path: memberPath,
+    body: Type.Object(
+      { roles: Type.Optional(Roles), groups: Type.Optional(Groups) },
+      { ...strict, minProperties: 1 },
+    ),
+    result: Member,
+    drops: (params) => [memberKey(params)],
+  }),
+  'tenant-config.members.remove': action({
+    summary: 'Remove a member',
+    rest: 'DELETE /tenants/{tenant_id}/users/{user_id}',
+    access: tenantAdmins,
+    keyScope: 'members:write',
+    path: memberPath,
+    result: Type.Null(),
+    response: 'nothing',
+    drops: (params) => [memberKey(params)],
+  }),
+  'tenant-config.members.resolve': action({
+    summary: 'A membership as the gateway needs it',
+    access: { level: 'internal' },
+    path: memberPath,
+    result: Membership,
+    cache: {
+      cache: 'identity',
+      key: memberKey,
+      revisionScopes: ({ tenant_id }) => [memberScope(tenant_id)],
+    },
+  }),
+  'tenant-config.members.of': action({
+    summary: "A user's memberships",
+    access: { level: 'internal' },
+    path: { user_id: Uuid },
+    result: Type.Array(Membership),
+  }),
+  'tenant-config.members.provision': action({
+    summary: 'Membership for whoever signs in the first time; an existing one stays as it is',
+    access: { level: 'internal' },
+    path: memberPath,
+    body: Type.Object({ roles: Roles }, strict),
+    result: Type.Null(),
+  }),
+  'tenant-config.members.approvers': action({
+    summary: 'Who is in each approver group, and who administers the tenant, for the notifier',
+    access: { level: 'internal' },
+    path: { ...tenantPath, groups: Type.Array(Type.String()) },
+    result: Type.Object(
+      { groups: Type.Record(Type.String(), Type.Array(Approver)), admins: Type.Array(Approver) },
+      strict,
+    ),
+  }),
+} as const;

@@ -1,0 +1,18 @@
+/**
+ * What a revision counts. Each scope has one counter, which every change of the scope raises by one; a cached answer names the
+ * scopes that it was read from, and is outdated once one of them has a newer revision for it.
+ *
+ * | scope              | counts changes of                                             |
+ * | ------------------ | ------------------------------------------------------------- |
+ * | `tenant:<id>`      | the tenant's configuration documents                          |
+ * | `members:<id>`     | the tenant's name, status and memberships                     |
+ * | `platform`         | global entries and service types                              |
+ * | `auth`             | accounts, sessions, API keys and identity providers           |
+ */
+export type RevisionScope = `tenant:${string}` | `members:${string}` | 'platform' | 'auth';
+
+export const tenantScope = (tenantId: string): RevisionScope => `tenant:${tenantId}`;
+/** Apart from the tenant's configuration, whose history shows every one of its revisions, without gaps. */
+export const memberScope = (tenantId: string): RevisionScope => `members:${tenantId}`;
+export const platformScope = 'platform' satisfies RevisionScope;
+export const authScope = 'auth' satisfies RevisionScope;

@@ -1,0 +1,98 @@
+/**
+ * Service types: defaults and limits of a kind of cloud service, such as `cloud_run`. The active row named `default` is the layer
+ * `service_type` of an effective configuration, and its scaling_limits bound every service instance of the type.
+ */
+import { Type, type Static } from 'typebox';
+import { action, Page, page } from './contract.ts';
+import { documentContracts } from './document-contracts.ts';
+import { FreeForm, InstanceCount, Slug, strict } from './fields.ts';
+import { ofPlatform, platformReaders } from './platform-document.ts';
+import { platformScope } from './revision-scopes.ts';
+
+/** The configuration_name that is looked up; rows with other names are kept for an operator to switch to. */
+export const defaultConfiguration = 'default';
+
+const address = {
+  service_type: Slug,
+  configuration_name: Type.String({
+    pattern: '^[a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?$',
+    description: 'No underscore; `default` is the one looked up',
+  }),
+};
+const fields = {
+  default_settings: FreeForm,
+  scaling_limits: Type.Object(
+    {
+      min_instances: Type.Optional(InstanceCount),
+      max_instances: Type.Optional(InstanceCount),
+    },
+    {
+      additionalProperties: true,
+      description: 'min_instances and max_instances bound every service instance',
+    },
+  ),
+  monitoring_defaults: FreeForm,
+  is_active: Type.Boolean({ description: 'Only active rows are selected' }),
+};
+export const ServiceType = Type.Object({ ...address, ...fields }, strict);
+export type ServiceType = Static<typeof ServiceType>;
+
+export interface ServiceTypeAddress {
+  readonly service_type: string;
+  readonly configuration_name: string;
+}
+/** Unambiguous, since a configuration_name has no underscore. */
+export const serviceTypeKey = ({ service_type, configuration_name }: ServiceTypeAddress): string =>
+  `service_type_${service_type}_${configuration_name}`;
+
+const type = documentContracts({
+  ...ofPlatform,
+  title: 'a service-type configuration',
+  url: '/config/service-types/{service_type}/{configuration_name}',
+  path: address,
+  document: ServiceType,
+  body: Type.Partial(ServiceType, strict),
+  key: serviceTypeKey,
+  visible: ({ document }, { platform }) => platform || document.is_active,
+});
+
+export const serviceTypeContracts = {
+  'global-config.service-types.list': action({
+    summary: 'List service-type configurations',
+    rest: 'GET /config/service-types',
+    access: platformReaders,
+    keyScope: 'config:read',
+    query: page,
+    result: Page(ServiceType),
+    response: 'list',
+  }),
+  'global-config.service-types.get': type.get,
+  'global-config.service-types.put': type.put,
+  'global-config.service-types.patch': type.patch,
+  'global-config.service-types.delete': type.delete,
+  'global-config.service-types.active': action({
+    summary: 'The managed service types with their limits: the active rows named default',
+    access: { level: 'internal' },
+    result: Type.Object(
+      {
+        items: Type.Array(
+          Type.Object(
+            {
+              service_type: Slug,
+              scaling_limits: fields.scaling_limits,
+              updated_by: Type.String(),
+            },
+            strict,
+          ),
+        ),
+        stale: Type.Optional(Type.Literal(true)),
+      },
+      strict,
+    ),
+    cache: {
+      cache: 'dynamic_config_service',
+      key: () => 'service_types_active',
+      revisionScopes: () => [platformScope],
+    },
+  }),
+} as const;

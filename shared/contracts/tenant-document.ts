@@ -1,0 +1,47 @@
+/** What the contracts of a tenant's configuration documents have in common. */
+import type { TSchema } from 'typebox';
+import { action, Page, page, type Access, type TenantRole } from './contract.ts';
+import { Uuid } from './fields.ts';
+import { tenantScope, type RevisionScope } from './revision-scopes.ts';
+
+export const tenantPath = { tenant_id: Uuid };
+export interface TenantAddress {
+  readonly tenant_id: string;
+}
+
+/** The tenant roles that read its configuration. A viewer sees the effective configuration only. */
+export const configurationReaders = [
+  'tenant_admin',
+  'operator',
+] as const satisfies readonly TenantRole[];
+export const tenantReaders: Access = {
+  level: 'tenant',
+  roles: configurationReaders,
+  services: true,
+};
+export const tenantAdmins = { level: 'tenant', roles: ['tenant_admin'] } as const satisfies Access;
+
+/** For `documentContracts`: who reads and writes a tenant's document, unless its file says otherwise, and what its revisions count. */
+export const ofTenant = {
+  readers: tenantReaders,
+  writers: tenantAdmins,
+  writeScope: 'config:write',
+  revisionScopes: ({ tenant_id }: TenantAddress): RevisionScope[] => [tenantScope(tenant_id)],
+} as const;
+
+/** All documents of one kind that the tenant has, a page at a time. */
+export const tenantListing = <Document extends TSchema>(
+  title: string,
+  url: `/${string}`,
+  document: Document,
+) =>
+  action({
+    summary: `List ${title}`,
+    rest: `GET ${url}`,
+    access: tenantReaders,
+    keyScope: 'config:read',
+    path: tenantPath,
+    query: page,
+    result: Page(document),
+    response: 'list',
+  });

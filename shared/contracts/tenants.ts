@@ -1,0 +1,70 @@
+/** Tenants themselves. The platform's administrators create, rename, disable and enable them. */
+import { Type } from 'typebox';
+import { action, Page, page, tenantRoles } from './contract.ts';
+import { Email, strict, Text, Timestamp, Uuid } from './fields.ts';
+import { InitialPassword } from './members.ts';
+import { tenantPath } from './tenant-document.ts';
+
+const Status = Type.Enum(['active', 'disabled']);
+const Tenant = Type.Object(
+  {
+    id: Uuid,
+    name: Type.String(),
+    status: Status,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+  },
+  strict,
+);
+const platformAdmins = { level: 'platform_admin' } as const;
+
+export const tenantContracts = {
+  'tenant-config.tenants.create': action({
+    summary: 'Create a tenant with its first administrator',
+    rest: 'POST /tenants',
+    access: platformAdmins,
+    keyScope: 'platform:write',
+    body: Type.Object(
+      {
+        name: Text,
+        admin: Type.Object({ email: Email, password: Type.Optional(InitialPassword) }, strict),
+      },
+      strict,
+    ),
+    result: Type.Object(
+      { ...Tenant.properties, admin: Type.Object({ user_id: Uuid, email: Email }, strict) },
+      strict,
+    ),
+    response: 'created',
+  }),
+  'tenant-config.tenants.list': action({
+    summary: 'List tenants',
+    rest: 'GET /tenants',
+    access: platformAdmins,
+    keyScope: 'platform:read',
+    query: page,
+    result: Page(Tenant),
+    response: 'list',
+  }),
+  'tenant-config.tenants.get': action({
+    summary: 'Read a tenant',
+    rest: 'GET /tenants/{tenant_id}',
+    access: { level: 'tenant_or_platform', roles: tenantRoles, services: true },
+    keyScope: 'config:read',
+    path: tenantPath,
+    result: Tenant,
+  }),
+  /** Names no key to drop: every member's cached membership says the tenant's name and status, so the service adds their keys. */
+  'tenant-config.tenants.patch': action({
+    summary: 'Rename, disable or enable a tenant',
+    rest: 'PATCH /tenants/{tenant_id}',
+    access: platformAdmins,
+    keyScope: 'platform:write',
+    path: tenantPath,
+    body: Type.Object(
+      { name: Type.Optional(Text), status: Type.Optional(Status) },
+      { ...strict, minProperties: 1 },
+    ),
+    result: Tenant,
+  }),
+} as const;
