@@ -1,0 +1,58 @@
+/** Documents point at what is there: links, headings, files, commands, pieces, the version. */
+import { describe, expect, test } from '@jest/globals';
+import { existsSync, globSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { pieces } from '../../services/pieces.ts';
+
+const root = join(import.meta.dirname, '../..');
+const textOf = (file: string): string => readFileSync(join(root, file), 'utf8');
+const documents = globSync(['*.md', 'docs/**/*.md'], { cwd: root });
+const { version, scripts } = JSON.parse(textOf('package.json')) as {
+  version: string;
+  scripts: Record<string, string>;
+};
+
+/** The anchor that a heading gets on GitHub and in most viewers. */
+const anchorOf = (heading: string): string =>
+  heading
+    .toLowerCase()
+    .replaceAll(/[^\p{Letter}\p{Number}\s_-]/gu, '')
+    .trim()
+    .replaceAll(' ', '-');
+const anchorsOf = (file: string): string[] =>
+  [...textOf(file).matchAll(/^#+ (.+)$/gm)].map(([, heading]) => anchorOf(heading!));
+
+describe.each(documents)('%s', (document) => {
+  test('links to files and headings that exist', () => {
+    for (const [, path, anchor] of textOf(document).matchAll(
+      /\]\((?!https?:)([^)#]*)#?([^)]*)\)/g,
+    )) {
+      const target = path === '' ? document : join(dirname(document), path!);
+      expect([target, existsSync(join(root, target))]).toEqual([target, true]);
+      if (anchor !== '') expect(anchorsOf(target)).toContain(anchor);
+    }
+  });
+
+  test('names files that exist', () => {
+    const named = textOf(document).matchAll(
+      /`((?:docs|gateway|services|shared|test)\/[\w./-]+|strata\.ts)`/g,
+    );
+    for (const [, path] of named)
+      expect([path, existsSync(join(root, path!))]).toEqual([path, true]);
+  });
+
+  test('names commands that package.json has', () => {
+    for (const [, command] of textOf(document).matchAll(/npm run (?:--silent )?([\w:]+)/g))
+      expect(Object.keys(scripts)).toContain(command);
+  });
+});
+
+test("the README's map has a row for each piece", () => {
+  const readme = textOf('README.md');
+  for (const { name } of pieces) expect(readme).toMatch(new RegExp(`^\\|.*piece \`${name}\``, 'm'));
+});
+
+test('package.json and the newest release of the changelog have one version', () => {
+  const [, newest] = /^## (\d+\.\d+\.\d+)/m.exec(textOf('CHANGELOG.md')) ?? [];
+  expect(newest).toBe(version);
+});
