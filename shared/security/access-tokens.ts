@@ -1,72 +1,77 @@
 /** Access tokens: JWT (RFC 7519) in the profile of RFC 9068, signed HS256 with a key derived from SECRET_KEY. */
-import { createHash, createSecretKey, randomUUID, type KeyObject } from 'node:crypto';
+import { createSecretKey, randomUUID } from 'node:crypto';
 import jwt from 'jsonwebtoken';
 import type { ErrorCode } from '../contracts/error-codes.ts';
-import { deriveKey } from './secrets.ts';
+import { createKeyRing, type SecretKeys } from './derived-keys.ts';
 
+/** What a token says of its bearer: user, session, tenant of the session, roles there and on the platform. */
 export interface AccessClaims {
   readonly sub: string;
   readonly sid: string;
   readonly tid: string | null;
   readonly roles: readonly string[];
 }
+/** `exp`: when the token expires, in seconds since 1970. */
+type VerifiedClaims = AccessClaims & { readonly exp: number };
+
 export type Verified =
-  | { readonly ok: true; readonly claims: AccessClaims & { readonly exp: number } }
+  | { readonly ok: true; readonly claims: VerifiedClaims }
   | { readonly ok: false; readonly code: ErrorCode };
 
-export interface AccessTokenSettings {
-  readonly secret_key: string | null;
-  readonly secret_key_previous: string | null;
+export interface AccessTokenSettings extends SecretKeys {
   readonly base_url: string;
   readonly access_token_ttl_seconds: number;
 }
 
 const audience = 'strata';
+/** RFC 9068, 2.1: keeps an ID token, or whatever else is a JWT, from being taken for an access token. */
 const type = 'at+jwt';
+const algorithm = 'HS256';
 
+const refused = (code: ErrorCode): Verified => ({ ok: false, code });
+
+/** Only what requests are decided by is looked at: a token that our key has signed is one that `issue` made. */
+const isComplete = (claims: string | jwt.JwtPayload): claims is jwt.JwtPayload & VerifiedClaims =>
+  typeof claims !== 'string' &&
+  typeof claims.sub === 'string' &&
+  typeof claims.sid === 'string' &&
+  typeof claims.exp === 'number';
+
+/** Tokens signed under SECRET_KEY_PREVIOUS are still verified. Throws without SECRET_KEY. */
 export function createAccessTokens(settings: AccessTokenSettings) {
-  const keyOf = (secret: string): [string, KeyObject] => {
-    const bytes = deriveKey(secret, 'access token');
-    return [createHash('sha256').update(bytes).digest('hex').slice(0, 16), createSecretKey(bytes)];
-  };
-  if (settings.secret_key === null) throw new Error('SECRET_KEY is needed to sign access tokens');
-  const [kid, key] = keyOf(settings.secret_key);
-  const ring = new Map(
-    settings.secret_key_previous === null
-      ? [[kid, key]]
-      : [keyOf(settings.secret_key_previous), [kid, key]],
-  );
+  const keys = createKeyRing(settings, {
+    label: 'access token',
+    idLength: 16,
+    neededTo: 'sign access tokens',
+  });
+  const signingKey = createSecretKey(keys.current.bytes);
+  const verifyingKeys = new Map(keys.all.map(({ id, bytes }) => [id, createSecretKey(bytes)]));
+  const header = { alg: algorithm, typ: type, kid: keys.current.id };
+
   return {
     issue: (claims: AccessClaims): string =>
-      jwt.sign({ ...claims, jti: randomUUID() }, key, {
-        algorithm: 'HS256',
-        header: { alg: 'HS256', typ: type, kid },
+      jwt.sign({ ...claims, jti: randomUUID() }, signingKey, {
+        algorithm,
+        header,
         issuer: settings.base_url,
         audience,
         expiresIn: settings.access_token_ttl_seconds,
       }),
 
     verify(token: string): Verified {
-      const header = jwt.decode(token, { complete: true })?.header;
-      const fitting = header?.kid === undefined ? undefined : ring.get(header.kid);
-      if (!fitting || header?.typ !== type) return { ok: false, code: 'auth_token_invalid' };
+      const { kid, typ } = jwt.decode(token, { complete: true })?.header ?? {};
+      const key = kid === undefined ? undefined : verifyingKeys.get(kid);
+      if (!key || typ !== type) return refused('auth_token_invalid');
       try {
-        const claims = jwt.verify(token, fitting, {
-          algorithms: ['HS256'],
+        const claims = jwt.verify(token, key, {
+          algorithms: [algorithm],
           issuer: settings.base_url,
           audience,
-        }) as unknown as AccessClaims & { exp: number };
-        const whole =
-          typeof claims.sub === 'string' &&
-          typeof claims.sid === 'string' &&
-          typeof claims.exp === 'number';
-        return whole ? { ok: true, claims } : { ok: false, code: 'auth_token_invalid' };
+        });
+        return isComplete(claims) ? { ok: true, claims } : refused('auth_token_invalid');
       } catch (error) {
-        return {
-          ok: false,
-          code:
-            error instanceof jwt.TokenExpiredError ? 'auth_token_expired' : 'auth_token_invalid',
-        };
+        const isExpired = error instanceof jwt.TokenExpiredError;
+        return refused(isExpired ? 'auth_token_expired' : 'auth_token_invalid');
       }
     },
   };

@@ -6,7 +6,7 @@ import {
   createAccessTokens,
   type AccessTokenSettings,
 } from '../../shared/security/access-tokens.ts';
-import { deriveKey } from '../../shared/security/secrets.ts';
+import { deriveKey } from '../../shared/security/derived-keys.ts';
 
 const secret = 'a-secret-key-of-at-least-32-bytes-in-all';
 const other = 'another-secret-key-of-at-least-32-bytes!';

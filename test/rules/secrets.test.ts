@@ -4,14 +4,8 @@ import {
   notificationSecrets,
   type NotificationConfig,
 } from '../../shared/contracts/notification-config.ts';
-import {
-  createVault,
-  isSealed,
-  mask,
-  maskSecrets,
-  openSecrets,
-  sealSecrets,
-} from '../../shared/security/secrets.ts';
+import { maskSecrets, openSecrets, sealSecrets } from '../../shared/security/document-secrets.ts';
+import { createVault, isSealed, mask } from '../../shared/security/vault.ts';
 
 const key = 'k'.repeat(32);
 const other = 'o'.repeat(32);

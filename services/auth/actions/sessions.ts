@@ -4,7 +4,7 @@ import { authScope } from '../../../shared/contracts/revision-scopes.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import { commitChange, readSnapshot } from '../../../shared/commits/commit.ts';
 import { decodeCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';
-import { deriveKey } from '../../../shared/security/secrets.ts';
+import { deriveKey } from '../../../shared/security/derived-keys.ts';
 import type { Settings } from '../../../shared/settings.ts';
 import { needsRehash, type Passwords } from '../rules/passwords.ts';
 import type { CheckPassword } from '../credentials.ts';

@@ -7,7 +7,7 @@ import { codeOf, invalid, StrataError } from '../../../shared/errors.ts';
 import type { Guard } from '../../../shared/outgoing/guard.ts';
 import { commitChange } from '../../../shared/commits/commit.ts';
 import { diff } from '../../../shared/schema/diff.ts';
-import { createVault, mask } from '../../../shared/security/secrets.ts';
+import { createVault, mask } from '../../../shared/security/vault.ts';
 import { decodeCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';
 import type { Settings } from '../../../shared/settings.ts';
 import type { OidcClient } from '../oidc.ts';

@@ -1,4 +1,4 @@
-import { mask } from '../../../shared/security/secrets.ts';
+import { mask } from '../../../shared/security/vault.ts';
 import type { HttpClient, OutgoingRequest } from '../../../shared/outgoing/http-client.ts';
 import { OutgoingError } from '../../../shared/outgoing/outgoing-error.ts';
 import { judgeFailure, judgeStatus } from '../rules/answers.ts';

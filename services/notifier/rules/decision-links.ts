@@ -5,7 +5,7 @@
  * approval's row is decided once, whoever comes first, so a link that has been used decides nothing more.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
-import { deriveKey } from '../../../shared/security/secrets.ts';
+import { deriveKey } from '../../../shared/security/derived-keys.ts';
 
 export interface DecisionLink {
   readonly approvalId: string;

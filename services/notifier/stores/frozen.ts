@@ -1,4 +1,4 @@
-import { createVault } from '../../../shared/security/secrets.ts';
+import { createVault } from '../../../shared/security/vault.ts';
 import type { Settings } from '../../../shared/settings.ts';
 import type { Frozen } from '../rules/notice.ts';
 

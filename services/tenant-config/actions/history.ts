@@ -5,7 +5,7 @@ import { StrataError } from '../../../shared/errors.ts';
 import { revisionOf } from '../../../shared/commits/commit.ts';
 import { diff } from '../../../shared/schema/diff.ts';
 import { decodeNumberCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';
-import { concealSecrets } from '../../../shared/security/secrets.ts';
+import { concealSecrets } from '../../../shared/security/document-secrets.ts';
 import { HistoryEntity, type HistoryRow } from '../schema.ts';
 
 const entryOf = (row: HistoryRow) => ({

@@ -5,7 +5,7 @@ import {
   type NotificationConfig,
 } from '../../../shared/contracts/notification-config.ts';
 import { StrataError } from '../../../shared/errors.ts';
-import { concealSecrets, openSecrets } from '../../../shared/security/secrets.ts';
+import { concealSecrets, openSecrets } from '../../../shared/security/document-secrets.ts';
 import type { Settings } from '../../../shared/settings.ts';
 import { notificationContext, notificationVault } from '../documents/notifications.ts';
 import { effectiveNotifications } from '../rules/effective-notifications.ts';

@@ -4,7 +4,8 @@ import {
   notificationSecrets,
 } from '../../../shared/contracts/notification-config.ts';
 import { createGuard } from '../../../shared/outgoing/guard.ts';
-import { concealSecrets, createVault, sealSecrets } from '../../../shared/security/secrets.ts';
+import { concealSecrets, sealSecrets } from '../../../shared/security/document-secrets.ts';
+import { createVault } from '../../../shared/security/vault.ts';
 import type { DocumentKind } from '../../../shared/documents/document.ts';
 import type { Settings } from '../../../shared/settings.ts';
 import {

@@ -5,7 +5,8 @@ import {
 import type { Problem } from '../../../shared/errors.ts';
 import type { Guard } from '../../../shared/outgoing/guard.ts';
 import type { OutgoingError } from '../../../shared/outgoing/outgoing-error.ts';
-import { isSealed, mapStrings, mask } from '../../../shared/security/secrets.ts';
+import { mapStrings } from '../../../shared/security/document-secrets.ts';
+import { isSealed, mask } from '../../../shared/security/vault.ts';
 import { checkNotificationConfig } from './notification-config.ts';
 
 /** URL → why nothing may be sent there, of those whose names resolve. */

@@ -7,7 +7,7 @@ import {
 } from '../../../shared/contracts/notification-config.ts';
 import type { Problem } from '../../../shared/errors.ts';
 import { pointerTo } from '../../../shared/schema/json-pointer.ts';
-import { mask } from '../../../shared/security/secrets.ts';
+import { mask } from '../../../shared/security/vault.ts';
 
 type Path = readonly string[];
 const problemAt = (path: Path, message: string): Problem => ({ path: pointerTo(path), message });

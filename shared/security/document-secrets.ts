@@ -1,0 +1,168 @@
+/**
+ * Secrets inside documents: sealed where they are stored, masked where they are shown, open only where they are used. Writing the
+ * mask back keeps the stored secret, but only for the place it was given for: whoever may not read a secret must not have it sent
+ * to an address of theirs.
+ */
+import { invalid, type Problem } from '../errors.ts';
+import { pointerTo } from '../schema/json-pointer.ts';
+import { isSealed, mask, type Vault } from './vault.ts';
+
+/** A part of a document that holds secrets, and where they are sent. */
+export interface SecretHolder {
+  /** What the part is. Secrets never move between kinds. */
+  readonly kind: string;
+  /** Where it is in the document. */
+  readonly path: readonly string[];
+  /** Where its secrets are sent; null where the document names no address outside the secrets. */
+  readonly url: string | null;
+  /** Where its secrets are, within the holder. */
+  readonly secrets: readonly (readonly string[])[];
+}
+type HoldersOf<T> = (document: T) => readonly SecretHolder[];
+
+/** One secret of a holder. */
+interface SecretPlace {
+  readonly holder: SecretHolder;
+  readonly secret: readonly string[];
+}
+type JsonObject = Record<string, unknown>;
+
+const isObject = (value: unknown): value is JsonObject =>
+  typeof value === 'object' && value !== null;
+
+/** The value at a path; undefined where the path leads nowhere. Only own members count, so that `constructor` is none. */
+const valueAt = (document: unknown, path: readonly string[]): unknown =>
+  path.reduce<unknown>(
+    (found, name) => (isObject(found) && Object.hasOwn(found, name) ? found[name] : undefined),
+    document,
+  );
+
+/** A copy of the document in which `change` has replaced every secret. */
+function replaceSecrets<T>(
+  document: T,
+  holdersOf: HoldersOf<T>,
+  change: (value: string, place: SecretPlace) => string,
+): T {
+  const copy = structuredClone(document);
+  for (const holder of holdersOf(copy)) {
+    for (const secret of holder.secrets) {
+      const path = [...holder.path, ...secret];
+      const parent = valueAt(copy, path.slice(0, -1));
+      const name = path.at(-1);
+      if (!isObject(parent) || name === undefined) continue;
+      const value = valueAt(parent, [name]);
+      if (typeof value === 'string') parent[name] = change(value, { holder, secret });
+    }
+  }
+  return copy;
+}
+
+/** What a sealed secret is bound to. Without the holder's position, so that a list may be reordered. */
+const bindingOf = (context: string, { holder, secret }: SecretPlace): string =>
+  [context, holder.kind, ...secret].join(' ');
+
+/**
+ * The document as it is stored: every secret sealed. A mask keeps the secret of the stored holder that this one continues; where
+ * there is none, the mask is refused with 422 and the path of each. `context` says whose document it is, and it opens nowhere else.
+ */
+export function sealSecrets<T>(
+  document: T,
+  holdersOf: HoldersOf<T>,
+  vault: Vault,
+  context: string,
+  stored: T | null,
+): T {
+  const storedHolders = stored === null ? [] : holdersOf(stored);
+  const continued = matchHolders(holdersOf(document), storedHolders);
+  const problems: Problem[] = [];
+
+  const sealed = replaceSecrets(document, holdersOf, (value, place) => {
+    if (value !== mask) return vault.seal(value, bindingOf(context, place));
+    const { holder, secret } = place;
+    const before = continued.get(pathKey(holder));
+    const kept = before && valueAt(stored, [...before.path, ...secret]);
+    if (isSealed(kept)) return kept;
+    problems.push({
+      path: pointerTo([...holder.path, ...secret]),
+      message: 'is the mask, but nothing is stored for this address: give the secret itself',
+    });
+    return value;
+  });
+  if (problems.length > 0) throw invalid(problems);
+  return sealed;
+}
+
+/** The document with its secrets open, as whoever sends them needs it. Throws where one does not open. */
+export const openSecrets = <T>(
+  document: T,
+  holdersOf: HoldersOf<T>,
+  vault: Vault,
+  context: string,
+): T =>
+  replaceSecrets(document, holdersOf, (value, place) =>
+    vault.open(value, bindingOf(context, place)),
+  );
+
+/** The document as it is shown. */
+export const maskSecrets = <T>(document: T, holdersOf: HoldersOf<T>): T =>
+  replaceSecrets(document, holdersOf, () => mask);
+
+const pathKey = ({ path }: SecretHolder): string => path.join('/');
+
+/** Scheme, host and port. Null without an address; opaque origins, all written `null`, equal nothing. */
+function originOf({ url }: SecretHolder): string | null {
+  const origin = url === null ? undefined : URL.parse(url)?.origin;
+  return origin === undefined || origin === 'null' ? null : origin;
+}
+
+/** The holder's position among those of its kind. */
+const positionOf = (holder: SecretHolder, all: readonly SecretHolder[]): number =>
+  all.filter(({ kind }) => kind === holder.kind).indexOf(holder);
+
+/**
+ * New holder's path → the stored holder that it continues, each at most once. The closest matches are made first: same address and
+ * position, then same address, then same origin and position.
+ */
+function matchHolders(
+  next: readonly SecretHolder[],
+  stored: readonly SecretHolder[],
+): ReadonlyMap<string, SecretHolder> {
+  type Matches = (a: SecretHolder, b: SecretHolder) => boolean;
+  const samePosition: Matches = (a, b) => positionOf(a, next) === positionOf(b, stored);
+  const sameUrl: Matches = (a, b) => a.url === b.url;
+  const sameOrigin: Matches = (a, b) => originOf(a) !== null && originOf(a) === originOf(b);
+  const rounds: readonly Matches[] = [
+    (a, b) => sameUrl(a, b) && samePosition(a, b),
+    sameUrl,
+    (a, b) => sameOrigin(a, b) && samePosition(a, b),
+  ];
+
+  const matched = new Map<string, SecretHolder>();
+  const free = new Set(stored);
+  for (const matches of rounds) {
+    for (const holder of next) {
+      if (matched.has(pathKey(holder))) continue;
+      const match = [...free].find((each) => each.kind === holder.kind && matches(holder, each));
+      if (!match) continue;
+      free.delete(match);
+      matched.set(pathKey(holder), match);
+    }
+  }
+  return matched;
+}
+
+/**
+ * The same value with `change` applied to every string in it. Its shape stays, which TypeScript cannot follow through the
+ * recursion: hence the casts.
+ */
+export function mapStrings<T>(value: T, change: (text: string) => string): T {
+  if (typeof value === 'string') return change(value) as T;
+  if (Array.isArray(value)) return value.map((item) => mapStrings(item, change)) as T;
+  if (!isObject(value)) return value;
+  const members = Object.entries(value).map(([name, member]) => [name, mapStrings(member, change)]);
+  return Object.fromEntries(members) as T;
+}
+
+/** Every sealed string replaced by the mask, wherever it is. */
+export const concealSecrets = <T>(value: T): T =>
+  mapStrings(value, (text) => (isSealed(text) ? mask : text));
