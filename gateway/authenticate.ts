@@ -1,72 +1,99 @@
+/**
+ * Who a request is from: its credential (an access token or an API key) is verified, and the session or key, and the membership behind
+ * it, are looked up. All three are cached reads, so a caller who is known costs no call and no promise.
+ */
 import { LRUCache } from 'lru-cache';
 import type { ServiceBroker } from 'moleculer';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Logger } from 'pino';
 import { serviceCaller, type Caller } from '../shared/access.ts';
+import type { CachedEntry } from '../shared/cluster/coherence/entry.ts';
+import { cachedAnswer, type LocalCache } from '../shared/cluster/local-cache.ts';
+import { callAs, type CallOptions } from '../shared/cluster/request.ts';
+import { contractTable, type ParamsOf, type ResultOf } from '../shared/contracts/index.ts';
+import { codeOf, StrataError } from '../shared/errors.ts';
+import type { LiveSettings } from '../shared/live-settings.ts';
 import { createAccessTokens } from '../shared/security/access-tokens.ts';
 import { createApiKeys, looksLikeApiKey, parseApiKey } from '../shared/security/api-keys.ts';
-import type { LocalCache } from '../shared/cluster/local-cache.ts';
-import { callAs, type CallOptions } from '../shared/cluster/request.ts';
-import type { LiveSettings } from '../shared/live-settings.ts';
-import type { CachedEntry } from '../shared/cluster/coherence/entry.ts';
-import type { ActionName, ParamsOf, ResultOf } from '../shared/contracts/index.ts';
-import { codeOf, StrataError } from '../shared/errors.ts';
 import type { Settings } from '../shared/settings.ts';
 
 export interface Identity {
   readonly caller: Caller;
-  /** From before an outage: good enough to read, not to write. */ readonly stale: boolean;
+  /** Known from before an outage: good enough to read, not to write. */
+  readonly stale: boolean;
 }
 
-/** Who a request is from. */
 export interface Authenticator {
-  /** As found out before, where everything that it followed from still stands in this node's memory at `now`. Undefined else. */
+  /**
+   * The identity that was found for this credential before, where every entry that it followed from is still fresh in this node's
+   * memory at `now` (performance.now()); undefined else. Never stale: what is stale has no fresh entry.
+   */
   readonly known: (headers: IncomingHttpHeaders, now: number) => Identity | undefined;
-  /** Found out within `left` ms. Undefined where the request brings no credential; throws 401 or 403 where the credential is no good. */
+  /**
+   * Finds the identity, with calls over the bus where this node's memory does not do, within `timeLeft` milliseconds. Undefined where
+   * the request brings no credential. Throws 401 or 403 where the credential is no good, and what a call throws during an outage.
+   */
   readonly find: (
     headers: IncomingHttpHeaders,
     requestId: string,
-    left: () => number,
+    timeLeft: () => number,
   ) => Promise<Identity | undefined>;
 }
 
-/** Null where there is no such thing; `held` where this node's memory knows it. */
-interface Answer<T> {
+/** What the gateway asks on its own behalf to find out who calls. */
+type Resolving = 'auth.sessions.resolve' | 'auth.api-key.resolve' | 'tenant-config.members.resolve';
+
+interface Resolved<T> {
+  /** Null where there is no such thing. */
   readonly value: T | null;
-  readonly held?: CachedEntry<unknown>;
+  /** Given where this node's memory answered. */
+  readonly entry?: CachedEntry<unknown> | undefined;
 }
-/** Whom a credential stands for, until when (milliseconds since 1970), and what of the caller is the credential's own. */
-interface Holder {
+
+/** A credential that was found good. */
+interface Verified {
+  /** The session or API key. */
   readonly holder: {
     readonly user_id: string;
     readonly tenant_id: string | null;
     readonly platform_roles: readonly string[];
   };
-  readonly held: CachedEntry<unknown> | undefined;
-  readonly until: number;
-  readonly how: Partial<Caller>;
+  readonly entry: CachedEntry<unknown> | undefined;
+  /** Milliseconds since 1970; it is verified again after that. */
+  readonly expiresAt: number;
+  /** What the caller has from this credential and not from their account. */
+  readonly own: Partial<Caller>;
 }
-interface Remembered {
+
+interface KnownIdentity {
   readonly credential: string;
   readonly identity: Identity;
-  readonly until: number;
-  readonly from: readonly CachedEntry<unknown>[];
+  readonly expiresAt: number;
+  /** All that the identity followed from. */
+  readonly entries: readonly CachedEntry<unknown>[];
 }
+
+/**
+ * What is made of the settings' keys. A request keeps to the key material that it began under, so that nothing that was verified with
+ * old keys is remembered under new ones.
+ */
+interface KeyMaterial {
+  readonly settings: Settings;
+  readonly tokens: ReturnType<typeof createAccessTokens>;
+  readonly apiKeys: ReturnType<typeof createApiKeys>;
+  /** By the end of the credential. The oldest go first: they expire first, too. */
+  readonly identities: LRUCache<string, KnownIdentity>;
+}
+
+const createKeyMaterial = (settings: Settings): KeyMaterial => ({
+  settings,
+  tokens: createAccessTokens(settings),
+  apiKeys: createApiKeys(settings),
+  identities: new LRUCache({ max: 20_000 }),
+});
 
 /** The use of an API key is noted once in this time. */
-const notedMs = 60_000;
-
-/** What follows from settings. A request keeps to those that it began under, so that nothing of old keys is remembered under new ones. */
-function under(settings: Settings) {
-  return {
-    settings,
-    tokens: createAccessTokens(settings),
-    apiKeys: createApiKeys(settings),
-    /** By the credential's end. The oldest go first: they expire first, too. */
-    remembered: new LRUCache<string, Remembered>({ max: 20_000 }),
-  };
-}
-type Under = ReturnType<typeof under>;
+const noteUseMs = 60_000;
 
 export function createAuthenticator(
   broker: ServiceBroker,
@@ -75,82 +102,99 @@ export function createAuthenticator(
   log: Logger,
 ): Authenticator {
   const gateway = serviceCaller(broker.nodeID);
-  const noted = new LRUCache<string, true>({ max: 20_000, ttl: notedMs });
-  let latest = under(settings.current);
-  const current = (): Under =>
-    latest.settings === settings.current ? latest : (latest = under(settings.current));
+  const usesNoted = new LRUCache<string, true>({ max: 20_000, ttl: noteUseMs });
+  let latest = createKeyMaterial(settings.current);
 
-  async function ask<A extends ActionName>(
+  /** Made anew when a reload has replaced the settings. */
+  function keyMaterial(): KeyMaterial {
+    if (latest.settings !== settings.current) latest = createKeyMaterial(settings.current);
+    return latest;
+  }
+
+  async function resolve<A extends Resolving>(
     name: A,
     params: ParamsOf<A>,
-    self: CallOptions,
-  ): Promise<Answer<ResultOf<A>>> {
-    const held = localCache(name, params, gateway);
-    if (held) return { value: held.value, held };
+    call: CallOptions,
+  ): Promise<Resolved<ResultOf<A>>> {
+    const contract = contractTable[name];
+    const entry = localCache.find(contract, params);
     try {
-      return { value: await callAs(broker, name, params, self) };
+      const known = cachedAnswer(contract, params, gateway, entry, performance.now());
+      if (known !== undefined) return { value: known as ResultOf<A>, entry };
+      return { value: await callAs(broker, name, params, call) };
     } catch (error) {
-      if (codeOf(error) === 'not_found') return { value: null };
+      // Where memory said so, the entry says it again next time; one that is not fresh answers nothing.
+      if (codeOf(error) === 'not_found') return { value: null, entry };
       throw error;
     }
   }
 
-  async function bySession(token: string, { tokens }: Under, self: CallOptions): Promise<Holder> {
+  async function verifyAccessToken(
+    token: string,
+    { tokens }: KeyMaterial,
+    call: CallOptions,
+  ): Promise<Verified> {
     const result = tokens.verify(token);
     if (!result.ok) throw new StrataError(result.code);
-    const { value: session, held } = await ask(
-      'auth.sessions.resolve',
-      { session_id: result.claims.sid },
-      self,
-    );
+    const params = { session_id: result.claims.sid };
+    const { value: session, entry } = await resolve('auth.sessions.resolve', params, call);
     if (session?.status !== 'active') throw new StrataError('auth_session_revoked');
-    const { session_id, authenticated_at } = session;
     return {
       holder: session,
-      held,
-      until: result.claims.exp * 1000,
-      how: { session_id, authenticated_at },
+      entry,
+      expiresAt: result.claims.exp * 1000,
+      own: { session_id: session.session_id, authenticated_at: session.authenticated_at },
     };
   }
 
-  async function byApiKey(text: string, { apiKeys }: Under, self: CallOptions): Promise<Holder> {
+  async function verifyApiKey(
+    text: string,
+    { apiKeys }: KeyMaterial,
+    call: CallOptions,
+  ): Promise<Verified> {
     const parsed = parseApiKey(text);
     if (!parsed) throw new StrataError('auth_api_key_invalid');
-    const { value: key, held } = await ask('auth.api-key.resolve', { key_id: parsed.id }, self);
-    const expires = Date.parse(key?.expires_at ?? '');
-    if (!key?.usable || !apiKeys.fits(parsed.secret, key.hash) || expires <= Date.now())
+    const params = { key_id: parsed.id };
+    const { value: key, entry } = await resolve('auth.api-key.resolve', params, call);
+    if (!key?.usable || !apiKeys.fits(parsed.secret, key.hash))
       throw new StrataError('auth_api_key_invalid');
-    if (!noted.has(parsed.id)) {
-      noted.set(parsed.id, true);
-      callAs(broker, 'auth.api-key.used', { key_id: parsed.id }, self).catch((error: unknown) =>
-        log.warn({ err: error }, 'the use of an API key was not noted'),
-      );
-    }
+    const expiresAt = Date.parse(key.expires_at);
+    if (expiresAt <= Date.now()) throw new StrataError('auth_api_key_invalid');
+    noteUse(parsed.id, call);
     return {
       holder: key,
-      held,
-      until: Math.min(expires, Date.now() + notedMs),
-      how: { scopes: key.scopes },
+      entry,
+      // Verified again when its next use has to be noted.
+      expiresAt: Math.min(expiresAt, Date.now() + noteUseMs),
+      own: { scopes: key.scopes },
     };
+  }
+
+  /** Nobody waits for it, and a use that could not be noted keeps nobody out. */
+  function noteUse(keyId: string, call: CallOptions): void {
+    if (usesNoted.has(keyId)) return;
+    usesNoted.set(keyId, true);
+    callAs(broker, 'auth.api-key.used', { key_id: keyId }, call).catch((error: unknown) =>
+      log.warn({ err: error }, 'the use of an API key was not noted'),
+    );
   }
 
   /** Roles in the tenant are those of now; none where the membership has ended. */
   async function identify(
     credential: string,
-    { holder, held, until, how }: Holder,
-    { remembered }: Under,
-    self: CallOptions,
+    { holder, entry, expiresAt, own }: Verified,
+    { identities }: KeyMaterial,
+    call: CallOptions,
   ): Promise<Identity> {
     const { tenant_id: tenantId, user_id: userId, platform_roles: platformRoles } = holder;
-    const membership =
-      tenantId === null
-        ? undefined
-        : await ask(
-            'tenant-config.members.resolve',
-            { tenant_id: tenantId, user_id: userId },
-            self,
-          );
-    const { value: member = null } = membership ?? {};
+    const entries = [entry];
+    let member: ResultOf<'tenant-config.members.resolve'> | null = null;
+    if (tenantId !== null) {
+      const params = { tenant_id: tenantId, user_id: userId };
+      const membership = await resolve('tenant-config.members.resolve', params, call);
+      member = membership.value;
+      entries.push(membership.entry);
+    }
     if (member?.tenant_status === 'disabled') throw new StrataError('auth_tenant_disabled');
     const identity: Identity = {
       caller: {
@@ -159,55 +203,67 @@ export function createAuthenticator(
         tenant_id: member ? tenantId : null,
         roles: member?.roles ?? [],
         platform_roles: platformRoles,
-        ...how,
+        ...own,
       },
-      stale: 'stale' in holder || (member !== null && 'stale' in member),
+      stale: isStale(holder) || isStale(member),
     };
-    const from = membership ? [held, membership.held] : [held];
-    if (from.every((each) => each !== undefined))
-      remembered.set(endOf(credential), { credential, identity, until, from });
+    const present = entries.filter((each) => each !== undefined);
+    if (present.length === entries.length)
+      identities.set(tailOf(credential), { credential, identity, expiresAt, entries: present });
     return identity;
   }
 
   return {
     known(headers, now) {
       const credential = credentialOf(headers);
-      const known =
-        credential === undefined ? undefined : current().remembered.peek(endOf(credential));
-      if (!known || known.credential !== credential || known.until <= Date.now()) return undefined;
-      for (const held of known.from) {
-        if (!held.isFresh(now)) return undefined;
-        held.recordHit(now);
+      if (credential === undefined) return undefined;
+      const known = keyMaterial().identities.peek(tailOf(credential));
+      if (!known || known.credential !== credential || known.expiresAt <= Date.now())
+        return undefined;
+      for (const entry of known.entries) {
+        if (!entry.isFresh(now)) return undefined;
+        entry.recordHit(now);
       }
       return known.identity;
     },
-    async find(headers, requestId, left) {
+
+    async find(headers, requestId, timeLeft) {
       const credential = credentialOf(headers);
       if (credential === undefined) return undefined;
-      const its = current();
-      const self = { caller: gateway, requestId, timeout: left };
-      const { authorization, 'x-api-key': apiKey } = headers;
-      const token =
-        apiKey === undefined ? /^Bearer +([^\s]+)$/i.exec(authorization!)?.[1] : String(apiKey);
-      if (token === undefined)
-        throw new StrataError('auth_token_invalid', 'Authorization must be: Bearer <token>.');
-      const byKey = apiKey !== undefined || looksLikeApiKey(token);
-      return identify(
-        credential,
-        await (byKey ? byApiKey(token, its, self) : bySession(token, its, self)),
-        its,
-        self,
-      );
+      const keys = keyMaterial();
+      const call: CallOptions = { caller: gateway, requestId, timeout: timeLeft };
+      const { text, isApiKey } = secretOf(headers);
+      const verified = isApiKey
+        ? await verifyApiKey(text, keys, call)
+        : await verifyAccessToken(text, keys, call);
+      return identify(credential, verified, keys, call);
     },
   };
 }
 
-/** The signature of an access token. To hash all of a token takes ten times as long as to compare it. */
-const endOf = (credential: string): string => credential.slice(-43);
+/** The cache marks what stands in for an owner that is away. */
+const isStale = (value: object | null): boolean => value !== null && 'stale' in value;
 
-/** What identities are remembered by: as sent, and a key in a header of its own apart from what Authorization could hold. */
-const credentialOf = ({
-  authorization,
-  'x-api-key': apiKey,
-}: IncomingHttpHeaders): string | undefined =>
-  apiKey === undefined ? authorization : `\0${String(apiKey)}`;
+/** Cache key of a credential. The NUL prefix keeps an X-API-Key from colliding with an Authorization header. */
+function credentialOf(headers: IncomingHttpHeaders): string | undefined {
+  const apiKey = headers['x-api-key'];
+  return apiKey === undefined ? headers.authorization : `\0${String(apiKey)}`;
+}
+
+/**
+ * The last 43 characters, which in an access token are its signature. Looking up by them alone and comparing the rest once is ten
+ * times as fast as hashing all of a token.
+ */
+const tailOf = (credential: string): string => credential.slice(-43);
+
+/** The access token or API key of a request that brings one. API keys may come as Bearer tokens, too. */
+function secretOf({ authorization, 'x-api-key': apiKey }: IncomingHttpHeaders): {
+  readonly text: string;
+  readonly isApiKey: boolean;
+} {
+  if (apiKey !== undefined) return { text: String(apiKey), isApiKey: true };
+  const token = /^Bearer +([^\s]+)$/i.exec(authorization!)?.[1];
+  if (token === undefined)
+    throw new StrataError('auth_token_invalid', 'Authorization must be: Bearer <token>.');
+  return { text: token, isApiKey: looksLikeApiKey(token) };
+}

@@ -1,7 +1,7 @@
 import type { ResultOf } from '../shared/contracts/index.ts';
 import { html } from '../shared/mail/html.ts';
 
-type View = ResultOf<'notifier.links.show'>;
+export type DecisionView = ResultOf<'notifier.links.show'>;
 
 /** What somebody sees who follows the link of a mail: a button that decides, or how it was decided. Works without scripts. */
 export function decisionPage({
@@ -12,7 +12,7 @@ export function decisionPage({
   description,
   state,
   expires_at: expires,
-}: View): string {
+}: DecisionView): string {
   const verb = decision === 'approve' ? 'Approve' : 'Deny';
   const pending = html`<p>
       Open until ${expires.slice(0, 16).replace('T', ' ')} UTC. Nothing has happened yet.

@@ -1,132 +1,143 @@
 /**
- * Reads that were answered from memory before, ahead of Fastify: its routing, hooks and reply cost more than all that has to be done
- * for them. The access of whoever asks is checked each time, and only what still stands is served. Everything else goes the long way.
+ * Answers reads that were answered before, ahead of Fastify, whose routing, hooks and reply cost more than all that has to be done for
+ * such a read.
+ *
+ * A route teaches the fast path what a URL stands for: the contract, its parameters and the cache entry that answered them. When the
+ * URL is asked for again, the caller is found from memory, and `cachedAnswer` decides as it does for every other cached read. The bytes
+ * are made once per cached result. Whatever is not plainly a repetition goes to Fastify: another form of the answer, an unknown
+ * credential, an entry that is no longer fresh, a refusal.
  */
 import { LRUCache } from 'lru-cache';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { checkAccess } from '../shared/access.ts';
-import { deliver } from '../shared/cluster/local-cache.ts';
-import type { LiveSettings } from '../shared/live-settings.ts';
 import type { CachedEntry } from '../shared/cluster/coherence/entry.ts';
+import { cachedAnswer } from '../shared/cluster/local-cache.ts';
 import type { Contract } from '../shared/contracts/contract.ts';
-import { textOf } from './responses.ts';
+import type { LiveSettings } from '../shared/live-settings.ts';
 import type { Authenticator } from './authenticate.ts';
+import type { RecordResponse } from './request-log.ts';
+import { isRepeatable, repeatableResponse } from './responses.ts';
 import { jsonHeaders } from './security-headers.ts';
 
 /** What a URL stands for, whoever asks. */
-export interface Read {
+export interface KnownRead {
   readonly contract: Contract;
+  /** As metrics and log name it, with placeholders. */
   readonly route: string;
-  readonly address: Record<string, unknown>;
-  readonly held: CachedEntry<unknown>;
-  /** What plugins set for requests without an origin. */
-  readonly plugged: Readonly<Record<string, unknown>>;
+  /** From path and query, which are all that the URL can say. */
+  readonly params: Readonly<Record<string, unknown>>;
+  readonly entry: CachedEntry<unknown>;
+  /** What Fastify's plug-ins set on the response to a request without an Origin header. */
+  readonly pluginHeaders: Readonly<Record<string, unknown>>;
 }
 
 export interface FastPath {
-  readonly learn: (url: string, read: Read) => void;
-  /** Whether it has been answered. */
-  readonly answer: (request: IncomingMessage, response: ServerResponse) => boolean;
+  readonly learn: (url: string, read: KnownRead) => void;
+  /** Answers the request if it can; where it returns false, nothing was sent. */
+  readonly tryAnswer: (request: IncomingMessage, response: ServerResponse) => boolean;
 }
-
-/** Is told of each answer that was sent, for log and metrics, and of how many milliseconds it took. */
-export type Answered = (
-  requestId: string,
-  method: string,
-  route: string | undefined,
-  status: number,
-  ms: number,
-  streamed?: boolean,
-) => void;
 
 export interface FastPathOptions {
   readonly authenticator: Authenticator;
   readonly settings: LiveSettings;
   readonly requestIdOf: (request: IncomingMessage) => string;
-  readonly answered: Answered;
+  readonly record: RecordResponse;
 }
 
-/** `head`: names and values by turns, the last of which is the request id of each answer. */
-interface Ready {
-  readonly head: string[];
-  readonly text: string;
-}
+/** Bounds what surrounds the entries here; their values are in the cache's own, bounded memory. */
+const maxBytes = 8 * 1024 * 1024;
+/** Estimated size of a `KnownRead` beside its URL. */
+const readBytes = 300;
 
 export function createFastPath({
   authenticator,
   settings,
   requestIdOf,
-  answered,
+  record,
 }: FastPathOptions): FastPath {
-  // Values stay in the cache's own memory; what is bounded here is what surrounds them.
-  const reads = new LRUCache<string, Read>({
-    maxSize: 8 * 1024 * 1024,
-    sizeCalculation: (_read, url) => 300 + url.length,
+  const reads = new LRUCache<string, KnownRead>({
+    maxSize: maxBytes,
+    sizeCalculation: (_read, url) => readBytes + url.length,
   });
-  /** Goes with the cached result that it is made of. */
-  const made = new WeakMap<object, Ready>();
-  /** Then the plugin has to count every request. */
-  const limited = (): boolean => settings.current.rate_limit_per_minute > 0;
-  function ready({ contract, plugged }: Read, result: object): Ready {
-    const known = made.get(result);
-    if (known) return known;
-    const { headers, text } = textOf(contract, result);
-    const all = {
-      ...jsonHeaders,
-      ...plugged,
-      ...headers,
-      'content-length': Buffer.byteLength(text),
-      'x-request-id': '',
-    };
-    const answer = {
-      head: Object.entries(all).flatMap(([name, value]) => [name, String(value)]),
-      text,
-    };
-    made.set(result, answer);
-    return answer;
+
+  /** Kept as long as the cached result that it is made of. */
+  const prepared = new WeakMap<object, Prepared>();
+
+  function preparedFor(read: KnownRead, result: object): Prepared {
+    const existing = prepared.get(result);
+    if (existing) return existing;
+    const made = prepare(read, result);
+    prepared.set(result, made);
+    return made;
   }
 
-  /** What may be sent as it is; undefined where the request asks for another form of it, or is not allowed to have it. */
+  /** With a rate limit every request has to pass the plug-in that counts, so none is answered here. */
+  const isRateLimited = (): boolean => settings.current.rate_limit_per_minute > 0;
+
+  /** The result that may be sent as it is; undefined where the request has to go to Fastify. */
   function resultFor(
-    { contract, address, held }: Read,
+    read: KnownRead,
     { headers }: IncomingMessage,
     now: number,
   ): object | undefined {
-    for (const name in contract.rest?.headers) if (headers[name] !== undefined) return undefined;
-    if (headers['if-none-match'] !== undefined || headers.origin !== undefined) return undefined;
-    if (contract.response === 'list' && headers.accept?.includes('application/x-ndjson'))
-      return undefined;
-    if (!held.isFresh(now)) return undefined;
-    held.recordHit(now);
+    const { contract, params, entry } = read;
+    for (const name in contract.rest?.headers) {
+      // A parameter that the URL does not have.
+      if (headers[name] !== undefined) return undefined;
+    }
+    // The CORS plug-in answers each origin with headers of its own.
+    if (headers.origin !== undefined) return undefined;
+    if (!isRepeatable(contract.response, headers)) return undefined;
     const identity = authenticator.known(headers, now);
     if (!identity) return undefined;
     try {
-      checkAccess(contract, identity.caller, address);
-      const result = deliver(contract, held.value, identity.caller, false);
+      const result = cachedAnswer(contract, params, identity.caller, entry, now);
       return typeof result === 'object' && result !== null ? result : undefined;
     } catch {
-      // Refused the long way, where refusals are put into words.
+      // Fastify refuses it again and puts the refusal into words.
       return undefined;
     }
   }
 
   return {
     learn(url, read) {
-      if (!limited()) reads.set(url, read);
+      if (!isRateLimited()) reads.set(url, read);
     },
-    answer(request, response) {
+    tryAnswer(request, response) {
       const { method, url } = request;
-      const read = method === 'GET' || method === 'HEAD' ? reads.peek(url!) : undefined;
-      if (!read || limited()) return false;
+      if (method !== 'GET' && method !== 'HEAD') return false;
+      const read = reads.peek(url!);
+      if (!read || isRateLimited()) return false;
       const began = performance.now();
       const result = resultFor(read, request, began);
       if (result === undefined) return false;
-      const { head, text } = ready(read, result);
-      const requestId = (head[head.length - 1] = requestIdOf(request));
+      const { head, text } = preparedFor(read, result);
+      const requestId = requestIdOf(request);
+      // The array is shared by all answers made of this result: writeHead has copied it before the next one changes it.
+      head[head.length - 1] = requestId;
       response.writeHead(200, head);
+      // Of an answer to HEAD, Node sends no body.
       response.end(text);
-      answered(requestId, method!, read.route, 200, performance.now() - began);
+      record(requestId, method, read.route, 200, performance.now() - began);
       return true;
     },
   };
+}
+
+/** A response as it goes to `writeHead` and `end`. */
+interface Prepared {
+  /** Header names and values in turn; the last value is the request id, which each answer puts there. */
+  readonly head: string[];
+  readonly text: string;
+}
+
+function prepare({ contract, pluginHeaders }: KnownRead, result: object): Prepared {
+  const { headers, text } = repeatableResponse(contract.response, result);
+  const all = {
+    ...jsonHeaders,
+    ...pluginHeaders,
+    ...headers,
+    'content-length': Buffer.byteLength(text),
+    'x-request-id': '',
+  };
+  return { head: Object.entries(all).flatMap(([name, value]) => [name, String(value)]), text };
 }

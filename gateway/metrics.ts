@@ -1,12 +1,21 @@
-import { Counter, Gauge, type Registry } from 'prom-client';
+/** The gateway's own figures, beside those of its node. */
+import { Counter, Gauge, type Histogram, type Registry } from 'prom-client';
 
-/** Upper bounds in seconds. */
+/** Upper bounds of the buckets, in seconds. */
 const bounds = [0.001, 0.005, 0.02, 0.1, 0.5, 2, 10];
 
-/** Of one route and method. Plain numbers, counted at every request and put into Prometheus' form when it asks. */
+/** Called after each response. `seconds` is undefined where the duration says nothing about response times. */
+export type CountRequest = (
+  method: string,
+  route: string,
+  status: number,
+  seconds: number | undefined,
+) => void;
+
+/** Figures of one route and method: plain numbers, counted at every request and put into Prometheus' form when it asks. */
 class Tally {
   readonly statuses = new Map<number, number>();
-  /** Not cumulative; the last is beyond all bounds. */
+  /** Not cumulative; the last counts what is beyond all bounds. */
   readonly buckets = Array<number>(bounds.length + 1).fill(0);
   sum = 0;
 
@@ -20,25 +29,36 @@ class Tally {
   }
 }
 
-/** The gateway's own figures, beside those of its node. What it gives is called once for each answer, without `seconds` where they say nothing about answering. */
-export function observeRequests(
-  metrics: Registry,
-  openStreams: () => number,
-): (method: string, route: string, status: number, seconds: number | undefined) => void {
-  const registers = [metrics];
-  const tallies = new Map<string, Map<string, Tally>>();
-  const tallyOf = (method: string, route: string): Tally => {
-    let methods = tallies.get(route);
-    if (!methods) tallies.set(route, (methods = new Map()));
-    let tally = methods.get(method);
-    if (!tally) methods.set(method, (tally = new Tally()));
-    return tally;
-  };
-  const each = () =>
-    [...tallies].flatMap(([route, methods]) =>
-      [...methods].map(([method, tally]) => ({ labels: { method, route }, tally })),
-    );
+interface Labelled {
+  readonly labels: { readonly method: string; readonly route: string };
+  readonly tally: Tally;
+}
 
+/** By route, then method: two look-ups cost less than putting a key together. */
+class Tallies {
+  readonly #byRoute = new Map<string, Map<string, Tally>>();
+
+  of(method: string, route: string): Tally {
+    const known = this.#byRoute.get(route)?.get(method);
+    if (known) return known;
+    const tally = new Tally();
+    const byMethod = this.#byRoute.get(route) ?? new Map<string, Tally>();
+    byMethod.set(method, tally);
+    this.#byRoute.set(route, byMethod);
+    return tally;
+  }
+
+  all(): Labelled[] {
+    return [...this.#byRoute].flatMap(([route, byMethod]) =>
+      [...byMethod].map(([method, tally]) => ({ labels: { method, route }, tally })),
+    );
+  }
+}
+
+/** Registers the figures, and returns what counts a request. `openStreams` tells how many watch streams are open. */
+export function observeRequests(metrics: Registry, openStreams: () => number): CountRequest {
+  const registers = [metrics];
+  const tallies = new Tallies();
   new Counter({
     name: 'strata_http_requests_total',
     help: 'Requests by method, route and status',
@@ -46,34 +66,12 @@ export function observeRequests(
     registers,
     collect() {
       this.reset();
-      for (const { labels, tally } of each())
+      for (const { labels, tally } of tallies.all()) {
         for (const [status, count] of tally.statuses) this.inc({ ...labels, status }, count);
+      }
     },
   });
-  const name = 'strata_http_request_seconds';
-  // prom-client's own histogram cannot be given counts.
-  metrics.registerMetric({
-    name,
-    get: async () => ({
-      name,
-      help: 'Time to answer',
-      type: 'histogram',
-      aggregator: 'sum',
-      values: each().flatMap(({ labels, tally }) => {
-        let total = 0;
-        const buckets = tally.buckets.map((count, index) => ({
-          metricName: `${name}_bucket`,
-          labels: { ...labels, le: bounds[index] ?? '+Inf' },
-          value: (total += count),
-        }));
-        return [
-          ...buckets,
-          { metricName: `${name}_sum`, labels, value: tally.sum },
-          { metricName: `${name}_count`, labels, value: total },
-        ];
-      }),
-    }),
-  } as never);
+  metrics.registerMetric(responseTimes(tallies));
   new Gauge({
     name: 'strata_watch_streams',
     help: 'Open watch streams',
@@ -82,6 +80,42 @@ export function observeRequests(
       this.set(openStreams());
     },
   });
+  return (method, route, status, seconds) => tallies.of(method, route).count(status, seconds);
+}
 
-  return (method, route, status, seconds) => tallyOf(method, route).count(status, seconds);
+/**
+ * A histogram of the tallies. prom-client's own cannot be given counts, so this is what a registry asks of one when it is scraped,
+ * which is less than the type asks for.
+ */
+function responseTimes(tallies: Tallies): Histogram {
+  const name = 'strata_http_request_seconds';
+  const histogram = {
+    name,
+    get: async () => ({
+      name,
+      help: 'Time to answer',
+      type: 'histogram',
+      aggregator: 'sum',
+      values: tallies.all().flatMap((each) => samplesOf(name, each)),
+    }),
+  };
+  return histogram as unknown as Histogram;
+}
+
+/** Cumulative buckets, sum and count, as Prometheus wants them. */
+function samplesOf(name: string, { labels, tally }: Labelled) {
+  let count = 0;
+  const buckets = tally.buckets.map((inBucket, index) => {
+    count += inBucket;
+    return {
+      metricName: `${name}_bucket`,
+      labels: { ...labels, le: bounds[index] ?? '+Inf' },
+      value: count,
+    };
+  });
+  return [
+    ...buckets,
+    { metricName: `${name}_sum`, labels, value: tally.sum },
+    { metricName: `${name}_count`, labels, value: count },
+  ];
 }

@@ -2,7 +2,7 @@
 import type { TSchema } from 'typebox';
 import type { Contract, Rest } from '../shared/contracts/contract.ts';
 import { errorTable } from '../shared/contracts/error-codes.ts';
-import { routed } from './routes.ts';
+import { restRoutes } from './rest.ts';
 
 const Envelope = {
   type: 'object',
@@ -179,7 +179,7 @@ function operation(name: string, contract: Contract, rest: Rest) {
 
 export function openApi(baseUrl: string, version: string) {
   const paths: Record<string, Record<string, unknown>> = {};
-  for (const [name, contract, rest] of routed())
+  for (const { name, contract, rest } of restRoutes)
     (paths[rest.path] ??= {})[rest.method.toLowerCase()] = operation(name, contract, rest);
   return {
     openapi: '3.1.0',

@@ -1,135 +1,191 @@
-/** How results become answers, by the contract's kind. */
+/**
+ * Results as HTTP responses, by the contract's response kind; and which of them are repeatable, which is what the fast path may send
+ * a second time without asking Fastify.
+ */
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { IncomingHttpHeaders } from 'node:http';
 import type { Readable } from 'node:stream';
-import type { Contract } from '../shared/contracts/contract.ts';
+import type { Contract, ResponseKind } from '../shared/contracts/contract.ts';
 import { etag } from '../shared/documents/preconditions.ts';
-import { decisionPage } from './decision-page.ts';
+import { decisionPage, type DecisionView } from './decision-page.ts';
 import { pageHeaders } from './security-headers.ts';
 
 const json = 'application/json';
-/** Keeps Fastify from adding a charset, which JSON has not (RFC 8259, 11). */
-const asItIs = (text: unknown): string => text as string;
+const ndjson = 'application/x-ndjson';
 
 interface Resource {
-  document: unknown;
-  revision: number;
-  updated_by: string;
-  updated_at: string;
-  stale?: true;
+  readonly document: unknown;
+  readonly revision: number;
+  readonly updated_by: string;
+  readonly updated_at: string;
+  /** The last known good value, during an outage. */
+  readonly stale?: true;
 }
 interface Written extends Resource {
-  outcome: 'created' | 'updated' | 'deleted';
+  readonly outcome: 'created' | 'updated' | 'deleted';
 }
-interface DryRun {
-  dry_run: true;
+interface Page {
+  readonly items: readonly unknown[];
+  readonly next_cursor: string | null;
 }
 
-const describe = ({
-  revision,
-  updated_by: by,
-  updated_at: at,
-}: Resource): Record<string, string | number> => ({
-  etag: etag(revision),
-  'last-modified': new Date(at).toUTCString(),
-  'x-updated-by': by,
-  'x-config-revision': revision,
-});
+/** A response with status 200 that is made of the result alone: whoever may have the result gets the same bytes. */
+export interface RepeatableResponse {
+  readonly headers: Readonly<Record<string, string | number>>;
+  readonly text: string;
+}
 
-/** RFC 9110, 13.1.2: weak comparison. */
-const matchesNone = (header: string | undefined, revision: number): boolean =>
-  header !== undefined &&
-  (header.trim() === '*' ||
-    header.split(',').some((tag) => tag.trim().replace(/^W\//, '') === etag(revision)));
+/**
+ * Whether a request with these headers is answered with what `repeatableResponse` makes of the result. Other requests get another
+ * form of it, and kinds that are not reads of a cached value have no repeatable response.
+ */
+export function isRepeatable(kind: ResponseKind, headers: IncomingHttpHeaders): boolean {
+  switch (kind) {
+    case 'resource':
+      return headers['if-none-match'] === undefined;
+    case 'list':
+      return !wantsNdjson(headers);
+    case 'value':
+      return true;
+    default:
+      return false;
+  }
+}
 
-/** All of what `answer` sends of a cached result with status 200, but the headers of its place and time. */
-export function textOf(
+/** `result` is not stale: a stale one is marked by a header that must not be repeated. */
+export function repeatableResponse(kind: ResponseKind, result: unknown): RepeatableResponse {
+  if (kind === 'resource') {
+    const resource = result as Resource;
+    return {
+      headers: { 'content-type': json, ...describe(resource) },
+      text: JSON.stringify(resource.document),
+    };
+  }
+  return { headers: { 'content-type': json }, text: JSON.stringify(result) };
+}
+
+/** Sends the result of a call as the contract says, and as the request's headers ask for it. */
+export function respond(
   { response: kind }: Contract,
-  result: object,
-): { readonly headers: Record<string, string | number>; readonly text: string } {
-  const resource = kind === 'resource' ? (result as Resource) : undefined;
-  return {
-    headers: { 'content-type': json, ...(resource && describe(resource)) },
-    text: JSON.stringify(resource ? resource.document : result),
-  };
-}
-
-export function answer(
-  contract: Contract,
   result: unknown,
-  request: FastifyRequest,
+  { headers }: FastifyRequest,
   reply: FastifyReply,
 ): FastifyReply {
-  reply.header('content-type', json).serializer(asItIs);
-  switch (contract.response) {
-    case 'resource': {
-      const resource = result as Resource;
-      reply.headers(describe(resource));
-      if (resource.stale) reply.header('x-config-stale', 'true');
-      if (matchesNone(request.headers['if-none-match'], resource.revision))
-        return reply.code(304).removeHeader('content-type').send();
-      return reply.send(JSON.stringify(resource.document));
-    }
-    case 'write': {
-      if ((result as Partial<DryRun>).dry_run) return reply.send(JSON.stringify(result));
-      const written = result as Written;
-      if (written.outcome === 'deleted')
-        return reply
-          .code(204)
-          .removeHeader('content-type')
-          .header('x-config-revision', written.revision)
-          .send();
-      return reply
-        .code(written.outcome === 'created' ? 201 : 200)
-        .headers(describe(written))
-        .send(JSON.stringify(written.document));
-    }
-    case 'list': {
-      const page = result as { items: unknown[]; next_cursor: string | null };
-      if (!request.headers.accept?.includes('application/x-ndjson'))
-        return reply.send(JSON.stringify(page));
-      if (page.next_cursor !== null) reply.header('x-next-cursor', page.next_cursor);
-      return reply
-        .header('content-type', 'application/x-ndjson')
-        .send(Buffer.from(page.items.map((item) => `${JSON.stringify(item)}\n`).join('')));
-    }
-    case 'nothing':
-      return reply.code(204).removeHeader('content-type').send();
-    case 'token':
-      return reply.header('cache-control', 'no-store').send(JSON.stringify(result));
-    case 'reload':
-      return reply
-        .code((result as { status: string }).status === 'partial' ? 207 : 200)
-        .send(JSON.stringify(result));
-    case 'page': {
-      reply.header('cache-control', 'no-store');
-      if (!request.headers.accept?.includes('text/html')) return reply.send(JSON.stringify(result));
-      return reply
-        .headers(pageHeaders)
-        .header('content-type', 'text/html; charset=utf-8')
-        .header(
-          'content-security-policy',
-          "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'",
-        )
-        .send(decisionPage(result as never));
-    }
+  // A serializer of our own keeps Fastify from adding a charset, which JSON does not have (RFC 8259, section 11).
+  reply.header('content-type', json).serializer(unchanged);
+  switch (kind) {
+    case 'resource':
+      return sendResource(result as Resource, headers, reply);
+    case 'write':
+      return sendWritten(result as Written | { dry_run: true }, reply);
+    case 'list':
+      return sendList(result as Page, headers, reply);
+    case 'value':
+      return sendValue(result, reply);
     case 'created':
-      return reply.code(201).header('cache-control', 'no-store').send(JSON.stringify(result));
+      return sendJson(result, reply.code(201).header('cache-control', 'no-store'));
     case 'accepted':
-      return reply.code(202).send(JSON.stringify(result));
-    // A stream of its own connection, which ends with it; proxies are told not to hold it back.
-    case 'stream':
-      return reply
-        .headers({
-          'content-type': 'text/event-stream',
-          'cache-control': 'no-store',
-          'x-accel-buffering': 'no',
-          connection: 'close',
-        })
-        .send(result as Readable);
-    case 'value': {
-      if (!(result as { stale?: true } | null)?.stale) return reply.send(JSON.stringify(result));
-      const { stale: _stale, ...shown } = result as { stale: true };
-      return reply.header('x-config-stale', 'true').send(JSON.stringify(shown));
+      return sendJson(result, reply.code(202));
+    case 'nothing':
+      return sendNothing(204, reply);
+    case 'token':
+      return sendJson(result, reply.header('cache-control', 'no-store'));
+    case 'reload': {
+      const { status } = result as { status: 'ok' | 'partial' };
+      return sendJson(result, reply.code(status === 'partial' ? 207 : 200));
     }
+    case 'page':
+      return sendPage(result as DecisionView, headers, reply);
+    case 'stream':
+      return sendStream(result as Readable, reply);
   }
+}
+
+const unchanged = (text: unknown): string => text as string;
+
+const sendJson = (value: unknown, reply: FastifyReply): FastifyReply =>
+  reply.send(JSON.stringify(value));
+
+const sendNothing = (status: 204 | 304, reply: FastifyReply): FastifyReply =>
+  reply.code(status).removeHeader('content-type').send();
+
+function sendResource(
+  resource: Resource,
+  { 'if-none-match': ifNoneMatch }: IncomingHttpHeaders,
+  reply: FastifyReply,
+): FastifyReply {
+  if (resource.stale) reply.header('x-config-stale', 'true');
+  if (ifNoneMatch !== undefined && namesRevision(ifNoneMatch, resource.revision))
+    return sendNothing(304, reply.headers(describe(resource)));
+  const { headers, text } = repeatableResponse('resource', resource);
+  return reply.headers(headers).send(text);
+}
+
+function sendWritten(written: Written | { dry_run: true }, reply: FastifyReply): FastifyReply {
+  if ('dry_run' in written) return sendJson(written, reply);
+  if (written.outcome === 'deleted')
+    return sendNothing(204, reply.header('x-config-revision', written.revision));
+  reply.code(written.outcome === 'created' ? 201 : 200).headers(describe(written));
+  return sendJson(written.document, reply);
+}
+
+function sendList(page: Page, headers: IncomingHttpHeaders, reply: FastifyReply): FastifyReply {
+  if (!wantsNdjson(headers)) return sendJson(page, reply);
+  if (page.next_cursor !== null) reply.header('x-next-cursor', page.next_cursor);
+  const lines = page.items.map((item) => `${JSON.stringify(item)}\n`);
+  return reply.header('content-type', ndjson).send(Buffer.from(lines.join('')));
+}
+
+/** A stale value says so in a header, as a resource does, and not in the body. */
+function sendValue(result: unknown, reply: FastifyReply): FastifyReply {
+  const value = result as { readonly stale?: true } | null;
+  if (!value?.stale) return sendJson(value, reply);
+  const { stale: _stale, ...shown } = value;
+  return sendJson(shown, reply.header('x-config-stale', 'true'));
+}
+
+/** HTML for browsers, the same facts as JSON for everyone else. */
+function sendPage(
+  view: DecisionView,
+  { accept }: IncomingHttpHeaders,
+  reply: FastifyReply,
+): FastifyReply {
+  reply.header('cache-control', 'no-store');
+  if (!accept?.includes('text/html')) return sendJson(view, reply);
+  return reply
+    .headers(pageHeaders)
+    .header('content-type', 'text/html; charset=utf-8')
+    .header(
+      'content-security-policy',
+      "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'",
+    )
+    .send(decisionPage(view));
+}
+
+/** Server-Sent Events on a connection of their own, which ends with them; proxies are told not to hold them back. */
+const sendStream = (events: Readable, reply: FastifyReply): FastifyReply =>
+  reply
+    .headers({
+      'content-type': 'text/event-stream',
+      'cache-control': 'no-store',
+      'x-accel-buffering': 'no',
+      connection: 'close',
+    })
+    .send(events);
+
+const wantsNdjson = ({ accept }: IncomingHttpHeaders): boolean => accept?.includes(ndjson) ?? false;
+
+/** The headers that describe a stored document: who wrote it, when, and the revision, which is its entity tag. */
+const describe = (resource: Resource): Record<string, string | number> => ({
+  etag: etag(resource.revision),
+  'last-modified': new Date(resource.updated_at).toUTCString(),
+  'x-updated-by': resource.updated_by,
+  'x-config-revision': resource.revision,
+});
+
+/** Whether If-None-Match names this revision, by weak comparison (RFC 9110, section 13.1.2). */
+function namesRevision(ifNoneMatch: string, revision: number): boolean {
+  if (ifNoneMatch.trim() === '*') return true;
+  const tags = ifNoneMatch.split(',').map((tag) => tag.trim().replace(/^W\//, ''));
+  return tags.includes(etag(revision));
 }

@@ -1,33 +1,57 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from 'fastify';
+/**
+ * One route per contract. On its way a request passes:
+ *
+ * | Step       | When                     | What it does                                                                    |
+ * |------------|--------------------------|---------------------------------------------------------------------------------|
+ * | admit      | before the body is read  | finds the caller, checks access by path and query, refuses writes on stale trust |
+ * | parameters | with the body            | puts path, query, headers and body together                                     |
+ * | memory     | for cached reads         | answers from the local cache, and teaches the fast path the URL                 |
+ * | ask        | for everything else      | calls the action, or the gateway's own handler                                  |
+ * | respond    |                          | turns the result into the response of its kind                                  |
+ */
+import type {
+  FastifyInstance,
+  FastifyReply,
+  FastifyRequest,
+  HTTPMethods,
+  RouteOptions,
+} from 'fastify';
 import type { ServiceBroker } from 'moleculer';
 import type { ServerResponse } from 'node:http';
 import { checkAccess, isPublic, type Caller } from '../shared/access.ts';
 import { checkParams } from '../shared/cluster/contract-middleware.ts';
-import { deliver, type LocalCache } from '../shared/cluster/local-cache.ts';
+import { cachedAnswer, type LocalCache } from '../shared/cluster/local-cache.ts';
 import { callAs, timeLeft, type Client } from '../shared/cluster/request.ts';
-import type { Contract, Rest } from '../shared/contracts/contract.ts';
-import { contracts, type ActionName } from '../shared/contracts/index.ts';
+import type { Contract } from '../shared/contracts/contract.ts';
+import type { ActionName, ParamsOf } from '../shared/contracts/index.ts';
 import { isOutage, StrataError } from '../shared/errors.ts';
-import { answer } from './responses.ts';
 import type { Authenticator, Identity } from './authenticate.ts';
-import { addressOf, parametersOf } from './parameters.ts';
 import type { FastPath } from './fast-path.ts';
+import { nodePaths } from './node-routes.ts';
+import { parametersOf, urlParamsOf } from './parameters.ts';
+import { respond } from './responses.ts';
+import { restRoutes, type RestRoute } from './rest.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
+    /** Undefined where nobody is signed in, which only public routes let pass. */
     identity: Identity | undefined;
-    address: Record<string, unknown> | undefined;
-    left: () => number;
+    /** Parameters from path and query. */
+    urlParams: Record<string, unknown> | undefined;
+    /** Milliseconds that are left of the request's time. */
+    timeLeft: () => number;
   }
 }
 
+/** What a handler of the gateway's own is given beside its parameters. */
 export interface OwnRequest {
   readonly caller: Caller;
   readonly requestId: string;
   readonly client: Client;
+  /** Milliseconds that are left of the request's time. */
   readonly timeout: () => number;
-  /** Who calls, by now; throws where they may no longer. */
-  readonly again: () => Promise<Caller>;
+  /** Who calls, found and checked anew; throws where they have lost the right. */
+  readonly recheck: () => Promise<Caller>;
   readonly response: ServerResponse;
 }
 /** What the gateway answers itself, because it concerns every node or goes on. */
@@ -43,8 +67,152 @@ export interface RoutesOptions {
   readonly requestTimeoutMs: number;
 }
 
-/** Fastify writes `:name` where the specification writes `{name}`. */
-const urlOf = (path: string): string => path.replaceAll(/\{([a-z_]+)\}/g, ':$1');
+export function registerRoutes(app: FastifyInstance, options: RoutesOptions): void {
+  app.decorateRequest('identity', undefined);
+  app.decorateRequest('urlParams', undefined);
+  app.decorateRequest('timeLeft', () => options.requestTimeoutMs);
+  const pages = restRoutes.filter(({ contract }) => contract.response === 'page');
+  for (const route of restRoutes) {
+    if (!pages.includes(route)) app.route(routeOf(route, options));
+  }
+  // Browsers send forms. The forms of our pages say everything by their address, so the body is ignored.
+  void app.register(async (forms) => {
+    forms.addContentTypeParser(
+      'application/x-www-form-urlencoded',
+      { parseAs: 'buffer' },
+      async () => undefined,
+    );
+    for (const route of pages) forms.route(routeOf(route, options));
+  });
+  refuseOtherMethods(app);
+}
+
+function routeOf({ name, contract, rest }: RestRoute, options: RoutesOptions): RouteOptions {
+  const { localCache, authenticator, fastPath, requestTimeoutMs } = options;
+  const url = fastifyPath(rest.path);
+  const isRead = rest.method === 'GET';
+  // Where the path has no tenant, the caller's own is meant.
+  const meansOwnTenant =
+    'tenant_id' in contract.params.properties &&
+    !rest.pathParams.includes('tenant_id') &&
+    contract.access.level === 'tenant';
+  const handle = handlerOf(name, contract, options);
+
+  /** Throws where this caller may not call. */
+  function enter(request: FastifyRequest, identity: Identity | undefined): void {
+    request.identity = identity;
+    const params = request.urlParams!;
+    if (meansOwnTenant) params.tenant_id ??= identity?.caller.tenant_id ?? undefined;
+    checkAccess(contract, identity?.caller, params);
+    if (identity?.stale && !isRead) {
+      const error = new StrataError(
+        'service_unavailable',
+        'Your session cannot be checked now, so nothing is written. Try again.',
+      );
+      throw uncheckableCaller(contract, error, request);
+    }
+  }
+
+  /** A credential that is no good counts as none where nobody needs one. */
+  async function findCaller(request: FastifyRequest): Promise<void> {
+    let identity: Identity | undefined;
+    try {
+      identity = await authenticator.find(request.headers, request.id, request.timeLeft);
+    } catch (error) {
+      if (!isPublic(contract.access, request.urlParams!))
+        throw uncheckableCaller(contract, error, request);
+    }
+    enter(request, identity);
+  }
+
+  /** Before the body is read, let alone judged. Makes no promise where the caller is known from memory. */
+  function admit(request: FastifyRequest): Promise<void> | undefined {
+    request.urlParams = urlParamsOf(contract, rest, request);
+    request.timeLeft = timeLeft(requestTimeoutMs);
+    const known = authenticator.known(request.headers, performance.now());
+    if (!known) return findCaller(request);
+    enter(request, known);
+    return undefined;
+  }
+
+  async function ask(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    params: Record<string, unknown>,
+    caller: Caller,
+  ): Promise<FastifyReply> {
+    const result = await handle(params, {
+      caller,
+      requestId: request.id,
+      timeout: request.timeLeft,
+      client: { ip: request.ip, user_agent: request.headers['user-agent']?.slice(0, 500) ?? '' },
+      async recheck() {
+        await admit(request);
+        return request.identity?.caller ?? nobody;
+      },
+      response: reply.raw,
+    });
+    return respond(contract, result, request, reply);
+  }
+
+  return {
+    method: rest.method,
+    url,
+    exposeHeadRoute: contract.response !== 'stream',
+    onRequest(request, _reply, done) {
+      // Fastify waits for a promise, or for `done` where there is none.
+      const admitted = admit(request);
+      if (!admitted) done();
+      return admitted;
+    },
+    handler(request, reply) {
+      const { identity } = request;
+      const caller = identity?.caller ?? nobody;
+      const params = parametersOf(contract, rest, request, request.urlParams!);
+      if (identity?.stale) reply.header('x-config-stale', 'true');
+      const entry = localCache.find(contract, params);
+      if (!entry) return ask(request, reply, params, caller);
+      const known = cachedAnswer(contract, params, caller, entry, performance.now());
+      if (known === undefined) return ask(request, reply, params, caller);
+      const urlSaysAll = !meansOwnTenant && request.headers.origin === undefined;
+      if (urlSaysAll && !identity?.stale) {
+        fastPath.learn(request.url, {
+          contract,
+          route: url,
+          params: request.urlParams!,
+          entry,
+          pluginHeaders: reply.getHeaders(),
+        });
+      }
+      respond(contract, known, request, reply);
+      return undefined;
+    },
+  };
+}
+
+/** The gateway's own handler of the action, else a call of the action, whose parameters are checked on its way. */
+function handlerOf(
+  name: ActionName,
+  contract: Contract,
+  { broker, own }: Pick<RoutesOptions, 'broker' | 'own'>,
+): OwnHandler {
+  const ownHandler = own[name];
+  if (!ownHandler) {
+    return (params, { caller, requestId, client, timeout }) =>
+      callAs(broker, name, params as ParamsOf<typeof name>, {
+        caller,
+        requestId,
+        client,
+        timeout,
+      });
+  }
+  return async (params, request) => {
+    checkParams(contract, params);
+    return ownHandler(params, request);
+  };
+}
+
+/** Who calls where nobody is signed in. */
 const nobody: Caller = {
   type: 'user',
   id: 'anonymous',
@@ -52,15 +220,12 @@ const nobody: Caller = {
   roles: [],
   platform_roles: [],
 };
-const everyMethod: HTTPMethods[] = ['GET', 'PUT', 'PATCH', 'POST', 'DELETE', 'OPTIONS', 'TRACE'];
-/** Routes without a contract. */
-const ofTheNode = ['/healthz', '/readyz', '/metrics', '/openapi.json'];
 
 /**
  * The error for a caller that an outage keeps from being checked: the route's own code where it has one, and the cause in the log.
  * A public route checks nobody, so its own codes are for failures behind it.
  */
-function unchecked(
+function uncheckableCaller(
   { access, failures }: Contract,
   error: unknown,
   request: FastifyRequest,
@@ -71,161 +236,28 @@ function unchecked(
   return new StrataError(code, undefined, { cause: error });
 }
 
-type Done = (error?: Error) => void;
-async function settle(work: Promise<void>, done: Done): Promise<void> {
-  try {
-    await work;
-  } catch (error) {
-    done(error as Error);
-    return;
+const everyMethod: HTTPMethods[] = ['GET', 'PUT', 'PATCH', 'POST', 'DELETE', 'OPTIONS', 'TRACE'];
+
+/** What a path does not take is 405, and OPTIONS says what it takes. */
+function refuseOtherMethods(app: FastifyInstance): void {
+  const allowed = new Map<string, HTTPMethods[]>(nodePaths.map((path) => [path, ['GET']]));
+  for (const { rest } of restRoutes) {
+    const url = fastifyPath(rest.path);
+    allowed.set(url, [...(allowed.get(url) ?? []), rest.method]);
   }
-  done();
-}
-
-export const routed = (): (readonly [ActionName, Contract, Rest])[] =>
-  Object.entries(contracts as unknown as Record<ActionName, Contract>).flatMap(
-    ([name, contract]) =>
-      contract.rest ? [[name as ActionName, contract, contract.rest] as const] : [],
-  );
-
-/** One route per contract; what a path does not take is 405, and OPTIONS says what it takes. */
-export function registerRoutes(
-  app: FastifyInstance,
-  { broker, localCache, authenticator, fastPath, own, requestTimeoutMs }: RoutesOptions,
-): void {
-  app.decorateRequest('identity', undefined);
-  app.decorateRequest('address', undefined);
-  app.decorateRequest('left', () => requestTimeoutMs);
-  const taken = new Map<string, HTTPMethods[]>(ofTheNode.map((url) => [url, ['GET']]));
-
-  const route = (
-    target: FastifyInstance,
-    [name, contract, rest]: ReturnType<typeof routed>[number],
-  ): void => {
-    const url = urlOf(rest.path);
-    const reads = rest.method === 'GET';
-    const ownTenant =
-      'tenant_id' in contract.params.properties &&
-      !rest.pathParams.includes('tenant_id') &&
-      contract.access.level === 'tenant';
-    const answeredHere = own[name];
-    const handle: OwnHandler = answeredHere
-      ? async (params, request) => {
-          checkParams(contract, params);
-          return answeredHere(params, request);
-        }
-      : (params, { caller, requestId, client, timeout }) =>
-          callAs(broker, name, params as never, { caller, requestId, client, timeout });
-
-    function enter(request: FastifyRequest, identity: Identity | undefined): void {
-      request.identity = identity;
-      const address = request.address!;
-      if (ownTenant) address.tenant_id ??= identity?.caller.tenant_id ?? undefined;
-      checkAccess(contract, identity?.caller, address);
-      if (identity?.stale && !reads) {
-        throw unchecked(
-          contract,
-          new StrataError(
-            'service_unavailable',
-            'Your session cannot be checked now, so nothing is written. Try again.',
-          ),
-          request,
-        );
-      }
-    }
-
-    /** Before the body is read, let alone judged. A bad credential is none where nobody needs one. Without a promise where the caller is known. */
-    function admit(request: FastifyRequest): Promise<void> | undefined {
-      const address = (request.address = addressOf(contract, rest, request));
-      request.left = timeLeft(requestTimeoutMs);
-      const known = authenticator.known(request.headers, performance.now());
-      if (!known) {
-        return authenticator
-          .find(request.headers, request.id, request.left)
-          .catch((error: unknown) => {
-            if (isPublic(contract.access, address)) return undefined;
-            throw unchecked(contract, error, request);
-          })
-          .then((found) => enter(request, found));
-      }
-      enter(request, known);
-      return undefined;
-    }
-
-    async function ask(
-      request: FastifyRequest,
-      reply: FastifyReply,
-      params: Record<string, unknown>,
-      caller: Caller,
-    ): Promise<FastifyReply> {
-      const result = await handle(params, {
-        caller,
-        requestId: request.id,
-        timeout: request.left,
-        client: { ip: request.ip, user_agent: request.headers['user-agent']?.slice(0, 500) ?? '' },
-        async again() {
-          await admit(request);
-          return request.identity?.caller ?? nobody;
-        },
-        response: reply.raw,
-      });
-      return answer(contract, result, request, reply);
-    }
-
-    target.route({
-      method: rest.method,
-      url,
-      exposeHeadRoute: contract.response !== 'stream',
-      onRequest(request: FastifyRequest, _reply: FastifyReply, done: Done) {
-        const admitted = admit(request);
-        if (admitted) void settle(admitted, done);
-        else done();
-      },
-      handler(request: FastifyRequest, reply: FastifyReply) {
-        const { identity } = request;
-        const caller = identity?.caller ?? nobody;
-        const params = parametersOf(contract, rest, request, request.address!);
-        if (identity?.stale) reply.header('x-config-stale', 'true');
-        const held = localCache(name, params as never, caller);
-        if (!held) return ask(request, reply, params, caller);
-        // Where the URL alone says what is asked for.
-        if (!ownTenant && !identity?.stale && request.headers.origin === undefined) {
-          fastPath.learn(request.url, {
-            contract,
-            route: url,
-            address: request.address!,
-            held,
-            plugged: reply.getHeaders(),
-          });
-        }
-        answer(contract, deliver(contract, held.value, caller, false), request, reply);
-        return undefined;
-      },
-    });
-  };
-  const entries = routed();
-  for (const entry of entries) if (entry[1].response !== 'page') route(app, entry);
-  // Browsers send forms; what the forms of our pages decide is in their address.
-  void app.register(async (pages) => {
-    pages.addContentTypeParser(
-      'application/x-www-form-urlencoded',
-      { parseAs: 'buffer' },
-      async () => undefined,
-    );
-    for (const entry of entries) if (entry[1].response === 'page') route(pages, entry);
-  });
-
-  for (const [, , { method, path }] of entries)
-    taken.set(urlOf(path), [...(taken.get(urlOf(path)) ?? []), method]);
-  for (const [url, methods] of taken) {
+  for (const [url, methods] of allowed) {
+    const list = methods.join(', ');
     app.route({
       method: everyMethod.filter((method) => !methods.includes(method)),
       url,
       handler: async ({ method }, reply) => {
-        reply.header('allow', methods.join(', '));
+        reply.header('allow', list);
         if (method === 'OPTIONS') return reply.code(204).send();
-        throw new StrataError('method_not_allowed', `This path takes ${methods.join(', ')}.`);
+        throw new StrataError('method_not_allowed', `This path takes ${list}.`);
       },
     });
   }
 }
+
+/** Fastify writes `:name` where contracts write `{name}`. */
+const fastifyPath = (path: string): string => path.replaceAll(/\{([a-z_]+)\}/g, ':$1');

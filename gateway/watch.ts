@@ -77,7 +77,7 @@ export function createWatch(broker: ServiceBroker, coherence: Coherence, setting
   async function start(
     { scope, rights, changes }: Watched,
     lastEventId: number | undefined,
-    { caller, again, response }: OwnRequest,
+    { caller, recheck, response }: OwnRequest,
   ): Promise<Readable> {
     const watcher = `${caller.type} ${caller.id}`;
     admit(watcher);
@@ -122,7 +122,7 @@ export function createWatch(broker: ServiceBroker, coherence: Coherence, setting
     /** Sends what is new; throws where the caller may no longer know. */
     async function catchUp(): Promise<void> {
       while (!over()) {
-        const { items, revision } = await changes(await again(), sent);
+        const { items, revision } = await changes(await recheck(), sent);
         if ((items[0]?.revision ?? revision + 1) !== sent + 1) {
           await send(frame('reset', { revision: (sent = revision) }, revision));
           continue;

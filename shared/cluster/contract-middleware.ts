@@ -1,32 +1,50 @@
 /**
- * In front of every action on every node: access → params → near-cache → handler → result → invalidate.
+ * Stands in front of every action on every node, and makes every call keep to the action's contract:
  *
- * A cached read is answered on the caller's own node: `call` looks into the cache before Moleculer looks for a service. The load
- * is made as the node, not as the caller, so that what is kept depends on nobody. It is marked in `meta.load`, and the owning
- * node answers it with the value and the revisions that it includes.
+ * | Step       | Where                | What it does                                                                        |
+ * |------------|----------------------|-------------------------------------------------------------------------------------|
+ * | access     | caller's and owner's | refuses who may not call, before anything else is looked at                         |
+ * | cache      | caller's node        | answers a cached read from this node's memory (`local-cache.ts`)                    |
+ * | parameters | caller's and owner's | refuses what the contract's schema does not allow; the caller's node, cached reads  |
+ * | handler    | owning node          | does the work                                                                       |
+ * | result     | owning node          | refuses an answer that the contract's schema does not allow                         |
+ * | publish    | owning node          | announces what was committed, and waits until no node answers the older value       |
+ * | floor      | caller's node        | refuses an answer from before the revision that the caller asked for (`X-Min-Revision`) |
+ *
+ * Which keys a write drops is declared in its contract (`drops`) and reaches the handler as `request.keys`. Some writes drop keys
+ * that only the handler can know, such as the sessions of an account that is being disabled; there the handler gives the keys to the
+ * commit itself.
+ *
+ * A cached read is answered on the caller's own node: `call` looks into the cache before Moleculer looks for a service. The value is
+ * loaded as the node, not as the caller, so that what is kept depends on nobody. The load is marked in `meta.load`, and the owning
+ * node answers it with the value and the revisions that the value includes.
  */
 import type { CallingOptions, Context, Middleware, ServiceBroker } from 'moleculer';
 import type { Logger } from 'pino';
 import { checkAccess, serviceCaller, type Caller } from '../access.ts';
-import type { Loaded } from './coherence/entry.ts';
-import type { Coherence } from './coherence/coherence.ts';
-import type { Contract } from '../contracts/contract.ts';
+import type { Change } from '../commits/commit.ts';
+import type { CacheRule, Contract } from '../contracts/contract.ts';
 import { contractOf } from '../contracts/index.ts';
 import { isDatabaseFailure, isDatabaseOutage, isRefusedData } from '../database/failures.ts';
 import { codeOf, invalid, StrataError } from '../errors.ts';
-import type { Change } from '../commits/commit.ts';
 import { problemsOf } from '../schema/validate.ts';
 import type { Bus } from './bus.ts';
-import { deliver, heldHere } from './local-cache.ts';
+import type { Coherence } from './coherence/coherence.ts';
+import type { Loaded } from './coherence/entry.ts';
+import { cachedAnswer, createLocalCache, deliver } from './local-cache.ts';
+import { moleculerMiddleware, type BusCall } from './moleculer-middleware.ts';
 import { callWithin, type Client, type Request } from './request.ts';
 
 interface Meta {
   caller?: Caller;
   client?: Client;
+  /** A cache of another node loads a value: it is answered with the revisions that the value includes. */
   load?: true;
 }
+
 type Params = Record<string, unknown>;
-type Next = (action: string, params?: Params, options?: CallingOptions) => Promise<unknown>;
+type CachedContract = Contract & { readonly cache: CacheRule };
+type Options = CallingOptions & { parentCtx?: Context };
 
 export interface ContractMiddlewareOptions {
   readonly coherence: Coherence;
@@ -37,39 +55,6 @@ export interface ContractMiddlewareOptions {
   readonly onCommitted: () => void;
 }
 
-/** Problems in the body are named from its root, others by the parameter. */
-export function checkParams(contract: Contract, params: Params): void {
-  const problems = problemsOf(contract.params, params);
-  if (problems.length > 0) {
-    throw invalid(
-      problems.map(({ path, message }) => ({ path: path.replace(/^\/body(?=\/|$)/, ''), message })),
-    );
-  }
-}
-
-/** As Moleculer merges it: the call's own over its parent's, also where its own is undefined. */
-function metaOf<K extends keyof Meta>(
-  options: (CallingOptions & { parentCtx?: Context }) | undefined,
-  name: K,
-): Meta[K] {
-  const own = options?.meta as Meta | undefined;
-  return own && name in own ? own[name] : (options?.parentCtx?.meta as Meta | undefined)?.[name];
-}
-
-const rejectBehind = (
-  asOf: Readonly<Record<string, number>>,
-  min: Readonly<Record<string, number>>,
-): void => {
-  for (const [scope, revision] of Object.entries(min)) {
-    if ((asOf[scope] ?? 0) < revision) {
-      throw new StrataError(
-        'precondition_failed',
-        `Revision ${revision} does not exist yet; the newest is ${asOf[scope] ?? 0}.`,
-      );
-    }
-  }
-};
-
 export function contractMiddleware({
   coherence,
   bus,
@@ -77,89 +62,103 @@ export function contractMiddleware({
   log,
   onCommitted,
 }: ContractMiddlewareOptions): Middleware {
+  const localCache = createLocalCache(coherence);
   let broker: ServiceBroker;
 
-  async function readCached(
-    contract: Contract,
-    next: Next,
-    name: string,
-    params: Params,
-    options: CallingOptions | undefined,
-    caller: Caller,
-  ): Promise<unknown> {
-    const rule = contract.cache!;
-    const { min_revision: minRevision, ...rest } = params;
-    const scopes = rule.revisionScopes(params as never);
-    const min: Record<string, number> =
-      typeof minRevision === 'number' ? { [scopes[0]!]: minRevision } : {};
-    const load = async () => ({
-      ...(await (next(name, rest, loadOptions(options)) as Promise<Loaded<unknown>>)),
-      params: rest,
-    });
-    const key = rule.key(params as never);
-    const found = await coherence.caches[rule.cache].read(key, scopes, load, {
-      min,
-      waitMs: options?.timeout || requestTimeoutMs,
-    });
-    if (!found.stale) rejectBehind(found.asOf, min);
-    return deliver(contract, found.value, caller, found.stale);
+  /**
+   * While the bus is away, a call that only another node could answer fails at once instead of after its time-out, so that a value
+   * known here can stand in without anyone waiting.
+   */
+  function isReachable(name: string, nodeID: string | undefined): boolean {
+    if (!bus.away()) return true;
+    if (nodeID !== undefined) return nodeID === broker.nodeID;
+    return broker.registry.getActionEndpoints(name)?.hasLocal() ?? false;
   }
 
-  /** Without the parent context: meta would flow back into it, and with it the node's rights. */
-  function loadOptions(options: CallingOptions & { parentCtx?: Context } = {}): CallingOptions {
-    const { parentCtx, requestID = parentCtx?.requestID, ...rest } = options;
+  /**
+   * Options of the call that loads a value for the cache. It is made as this node, and without the parent context: meta would flow
+   * back into it, and with it the node's rights.
+   */
+  function loadOptions({ parentCtx, ...options }: Options = {}): CallingOptions {
+    const requestID = options.requestID ?? parentCtx?.requestID;
     return {
-      ...rest,
+      ...options,
       ...(requestID ? { requestID } : {}),
       meta: { caller: serviceCaller(broker.nodeID), load: true },
     };
   }
 
-  /** While the bus is away, what only others answer fails at once: a value known here can stand in without anyone waiting. */
-  const reachable = (name: string, nodeID: string | undefined): boolean =>
-    !bus.away() ||
-    (nodeID === undefined
-      ? (broker.registry.getActionEndpoints(name)?.hasLocal() ?? false)
-      : nodeID === broker.nodeID);
+  /** Through the cache: shared with whoever asks for the same meanwhile, and kept. */
+  async function readThroughCache(
+    next: BusCall,
+    name: string,
+    contract: CachedContract,
+    params: Params,
+    options: Options | undefined,
+    caller: Caller | undefined,
+  ): Promise<unknown> {
+    const { cache: rule } = contract;
+    const { min_revision: minRevision, ...asked } = params;
+    const revisionScopes = rule.revisionScopes(params);
+    const min: Record<string, number> =
+      typeof minRevision === 'number' ? { [revisionScopes[0]!]: minRevision } : {};
+    const load = async (): Promise<Loaded<unknown>> => {
+      const loaded = (await next(name, asked, loadOptions(options))) as Loaded<unknown>;
+      return { ...loaded, params: asked };
+    };
+    const found = await coherence.caches[rule.cache].read(rule.key(params), revisionScopes, load, {
+      min,
+      waitMs: options?.timeout || requestTimeoutMs,
+    });
+    refuseOlderThan(min, found.asOf);
+    return deliver(contract, found.value, caller, found.stale);
+  }
 
-  return {
+  /** Takes the place of `broker.call` on every node. */
+  function callByContract(send: BusCall): BusCall {
+    const next: BusCall = (name, params, options) =>
+      isReachable(name, options?.nodeID)
+        ? send(name, params, options)
+        : Promise.reject(
+            new StrataError('service_unavailable', 'The bus does not answer. Try again.'),
+          );
+    return (name, params = {}, options) => {
+      const contract = contractOf(name);
+      if (!contract || !isCached(contract) || metaOf(options, 'load'))
+        return next(name, params, options);
+      const caller = metaOf(options, 'caller');
+      try {
+        const entry = localCache.find(contract, params);
+        const known = cachedAnswer(contract, params, caller, entry, performance.now());
+        if (known !== undefined) return Promise.resolve(known);
+        checkParams(contract, params);
+      } catch (error) {
+        return Promise.reject(error as Error);
+      }
+      return readThroughCache(next, name, contract, params, options, caller);
+    };
+  }
+
+  return moleculerMiddleware<Meta>({
     name: 'Contracts',
-    created(created: ServiceBroker) {
+
+    created(created) {
       broker = created;
     },
 
-    call(send: Next) {
-      const next: Next = (name, params, options) =>
-        reachable(name, options?.nodeID)
-          ? send(name, params, options)
-          : Promise.reject(
-              new StrataError('service_unavailable', 'The bus does not answer. Try again.'),
-            );
-      return (name: string, params: Params = {}, options?: CallingOptions): Promise<unknown> => {
-        const contract = contractOf(name);
-        if (!contract?.cache || metaOf(options, 'load')) return next(name, params, options);
-        const caller = metaOf(options, 'caller');
-        try {
-          const held = heldHere(coherence, contract, params, caller);
-          if (held) return Promise.resolve(deliver(contract, held.value, caller!, false));
-          checkParams(contract, params);
-        } catch (error) {
-          return Promise.reject(error as Error);
-        }
-        return readCached(contract, next, name, params, options, caller!);
-      };
-    },
+    call: callByContract,
 
-    localAction(next: (ctx: Context) => Promise<unknown>, action: { name: string }) {
-      const contract = contractOf(action.name);
+    localAction(next, { name }) {
+      const contract = contractOf(name);
       if (!contract) {
-        if (action.name.startsWith('$')) return next;
-        throw new Error(`The action ${action.name} has no contract in shared/contracts.`);
+        // Moleculer's own, such as `$node.list`.
+        if (name.startsWith('$')) return next;
+        throw new Error(`The action ${name} has no contract in shared/contracts.`);
       }
-      return async (ctx: Context): Promise<unknown> => {
+      return async (ctx) => {
         // Captured once: meta flows back from callees, who could rewrite it.
-        const { caller, client = {}, load } = ctx.meta as Meta;
-        const params = structuredClone(ctx.params) as Params;
+        const { caller, client = {}, load } = ctx.meta;
+        const params = structuredClone(ctx.params);
         checkAccess(contract, caller, params);
         checkParams(contract, params);
         const committed: Change[] = [];
@@ -167,19 +166,23 @@ export function contractMiddleware({
           caller: caller!,
           requestId: ctx.requestID ?? ctx.id,
           client,
-          keys: contract.drops?.(params as never) ?? [],
+          keys: contract.drops?.(params) ?? [],
           committed,
-          log: log.child({ request_id: ctx.requestID, action: action.name }),
-          call: callWithin(ctx, action.name),
+          log: log.child({ request_id: ctx.requestID, action: name }),
+          call: callWithin(ctx, name),
         };
-        ctx.params = params as never;
+        ctx.params = params;
         ctx.locals.request = request;
         try {
           const answer = await next(ctx);
-          const value = contract.cache ? (answer as Loaded<unknown>).value : answer;
-          if (!(contract.cache && value === null)) checkResult(contract, action.name, value);
-          if (!contract.cache) return answer;
-          return load ? answer : deliver(contract, value, caller!, false);
+          if (!isCached(contract)) {
+            checkResult(contract, name, answer);
+            return answer;
+          }
+          const { value } = answer as Loaded<unknown>;
+          // Null stands for what does not exist, whatever the result's schema is.
+          if (value !== null) checkResult(contract, name, value);
+          return load ? answer : deliver(contract, value, caller, false);
         } catch (error) {
           throw translate(error, request.log);
         } finally {
@@ -191,19 +194,65 @@ export function contractMiddleware({
         }
       };
     },
-  } as unknown as Middleware;
+  });
 }
 
-/** The result schema is an allow-list: an answer that does not match it, a secret that slipped in for one, is not given. */
+const isCached = (contract: Contract): contract is CachedContract => contract.cache !== undefined;
+
+/** One field of a call's meta as Moleculer merges it: the call's own over its parent's, also where the call's own is undefined. */
+function metaOf<K extends keyof Meta>(options: Options | undefined, name: K): Meta[K] {
+  const own = options?.meta as Meta | undefined;
+  if (own && name in own) return own[name];
+  const inherited = options?.parentCtx?.meta as Meta | undefined;
+  return inherited?.[name];
+}
+
+/**
+ * Throws 422 with every problem. A problem in the body is named by its path from the body's root, any other by its parameter.
+ */
+export function checkParams(contract: Contract, params: Params): void {
+  const problems = problemsOf(contract.params, params);
+  if (problems.length === 0) return;
+  throw invalid(
+    problems.map(({ path, message }) => ({
+      path: path.replace(/^\/body(?=\/|$)/, ''),
+      message,
+    })),
+  );
+}
+
+/**
+ * For `X-Min-Revision`: throws `precondition_failed` where the answer is from before the revision that the caller asked for. The cache
+ * serves nothing so old from memory, so the owner has just been asked, and the revision does not exist yet.
+ */
+function refuseOlderThan(
+  min: Readonly<Record<string, number>>,
+  asOf: Readonly<Record<string, number>>,
+): void {
+  for (const [scope, wanted] of Object.entries(min)) {
+    const newest = asOf[scope] ?? 0;
+    if (newest < wanted)
+      throw new StrataError(
+        'precondition_failed',
+        `Revision ${wanted} does not exist yet; the newest is ${newest}.`,
+      );
+  }
+}
+
+/**
+ * The result schema is an allow-list: an answer that does not match it, perhaps because a secret slipped in, is never given.
+ */
 function checkResult(contract: Contract, name: string, value: unknown): void {
   const problems = problemsOf(contract.result, value);
-  if (problems.length > 0)
-    throw new Error(
-      `${name} answered against its contract: ${problems.map(({ path, message }) => `${path} ${message}`).join('; ')}`,
-    );
+  if (problems.length === 0) return;
+  const list = problems.map(({ path, message }) => `${path} ${message}`).join('; ');
+  throw new Error(`${name} answered against its contract: ${list}`);
 }
 
-/** Errors lose their class on the bus, so they get their code here; the cause goes to the log of the node that saw it. */
+/**
+ * The error as callers get it. Errors lose their class on the bus, so they get their code here; the cause goes to the log of the node
+ * that saw it.
+ */
 function translate(error: unknown, log: Logger): unknown {
   if (codeOf(error) !== 'internal_error') return error;
   if (isDatabaseOutage(error)) {
@@ -213,6 +262,7 @@ function translate(error: unknown, log: Logger): unknown {
       cause: error,
     });
   }
+  // A neighbour has translated and logged it already.
   if ((error as { type?: string }).type === 'internal_error') return error;
   if (isRefusedData(error)) {
     log.warn({ err: error }, 'the database refused a value that the contract let through');

@@ -1,81 +1,94 @@
+/**
+ * The one way to an answer from this node's memory.
+ *
+ * Three places look for one before anything is asked over the bus: the gateway's fast path ahead of Fastify, the gateway's routes,
+ * and the contract middleware in front of every call. Each has an entry, found by parameters or remembered from an earlier request,
+ * and leaves it to `cachedAnswer` whether this caller gets an answer from it, and which.
+ */
 import { checkAccess, isPlatformAdmin, type Caller } from '../access.ts';
-import type { CachedEntry } from './coherence/entry.ts';
-import type { Coherence } from './coherence/coherence.ts';
-import type { CacheRule, Contract } from '../contracts/contract.ts';
-import { contractOf, type ActionName, type ParamsOf, type ResultOf } from '../contracts/index.ts';
+import type { Contract } from '../contracts/contract.ts';
 import { StrataError } from '../errors.ts';
+import type { Coherence } from './coherence/coherence.ts';
+import type { CachedEntry } from './coherence/entry.ts';
+
+type Params = Readonly<Record<string, unknown>>;
+
+export interface LocalCache {
+  /**
+   * The entry that was loaded for exactly these parameters, fresh or not. Undefined where there is none, and for contracts that are
+   * not cached. Decides nothing about who asks, counts no hit and makes no promise.
+   */
+  readonly find: (contract: Contract, params: Params) => CachedEntry<unknown> | undefined;
+}
+
+export const createLocalCache = (coherence: Coherence): LocalCache => ({
+  find({ cache: rule }, params) {
+    if (!rule) return undefined;
+    let key: string;
+    try {
+      key = rule.key(params);
+    } catch {
+      // Nothing has checked these parameters yet, so they may lack what the key is made of.
+      return undefined;
+    }
+    const entry = coherence.caches[rule.cache].find(key);
+    return entry && isLoadedFor(params, entry) ? entry : undefined;
+  },
+});
 
 /**
- * What this node's memory holds and may answer now, null for what does not exist; undefined where it has to be asked for. Without a
- * promise, for the hot path. Throws where this caller has no access, as the call would; what they get to see of it, `deliver` says.
+ * Decides whether `entry` answers this call at `now` (performance.now()), and delivers the answer: access first, then freshness, then
+ * what this caller may see.
+ *
+ * Returns undefined where the value has to be asked for: without an entry, or with one that is no longer fresh. Throws what the call
+ * itself would: 401 or 403 without access, also where nothing is cached, and `not_found` as `deliver` does.
  */
-export type LocalCache = <A extends ActionName>(
-  name: A,
-  params: ParamsOf<A>,
+export function cachedAnswer(
+  contract: Contract,
+  params: Params,
   caller: Caller | undefined,
-) => CachedEntry<ResultOf<A> | null> | undefined;
-
-/** Exactly the same fields, with the same texts, numbers and booleans. */
-function sameParams(
-  known: Readonly<Record<string, unknown>> | undefined,
-  params: Readonly<Record<string, unknown>>,
-): boolean {
-  if (known === undefined) return false;
-  let fields = 0;
-  for (const name in known) {
-    if (params[name] !== known[name] || typeof known[name] === 'object') return false;
-    fields += 1;
-  }
-  for (const _name in params) fields -= 1;
-  return fields === 0;
+  entry: CachedEntry<unknown> | undefined,
+  now: number,
+): unknown {
+  checkAccess(contract, caller, params);
+  if (!entry?.isFresh(now)) return undefined;
+  entry.recordHit(now);
+  return deliver(contract, entry.value, caller, false);
 }
 
-/** The entry of parameters that equal those it was loaded with, which were found valid. */
-function hitOf(
-  coherence: Coherence,
-  rule: CacheRule,
-  params: Readonly<Record<string, unknown>>,
-): CachedEntry<unknown> | undefined {
-  let key: string;
-  try {
-    key = rule.key(params as never);
-  } catch {
-    return undefined;
-  }
-  const hit = coherence.caches[rule.cache].get(key);
-  return hit && sameParams(hit.params, params) ? hit : undefined;
-}
-
-/** What the caller gets to see of a cached value. */
+/**
+ * What the caller gets of a value that a cached read loaded. Throws `not_found` for null, which stands for what does not exist, and
+ * for what the contract hides from this caller. `stale` marks the last known good value that stands in during an outage.
+ */
 export function deliver(
   contract: Contract,
   value: unknown,
-  caller: Caller,
+  caller: Caller | undefined,
   stale: boolean,
 ): unknown {
-  const hidden =
-    value !== null &&
-    contract.visible?.(value as never, { platform: isPlatformAdmin(caller) }) === false;
-  if (hidden || (value === null && !contract.nullable)) throw new StrataError('not_found');
+  if (value === null || isHidden(contract, value, caller)) throw new StrataError('not_found');
   return stale ? { ...(value as object), stale: true } : value;
 }
 
-/** As `LocalCache`, by the contract of a cached read. */
-export function heldHere(
-  coherence: Coherence,
-  contract: Contract,
-  params: Readonly<Record<string, unknown>>,
-  caller: Caller | undefined,
-): CachedEntry<unknown> | undefined {
-  checkAccess(contract, caller, params);
-  return hitOf(coherence, contract.cache!, params);
+function isHidden(contract: Contract, value: unknown, caller: Caller | undefined): boolean {
+  if (!contract.visible) return false;
+  const platform = caller !== undefined && isPlatformAdmin(caller);
+  return !contract.visible(value, { platform });
 }
 
-export const createLocalCache =
-  (coherence: Coherence): LocalCache =>
-  <A extends ActionName>(name: A, params: ParamsOf<A>, caller: Caller | undefined) => {
-    const contract = contractOf(name);
-    return (contract?.cache &&
-      heldHere(coherence, contract, params as Record<string, unknown>, caller)) as
-      CachedEntry<ResultOf<A> | null> | undefined;
-  };
+/**
+ * Exactly the same fields, with the same texts, numbers and booleans as the entry was loaded with. Those were checked against the
+ * contract, so equal ones need no second check.
+ */
+function isLoadedFor(params: Params, { params: loaded }: CachedEntry<unknown>): boolean {
+  if (loaded === undefined) return false;
+  let loadedFields = 0;
+  for (const name in loaded) {
+    const value = loaded[name];
+    if (typeof value === 'object' || params[name] !== value) return false;
+    loadedFields += 1;
+  }
+  let givenFields = 0;
+  for (const _name in params) givenFields += 1;
+  return givenFields === loadedFields;
+}

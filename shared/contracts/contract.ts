@@ -111,8 +111,6 @@ export interface Contract<P extends TObject = TObject, R extends TSchema = TSche
   /** Whether the caller may see this result; where not, it does not exist for them (404). */
   visible?(result: unknown, caller: { readonly platform: boolean }): boolean;
   readonly failures?: FailureCodes;
-  /** The result may be null although the resource exists. */
-  readonly nullable?: boolean;
 }
 
 const readHeaders = { 'x-min-revision': 'min_revision' } as const;
@@ -169,7 +167,6 @@ interface Definition<
   drops?: (params: Static<TObject<Path>>) => string[];
   visible?: (result: Static<R>, caller: { readonly platform: boolean }) => boolean;
   failures?: FailureCodes;
-  nullable?: boolean;
 }
 
 type BodyProperty<Body> = Body extends TSchema ? { body: Body } : Empty;

@@ -60,8 +60,9 @@ export type ActionName = keyof Contracts;
 export type ParamsOf<A extends ActionName> = Static<Contracts[A]['params']>;
 export type ResultOf<A extends ActionName> = Static<Contracts[A]['result']>;
 
-const byName: Readonly<Record<string, Contract>> = contracts;
+/** The same table for whoever goes through all contracts: each as any contract, without its own types. */
+export const contractTable: Readonly<Record<ActionName, Contract>> = contracts;
 
 /** The contract of an action, by any name; undefined where there is none. */
 export const contractOf = (name: string): Contract | undefined =>
-  Object.hasOwn(byName, name) ? byName[name] : undefined;
+  Object.hasOwn(contractTable, name) ? contractTable[name as ActionName] : undefined;

@@ -1,6 +1,6 @@
 /** Every row of the specification's endpoint tables for configuration: its answer, and each stated side effect. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { routed } from '../../gateway/routes.ts';
+import { restRoutes } from '../../gateway/rest.ts';
 import { createDatabase, type Database } from '../support/postgres.ts';
 import {
   adminPassword,
@@ -295,7 +295,7 @@ test('every configuration route of the specification has a row', () => {
     'PUT /config/global/{key}',
   ];
   expect(rows.map(({ method, path }) => `${method} ${path}`).sort()).toEqual([...specified].sort());
-  const served = new Set(routed().map(([, , { method, path }]) => `${method} ${path}`));
+  const served = new Set(restRoutes.map(({ rest }) => `${rest.method} ${rest.path}`));
   for (const row of [...specified, 'POST /configurations/cache/invalidate', 'POST /config/reload'])
     expect(served).toContain(row);
 });
@@ -477,7 +477,7 @@ describe('conventions', () => {
     );
     const { body: document } = await tenant.admin.get('/openapi.json');
     expect(document.openapi).toBe('3.1.0');
-    for (const [name, , rest] of routed())
+    for (const { name, rest } of restRoutes)
       expect(document.paths[rest.path][rest.method.toLowerCase()].operationId).toBe(name);
     expect(Object.keys(document.paths['/config/watch'].get.responses['200'].content)).toEqual([
       'text/event-stream',

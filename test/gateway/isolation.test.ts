@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import jwt from 'jsonwebtoken';
 import { randomUUID } from 'node:crypto';
 import { createAccessTokens } from '../../shared/security/access-tokens.ts';
-import { routed } from '../../gateway/routes.ts';
+import { restRoutes } from '../../gateway/rest.ts';
 import type { Access } from '../../shared/contracts/contract.ts';
 import { contracts } from '../../shared/contracts/index.ts';
 import { createDatabase, type Database } from '../support/postgres.ts';
@@ -104,12 +104,11 @@ const at = (path: string, target: Target): string =>
     name === 'tenant_id' ? tenantOf(target) : (names[name] ?? randomUUID()),
   );
 
-const routes = routed().map(([name, contract, rest]) => ({ name, contract, rest }));
 // Refused by the contract once access is granted, so that an allowed call changes nothing.
 const harmless = (method: string) => (method === 'GET' ? {} : { body: { not_a_field: true } });
 
 describe('every route', () => {
-  test.each(routes)(
+  test.each(restRoutes)(
     '$name is for whom it says, in whichever tenant',
     async ({ contract, rest }) => {
       const inPath = rest.pathParams.includes('tenant_id');
@@ -135,7 +134,7 @@ describe('every route', () => {
     },
   );
 
-  test.each(routes.filter(({ contract }) => contract.access.level !== 'public'))(
+  test.each(restRoutes.filter(({ contract }) => contract.access.level !== 'public'))(
     '$name takes no bad credential',
     async ({ rest }) => {
       const good = own.admin.token!;
@@ -198,7 +197,7 @@ describe('every route', () => {
 });
 
 test('other tenants look the same whether or not they exist', async () => {
-  for (const { rest } of routes.filter(({ rest: { pathParams } }) =>
+  for (const { rest } of restRoutes.filter(({ rest: { pathParams } }) =>
     pathParams.includes('tenant_id'),
   )) {
     const [there, nowhere] = await Promise.all(

@@ -118,6 +118,11 @@ export class CoherentCache {
     };
   }
 
+  /** The entry under the key, fresh or not. Counts no hit: for those who ask whether it is fresh when they serve it. */
+  find(key: string): CachedEntry<unknown> | undefined {
+    return this.#lookUpEvictingDropped(key);
+  }
+
   /** The entry, if it may be served now and includes `min`; counts as a hit. Synchronous, for the hot path. */
   get(key: string, min?: AsOf): CachedEntry<unknown> | undefined {
     const entry = this.#lookUpEvictingDropped(key);

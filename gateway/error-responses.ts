@@ -1,0 +1,86 @@
+/** Every refusal of the gateway in the one envelope that docs and clients know, whoever found the reason: a handler, Fastify or Node. */
+import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { randomUUID } from 'node:crypto';
+import { STATUS_CODES } from 'node:http';
+import type { Socket } from 'node:net';
+import type { Logger } from 'pino';
+import { codeOf, StrataError, toAnswer } from '../shared/errors.ts';
+import { jsonHeaders } from './security-headers.ts';
+
+/** Fastify's own refusals in our codes. */
+const ownErrors: Readonly<Record<string, () => StrataError>> = {
+  FST_ERR_CTP_BODY_TOO_LARGE: () => new StrataError('payload_too_large'),
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: () => new StrataError('unsupported_media_type'),
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: () =>
+    new StrataError('invalid_json', 'The body is not as long as Content-Length says.'),
+  FST_ERR_CTP_EMPTY_JSON_BODY: () => new StrataError('invalid_json', 'The body is empty.'),
+  FST_ERR_MAX_PARAM_LENGTH: () => new StrataError('not_found', 'A part of the path is too long.'),
+  FST_ERR_BAD_URL: () => new StrataError('not_found', 'The path is not valid.'),
+  FST_ERR_ASYNC_CONSTRAINT: () => new StrataError('not_found'),
+};
+
+function ownErrorOf(error: FastifyError): unknown {
+  const own = ownErrors[error.code];
+  if (own) return own();
+  if (error.statusCode === 429) return new StrataError('rate_limited');
+  return error;
+}
+
+function sendError(error: unknown, requestId: string, reply: FastifyReply): FastifyReply {
+  const { status, headers, body } = toAnswer(error, requestId);
+  return (
+    reply
+      .code(status)
+      .headers(headers)
+      .header('content-type', 'application/json')
+      // Bytes, since Fastify would add a charset to the type of a text.
+      .send(Buffer.from(JSON.stringify(body)))
+  );
+}
+
+/** Refusals of Fastify's router, which come before any hook has run. */
+export const refuseBeforeRouting = (
+  error: FastifyError,
+  { id }: FastifyRequest,
+  reply: FastifyReply,
+): FastifyReply =>
+  sendError(ownErrorOf(error), id, reply.headers(jsonHeaders).header('x-request-id', id));
+
+/** Errors of hooks and handlers, and paths that do not exist. An unexpected error goes to the log with its cause. */
+export function mapErrors(app: FastifyInstance, log: Logger): void {
+  app.setErrorHandler((error: FastifyError, { id }, reply) => {
+    const own = ownErrorOf(error);
+    if (codeOf(own) === 'internal_error')
+      log.error({ request_id: id, err: error }, 'unexpected error');
+    return sendError(own, id, reply);
+  });
+  app.setNotFoundHandler(() => {
+    throw new StrataError('not_found', 'There is nothing at this path.');
+  });
+}
+
+/** What Node's parser says of bytes that are no HTTP request. */
+const unreadable: Readonly<Record<string, string>> = {
+  HPE_HEADER_OVERFLOW: 'The headers are too large.',
+  ERR_HTTP_REQUEST_TIMEOUT: 'The request did not arrive in time.',
+};
+
+/** Fastify's `clientErrorHandler`. There is no request to answer: the envelope goes to the connection, which then ends. */
+export function refuseUnreadable({ code }: { readonly code?: string }, socket: Socket): void {
+  if (code === 'ECONNRESET' || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const requestId = randomUUID();
+  const error = new StrataError('invalid_request', unreadable[code ?? '']);
+  const { status, body } = toAnswer(error, requestId);
+  const text = JSON.stringify(body);
+  const head = [
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
+    'Content-Type: application/json',
+    `Content-Length: ${Buffer.byteLength(text)}`,
+    `X-Request-ID: ${requestId}`,
+    'Connection: close',
+  ];
+  socket.end(`${head.join('\r\n')}\r\n\r\n${text}`);
+}

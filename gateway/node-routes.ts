@@ -1,0 +1,51 @@
+/** Routes without a contract: what monitoring asks of this node, and the description of the API. */
+import scalar from '@scalar/fastify-api-reference';
+import type { FastifyInstance } from 'fastify';
+import type { ServiceBroker } from 'moleculer';
+import type { Registry } from 'prom-client';
+import { readiness } from '../shared/cluster/status-server.ts';
+import { openApi } from './openapi.ts';
+import { pageHeaders } from './security-headers.ts';
+
+/** Paths that take GET only, like the routes below them in this file. */
+export const nodePaths = ['/healthz', '/readyz', '/metrics', '/openapi.json'] as const;
+
+export function serveHealth(app: FastifyInstance, broker: ServiceBroker, metrics: Registry): void {
+  app.get('/healthz', async () => ({ status: 'ok' }));
+  app.get('/readyz', async (_request, reply) => {
+    const { code, body } = await readiness(broker);
+    return reply.code(code).send(body);
+  });
+  app.get('/metrics', async (_request, reply) =>
+    reply.header('content-type', metrics.contentType).send(await metrics.metrics()),
+  );
+}
+
+/** The page's scripts and styles are part of the page, and it loads nothing from elsewhere. */
+const docsPolicy = [
+  "default-src 'self'",
+  "script-src 'self' 'unsafe-inline'",
+  "style-src 'self' 'unsafe-inline'",
+  "img-src 'self' data:",
+  "font-src 'self' data:",
+  "connect-src 'self'",
+].join('; ');
+
+/** `/openapi.json`, and `/docs`, a page to browse it. */
+export async function serveDocs(
+  app: FastifyInstance,
+  baseUrl: string,
+  version: string,
+): Promise<void> {
+  const document = openApi(baseUrl, version);
+  app.get('/openapi.json', async () => document);
+  await app.register(async (docs) => {
+    docs.addHook('onSend', async (_request, reply) => {
+      reply.headers(pageHeaders).header('content-security-policy', docsPolicy);
+    });
+    await docs.register(scalar, {
+      routePrefix: '/docs',
+      configuration: { url: '/openapi.json', withDefaultFonts: false, telemetry: false },
+    });
+  });
+}

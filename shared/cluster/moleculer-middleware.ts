@@ -1,0 +1,32 @@
+/** Moleculer's middleware as it is called, for our middlewares to be checked against. */
+import type { CallingOptions, Context, Middleware, ServiceBroker } from 'moleculer';
+
+type Params = Record<string, unknown>;
+
+/** `broker.call`, and what a middleware puts in its place. */
+export type BusCall = (
+  action: string,
+  params?: Params,
+  options?: CallingOptions,
+) => Promise<unknown>;
+
+/** An action's handler on the node that owns it, and what a middleware puts in its place. */
+export type ActionHandler<Meta extends object> = (ctx: Context<Params, Meta>) => Promise<unknown>;
+
+export interface MiddlewareHooks<Meta extends object> {
+  readonly name: string;
+  readonly created?: (broker: ServiceBroker) => void;
+  readonly call?: (next: BusCall) => BusCall;
+  readonly localAction?: (
+    next: ActionHandler<Meta>,
+    action: { readonly name: string },
+  ) => ActionHandler<Meta>;
+}
+
+/**
+ * The cast is needed because Moleculer's type has its hooks return a call's promise, where Moleculer itself expects the function that
+ * makes the call.
+ */
+export const moleculerMiddleware = <Meta extends object>(
+  hooks: MiddlewareHooks<Meta>,
+): Middleware => hooks as unknown as Middleware;
