@@ -5,7 +5,7 @@ import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import type { DataSource } from 'typeorm';
 import { serviceCaller } from '../access.ts';
-import { Coherence, type Link } from './coherence/coherence.ts';
+import { Coherence, type ClusterLink } from './coherence/coherence.ts';
 import { createFeed, type Feed } from './coherence/feed.ts';
 import { recordEvents, type AuditEventFacts } from '../commits/commit.ts';
 import { startRelay } from '../commits/relay.ts';
@@ -115,7 +115,7 @@ export function nodeOptions({ settings, commits, probes = {}, silent = false }: 
       if (connection) {
         void bus.watch(connection, () => {
           void transit!.discoverNodes();
-          coherence.catchUp();
+          coherence.pollNow();
         });
       }
       await coherence.start(
@@ -208,7 +208,10 @@ interface LinkOptions {
 }
 
 /** To the feed directly where this node has the database, else over the bus, answered by any node that has. */
-function linkOf(broker: ServiceBroker, { nodeId, fenceMs, feed, silent }: LinkOptions): Link {
+function linkOf(
+  broker: ServiceBroker,
+  { nodeId, fenceMs, feed, silent }: LinkOptions,
+): ClusterLink {
   const remote = { caller: serviceCaller(nodeId), requestId: nodeId, timeout: fenceMs };
   return {
     poll: feed
@@ -222,7 +225,7 @@ function linkOf(broker: ServiceBroker, { nodeId, fenceMs, feed, silent }: LinkOp
     broadcast: (change) => {
       if (!silent) void broker.broadcast(invalidateEvent, change);
     },
-    ...(feed ? { holders: (id: string) => feed.holders(id) } : {}),
+    ...(feed ? { leaseHolders: (id: string) => feed.leaseHolders(id) } : {}),
   };
 }
 

@@ -2,14 +2,17 @@
 import { expect, test } from '@jest/globals';
 import { performance } from 'node:perf_hooks';
 import pino from 'pino';
-import { Coherence, type Link } from '../../shared/cluster/coherence/coherence.ts';
+import { Coherence, type ClusterLink } from '../../shared/cluster/coherence/coherence.ts';
 
 const fenceMs = 1000;
 const change = { id: '7', scope: 'tenant:x', revision: 1, keys: ['risk_config_x'] };
 
-/** A writing node; `holders` is told how often it has been asked. Publishing takes `published()` milliseconds. */
-async function writer(holders: (asked: number) => string[], link: Partial<Link> = {}) {
-  const counted = { asked: 0 };
+/**
+ * A writing node. `holders` answers for the lease table, and is told how often it has been read so far; `counted.reads` is that
+ * number at the end. `published()` commits the change and resolves to how many milliseconds the write waited.
+ */
+async function writer(holders: (reads: number) => string[], link: Partial<ClusterLink> = {}) {
+  const counted = { reads: 0 };
   const coherence = new Coherence({
     nodeId: 'writer',
     fenceMs,
@@ -21,7 +24,10 @@ async function writer(holders: (asked: number) => string[], link: Partial<Link> 
     poll: async () => ({ cursor: '1', reset: false, changes: [] }),
     leave: async () => {},
     broadcast: () => {},
-    holders: async () => holders((counted.asked += 1)),
+    leaseHolders: async () => {
+      counted.reads += 1;
+      return holders(counted.reads);
+    },
     ...link,
   });
   const published = async (): Promise<number> => {
@@ -33,14 +39,14 @@ async function writer(holders: (asked: number) => string[], link: Partial<Link> 
   return { coherence, counted, published };
 }
 
-test('the last acknowledgement ends the wait; who holds a lease is asked once', async () => {
+test('the last acknowledgement ends the wait; the lease table is read once', async () => {
   const { coherence, counted, published } = await writer(() => ['writer', 'a', 'b'], {
     broadcast: (sent) => {
       for (const node of ['a', 'b']) setImmediate(() => coherence.acknowledge(sent, node));
     },
   });
   await published();
-  expect(counted.asked).toBe(1);
+  expect(counted.reads).toBe(1);
   expect(coherence.figures.fences).toBe(0);
 });
 
@@ -55,9 +61,9 @@ test('an acknowledgement of another change does not count, and a silent node cos
 });
 
 test('a node that saw the change in the feed, or left, is waited for no longer', async () => {
-  const { coherence, counted, published } = await writer((asked) => (asked === 1 ? ['a'] : []));
+  const { coherence, counted, published } = await writer((reads) => (reads === 1 ? ['a'] : []));
   await published();
-  expect(counted.asked).toBe(2);
+  expect(counted.reads).toBe(2);
   expect(coherence.figures.fences).toBe(0);
 });
 

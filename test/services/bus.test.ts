@@ -119,7 +119,7 @@ test('health says so, calls fail at once, and the feed is read as soon as it is 
   await eventually(async () => expect(seen).toContain(missed.revision), 5000);
   expect(await health()).toMatchObject({ bus: true });
   // One more poll tells the lease table how far the reader is, and nobody waits for it any longer.
-  reader.coherence.catchUp();
+  reader.coherence.pollNow();
   await Promise.all(publishing);
   // The trap: nothing of this is an event of the broker.
   expect(said).toEqual([]);

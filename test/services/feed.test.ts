@@ -64,21 +64,21 @@ test('a slow transaction that commits out of order is not skipped', async () => 
 test('a lease holder is waited for until its cursor is past the change, it leaves, or its lease runs out', async () => {
   await feed.poll('holder', null);
   const change = await commit('tenant:a', 'k');
-  expect(await feed.holders(change.id)).toContain('holder');
+  expect(await feed.leaseHolders(change.id)).toContain('holder');
   const { cursor } = await feed.poll('holder', (await feed.poll('holder', null)).cursor);
   await feed.poll('holder', cursor);
-  expect(await feed.holders(change.id)).not.toContain('holder');
+  expect(await feed.leaseHolders(change.id)).not.toContain('holder');
 
   const next = await commit('tenant:a', 'k');
-  expect(await feed.holders(next.id)).toContain('holder');
+  expect(await feed.leaseHolders(next.id)).toContain('holder');
   await db.query(
     `UPDATE strata.leases SET renewed_at = clock_timestamp() - interval '2.1 seconds' WHERE node_id = 'holder'`,
   );
-  expect(await feed.holders(next.id)).not.toContain('holder');
+  expect(await feed.leaseHolders(next.id)).not.toContain('holder');
   await feed.poll('holder', cursor);
-  expect(await feed.holders(next.id)).toContain('holder');
+  expect(await feed.leaseHolders(next.id)).toContain('holder');
   await feed.leave('holder');
-  expect(await feed.holders(next.id)).not.toContain('holder');
+  expect(await feed.leaseHolders(next.id)).not.toContain('holder');
 });
 
 test('a node whose cursor is older than what is kept, or from another database, starts with empty caches', async () => {
