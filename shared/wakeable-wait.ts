@@ -14,10 +14,10 @@ export class WakeableWait {
     this.#endWait?.();
   }
 
-  /** Waits at most `ms` milliseconds. Resolves to whether it was woken. Only one caller may wait at a time. */
+  /** Waits at most `ms` milliseconds, not at all where they are negative. Resolves to whether it was woken. Only one caller may wait at a time. */
   wait(ms: number): Promise<boolean> {
     return new Promise((resolve) => {
-      const timer = setTimeout(() => this.#endWait?.(), ms);
+      const timer = setTimeout(() => this.#endWait?.(), Math.max(0, ms));
       this.#endWait = () => {
         clearTimeout(timer);
         this.#endWait = undefined;
