@@ -1,33 +1,30 @@
-import { randomUUID } from 'node:crypto';
-import { ServiceBroker, type BrokerOptions, type Middleware } from 'moleculer';
-import type { NatsConnection } from 'nats';
+/**
+ * What every node has: the broker's options with the contracts in front of each action, coherent caches, the node's own service
+ * and, beside a database, the change feed and the audit relay. Used by strata.ts for its pieces, by the operator's console, and by
+ * moleculer.config.ts for neighbours, which need no service of Strata's on their node.
+ */
+import { ServiceBroker, type BrokerOptions, type LogLevels } from 'moleculer';
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import type { DataSource } from 'typeorm';
-import { serviceCaller } from '../access.ts';
-import { Coherence, type ClusterLink } from './coherence/coherence.ts';
-import { createFeed, type Feed } from './coherence/feed.ts';
-import { recordEvents, type AuditEventFacts } from '../commits/commit.ts';
-import { startRelay } from '../commits/relay.ts';
-import type { Settings } from '../settings.ts';
-import { Bus } from './bus.ts';
-import { contractMiddleware } from './contract-middleware.ts';
 import type { LiveSettings } from '../live-settings.ts';
+import type { Settings } from '../settings.ts';
+import { Bus, natsTransporter } from './bus.ts';
+import { chunkingMiddleware } from './chunking.ts';
+import { Coherence } from './coherence/coherence.ts';
+import { contractMiddleware } from './contract-middleware.ts';
+import { createLocalCache, type LocalCache } from './local-cache.ts';
 import { createLog, logOptions } from './log.ts';
 import { createMetrics } from './metrics.ts';
-import { createLocalCache, type LocalCache } from './local-cache.ts';
-import { invalidateEvent, nodeService } from './cluster-service.ts';
-import { chunkingMiddleware } from './chunking.ts';
-import { callAs } from './request.ts';
-import { serviceOf } from './service.ts';
+import { nodeLifecycle } from './node-lifecycle.ts';
 
 export interface NodeOptions {
   readonly settings: LiveSettings;
   /** The commit tables, on nodes whose pieces have a database. */
   readonly commits?: DataSource;
-  /** Further needs of this node by name, such as redis. */
+  /** Further needs of this node by name, such as redis, each with whether it answers. */
   readonly probes?: Readonly<Record<string, () => Promise<boolean>>>;
-  /** Plainly no broadcasts: the feed and the fence alone must hold (used by tests). */
+  /** Sends no broadcasts, so that the feed and the fence alone must hold. For tests. */
   readonly silent?: boolean;
 }
 
@@ -39,154 +36,65 @@ export interface Node {
   readonly metrics: Registry;
 }
 
-function transporter(settings: Settings): BrokerOptions['transporter'] {
-  if (!settings.nats_url) return null;
-  return {
-    type: 'NATS',
-    options: {
-      // Not as `url`, whose missing credentials would take these away.
-      servers: settings.nats_url.split(','),
-      ...(settings.nats_user ? { user: settings.nats_user, pass: settings.nats_password } : {}),
-      ...(settings.nats_token ? { token: settings.nats_token } : {}),
-      ...(settings.nats_tls_ca ? { tls: { caFile: settings.nats_tls_ca } } : {}),
-      reconnectTimeWait: 250,
-      maxReconnectAttempts: -1,
-      ignoreAuthErrorAbort: true,
-      waitOnFirstConnect: true,
-      pingInterval: 5000,
-      maxPingOut: 2,
-    },
-  } as unknown as BrokerOptions['transporter'];
+export interface NodeParts {
+  readonly options: BrokerOptions;
+  readonly coherence: Coherence;
+  readonly bus: Bus;
+  readonly log: Logger;
 }
 
-/** Strata's broker configuration: contracts in front of every action, caches, the node's own service. No service of ours is needed. */
-export function nodeOptions({ settings, commits, probes = {}, silent = false }: NodeOptions): {
-  options: BrokerOptions;
-  coherence: Coherence;
-  bus: Bus;
-  log: Logger;
-} {
+/** A node that is not started yet: its broker's options and the parts that these refer to. */
+export function nodeOptions({
+  settings,
+  commits,
+  probes = {},
+  silent = false,
+}: NodeOptions): NodeParts {
   const { current } = settings;
   const log = createLog(current);
-  const nodeId = current.node_id;
+  const bus = new Bus(log);
   const coherence = new Coherence({
-    nodeId,
+    nodeId: current.node_id,
     fenceMs: current.coherence_fence_ms,
     requestTimeoutMs: current.request_timeout_ms,
     ttlMinutes: () => settings.current.cache_default_ttl,
     log,
   });
-  const bus = new Bus(log);
-  const feed = commits && createFeed(commits, current.coherence_fence_ms);
-  let relay: ReturnType<typeof startRelay> | undefined;
-  let pruning: NodeJS.Timeout | undefined;
-
-  const lifecycle = {
-    name: 'Node',
-    created(broker: ServiceBroker) {
-      broker.createService(
-        nodeService({
-          coherence,
-          settings,
-          health: async () => ({
-            bus: !current.nats_url || (bus.connected() && (broker.transit?.connected ?? false)),
-            ...(commits
-              ? {
-                  database: await commits.query('SELECT 1').then(
-                    () => true,
-                    () => false,
-                  ),
-                }
-              : {}),
-            ...Object.fromEntries(
-              await Promise.all(
-                Object.entries(probes).map(async ([name, probe]) => [name, await probe()] as const),
-              ),
-            ),
-            feed: coherence.hasLease(),
-          }),
-        }),
-      );
-      if (feed && commits) broker.createService(feedService(feed, commits));
-    },
-    async started(broker: ServiceBroker) {
-      const { transit } = broker;
-      const connection = (transit?.tx as { client?: NatsConnection } | undefined)?.client;
-      if (connection) {
-        void bus.watch(connection, () => {
-          void transit!.discoverNodes();
-          coherence.pollNow();
-        });
-      }
-      await coherence.start(
-        linkOf(broker, { nodeId, fenceMs: current.coherence_fence_ms, feed, silent }),
-      );
-      if (!commits || !feed) return;
-      relay = startRelay(
-        commits,
-        (events) =>
-          callAs(
-            broker,
-            'audit.append',
-            { body: events },
-            {
-              caller: serviceCaller('outbox'),
-              requestId: events[0]?.request_id ?? randomUUID(),
-            },
-          ),
-        log,
-      );
-      pruning = setInterval(() => {
-        feed
-          .prune()
-          .catch((error: unknown) =>
-            log.warn({ err: error }, 'the change feed could not be pruned'),
-          );
-      }, 60_000);
-      pruning.unref();
-    },
-    async stopping() {
-      clearInterval(pruning);
-      await relay?.stop();
-      await coherence.stop();
-    },
-  } as unknown as Middleware;
+  const lifecycle = nodeLifecycle({ settings, commits, probes, silent, coherence, bus, log });
+  const contracts = contractMiddleware({
+    coherence,
+    bus,
+    log,
+    requestTimeoutMs: current.request_timeout_ms,
+    onCommitted: lifecycle.onCommitted,
+  });
+  const chunking = chunkingMiddleware(current.request_timeout_ms);
 
   const options: BrokerOptions = {
     namespace: 'strata',
-    nodeID: nodeId,
-    logger: {
-      type: 'Pino',
-      options: {
-        pino: {
-          options: {
-            ...logOptions(current),
-            level: current.log_level === 'info' ? 'warn' : current.log_level,
-          },
-        },
-      },
-    },
-    logLevel: current.log_level === 'info' ? 'warn' : (current.log_level as 'warn'),
-    transporter: transporter(current),
+    nodeID: current.node_id,
+    ...brokerLog(current),
+    transporter: natsTransporter(current),
     requestTimeout: current.request_timeout_ms,
     heartbeatInterval: 2,
     heartbeatTimeout: 6,
+    // The contract middleware checks parameters.
     validator: false,
-    middlewares: [
-      contractMiddleware({
-        coherence,
-        bus,
-        log,
-        requestTimeoutMs: current.request_timeout_ms,
-        onCommitted: () => relay?.wake(),
-      }),
-      lifecycle,
-      chunkingMiddleware(current.request_timeout_ms),
-    ],
+    middlewares: [contracts, lifecycle.middleware, chunking],
+    // strata.ts handles signals.
     skipProcessEventRegistration: true,
+    // A broker that stops lets running requests end, this long at most.
     tracking: { enabled: true, shutdownTimeout: 10_000 },
   };
   return { options, coherence, bus, log };
+}
+
+/** At `info` Moleculer would log every service and node that comes and goes, so its log begins at `warn` then. */
+function brokerLog(settings: Settings): Pick<BrokerOptions, 'logger' | 'logLevel'> {
+  // The setting takes Moleculer's levels and `silent`, which Pino understands and Moleculer's types lack.
+  const level = (settings.log_level === 'info' ? 'warn' : settings.log_level) as LogLevels;
+  const options = { ...logOptions(settings), level };
+  return { logger: { type: 'Pino', options: { pino: { options } } }, logLevel: level };
 }
 
 export function createNode(options: NodeOptions): Node {
@@ -199,45 +107,3 @@ export function createNode(options: NodeOptions): Node {
     metrics: createMetrics({ coherence, bus, commits: options.commits }),
   };
 }
-
-interface LinkOptions {
-  nodeId: string;
-  fenceMs: number;
-  feed: Feed | undefined;
-  silent: boolean;
-}
-
-/** To the feed directly where this node has the database, else over the bus, answered by any node that has. */
-function linkOf(
-  broker: ServiceBroker,
-  { nodeId, fenceMs, feed, silent }: LinkOptions,
-): ClusterLink {
-  const remote = { caller: serviceCaller(nodeId), requestId: nodeId, timeout: fenceMs };
-  return {
-    poll: feed
-      ? (cursor) => feed.poll(nodeId, cursor)
-      : (cursor) => callAs(broker, 'feed.poll', { body: { node_id: nodeId, cursor } }, remote),
-    leave: feed
-      ? () => feed.leave(nodeId)
-      : async () => {
-          await callAs(broker, 'feed.leave', { body: { node_id: nodeId } }, remote);
-        },
-    broadcast: (change) => {
-      if (!silent) void broker.broadcast(invalidateEvent, change);
-    },
-    ...(feed ? { leaseHolders: (id: string) => feed.leaseHolders(id) } : {}),
-  };
-}
-
-const feedService = (feed: Feed, commits: DataSource) =>
-  serviceOf('feed', {
-    'feed.poll': ({ body: { node_id: nodeId, cursor } }) => feed.poll(nodeId, cursor),
-    'feed.leave': async ({ body: { node_id: nodeId } }) => {
-      await feed.leave(nodeId);
-      return null;
-    },
-    'feed.record': async ({ body }) => {
-      await recordEvents(commits.manager, body as AuditEventFacts[]);
-      return null;
-    },
-  });

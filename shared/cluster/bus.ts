@@ -1,13 +1,44 @@
+/** This node's connection to NATS: how it is made, and whether it is there. */
+import { Transporters, type BrokerOptions, type ServiceBroker } from 'moleculer';
 import type { NatsConnection } from 'nats';
 import { performance } from 'node:perf_hooks';
 import type { Logger } from 'pino';
+import type { Settings } from '../settings.ts';
 
-/** A connection that is back by then was a blip: calls made meanwhile are sent late rather than refused. */
+/** Null without NATS_URL: then all services are in one process. */
+export function natsTransporter(settings: Settings): BrokerOptions['transporter'] {
+  const { nats_url: url, nats_user: user, nats_token: token, nats_tls_ca: caFile } = settings;
+  if (!url) return null;
+  return {
+    type: 'NATS',
+    options: {
+      // Not as `url`: Moleculer takes user and password from it, and overwrites these with nothing where it has none.
+      servers: url.split(','),
+      ...(user ? { user, pass: settings.nats_password ?? undefined } : {}),
+      ...(token ? { token } : {}),
+      ...(caFile ? { tls: { caFile } } : {}),
+      reconnectTimeWait: 250,
+      maxReconnectAttempts: -1,
+      ignoreAuthErrorAbort: true,
+      waitOnFirstConnect: true,
+      pingInterval: 5000,
+      maxPingOut: 2,
+    },
+  };
+}
+
+/** The client behind the broker's transporter; undefined before it has connected, and without NATS. */
+export function natsConnectionOf(broker: ServiceBroker): NatsConnection | undefined {
+  const transporter = broker.transit?.tx;
+  return transporter instanceof Transporters.NATS ? transporter.client : undefined;
+}
+
+/** A connection that is back within this time was a blip: calls made meanwhile are sent late rather than refused. */
 const blipMs = 1000;
 
 /**
- * This node's connection to NATS, as the client sees it. Moleculer notices neither that it drops nor that it comes back, and what
- * others broadcast in between never arrives.
+ * Whether the connection is there, as the NATS client sees it. Moleculer notices neither that it drops nor that it comes back, and
+ * what others broadcast in between never arrives.
  */
 export class Bus {
   readonly figures = { drops: 0 };
@@ -21,26 +52,35 @@ export class Bus {
   connected(): boolean {
     return this.#lostAt === undefined;
   }
-  /** So long that a call over it would only run into its time-out. */
+
+  /** Whether it has been gone for so long that a call over it would only run into its time-out. */
   away(): boolean {
     return this.#lostAt !== undefined && performance.now() - this.#lostAt > blipMs;
   }
 
-  /** Resolves when the connection is closed for good. */
+  /** Follows the connection until it is closed for good, which is when this resolves. */
   async watch(connection: NatsConnection, onReturn: () => void): Promise<void> {
     for await (const { type } of connection.status()) {
-      if (type === 'disconnect' && this.#lostAt === undefined) {
-        this.#lostAt = performance.now();
-        this.figures.drops += 1;
-        this.#log.warn('the connection to NATS is lost; broadcasts do not arrive');
-      } else if (type === 'reconnect' && this.#lostAt !== undefined) {
-        this.#log.warn(
-          { ms: Math.round(performance.now() - this.#lostAt) },
-          'the connection to NATS is back; the change feed has what was missed',
-        );
-        this.#lostAt = undefined;
-        onReturn();
-      }
+      if (type === 'disconnect') this.#noteLoss();
+      else if (type === 'reconnect') this.#noteReturn(onReturn);
     }
+  }
+
+  #noteLoss(): void {
+    if (this.#lostAt !== undefined) return;
+    this.#lostAt = performance.now();
+    this.figures.drops += 1;
+    this.#log.warn('the connection to NATS is lost; broadcasts do not arrive');
+  }
+
+  #noteReturn(onReturn: () => void): void {
+    if (this.#lostAt === undefined) return;
+    const lostForMs = Math.round(performance.now() - this.#lostAt);
+    this.#lostAt = undefined;
+    this.#log.warn(
+      { ms: lostForMs },
+      'the connection to NATS is back; the change feed has what was missed',
+    );
+    onReturn();
   }
 }

@@ -1,71 +1,79 @@
 /**
- * NATS carries messages of at most its `max_payload` (1 MiB unless told), and a document may be nearly as large, its history and
- * audit event larger. What is longer than a part travels in several, which one connection delivers in order.
+ * Messages that are larger than NATS carries. It takes at most its `max_payload`, 1 MiB unless configured, and a document may be
+ * nearly as large, its history and audit event larger. A longer message is sent in chunks, which one connection delivers in order.
  *
- * A part: 0x00, which no packet of JSON begins with, 16 bytes of id, index and count as 32-bit big-endian integers, then its bytes.
- * Of a message that loses a part, the rest is forgotten after the request's time-out, as if it had not been sent.
+ * | Bytes of a chunk | What                                                                        |
+ * |------------------|-----------------------------------------------------------------------------|
+ * | 0                | 0x00, with which no whole message begins: these are JSON                    |
+ * | 1–16             | the message's id, random                                                    |
+ * | 17–20            | the chunk's index, from 0, as a 32-bit big-endian integer                   |
+ * | 21–24            | how many chunks the message has, likewise                                   |
+ * | 25–              | a piece of the message                                                      |
+ *
+ * Where a chunk is lost, the others are forgotten after the request timeout, as if the message had never been sent.
  */
 import { randomBytes } from 'node:crypto';
 import type { Middleware } from 'moleculer';
+import { middlewareOf, type Receive, type Send } from './moleculer-hooks.ts';
 
-const partBytes = 512 * 1024;
-const headBytes = 25;
+const chunkBytes = 512 * 1024;
+const offsets = { id: 1, index: 17, count: 21, piece: 25 } as const;
 
-type Send = (topic: string, data: Buffer, meta: unknown) => Promise<unknown>;
-type Receive = (command: string, data: Buffer, socket: unknown) => unknown;
-interface Arriving {
-  readonly parts: Buffer[];
+interface PartialMessage {
+  readonly pieces: Buffer[];
   missing: number;
-  readonly timer: NodeJS.Timeout;
+  readonly expiry: NodeJS.Timeout;
 }
 
-function* partsOf(data: Buffer): Generator<Buffer> {
-  const id = randomBytes(16);
-  const count = Math.ceil(data.length / partBytes);
+function* chunksOf(message: Buffer): Generator<Buffer> {
+  const id = randomBytes(offsets.index - offsets.id);
+  const count = Math.ceil(message.length / chunkBytes);
   for (let index = 0; index < count; index += 1) {
-    const head = Buffer.alloc(headBytes);
-    id.copy(head, 1);
-    head.writeUInt32BE(index, 17);
-    head.writeUInt32BE(count, 21);
-    yield Buffer.concat([head, data.subarray(index * partBytes, (index + 1) * partBytes)]);
+    const head = Buffer.alloc(offsets.piece);
+    id.copy(head, offsets.id);
+    head.writeUInt32BE(index, offsets.index);
+    head.writeUInt32BE(count, offsets.count);
+    const piece = message.subarray(index * chunkBytes, (index + 1) * chunkBytes);
+    yield Buffer.concat([head, piece]);
   }
 }
 
 export function chunkingMiddleware(timeoutMs: number): Middleware {
-  const arriving = new Map<string, Arriving>();
+  const partial = new Map<string, PartialMessage>();
 
-  /** The whole message with its last part. */
-  function collect(part: Buffer): Buffer | undefined {
-    const id = part.toString('hex', 1, 17);
-    const count = part.readUInt32BE(21);
-    let message = arriving.get(id);
-    if (!message) {
-      const timer = setTimeout(() => arriving.delete(id), timeoutMs);
-      timer.unref();
-      arriving.set(id, (message = { parts: [], missing: count, timer }));
-    }
-    message.parts[part.readUInt32BE(17)] = part.subarray(headBytes);
-    message.missing -= 1;
-    if (message.missing > 0) return undefined;
-    clearTimeout(message.timer);
-    arriving.delete(id);
-    return Buffer.concat(message.parts);
+  function expect(id: string, count: number): PartialMessage {
+    const expiry = setTimeout(() => partial.delete(id), timeoutMs).unref();
+    const message: PartialMessage = { pieces: [], missing: count, expiry };
+    partial.set(id, message);
+    return message;
   }
 
-  return {
-    name: 'Parts',
-    transporterSend:
-      (next: Send): Send =>
-      (topic, data, meta) =>
-        data.length <= partBytes
-          ? next(topic, data, meta)
-          : Promise.all([...partsOf(data)].map((part) => next(topic, part, meta))),
-    transporterReceive:
-      (next: Receive): Receive =>
-      (command, data, socket) => {
-        if (data[0] !== 0) return next(command, data, socket);
-        const whole = collect(data);
-        return whole && next(command, whole, socket);
-      },
-  } as unknown as Middleware;
+  /** The whole message, when this was its last missing chunk. */
+  function collect(chunk: Buffer): Buffer | undefined {
+    const id = chunk.toString('hex', offsets.id, offsets.index);
+    const message = partial.get(id) ?? expect(id, chunk.readUInt32BE(offsets.count));
+    message.pieces[chunk.readUInt32BE(offsets.index)] = chunk.subarray(offsets.piece);
+    message.missing -= 1;
+    if (message.missing > 0) return undefined;
+    clearTimeout(message.expiry);
+    partial.delete(id);
+    return Buffer.concat(message.pieces);
+  }
+
+  const send =
+    (next: Send): Send =>
+    (topic, message, meta) =>
+      message.length <= chunkBytes
+        ? next(topic, message, meta)
+        : Promise.all([...chunksOf(message)].map((chunk) => next(topic, chunk, meta)));
+
+  const receive =
+    (next: Receive): Receive =>
+    (command, data, socket) => {
+      const isChunk = data[0] === 0;
+      const message = isChunk ? collect(data) : data;
+      return message && next(command, message, socket);
+    };
+
+  return middlewareOf({ name: 'Chunking', transporterSend: send, transporterReceive: receive });
 }

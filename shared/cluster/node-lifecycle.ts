@@ -1,0 +1,121 @@
+/**
+ * What a node does beside answering calls, from the creation of its broker to its stop: it answers for itself (health, caches,
+ * reload), watches NATS, polls the change feed, and beside a database also answers the feed to others, hands audit events on and
+ * removes old changes.
+ */
+import { randomUUID } from 'node:crypto';
+import type { Middleware, ServiceBroker } from 'moleculer';
+import type { Logger } from 'pino';
+import type { DataSource } from 'typeorm';
+import { serviceCaller } from '../access.ts';
+import { startRelay, type Relay } from '../commits/relay.ts';
+import type { LiveSettings } from '../live-settings.ts';
+import { natsConnectionOf, type Bus } from './bus.ts';
+import { nodeService } from './cluster-service.ts';
+import type { Coherence } from './coherence/coherence.ts';
+import { createFeed, type Feed } from './coherence/feed.ts';
+import { clusterLink, feedService } from './feed-service.ts';
+import { callAs } from './request.ts';
+
+const pruneIntervalMs = 60_000;
+
+export interface LifecycleOptions {
+  readonly settings: LiveSettings;
+  readonly commits: DataSource | undefined;
+  readonly probes: Readonly<Record<string, () => Promise<boolean>>>;
+  readonly silent: boolean;
+  readonly coherence: Coherence;
+  readonly bus: Bus;
+  readonly log: Logger;
+}
+
+export interface NodeLifecycle {
+  readonly middleware: Middleware;
+  /** To be called after each commit on this node. */
+  readonly onCommitted: () => void;
+}
+
+export function nodeLifecycle(options: LifecycleOptions): NodeLifecycle {
+  const { settings, commits, silent, coherence, bus, log } = options;
+  const { node_id: nodeId, coherence_fence_ms: fenceMs } = settings.current;
+  const feed = commits && createFeed(commits, fenceMs);
+  let relay: Relay | undefined;
+  let pruning: NodeJS.Timeout | undefined;
+
+  return {
+    middleware: {
+      name: 'Node',
+      created(broker) {
+        const health = (): Promise<Record<string, boolean>> => healthOf(broker, options);
+        broker.createService(nodeService({ coherence, settings, health }));
+        if (feed && commits) broker.createService(feedService(feed, commits));
+      },
+      async started(broker) {
+        watchConnection(broker, bus, coherence);
+        await coherence.start(clusterLink(broker, { nodeId, fenceMs, feed, silent }));
+        if (!feed || !commits) return;
+        relay = relayToAudit(broker, commits, log);
+        pruning = pruneRegularly(feed, log);
+      },
+      async stopping() {
+        clearInterval(pruning);
+        await relay?.stop();
+        await coherence.stop();
+      },
+    },
+    onCommitted: () => relay?.wake(),
+  };
+}
+
+/** What this node needs, by name, each with whether it answers now. */
+async function healthOf(
+  broker: ServiceBroker,
+  { settings, commits, probes, coherence, bus }: LifecycleOptions,
+): Promise<Record<string, boolean>> {
+  const isEmbedded = !settings.current.nats_url;
+  const isOnBus = bus.connected() && (broker.transit?.connected ?? false);
+  const database = commits && {
+    database: await commits.query('SELECT 1').then(
+      () => true,
+      () => false,
+    ),
+  };
+  const probed = await Promise.all(
+    Object.entries(probes).map(async ([name, probe]) => [name, await probe()] as const),
+  );
+  return {
+    bus: isEmbedded || isOnBus,
+    ...database,
+    ...Object.fromEntries(probed),
+    feed: coherence.hasLease(),
+  };
+}
+
+/** Asks for nodes and changes as soon as the connection to NATS is back, since what others sent meanwhile is lost. */
+function watchConnection(broker: ServiceBroker, bus: Bus, coherence: Coherence): void {
+  const connection = natsConnectionOf(broker);
+  if (!connection) return;
+  void bus.watch(connection, () => {
+    void broker.transit!.discoverNodes();
+    coherence.pollNow();
+  });
+}
+
+const relayToAudit = (broker: ServiceBroker, commits: DataSource, log: Logger): Relay =>
+  startRelay(
+    commits,
+    (events) => {
+      const requestId = events[0]?.request_id ?? randomUUID();
+      const caller = serviceCaller('outbox');
+      return callAs(broker, 'audit.append', { body: events }, { caller, requestId });
+    },
+    log,
+  );
+
+function pruneRegularly(feed: Feed, log: Logger): NodeJS.Timeout {
+  const prune = (): Promise<void> =>
+    feed
+      .prune()
+      .catch((error: unknown) => log.warn({ err: error }, 'the change feed could not be pruned'));
+  return setInterval(() => void prune(), pruneIntervalMs).unref();
+}
