@@ -1,3 +1,7 @@
+/**
+ * Commits: what is written, the revision it has, the change record for the caches and the audit events are in one transaction, so that
+ * an answered write has all of them and a failed one none. Used by the services for every write.
+ */
 import { randomUUID } from 'node:crypto';
 import type { DataSource, EntityManager } from 'typeorm';
 import type { Caller } from '../access.ts';
@@ -8,19 +12,21 @@ import type { ChangeRecord } from '../contracts/cluster.ts';
 export type AuditEventFacts = Static<typeof AuditFacts>;
 export type Change = Static<typeof ChangeRecord>;
 
-/** Who commits, for which request. What was committed is added to `committed`, and the middleware makes it known. */
+/** Who commits, for which request. */
 export interface Committing {
   readonly caller: Caller;
   readonly requestId: string;
+  /** What was committed is added here; the contract middleware makes it known to all nodes before it answers. */
   readonly committed: Change[];
 }
 
-/** An audit event before it has an id; the actor is the caller unless told. */
+/** An audit event before it has an id. */
 export interface EventDraft {
   readonly action: string;
   readonly tenant_id: string | null;
   readonly target: string | null;
   readonly payload: unknown;
+  /** The caller, where absent. */
   readonly actor?: AuditEventFacts['actor'];
 }
 
@@ -40,23 +46,26 @@ export const auditFacts = (
 
 export interface Outcome<T> {
   readonly result: T;
-  /** Exact cache keys that this change makes stale. */
+  /** Exact cache keys that this change makes outdated. */
   readonly keys: readonly string[];
   readonly events: readonly EventDraft[];
 }
 
+/** Thrown inside the transaction to roll it back, and caught outside by the same call. */
 class Discarded<T> extends Error {
-  readonly result: T;
-  constructor(result: T) {
+  readonly outcome: Outcome<T>;
+  constructor(outcome: Outcome<T>) {
     super('discarded');
-    this.result = result;
+    this.outcome = outcome;
   }
 }
 
 /**
- * One change of a scope (`platform`, `auth` or `tenant:<id>`): rows, revision, change record and audit events in one transaction.
- * The scope's counter row is locked first, so writers of one scope follow each other, revisions have no gaps, and what `work`
- * reads is current. `work` gets the revision that its rows will carry. With `discard` everything is done and then undone.
+ * One change of a revision scope: `platform`, `auth`, `tenant:<id>` or `members:<id>`.
+ *
+ * The scope's counter is locked first. So writers of one scope follow each other, revisions have no gaps, and what `work` reads is
+ * current. `work` is given the revision that its rows will carry. With `discard` everything is done and then rolled back, and the
+ * outcome is what it would have been. Throws what `work` and the database throw; then nothing is committed.
  */
 export async function commitChange<T>(
   db: DataSource,
@@ -65,40 +74,55 @@ export async function commitChange<T>(
   work: (manager: EntityManager, revision: number) => Promise<Outcome<T>>,
   { discard = false } = {},
 ): Promise<Outcome<T>> {
-  const committed: Change[] = [];
-  let outcome: Outcome<T>;
   try {
-    outcome = await db.transaction(async (manager) => {
-      const [row] = await manager.query<{ revision: number }[]>(
-        `INSERT INTO strata.revisions AS r (scope, revision) VALUES ($1, 1)
-         ON CONFLICT (scope) DO UPDATE SET revision = r.revision + 1 RETURNING revision`,
-        [scope],
-      );
-      const revision = row!.revision;
+    const { outcome, change } = await db.transaction(async (manager) => {
+      const revision = await lockAndCount(manager, scope);
       const done = await work(manager, revision);
       if (discard) throw new Discarded(done);
-      const events = done.events.map((draft) => auditFacts(draft, by));
-      const [change] = await manager.query<{ id: string }[]>(
-        `WITH events AS (
-           INSERT INTO strata.outbox (event_id, event, created_at)
-           SELECT (e->>'id')::uuid, e, clock_timestamp() FROM json_array_elements($4::json) e
-         )
-         INSERT INTO strata.changes (id, scope, revision, keys, created_at)
-         VALUES (pg_current_xact_id(), $1, $2, $3, clock_timestamp()) RETURNING id::text`,
-        [scope, revision, done.keys, JSON.stringify(events)],
-      );
-      committed.push({ id: change!.id, scope, revision, keys: [...done.keys] });
-      return done;
+      const id = await recordChange(manager, by, scope, revision, done);
+      const keys = [...done.keys];
+      return { outcome: done, change: { id, scope, revision, keys } };
     });
+    by.committed.push(change);
+    return outcome;
   } catch (error) {
-    if (error instanceof Discarded) return error.result as Outcome<T>;
+    if (error instanceof Discarded) return error.outcome as Outcome<T>;
     throw error;
   }
-  by.committed.push(...committed);
-  return outcome;
 }
 
-/** Audit events without a change of configuration, inside the caller's transaction. */
+/** The scope's next revision. Its counter stays locked until the transaction ends. */
+async function lockAndCount(manager: EntityManager, scope: string): Promise<number> {
+  const [row] = await manager.query<{ revision: number }[]>(
+    `INSERT INTO strata.revisions AS r (scope, revision) VALUES ($1, 1)
+     ON CONFLICT (scope) DO UPDATE SET revision = r.revision + 1 RETURNING revision`,
+    [scope],
+  );
+  return row!.revision;
+}
+
+/** Writes change record and audit events in one statement. Resolves to the change's id, the transaction's. */
+async function recordChange(
+  manager: EntityManager,
+  by: Committing,
+  scope: string,
+  revision: number,
+  { keys, events }: Outcome<unknown>,
+): Promise<string> {
+  const facts = events.map((draft) => auditFacts(draft, by));
+  const [change] = await manager.query<{ id: string }[]>(
+    `WITH events AS (
+       INSERT INTO strata.outbox (event_id, event, created_at)
+       SELECT (e->>'id')::uuid, e, clock_timestamp() FROM json_array_elements($4::json) e
+     )
+     INSERT INTO strata.changes (id, scope, revision, keys, created_at)
+     VALUES (pg_current_xact_id(), $1, $2, $3, clock_timestamp()) RETURNING id::text`,
+    [scope, revision, keys, JSON.stringify(facts)],
+  );
+  return change!.id;
+}
+
+/** Audit events without a change of configuration, inside the caller's transaction. An event that is there already is passed over. */
 export async function recordEvents(
   manager: EntityManager,
   events: readonly AuditEventFacts[],
@@ -119,7 +143,7 @@ export async function revisionOf(manager: EntityManager, scope: string): Promise
   return row?.revision ?? 0;
 }
 
-/** The scope's changes after a revision, oldest first, as far as the feed still keeps them. */
+/** The scope's changes after a revision, oldest first, as far as the feed still keeps them (feed.ts). */
 export const changesAfter = (
   manager: EntityManager,
   scope: string,
@@ -132,8 +156,8 @@ export const changesAfter = (
   );
 
 /**
- * A value and exactly the revision that it is from, in one snapshot. A value newer than the revision it is labelled with would let
- * a node show it first and an older one, cached under that revision, afterwards.
+ * A value and exactly the revision that it is from, in one snapshot. If a value were newer than its revision says, a node could show
+ * it, and afterwards an older value that it had cached under that same revision.
  */
 export const readSnapshot = <T>(
   db: DataSource,

@@ -1,77 +1,90 @@
+/** Takes committed audit events from the outbox to the audit service. Runs on every node with a database. */
 import type { Logger } from 'pino';
 import type { DataSource } from 'typeorm';
 import { WakeableWait } from '../wakeable-wait.ts';
 import type { AuditEventFacts } from './commit.ts';
 
-const batch = 200;
-/** A batch ends with the event that reaches it. */
+const batchEvents = 200;
+/** A batch ends with the event that reaches this size. */
 const batchBytes = 1024 * 1024;
+/** How often the outbox is read without a wake-up: for events of other nodes, and after failures. */
+const intervalMs = 1000;
+
+export interface Relay {
+  /** To be called after a commit on this node, so that its events do not wait for the interval. */
+  readonly wake: () => void;
+  /** Resolves when the batch on its way is handed on or has failed. */
+  readonly stop: () => Promise<void>;
+}
+
+interface WaitingEvent {
+  readonly seq: number;
+  readonly event: AuditEventFacts;
+  /** How many events wait, counted up to `batchEvents`. */
+  readonly waiting: number;
+}
 
 /**
- * Hands committed audit events to `deliver` in the order of commit within a scope, and removes them once it has answered.
- * One node relays at a time (advisory lock), so that order holds; another takes over within a second. Delivery is at least once.
+ * Hands events to `deliver` in the order of their commits within a scope, and removes them once it has answered. Delivery is at least
+ * once. One node relays at a time, the holder of an advisory lock, so that the order holds; when it is gone another takes over
+ * within a second.
  */
 export function startRelay(
   db: DataSource,
   deliver: (events: AuditEventFacts[]) => Promise<unknown>,
   log: Logger,
-) {
-  const state = { stopped: false };
+): Relay {
   const nextLook = new WakeableWait();
+  const state = { isStopped: false };
 
-  /** Whether more is waiting. */
-  const once = (): Promise<boolean> =>
+  /** Hands one batch on. Resolves to whether more events wait. */
+  const handOn = (): Promise<boolean> =>
     db.transaction(async (manager) => {
       const [lock] = await manager.query<{ mine: boolean }[]>(
         `SELECT pg_try_advisory_xact_lock(hashtextextended('strata outbox', 0)) AS mine`,
       );
       if (!lock?.mine) return false;
-      const rows = await manager.query<{ seq: number; event: AuditEventFacts; waiting: number }[]>(
+      const batch = await manager.query<WaitingEvent[]>(
         `SELECT seq, event, waiting FROM (
-         SELECT seq, event, count(*) OVER ()::int AS waiting, sum(octet_length(event::text)) OVER (ORDER BY seq) - octet_length(event::text) AS before
-         FROM (SELECT seq, event FROM strata.outbox ORDER BY seq LIMIT $1) AS first
-       ) AS counted WHERE before < $2 ORDER BY seq`,
-        [batch, batchBytes],
+           SELECT seq, event, count(*) OVER ()::int AS waiting,
+             sum(octet_length(event::text)) OVER (ORDER BY seq) - octet_length(event::text) AS bytes_before
+           FROM (SELECT seq, event FROM strata.outbox ORDER BY seq LIMIT $1) AS oldest
+         ) AS measured WHERE bytes_before < $2 ORDER BY seq`,
+        [batchEvents, batchBytes],
       );
-      const [first] = rows;
+      const [first] = batch;
       if (!first) return false;
-      await deliver(rows.map((row) => row.event));
+      await deliver(batch.map(({ event }) => event));
       await manager.query('DELETE FROM strata.outbox WHERE seq = ANY($1)', [
-        rows.map((row) => row.seq),
+        batch.map(({ seq }) => seq),
       ]);
-      return first.waiting === batch || first.waiting > rows.length;
+      return first.waiting === batchEvents || first.waiting > batch.length;
     });
 
-  const loop = async (): Promise<void> => {
-    let failing = false;
-    while (!state.stopped) {
-      const more = await once().then(
-        (waits) => {
-          failing = false;
-          return waits;
-        },
-        (error: unknown) => {
-          if (!failing && !state.stopped)
-            log.warn(
-              { err: error },
-              'audit events wait in the outbox: the audit service or the database does not answer',
-            );
-          failing = true;
-          return false;
-        },
-      );
-      if (more || state.stopped) continue;
-      await nextLook.wait(1000);
+  async function run(): Promise<void> {
+    let isFailing = false;
+    while (!state.isStopped) {
+      let moreWait = false;
+      try {
+        moreWait = await handOn();
+        isFailing = false;
+      } catch (error) {
+        if (!isFailing && !state.isStopped)
+          log.warn(
+            { err: error },
+            'audit events wait in the outbox: the audit service or the database does not answer',
+          );
+        isFailing = true;
+      }
+      if (!moreWait && !state.isStopped) await nextLook.wait(intervalMs);
     }
-  };
-  const running = loop();
+  }
+
+  const running = run();
   return {
-    /** Called after a commit. */
-    wake(): void {
-      nextLook.wake();
-    },
-    async stop(): Promise<void> {
-      state.stopped = true;
+    wake: () => nextLook.wake(),
+    stop: async () => {
+      state.isStopped = true;
       nextLook.wake();
       await running;
     },
