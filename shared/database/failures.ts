@@ -1,20 +1,38 @@
-/** What a database error means, by SQLSTATE class and socket code, never by message. */
+/**
+ * What a database error means: by SQLSTATE, by the code of a socket error, by the class of TypeORM's error, and where the client
+ * gives none of these, by its fixed text. The contract middleware turns the answers into error codes.
+ */
 import {
   QueryFailedError,
   QueryRunnerAlreadyReleasedError,
   QueryRunnerProviderAlreadyReleasedError,
 } from 'typeorm';
 
-interface Coded {
-  code?: unknown;
-  driverError?: { code?: unknown };
-}
-const codeOf = (error: unknown): string => {
-  const { code, driverError } = (error ?? {}) as Coded;
+/** The SQLSTATE or socket code; empty where there is none. TypeORM wraps the driver's error. */
+function codeOf(error: unknown): string {
+  const { code, driverError } = (error ?? {}) as {
+    code?: unknown;
+    driverError?: { code?: unknown };
+  };
   const found = driverError?.code ?? code;
   return typeof found === 'string' ? found : '';
-};
+}
 
+/** PostgreSQL manual, appendix A: the first two characters of a SQLSTATE are its class. */
+const outageClasses = new Set([
+  '08', // connection exception
+  '28', // credentials refused: they are being changed
+  '40', // serialization failure, deadlock
+  '53', // insufficient resources
+  '57', // operator intervention: shutdown, statement timeout
+  '58', // system error outside PostgreSQL
+  'XX', // internal error, corruption
+]);
+const outageStates = new Set([
+  '25006', // read-only transaction: a standby, after a failover
+  '3D000', // the database does not exist: it is being restored
+  '55P03', // lock timeout
+]);
 const socketCodes = new Set([
   'ECONNREFUSED',
   'ECONNRESET',
@@ -24,34 +42,22 @@ const socketCodes = new Set([
   'EAI_AGAIN',
   'EHOSTUNREACH',
   'ENETUNREACH',
-  'ENOENT',
+  'ENOENT', // the Unix socket is not there
 ]);
-// pg reports a lost or exhausted connection without a code; these are its own fixed texts (pg and pg-pool 8).
+/** pg and pg-pool 8 report a connection that is lost or cannot be had without a code, in these words. */
 const clientTexts =
   /^(Connection terminated|timeout exceeded when trying to connect|Query read timeout|Client has encountered a connection error|Cannot use a pool after calling end|Client was closed|Connection ended unexpectedly)/;
 
-/**
- * The database is away, stalled or out of resources, so that the same request may succeed later.
- * SQLSTATE 08 connection, 53 resources, 57 operator intervention (shutdown, statement timeout), 58 system, XX corruption,
- * 28 credentials, 25006 read-only after a failover, 55P03 lock timeout, 40 serialization and deadlock.
- */
+/** Whether the database is away, stalled or out of resources, so that the same request may succeed later. */
 export function isDatabaseOutage(error: unknown): boolean {
   const code = codeOf(error);
-  if (
-    socketCodes.has(code) ||
-    /^(08|28|40|53|57|58|XX)/.test(code) ||
-    code === '25006' ||
-    code === '55P03' ||
-    code === '3D000'
-  )
+  if (outageClasses.has(code.slice(0, 2)) || outageStates.has(code) || socketCodes.has(code))
     return true;
-  // The connection went between two queries of a transaction, which is rolled back.
-  if (
+  // The connection was lost between two queries of a transaction, which is rolled back.
+  const lostItsConnection =
     error instanceof QueryRunnerAlreadyReleasedError ||
-    error instanceof QueryRunnerProviderAlreadyReleasedError
-  )
-    return true;
-  return error instanceof Error && clientTexts.test(error.message);
+    error instanceof QueryRunnerProviderAlreadyReleasedError;
+  return lostItsConnection || (error instanceof Error && clientTexts.test(error.message));
 }
 
 /** Any failure that came from the database, an outage or not. */
@@ -60,5 +66,5 @@ export const isDatabaseFailure = (error: unknown): boolean =>
 
 export const isUniqueViolation = (error: unknown): boolean => codeOf(error) === '23505';
 
-/** SQLSTATE class 22, data exception: the value that was sent has no place in the column. */
+/** SQLSTATE class 22, data exception: the column cannot hold the value that was sent. */
 export const isRefusedData = (error: unknown): boolean => codeOf(error).startsWith('22');

@@ -1,3 +1,4 @@
+/** Opens and migrates the database. Every service has a schema of its own in it, and a pool of its own. */
 import 'reflect-metadata';
 import pg from 'pg';
 import { DataSource, type EntitySchema, type MigrationInterface, type QueryRunner } from 'typeorm';
@@ -30,59 +31,71 @@ export interface Schema {
 export interface DatabaseOptions {
   readonly url: string;
   readonly poolSize: number;
+  /** The request timeout. Queries end earlier, so that a request can still be answered. */
   readonly timeoutMs: number;
   readonly ssl: boolean;
 }
 
-/** Given up with a query that got no answer in time: what is sent after it, a rollback say, would only wait as long again. */
-class Connection extends pg.Client {
+/**
+ * A client that ends its connection with a query that got no answer in time. Whatever is sent after such a query, the rollback for
+ * one, would only wait as long again.
+ */
+class ImpatientClient extends pg.Client {
   constructor(config?: pg.ClientConfig) {
     super(config);
-    const send = this.query.bind(this) as (...args: unknown[]) => unknown;
-    this.query = ((...args: unknown[]) => {
-      const sent = send(...args);
-      if (sent instanceof Promise)
-        sent.catch((error: Error) => {
-          if (error.message === 'Query read timeout') void this.end();
-        });
+    // `query` has many overloads, all of which are passed on as they are.
+    const query = this.query.bind(this) as (...args: unknown[]) => unknown;
+    const watched = (...args: unknown[]): unknown => {
+      const sent = query(...args);
+      if (sent instanceof Promise) sent.catch((error: Error) => this.#endAfterTimeout(error));
       return sent;
-    }) as typeof this.query;
+    };
+    this.query = watched as typeof this.query;
+  }
+
+  #endAfterTimeout({ message }: Error): void {
+    if (message === 'Query read timeout') void this.end();
   }
 }
 
-/** Opens the service's own pool. Queries end, on the server and, where it is stalled, on our side, before a request times out. */
+/**
+ * Opens the service's own pool. Queries end before a request times out: PostgreSQL is told to end them first, and where it is
+ * stalled, the client gives up a little later.
+ */
 export async function openDatabase(
-  options: DatabaseOptions,
+  { url, poolSize, timeoutMs, ssl }: DatabaseOptions,
   { schema, entities, migrations }: Schema,
 ): Promise<DataSource> {
-  const [onServer, here] = [0.7, 0.8].map((part) => Math.floor(options.timeoutMs * part));
+  const serverTimeoutMs = Math.floor(timeoutMs * 0.7);
+  const clientTimeoutMs = Math.floor(timeoutMs * 0.8);
   const source = new DataSource({
     type: 'postgres',
-    url: options.url,
+    url,
     schema,
     entities,
     migrations,
     migrationsTableName: 'migrations',
-    poolSize: options.poolSize,
-    ssl: options.ssl,
+    poolSize,
+    ssl,
     synchronize: false,
     installExtensions: false,
     useUTC: true,
     applicationName: `strata-${schema}`,
+    // Whoever uses the lost connection gets the error.
     poolErrorHandler: () => {},
     extra: {
-      Client: Connection,
-      connectionTimeoutMillis: here,
-      statement_timeout: onServer,
-      query_timeout: here,
-      idle_in_transaction_session_timeout: options.timeoutMs * 2,
+      Client: ImpatientClient,
+      connectionTimeoutMillis: clientTimeoutMs,
+      statement_timeout: serverTimeoutMs,
+      query_timeout: clientTimeoutMs,
+      idle_in_transaction_session_timeout: timeoutMs * 2,
       keepAlive: true,
     },
   });
   return source.initialize();
 }
 
-/** Applies what is missing, one process at a time. */
+/** Applies the migrations that are missing, one process at a time. Returns their names, each as `schema.name`. */
 export async function migrate(
   options: DatabaseOptions,
   schemas: readonly Schema[],
@@ -96,8 +109,8 @@ export async function migrate(
       await client.query(`CREATE SCHEMA IF NOT EXISTS "${each.schema}"`);
       const source = await openDatabase({ ...options, poolSize: 1, timeoutMs: 600_000 }, each);
       try {
-        for (const { name } of await source.runMigrations({ transaction: 'each' }))
-          applied.push(`${each.schema}.${name}`);
+        const migrations = await source.runMigrations({ transaction: 'each' });
+        applied.push(...migrations.map(({ name }) => `${each.schema}.${name}`));
       } finally {
         await source.destroy();
       }

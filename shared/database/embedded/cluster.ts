@@ -1,0 +1,69 @@
+/** Makes PostgreSQL's data directory. */
+import { execFile } from 'node:child_process';
+import { randomBytes, randomUUID } from 'node:crypto';
+import {
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { environment, type Place, type Say } from './place.ts';
+
+export const isAbsentOrEmpty = (directory: string): boolean =>
+  !existsSync(directory) || readdirSync(directory).length === 0;
+
+/** Makes the cluster beside its place and moves it there when it is complete, so that a start that is killed leaves no half one. */
+export async function makeCluster(place: Place, say: Say): Promise<void> {
+  const { home, cluster, passwordFile, account } = place;
+  const unfinished = `${cluster}.new`;
+  await clearAway(home, cluster, unfinished);
+  say(`Makes a PostgreSQL cluster in ${cluster}.`);
+  mkdirSync(unfinished, { mode: 0o700 });
+  rmSync(passwordFile, { force: true });
+  writeFileSync(passwordFile, randomBytes(24).toString('base64url'), { mode: 0o600, flush: true });
+  if (account.uid !== undefined) {
+    chownSync(unfinished, account.uid, account.gid!);
+    chownSync(passwordFile, account.uid, account.gid!);
+  }
+  await runInitdb(place, unfinished);
+  renameSync(unfinished, cluster);
+}
+
+/** Removes what starts that were cut off have left. */
+async function clearAway(home: string, cluster: string, unfinished: string): Promise<void> {
+  if (existsSync(unfinished)) renameSync(unfinished, `${cluster}.abandoned-${randomUUID()}`);
+  const abandoned = readdirSync(home).filter((name) => name.startsWith('postgres.abandoned-'));
+  for (const name of abandoned) {
+    // Its initdb may have outlived its Strata and still add files for a moment.
+    await rm(join(home, name), { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
+  }
+}
+
+async function runInitdb(
+  { home, passwordFile, binaries, account }: Place,
+  directory: string,
+): Promise<void> {
+  const flags = [
+    // A relative path: an initdb that outlives us must not write into the directory of the same name that a later start makes.
+    ['-D', '.'],
+    ['-U', 'strata'],
+    ['--auth=scram-sha-256', `--pwfile=${passwordFile}`],
+    ['--encoding=UTF8', '--locale=C', '--no-instructions'],
+  ].flat();
+  try {
+    const options = { ...account, env: environment, cwd: directory };
+    await promisify(execFile)(join(binaries, 'bin', 'initdb'), flags, options);
+  } catch (error) {
+    const { stderr, message } = error as Error & { stderr?: string };
+    throw new Error(
+      `The embedded PostgreSQL cannot be made in ${home}: ${stderr?.trim() || message}`,
+      { cause: error },
+    );
+  }
+}
