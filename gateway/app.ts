@@ -15,7 +15,6 @@ import { createFastPath } from './fast-path.ts';
 import { observeRequests } from './metrics.ts';
 import { serveDocs, serveHealth } from './node-routes.ts';
 import { allowOrigins, limitRate } from './plugins.ts';
-import { ownHandlers } from './reload.ts';
 import { bodyLimit, parseBodies } from './request-body.ts';
 import { createRequestLog, recordResponses } from './request-log.ts';
 import { registerRoutes } from './routes.ts';
@@ -83,7 +82,7 @@ export async function buildApp(options: AppOptions): Promise<App> {
     localCache,
     authenticator,
     fastPath,
-    own: { ...ownHandlers(broker), ...watch.handlers },
+    own: watch.handlers,
     requestTimeoutMs: settings.current.request_timeout_ms,
   });
   return { app, server };

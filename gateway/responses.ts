@@ -91,8 +91,8 @@ export function respond(
     case 'token':
       return sendJson(result, reply.header('cache-control', 'no-store'));
     case 'reload': {
-      const { status } = result as { status: 'ok' | 'partial' };
-      return sendJson(result, reply.code(status === 'partial' ? 207 : 200));
+      const { errors } = result as { errors?: readonly unknown[] };
+      return sendJson(result, reply.code(errors ? 207 : 200));
     }
     case 'page':
       return sendPage(result as DecisionView, headers, reply);

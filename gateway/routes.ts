@@ -54,7 +54,7 @@ export interface OwnRequest {
   readonly recheck: () => Promise<Caller>;
   readonly response: ServerResponse;
 }
-/** What the gateway answers itself, because it concerns every node or goes on. */
+/** What the gateway answers itself, because it goes on. */
 type OwnHandler = (params: Record<string, unknown>, request: OwnRequest) => Promise<unknown>;
 export type OwnHandlers = { readonly [A in ActionName]?: OwnHandler };
 

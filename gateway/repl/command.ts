@@ -36,10 +36,10 @@ export class Misused extends Error {}
 
 export const json = (value: unknown): string => JSON.stringify(value, null, 2);
 
-/** Rows as aligned columns, headed by the names of the first. */
+/** Rows as aligned columns, headed by their names; `-` stands where a row has no such value. */
 export function columns(rows: readonly Readonly<Record<string, unknown>>[]): string {
   if (rows.length === 0) return 'none';
-  const names = Object.keys(rows[0]!);
+  const names = [...new Set(rows.flatMap((row) => Object.keys(row)))];
   const table = [names, ...rows.map((row) => names.map((name) => String(row[name] ?? '-')))];
   const widths = names.map((_name, index) =>
     Math.max(...table.map((cells) => cells[index]!.length)),

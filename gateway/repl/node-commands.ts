@@ -1,154 +1,139 @@
+/** Commands about the nodes of the cluster: who is there, what they hold in memory, and how they are reloaded. */
+import type { ResultOf } from '../../shared/contracts/index.ts';
 import { columns, given, json, tenantIds, text, type Command } from './command.ts';
 import type { Session } from './session.ts';
+
+/** Services that come with every node; all others are pieces that somebody chose to run there. */
+const partsOfEveryNode: ReadonlySet<string> = new Set(['$node', 'cluster', 'feed']);
 
 const nodeIds = async (session: Session): Promise<readonly string[]> =>
   session.nodes().map(({ id }) => id);
 
-type Figures = Record<string, number> & { keys?: string[] };
-/** Every node's caches, or the named one's; undefined where a node did not answer. */
-async function caches(
+interface NodeCaches {
+  readonly id: string;
+  /** Undefined where the node did not answer. */
+  readonly caches: ResultOf<'cluster.node.caches'> | undefined;
+}
+
+/** The caches of the named node, which has to answer, or of every node but the console's own. */
+async function cachesOf(
   session: Session,
   node: string | undefined,
-  keys: boolean,
-): Promise<readonly { id: string; caches: Record<string, Figures> | undefined }[]> {
-  const asked =
-    node === undefined
-      ? session
-          .nodes()
-          .filter(({ self }) => !self)
-          .map(({ id }) => id)
-      : [node];
+  body: { keys: boolean },
+): Promise<readonly NodeCaches[]> {
+  const ask = (id: string) => session.call('cluster.node.caches', { body }, id);
+  if (node !== undefined) return [{ id: node, caches: await ask(node) }];
+  const others = session.nodes().filter(({ self }) => !self);
   return Promise.all(
-    asked.map(async (id) => ({
-      id,
-      caches: (await session.ask(id, 'node.caches', { body: { keys } }).catch((error: unknown) => {
-        if (node === undefined) return undefined;
-        throw error;
-      })) as Record<string, Figures> | undefined,
-    })),
+    others.map(async ({ id }) => ({ id, caches: await ask(id).catch(() => undefined) })),
   );
 }
 
-export const nodeCommands: readonly Command[] = [
-  {
-    name: 'nodes',
-    takes: '',
-    says: 'who is in the cluster, what it hosts, and whether it is well',
-    async run({ session, print }) {
-      const nodes = session.nodes();
-      print(
-        columns(
-          await Promise.all(
-            nodes.map(async ({ id, hostname, services, self }) => {
-              const health = await session.ask(id, 'node.health', {}).catch(() => undefined);
-              const failing = Object.entries(health ?? {})
-                .filter(([, well]) => !well)
-                .map(([part]) => part);
-              return {
-                node: id,
-                host: hostname,
-                pieces: self ? 'this REPL' : services.join(',') || 'gateway or neighbour',
-                health:
-                  health === undefined
-                    ? 'does not answer'
-                    : failing.length === 0
-                      ? 'well'
-                      : `${failing.join(',')} away`,
-              };
-            }),
-          ),
-        ),
-      );
-    },
+/** In a word or two: does it answer, and do the parts that it needs? */
+function wellbeing(health: ResultOf<'cluster.node.health'> | undefined): string {
+  if (health === undefined) return 'does not answer';
+  const away = Object.keys(health).filter((part) => !health[part]);
+  return away.length === 0 ? 'well' : `${away.join(',')} away`;
+}
+
+const nodes: Command = {
+  name: 'nodes',
+  takes: '',
+  says: 'who is in the cluster, what it hosts, and whether it is well',
+  async run({ session, print }) {
+    const rows = session.nodes().map(async ({ id, hostname, services, self }) => {
+      const health = await session.call('cluster.node.health', {}, id).catch(() => undefined);
+      const hosted = services.filter((name) => !partsOfEveryNode.has(name)).sort();
+      return {
+        node: id,
+        host: hostname,
+        pieces: self ? 'this REPL' : hosted.join(',') || 'gateway or neighbour',
+        health: wellbeing(health),
+      };
+    });
+    print(columns(await Promise.all(rows)));
   },
-  {
-    name: 'cache stats',
-    takes: '[node]',
-    says: 'entries, hits, misses and drops of every node',
-    complete: { node: nodeIds },
-    async run({ session, words, print }) {
-      const answers = await caches(session, words.node, false);
-      print(
-        columns(
-          answers.flatMap(({ id, caches: found }) =>
-            Object.entries(found ?? { 'does not answer': {} as Figures }).map(
-              ([cache, figures]) => ({
-                node: id,
-                cache,
-                entries: figures.entries,
-                bytes: figures.bytes,
-                hits: figures.hits,
-                misses: figures.misses,
-                drops: figures.drops,
-                stale: figures.stale,
-              }),
-            ),
-          ),
-        ),
-      );
-    },
+};
+
+const cacheStats: Command = {
+  name: 'cache stats',
+  takes: '[node]',
+  says: 'entries, hits, misses and drops of every node',
+  complete: { node: nodeIds },
+  async run({ session, words, print }) {
+    const answers = await cachesOf(session, words.node, { keys: false });
+    const rows = answers.flatMap(({ id, caches }) =>
+      caches === undefined
+        ? [{ node: id, cache: 'does not answer' }]
+        : Object.entries(caches).map(([cache, figures]) => ({ node: id, cache, ...figures })),
+    );
+    print(columns(rows));
   },
-  {
-    name: 'cache keys',
-    takes: '[node]',
-    says: 'what is held in memory',
-    complete: { node: nodeIds },
-    flags: { match: { type: 'string', says: 'only keys that contain this, such as a tenant id' } },
-    async run({ session, words, flags, print }) {
-      const answers = await caches(session, words.node, true);
-      const rows = answers.flatMap(({ id, caches: found = {} }) =>
-        Object.entries(found).flatMap(([cache, { keys = [] }]) =>
-          keys
-            .filter((key) => key.includes(text(flags.match) ?? ''))
-            .sort()
-            .map((key) => ({ node: id, cache, key })),
-        ),
-      );
-      print(columns(rows));
-    },
+};
+
+const cacheKeys: Command = {
+  name: 'cache keys',
+  takes: '[node]',
+  says: 'what is held in memory',
+  complete: { node: nodeIds },
+  flags: { match: { type: 'string', says: 'only keys that contain this, such as a tenant id' } },
+  async run({ session, words, flags, print }) {
+    const wanted = text(flags.match) ?? '';
+    const answers = await cachesOf(session, words.node, { keys: true });
+    const rows = answers.flatMap(({ id, caches = {} }) =>
+      Object.entries(caches).flatMap(([cache, { keys = [] }]) =>
+        keys
+          .filter((key) => key.includes(wanted))
+          .sort()
+          .map((key) => ({ node: id, cache, key })),
+      ),
+    );
+    print(columns(rows));
   },
-  {
-    name: 'cache drop',
-    takes: '<tenant> [key...]',
-    says: "drop a tenant's entries on every node, or only these keys",
-    complete: { tenant: tenantIds },
-    async run({ session, words, rest, print }) {
-      print(
-        json(
-          await session.everywhere('config-resolver.invalidate', {
-            tenant_id: words.tenant!,
-            body: rest.length === 0 ? {} : { keys: [...rest] },
-          }),
-        ),
-      );
-    },
+};
+
+const cacheDrop: Command = {
+  name: 'cache drop',
+  takes: '<tenant> [key...]',
+  says: "drop a tenant's entries on every node, or only these keys",
+  complete: { tenant: tenantIds },
+  async run({ session, words, rest, print }) {
+    const answer = await session.call('cluster.invalidate', {
+      tenant_id: words.tenant!,
+      body: rest.length === 0 ? {} : { keys: [...rest] },
+    });
+    print(json(answer));
+    if (answer.errors) throw new Error('Not every node dropped them; errors says which.');
   },
-  {
-    name: 'reload',
-    takes: '',
-    says: 'clear the caches of every node, and re-read its environment where asked',
-    flags: {
-      env: { type: 'boolean', says: 'also re-read the environment' },
-      tenant: {
-        type: 'string',
-        multiple: true,
-        says: "clear only this tenant's effective values; may be repeated",
-      },
-      'dry-run': { type: 'boolean', says: 'tell what would change' },
+};
+
+const reload: Command = {
+  name: 'reload',
+  takes: '',
+  says: 'clear the caches of every node, and re-read its environment where asked',
+  flags: {
+    env: { type: 'boolean', says: 'also re-read the environment' },
+    tenant: {
+      type: 'string',
+      multiple: true,
+      says: "clear only this tenant's effective values; may be repeated",
     },
-    async run({ session, flags, print }) {
-      const tenants = (flags.tenant ?? []) as string[];
-      const answer = await session.everywhere('gateway.reload', {
-        body: given({
-          reload_env: flags.env as boolean | undefined,
-          dry_run: flags['dry-run'] as boolean | undefined,
-          invalidate: tenants.length > 0 ? { tenant_ids: tenants } : { all: true },
-          reinit: { dynamic_config_service: true, configuration_service: tenants.length === 0 },
-        }) as never,
-      });
-      print(json(answer));
-      if ((answer as { status: string }).status !== 'ok')
-        throw new Error('Not every node was reloaded; errors says which.');
-    },
+    'dry-run': { type: 'boolean', says: 'tell what would change' },
   },
-];
+  async run({ session, flags, print }) {
+    const tenants = (flags.tenant ?? []) as string[];
+    const everything = tenants.length === 0;
+    const answer = await session.call('cluster.reload', {
+      body: given({
+        reload_env: flags.env as boolean | undefined,
+        dry_run: flags['dry-run'] as boolean | undefined,
+        invalidate: everything ? { all: true } : { tenant_ids: tenants },
+        reinit: { dynamic_config_service: true, configuration_service: everything },
+      }),
+    });
+    print(json(answer));
+    if (answer.errors) throw new Error('Not every node was reloaded; errors says which.');
+  },
+};
+
+export const nodeCommands: readonly Command[] = [nodes, cacheStats, cacheKeys, cacheDrop, reload];

@@ -1,47 +1,32 @@
+/** What every command is given: a member of the cluster that acts as one operator. */
 import { randomUUID } from 'node:crypto';
 import { userInfo } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
-import { ownHandlers } from '../reload.ts';
-import { checkAccess, serviceCaller, type Caller } from '../../shared/access.ts';
+import type { ServiceBroker } from 'moleculer';
+import type { Caller } from '../../shared/access.ts';
 import { createNode } from '../../shared/cluster/broker.ts';
-import { checkParams } from '../../shared/cluster/contract-middleware.ts';
-import { liveSettings } from '../../shared/live-settings.ts';
+import { nodesOf, type NodeInfo } from '../../shared/cluster/nodes.ts';
 import { callAs } from '../../shared/cluster/request.ts';
-import {
-  contracts,
-  type ActionName,
-  type ParamsOf,
-  type ResultOf,
-} from '../../shared/contracts/index.ts';
+import type { ActionName, ParamsOf, ResultOf } from '../../shared/contracts/index.ts';
 import { StrataError } from '../../shared/errors.ts';
+import { liveSettings } from '../../shared/live-settings.ts';
 import { loadSettings, readEnvironment } from '../../shared/settings.ts';
 
-/** A member of the cluster that acts as one operator. */
 export interface Session {
+  /** The name that the audit shows. */
   readonly operator: string;
-  readonly call: <A extends ActionName>(action: A, params: ParamsOf<A>) => Promise<ResultOf<A>>;
-  /** Asks one node about itself, as its neighbour; such actions know no operators. */
-  readonly ask: <A extends 'node.caches' | 'node.health'>(
-    node: string,
+  readonly broker: ServiceBroker;
+  /** Calls an action as the operator, on the node `node` where it is given. Throws Failed. */
+  readonly call: <A extends ActionName>(
     action: A,
     params: ParamsOf<A>,
+    node?: string,
   ) => Promise<ResultOf<A>>;
-  /** Asks every node, as the gateway does for its routes. */
-  readonly everywhere: <A extends 'gateway.reload' | 'config-resolver.invalidate'>(
-    action: A,
-    params: ParamsOf<A>,
-  ) => Promise<unknown>;
-  readonly nodes: () => readonly Node[];
+  readonly nodes: () => readonly NodeInfo[];
   readonly leave: () => Promise<void>;
 }
-export interface Node {
-  readonly id: string;
-  readonly services: readonly string[];
-  readonly hostname: string;
-  readonly self: boolean;
-}
 
-/** What a failure is shown with: the request id leads to the log lines of every node that saw it. */
+/** A call that failed. The request id leads to the log lines of every node that saw it. */
 export class Failed extends Error {
   readonly requestId: string;
   constructor(cause: unknown, requestId: string) {
@@ -50,16 +35,16 @@ export class Failed extends Error {
   }
 }
 
+/** The console cannot become a member of a cluster; the message says what to do. */
 export class CannotJoin extends Error {}
 
-/** Services that come with every node; all others are pieces that somebody chose to run there. */
-const partsOfANode: ReadonlySet<string> = new Set(['$node', 'node', 'cluster', 'feed']);
-
 const joinMs = 10_000;
+/** A node that has just joined hears of the others within a second. */
 const findMs = 3000;
+/** A node that has not answered by then about itself is shown as not answering. */
 const answerMs = 3000;
 
-/** Joins over NATS. Throws CannotJoin with what to do. */
+/** Joins over NATS. Throws CannotJoin. */
 export async function join(): Promise<Session> {
   const environment = readEnvironment();
   const given = loadSettings(environment, { pieces: [] });
@@ -73,23 +58,8 @@ export async function join(): Promise<Session> {
     );
   }
   const operator = given.strata_operator ?? userInfo().username;
-  // Not the NODE_ID of the environment: on a node's own machine that is the node's.
-  const fixed = {
-    NODE_ID: `repl-${operator.replaceAll(/[^A-Za-z0-9._-]/g, '-').slice(0, 60)}-${process.pid}`,
-    LOG_LEVEL: 'silent',
-  };
-  const { broker } = createNode({
-    settings: liveSettings(loadSettings({ ...environment, ...fixed }, { pieces: [] }), fixed, []),
-  });
-  const started = broker.start().then(() => true);
-  if (!(await Promise.race([started, delay(joinMs, false, { ref: false })]))) {
-    throw new CannotJoin(
-      `NATS does not answer at ${given.nats_url
-        .split(',')
-        .map((url) => new URL(url).host)
-        .join(', ')}. Check NATS_URL.`,
-    );
-  }
+  const broker = brokerOf(environment, operator);
+  await startWithin(joinMs, broker, given.nats_url);
 
   const caller: Caller = {
     type: 'operator',
@@ -98,60 +68,54 @@ export async function join(): Promise<Session> {
     roles: [],
     platform_roles: [],
   };
-  const own = ownHandlers(broker);
-  async function asked<T>(service: string, work: (requestId: string) => Promise<T>): Promise<T> {
-    const requestId = randomUUID();
-    try {
-      // A node that has just joined hears of the others within a second.
-      await broker.waitForServices(service, findMs).catch(() => {
-        throw new StrataError('service_unavailable', `No node hosts ${service} now.`);
-      });
-      return await work(requestId);
-    } catch (error) {
-      throw new Failed(error, requestId);
-    }
-  }
-  const nodes = (): Node[] =>
-    (
-      broker.registry.getNodeList({ onlyAvailable: true, withServices: true }) as unknown as {
-        id: string;
-        local: boolean;
-        hostname: string;
-        services: { name: string }[];
-      }[]
-    )
-      .map(({ id, local, hostname, services: hosted }) => ({
-        id,
-        self: local,
-        hostname,
-        services: hosted
-          .map(({ name }) => name)
-          .filter((name) => !partsOfANode.has(name))
-          .sort(),
-      }))
-      .sort((a, b) => a.id.localeCompare(b.id));
   return {
     operator,
-    call: (action, params) =>
-      asked(action.split('.')[0]!, (requestId) =>
-        callAs(broker, action, params, { caller, requestId }),
-      ),
-    ask: (nodeID, action, params) =>
-      asked('node', (requestId) =>
-        callAs(broker, action, params, {
-          caller: serviceCaller('repl'),
-          requestId,
-          nodeID,
-          timeout: answerMs,
-        }),
-      ),
-    everywhere: (action, params) =>
-      asked('feed', async (requestId) => {
-        checkAccess(contracts[action], caller, params);
-        checkParams(contracts[action], params);
-        return own[action](params, { caller, requestId });
-      }),
-    nodes,
+    broker,
+    async call(action, params, node) {
+      const requestId = randomUUID();
+      try {
+        if (node !== undefined) {
+          const options = { caller, requestId, nodeID: node, timeout: answerMs };
+          return await callAs(broker, action, params, options);
+        }
+        await findService(broker, action);
+        return await callAs(broker, action, params, { caller, requestId });
+      } catch (error) {
+        throw new Failed(error, requestId);
+      }
+    },
+    nodes: () => nodesOf(broker),
     leave: () => broker.stop(),
   };
+}
+
+function brokerOf(
+  environment: ReturnType<typeof readEnvironment>,
+  operator: string,
+): ServiceBroker {
+  const name = operator.replaceAll(/[^A-Za-z0-9._-]/g, '-').slice(0, 60);
+  // Not the NODE_ID of the environment: on a node's own machine that is the node's.
+  const fixed = { NODE_ID: `repl-${name}-${process.pid}`, LOG_LEVEL: 'silent' };
+  const settings = loadSettings({ ...environment, ...fixed }, { pieces: [] });
+  return createNode({ settings: liveSettings(settings, fixed, []) }).broker;
+}
+
+async function startWithin(ms: number, broker: ServiceBroker, natsUrl: string): Promise<void> {
+  const started = broker.start().then(() => true);
+  const inTime = await Promise.race([started, delay(ms, false, { ref: false })]);
+  if (inTime) return;
+  const hosts = natsUrl.split(',').map((url) => new URL(url).host);
+  throw new CannotJoin(`NATS does not answer at ${hosts.join(', ')}. Check NATS_URL.`);
+}
+
+/** Waits until a node that answers the action is known. */
+async function findService(broker: ServiceBroker, action: ActionName): Promise<void> {
+  const [service] = action.split('.') as [string];
+  // This node answers for the cluster itself, as soon as it knows the others: those with the feed also take the audit event.
+  const awaited = service === 'cluster' ? 'feed' : service;
+  try {
+    await broker.waitForServices(awaited, findMs);
+  } catch {
+    throw new StrataError('service_unavailable', `No node hosts ${awaited} now.`);
+  }
 }

@@ -1,117 +1,92 @@
-import type { Context, ServiceSchema } from 'moleculer';
+/** The service `cluster`, which every node hosts: what it does when the cluster is operated, and what it hears of changes. */
+import type { Context, ServiceBroker, ServiceSchema } from 'moleculer';
 import type { Coherence } from './coherence/coherence.ts';
-import type { CacheName } from '../contracts/contract.ts';
 import { tenantScope } from '../contracts/revision-scopes.ts';
 import type { Change } from '../commits/commit.ts';
 import type { LiveSettings } from '../live-settings.ts';
+import { clusterOperations } from './cluster-operations.ts';
 import type { Handlers } from './request.ts';
 import { serviceOf } from './service.ts';
 
-export interface NodeServiceOptions {
+export interface ClusterServiceOptions {
+  readonly broker: ServiceBroker;
   readonly coherence: Coherence;
   readonly settings: LiveSettings;
   /** Names what this node needs and whether it answers: `{ database: true, … }`. */
   readonly health: () => Promise<Record<string, boolean>>;
 }
 
+/** A committed change, broadcast to every node. */
 export const invalidateEvent = 'cache.invalidate';
+/** A node's answer to such a broadcast, sent to the node that made it. */
 export const acknowledgedEvent = (nodeId: string): string => `cache.acknowledged.${nodeId}`;
 
-/** On every node: applies broadcast changes and acknowledges them, drops, reloads, and tells its health. */
-export function nodeService({ coherence, settings, health }: NodeServiceOptions): ServiceSchema {
-  const dynamic: CacheName = 'dynamic_config_service';
-  const handlers: Handlers = {
-    'node.reload': async ({ body }) => {
-      const {
-        reload_env: reloadEnv = false,
-        dry_run: dryRun = false,
-        invalidate,
-        reinit = {},
-      } = body;
-      const tenants = invalidate?.tenant_ids ?? [];
-      const answer = {
-        changed_settings: [] as string[],
-        requires_restart: [] as string[],
-        reinitialized: [] as string[],
-        reloaded_env: false,
-        errors: [] as { node: string; action: string; message: string }[],
-      };
-      if (reloadEnv) {
-        try {
-          const { changed, requires_restart } = dryRun ? settings.preview() : settings.reload();
-          Object.assign(answer, {
-            changed_settings: changed,
-            requires_restart,
-            reloaded_env: true,
-          });
-        } catch (error) {
-          answer.errors.push({
-            node: settings.current.node_id,
-            action: 'reload_env',
-            message: (error as Error).message,
-          });
-        }
-      }
-      const clear = (cache: CacheName, scopes: readonly string[]): void => {
-        if (dryRun) return;
-        if (scopes.length === 0) coherence.caches[cache].flush();
-        for (const scope of scopes) coherence.caches[cache].flushScope(scope);
-      };
-      if (reinit.configuration_service) {
-        clear('configuration_service', []);
-        answer.reinitialized.push('configuration_service');
-      }
-      if (reinit.dynamic_config_service) {
-        clear(dynamic, tenants.map(tenantScope));
-        answer.reinitialized.push('dynamic_config_service');
-      } else if (invalidate && (invalidate.all || tenants.length > 0)) {
-        clear(dynamic, tenants.map(tenantScope));
-      }
-      return answer;
-    },
-    'node.drop': async ({ body: { tenant_id: tenantId, keys } }) => {
-      const scope = tenantScope(tenantId);
-      const dropped = new Set<string>();
-      for (const cache of [
-        coherence.caches.configuration_service,
-        coherence.caches.dynamic_config_service,
-      ]) {
-        for (const key of cache.keys(scope)) if (!keys || keys.includes(key)) dropped.add(key);
-      }
-      if (keys) coherence.caches.configuration_service.flushKeys(keys);
-      else coherence.caches.configuration_service.flushScope(scope);
-      coherence.caches.dynamic_config_service.flushScope(scope);
-      return { dropped: [...dropped] };
-    },
-    'node.caches': async ({ body: { keys = false } }) =>
-      Object.fromEntries(
-        Object.entries(coherence.caches).map(([name, cache]) => [
-          name,
-          { ...cache.stats(), ...(keys ? { keys: cache.keys() } : {}) },
-        ]),
-      ),
-    'node.health': health,
-  };
+export function clusterService(options: ClusterServiceOptions): ServiceSchema {
+  const { broker, coherence, settings } = options;
   return {
-    ...serviceOf('node', handlers),
+    ...serviceOf('cluster', { ...clusterOperations(broker), ...nodeHandlers(options) }),
     events: {
       [invalidateEvent]: {
-        handler(ctx: Context<Change>) {
-          coherence.apply(ctx.params);
-          if (ctx.nodeID && ctx.nodeID !== ctx.broker.nodeID) {
-            ctx.broker.emit(acknowledgedEvent(ctx.nodeID), {
-              id: ctx.params.id,
-              scope: ctx.params.scope,
-              node: ctx.broker.nodeID,
-            });
-          }
+        handler({ params: change, nodeID: sender }: Context<Change>) {
+          coherence.apply(change);
+          if (!sender || sender === broker.nodeID) return;
+          const { id, scope } = change;
+          broker.emit(acknowledgedEvent(sender), { id, scope, node: broker.nodeID });
         },
       },
       [acknowledgedEvent(settings.current.node_id)]: {
-        handler(ctx: Context<{ id: string; scope: string; node: string }>) {
-          coherence.acknowledge(ctx.params, ctx.params.node);
+        handler({ params }: Context<{ id: string; scope: string; node: string }>) {
+          coherence.acknowledge(params, params.node);
         },
       },
     },
+  };
+}
+
+/** What this node does and says by itself when it is asked with its node id. */
+function nodeHandlers({ coherence, settings, health }: ClusterServiceOptions): Handlers {
+  const { caches } = coherence;
+  const { configuration_service: stored, dynamic_config_service: effective } = caches;
+  return {
+    'cluster.node.reload-environment': async ({ body: { dry_run: dryRun } }) => {
+      try {
+        const { changed, requires_restart } = dryRun ? settings.preview() : settings.reload();
+        return { changed_settings: changed, requires_restart, problem: null };
+      } catch (error) {
+        const problem = (error as Error).message;
+        return { changed_settings: [], requires_restart: [], problem };
+      }
+    },
+
+    'cluster.node.clear': async ({ body }) => {
+      if (body.dry_run) return null;
+      const { all, tenant_ids: tenantIds } = body.dynamic_config_service;
+      if (body.configuration_service) stored.flush();
+      if (all) effective.flush();
+      for (const tenantId of tenantIds) effective.flushScope(tenantScope(tenantId));
+      return null;
+    },
+
+    'cluster.node.drop': async ({ body: { tenant_id: tenantId, keys } }) => {
+      const scope = tenantScope(tenantId);
+      const held = [...stored.keys(scope), ...effective.keys(scope)];
+      const dropped = keys ? held.filter((key) => keys.includes(key)) : held;
+      if (keys) stored.flushKeys(keys);
+      else stored.flushScope(scope);
+      // Effective values are made of stored ones, so they go with any of them.
+      effective.flushScope(scope);
+      return { dropped: [...new Set(dropped)] };
+    },
+
+    'cluster.node.caches': async ({ body: { keys = false } }) => {
+      const figures = Object.entries(caches).map(([name, cache]) => {
+        const { entries, bytes, hits, misses, drops, stale } = cache.stats();
+        const shown = { entries, bytes, hits, misses, drops, stale };
+        return [name, keys ? { ...shown, keys: cache.keys() } : shown];
+      });
+      return Object.fromEntries(figures);
+    },
+
+    'cluster.node.health': () => health(),
   };
 }

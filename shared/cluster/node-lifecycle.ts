@@ -11,7 +11,7 @@ import { serviceCaller } from '../access.ts';
 import { startRelay, type Relay } from '../commits/relay.ts';
 import type { LiveSettings } from '../live-settings.ts';
 import { natsConnectionOf, type Bus } from './bus.ts';
-import { nodeService } from './cluster-service.ts';
+import { clusterService } from './cluster-service.ts';
 import type { Coherence } from './coherence/coherence.ts';
 import { createFeed, type Feed } from './coherence/feed.ts';
 import { clusterLink, feedService } from './feed-service.ts';
@@ -47,7 +47,7 @@ export function nodeLifecycle(options: LifecycleOptions): NodeLifecycle {
       name: 'Node',
       created(broker) {
         const health = (): Promise<Record<string, boolean>> => healthOf(broker, options);
-        broker.createService(nodeService({ coherence, settings, health }));
+        broker.createService(clusterService({ broker, coherence, settings, health }));
         if (feed && commits) broker.createService(feedService(feed, commits));
       },
       async started(broker) {

@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import type { Context, ServiceBroker } from 'moleculer';
 import { serviceCaller, type Caller } from '../access.ts';
 import type { Loaded } from './coherence/entry.ts';
-import type { ActionName, ParamsOf, ResultOf } from '../contracts/index.ts';
+import { contractOf, type ActionName, type ParamsOf, type ResultOf } from '../contracts/index.ts';
 import type { Committing } from '../commits/commit.ts';
 
 /** Where a request came from: for throttling, sessions and the audit. Empty on the bus. */
@@ -53,15 +53,22 @@ export const callAs = <A extends ActionName>(
   action: A,
   params: ParamsOf<A>,
   options: CallOptions,
-): Promise<ResultOf<A>> =>
-  broker.call(action, params as Record<string, unknown>, {
+): Promise<ResultOf<A>> => {
+  const timeout = timeoutOf(action, options.timeout);
+  return broker.call(action, params as Record<string, unknown>, {
     requestID: options.requestId,
     meta: { caller: options.caller, ...(options.client ? { client: options.client } : {}) },
     ...(options.nodeID === undefined ? {} : { nodeID: options.nodeID }),
-    ...(options.timeout === undefined
-      ? {}
-      : { timeout: typeof options.timeout === 'number' ? options.timeout : options.timeout() }),
+    ...(timeout === undefined ? {} : { timeout }),
   }) as Promise<ResultOf<A>>;
+};
+
+/** In milliseconds; undefined leaves it to the broker, which gives every request the same. */
+function timeoutOf(action: ActionName, given: CallOptions['timeout']): number | undefined {
+  const asked = typeof given === 'function' ? given() : given;
+  const least = contractOf(action)?.minTimeoutMs;
+  return least === undefined ? asked : Math.max(least, asked ?? 0);
+}
 
 /** Calls as the service that answers `action`. Without `ctx` as parent: meta would flow back into the caller's, and with it our rights. */
 export const callWithin =

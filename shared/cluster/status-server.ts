@@ -12,7 +12,7 @@ export async function readiness(
 ): Promise<{ code: 200 | 503; body: { status: string; checks: Record<string, unknown> } }> {
   const checks = await callAs(
     broker,
-    'node.health',
+    'cluster.node.health',
     {},
     { caller: serviceCaller(broker.nodeID), requestId: 'health', nodeID: broker.nodeID },
   );

@@ -7,7 +7,7 @@ import type { DataSource, EntityManager } from 'typeorm';
 import type { Caller } from '../access.ts';
 import type { Static } from 'typebox';
 import type { AuditFacts } from '../contracts/audit.ts';
-import type { ChangeRecord } from '../contracts/cluster.ts';
+import type { ChangeRecord } from '../contracts/feed.ts';
 
 export type AuditEventFacts = Static<typeof AuditFacts>;
 export type Change = Static<typeof ChangeRecord>;

@@ -1,20 +1,18 @@
-/** What every node answers about itself, called with its node id; and the change feed, on nodes with a database. */
+/**
+ * Operating the cluster. `cluster.reload` and `cluster.invalidate` concern every node: any node answers them by asking all of
+ * them. `cluster.node.*` is what one node does or says about itself; it is called with that node's id.
+ */
 import { Type } from 'typebox';
 import { action } from './contract.ts';
+import { Nullable, strict, Timestamp, Uuid } from './fields.ts';
+import { tenantAdmins } from './tenant-document.ts';
 
-const strict = { additionalProperties: false } as const;
 const internal = { level: 'internal' } as const;
+/** Shows memory and health, so operators and Strata's neighbours may ask; there is no route to it. */
+const observer = { level: 'platform_admin', services: true } as const;
 
-/** One committed change as the feed and the broadcast carry it. `id` is the committing transaction, unique and repeatable. */
-export const ChangeRecord = Type.Object(
-  {
-    id: Type.String(),
-    scope: Type.String(),
-    revision: Type.Integer(),
-    keys: Type.Array(Type.String()),
-  },
-  strict,
-);
+/** A node may stay silent for 5 seconds in each of two phases, and the audit event is recorded after them. */
+const minTimeoutMs = 15_000;
 
 export const ReloadRequest = Type.Object(
   {
@@ -43,20 +41,29 @@ export const ReloadRequest = Type.Object(
   },
   strict,
 );
-export const ReloadError = Type.Object(
+
+/** Whose effective values (`dynamic_config_service`): everybody's, or those of the tenants. Neither means none. */
+export const Invalidated = Type.Object(
+  { all: Type.Boolean(), tenant_ids: Type.Array(Type.String()) },
+  strict,
+);
+
+/** A node that did not do its part: it failed, or it did not answer in 5 seconds. */
+export const NodeError = Type.Object(
   { node: Type.String(), action: Type.String(), message: Type.String() },
   strict,
 );
+const errors = Type.Optional(
+  Type.Array(NodeError, { description: 'Nodes that did not do their part; absent where all did' }),
+);
+
 export const ReloadResponse = Type.Object(
   {
     status: Type.Union([Type.Literal('ok'), Type.Literal('partial')]),
     reloaded_env: Type.Boolean(),
-    invalidated: Type.Object(
-      { all: Type.Boolean(), tenant_ids: Type.Array(Type.String()) },
-      strict,
-    ),
+    invalidated: Invalidated,
     reinitialized: Type.Array(Type.String()),
-    timestamp: Type.String({ format: 'date-time' }),
+    timestamp: Timestamp,
     requires_restart: Type.Array(
       Type.String({ description: 'Settings that changed but need a restart' }),
     ),
@@ -65,28 +72,92 @@ export const ReloadResponse = Type.Object(
     ),
     nodes: Type.Array(Type.String()),
     dry_run: Type.Optional(Type.Literal(true)),
-    errors: Type.Optional(Type.Array(ReloadError)),
+    errors,
   },
   strict,
 );
 
-export const nodeContracts = {
-  'node.reload': action({
-    summary: "This node's part of an operator reload",
-    access: internal,
+/** The figures of one cache of a node since it started; `keys` where they were asked for. */
+export const CacheFigures = Type.Object(
+  {
+    entries: Type.Integer(),
+    bytes: Type.Integer(),
+    hits: Type.Integer(),
+    misses: Type.Integer(),
+    drops: Type.Integer(),
+    stale: Type.Integer(),
+    keys: Type.Optional(Type.Array(Type.String())),
+  },
+  strict,
+);
+
+export const clusterContracts = {
+  'cluster.reload': action({
+    summary: 'Operator reload',
+    rest: 'POST /config/reload',
+    access: { level: 'platform_admin' },
+    keyScope: 'platform:write',
     body: ReloadRequest,
+    result: ReloadResponse,
+    response: 'reload',
+    minTimeoutMs,
+  }),
+  'cluster.invalidate': action({
+    summary: "Drop cached entries of the caller's tenant",
+    rest: 'POST /configurations/cache/invalidate',
+    access: tenantAdmins,
+    keyScope: 'config:write',
+    query: { tenant_id: Type.Optional(Uuid) },
+    body: Type.Object(
+      {
+        keys: Type.Optional(
+          Type.Array(Type.String({ minLength: 1, maxLength: 300 }), { maxItems: 1000 }),
+        ),
+      },
+      strict,
+    ),
+    result: Type.Object(
+      {
+        tenant_id: Uuid,
+        invalidated: Type.Array(Type.String()),
+        nodes: Type.Integer({ description: 'How many nodes did it' }),
+        timestamp: Timestamp,
+        errors,
+      },
+      strict,
+    ),
+    response: 'reload',
+    minTimeoutMs,
+  }),
+
+  'cluster.node.reload-environment': action({
+    summary: "Replace this node's settings by what its environment says now",
+    access: internal,
+    body: Type.Object({ dry_run: Type.Boolean() }, strict),
     result: Type.Object(
       {
         changed_settings: Type.Array(Type.String()),
         requires_restart: Type.Array(Type.String()),
-        reinitialized: Type.Array(Type.String()),
-        reloaded_env: Type.Boolean(),
-        errors: Type.Array(ReloadError),
+        /** Why the environment is not valid; the settings stay as they were. */
+        problem: Nullable(Type.String()),
       },
       strict,
     ),
   }),
-  'node.drop': action({
+  'cluster.node.clear': action({
+    summary: "Clear this node's caches",
+    access: internal,
+    body: Type.Object(
+      {
+        configuration_service: Type.Boolean(),
+        dynamic_config_service: Invalidated,
+        dry_run: Type.Boolean(),
+      },
+      strict,
+    ),
+    result: Type.Null(),
+  }),
+  'cluster.node.drop': action({
     summary: "Drop a tenant's cached entries on this node, or the named ones",
     access: internal,
     body: Type.Object(
@@ -95,50 +166,15 @@ export const nodeContracts = {
     ),
     result: Type.Object({ dropped: Type.Array(Type.String()) }, strict),
   }),
-  'node.caches': action({
+  'cluster.node.caches': action({
     summary: "This node's caches: figures, and the keys where asked",
-    access: internal,
+    access: observer,
     body: Type.Object({ keys: Type.Optional(Type.Boolean()) }, strict),
-    result: Type.Unknown(),
+    result: Type.Record(Type.String(), CacheFigures),
   }),
-  'node.health': action({
-    summary: "This node's bus, database and Redis",
-    access: internal,
-    result: Type.Record(Type.String(), Type.Unknown()),
-  }),
-
-  'feed.poll': action({
-    summary: 'Renew the caching lease of a node and read the changes since its cursor',
-    access: internal,
-    body: Type.Object(
-      { node_id: Type.String(), cursor: Type.Union([Type.String(), Type.Null()]) },
-      strict,
-    ),
-    result: Type.Object(
-      { cursor: Type.String(), reset: Type.Boolean(), changes: Type.Array(ChangeRecord) },
-      strict,
-    ),
-  }),
-  'feed.leave': action({
-    summary: 'Give a caching lease back',
-    access: internal,
-    body: Type.Object({ node_id: Type.String() }, strict),
-    result: Type.Null(),
-  }),
-  'feed.record': action({
-    summary: 'Take an audit event of a piece without a database into the outbox',
-    access: internal,
-    body: Type.Unknown(),
-    result: Type.Null(),
-  }),
-  /** Answered by the gateway, which asks every node. */
-  'gateway.reload': action({
-    summary: 'Operator reload',
-    rest: 'POST /config/reload',
-    access: { level: 'platform_admin' },
-    keyScope: 'platform:write',
-    body: ReloadRequest,
-    result: ReloadResponse,
-    response: 'reload',
+  'cluster.node.health': action({
+    summary: 'Whether what this node needs answers: bus, database, Redis, change feed',
+    access: observer,
+    result: Type.Record(Type.String(), Type.Boolean()),
   }),
 } as const;

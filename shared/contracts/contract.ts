@@ -111,6 +111,8 @@ export interface Contract<P extends TObject = TObject, R extends TSchema = TSche
   /** Whether the caller may see this result; where not, it does not exist for them (404). */
   visible?(result: unknown, caller: { readonly platform: boolean }): boolean;
   readonly failures?: FailureCodes;
+  /** A call may take this many milliseconds even where REQUEST_TIMEOUT_MS is less, because it waits for nodes that stay silent. */
+  readonly minTimeoutMs?: number;
 }
 
 const readHeaders = { 'x-min-revision': 'min_revision' } as const;
@@ -167,6 +169,7 @@ interface Definition<
   drops?: (params: Static<TObject<Path>>) => string[];
   visible?: (result: Static<R>, caller: { readonly platform: boolean }) => boolean;
   failures?: FailureCodes;
+  minTimeoutMs?: number;
 }
 
 type BodyProperty<Body> = Body extends TSchema ? { body: Body } : Empty;

@@ -1,8 +1,7 @@
 import { Type } from 'typebox';
-import { action, read, tenantRoles } from './contract.ts';
+import { read, tenantRoles } from './contract.ts';
 import { Identifier, Nullable, Slug, strict, Timestamp, Uuid } from './fields.ts';
 import { platformScope, tenantScope, type RevisionScope } from './revision-scopes.ts';
-import { tenantAdmins } from './tenant-document.ts';
 
 /** The layers by name, the one that decides first at the front. `services/config-resolver/rules/layers.ts` says what each holds. */
 export const layerNames = [
@@ -109,30 +108,5 @@ export const effectiveConfigContracts = {
       key: (p) => `configurations|${p.tenant_id ?? ''}`,
       revisionScopes: (p) => effectiveScopes(p.tenant_id ?? ''),
     },
-  }),
-  /** The gateway answers this one itself: it asks every node to drop. */
-  'config-resolver.invalidate': action({
-    summary: "Drop cached entries of the caller's tenant",
-    rest: 'POST /configurations/cache/invalidate',
-    access: tenantAdmins,
-    keyScope: 'config:write',
-    query: { tenant_id: Type.Optional(Uuid) },
-    body: Type.Object(
-      {
-        keys: Type.Optional(
-          Type.Array(Type.String({ minLength: 1, maxLength: 300 }), { maxItems: 1000 }),
-        ),
-      },
-      strict,
-    ),
-    result: Type.Object(
-      {
-        tenant_id: Uuid,
-        invalidated: Type.Array(Type.String()),
-        nodes: Type.Integer(),
-        timestamp: Timestamp,
-      },
-      strict,
-    ),
   }),
 } as const;

@@ -6,9 +6,10 @@ import { apiKeyContracts } from './auth-api-keys.ts';
 import { passkeyContracts } from './auth-passkeys.ts';
 import { ssoContracts } from './auth-sso.ts';
 import { authContracts } from './auth.ts';
-import { nodeContracts } from './cluster.ts';
+import { clusterContracts } from './cluster.ts';
 import type { Contract } from './contract.ts';
 import { effectiveConfigContracts } from './effective-config.ts';
+import { feedContracts } from './feed.ts';
 import { globalEntryContracts } from './global-entries.ts';
 import { historyContracts } from './history.ts';
 import { layerContracts } from './layers.ts';
@@ -51,7 +52,8 @@ export const contracts = {
   ...notifierContracts,
 
   // every node, and the gateway's streams
-  ...nodeContracts,
+  ...clusterContracts,
+  ...feedContracts,
   ...watchContracts,
 } as const;
 

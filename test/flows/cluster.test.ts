@@ -117,6 +117,43 @@ test('a node that does not answer is named, and the others are reloaded', async 
   });
 });
 
+test('a node that stays silent is named when a tenant drops its entries, and the others drop them', async () => {
+  const risk = `/tenants/${cluster.tenant.id}/config/risk`;
+  await at(0).get(risk);
+  const paused = cluster.gateways[1]!;
+  process.kill(paused.pid, 'SIGSTOP');
+  let requestId: string;
+  try {
+    const { status, body, headers } = await at(0).post('/configurations/cache/invalidate', {});
+    requestId = headers.get('x-request-id')!;
+    expect(status).toBe(207);
+    expect(body).toMatchObject({
+      tenant_id: cluster.tenant.id,
+      invalidated: expect.arrayContaining([`risk_config_${cluster.tenant.id}`]),
+      nodes: nodes.length - 1,
+      errors: [
+        {
+          node: 'gateway-2',
+          action: 'invalidate',
+          message: expect.stringMatching(/did not answer in 5 s|not available/),
+        },
+      ],
+    });
+  } finally {
+    process.kill(paused.pid, 'SIGCONT');
+  }
+  await eventually(async () => expect((await at(1).get('/readyz')).status).toBe(200));
+  await eventually(async () => {
+    const { body } = await at(0).get('/audit/events?action=config.cache.invalidated&limit=200');
+    const event = body.items.find((each: { request_id: string }) => each.request_id === requestId);
+    expect(event).toMatchObject({
+      actor: { type: 'user' },
+      tenant_id: cluster.tenant.id,
+      payload: { keys: null, status: 'partial' },
+    });
+  });
+});
+
 test('what ends a session or a right is refused on every node by the time it is answered', async () => {
   const {
     tenant: { id, emails },

@@ -487,6 +487,8 @@ describe('conventions', () => {
 });
 
 describe('reload on one node', () => {
+  const reload = async (body: object) => (await platform.post('/config/reload', body)).body;
+
   test('summarizes, is audited, and refuses everyone but a platform admin', async () => {
     const answer = await platform.post('/config/reload', {
       reload_env: true,
@@ -497,7 +499,6 @@ describe('reload on one node', () => {
     expect(answer.body).toMatchObject({
       status: 'ok',
       reloaded_env: true,
-      invalidated: { all: false, tenant_ids: [tenant.id] },
       reinitialized: ['configuration_service', 'dynamic_config_service'],
     });
     expect(answer.body).not.toHaveProperty('errors');
@@ -509,4 +510,53 @@ describe('reload on one node', () => {
       'insufficient_role',
     );
   });
+
+  const everything = { all: true, tenant_ids: [] };
+  const nothing = { all: false, tenant_ids: [] };
+  test.each<[object, object]>([
+    [{}, nothing],
+    [{ reinit: { configuration_service: true } }, nothing],
+    [{ invalidate: {} }, everything],
+    [{ invalidate: { tenant_ids: [] } }, everything],
+    [{ invalidate: { all: true } }, everything],
+    [{ reinit: { dynamic_config_service: true } }, everything],
+    [{ reload_env: true }, everything],
+  ])(
+    '%j says what it invalidated, and a dry run of it says the same',
+    async (body, invalidated) => {
+      expect((await reload(body)).invalidated).toEqual(invalidated);
+      const tried = await reload({ ...body, dry_run: true });
+      expect(tried).toMatchObject({ dry_run: true, invalidated });
+    },
+  );
+
+  test('named tenants are invalidated alone, except where a new environment concerns all', async () => {
+    const invalidate = { tenant_ids: [tenant.id] };
+    const named = { all: false, tenant_ids: [tenant.id] };
+    expect((await reload({ invalidate })).invalidated).toEqual(named);
+    const reinit = { dynamic_config_service: true };
+    expect((await reload({ invalidate, reinit })).invalidated).toEqual(named);
+    expect((await reload({ invalidate, reload_env: true })).invalidated).toEqual(everything);
+  });
+
+  test.each<[object, boolean]>([
+    [{}, true],
+    [{ invalidate: {} }, false],
+    [{ invalidate: { tenant_ids: [] } }, false],
+    [{ invalidate: {}, dry_run: true }, true],
+  ])('%j leaves the effective values in memory: %j', async (body, left) => {
+    await tenant.admin.get(`/tenants/${tenant.id}/config/effective`);
+    await platform.post('/config/reload', body);
+    const hits = await figure('hits');
+    await tenant.admin.get(`/tenants/${tenant.id}/config/effective`);
+    expect((await figure('hits')) > hits).toBe(left);
+  });
+
+  /** How often the effective values were answered from this node's memory. */
+  async function figure(name: string): Promise<number> {
+    const { text } = await tenant.admin.get('/metrics');
+    const line = `strata_cache{cache="dynamic_config_service",figure="${name}"} `;
+    const [, value] = text.split(line);
+    return Number.parseInt(value!, 10);
+  }
 });

@@ -5,6 +5,7 @@ import { dirname, join, normalize, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { DataSource } from 'typeorm';
 import { pieces, type Parts } from '../../services/pieces.ts';
+import { clusterService } from '../../shared/cluster/cluster-service.ts';
 import { contracts } from '../../shared/contracts/index.ts';
 import { errorTable } from '../../shared/contracts/error-codes.ts';
 import { createShortLived } from '../../shared/short-lived-state.ts';
@@ -135,14 +136,18 @@ describe('contracts', () => {
     // A service is only asked which actions it answers: nothing is opened or started.
     const parts = { settings: () => ({}), shortLived: createShortLived() } as unknown as Parts;
     const db = {} as DataSource;
-    const services = pieces.flatMap(({ service }) => service?.(parts, db) ?? []);
+    const cluster = clusterService({
+      broker: {} as never,
+      coherence: { caches: {} } as never,
+      settings: { current: { node_id: 'a-node' } } as never,
+      health: async () => ({}),
+    });
+    const services = [cluster, ...pieces.flatMap(({ service }) => service?.(parts, db) ?? [])];
     for (const { name, actions } of services) {
       const answered = Object.keys(actions!).map((action) => `${name}.${action}`);
       const declared = all
         .map(([action]) => action)
-        .filter(
-          (action) => action.startsWith(`${name}.`) && action !== 'config-resolver.invalidate',
-        );
+        .filter((action) => action.startsWith(`${name}.`));
       expect(answered.sort()).toEqual(declared.sort());
     }
     const elsewhere = new Set(
@@ -150,7 +155,7 @@ describe('contracts', () => {
         .map(([action]) => action.split('.')[0]!)
         .filter((service) => !services.some(({ name }) => name === service)),
     );
-    expect([...elsewhere].sort()).toEqual(['feed', 'gateway', 'node']);
+    expect([...elsewhere].sort()).toEqual(['feed', 'gateway']);
   });
 
   test('each says what it is, and every route is unique', () => {

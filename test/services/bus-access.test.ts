@@ -116,10 +116,7 @@ function expected(name: ActionName, who: string): string | undefined {
 }
 
 describe('every action, called over the bus', () => {
-  const actions = (Object.keys(contracts) as ActionName[]).filter(
-    (name) => !name.startsWith('node.'),
-  );
-  test.each(actions)('%s', async (name) => {
+  test.each(Object.keys(contracts) as ActionName[])('%s', async (name) => {
     for (const [who, caller] of Object.entries(callers)) {
       const before = reached.called;
       const error = await broker
@@ -146,8 +143,16 @@ describe('every action, called over the bus', () => {
     }
   });
 
-  test("this node's own actions are for services only", async () => {
-    for (const name of Object.keys(contracts).filter((each) => each.startsWith('node.'))) {
+  test('what changes the memory or the settings of a node is for services only', async () => {
+    const internal = (Object.keys(contracts) as ActionName[]).filter(
+      (name) => name.startsWith('cluster.node.') && contracts[name].access.level === 'internal',
+    );
+    expect(internal.sort()).toEqual([
+      'cluster.node.clear',
+      'cluster.node.drop',
+      'cluster.node.reload-environment',
+    ]);
+    for (const name of internal) {
       await expect(
         broker.call(name, {}, { meta: { caller: callers.platform_admin } }),
       ).rejects.toMatchObject({ type: 'insufficient_role' });

@@ -74,7 +74,7 @@ afterAll(async () => {
 const health = () =>
   callAs(
     reader.broker,
-    'node.health',
+    'cluster.node.health',
     {},
     { caller: serviceCaller('test'), requestId: 'r', nodeID: 'reader' },
   );

@@ -1,0 +1,184 @@
+/**
+ * Operations on the whole cluster. Whichever node is called asks every node that is up, itself included, collects the answers
+ * and records one audit event. A node that fails or stays silent is named in the answer, and the others have done their part.
+ */
+import type { ServiceBroker } from 'moleculer';
+import { auditFacts, type EventDraft } from '../commits/commit.ts';
+import type { ActionName, ParamsOf, ResultOf } from '../contracts/index.ts';
+import { tenantScope } from '../contracts/revision-scopes.ts';
+import { serviceCaller } from '../access.ts';
+import { invalid, StrataError } from '../errors.ts';
+import { nodesOf } from './nodes.ts';
+import { callAs, type Handlers, type Request } from './request.ts';
+
+type ReloadRequest = ParamsOf<'cluster.reload'>['body'];
+type ReloadSummary = ResultOf<'cluster.reload'>;
+type Invalidated = ReloadSummary['invalidated'];
+type NodeError = NonNullable<ReloadSummary['errors']>[number];
+
+/** A node that has not answered by then is reported. */
+const nodeTimeoutMs = 5000;
+/** A tenant's cache keys begin with its id; what a tenant names itself comes after, and may look like one. */
+const firstUuid = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/;
+
+const nobody: Invalidated = { all: false, tenant_ids: [] };
+const everybody: Invalidated = { all: true, tenant_ids: [] };
+
+interface Collected<A extends ActionName> {
+  readonly answers: readonly { readonly node: string; readonly result: ResultOf<A> }[];
+  readonly errors: readonly NodeError[];
+}
+
+const union = (lists: readonly (readonly string[])[]): string[] =>
+  [...new Set(lists.flat())].sort();
+
+export function clusterOperations(broker: ServiceBroker): Handlers {
+  /** Asks these nodes at once. `operation` is what their errors are shown under. */
+  async function ask<A extends ActionName>(
+    nodes: readonly string[],
+    action: A,
+    params: ParamsOf<A>,
+    { operation, requestId }: { operation: string; requestId: string },
+  ): Promise<Collected<A>> {
+    const options = { caller: serviceCaller('cluster'), requestId, timeout: nodeTimeoutMs };
+    const calls = nodes.map((node) => callAs(broker, action, params, { ...options, nodeID: node }));
+    const outcomes = await Promise.allSettled(calls);
+    const answers: { node: string; result: ResultOf<A> }[] = [];
+    const errors: NodeError[] = [];
+    for (const [index, outcome] of outcomes.entries()) {
+      const node = nodes[index]!;
+      if (outcome.status === 'fulfilled') answers.push({ node, result: outcome.value });
+      else errors.push({ node, action: operation, message: messageOf(outcome.reason) });
+    }
+    return { answers, errors };
+  }
+
+  async function reload(body: ReloadRequest, request: Request): Promise<ReloadSummary> {
+    const { reload_env: reloadEnv = false, dry_run: dryRun = false, reinit = {} } = body;
+    const as = { operation: 'reload', requestId: request.requestId };
+    const all = nodesOf(broker).map(({ id }) => id);
+
+    // Effective values hold defaults of the environment. They are cleared once every node has its new environment; else a node
+    // that still has its old one would hand old values to a node that has cleared its own.
+    const environments = await ask(
+      reloadEnv ? all : [],
+      'cluster.node.reload-environment',
+      { body: { dry_run: dryRun } },
+      as,
+    );
+    const silent = environments.errors.map(({ node }) => node);
+    const invalidated = invalidationOf(body);
+    const cleared = await ask(
+      all.filter((node) => !silent.includes(node)),
+      'cluster.node.clear',
+      {
+        body: {
+          configuration_service: reinit.configuration_service === true,
+          dynamic_config_service: invalidated,
+          dry_run: dryRun,
+        },
+      },
+      as,
+    );
+
+    const refused = environments.answers.flatMap(({ node, result: { problem } }) =>
+      problem === null ? [] : [{ node, action: 'reload_env', message: problem }],
+    );
+    const errors = [...environments.errors, ...cleared.errors, ...refused];
+    const failed = errors.map(({ node }) => node);
+    const anyCleared = cleared.answers.length > 0;
+    const reinitialized = (['configuration_service', 'dynamic_config_service'] as const).filter(
+      (cache) => anyCleared && reinit[cache] === true,
+    );
+    const changes = environments.answers.map(({ result }) => result);
+    const summary: ReloadSummary = {
+      status: errors.length === 0 ? 'ok' : 'partial',
+      reloaded_env: changes.some(({ problem }) => problem === null),
+      invalidated: anyCleared ? invalidated : nobody,
+      reinitialized,
+      timestamp: new Date().toISOString(),
+      requires_restart: union(changes.map((each) => each.requires_restart)),
+      changed_settings: union(changes.map((each) => each.changed_settings)),
+      nodes: all.filter((node) => !failed.includes(node)),
+      ...(dryRun ? { dry_run: true } : {}),
+      ...(errors.length > 0 ? { errors } : {}),
+    };
+    const { type, id } = request.caller;
+    await record(
+      {
+        action: 'config_reloaded',
+        tenant_id: null,
+        target: null,
+        // The specification of this event knows operators and the system as its actors.
+        actor: { type: type === 'user' ? 'operator' : type, id },
+        payload: { request: body, status: summary.status, nodes: summary.nodes },
+      },
+      request,
+    );
+    return summary;
+  }
+
+  async function invalidate(
+    tenantId: string,
+    keys: string[] | undefined,
+    request: Request,
+  ): Promise<ResultOf<'cluster.invalidate'>> {
+    const isOwn = (key: string): boolean => firstUuid.exec(key)?.[0] === tenantId;
+    if (keys?.some((key) => !isOwn(key)))
+      throw new StrataError('tenant_mismatch', 'A key does not belong to your tenant.');
+
+    const { answers, errors } = await ask(
+      nodesOf(broker).map(({ id }) => id),
+      'cluster.node.drop',
+      { body: { tenant_id: tenantId, ...(keys ? { keys } : {}) } },
+      { operation: 'invalidate', requestId: request.requestId },
+    );
+    await record(
+      {
+        action: 'config.cache.invalidated',
+        tenant_id: tenantId,
+        target: tenantScope(tenantId),
+        payload: { keys: keys ?? null, status: errors.length === 0 ? 'ok' : 'partial' },
+      },
+      request,
+    );
+    const dropped = union(answers.map(({ result }) => result.dropped));
+    return {
+      tenant_id: tenantId,
+      invalidated: keys ?? dropped.filter(isOwn),
+      nodes: answers.length,
+      timestamp: new Date().toISOString(),
+      ...(errors.length > 0 ? { errors: [...errors] } : {}),
+    };
+  }
+
+  return {
+    'cluster.reload': ({ body }, request) => reload(body, request),
+    'cluster.invalidate': async ({ tenant_id: tenantId, body: { keys } }, request) => {
+      // The gateway fills in the caller's own tenant.
+      if (tenantId === undefined) throw invalid([{ path: '/tenant_id', message: 'is required' }]);
+      return invalidate(tenantId, keys, request);
+    },
+  };
+}
+
+/**
+ * Whose effective values a reload clears: those of the named tenants, else everybody's where anything asks for clearing at all.
+ * A new environment may change everybody's.
+ */
+function invalidationOf({ reload_env: reloadEnv, invalidate, reinit }: ReloadRequest): Invalidated {
+  if (reloadEnv) return everybody;
+  const asked = invalidate !== undefined || reinit?.dynamic_config_service === true;
+  if (!asked) return nobody;
+  const tenants = invalidate?.tenant_ids ?? [];
+  return tenants.length > 0 ? { all: false, tenant_ids: tenants } : everybody;
+}
+
+function messageOf(error: unknown): string {
+  const { name, message } = error as Error;
+  return name === 'RequestTimeoutError' ? `did not answer in ${nodeTimeoutMs / 1000} s` : message;
+}
+
+/** Through the feed's outbox, since the node that is called may have no database. */
+const record = (event: EventDraft, request: Request): Promise<null> =>
+  request.call('feed.record', { body: [auditFacts(event, request)] });

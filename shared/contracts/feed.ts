@@ -1,0 +1,41 @@
+/** The change feed, answered by every node with a database: how other nodes learn what was committed, and hand over audit events. */
+import { Type } from 'typebox';
+import { action } from './contract.ts';
+import { Nullable, strict } from './fields.ts';
+
+const internal = { level: 'internal' } as const;
+
+/** One committed change as the feed and the broadcast carry it. `id` is the committing transaction, unique and repeatable. */
+export const ChangeRecord = Type.Object(
+  {
+    id: Type.String(),
+    scope: Type.String(),
+    revision: Type.Integer(),
+    keys: Type.Array(Type.String()),
+  },
+  strict,
+);
+
+export const feedContracts = {
+  'feed.poll': action({
+    summary: 'Renew the caching lease of a node and read the changes since its cursor',
+    access: internal,
+    body: Type.Object({ node_id: Type.String(), cursor: Nullable(Type.String()) }, strict),
+    result: Type.Object(
+      { cursor: Type.String(), reset: Type.Boolean(), changes: Type.Array(ChangeRecord) },
+      strict,
+    ),
+  }),
+  'feed.leave': action({
+    summary: 'Give a caching lease back',
+    access: internal,
+    body: Type.Object({ node_id: Type.String() }, strict),
+    result: Type.Null(),
+  }),
+  'feed.record': action({
+    summary: 'Take audit events of a node without a database into the outbox',
+    access: internal,
+    body: Type.Unknown(),
+    result: Type.Null(),
+  }),
+} as const;
