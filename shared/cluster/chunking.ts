@@ -14,7 +14,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import type { Middleware } from 'moleculer';
-import { middlewareOf, type Receive, type Send } from './moleculer-hooks.ts';
+import { moleculerMiddleware, type Receive, type Send } from './moleculer-middleware.ts';
 
 const chunkBytes = 512 * 1024;
 const offsets = { id: 1, index: 17, count: 21, piece: 25 } as const;
@@ -75,5 +75,9 @@ export function chunkingMiddleware(timeoutMs: number): Middleware {
       return message && next(command, message, socket);
     };
 
-  return middlewareOf({ name: 'Chunking', transporterSend: send, transporterReceive: receive });
+  return moleculerMiddleware({
+    name: 'Chunking',
+    transporterSend: send,
+    transporterReceive: receive,
+  });
 }

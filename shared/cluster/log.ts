@@ -1,6 +1,8 @@
+/** The log of a node: JSON lines, without secrets. */
 import { pino, type Logger, type LoggerOptions } from 'pino';
 
-const secret = [
+/** Fields of these names are masked, down to two levels below the top, should one ever be logged. */
+const secretNames = [
   'password',
   'secret',
   'token',
@@ -13,20 +15,29 @@ const secret = [
   'secret_key',
 ];
 
-/** JSON lines; whatever carries a secret's name is taken out, two levels deep, should one ever be logged. */
-export const logOptions = (settings: { log_level: string; node_id: string }): LoggerOptions => ({
+interface LogSettings {
+  readonly log_level: string;
+  readonly node_id: string;
+}
+
+export const logOptions = (settings: LogSettings): LoggerOptions => ({
   level: settings.log_level,
   base: { node: settings.node_id },
   timestamp: () => `,"time":"${new Date().toISOString()}"`,
   formatters: { level: (label) => ({ level: label }) },
   redact: {
-    paths: secret.flatMap((name) => [name, `*.${name}`, `*.*.${name}`]),
+    paths: secretNames.flatMap((name) => [name, `*.${name}`, `*.*.${name}`]),
     censor: '********',
   },
   serializers: { err: describeError },
 });
 
-/** Name, code, message and stack of an error and its causes. Queries keep their text and lose their parameters, which hold values. */
+export const createLog = (settings: LogSettings): Logger => pino(logOptions(settings));
+
+/**
+ * What is logged of an error and its causes. Other fields are left out: those of a failed query have its parameters, which are
+ * customers' values.
+ */
 function describeError(error: unknown): unknown {
   if (!(error instanceof Error)) return error;
   const { name, message, stack, cause } = error;
@@ -40,6 +51,3 @@ function describeError(error: unknown): unknown {
     ...(cause === undefined ? {} : { cause: describeError(cause) }),
   };
 }
-
-export const createLog = (settings: { log_level: string; node_id: string }): Logger =>
-  pino(logOptions(settings));

@@ -1,3 +1,4 @@
+/** Prometheus figures of a node. They are bounded in number: no label holds an id. */
 import { collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { DataSource } from 'typeorm';
 import type { Coherence } from './coherence/coherence.ts';
@@ -9,7 +10,7 @@ export interface NodeParts {
   readonly commits: DataSource | undefined;
 }
 
-/** Prometheus figures of one node; its pieces add theirs. No label holds an id, so their number is bounded. */
+/** What every node measures. Its pieces add their own figures to the same registry. */
 export function createMetrics({ coherence, bus, commits }: NodeParts): Registry {
   const registry = new Registry();
   const registers = [registry];

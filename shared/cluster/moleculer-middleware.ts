@@ -13,6 +13,12 @@ export type BusCall = (
 /** An action's handler on the node that owns it, and what a middleware puts in its place. */
 export type ActionHandler<Meta extends object> = (ctx: Context<Params, Meta>) => Promise<unknown>;
 
+/** Sends a message to the transporter, and what a middleware puts in its place. */
+export type Send = (topic: string, message: Buffer, meta: unknown) => Promise<unknown>;
+
+/** Takes a message from the transporter, and what a middleware puts in its place. */
+export type Receive = (command: string, message: Buffer, socket: unknown) => unknown;
+
 export interface MiddlewareHooks<Meta extends object> {
   readonly name: string;
   readonly created?: (broker: ServiceBroker) => void;
@@ -21,11 +27,13 @@ export interface MiddlewareHooks<Meta extends object> {
     next: ActionHandler<Meta>,
     action: { readonly name: string },
   ) => ActionHandler<Meta>;
+  readonly transporterSend?: (next: Send) => Send;
+  readonly transporterReceive?: (next: Receive) => Receive;
 }
 
 /**
- * The cast is needed because Moleculer's type has its hooks return a call's promise, where Moleculer itself expects the function that
- * makes the call.
+ * The cast is needed because Moleculer's types have these hooks return what the next function returns, where Moleculer itself expects
+ * the function that takes its place (https://moleculer.services/docs/0.15/middlewares).
  */
 export const moleculerMiddleware = <Meta extends object>(
   hooks: MiddlewareHooks<Meta>,

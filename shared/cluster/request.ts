@@ -1,3 +1,4 @@
+/** What a handler is given with a call, and how calls are made, typed by their contracts. */
 import { performance } from 'node:perf_hooks';
 import type { Logger } from 'pino';
 import type { Context, ServiceBroker } from 'moleculer';
@@ -26,7 +27,7 @@ export interface Request extends Committing {
 
 export type Call = <A extends ActionName>(action: A, params: ParamsOf<A>) => Promise<ResultOf<A>>;
 
-/** Cached reads answer what their value is known to include; null stands for "does not exist". */
+/** Handlers of cached reads resolve to `Loaded`: the value with the revisions it includes, null for what does not exist. */
 export type Handler<A extends ActionName> = (
   params: ParamsOf<A>,
   request: Request,
@@ -37,30 +38,36 @@ export interface CallOptions {
   readonly caller: Caller;
   readonly requestId: string;
   readonly client?: Client;
+  /** The node that must answer; any that can, where absent. */
   readonly nodeID?: string;
+  /** In milliseconds; REQUEST_TIMEOUT_MS where absent. */
   readonly timeout?: number | (() => number);
 }
 
-/** What is left of a request's time, in milliseconds, for each call made on its way; never none, which would mean forever. */
+/**
+ * How many milliseconds are left of a request's time, asked before each call that is made for it. At least 1, because Moleculer
+ * takes 0 for no limit.
+ */
 export function timeLeft(ms: number): () => number {
   const until = performance.now() + ms;
   return () => Math.max(1, until - performance.now());
 }
 
-/** A typed call from outside a handler: the gateway, the REPL, background work. */
+/** A call from outside a handler: from the gateway, the console or background work. */
 export const callAs = <A extends ActionName>(
   broker: ServiceBroker,
   action: A,
   params: ParamsOf<A>,
   options: CallOptions,
 ): Promise<ResultOf<A>> => {
+  const { caller, requestId, client, nodeID } = options;
   const timeout = timeoutOf(action, options.timeout);
-  return broker.call(action, params as Record<string, unknown>, {
-    requestID: options.requestId,
-    meta: { caller: options.caller, ...(options.client ? { client: options.client } : {}) },
-    ...(options.nodeID === undefined ? {} : { nodeID: options.nodeID }),
+  return broker.call<ResultOf<A>, ParamsOf<A>>(action, params, {
+    requestID: requestId,
+    meta: { caller, ...(client ? { client } : {}) },
+    ...(nodeID === undefined ? {} : { nodeID }),
     ...(timeout === undefined ? {} : { timeout }),
-  }) as Promise<ResultOf<A>>;
+  });
 };
 
 /** In milliseconds; undefined leaves it to the broker, which gives every request the same. */
@@ -70,7 +77,10 @@ function timeoutOf(action: ActionName, given: CallOptions['timeout']): number | 
   return least === undefined ? asked : Math.max(least, asked ?? 0);
 }
 
-/** Calls as the service that answers `action`. Without `ctx` as parent: meta would flow back into the caller's, and with it our rights. */
+/**
+ * Calls made by the handler of `action`, as its service. `ctx` is not made their parent: Moleculer would merge their meta, and with
+ * it the service's rights, into the caller's.
+ */
 export const callWithin =
   (ctx: Context, action: string): Call =>
   (name, params) =>

@@ -1,3 +1,4 @@
+/** Makes Moleculer services of plain handlers, so that these know nothing of Moleculer. */
 import type { Context, ServiceSchema } from 'moleculer';
 import type { ActionName } from '../contracts/index.ts';
 import type { Handlers, Request } from './request.ts';
@@ -7,22 +8,30 @@ interface Lifecycle {
   stopped?: () => Promise<void>;
 }
 
-/** A Moleculer service from plain handlers; `name` is the part of their action names before the first dot. */
+/** A handler whose parameters are those of its contract; which these are, only the contract middleware has to know here. */
+type AnyHandler = (params: unknown, request: Request) => Promise<unknown>;
+
+/** `name` is the part of the handlers' action names before the first dot; throws where one begins otherwise. */
 export function serviceOf(
   name: string,
   handlers: Handlers,
   lifecycle: Lifecycle = {},
 ): ServiceSchema {
+  const prefix = `${name}.`;
+  // Object.keys forgets the type of the keys.
+  const actionNames = Object.keys(handlers) as ActionName[];
   const actions = Object.fromEntries(
-    (Object.keys(handlers) as ActionName[]).map((action) => {
-      if (!action.startsWith(`${name}.`))
+    actionNames.map((action) => {
+      if (!action.startsWith(prefix))
         throw new Error(`${action} does not belong to the service ${name}`);
-      const handler = handlers[action] as (params: unknown, request: Request) => Promise<unknown>;
-      return [
-        action.slice(name.length + 1),
-        { handler: (ctx: Context) => handler(ctx.params, ctx.locals.request as Request) },
-      ];
+      const handler = handlers[action] as AnyHandler;
+      return [action.slice(prefix.length), actionOf(handler)];
     }),
   );
-  return { name, actions, ...lifecycle } as ServiceSchema;
+  return { name, actions, ...lifecycle };
 }
+
+/** The contract middleware has checked the parameters, and put the request into the context. */
+const actionOf = (handler: AnyHandler) => ({
+  handler: (ctx: Context) => handler(ctx.params, ctx.locals.request as Request),
+});

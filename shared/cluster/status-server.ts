@@ -1,4 +1,4 @@
-/** What monitoring asks of a node, whatever it hosts. */
+/** What monitoring asks of a node, whatever it hosts. The gateway answers the same by its own routes. */
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { ServiceBroker } from 'moleculer';
@@ -6,7 +6,7 @@ import type { Registry } from 'prom-client';
 import { serviceCaller } from '../access.ts';
 import { callAs } from './request.ts';
 
-/** Each part that this node needs by name, and whether all answer. */
+/** Whether each part that this node needs answers, by name; 503 unless all do. */
 export async function readiness(
   broker: ServiceBroker,
 ): Promise<{ code: 200 | 503; body: { status: string; checks: Record<string, unknown> } }> {
@@ -19,6 +19,18 @@ export async function readiness(
   const ready = Object.values(checks).every(Boolean);
   return { code: ready ? 200 : 503, body: { status: ready ? 'ready' : 'not_ready', checks } };
 }
+
+interface Page {
+  readonly code: number;
+  readonly type: string;
+  readonly text: string;
+}
+
+const jsonPage = (code: number, body: unknown): Page => ({
+  code,
+  type: 'application/json',
+  text: JSON.stringify(body),
+});
 
 export interface StatusOptions {
   readonly broker: ServiceBroker;
@@ -34,33 +46,30 @@ export async function startStatusServer({
   host,
   port,
 }: StatusOptions): Promise<() => Promise<void>> {
-  const json = 'application/json';
-  const pages: Readonly<
-    Record<string, () => Promise<{ code: number; type: string; text: string }>>
-  > = {
-    '/healthz': async () => ({ code: 200, type: json, text: '{"status":"ok"}' }),
-    '/readyz': async () => {
-      const { code, body } = await readiness(broker);
-      return { code, type: json, text: JSON.stringify(body) };
-    },
-    '/metrics': async () => ({
-      code: 200,
-      type: metrics.contentType,
-      text: await metrics.metrics(),
-    }),
-  };
-  const none = async () => ({ code: 404, type: json, text: '{"status":"not_found"}' });
+  const pages = new Map<string, () => Promise<Page>>([
+    ['GET /healthz', async () => jsonPage(200, { status: 'ok' })],
+    [
+      'GET /readyz',
+      async () => {
+        const { code, body } = await readiness(broker);
+        return jsonPage(code, body);
+      },
+    ],
+    [
+      'GET /metrics',
+      async () => ({ code: 200, type: metrics.contentType, text: await metrics.metrics() }),
+    ],
+  ]);
+  async function pageFor(asked: string): Promise<Page> {
+    const page = pages.get(asked);
+    if (!page) return jsonPage(404, { status: 'not_found' });
+    return page().catch(() => jsonPage(500, { status: 'error' }));
+  }
   const server = createServer((request, response) => {
-    const page =
-      request.method === 'GET' && Object.hasOwn(pages, request.url ?? '')
-        ? pages[request.url!]!
-        : none;
-    page()
-      .catch(() => ({ code: 500, type: json, text: '{"status":"error"}' }))
-      .then(
-        ({ code, type, text }) => response.writeHead(code, { 'content-type': type }).end(text),
-        () => response.destroy(),
-      );
+    pageFor(`${request.method} ${request.url}`).then(
+      ({ code, type, text }) => response.writeHead(code, { 'content-type': type }).end(text),
+      () => response.destroy(),
+    );
   });
   await once(server.listen(port, host), 'listening');
   return async () => {
