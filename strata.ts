@@ -31,7 +31,7 @@ import {
   SettingsInvalid,
   type Settings,
 } from './shared/settings.ts';
-import { createShortLived } from './shared/short-lived-state.ts';
+import { createShortLivedState } from './shared/short-lived-state.ts';
 
 const packageFile = new URL('package.json', import.meta.url);
 const { version } = JSON.parse(readFileSync(packageFile, 'utf8')) as { version: string };
@@ -138,7 +138,7 @@ async function start(pieces: readonly Piece[], lifetime: Lifetime): Promise<void
   let firstAdmin: FirstAdmin | undefined;
   const parts: Parts = {
     settings: () => settings.current,
-    shortLived: createShortLived(redis),
+    shortLived: createShortLivedState(redis),
     mailer,
     log,
     metrics,

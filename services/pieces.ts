@@ -13,7 +13,7 @@ import type { Mailer } from '../shared/mail/mailer.ts';
 import { createGuard } from '../shared/outgoing/guard.ts';
 import { createHttpClient } from '../shared/outgoing/http-client.ts';
 import type { HostedPiece, Settings } from '../shared/settings.ts';
-import type { ShortLived } from '../shared/short-lived-state.ts';
+import type { ShortLivedState } from '../shared/short-lived-state.ts';
 import { auditService } from './audit/audit.service.ts';
 import { auditSchema } from './audit/schema.ts';
 import { authService } from './auth/auth.service.ts';
@@ -36,7 +36,7 @@ export interface FirstAdmin {
 export interface Parts {
   /** Always the latest settings: a reload replaces them. */
   readonly settings: () => Settings;
-  readonly shortLived: ShortLived;
+  readonly shortLived: ShortLivedState;
   readonly mailer: Mailer;
   readonly log: Logger;
   readonly metrics: Registry;

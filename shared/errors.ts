@@ -62,6 +62,9 @@ export const isOutage = (error: unknown): boolean => {
   return code === 'service_unavailable' || code === 'timeout' || code.endsWith('_db_error');
 };
 
+/** The HTTP status that a code is answered with. */
+export const statusOf = (code: ErrorCode): number => errorTable[code][0];
+
 export interface ErrorAnswer {
   readonly status: number;
   readonly headers: Record<string, string>;

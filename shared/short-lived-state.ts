@@ -1,34 +1,44 @@
+/**
+ * State that every node must see for minutes and that nobody misses after a restart: challenges, pending sign-ins, one-time links.
+ * In Redis where there is one, else in this process.
+ */
 import type { Redis } from 'ioredis';
 import { LRUCache } from 'lru-cache';
 import { StrataError } from './errors.ts';
 
-/**
- * State that every node must see for minutes and that nobody misses after a restart: challenges, sign-in states, one-time codes.
- * In Redis where there is one, else in this process. Throws `service_unavailable` where Redis is away.
- */
-export interface ShortLived {
+/** Values go through JSON. Throws `service_unavailable` where Redis is away. */
+export interface ShortLivedState {
+  /** For whoever needs more of Redis than this; absent where there is none. */
   readonly redis: Redis | undefined;
   readonly put: (key: string, value: unknown, ttlSeconds: number) => Promise<void>;
-  /** Gives the value to exactly one taker; null where it is unknown, taken or expired. */
+  /**
+   * Gives the value to exactly one taker; null where it is unknown, taken or expired. `T` is what was put under the key: whoever
+   * puts and takes keep to one type.
+   */
   readonly take: <T>(key: string) => Promise<T | null>;
 }
 
-export function createShortLived(redis?: Redis): ShortLived {
-  const memory = new LRUCache<string, string>({ max: 100_000 });
-  if (!redis) {
-    return {
-      redis,
-      async put(key, value, ttlSeconds) {
-        memory.set(key, JSON.stringify(value), { ttl: ttlSeconds * 1000 });
-      },
-      async take(key) {
-        const found = memory.get(key);
-        memory.delete(key);
-        return found === undefined ? null : JSON.parse(found);
-      },
-    };
-  }
-  const away = (cause: unknown): never => {
+export const createShortLivedState = (redis?: Redis): ShortLivedState =>
+  redis ? inRedis(redis) : inMemory();
+
+function inMemory(): ShortLivedState {
+  const texts = new LRUCache<string, string>({ max: 100_000 });
+  return {
+    redis: undefined,
+    async put(key, value, ttlSeconds) {
+      texts.set(key, JSON.stringify(value), { ttl: ttlSeconds * 1000 });
+    },
+    async take(key) {
+      const text = texts.get(key);
+      texts.delete(key);
+      return text === undefined ? null : JSON.parse(text);
+    },
+  };
+}
+
+function inRedis(redis: Redis): ShortLivedState {
+  const nameOf = (key: string): string => `strata:${key}`;
+  const fail = (cause: unknown): never => {
     throw new StrataError(
       'service_unavailable',
       'Short-lived state is unavailable: Redis does not answer. Try again.',
@@ -38,11 +48,11 @@ export function createShortLived(redis?: Redis): ShortLived {
   return {
     redis,
     async put(key, value, ttlSeconds) {
-      await redis.set(`strata:${key}`, JSON.stringify(value), 'EX', ttlSeconds).catch(away);
+      await redis.set(nameOf(key), JSON.stringify(value), 'EX', ttlSeconds).catch(fail);
     },
     async take(key) {
-      const found = await redis.getdel(`strata:${key}`).catch(away);
-      return found === null ? null : JSON.parse(found);
+      const text = await redis.getdel(nameOf(key)).catch(fail);
+      return text === null ? null : JSON.parse(text);
     },
   };
 }

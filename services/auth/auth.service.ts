@@ -1,4 +1,14 @@
-/** auth: accounts, sign-in with a password, a passkey or through an identity provider, sessions and their tokens, API keys. */
+/**
+ * auth: accounts, the ways of signing in, sessions and their tokens, API keys.
+ *
+ * A way of signing in is an action that proves who somebody is and hands that to `signIn.complete`, which makes the session:
+ *
+ * | Way | Proves with | Begins and ends in |
+ * |---|---|---|
+ * | password | `sign-in/check-password.ts` | `actions/password-login.ts` |
+ * | passkey | `webauthn/` | `actions/passkey-login.ts`; `actions/passkeys.ts` adds one |
+ * | identity provider | `oidc/` | `actions/sso-login.ts`; `actions/sso-providers.ts` adds one |
+ */
 import type { ServiceSchema } from 'moleculer';
 import type { DataSource } from 'typeorm';
 import { serviceOf } from '../../shared/cluster/service.ts';
@@ -7,30 +17,35 @@ import { createGuard } from '../../shared/outgoing/guard.ts';
 import { createGuardedFetch } from '../../shared/outgoing/guarded-fetch.ts';
 import { createHttpClient } from '../../shared/outgoing/http-client.ts';
 import type { Settings } from '../../shared/settings.ts';
-import type { ShortLived } from '../../shared/short-lived-state.ts';
-import { accountActions, ensureFirstAdmin } from './actions/accounts.ts';
+import type { ShortLivedState } from '../../shared/short-lived-state.ts';
 import { apiKeyActions } from './actions/api-keys.ts';
+import { passkeyLoginActions } from './actions/passkey-login.ts';
 import { passkeyActions } from './actions/passkeys.ts';
+import { passwordLoginActions } from './actions/password-login.ts';
 import { passwordActions } from './actions/passwords.ts';
+import { refreshActions } from './actions/refresh.ts';
 import { sessionActions } from './actions/sessions.ts';
 import { ssoLoginActions } from './actions/sso-login.ts';
 import { ssoProviderActions } from './actions/sso-providers.ts';
 import { userActions } from './actions/users.ts';
-import { createCheckPassword } from './credentials.ts';
-import { createOidc } from './oidc.ts';
+import { createDeferredMail } from './mail/deferred-mail.ts';
+import { createIdentityProviders } from './oidc/identity-provider.ts';
 import { withFailureCodes } from './rules/failure-codes.ts';
-import { createPasswords } from './rules/passwords.ts';
-import { createSendSoon } from './send-soon.ts';
-import { createSignIn } from './sign-in.ts';
-import { createThrottle } from './throttle.ts';
+import { createCheckPassword } from './sign-in/check-password.ts';
+import { ensureFirstAdmin, type FirstAdmin } from './sign-in/first-admin.ts';
+import { createPasswordHashing } from './sign-in/password-hashing.ts';
+import { createSignIn } from './sign-in/sign-in.ts';
+import { createThrottle } from './sign-in/throttle.ts';
+import { createChallenges } from './webauthn/challenges.ts';
+import { createRelyingParty } from './webauthn/relying-party.ts';
 
 export interface AuthOptions {
   readonly db: DataSource;
   readonly settings: () => Settings;
-  readonly shortLived: ShortLived;
+  readonly shortLived: ShortLivedState;
   readonly mailer: Mailer;
-  /** Told once, when an empty database got its first platform admin. */
-  readonly onFirstAdmin: (admin: { email: string; password?: string }) => void;
+  /** Called once, when an empty database got its first platform admin. */
+  readonly onFirstAdmin: (admin: FirstAdmin) => void;
 }
 
 export function authService({
@@ -40,37 +55,43 @@ export function authService({
   mailer,
   onFirstAdmin,
 }: AuthOptions): ServiceSchema {
-  const passwords = createPasswords();
   const signIn = createSignIn(db, settings);
+
+  const hashing = createPasswordHashing();
   const throttle = createThrottle(shortLived.redis);
-  const checkPassword = createCheckPassword(db, passwords, throttle);
+  const checkPassword = createCheckPassword(db, hashing, throttle);
+  const deferredMail = createDeferredMail(mailer);
+
+  const relyingParty = createRelyingParty(settings);
+  const challenges = createChallenges(shortLived);
+
   const guard = createGuard(settings);
-  const oidc = createOidc(createGuardedFetch(createHttpClient(guard, settings)), settings);
-  const { sendSoon, stop } = createSendSoon(mailer);
-  return serviceOf(
-    'auth',
-    withFailureCodes({
-      ...accountActions(db, settings, passwords),
-      ...sessionActions(db, settings, { passwords, checkPassword, signIn }),
-      ...passwordActions(db, settings, {
-        passwords,
-        checkPassword,
-        throttle,
-        shortLived,
-        sendSoon,
-      }),
-      ...userActions(db, settings),
-      ...ssoProviderActions(db, settings, guard),
-      ...ssoLoginActions(db, settings, shortLived, oidc, signIn),
-      ...apiKeyActions(db, settings),
-      ...passkeyActions(db, settings, shortLived, signIn),
+  const guardedFetch = createGuardedFetch(createHttpClient(guard, settings));
+  const identityProviders = createIdentityProviders(guardedFetch, settings);
+
+  const handlers = withFailureCodes({
+    ...passwordLoginActions(db, hashing, checkPassword, signIn),
+    ...passkeyLoginActions(db, relyingParty, challenges, signIn),
+    ...ssoLoginActions(db, settings, shortLived, identityProviders, signIn),
+    ...refreshActions(db, settings, signIn),
+    ...sessionActions(db, settings, signIn),
+    ...passwordActions(db, settings, {
+      hashing,
+      checkPassword,
+      throttle,
+      shortLived,
+      deferredMail,
     }),
-    {
-      async started() {
-        const admin = await ensureFirstAdmin(db, settings(), passwords);
-        if (admin) onFirstAdmin(admin);
-      },
-      stopped: stop,
+    ...passkeyActions(db, relyingParty, challenges),
+    ...ssoProviderActions(db, settings, guard),
+    ...apiKeyActions(db, settings),
+    ...userActions(db, settings, hashing),
+  });
+  return serviceOf('auth', handlers, {
+    async started() {
+      const admin = await ensureFirstAdmin(db, settings(), hashing);
+      if (admin) onFirstAdmin(admin);
     },
-  );
+    stopped: deferredMail.stop,
+  });
 }

@@ -1,5 +1,5 @@
 import { EntitySchema, type EntitySchemaColumnOptions } from 'typeorm';
-import type { KeyScope } from '../../shared/contracts/contract.ts';
+import type { KeyScope, TenantRole } from '../../shared/contracts/contract.ts';
 import { migration, type Schema } from '../../shared/database/open.ts';
 
 export interface UserRow {
@@ -54,7 +54,7 @@ export interface SsoProviderRow {
   tenant_id: string | null;
   domains: { domain: string; verified: boolean }[];
   jit_enabled: boolean;
-  default_roles: string[];
+  default_roles: TenantRole[];
   redirect_uris: string[];
   enabled: boolean;
   created_at: Date;

@@ -22,6 +22,7 @@ const IssuedKey = Type.Object(
   { ...key, api_key: Type.String({ description: 'Shown this once' }) },
   strict,
 );
+/** Where every node caches what it knows of an API key. */
 export const apiKeyCacheKey = ({ key_id: id }: { key_id: string }): string => `api_key_${id}`;
 
 export const apiKeyContracts = {

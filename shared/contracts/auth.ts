@@ -76,7 +76,9 @@ export const ManagedUser = Type.Object(
 
 const open: Access = { level: 'public' };
 const signedIn: Access = { level: 'authenticated' };
-const sessionKey = ({ session_id }: { session_id: string }): string => `session_${session_id}`;
+/** Where every node caches what it knows of a session. */
+export const sessionCacheKey = ({ session_id }: { session_id: string }): string =>
+  `session_${session_id}`;
 export const authContracts = {
   'auth.login': action({
     summary: 'Sign in with e-mail and password',
@@ -179,7 +181,7 @@ export const authContracts = {
     access: { level: 'internal' },
     path: { session_id: Uuid },
     result: SessionState,
-    cache: { cache: 'identity', key: sessionKey, revisionScopes: () => [authScope] },
+    cache: { cache: 'identity', key: sessionCacheKey, revisionScopes: () => [authScope] },
   }),
   'auth.users.list': action({
     summary: 'List accounts',

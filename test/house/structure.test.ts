@@ -8,7 +8,7 @@ import { pieces, type Parts } from '../../services/pieces.ts';
 import { clusterService } from '../../shared/cluster/cluster-service.ts';
 import { contracts } from '../../shared/contracts/index.ts';
 import { errorTable } from '../../shared/contracts/error-codes.ts';
-import { createShortLived } from '../../shared/short-lived-state.ts';
+import { createShortLivedState } from '../../shared/short-lived-state.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const sources = [
@@ -134,7 +134,7 @@ describe('contracts', () => {
 
   test('each action is answered by its service, and a service answers nothing else', () => {
     // A service is only asked which actions it answers: nothing is opened or started.
-    const parts = { settings: () => ({}), shortLived: createShortLived() } as unknown as Parts;
+    const parts = { settings: () => ({}), shortLived: createShortLivedState() } as unknown as Parts;
     const db = {} as DataSource;
     const cluster = clusterService({
       broker: {} as never,

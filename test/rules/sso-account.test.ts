@@ -1,8 +1,10 @@
+/** Which account somebody may enter whom an identity provider vouches for: one row a case. */
 import { expect, test } from '@jest/globals';
 import {
   domainOf,
   judgeSsoAccount,
   type SsoClaims,
+  type SsoJudgement,
 } from '../../services/auth/rules/sso-account.ts';
 
 const rules = {
@@ -30,7 +32,7 @@ interface Row {
   readonly claims?: Partial<SsoClaims>;
   readonly rules?: Partial<typeof rules> | { tenant_id: null };
   readonly linked?: User;
-  readonly asking?: User;
+  readonly linking?: User;
   readonly addressed?: User;
   readonly gives: string;
 }
@@ -44,8 +46,8 @@ const rows: Record<string, Row> = {
   },
   'linked before, no address told': { linked: ada, claims: { email: null }, gives: 'known ada' },
   'linked before, disabled': { linked: disabled, gives: 'auth_sso_account_not_provisioned' },
-  'linked with the account that asks': { linked: ada, asking: ada, gives: 'known ada' },
-  'linked with another than asks': { linked: ada, asking: bob, gives: 'conflict' },
+  'linked with the account that asks': { linked: ada, linking: ada, gives: 'known ada' },
+  'linked with another than asks': { linked: ada, linking: bob, gives: 'conflict' },
   'verified on both sides': { addressed: ada, gives: 'link ada' },
   'verified on both sides, disabled': {
     addressed: disabled,
@@ -74,13 +76,13 @@ const rows: Record<string, Row> = {
   },
   'no address': { claims: { email: null }, gives: 'auth_sso_domain_not_allowed' },
   'asked for, whatever the addresses say': {
-    asking: bob,
+    linking: bob,
     addressed: ada,
     claims: { email_verified: false },
     gives: 'link bob',
   },
   'asked for, foreign domain': {
-    asking: bob,
+    linking: bob,
     claims: { email: 'bob@elsewhere.example' },
     gives: 'auth_sso_domain_not_allowed',
   },
@@ -103,23 +105,24 @@ const rows: Record<string, Row> = {
   },
 };
 
+/** As the rows write it: a code, or the kind with the account where there is one. */
+function outcomeOf(judgement: SsoJudgement<NonNullable<User>>): string {
+  if (judgement.kind === 'refuse') return judgement.code;
+  if (judgement.kind === 'provision') return judgement.kind;
+  return `${judgement.kind} ${judgement.user.id}`;
+}
+
 test.each(Object.entries(rows))('%s', (...[, row]) => {
   const judged = judgeSsoAccount(
     { ...claims, ...row.claims },
     { ...rules, ...row.rules },
     {
       linked: row.linked ?? null,
-      asking: row.asking ?? null,
+      linking: row.linking ?? null,
       addressed: row.addressed ?? null,
     },
   );
-  expect(
-    judged.kind === 'refuse'
-      ? judged.code
-      : 'user' in judged
-        ? `${judged.kind} ${judged.user.id}`
-        : judged.kind,
-  ).toBe(row.gives);
+  expect(outcomeOf(judged)).toBe(row.gives);
 });
 
 test('domains are compared without case, in ASCII', () => {

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { pino } from 'pino';
 import { networkOf, throttleKey, waitAfter } from '../../services/auth/rules/throttle.ts';
-import { createThrottle } from '../../services/auth/throttle.ts';
+import { createThrottle, type Throttle } from '../../services/auth/sign-in/throttle.ts';
 import { StrataError } from '../../shared/errors.ts';
 
 test('ten failures are free, then 30 s doubling to 15 min', () => {
@@ -24,82 +24,92 @@ test.each([
 
 test('a key names nobody, and is of one purpose, identifier and network', () => {
   const keys = [
-    ['password', 'a@b.example', '192.0.2.1'],
-    ['forgot', 'a@b.example', '192.0.2.1'],
-    ['password', 'b@b.example', '192.0.2.1'],
-    ['password', 'a@b.example', '192.0.4.1'],
-  ].map(([purpose, identifier, ip]) => throttleKey(purpose!, identifier!, ip));
+    throttleKey('password', 'a@b.example', '192.0.2.1'),
+    throttleKey('forgot', 'a@b.example', '192.0.2.1'),
+    throttleKey('password', 'b@b.example', '192.0.2.1'),
+    throttleKey('password', 'a@b.example', '192.0.4.1'),
+  ];
   expect(new Set(keys).size).toBe(4);
   expect(keys.join()).not.toMatch(/example|192/);
 });
 
 describe('counted in memory', () => {
   const log = pino({ level: 'silent' });
-  const wrong = async (): Promise<never> => {
-    throw new StrataError('auth_invalid_credentials');
+  const failWith = (code: 'auth_invalid_credentials' | 'service_unavailable') => async () => {
+    throw new StrataError(code);
   };
-  let throttle: ReturnType<typeof createThrottle>;
-  const attempt = (work: () => Promise<unknown> = wrong): Promise<string> =>
+  let throttle: Throttle;
+
+  interface Refusal {
+    readonly type: string;
+    readonly data: { readonly headers?: Record<string, string> };
+  }
+  /** How an attempt ends: `done`, an error's code, or `rate_limited` with the seconds to wait. */
+  const attempt = (work: () => Promise<unknown>): Promise<string> =>
     throttle.attempt('key', log, work).then(
       () => 'done',
-      (error: { type: string; data: { headers?: Record<string, string> } }) =>
-        [error.type, error.data.headers?.['retry-after']].filter(Boolean).join(' '),
+      ({ type, data: { headers } }: Refusal) =>
+        headers ? `${type} ${headers['retry-after']}` : type,
     );
+  const guess = () => attempt(failWith('auth_invalid_credentials'));
+  const meetOutage = () => attempt(failWith('service_unavailable'));
+  const succeed = () => attempt(async () => 1);
+
+  const inTurn = async (times: number, one: () => Promise<string>): Promise<string[]> => {
+    const outcomes: string[] = [];
+    for (let time = 0; time < times; time += 1) outcomes.push(await one());
+    return outcomes;
+  };
+  const atOnce = (times: number, one: () => Promise<string>): Promise<string[]> =>
+    Promise.all(Array.from({ length: times }, one));
+  const times = (count: number, outcome: string): string[] => Array(count).fill(outcome);
 
   beforeEach(() => {
     jest.useFakeTimers({
       now: 1_000_000,
       doNotFake: ['nextTick', 'queueMicrotask', 'setImmediate'],
     });
-    throttle = createThrottle(undefined, { waiting: 40 });
+    throttle = createThrottle(undefined, { queueLimit: 40 });
   });
   afterEach(() => {
     jest.useRealTimers();
   });
 
   test('many at once get no further than one after another', async () => {
-    const answers = await Promise.all(Array.from({ length: 30 }, () => attempt()));
-    expect(answers.filter((answer) => answer === 'auth_invalid_credentials')).toHaveLength(10);
-    expect(answers.filter((answer) => answer === 'rate_limited 30')).toHaveLength(20);
+    expect(await atOnce(30, guess)).toEqual([
+      ...times(10, 'auth_invalid_credentials'),
+      ...times(20, 'rate_limited 30'),
+    ]);
   });
 
   test('after the wait one more try, and twice the wait', async () => {
-    for (let failure = 0; failure < 10; failure += 1)
-      expect(await attempt()).toBe('auth_invalid_credentials');
+    expect(await inTurn(10, guess)).toEqual(times(10, 'auth_invalid_credentials'));
     for (const seconds of [30, 60, 120, 240, 480, 900, 900]) {
-      expect(await attempt()).toBe(`rate_limited ${seconds}`);
+      expect(await guess()).toBe(`rate_limited ${seconds}`);
       jest.advanceTimersByTime(seconds * 1000 - 1);
-      expect(await attempt()).toBe('rate_limited 1');
+      expect(await guess()).toBe('rate_limited 1');
       jest.advanceTimersByTime(1);
-      expect(await attempt()).toBe('auth_invalid_credentials');
+      expect(await guess()).toBe('auth_invalid_credentials');
     }
   });
 
   test('right passwords sent at once are not taken for guesses, and forget the failures', async () => {
-    for (let failure = 0; failure < 9; failure += 1) await attempt();
-    expect(
-      new Set(await Promise.all(Array.from({ length: 30 }, () => attempt(async () => 1)))),
-    ).toEqual(new Set(['done']));
-    for (let failure = 0; failure < 10; failure += 1)
-      expect(await attempt()).toBe('auth_invalid_credentials');
-    expect(await attempt()).toBe('rate_limited 30');
+    await inTurn(9, guess);
+    expect(await atOnce(30, succeed)).toEqual(times(30, 'done'));
+    expect(await inTurn(10, guess)).toEqual(times(10, 'auth_invalid_credentials'));
+    expect(await guess()).toBe('rate_limited 30');
   });
 
   test('an attempt that came to no judgement does not count', async () => {
-    const outage = async (): Promise<never> => {
-      throw new StrataError('service_unavailable');
-    };
-    for (let failure = 0; failure < 30; failure += 1)
-      expect(await attempt(outage)).toBe('service_unavailable');
-    for (let failure = 0; failure < 9; failure += 1) await attempt();
-    for (let failure = 0; failure < 3; failure += 1)
-      expect(await attempt(outage)).toBe('service_unavailable');
-    expect(await attempt()).toBe('auth_invalid_credentials');
-    expect(await attempt()).toBe('rate_limited 30');
+    expect(await inTurn(30, meetOutage)).toEqual(times(30, 'service_unavailable'));
+    await inTurn(9, guess);
+    expect(await inTurn(3, meetOutage)).toEqual(times(3, 'service_unavailable'));
+    expect(await guess()).toBe('auth_invalid_credentials');
+    expect(await guess()).toBe('rate_limited 30');
   });
 
-  test('the line of one key does not grow without end', async () => {
-    const answers = await Promise.all(Array.from({ length: 60 }, () => attempt(async () => 1)));
-    expect(answers.filter((answer) => answer === 'service_unavailable')).toHaveLength(20);
+  test('attempts of one key that wait for each other are bounded', async () => {
+    const outcomes = await atOnce(60, succeed);
+    expect(outcomes.filter((outcome) => outcome === 'service_unavailable')).toHaveLength(20);
   });
 });

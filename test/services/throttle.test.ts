@@ -1,6 +1,8 @@
 /** Guessing is slowed across nodes: two processes with one Redis, and what holds while Redis is away. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
+import { waitAfter } from '../../services/auth/rules/throttle.ts';
+import { failedAttemptsInRedis } from '../../services/auth/stores/failed-attempts.ts';
 import { createDatabase, type Database } from '../support/postgres.ts';
 import { startRedis, type Process } from '../support/servers.ts';
 import {
@@ -72,22 +74,43 @@ test.each([
   },
 );
 
+test('Redis counts by the same table of waits as this process, also past its end', async () => {
+  const attempts = failedAttemptsInRedis(state);
+  for (let failures = 1; failures <= 20; failures += 1) {
+    expect(await attempts.begin('a key')).toBe(0);
+    const expected = waitAfter(failures);
+    if (expected === 0) continue;
+    const waitMs = await attempts.begin('a key');
+    expect(waitMs).toBeLessThanOrEqual(expected);
+    expect(waitMs).toBeGreaterThan(expected - 5000);
+    await state.hset('strata:throttle:a key', 'until', '0');
+  }
+});
+
+test('an attempt that takes itself back after all were forgotten leaves nobody waiting', async () => {
+  const attempts = failedAttemptsInRedis(state);
+  await attempts.begin('forgotten');
+  await attempts.forgetOne('forgotten');
+  await attempts.forgetOne('forgotten');
+  expect([await attempts.begin('forgotten'), await attempts.begin('forgotten')]).toEqual([0, 0]);
+});
+
 test('the wait doubles in Redis as it does in memory, and a right password ends it', async () => {
   const [email, ip] = ['admin@example.com', '203.0.113.1'];
   for (let failure = 0; failure < 10; failure += 1) await login(failure % 2, email, ip);
   const keys = await state.keys('strata:throttle:password:*');
   expect(keys.join()).not.toContain('example');
-  const pass = async (): Promise<void> => {
+  const endWaits = async (): Promise<void> => {
     for (const key of keys) await state.hset(key, 'until', '0');
   };
   for (const seconds of [60, 120, 240, 480, 900, 900]) {
-    await pass();
+    await endWaits();
     expect(codes([await login(1, email, ip)])).toEqual(['auth_invalid_credentials']);
     const wait = Number((await login(0, email, ip)).headers.get('retry-after'));
     expect(wait).toBeGreaterThan(seconds - 10);
     expect(wait).toBeLessThanOrEqual(seconds);
   }
-  await pass();
+  await endWaits();
   expect(codes([await login(0, email, ip, adminPassword)])).toEqual(['ok']);
   expect(codes([await login(1, email, ip), await login(1, email, ip, adminPassword)])).toEqual([
     'auth_invalid_credentials',

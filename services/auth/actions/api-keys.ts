@@ -1,20 +1,28 @@
+/**
+ * API keys. They belong to who made them, in the tenant they were signed in to. Only a sign-in makes or changes one, never a key;
+ * the contracts say so by having no `keyScope`.
+ */
 import { randomUUID } from 'node:crypto';
 import { MoreThan, type DataSource, type EntityManager } from 'typeorm';
-import { apiKeyPrefix, createApiKeys, newApiKey } from '../../../shared/security/api-keys.ts';
 import type { Handlers } from '../../../shared/cluster/request.ts';
+import { commitChange, readSnapshot, type EventDraft } from '../../../shared/commits/commit.ts';
 import { apiKeyCacheKey } from '../../../shared/contracts/auth-api-keys.ts';
-import type { KeyScope } from '../../../shared/contracts/contract.ts';
 import { authScope } from '../../../shared/contracts/revision-scopes.ts';
-import { StrataError } from '../../../shared/errors.ts';
-import { commitChange, readSnapshot } from '../../../shared/commits/commit.ts';
+import type { KeyScope } from '../../../shared/contracts/contract.ts';
+import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { decodeCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';
+import { StrataError } from '../../../shared/errors.ts';
+import { apiKeyPrefix, createApiKeys, newApiKey } from '../../../shared/security/api-keys.ts';
 import type { Settings } from '../../../shared/settings.ts';
-import { ApiKeyEntity, UserEntity, type ApiKeyRow } from '../schema.ts';
-import { platformRoles } from './accounts.ts';
+import { platformRolesOf } from '../rules/accounts.ts';
+import { ApiKeyEntity, type ApiKeyRow } from '../schema.ts';
+import { findUser } from '../stores/users.ts';
 
 const dayMs = 86_400_000;
 const defaultDays = 90;
 const defaultScopes: KeyScope[] = ['config:read'];
+
+type ResolvedKey = ResultOf<'auth.api-key.resolve'>;
 
 const viewOf = ({ id, name, scopes, tenant_id, expires_at, created_at }: ApiKeyRow) => ({
   id,
@@ -26,32 +34,41 @@ const viewOf = ({ id, name, scopes, tenant_id, expires_at, created_at }: ApiKeyR
   created_at: created_at.toISOString(),
 });
 
-/** The cache entries that change with the account behind them. */
-export const apiKeyKeysOf = async (manager: EntityManager, userId: string): Promise<string[]> =>
-  (await manager.find(ApiKeyEntity, { where: { user_id: userId }, select: { id: true } })).map(
-    ({ id }) => apiKeyCacheKey({ key_id: id }),
-  );
+const eventAbout = (
+  action: string,
+  { id, name, scopes, tenant_id: tenantId }: ApiKeyRow,
+): EventDraft => ({ action, tenant_id: tenantId, target: id, payload: { name, scopes } });
 
-/** Keys belong to who made them, in the tenant they were signed in to. Only a sign-in makes or changes one, never a key. */
 export function apiKeyActions(db: DataSource, settings: () => Settings) {
-  const lockOwn = async (
+  /** Throws `not_found` for a key that is another's, or nobody's. */
+  async function lockOwnKey(
     manager: EntityManager,
     userId: string,
     id: string,
-  ): Promise<ApiKeyRow> => {
+  ): Promise<ApiKeyRow> {
     const row = await manager.findOne(ApiKeyEntity, {
       where: { id, user_id: userId },
       lock: { mode: 'pessimistic_write' },
     });
     if (!row) throw new StrataError('not_found', 'You have no such API key.');
     return row;
-  };
-  const facts = ({ id, name, scopes, tenant_id: tenant }: ApiKeyRow, action: string) => ({
-    action,
-    tenant_id: tenant,
-    target: id,
-    payload: { name, scopes },
-  });
+  }
+
+  /** The key as the gateway needs it, with what it may do on the platform now; whether it has expired is the gateway's to see. */
+  async function resolve(manager: EntityManager, id: string): Promise<ResolvedKey | null> {
+    const row = await manager.findOneBy(ApiKeyEntity, { id });
+    const user = row && (await findUser(manager, row.user_id));
+    if (!user) return null;
+    return {
+      user_id: user.id,
+      tenant_id: row.tenant_id,
+      platform_roles: platformRolesOf(user, settings()),
+      scopes: row.scopes,
+      hash: row.hash,
+      expires_at: row.expires_at.toISOString(),
+      usable: user.status === 'active',
+    };
+  }
 
   return {
     async 'auth.api-key.create'(
@@ -78,7 +95,7 @@ export function apiKeyActions(db: DataSource, settings: () => Settings) {
         return {
           result: undefined,
           keys: [apiKeyCacheKey({ key_id: id })],
-          events: [facts(row, 'auth.api_key_created')],
+          events: [eventAbout('auth.api_key_created', row)],
         };
       });
       return { ...viewOf(row), api_key: key };
@@ -101,12 +118,12 @@ export function apiKeyActions(db: DataSource, settings: () => Settings) {
 
     async 'auth.api-key.revoke'({ key_id: id }, request) {
       await commitChange(db, request, authScope, async (manager) => {
-        const row = await lockOwn(manager, request.caller.id, id);
+        const row = await lockOwnKey(manager, request.caller.id, id);
         await manager.delete(ApiKeyEntity, { id });
         return {
           result: undefined,
           keys: request.keys,
-          events: [facts(row, 'auth.api_key_revoked')],
+          events: [eventAbout('auth.api_key_revoked', row)],
         };
       });
       return null;
@@ -115,7 +132,7 @@ export function apiKeyActions(db: DataSource, settings: () => Settings) {
     async 'auth.api-key.rotate'({ key_id: id }, request) {
       const { key, secret } = newApiKey(id);
       const { result } = await commitChange(db, request, authScope, async (manager) => {
-        const row = await lockOwn(manager, request.caller.id, id);
+        const row = await lockOwnKey(manager, request.caller.id, id);
         const change = {
           hash: createApiKeys(settings()).hash(secret),
           expires_at: new Date(Date.now() + row.days * dayMs),
@@ -124,29 +141,16 @@ export function apiKeyActions(db: DataSource, settings: () => Settings) {
         return {
           result: { ...row, ...change },
           keys: request.keys,
-          events: [facts(row, 'auth.api_key_rotated')],
+          events: [eventAbout('auth.api_key_rotated', row)],
         };
       });
       return { ...viewOf(result), api_key: key };
     },
 
     'auth.api-key.resolve': ({ key_id: id }) =>
-      readSnapshot(db, authScope, async (manager) => {
-        const row = await manager.findOneBy(ApiKeyEntity, { id });
-        const user = row && (await manager.findOneBy(UserEntity, { id: row.user_id }));
-        return row && user
-          ? {
-              user_id: user.id,
-              tenant_id: row.tenant_id,
-              platform_roles: platformRoles(user, settings()),
-              scopes: row.scopes,
-              hash: row.hash,
-              expires_at: row.expires_at.toISOString(),
-              usable: user.status === 'active',
-            }
-          : null;
-      }),
+      readSnapshot(db, authScope, (manager) => resolve(manager, id)),
 
+    /** Once a minute at most: a key in heavy use would write its row all the time. */
     async 'auth.api-key.used'({ key_id: id }) {
       await db.query(
         `UPDATE auth.api_keys SET last_used_at = now() WHERE id = $1 AND (last_used_at IS NULL OR last_used_at < now() - interval '1 minute')`,

@@ -1,136 +1,116 @@
+/** Changing one's password, and setting a new one through a mailed link. */
 import { createHash, randomBytes } from 'node:crypto';
-import type { DataSource, EntityManager } from 'typeorm';
-import type { Handlers, Request } from '../../../shared/cluster/request.ts';
+import type { DataSource } from 'typeorm';
+import type { Handlers } from '../../../shared/cluster/request.ts';
+import { commitChange } from '../../../shared/commits/commit.ts';
 import { authScope } from '../../../shared/contracts/revision-scopes.ts';
 import { StrataError } from '../../../shared/errors.ts';
-import { auditFacts, commitChange, recordEvents } from '../../../shared/commits/commit.ts';
 import type { Settings } from '../../../shared/settings.ts';
-import type { ShortLived } from '../../../shared/short-lived-state.ts';
-import type { CheckPassword } from '../credentials.ts';
-import { resetMail, resetSeconds } from '../rules/reset-mail.ts';
-import { requireGood, type Passwords } from '../rules/passwords.ts';
+import type { ShortLivedState } from '../../../shared/short-lived-state.ts';
+import type { DeferredMail } from '../mail/deferred-mail.ts';
+import { resetLink, resetMail, resetSeconds } from '../mail/reset-mail.ts';
+import { addressOf } from '../rules/accounts.ts';
+import { requireStrongPassword } from '../rules/password-strength.ts';
 import { throttleKey } from '../rules/throttle.ts';
 import { UserEntity, type UserRow } from '../schema.ts';
-import type { SendSoon } from '../send-soon.ts';
-import { authEvent as event, endSessions } from '../sign-in.ts';
-import type { Throttle } from '../throttle.ts';
-import { addressOf } from './accounts.ts';
-import { apiKeyKeysOf } from './api-keys.ts';
+import type { CheckPassword } from '../sign-in/check-password.ts';
+import type { PasswordHashing } from '../sign-in/password-hashing.ts';
+import type { Throttle } from '../sign-in/throttle.ts';
+import { cacheKeysOfApiKeys } from '../stores/api-keys.ts';
+import { accountEvent, anonymousEvent, recordEvent } from '../stores/audit-events.ts';
+import { endSessionsOf } from '../stores/sessions.ts';
+import { findUser, findUserByAddress, lockForChange } from '../stores/users.ts';
 
 /** What a reset link is for. A changed password makes it void, and with it every other link that is on its way. */
-interface Grant {
+interface ResetGrant {
   readonly user_id: string;
+  /** Digest of the password hash that the link replaces. */
   readonly from: string;
 }
 
 const digest = (text: string): string => createHash('sha256').update(text).digest('base64url');
-const grantFor = (user: UserRow): Grant => ({
+const grantFor = (user: UserRow): ResetGrant => ({
   user_id: user.id,
   from: digest(user.password_hash ?? ''),
 });
-const keyOf = (token: string): string => `password_reset:${digest(token)}`;
+/** Kept under the token's digest, so that Redis holds nothing that a link can be made of. */
+const grantKey = (token: string): string => `password_reset:${digest(token)}`;
 
 export interface PasswordDependencies {
-  readonly passwords: Passwords;
+  readonly hashing: PasswordHashing;
   readonly checkPassword: CheckPassword;
   readonly throttle: Throttle;
-  readonly shortLived: ShortLived;
-  readonly sendSoon: SendSoon;
+  readonly shortLived: ShortLivedState;
+  readonly deferredMail: DeferredMail;
 }
 
 export function passwordActions(
   db: DataSource,
   settings: () => Settings,
-  { passwords, checkPassword, throttle, shortLived, sendSoon }: PasswordDependencies,
+  { hashing, checkPassword, throttle, shortLived, deferredMail }: PasswordDependencies,
 ) {
-  const lockUser = (manager: EntityManager, id: string): Promise<UserRow | null> =>
-    manager.findOne(UserEntity, {
-      where: { id, status: 'active' },
-      lock: { mode: 'pessimistic_write' },
-    });
-
   return {
     async 'auth.password.change'(
-      { body: { current_password: current, new_password: next } },
+      { body: { current_password: currentPassword, new_password: newPassword } },
       request,
     ) {
       const { caller } = request;
-      const user = await db.manager.findOneBy(UserEntity, { id: caller.id });
+      const user = await findUser(db.manager, caller.id);
       if (!user) throw new StrataError('not_found', 'There is no account for this caller.');
-      requireGood(next, '/new_password');
-      await checkPassword(user.email, current, request);
-      const hash = await passwords.hash(next);
+      requireStrongPassword(newPassword, '/new_password');
+      await checkPassword(user.email, currentPassword, request);
+      const hash = await hashing.hash(newPassword);
       await commitChange(db, request, authScope, async (manager) => {
-        const locked = await lockUser(manager, user.id);
+        const locked = await lockForChange(manager, user.id);
+        // Another change was faster: the password that was checked is no longer the current one.
         if (locked?.password_hash !== user.password_hash)
           throw new StrataError('auth_invalid_credentials');
         await manager.update(UserEntity, { id: user.id }, { password_hash: hash });
-        const keys = await endSessions(manager, user.id, caller.session_id);
-        return {
-          result: undefined,
-          keys,
-          events: [
-            event('auth.password_changed', user.id, caller.tenant_id, {
-              sessions_ended: keys.length,
-            }),
-          ],
-        };
+        const keys = await endSessionsOf(manager, user.id, caller.session_id);
+        const payload = { sessions_ended: keys.length };
+        const event = accountEvent('auth.password_changed', user.id, caller.tenant_id, payload);
+        return { result: undefined, keys, events: [event] };
       });
       return null;
     },
 
-    /** The same steps for an account that is there and for none; the mail is sent after the answer. */
+    /** The same steps whether or not there is such an account, so that neither answer nor time tells; the mail goes afterwards. */
     async 'auth.password.forgot'({ body: { email } }, request) {
       const address = addressOf(email);
       await throttle.count(throttleKey('forgot', address, request.client.ip), request.log);
-      const user = await db.manager.findOneBy(UserEntity, { email: address });
+      const user = await findUserByAddress(db.manager, address);
       const usable = user?.status === 'active' ? user : null;
       const token = randomBytes(32).toString('base64url');
-      await shortLived.put(keyOf(token), usable && grantFor(usable), resetSeconds);
-      await recordEvents(db.manager, [
-        auditFacts(
-          {
-            action: 'auth.password_reset_requested',
-            tenant_id: null,
-            target: user?.id ?? null,
-            payload: { email: address },
-            actor: { type: 'system', id: 'auth' },
-          },
-          request,
-        ),
-      ]);
-      if (usable)
-        sendSoon(
-          resetMail(address, `${settings().frontend_origin}/reset-password#token=${token}`),
-          request.log,
-        );
+      await shortLived.put(grantKey(token), usable && grantFor(usable), resetSeconds);
+      const event = anonymousEvent('auth.password_reset_requested', user?.id ?? null, {
+        email: address,
+      });
+      await recordEvent(db.manager, event, request);
+      if (usable) {
+        const link = resetLink(settings().frontend_origin, token);
+        deferredMail.send(resetMail(address, link), request.log);
+      }
       return { expires_in: resetSeconds };
     },
 
     /** The link came by mail, so the address is proven to be the account's. */
-    async 'auth.password.reset'({ body: { token, new_password: next } }, request: Request) {
-      requireGood(next, '/new_password');
-      const hash = await passwords.hash(next);
-      const grant = await shortLived.take<Grant>(keyOf(token));
+    async 'auth.password.reset'({ body: { token, new_password: newPassword } }, request) {
+      requireStrongPassword(newPassword, '/new_password');
+      const hash = await hashing.hash(newPassword);
+      const grant = await shortLived.take<ResetGrant>(grantKey(token));
       if (!grant) throw new StrataError('auth_password_reset_invalid');
       const { result: user } = await commitChange(db, request, authScope, async (manager) => {
-        const locked = await lockUser(manager, grant.user_id);
+        const locked = await lockForChange(manager, grant.user_id);
         if (!locked || grantFor(locked).from !== grant.from)
           throw new StrataError('auth_password_reset_invalid');
-        await manager.update(
-          UserEntity,
-          { id: locked.id },
-          { password_hash: hash, email_verified: true },
-        );
-        const sessions = await endSessions(manager, locked.id);
-        return {
-          // A verified address may make a platform administrator, so what is kept of API keys changes too.
-          result: locked,
-          keys: [...sessions, ...(await apiKeyKeysOf(manager, locked.id))],
-          events: [
-            event('auth.password_reset', locked.id, null, { sessions_ended: sessions.length }),
-          ],
-        };
+        const change = { password_hash: hash, email_verified: true };
+        await manager.update(UserEntity, { id: locked.id }, change);
+        const sessionKeys = await endSessionsOf(manager, locked.id);
+        // A verified address may make a platform administrator, whose API keys may do more.
+        const apiKeyKeys = await cacheKeysOfApiKeys(manager, locked.id);
+        const payload = { sessions_ended: sessionKeys.length };
+        const event = accountEvent('auth.password_reset', locked.id, null, payload);
+        return { result: locked, keys: [...sessionKeys, ...apiKeyKeys], events: [event] };
       });
       await throttle.forgive(throttleKey('password', user.email, request.client.ip), request.log);
       return null;

@@ -1,294 +1,322 @@
-import { createHash, randomUUID } from 'node:crypto';
-import type { DataSource } from 'typeorm';
+/**
+ * Signing in through an identity provider, and linking one with an account. Both begin here, go through the browser and the
+ * provider, and end with `auth.login.sso`:
+ *
+ * | Step | Where | Guards against |
+ * |---|---|---|
+ * | `beginAt` keeps a pending sign-in under its state | Redis, 10 minutes | a response that nobody asked for |
+ * | `takePending` takes it, once, from the client that began it | | a response used twice, or by whoever intercepted it |
+ * | `unchangedProvider` | database | a code sent to an issuer that it is not from |
+ * | `redeem` exchanges the code for claims | provider | forged claims |
+ * | `accountFor` finds, links or makes the account | database | an account taken over by claiming its address |
+ * | `membershipFor` adds it to the provider's tenant, the first time | tenant-config | a removed member who comes back |
+ * | `linkIdentity` while the session is made | database | one identity linked with two accounts |
+ */
+import { createHash } from 'node:crypto';
+import type { DataSource, EntityManager } from 'typeorm';
 import type { Handlers, Request } from '../../../shared/cluster/request.ts';
-import { errorTable } from '../../../shared/contracts/error-codes.ts';
-import { codeOf, invalid, StrataError } from '../../../shared/errors.ts';
-import { auditFacts, recordEvents } from '../../../shared/commits/commit.ts';
+import { codeOf, invalid, statusOf, StrataError } from '../../../shared/errors.ts';
 import type { Settings } from '../../../shared/settings.ts';
-import type { ShortLived } from '../../../shared/short-lived-state.ts';
-import type { Begun, Oidc } from '../oidc.ts';
-import { judgeSsoAccount, type SsoClaims } from '../rules/sso-account.ts';
-import {
-  SsoIdentityEntity,
-  SsoProviderEntity,
-  UserEntity,
-  type SsoProviderRow,
-  type UserRow,
-} from '../schema.ts';
-import { authEvent, chooseTenant, type SignIn } from '../sign-in.ts';
-import { addressOf } from './accounts.ts';
-import { oidcClientOf, providersFor } from './sso-providers.ts';
+import type { ShortLivedState } from '../../../shared/short-lived-state.ts';
+import type {
+  AuthorizationRequest,
+  AuthorizationResponse,
+  IdentityProviders,
+} from '../oidc/identity-provider.ts';
+import { addressOf } from '../rules/accounts.ts';
+import { chooseMembership, type Membership } from '../rules/memberships.ts';
+import { judgeSsoAccount, type SsoClaims, type SsoJudgement } from '../rules/sso-account.ts';
+import { SsoIdentityEntity, type SsoProviderRow, type UserRow } from '../schema.ts';
+import type { SignIn, TokenResponse } from '../sign-in/sign-in.ts';
+import { accountEvent, anonymousEvent, recordEvent } from '../stores/audit-events.ts';
+import { clientOf, findEnabledProvider, findProvidersOfAddress } from '../stores/sso-providers.ts';
+import { findUser, findUserByAddress, insertUser } from '../stores/users.ts';
 
-/** One sign-in under way, kept under its state. */
-interface UnderWay extends Begun {
+/** A sign-in that the provider has not answered yet. */
+interface PendingSignIn extends AuthorizationRequest {
   readonly provider_id: string;
   readonly issuer: string;
   readonly client_id: string;
   readonly client_challenge: string;
   /** The account that asked to be linked; null where the sign-in itself says whose it is. */
-  readonly asking: string | null;
+  readonly linking_user_id: string | null;
 }
-type Begin = Pick<UnderWay, 'client_challenge' | 'asking'> & {
-  readonly redirect_uri: string;
-  readonly login_hint?: string | undefined;
-};
 
-const stateSeconds = 600;
-const keyOf = (state: string): string => `sso_${state}`;
-/** S256 of RFC 7636. */
+/** What a client asks for when it begins. */
+interface Beginning {
+  readonly redirectUri: string;
+  readonly clientChallenge: string;
+  readonly linkingUserId: string | null;
+  readonly loginHint?: string | undefined;
+}
+
+/** The account that a person may enter; `link` where this is the first time through this provider. */
+type Entry = Extract<SsoJudgement<UserRow>, { kind: 'known' | 'link' }>;
+
+const pendingSeconds = 600;
+const pendingKey = (state: string): string => `sso_${state}`;
+
+/** The S256 challenge of a verifier (RFC 7636, 4.2), here between the client and Strata. */
 const challengeOf = (verifier: string): string =>
   createHash('sha256').update(verifier).digest('base64url');
 
 export function ssoLoginActions(
   db: DataSource,
   settings: () => Settings,
-  shortLived: ShortLived,
-  oidc: Oidc,
-  { open, answer }: SignIn,
+  shortLived: ShortLivedState,
+  identityProviders: IdentityProviders,
+  signIn: SignIn,
 ) {
-  async function begin(
-    provider: SsoProviderRow | null | undefined,
-    { redirect_uri: redirectUri, login_hint: hint, ...rest }: Begin,
+  /** By id, or the oldest that serves the address; null where there is none. */
+  async function providerFor(
+    id: string | undefined,
+    email: string | undefined,
+  ): Promise<SsoProviderRow | null> {
+    if (id !== undefined && email === undefined) return findEnabledProvider(db.manager, id);
+    if (id === undefined && email !== undefined) {
+      const [oldest] = await findProvidersOfAddress(db.manager, email);
+      return oldest ?? null;
+    }
+    throw invalid([{ path: '/provider_id', message: 'give either provider_id or email' }]);
+  }
+
+  async function beginAt(
+    provider: SsoProviderRow | null,
+    { redirectUri, clientChallenge, linkingUserId, loginHint }: Beginning,
     request: Request,
   ) {
     if (!provider) throw new StrataError('auth_sso_provider_not_found');
     if (!provider.redirect_uris.includes(redirectUri)) {
-      throw invalid([
-        { path: '/redirect_uri', message: "is not one of the provider's redirect_uris" },
-      ]);
+      const message = "is not one of the provider's redirect_uris";
+      throw invalid([{ path: '/redirect_uri', message }]);
     }
-    const { url, state, ...begun } = await oidc
-      .begin(oidcClientOf(provider, settings()), redirectUri, hint)
+    const client = clientOf(provider, settings());
+    const begun = await identityProviders
+      .begin(client, redirectUri, loginHint)
       .catch((error: unknown) => {
-        explain(request, provider.id, error);
+        logReason(error, provider.id, request);
         throw error;
       });
-    const underWay: UnderWay = {
-      ...begun,
-      ...rest,
+    const pending: PendingSignIn = {
+      ...begun.kept,
       provider_id: provider.id,
       issuer: provider.issuer,
       client_id: provider.client_id,
+      client_challenge: clientChallenge,
+      linking_user_id: linkingUserId,
     };
-    await shortLived.put(keyOf(state), underWay, stateSeconds);
-    return { authorization_url: url, state, expires_in: stateSeconds };
+    await shortLived.put(pendingKey(begun.state), pending, pendingSeconds);
+    return { authorization_url: begun.url, state: begun.state, expires_in: pendingSeconds };
   }
 
-  /** The sign-in that the state stands for, once, and only for whoever began it. */
-  async function takeUnderWay(state: string, verifier: string): Promise<UnderWay> {
-    const found = await shortLived.take<UnderWay>(keyOf(state));
-    if (!found || found.client_challenge !== challengeOf(verifier))
+  async function takePending(state: string, clientVerifier: string): Promise<PendingSignIn> {
+    const pending = await shortLived.take<PendingSignIn>(pendingKey(state));
+    if (pending?.client_challenge !== challengeOf(clientVerifier))
       throw new StrataError('auth_sso_state_invalid');
-    return found;
+    return pending;
   }
 
-  async function providerOf({
-    provider_id: id,
-    issuer,
-    client_id,
-  }: UnderWay): Promise<SsoProviderRow> {
-    const provider = await db.manager.findOneBy(SsoProviderEntity, { id, enabled: true });
+  async function unchangedProvider(pending: PendingSignIn): Promise<SsoProviderRow> {
+    const provider = await findEnabledProvider(db.manager, pending.provider_id);
     if (!provider) throw new StrataError('auth_sso_provider_not_found');
-    if (provider.issuer !== issuer || provider.client_id !== client_id) {
-      throw new StrataError(
-        'auth_sso_state_invalid',
-        'The provider was changed meanwhile. Start again.',
-      );
-    }
-    return provider;
+    const isUnchanged =
+      provider.issuer === pending.issuer && provider.client_id === pending.client_id;
+    if (isUnchanged) return provider;
+    throw new StrataError(
+      'auth_sso_state_invalid',
+      'The provider was changed meanwhile. Start again.',
+    );
   }
 
-  async function judge(claims: SsoClaims, provider: SsoProviderRow, asking: string | null) {
-    const user = async (id: string | undefined): Promise<UserRow | null> =>
-      id === undefined ? null : db.manager.findOneBy(UserEntity, { id });
-    const identity = await db.manager.findOneBy(SsoIdentityEntity, {
-      issuer: claims.issuer,
-      subject: claims.subject,
-    });
+  async function judge(
+    claims: SsoClaims,
+    provider: SsoProviderRow,
+    linkingUserId: string | null,
+  ): Promise<SsoJudgement<UserRow>> {
+    const { issuer, subject, email } = claims;
+    const identity = await db.manager.findOneBy(SsoIdentityEntity, { issuer, subject });
     return judgeSsoAccount(claims, provider, {
-      linked: await user(identity?.user_id),
-      asking: await user(asking ?? undefined),
-      addressed:
-        claims.email === null
-          ? null
-          : await db.manager.findOneBy(UserEntity, { email: addressOf(claims.email) }),
+      linked: identity && (await findUser(db.manager, identity.user_id)),
+      linking: linkingUserId === null ? null : await findUser(db.manager, linkingUserId),
+      addressed: email === null ? null : await findUserByAddress(db.manager, addressOf(email)),
     });
   }
 
-  /** An account whose address the provider vouches for; nothing where one appeared meanwhile. */
+  /** Makes the account that the provider vouches for; does nothing where one appeared meanwhile. */
   async function provision(
-    { email, name }: SsoClaims,
+    email: string,
+    name: string | null,
     provider: SsoProviderRow,
     request: Request,
   ): Promise<void> {
-    const id = randomUUID();
-    const address = addressOf(email!);
+    const address = addressOf(email);
     await db.transaction(async (manager) => {
-      const made = await manager.query<unknown[]>(
-        `INSERT INTO auth.users (id, email, email_verified, display_name, password_hash, status, created_at)
-         VALUES ($1, $2, true, $3, NULL, 'active', now()) ON CONFLICT (email) DO NOTHING RETURNING id`,
-        [id, address, name],
-      );
-      if (made.length === 0) return;
+      const id = await insertUser(manager, {
+        email: address,
+        email_verified: true,
+        display_name: name,
+        password_hash: null,
+      });
+      if (id === null) return;
       const payload = { email: address, provider_id: provider.id };
-      await recordEvents(manager, [
-        auditFacts(authEvent('auth.user_provisioned', id, provider.tenant_id, payload), request),
-      ]);
+      const event = accountEvent('auth.user_provisioned', id, provider.tenant_id, payload);
+      await recordEvent(manager, event, request);
     });
+  }
+
+  async function requireActiveTenant(tenantId: string, request: Request): Promise<void> {
+    const tenant = await request.call('tenant-config.tenants.get', { tenant_id: tenantId });
+    if (tenant.status === 'disabled') throw new StrataError('auth_tenant_disabled');
   }
 
   async function accountFor(
     claims: SsoClaims,
     provider: SsoProviderRow,
-    asking: string | null,
+    linkingUserId: string | null,
     request: Request,
-  ) {
-    let judgement = await judge(claims, provider, asking);
-    if (judgement.kind === 'provision') {
-      const { status } = await request.call('tenant-config.tenants.get', {
-        tenant_id: provider.tenant_id!,
-      });
-      if (status === 'disabled') throw new StrataError('auth_tenant_disabled');
-      await provision(claims, provider, request);
-      judgement = await judge(claims, provider, asking);
-    }
-    if (judgement.kind === 'refuse') throw new StrataError(judgement.code);
-    if (judgement.kind === 'provision') throw new StrataError('auth_sso_account_not_provisioned');
-    return judgement;
+  ): Promise<Entry> {
+    const first = await judge(claims, provider, linkingUserId);
+    if (first.kind === 'refuse') throw new StrataError(first.code);
+    if (first.kind !== 'provision') return first;
+
+    if (provider.tenant_id !== null) await requireActiveTenant(provider.tenant_id, request);
+    if (claims.email !== null) await provision(claims.email, claims.name, provider, request);
+    // Judged again, since the account of this address may be one that appeared meanwhile, by other means and unverified.
+    const second = await judge(claims, provider, linkingUserId);
+    if (second.kind === 'refuse') throw new StrataError(second.code);
+    if (second.kind === 'provision') throw new StrataError('auth_sso_account_not_provisioned');
+    return second;
   }
 
   /** Membership is given with the first sign-in only, so that a member who is removed stays removed. */
-  async function membershipOf(
-    user: UserRow,
-    first: boolean,
+  async function membershipFor(
+    { kind, user }: Entry,
     provider: SsoProviderRow,
     request: Request,
-  ) {
-    const { tenant_id: tenant, jit_enabled: jit, default_roles: roles } = provider;
-    const memberships = () => request.call('tenant-config.members.of', { user_id: user.id });
-    let found = await memberships();
-    if (first && jit && tenant !== null && !found.some(({ tenant_id: id }) => id === tenant)) {
-      await request.call('tenant-config.members.provision', {
-        tenant_id: tenant,
-        user_id: user.id,
-        body: { roles: roles as 'viewer'[] },
-      });
-      found = await memberships();
-    }
-    return chooseTenant(found, tenant ?? undefined);
+  ): Promise<Membership | null> {
+    const { tenant_id: tenantId, jit_enabled: provisions, default_roles: roles } = provider;
+    const membershipsOf = () => request.call('tenant-config.members.of', { user_id: user.id });
+    const memberships = await membershipsOf();
+    const isMember = memberships.some((membership) => membership.tenant_id === tenantId);
+    const isFirstTime = kind === 'link';
+    if (tenantId === null || isMember || !isFirstTime || !provisions)
+      return chooseMembership(memberships, tenantId ?? undefined);
+    await request.call('tenant-config.members.provision', {
+      tenant_id: tenantId,
+      user_id: user.id,
+      body: { roles },
+    });
+    return chooseMembership(await membershipsOf(), tenantId);
   }
 
-  async function signIn(
-    underWay: UnderWay,
-    { code, state, iss }: { code: string; state: string; iss?: string | undefined },
+  /** Links the identity with the account unless it is already; throws `conflict` where it is linked with another by now. */
+  async function linkIdentity(
+    manager: EntityManager,
+    { issuer, subject }: SsoClaims,
+    userId: string,
+    provider: SsoProviderRow,
     request: Request,
-  ) {
-    const provider = await providerOf(underWay);
-    const claims = await oidc.redeem(oidcClientOf(provider, settings()), underWay, {
-      code,
-      state,
-      iss,
-    });
-    const { kind, user } = await accountFor(claims, provider, underWay.asking, request);
-    const tenant = await membershipOf(user, kind === 'link', provider, request);
-    const { session, refresh } = await db.transaction(async (manager) => {
-      // Locked until the session is there: whoever disables the account afterwards ends this session too.
-      const current = await manager.findOne(UserEntity, {
-        where: { id: user.id },
-        lock: { mode: 'pessimistic_read' },
-      });
-      if (current?.status !== 'active') throw new StrataError('auth_sso_account_not_provisioned');
-      const linked = await manager.query<unknown[]>(
-        'INSERT INTO auth.sso_identities (issuer, subject, user_id, created_at) VALUES ($1, $2, $3, now()) ON CONFLICT DO NOTHING RETURNING user_id',
-        [claims.issuer, claims.subject, user.id],
-      );
-      if (linked.length > 0) {
-        const payload = {
-          provider_id: provider.id,
-          issuer: claims.issuer,
-          subject: claims.subject,
-        };
-        await recordEvents(manager, [
-          auditFacts(authEvent('auth.sso_linked', user.id, provider.tenant_id, payload), request),
-        ]);
-      } else if (
-        !(await manager.existsBy(SsoIdentityEntity, {
-          issuer: claims.issuer,
-          subject: claims.subject,
-          user_id: user.id,
-        }))
-      ) {
-        throw new StrataError(
-          'conflict',
-          'The identity was linked with another account meanwhile.',
-        );
+  ): Promise<void> {
+    const inserted = await manager.query<unknown[]>(
+      'INSERT INTO auth.sso_identities (issuer, subject, user_id, created_at) VALUES ($1, $2, $3, now()) ON CONFLICT DO NOTHING RETURNING user_id',
+      [issuer, subject, userId],
+    );
+    if (inserted.length > 0) {
+      const payload = { provider_id: provider.id, issuer, subject };
+      const event = accountEvent('auth.sso_linked', userId, provider.tenant_id, payload);
+      await recordEvent(manager, event, request);
+      return;
+    }
+    const identity = { issuer, subject, user_id: userId };
+    const isOwn = await manager.existsBy(SsoIdentityEntity, identity);
+    if (!isOwn)
+      throw new StrataError('conflict', 'The identity was linked with another account meanwhile.');
+  }
+
+  async function finish(
+    pending: PendingSignIn,
+    response: AuthorizationResponse,
+    request: Request,
+  ): Promise<TokenResponse> {
+    const provider = await unchangedProvider(pending);
+    const client = clientOf(provider, settings());
+    const claims = await identityProviders.redeem(client, pending, response);
+    const entry = await accountFor(claims, provider, pending.linking_user_id, request);
+    const membership = await membershipFor(entry, provider, request);
+    return signIn.complete(
+      {
+        userId: entry.user.id,
+        method: 'sso',
+        membership,
+        async confirm(manager, user) {
+          await linkIdentity(manager, claims, user.id, provider, request);
+          return true;
+        },
+        refusal: 'auth_sso_account_not_provisioned',
+      },
+      request,
+    );
+  }
+
+  /** Runs a step of the end of a sign-in. Why it is refused goes to the log and, unless Strata or the provider failed, to the audit. */
+  async function auditingRefusals<T>(
+    providerId: string | null,
+    request: Request,
+    step: () => Promise<T>,
+  ): Promise<T> {
+    try {
+      return await step();
+    } catch (error) {
+      const code = codeOf(error);
+      logReason(error, providerId, request);
+      if (statusOf(code) < 500) {
+        const payload = { method: 'sso', code, provider_id: providerId };
+        const event = anonymousEvent('auth.login_failed', null, payload);
+        await recordEvent(db.manager, event, request);
       }
-      return open(manager, current, tenant, request, 'sso');
-    });
-    return answer(user, session, refresh, request.call);
+      throw error;
+    }
   }
 
   return {
-    async 'auth.login.sso.start'(
-      { body: { provider_id: id, email, redirect_uri, client_challenge } },
-      request,
-    ) {
-      if ((id === undefined) === (email === undefined))
-        throw invalid([{ path: '/provider_id', message: 'give either provider_id or email' }]);
-      const provider =
-        id === undefined
-          ? (await providersFor(db, email!))[0]
-          : await db.manager.findOneBy(SsoProviderEntity, { id, enabled: true });
-      return begin(
-        provider,
-        { redirect_uri, client_challenge, asking: null, login_hint: email },
-        request,
-      );
+    async 'auth.login.sso.start'({ body }, request) {
+      const provider = await providerFor(body.provider_id, body.email);
+      const beginning = {
+        redirectUri: body.redirect_uri,
+        clientChallenge: body.client_challenge,
+        linkingUserId: null,
+        loginHint: body.email,
+      };
+      return beginAt(provider, beginning, request);
     },
 
-    async 'auth.sso.link'({ body: { provider_id: id, redirect_uri, client_challenge } }, request) {
-      const provider = await db.manager.findOneBy(SsoProviderEntity, { id, enabled: true });
-      return begin(
-        provider,
-        { redirect_uri, client_challenge, asking: request.caller.id },
-        request,
-      );
+    async 'auth.sso.link'({ body }, request) {
+      const provider = await findEnabledProvider(db.manager, body.provider_id);
+      const beginning = {
+        redirectUri: body.redirect_uri,
+        clientChallenge: body.client_challenge,
+        linkingUserId: request.caller.id,
+      };
+      return beginAt(provider, beginning, request);
     },
 
-    async 'auth.login.sso'({ body: { client_verifier: verifier, ...answered } }, request) {
-      let underWay: UnderWay | undefined;
-      try {
-        underWay = await takeUnderWay(answered.state, verifier);
-        return await signIn(underWay, answered, request);
-      } catch (error) {
-        const code = codeOf(error);
-        explain(request, underWay?.provider_id ?? null, error);
-        if (errorTable[code][0] < 500) {
-          await recordEvents(db.manager, [
-            auditFacts(
-              {
-                action: 'auth.login_failed',
-                tenant_id: null,
-                target: null,
-                payload: { method: 'sso', code, provider_id: underWay?.provider_id ?? null },
-                actor: { type: 'system', id: 'auth' },
-              },
-              request,
-            ),
-          ]);
-        }
-        throw error;
-      }
+    async 'auth.login.sso'({ body: { client_verifier: clientVerifier, ...response } }, request) {
+      const pending = await auditingRefusals(null, request, () =>
+        takePending(response.state, clientVerifier),
+      );
+      return auditingRefusals(pending.provider_id, request, () =>
+        finish(pending, response, request),
+      );
     },
   } satisfies Handlers;
 }
 
-/** What openid-client found is for the log; a client learns the code. */
-function explain({ log }: Request, providerId: string | null, error: unknown): void {
-  const { cause } = error as { cause?: unknown };
-  if (cause instanceof Error)
-    log.warn(
-      { provider_id: providerId, code: codeOf(error), reason: cause.message },
-      'single sign-on was refused',
-    );
+/** What openid-client found wrong is for the log; a client learns the code only. */
+function logReason(error: unknown, providerId: string | null, { log }: Request): void {
+  const cause = error instanceof Error ? error.cause : undefined;
+  if (!(cause instanceof Error)) return;
+  log.warn(
+    { provider_id: providerId, code: codeOf(error), reason: cause.message },
+    'single sign-on was refused',
+  );
 }

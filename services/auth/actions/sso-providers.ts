@@ -1,97 +1,85 @@
+/** Identity providers as platform administrators keep them, and the public question which one serves an address. */
 import { randomUUID } from 'node:crypto';
 import { MoreThan, type DataSource, type EntityManager } from 'typeorm';
 import type { Handlers, Request } from '../../../shared/cluster/request.ts';
+import { commitChange, type EventDraft } from '../../../shared/commits/commit.ts';
 import { authScope } from '../../../shared/contracts/revision-scopes.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
+import { decodeCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';
 import { codeOf, invalid, StrataError } from '../../../shared/errors.ts';
 import type { Guard } from '../../../shared/outgoing/guard.ts';
-import { commitChange } from '../../../shared/commits/commit.ts';
 import { diff } from '../../../shared/schema/diff.ts';
-import { createVault, mask } from '../../../shared/security/vault.ts';
-import { decodeCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';
+import { mask } from '../../../shared/security/vault.ts';
 import type { Settings } from '../../../shared/settings.ts';
-import type { OidcClient } from '../oidc.ts';
-import { domainOf } from '../rules/sso-account.ts';
 import { ssoProviderProblems, type SsoProviderBody } from '../rules/sso-provider.ts';
 import { SsoProviderEntity, type SsoProviderRow } from '../schema.ts';
+import {
+  findProvidersOfAddress,
+  findTakenDomain,
+  sealClientSecret,
+} from '../stores/sso-providers.ts';
 
 type Provider = ResultOf<'auth.sso.providers.get'>;
 
-const shown = ({ created_at: created, updated_at: updated, ...row }: SsoProviderRow): Provider => ({
+const viewOf = (row: SsoProviderRow): Provider => ({
   ...row,
-  default_roles: row.default_roles as Provider['default_roles'],
   client_secret: mask,
-  created_at: created.toISOString(),
-  updated_at: updated.toISOString(),
-});
-const context = (id: string): string => `sso provider ${id}`;
-const vaultOf = (settings: Settings) => createVault(settings, 'sso client secret');
-
-/** The provider with its secret open. */
-export const oidcClientOf = (
-  { id, issuer, client_id, client_secret: sealed }: SsoProviderRow,
-  settings: Settings,
-): OidcClient => ({
-  id,
-  issuer,
-  client_id,
-  client_secret: vaultOf(settings).open(sealed, context(id)),
+  created_at: row.created_at.toISOString(),
+  updated_at: row.updated_at.toISOString(),
 });
 
-/** Enabled providers of the address's domain, the oldest first. */
-export const providersFor = (db: DataSource, email: string): Promise<SsoProviderRow[]> =>
-  db.manager
-    .createQueryBuilder(SsoProviderEntity, 'p')
-    .where('p.enabled AND p.domains @> CAST(:domains AS jsonb)', {
-      domains: JSON.stringify([{ domain: domainOf(email) }]),
-    })
-    .orderBy({ 'p.created_at': 'ASC', 'p.id': 'ASC' })
-    .getMany();
+/** What an administrator changed; when the row was written is no change. */
+const changesBetween = (before: SsoProviderRow, after: SsoProviderRow) =>
+  diff({ ...viewOf(before), updated_at: undefined }, { ...viewOf(after), updated_at: undefined });
+
+const eventAbout = (
+  action: string,
+  { id, tenant_id: tenantId }: SsoProviderRow,
+  payload: unknown,
+): EventDraft => ({ action, tenant_id: tenantId, target: id, payload });
 
 export function ssoProviderActions(db: DataSource, settings: () => Settings, guard: Guard) {
-  const find = async (manager: EntityManager, id: string): Promise<SsoProviderRow> => {
+  async function find(manager: EntityManager, id: string): Promise<SsoProviderRow> {
     const row = await manager.findOneBy(SsoProviderEntity, { id });
     if (!row) throw new StrataError('auth_sso_provider_not_found');
     return row;
-  };
+  }
 
-  /** Before the transaction: no lock is held while a resolver or a neighbour is waited for. */
+  async function tenantExists(tenantId: string, request: Request): Promise<boolean> {
+    try {
+      await request.call('tenant-config.tenants.get', { tenant_id: tenantId });
+      return true;
+    } catch (error) {
+      if (codeOf(error) === 'not_found') return false;
+      throw error;
+    }
+  }
+
+  /** Throws 422 with all problems. Runs before the transaction: no lock is held while a resolver or a neighbour is waited for. */
   async function check(body: SsoProviderBody, request: Request): Promise<void> {
     const problems = ssoProviderProblems(body);
     await guard.checkUrl(body.issuer).catch(({ message }: Error) => {
       problems.push({ path: '/issuer', message });
     });
-    if (typeof body.tenant_id === 'string') {
-      await request
-        .call('tenant-config.tenants.get', { tenant_id: body.tenant_id })
-        .catch((error: unknown) => {
-          if (codeOf(error) !== 'not_found') throw error;
-          problems.push({ path: '/tenant_id', message: 'there is no such tenant' });
-        });
-    }
+    const tenantId = body.tenant_id ?? null;
+    const hasTenant = tenantId === null || (await tenantExists(tenantId, request));
+    if (!hasTenant) problems.push({ path: '/tenant_id', message: 'there is no such tenant' });
     if (problems.length > 0) throw invalid(problems);
   }
 
-  async function requireFreeDomains(
-    manager: EntityManager,
-    { id, tenant_id: tenant, domains }: SsoProviderRow,
-  ): Promise<void> {
-    const [taken] = await manager.query<{ domain: string }[]>(
-      `SELECT d->>'domain' AS domain FROM auth.sso_providers p, jsonb_array_elements(p.domains) d
-       WHERE p.id <> $1 AND p.tenant_id IS DISTINCT FROM $2 AND d->>'domain' = ANY($3) LIMIT 1`,
-      [id, tenant, domains.map(({ domain }) => domain)],
-    );
-    if (taken)
-      throw new StrataError('conflict', `The domain ${taken.domain} belongs to another tenant.`);
+  async function requireFreeDomains(manager: EntityManager, row: SsoProviderRow): Promise<void> {
+    const taken = await findTakenDomain(manager, row);
+    if (taken !== undefined)
+      throw new StrataError('conflict', `The domain ${taken} belongs to another tenant.`);
   }
 
-  /** Whoever may not read the secret must not have it sent to an issuer of theirs. */
-  function sealed(
+  /** The mask keeps the stored secret for its issuer: whoever may not read a secret must not have it sent to an issuer of theirs. */
+  function storedSecret(
     id: string,
     { client_secret: given, issuer }: SsoProviderBody,
     before: SsoProviderRow | null,
   ): string {
-    if (given !== mask) return vaultOf(settings()).seal(given, context(id));
+    if (given !== mask) return sealClientSecret(given, id, settings());
     if (before?.issuer === issuer) return before.client_secret;
     throw invalid([
       {
@@ -110,7 +98,7 @@ export function ssoProviderActions(db: DataSource, settings: () => Settings, gua
     name: body.name,
     issuer: body.issuer,
     client_id: body.client_id,
-    client_secret: sealed(id, body, before),
+    client_secret: storedSecret(id, body, before),
     tenant_id: body.tenant_id ?? null,
     domains: body.domains ?? [],
     jit_enabled: body.jit_enabled ?? false,
@@ -120,30 +108,25 @@ export function ssoProviderActions(db: DataSource, settings: () => Settings, gua
     created_at: before?.created_at ?? new Date(),
     updated_at: new Date(),
   });
-  const event = (what: string, { id, tenant_id }: SsoProviderRow, payload: unknown) => ({
-    action: `auth.sso_provider_${what}`,
-    tenant_id,
-    target: id,
-    payload,
-  });
 
   return {
     async 'auth.sso.providers.list'({ limit = defaultLimit, cursor, email }) {
-      if (email !== undefined)
-        return {
-          items: (await providersFor(db, email)).map(({ id, name }) => ({ id, name })),
-          next_cursor: null,
-        };
+      if (email !== undefined) {
+        const serving = await findProvidersOfAddress(db.manager, email);
+        return { items: serving.map(({ id, name }) => ({ id, name })), next_cursor: null };
+      }
       const after = decodeCursor(cursor, 'id');
       const rows = await db.manager.find(SsoProviderEntity, {
         where: after === undefined ? {} : { id: MoreThan(after) },
         order: { id: 'ASC' },
         take: limit + 1,
       });
-      return pageOf(rows, limit, ({ id }) => id, shown);
+      return pageOf(rows, limit, ({ id }) => id, viewOf);
     },
 
-    'auth.sso.providers.get': async ({ id }) => shown(await find(db.manager, id)),
+    async 'auth.sso.providers.get'({ id }) {
+      return viewOf(await find(db.manager, id));
+    },
 
     async 'auth.sso.providers.create'({ body }, request) {
       await check(body, request);
@@ -151,9 +134,10 @@ export function ssoProviderActions(db: DataSource, settings: () => Settings, gua
         const row = rowOf(randomUUID(), body, null);
         await requireFreeDomains(manager, row);
         await manager.insert(SsoProviderEntity, row);
-        return { result: row, keys: [], events: [event('created', row, shown(row))] };
+        const event = eventAbout('auth.sso_provider_created', row, viewOf(row));
+        return { result: row, keys: [], events: [event] };
       });
-      return shown(result);
+      return viewOf(result);
     },
 
     async 'auth.sso.providers.put'({ id, body }, request) {
@@ -163,33 +147,22 @@ export function ssoProviderActions(db: DataSource, settings: () => Settings, gua
         const row = rowOf(id, body, before);
         await requireFreeDomains(manager, row);
         await manager.save(SsoProviderEntity, row);
-        const changes = diff(
-          { ...shown(before), updated_at: undefined },
-          { ...shown(row), updated_at: undefined },
-        );
-        return {
-          result: row,
-          keys: [],
-          events: [
-            event('updated', row, {
-              changes,
-              secret_replaced: row.client_secret !== before.client_secret,
-            }),
-          ],
-        };
+        const event = eventAbout('auth.sso_provider_updated', row, {
+          changes: changesBetween(before, row),
+          secret_replaced: row.client_secret !== before.client_secret,
+        });
+        return { result: row, keys: [], events: [event] };
       });
-      return shown(result);
+      return viewOf(result);
     },
 
     async 'auth.sso.providers.delete'({ id }, request) {
       await commitChange(db, request, authScope, async (manager) => {
         const row = await find(manager, id);
         await manager.delete(SsoProviderEntity, { id });
-        return {
-          result: undefined,
-          keys: [],
-          events: [event('deleted', row, { name: row.name, issuer: row.issuer })],
-        };
+        const payload = { name: row.name, issuer: row.issuer };
+        const event = eventAbout('auth.sso_provider_deleted', row, payload);
+        return { result: undefined, keys: [], events: [event] };
       });
       return null;
     },

@@ -1,24 +1,61 @@
-import { MoreThan, type DataSource } from 'typeorm';
+/** Accounts: made and looked up for other services, listed and disabled by platform administrators. */
+import { In, MoreThan, type DataSource } from 'typeorm';
 import type { Handlers } from '../../../shared/cluster/request.ts';
+import { commitChange, type EventDraft } from '../../../shared/commits/commit.ts';
 import { authScope } from '../../../shared/contracts/revision-scopes.ts';
-import { StrataError } from '../../../shared/errors.ts';
-import { commitChange } from '../../../shared/commits/commit.ts';
 import { decodeCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';
+import { StrataError } from '../../../shared/errors.ts';
 import type { Settings } from '../../../shared/settings.ts';
+import { accountOf, addressOf } from '../rules/accounts.ts';
+import { requireStrongPassword } from '../rules/password-strength.ts';
 import { UserEntity, type UserRow } from '../schema.ts';
-import { endSessions } from '../sign-in.ts';
-import { accountOf, addressOf } from './accounts.ts';
-import { apiKeyKeysOf } from './api-keys.ts';
+import type { PasswordHashing } from '../sign-in/password-hashing.ts';
+import { cacheKeysOfApiKeys } from '../stores/api-keys.ts';
+import { recordEvent } from '../stores/audit-events.ts';
+import { endSessionsOf } from '../stores/sessions.ts';
+import { insertUser } from '../stores/users.ts';
 
-/** Accounts as platform administrators see them. */
-export const userActions = (db: DataSource, settings: () => Settings) => {
-  const managed = (user: UserRow) => ({
+/** An event about an account that somebody else caused: the caller is its actor. */
+const eventAbout = (action: string, userId: string, email: string): EventDraft => ({
+  action,
+  tenant_id: null,
+  target: userId,
+  payload: { email },
+});
+
+export function userActions(db: DataSource, settings: () => Settings, hashing: PasswordHashing) {
+  const managedAccountOf = (user: UserRow) => ({
     ...accountOf(user, settings()),
     email_verified: user.email_verified,
     status: user.status,
     created_at: user.created_at.toISOString(),
   });
+
   return {
+    /** The password is used only where this makes the account: nobody sets another's password, or learns that an account exists. */
+    async 'auth.users.ensure'({ body: { email, password, display_name: name = null } }, request) {
+      if (password !== undefined) requireStrongPassword(password, '/password');
+      const hash = password === undefined ? null : await hashing.hash(password);
+      const address = addressOf(email);
+      await db.transaction(async (manager) => {
+        const id = await insertUser(manager, {
+          email: address,
+          email_verified: false,
+          display_name: name,
+          password_hash: hash,
+        });
+        if (id === null) return;
+        await recordEvent(manager, eventAbout('auth.user_created', id, address), request);
+      });
+      const user = await db.manager.findOneByOrFail(UserEntity, { email: address });
+      return accountOf(user, settings());
+    },
+
+    async 'auth.users.get'({ user_ids: ids }) {
+      const users = await db.manager.findBy(UserEntity, { id: In(ids) });
+      return users.map((user) => ({ ...accountOf(user, settings()), status: user.status }));
+    },
+
     async 'auth.users.list'({ limit = defaultLimit, cursor, email }) {
       const after = decodeCursor(cursor, 'id');
       const rows = await db.manager.find(UserEntity, {
@@ -29,12 +66,13 @@ export const userActions = (db: DataSource, settings: () => Settings) => {
         order: { id: 'ASC' },
         take: limit + 1,
       });
-      return pageOf(rows, limit, ({ id }) => id, managed);
+      return pageOf(rows, limit, ({ id }) => id, managedAccountOf);
     },
 
     /** Disabling ends the account's sessions on every node by the time it is answered, and its API keys until it is enabled again. */
     async 'auth.users.patch'({ user_id: id, body: { status } }, request) {
-      if (id === request.caller.id && status === 'disabled')
+      const disables = status === 'disabled';
+      if (disables && id === request.caller.id)
         throw new StrataError('conflict', 'You cannot disable your own account.');
       const { result } = await commitChange(db, request, authScope, async (manager) => {
         const user = await manager.findOne(UserEntity, {
@@ -43,26 +81,17 @@ export const userActions = (db: DataSource, settings: () => Settings) => {
         });
         if (!user) throw new StrataError('not_found', 'There is no such account.');
         await manager.update(UserEntity, { id }, { status });
+        const sessionKeys = disables ? await endSessionsOf(manager, id) : [];
+        const apiKeyKeys = await cacheKeysOfApiKeys(manager, id);
+        const action = disables ? 'auth.user_disabled' : 'auth.user_enabled';
+        const hasChanged = status !== user.status;
         return {
           result: { ...user, status },
-          keys: [
-            ...(status === 'disabled' ? await endSessions(manager, id) : []),
-            ...(await apiKeyKeysOf(manager, id)),
-          ],
-          events:
-            status === user.status
-              ? []
-              : [
-                  {
-                    action: status === 'disabled' ? 'auth.user_disabled' : 'auth.user_enabled',
-                    tenant_id: null,
-                    target: id,
-                    payload: { email: user.email },
-                  },
-                ],
+          keys: [...sessionKeys, ...apiKeyKeys],
+          events: hasChanged ? [eventAbout(action, id, user.email)] : [],
         };
       });
-      return managed(result);
+      return managedAccountOf(result);
     },
   } satisfies Handlers;
-};
+}

@@ -4,10 +4,10 @@
  */
 import type { Handlers, Request } from '../../../shared/cluster/request.ts';
 import type { FailureCodes } from '../../../shared/contracts/contract.ts';
-import { errorTable, type ErrorCode } from '../../../shared/contracts/error-codes.ts';
+import type { ErrorCode } from '../../../shared/contracts/error-codes.ts';
 import { contractOf } from '../../../shared/contracts/index.ts';
 import { isDatabaseFailure } from '../../../shared/database/failures.ts';
-import { codeOf, StrataError } from '../../../shared/errors.ts';
+import { codeOf, statusOf, StrataError } from '../../../shared/errors.ts';
 
 /** 5xx codes that tell an operator more than the action's own would. */
 const specificCodes: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
@@ -32,8 +32,7 @@ export function classifyFailure(codes: FailureCodes, error: unknown): unknown {
   if (isDatabaseFailure(error) || saysDatabase(error) || isUnreachable(error))
     return new StrataError(codes.database, undefined, { cause: error });
   const code = codeOf(error);
-  const [status] = errorTable[code];
-  if (status < 500 || specificCodes.has(code)) return error;
+  if (statusOf(code) < 500 || specificCodes.has(code)) return error;
   return new StrataError(codes.unexpected, undefined, { cause: error });
 }
 

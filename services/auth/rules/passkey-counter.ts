@@ -1,16 +1,19 @@
-interface Known {
+interface StoredPasskey {
   readonly counter: number;
+  /** The key may be synchronized between devices. */
   readonly backup_eligible: boolean;
 }
 
 /**
- * What a signature counter says (Web Authentication, 7.2 step 22). One that does not rise means a copy of the key: impossible where
- * it cannot leave its device, ordinary where it is synchronized. Authenticators without a counter always say 0.
+ * What a signature counter says (Web Authentication Level 3, 7.2 step 22). One that does not
+ * rise means a copy of the key: impossible where it cannot leave its device, ordinary where it is synchronized. Authenticators
+ * without a counter always say 0.
  */
 export function judgeCounter(
-  { counter, backup_eligible: copied }: Known,
+  stored: StoredPasskey,
   presented: number,
 ): 'fine' | 'suspicious' | 'cloned' {
-  if (presented > counter || (presented === 0 && counter === 0)) return 'fine';
-  return copied ? 'suspicious' : 'cloned';
+  const hasNoCounter = presented === 0 && stored.counter === 0;
+  if (presented > stored.counter || hasNoCounter) return 'fine';
+  return stored.backup_eligible ? 'suspicious' : 'cloned';
 }

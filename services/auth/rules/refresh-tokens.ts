@@ -1,19 +1,26 @@
+/**
+ * Refresh tokens: used once, each exchanged for its successor. One that comes back later than a retry would was copied
+ * (RFC 9700, 4.14.2: refresh token rotation).
+ */
 import { createHash, createHmac, randomBytes } from 'node:crypto';
 
 const prefix = 'strr_';
+/** A token that is not exchanged for this long expires. */
 export const idleSeconds = 7 * 86_400;
-export const absoluteSeconds = 30 * 86_400;
-const graceMs = 10_000;
+/** A session ends this long after its sign-in, however often it is continued. */
+export const sessionSeconds = 30 * 86_400;
+/** How long a token may be presented again, by a client that lost the answer. */
+const retryMs = 10_000;
 
-/** 256 random bits; only its hash is kept. */
+/** 256 random bits; only its hash is stored. */
 export const newRefreshToken = (): string => prefix + randomBytes(32).toString('base64url');
 
 export const refreshHash = (token: string): string =>
   createHash('sha256').update(token).digest('hex');
 
 /**
- * The successor follows from the token and a key, so that a retry within the grace gets the same one although only hashes are
- * stored. Without the key nobody can go on from a stolen database, and from a stolen token only as its thief could anyway.
+ * The successor follows from the token and a key, so that a retry gets the same one although only hashes are stored. Without the
+ * key nobody can go on from a stolen database, and from a stolen token only as its thief could anyway.
  */
 export const successorOf = (token: string, key: Buffer): string =>
   prefix + createHmac('sha256', key).update(token).digest('base64url');
@@ -27,6 +34,7 @@ interface Session {
   readonly revoked_at: Date | null;
   readonly expires_at: Date;
 }
+/** `rotate`: exchange it. `repeat`: the same answer again. `reused`: it was copied, end the session. */
 export type Judgement = 'rotate' | 'repeat' | 'reused' | 'expired' | 'invalid';
 
 /** What a presented refresh token is worth. `successorUsed`: its successor has been exchanged too. */
@@ -37,12 +45,12 @@ export function judgeRefresh(
   now: Date,
 ): Judgement {
   if (!token || !session || session.revoked_at) return 'invalid';
-  if (session.expires_at <= now || token.created_at.getTime() + idleSeconds * 1000 <= now.getTime())
-    return 'expired';
+  const idleUntil = token.created_at.getTime() + idleSeconds * 1000;
+  if (session.expires_at <= now || idleUntil <= now.getTime()) return 'expired';
   if (token.used_at === null) return 'rotate';
-  return token.successor !== null &&
+  const isRetry =
+    token.successor !== null &&
     !successorUsed &&
-    now.getTime() - token.used_at.getTime() <= graceMs
-    ? 'repeat'
-    : 'reused';
+    now.getTime() - token.used_at.getTime() <= retryMs;
+  return isRetry ? 'repeat' : 'reused';
 }

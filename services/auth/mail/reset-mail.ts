@@ -1,9 +1,14 @@
+/** The mail that carries a password reset link. */
 import { html } from '../../../shared/mail/html.ts';
 import type { Mail } from '../../../shared/mail/mailer.ts';
 
+/** How long a link is good for. */
 export const resetSeconds = 30 * 60;
 
-/** The token is in the fragment, which browsers send to no server. */
+/** The token stands in the fragment, which browsers send to no server and so to no access log. */
+export const resetLink = (frontendOrigin: string, token: string): string =>
+  `${frontendOrigin}/reset-password#token=${token}`;
+
 export function resetMail(to: string, link: string): Mail {
   const minutes = resetSeconds / 60;
   return {

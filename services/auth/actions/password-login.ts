@@ -1,0 +1,52 @@
+/** Signing in with an e-mail address and a password. */
+import type { DataSource } from 'typeorm';
+import type { Handlers } from '../../../shared/cluster/request.ts';
+import { chooseMembership } from '../rules/memberships.ts';
+import { UserEntity, type UserRow } from '../schema.ts';
+import type { CheckPassword } from '../sign-in/check-password.ts';
+import { needsRehash, type PasswordHashing } from '../sign-in/password-hashing.ts';
+import type { SignIn } from '../sign-in/sign-in.ts';
+
+export function passwordLoginActions(
+  db: DataSource,
+  hashing: PasswordHashing,
+  checkPassword: CheckPassword,
+  signIn: SignIn,
+) {
+  /** The password may have been changed while it was being verified. Another sign-in may also have hashed the same one anew. */
+  const isStillPassword = async (
+    password: string,
+    checked: UserRow,
+    current: UserRow,
+  ): Promise<boolean> =>
+    current.password_hash === checked.password_hash ||
+    hashing.verify(current.password_hash, password);
+
+  /** A sign-in is the only moment at which the password is known, and so can be hashed with the parameters of now. */
+  async function renewHash(user: UserRow, password: string): Promise<void> {
+    const outdated = user.password_hash;
+    if (outdated === null || !needsRehash(outdated)) return;
+    const renewed = await hashing.hash(password);
+    const unchanged = { id: user.id, password_hash: outdated };
+    await db.manager.update(UserEntity, unchanged, { password_hash: renewed });
+  }
+
+  return {
+    async 'auth.login'({ body: { email, password, tenant_id: wantedTenant } }, request) {
+      const user = await checkPassword(email, password, request);
+      const memberships = await request.call('tenant-config.members.of', { user_id: user.id });
+      const response = await signIn.complete(
+        {
+          userId: user.id,
+          method: 'password',
+          membership: chooseMembership(memberships, wantedTenant),
+          confirm: (_manager, current) => isStillPassword(password, user, current),
+          refusal: 'auth_invalid_credentials',
+        },
+        request,
+      );
+      await renewHash(user, password);
+      return response;
+    },
+  } satisfies Handlers;
+}

@@ -1,0 +1,73 @@
+/** Exchanging a refresh token for a new pair. */
+import type { DataSource, EntityManager } from 'typeorm';
+import type { Handlers, Request } from '../../../shared/cluster/request.ts';
+import { StrataError } from '../../../shared/errors.ts';
+import { deriveKey } from '../../../shared/security/derived-keys.ts';
+import type { Settings } from '../../../shared/settings.ts';
+import { judgeRefresh, refreshHash, successorOf, type Judgement } from '../rules/refresh-tokens.ts';
+import { RefreshEntity, SessionEntity, type RefreshRow, type SessionRow } from '../schema.ts';
+import type { SignIn } from '../sign-in/sign-in.ts';
+import { accountEvent } from '../stores/audit-events.ts';
+import { endSessions, rotateRefreshToken } from '../stores/sessions.ts';
+import { findUser } from '../stores/users.ts';
+
+interface Exchange {
+  readonly judgement: Judgement;
+  /** Null where the token is unknown. */
+  readonly session: SessionRow | null;
+  readonly successor: string;
+}
+
+export function refreshActions(db: DataSource, settings: () => Settings, signIn: SignIn) {
+  const findToken = (manager: EntityManager, hash: string): Promise<RefreshRow | null> =>
+    manager.findOneBy(RefreshEntity, { hash });
+
+  async function lockSessionOf(manager: EntityManager, hash: string): Promise<SessionRow | null> {
+    const token = await findToken(manager, hash);
+    if (!token) return null;
+    return manager.findOne(SessionEntity, {
+      where: { id: token.session_id },
+      lock: { mode: 'pessimistic_write' },
+    });
+  }
+
+  /** Judges the token, and rotates it where it is unused. */
+  async function exchange(manager: EntityManager, presented: string): Promise<Exchange> {
+    const hash = refreshHash(presented);
+    const session = await lockSessionOf(manager, hash);
+    // Read again under the session's lock: another request may have used the token meanwhile.
+    const token = session && (await findToken(manager, hash));
+    const next = token?.successor ? await findToken(manager, token.successor) : null;
+    const successorUsed = next !== null && next.used_at !== null;
+    const now = new Date();
+    const judgement = judgeRefresh(token, session, successorUsed, now);
+    const successor = successorOf(presented, deriveKey(settings().secret_key!, 'refresh token'));
+    if (session && judgement === 'rotate')
+      await rotateRefreshToken(manager, session.id, presented, successor, now);
+    return { judgement, session, successor };
+  }
+
+  async function endStolenSession(session: SessionRow, request: Request): Promise<void> {
+    const { id, user_id: userId, tenant_id: tenantId } = session;
+    const payload = { session_id: id };
+    const event = accountEvent('auth.refresh_reused', userId, tenantId, payload);
+    await endSessions(db, request, [id], event);
+  }
+
+  return {
+    async 'auth.refresh'({ body: { refresh_token: presented } }, request) {
+      const { judgement, session, successor } = await db.transaction((manager) =>
+        exchange(manager, presented),
+      );
+      if (!session || judgement === 'invalid') throw new StrataError('auth_refresh_invalid');
+      if (judgement === 'expired') throw new StrataError('auth_refresh_expired');
+      if (judgement === 'reused') {
+        await endStolenSession(session, request);
+        throw new StrataError('auth_refresh_reused');
+      }
+      const user = await findUser(db.manager, session.user_id);
+      if (user?.status !== 'active') throw new StrataError('auth_refresh_invalid');
+      return signIn.tokenResponse(user, { session, refreshToken: successor }, request.call);
+    },
+  } satisfies Handlers;
+}

@@ -1,0 +1,64 @@
+/**
+ * Mail that is sent after the request is answered, so that the time of an answer does not tell whether a mail was sent. A mail that
+ * is lost with the process is asked for again by whoever waits for it.
+ */
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Logger } from 'pino';
+import { MailError } from '../../../shared/mail/mail-error.ts';
+import type { Mail, Mailer } from '../../../shared/mail/mailer.ts';
+
+export interface DeferredMail {
+  /** Returns at once; a mail that could not be sent is logged. */
+  readonly send: (mail: Mail, log: Logger) => void;
+  /** Ends the waits between retries, and resolves once nothing is being sent any more. */
+  readonly stop: () => Promise<void>;
+}
+
+/** Waits before the second and the third try. */
+const retryWaitsMs = [2000, 10_000];
+
+const nextTurn = (): Promise<void> =>
+  new Promise((resolve) => {
+    setImmediate(resolve);
+  });
+
+export function createDeferredMail(mailer: Mailer): DeferredMail {
+  const stopping = new AbortController();
+  const running = new Set<Promise<void>>();
+
+  /** Sleeps before the next try; false where there is to be none. */
+  async function waitForRetry(failure: unknown, attempt: number): Promise<boolean> {
+    const waitMs = retryWaitsMs[attempt];
+    const isRetryable = failure instanceof MailError && failure.retry;
+    if (waitMs === undefined || !isRetryable || stopping.signal.aborted) return false;
+    // A stop cuts the wait short: the mail is then tried once more at once.
+    await delay(waitMs, undefined, { signal: stopping.signal }).catch(() => undefined);
+    return true;
+  }
+
+  async function sendWithRetries(mail: Mail, log: Logger): Promise<void> {
+    await nextTurn();
+    for (let attempt = 0; ; attempt += 1) {
+      try {
+        await mailer.send(mail);
+        return;
+      } catch (error) {
+        const tryAgain = await waitForRetry(error, attempt);
+        if (tryAgain) continue;
+        log.error({ err: error, subject: mail.subject }, 'a mail was not sent');
+        return;
+      }
+    }
+  }
+
+  return {
+    send(mail, log) {
+      const work = sendWithRetries(mail, log).finally(() => running.delete(work));
+      running.add(work);
+    },
+    async stop() {
+      stopping.abort();
+      await Promise.all(running);
+    },
+  };
+}

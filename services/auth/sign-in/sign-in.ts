@@ -1,0 +1,100 @@
+/**
+ * What every way of signing in ends with: a session, its tokens and what they say of the user. An action that has proved who
+ * somebody is calls `complete`; nothing else is needed for a new way of signing in.
+ */
+import type { DataSource, EntityManager } from 'typeorm';
+import type { Call, Request } from '../../../shared/cluster/request.ts';
+import type { ErrorCode } from '../../../shared/contracts/error-codes.ts';
+import type { ResultOf } from '../../../shared/contracts/index.ts';
+import { StrataError } from '../../../shared/errors.ts';
+import { createAccessTokens } from '../../../shared/security/access-tokens.ts';
+import type { Settings } from '../../../shared/settings.ts';
+import { accountOf, platformRolesOf } from '../rules/accounts.ts';
+import type { Membership } from '../rules/memberships.ts';
+import { idleSeconds } from '../rules/refresh-tokens.ts';
+import type { UserRow } from '../schema.ts';
+import { accountEvent, recordEvent } from '../stores/audit-events.ts';
+import { insertSession, type OpenedSession } from '../stores/sessions.ts';
+import { lockForSignIn } from '../stores/users.ts';
+
+export type TokenResponse = ResultOf<'auth.login'>;
+
+/** Who somebody has proved to be, and what is still to be checked in the transaction that makes the session. */
+export interface ProvenIdentity {
+  readonly userId: string;
+  /** How, as the audit event says it: `password`, `passkey` or `sso`. */
+  readonly method: string;
+  /** What the session is for; null without a tenant. */
+  readonly membership: Membership | null;
+  /** Whether the proof still holds while the account is locked. What it writes is kept, also where it does not. */
+  readonly confirm: (manager: EntityManager, user: UserRow) => Promise<boolean>;
+  /** Thrown where the proof no longer holds, or the account has been disabled or removed since. */
+  readonly refusal: ErrorCode;
+}
+
+export type SignIn = ReturnType<typeof createSignIn>;
+
+export function createSignIn(db: DataSource, settings: () => Settings) {
+  /** Who the user is, in which tenant, and where else they could go. */
+  const identityOf = (
+    user: UserRow,
+    current: Membership | null,
+    memberships: readonly Membership[],
+  ) => ({
+    user: accountOf(user, settings()),
+    tenant: current && { id: current.tenant_id, name: current.tenant_name, roles: current.roles },
+    memberships: memberships.map(({ tenant_id, tenant_name: name, roles }) => ({
+      tenant_id,
+      name,
+      roles,
+    })),
+  });
+
+  /** A fresh access token for a session, with the refresh token to continue it. Roles are those of now. */
+  async function tokenResponse(
+    user: UserRow,
+    { session, refreshToken }: OpenedSession,
+    call: Call,
+  ): Promise<TokenResponse> {
+    const memberships = await call('tenant-config.members.of', { user_id: user.id });
+    const membership = memberships.find(({ tenant_id: id }) => id === session.tenant_id) ?? null;
+    const current = settings();
+    const accessToken = createAccessTokens(current).issue({
+      sub: user.id,
+      sid: session.id,
+      tid: session.tenant_id,
+      roles: [...platformRolesOf(user, current), ...(membership?.roles ?? [])],
+    });
+    const secondsLeft = Math.floor((session.expires_at.getTime() - Date.now()) / 1000);
+    return {
+      access_token: accessToken,
+      token_type: 'Bearer',
+      expires_in: current.access_token_ttl_seconds,
+      refresh_token: refreshToken,
+      refresh_expires_in: Math.min(idleSeconds, secondsLeft),
+      session_id: session.id,
+      ...identityOf(user, membership, memberships),
+    };
+  }
+
+  /** Makes the session, audits it, and gives its tokens. */
+  async function complete(identity: ProvenIdentity, request: Request): Promise<TokenResponse> {
+    const { userId, method, membership, confirm, refusal } = identity;
+    const tenantId = membership?.tenant_id ?? null;
+    const opened = await db.transaction(async (manager) => {
+      const user = await lockForSignIn(manager, userId);
+      if (!user) return null;
+      const confirmed = await confirm(manager, user);
+      if (!confirmed) return null;
+      const session = await insertSession(manager, userId, tenantId, request.client);
+      const payload = { method, session_id: session.session.id };
+      const event = accountEvent('auth.login_succeeded', userId, tenantId, payload);
+      await recordEvent(manager, event, request);
+      return { user, session };
+    });
+    if (!opened) throw new StrataError(refusal);
+    return tokenResponse(opened.user, opened.session, request.call);
+  }
+
+  return { identityOf, tokenResponse, complete };
+}

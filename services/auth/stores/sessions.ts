@@ -1,0 +1,109 @@
+/** Rows of sessions and of their refresh tokens. */
+import { randomUUID } from 'node:crypto';
+import { IsNull, type DataSource, type EntityManager } from 'typeorm';
+import type { Client, Request } from '../../../shared/cluster/request.ts';
+import { commitChange, type EventDraft } from '../../../shared/commits/commit.ts';
+import { sessionCacheKey } from '../../../shared/contracts/auth.ts';
+import { authScope } from '../../../shared/contracts/revision-scopes.ts';
+import { newRefreshToken, refreshHash, sessionSeconds } from '../rules/refresh-tokens.ts';
+import { RefreshEntity, SessionEntity, type SessionRow } from '../schema.ts';
+
+/** A session, and the token it is continued with: only here, since only its hash is stored. */
+export interface OpenedSession {
+  readonly session: SessionRow;
+  readonly refreshToken: string;
+}
+
+const cacheKeyOf = (sessionId: string): string => sessionCacheKey({ session_id: sessionId });
+
+export async function insertRefreshToken(
+  manager: EntityManager,
+  sessionId: string,
+  token: string,
+  createdAt: Date,
+): Promise<void> {
+  await manager.insert(RefreshEntity, {
+    hash: refreshHash(token),
+    session_id: sessionId,
+    created_at: createdAt,
+    used_at: null,
+    successor: null,
+  });
+}
+
+export async function insertSession(
+  manager: EntityManager,
+  userId: string,
+  tenantId: string | null,
+  client: Client,
+): Promise<OpenedSession> {
+  const now = new Date();
+  const session: SessionRow = {
+    id: randomUUID(),
+    user_id: userId,
+    tenant_id: tenantId,
+    created_at: now,
+    authenticated_at: now,
+    last_used_at: now,
+    expires_at: new Date(now.getTime() + sessionSeconds * 1000),
+    revoked_at: null,
+    user_agent: client.user_agent ?? null,
+    ip: client.ip ?? null,
+  };
+  const refreshToken = newRefreshToken();
+  await manager.insert(SessionEntity, session);
+  await insertRefreshToken(manager, session.id, refreshToken, now);
+  return { session, refreshToken };
+}
+
+/** Moves a session on from its refresh tokens to `successor`. */
+export async function rotateRefreshToken(
+  manager: EntityManager,
+  sessionId: string,
+  presented: string,
+  successor: string,
+  now: Date,
+): Promise<void> {
+  // A change of tenant leaves two unused tokens. Both are used up: whoever goes on from the other one has stolen it.
+  await manager.update(
+    RefreshEntity,
+    { session_id: sessionId, used_at: IsNull() },
+    { used_at: now },
+  );
+  await manager.update(
+    RefreshEntity,
+    { hash: refreshHash(presented) },
+    { successor: refreshHash(successor) },
+  );
+  await insertRefreshToken(manager, sessionId, successor, now);
+  await manager.update(SessionEntity, { id: sessionId }, { last_used_at: now });
+}
+
+/** Ends an account's sessions but for `keptId`, inside the caller's change. Gives the cache keys to drop with it, one a session. */
+export async function endSessionsOf(
+  manager: EntityManager,
+  userId: string,
+  keptId?: string,
+): Promise<string[]> {
+  const [ended] = await manager.query<[{ id: string }[], number]>(
+    'UPDATE auth.sessions SET revoked_at = now() WHERE user_id = $1 AND revoked_at IS NULL AND id IS DISTINCT FROM $2 RETURNING id',
+    [userId, keptId ?? null],
+  );
+  return ended.map(({ id }) => cacheKeyOf(id));
+}
+
+/** Ends sessions as a change of its own: no node takes them any more by the time the request is answered. */
+export async function endSessions(
+  db: DataSource,
+  request: Request,
+  ids: readonly string[],
+  event: EventDraft,
+): Promise<void> {
+  await commitChange(db, request, authScope, async (manager) => {
+    await manager.query(
+      'UPDATE auth.sessions SET revoked_at = now() WHERE id = ANY($1) AND revoked_at IS NULL',
+      [ids],
+    );
+    return { result: undefined, keys: ids.map(cacheKeyOf), events: [event] };
+  });
+}
