@@ -17,13 +17,9 @@ export function resetMail(to: string, link: string): Mail {
     text:
       `Someone asked to reset the password of this account. To choose a new one, open within ${minutes} minutes:\n\n${link}\n\n` +
       'It ends every session. If it was not you, do nothing: the password stays as it is.\n',
-    html: String(
-      html`<p>
-          Someone asked to reset the password of this account. To choose a new one, open within
-          ${minutes} minutes:
-        </p>
-        <p><a href="${link}">${link}</a></p>
-        <p>It ends every session. If it was not you, do nothing: the password stays as it is.</p> `,
-    ),
+    html: String(html`<p>Someone asked to reset the password of this account. To choose a new one, open within ${minutes} minutes:</p>
+<p><a href="${link}">${link}</a></p>
+<p>It ends every session. If it was not you, do nothing: the password stays as it is.</p>
+`),
   };
 }
