@@ -1,67 +1,98 @@
-/** The tables of the notifier. Every timer is a row and every clock the database's. */
+/**
+ * The tables of the notifier, for whoever reads or writes them: approvals, deliveries, attempts and endpoints.
+ *
+ * Every timer is a column and every clock the database's, so that a node that dies loses no timer and nodes need not agree on the
+ * time. The interfaces say what a row holds, the entities map them for TypeORM, the migration makes the tables; a house test
+ * (test/house/schema-drift.test.ts) holds entities and migration equal.
+ */
 import { EntitySchema, type EntitySchemaColumnOptions } from 'typeorm';
+import type {
+  ApprovalState,
+  Channel,
+  DecisionVia,
+  DeliveryState,
+  NoticeType,
+  RiskLevel,
+} from '../../shared/contracts/notifier.ts';
 import { migration, type Schema } from '../../shared/database/open.ts';
-import type { NoticeType } from '../../shared/contracts/notifier.ts';
 
+/** One request for approval. Whoever locks its row while it is pending decides, escalates or ends it. */
 export interface ApprovalRow {
   id: string;
   tenant_id: string;
-  state: 'pending' | 'approved' | 'denied' | 'expired' | 'exhausted';
+  state: ApprovalState;
   action: string;
-  risk_level: 'low' | 'medium' | 'high' | 'critical';
+  risk_level: RiskLevel;
   title: string;
   description: string | null;
-  resource: unknown;
+  resource: string | Record<string, unknown> | null;
   cost_impact: number | null;
-  metadata: unknown;
+  metadata: Record<string, unknown> | null;
+  /** Escalations so far: 0 asks the first group of the chain. */
   hop: number;
   max_hops: number;
   window_seconds: number;
+  /** Approver groups in the order in which they are asked. */
   chain: string[];
-  /** Sealed: the configuration and the recipients at the time of asking. */
+  /** The FrozenConfig (rules/frozen-config.ts), sealed: what the configuration was when the approval was asked for. */
   frozen: string;
   requested_by: { type: string; id: string };
   request_id: string;
   idempotency_key: string | null;
+  /** SHA-256 of the request, which tells a repetition of an idempotency key from another request with it. */
   request_hash: string;
   created_at: Date;
   expires_at: Date;
-  /** Whether expires_at was asked for; else it moves so that escalation can end first. */
+  /** Whether expires_at was asked for; if not, it moves so that the escalation can end first. */
   expires_fixed: boolean;
-  /** When the next hop is due; null while acknowledged and once settled. */
+  /** When the next hop is due; null while acknowledged, and once the approval is not pending any more. */
   escalates_at: Date | null;
   acknowledged_by: string | null;
   acknowledged_at: Date | null;
   decided_by: string | null;
   decided_at: Date | null;
   comment: string | null;
-  via: 'api' | 'link' | null;
+  via: DecisionVia | null;
 }
+
+/** One notice to one destination: a row of the queue while it is pending. */
 export interface DeliveryRow {
   id: string;
   tenant_id: string;
   approval_id: string;
   type: NoticeType;
   hop: number;
-  channel: 'webhook' | 'email' | 'chat';
-  /** What shares a fate: in flight limits and the circuit breaker count by it. */
+  channel: Channel;
+  /** EndpointRow.key of the destination. */
   endpoint_key: string;
-  /** Place in the frozen configuration, or the recipient's address. */
+  /**
+   * Which of the channel's destinations in the frozen configuration: the index of a webhook endpoint, `google_chat`, or a mail
+   * address in lower case.
+   */
   place: string;
+  /** The destination as people are shown it: the origin of the endpoint, or the mail address. */
   target: string;
   /** The exact bytes of every attempt, as text. */
   body: string;
-  state: 'pending' | 'delivered' | 'failed' | 'cancelled';
+  state: DeliveryState;
+  /** Attempts recorded in all. */
   attempts: number;
-  /** Attempts of this round: a replay begins a new one. */
+  /** Attempts recorded since it was queued, or replayed last: 0 says that the next one is a first send. */
   round: number;
   next_attempt_at: Date;
+  /**
+   * Id of the worker that has claimed it. It stays when the claim ends without a record, as a sign that the notice may have been
+   * sent.
+   */
   lease: string | null;
+  /** When the claim ends, unless the worker renews it. */
   lease_until: Date | null;
   created_at: Date;
   settled_at: Date | null;
   reason: string | null;
 }
+
+/** One recorded attempt at a delivery, as the delivery log shows it. */
 export interface AttemptRow {
   delivery_id: string;
   n: number;
@@ -71,21 +102,30 @@ export interface AttemptRow {
   answer: string | null;
   error: string | null;
 }
+
+/**
+ * What works or fails together: one webhook endpoint or chat space of a tenant, or all of a tenant's mail. Sends in flight, the
+ * circuit breaker and the pause are counted by it.
+ */
 export interface EndpointRow {
   key: string;
+  /** When deliveries were last claimed from it; the longest ago comes first. */
   served_at: Date;
+  /** Failures in a row. */
   failures: number;
+  /** While the circuit breaker is open: when its next probe may pass. */
   blocked_until: Date | null;
+  /** Revision of the configuration with which it answered 410 Gone; null unless it is paused. */
   paused_revision: number | null;
 }
 
 const text: EntitySchemaColumnOptions = { type: 'text' };
-const maybe: EntitySchemaColumnOptions = { type: 'text', nullable: true };
+const optionalText: EntitySchemaColumnOptions = { type: 'text', nullable: true };
 const uuid: EntitySchemaColumnOptions = { type: 'uuid' };
-const int: EntitySchemaColumnOptions = { type: 'int4' };
+const integer: EntitySchemaColumnOptions = { type: 'int4' };
 const time: EntitySchemaColumnOptions = { type: 'timestamptz' };
-const later: EntitySchemaColumnOptions = { type: 'timestamptz', nullable: true };
-const json: EntitySchemaColumnOptions = { type: 'json', nullable: true };
+const optionalTime: EntitySchemaColumnOptions = { type: 'timestamptz', nullable: true };
+const optionalJson: EntitySchemaColumnOptions = { type: 'json', nullable: true };
 const schema = 'notifier';
 
 export const ApprovalEntity = new EntitySchema<ApprovalRow>({
@@ -99,29 +139,29 @@ export const ApprovalEntity = new EntitySchema<ApprovalRow>({
     action: text,
     risk_level: text,
     title: text,
-    description: maybe,
-    resource: json,
+    description: optionalText,
+    resource: optionalJson,
     cost_impact: { type: 'float8', nullable: true },
-    metadata: json,
-    hop: int,
-    max_hops: int,
-    window_seconds: int,
+    metadata: optionalJson,
+    hop: integer,
+    max_hops: integer,
+    window_seconds: integer,
     chain: { type: 'text', array: true },
     frozen: text,
     requested_by: { type: 'json' },
     request_id: text,
-    idempotency_key: maybe,
+    idempotency_key: optionalText,
     request_hash: text,
     created_at: time,
     expires_at: time,
     expires_fixed: { type: 'boolean' },
-    escalates_at: later,
-    acknowledged_by: maybe,
-    acknowledged_at: later,
-    decided_by: maybe,
-    decided_at: later,
-    comment: maybe,
-    via: maybe,
+    escalates_at: optionalTime,
+    acknowledged_by: optionalText,
+    acknowledged_at: optionalTime,
+    decided_by: optionalText,
+    decided_at: optionalTime,
+    comment: optionalText,
+    via: optionalText,
   },
   indices: [
     { name: 'approvals_idempotency', columns: ['tenant_id', 'idempotency_key'], unique: true },
@@ -137,21 +177,21 @@ export const DeliveryEntity = new EntitySchema<DeliveryRow>({
     tenant_id: uuid,
     approval_id: uuid,
     type: text,
-    hop: int,
+    hop: integer,
     channel: text,
     endpoint_key: text,
     place: text,
     target: text,
     body: text,
     state: text,
-    attempts: int,
-    round: int,
+    attempts: integer,
+    round: integer,
     next_attempt_at: time,
     lease: { type: 'uuid', nullable: true },
-    lease_until: later,
+    lease_until: optionalTime,
     created_at: time,
-    settled_at: later,
-    reason: maybe,
+    settled_at: optionalTime,
+    reason: optionalText,
   },
   indices: [
     { name: 'deliveries_tenant', columns: ['tenant_id', 'created_at', 'id'] },
@@ -176,10 +216,10 @@ export const AttemptEntity = new EntitySchema<AttemptRow>({
     delivery_id: { type: 'uuid', primary: true },
     n: { type: 'int4', primary: true },
     at: time,
-    duration_ms: int,
+    duration_ms: integer,
     status: { type: 'int4', nullable: true },
-    answer: maybe,
-    error: maybe,
+    answer: optionalText,
+    error: optionalText,
   },
 });
 export const EndpointEntity = new EntitySchema<EndpointRow>({
@@ -189,8 +229,8 @@ export const EndpointEntity = new EntitySchema<EndpointRow>({
   columns: {
     key: { type: 'text', primary: true },
     served_at: time,
-    failures: int,
-    blocked_until: later,
+    failures: integer,
+    blocked_until: optionalTime,
     paused_revision: { type: 'int8', nullable: true },
   },
 });
@@ -202,32 +242,81 @@ export const notifierSchema: Schema = {
     migration(
       'Notifier1763700000006',
       `CREATE TABLE notifier.approvals (
-      id uuid PRIMARY KEY, tenant_id uuid NOT NULL, state text NOT NULL, action text NOT NULL, risk_level text NOT NULL, title text NOT NULL,
-      description text, resource json, cost_impact float8, metadata json, hop int4 NOT NULL, max_hops int4 NOT NULL, window_seconds int4 NOT NULL,
-      chain text[] NOT NULL, frozen text NOT NULL, requested_by json NOT NULL, request_id text NOT NULL, idempotency_key text, request_hash text NOT NULL,
-      created_at timestamptz NOT NULL, expires_at timestamptz NOT NULL, expires_fixed boolean NOT NULL, escalates_at timestamptz,
-      acknowledged_by text, acknowledged_at timestamptz, decided_by text, decided_at timestamptz, comment text, via text
-    )`,
+         id uuid PRIMARY KEY,
+         tenant_id uuid NOT NULL,
+         state text NOT NULL,
+         action text NOT NULL,
+         risk_level text NOT NULL,
+         title text NOT NULL,
+         description text,
+         resource json,
+         cost_impact float8,
+         metadata json,
+         hop int4 NOT NULL,
+         max_hops int4 NOT NULL,
+         window_seconds int4 NOT NULL,
+         chain text[] NOT NULL,
+         frozen text NOT NULL,
+         requested_by json NOT NULL,
+         request_id text NOT NULL,
+         idempotency_key text,
+         request_hash text NOT NULL,
+         created_at timestamptz NOT NULL,
+         expires_at timestamptz NOT NULL,
+         expires_fixed boolean NOT NULL,
+         escalates_at timestamptz,
+         acknowledged_by text,
+         acknowledged_at timestamptz,
+         decided_by text,
+         decided_at timestamptz,
+         comment text,
+         via text
+       )`,
       'CREATE UNIQUE INDEX approvals_idempotency ON notifier.approvals (tenant_id, idempotency_key)',
       'CREATE INDEX approvals_tenant ON notifier.approvals (tenant_id, created_at, id)',
       `CREATE INDEX approvals_due ON notifier.approvals ((least(escalates_at, expires_at))) WHERE state = 'pending'`,
       `CREATE TABLE notifier.deliveries (
-      id uuid PRIMARY KEY, tenant_id uuid NOT NULL, approval_id uuid NOT NULL, type text NOT NULL, hop int4 NOT NULL, channel text NOT NULL,
-      endpoint_key text NOT NULL, place text NOT NULL, target text NOT NULL, body text NOT NULL, state text NOT NULL, attempts int4 NOT NULL,
-      round int4 NOT NULL, next_attempt_at timestamptz NOT NULL, lease uuid, lease_until timestamptz, created_at timestamptz NOT NULL,
-      settled_at timestamptz, reason text
-    )`,
+         id uuid PRIMARY KEY,
+         tenant_id uuid NOT NULL,
+         approval_id uuid NOT NULL,
+         type text NOT NULL,
+         hop int4 NOT NULL,
+         channel text NOT NULL,
+         endpoint_key text NOT NULL,
+         place text NOT NULL,
+         target text NOT NULL,
+         body text NOT NULL,
+         state text NOT NULL,
+         attempts int4 NOT NULL,
+         round int4 NOT NULL,
+         next_attempt_at timestamptz NOT NULL,
+         lease uuid,
+         lease_until timestamptz,
+         created_at timestamptz NOT NULL,
+         settled_at timestamptz,
+         reason text
+       )`,
       'CREATE INDEX deliveries_tenant ON notifier.deliveries (tenant_id, created_at, id)',
       'CREATE INDEX deliveries_approval ON notifier.deliveries (approval_id)',
       `CREATE INDEX deliveries_waiting ON notifier.deliveries (endpoint_key, next_attempt_at) WHERE state = 'pending'`,
       `CREATE INDEX deliveries_leased ON notifier.deliveries (endpoint_key, lease_until) WHERE state = 'pending'`,
       `CREATE TABLE notifier.attempts (
-      delivery_id uuid NOT NULL, n int4 NOT NULL, at timestamptz NOT NULL, duration_ms int4 NOT NULL, status int4, answer text, error text,
-      PRIMARY KEY (delivery_id, n)
-    )`,
+         delivery_id uuid NOT NULL,
+         n int4 NOT NULL,
+         at timestamptz NOT NULL,
+         duration_ms int4 NOT NULL,
+         status int4,
+         answer text,
+         error text,
+         PRIMARY KEY (delivery_id, n)
+       )`,
       `CREATE TABLE notifier.endpoints (
-      key text PRIMARY KEY, served_at timestamptz NOT NULL, failures int4 NOT NULL, blocked_until timestamptz, paused_revision int8
-    )`,
+         key text PRIMARY KEY,
+         served_at timestamptz NOT NULL,
+         failures int4 NOT NULL,
+         blocked_until timestamptz,
+         paused_revision int8
+       )`,
     ),
   ],
 };

@@ -1,17 +1,39 @@
-import { Type } from 'typebox';
+/** notifier: approvals, the notices that tell people of them, and the links in mails by which they are decided. */
+import { Type, type TSchema } from 'typebox';
 import { action, page, Page, type Access } from './contract.ts';
 import { strict, Timestamp, Uuid } from './fields.ts';
 
-const Nullable = <T extends Parameters<typeof Type.Union>[0][number]>(schema: T) =>
-  Type.Union([schema, Type.Null()]);
+const Nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
 const Line = (maxLength: number, description: string) =>
   Type.String({ minLength: 1, maxLength, pattern: '^[^\\x00-\\x1f\\x7f]*$', description });
 const optional = Type.Optional;
 
 export const riskLevels = ['low', 'medium', 'high', 'critical'] as const;
+export type RiskLevel = (typeof riskLevels)[number];
+
+/**
+ * Of an approval. Only `pending` changes: `exhausted` when every group was asked and nobody decided, `expired` when its time ran out
+ * before that.
+ */
 export const approvalStates = ['pending', 'approved', 'denied', 'expired', 'exhausted'] as const;
+export type ApprovalState = (typeof approvalStates)[number];
+
+export const decisions = ['approve', 'deny'] as const;
+export type Decision = (typeof decisions)[number];
+
+/** How a decision was made: by a signed-in caller, or by the link in a mail. */
+export const decisionVias = ['api', 'link'] as const;
+export type DecisionVia = (typeof decisionVias)[number];
+
+/** Of a delivery: `cancelled` when its approval was settled before it could be sent. */
 export const deliveryStates = ['pending', 'delivered', 'failed', 'cancelled'] as const;
+export type DeliveryState = (typeof deliveryStates)[number];
+
+/** Ways to tell people, each named as its section of notification_config. */
 export const channels = ['webhook', 'email', 'chat'] as const;
+export type Channel = (typeof channels)[number];
+
+/** What has happened to the approval of a notice. Audited under the same name, except that a decision is approved or denied there. */
 export const noticeTypes = [
   'approval.requested',
   'approval.escalated',
@@ -21,7 +43,8 @@ export const noticeTypes = [
 ] as const;
 export type NoticeType = (typeof noticeTypes)[number];
 
-const asked = {
+/** What every request for approval says. */
+const requested = {
   action: Type.String({
     pattern: '^[A-Za-z0-9._-]{1,100}$',
     description: 'What the automation wants to do, such as scale_min_instances',
@@ -29,21 +52,21 @@ const asked = {
   risk_level: Type.Enum(riskLevels),
   title: Line(300, 'One line that says what is asked'),
 };
-const askedMore = {
-  description: Type.String({ maxLength: 10_000, description: 'What a human needs to decide' }),
-  resource: Type.Union(
-    [Line(500, 'Name of the resource'), Type.Record(Type.String(), Type.Unknown())],
-    { description: 'What would be changed' },
-  ),
-  cost_impact: Type.Number({
-    minimum: 0,
-    description: "Cost of the change, in the tenant's currency",
-  }),
-  metadata: Type.Record(Type.String(), Type.Unknown(), {
-    description: 'Handed on to the receivers as it is',
-  }),
-};
-const Group = Nullable(Type.String());
+const Description = Type.String({
+  maxLength: 10_000,
+  description: 'What a human needs to decide',
+});
+const Resource = Type.Union(
+  [Line(500, 'Name of the resource'), Type.Record(Type.String(), Type.Unknown())],
+  { description: 'What would be changed' },
+);
+const CostImpact = Type.Number({
+  minimum: 0,
+  description: "Cost of the change, in the tenant's currency",
+});
+const Metadata = Type.Record(Type.String(), Type.Unknown(), {
+  description: 'Handed on to the receivers as it is',
+});
 
 /** An approval as everybody sees it: its readers, and the receivers of its notices. */
 export const Approval = Type.Object(
@@ -51,18 +74,17 @@ export const Approval = Type.Object(
     id: Uuid,
     tenant_id: Uuid,
     state: Type.Enum(approvalStates),
-    ...asked,
-    ...(Object.fromEntries(
-      Object.entries(askedMore).map(([name, schema]) => [name, Nullable(schema)]),
-    ) as {
-      [K in keyof typeof askedMore]: ReturnType<typeof Nullable<(typeof askedMore)[K]>>;
-    }),
+    ...requested,
+    description: Nullable(Description),
+    resource: Nullable(Resource),
+    cost_impact: Nullable(CostImpact),
+    metadata: Nullable(Metadata),
     hop: Type.Integer({ description: 'Escalations so far' }),
     max_hops: Type.Integer(),
     chain: Type.Array(Type.String(), {
       description: 'Approver groups, in the order in which they are asked',
     }),
-    current_group: Group,
+    current_group: Nullable(Type.String()),
     requested_by: Type.Object({ type: Type.String(), id: Type.String() }, strict),
     created_at: Timestamp,
     expires_at: Timestamp,
@@ -71,11 +93,11 @@ export const Approval = Type.Object(
     decision: Nullable(
       Type.Object(
         {
-          decision: Type.Enum(['approve', 'deny']),
+          decision: Type.Enum(decisions),
           by: Type.String(),
           at: Timestamp,
           comment: Nullable(Type.String()),
-          via: Type.Enum(['api', 'link']),
+          via: Type.Enum(decisionVias),
         },
         strict,
       ),
@@ -118,12 +140,18 @@ const admins: Access = { level: 'tenant', roles: ['tenant_admin'] };
 const tenantPath = { tenant_id: Uuid };
 const approvalPath = { tenant_id: Uuid, approval_id: Uuid };
 const deliveryPath = { tenant_id: Uuid, delivery_id: Uuid };
+/** In characters. A mail address has at most 254, which JSON and base64url may make eight times as long. */
+export const longestLinkToken = 4000;
 const link = {
-  token: Type.String({ minLength: 1, maxLength: 4000, description: 'From the link in the mail' }),
+  token: Type.String({
+    minLength: 1,
+    maxLength: longestLinkToken,
+    description: 'From the link in the mail',
+  }),
 };
 const LinkView = Type.Object(
   {
-    decision: Type.Enum(['approve', 'deny']),
+    decision: Type.Enum(decisions),
     title: Type.String(),
     action: Type.String(),
     risk_level: Type.String(),
@@ -143,12 +171,11 @@ export const notifierContracts = {
     path: tenantPath,
     body: Type.Object(
       {
-        ...asked,
-        ...(Object.fromEntries(
-          Object.entries(askedMore).map(([name, schema]) => [name, optional(schema)]),
-        ) as {
-          [K in keyof typeof askedMore]: ReturnType<typeof optional<(typeof askedMore)[K]>>;
-        }),
+        ...requested,
+        description: optional(Description),
+        resource: optional(Resource),
+        cost_impact: optional(CostImpact),
+        metadata: optional(Metadata),
         expires_at: optional(Timestamp),
         idempotency_key: optional(
           Line(200, 'The same key with the same request gives the same approval'),
@@ -185,7 +212,7 @@ export const notifierContracts = {
     path: approvalPath,
     body: Type.Object(
       {
-        decision: Type.Enum(['approve', 'deny']),
+        decision: Type.Enum(decisions),
         comment: optional(Type.String({ maxLength: 2000 })),
       },
       strict,
