@@ -1,37 +1,50 @@
-import type { HttpClient, OutgoingRequest } from './http-client.ts';
+import type { HttpClient } from './http-client.ts';
 import { OutgoingError } from './outgoing-error.ts';
 
 export type GuardedFetch = (url: string, init?: RequestInit) => Promise<Response>;
 
-const maxAnswerBytes = 1024 * 1024;
-const bodiless = new Set([204, 205, 304]);
+const longestBody = 1024 * 1024;
+/** Statuses of which a Response must not have a body. */
+const bodilessStatuses = new Set([204, 205, 304]);
 
-/** `fetch` for libraries that take one, such as openid-client's customFetch: answers up to 1 MiB, redirects as they are. */
+/**
+ * `fetch` over the guarded HTTP client, for libraries that take one, such as openid-client's customFetch. Redirects are responses
+ * like any other. Rejects with an OutgoingError where the body is longer than 1 MiB or not whole.
+ */
 export function createGuardedFetch(client: HttpClient): GuardedFetch {
   return async (url, init) => {
-    // The address is for the guard alone; Request makes bytes and content type of whatever body it is given.
+    // Request makes bytes and a content type of whatever body it is given; its own address is never called.
     const request = new Request('https://localhost', init);
-    const sent = Buffer.from(await request.arrayBuffer());
+    const requestBody = Buffer.from(await request.arrayBuffer());
     const { status, headers, body, cut } = await client.send({
       url,
-      method: request.method as OutgoingRequest['method'],
+      method: methodOf(request),
       headers: Object.fromEntries(request.headers),
-      maxAnswerBytes,
+      maxResponseBytes: longestBody,
       signal: request.signal,
-      ...(sent.length > 0 ? { body: sent } : {}),
+      ...(requestBody.length > 0 ? { body: requestBody } : {}),
     });
-    if (cut) throw new OutgoingError(cut, `${new URL(url).origin} did not answer whole`);
+    const { origin } = new URL(url);
+    if (cut) throw new OutgoingError(cut, `${origin} did not answer whole`);
     if (status < 200 || status > 599)
-      throw new OutgoingError(
-        'answer_invalid',
-        `${new URL(url).origin} answered with status ${status}`,
-      );
-    const pairs = Object.entries(headers).flatMap(([name, value]) =>
-      [value ?? []].flat().map((each): [string, string] => [name, each]),
-    );
-    return new Response(bodiless.has(status) ? null : new Uint8Array(body), {
+      throw new OutgoingError('answer_invalid', `${origin} answered with status ${status}`);
+    return new Response(bodilessStatuses.has(status) ? null : new Uint8Array(body), {
       status,
-      headers: pairs,
+      headers: headerPairs(headers),
     });
   };
+}
+
+function methodOf({ method }: Request): 'GET' | 'POST' {
+  if (method === 'GET' || method === 'POST') return method;
+  throw new OutgoingError('request_invalid', `${method} is not a method that Strata sends`);
+}
+
+/** One pair for each value of a header that came several times. */
+function headerPairs(
+  headers: Readonly<Record<string, string | string[] | undefined>>,
+): [name: string, value: string][] {
+  return Object.entries(headers).flatMap(([name, values = []]) =>
+    [values].flat().map((value): [string, string] => [name, value]),
+  );
 }

@@ -1,4 +1,7 @@
-/** One request to an address that a tenant chose: guarded, not redirected, not retried, ended by an absolute deadline. */
+/**
+ * One request to an address that a tenant chose: guarded, not redirected, not retried, ended by an absolute deadline. Webhooks, chat
+ * and sign-in providers are called by it.
+ */
 import { Agent as HttpAgent, type IncomingHttpHeaders } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import got, { type PlainResponse } from 'got';
@@ -11,27 +14,27 @@ export interface OutgoingRequest {
   readonly method: 'GET' | 'POST';
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string | Buffer;
-  /** For the whole: name, connection, TLS, headers and body. */
+  /** For the whole: name, connection, TLS, headers and body. Otherwise HTTP_CLIENT_TIMEOUT_SECONDS. */
   readonly timeoutMs?: number;
-  /** For each of name, connection and TLS. */
+  /** For each of name, connection and TLS. Otherwise HTTP_CLIENT_CONNECT_TIMEOUT_SECONDS. */
   readonly connectTimeoutMs?: number;
-  /** How much of the answer's body is read. */
-  readonly maxAnswerBytes?: number;
+  /** How much of the response's body is read; 4 KiB unless told. */
+  readonly maxResponseBytes?: number;
   readonly signal?: AbortSignal;
 }
 
-export interface OutgoingAnswer {
+export interface OutgoingResponse {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly body: Buffer;
-  /** Why the body is not whole. The status stands all the same: the receiver has answered once its headers are here. */
+  /** Why the body is not whole; null where it is. The status holds either way: whoever sent headers has answered. */
   readonly cut: OutgoingReason | null;
   readonly durationMs: number;
 }
 
-/** Rejects with OutgoingError only. */
 export interface HttpClient {
-  readonly send: (request: OutgoingRequest) => Promise<OutgoingAnswer>;
+  /** Rejects with OutgoingError only, and only where there is no response. */
+  readonly send: (request: OutgoingRequest) => Promise<OutgoingResponse>;
 }
 
 type ClientSettings = Pick<
@@ -39,110 +42,135 @@ type ClientSettings = Pick<
   'http_client_timeout_seconds' | 'http_client_connect_timeout_seconds'
 >;
 
-/** No connection outlives its request, so none is shared between tenants and each is checked; no TLS session is resumed. */
+/**
+ * No connection outlives its request and no TLS session is resumed: none is shared between tenants, and each has its address and its
+ * certificate checked.
+ */
 const agent = {
   http: new HttpAgent({ keepAlive: false }),
   https: new HttpsAgent({ keepAlive: false, maxCachedSessions: 0 }),
 };
+const defaultResponseBytes = 4096;
 
 export function createHttpClient(guard: Guard, settings: () => ClientSettings): HttpClient {
+  function open(url: URL, request: OutgoingRequest) {
+    const connectMs =
+      request.connectTimeoutMs ?? settings().http_client_connect_timeout_seconds * 1000;
+    return got.stream(url, {
+      method: request.method,
+      headers: { 'user-agent': 'Strata', ...request.headers },
+      agent,
+      // got waits for a body to be written into a POST stream that was given none.
+      body: request.body ?? (request.method === 'GET' ? undefined : ''),
+      dnsLookup: guard.lookup,
+      signal: request.signal,
+      timeout: { lookup: connectMs, connect: connectMs, secureConnect: connectMs },
+      followRedirect: false,
+      throwHttpErrors: false,
+      decompress: false,
+      https: { rejectUnauthorized: true },
+    });
+  }
+
   return {
     async send(request) {
       const started = performance.now();
-      const url = parsed(guard, request.url);
-      const limit = request.maxAnswerBytes ?? 4096;
-      const connect =
-        request.connectTimeoutMs ?? settings().http_client_connect_timeout_seconds * 1000;
-      const stream = got.stream(url, {
-        method: request.method,
-        headers: { 'user-agent': 'Strata', ...request.headers },
-        agent,
-        // A stream without a body waits for one to be written.
-        body: request.body ?? (request.method === 'GET' ? undefined : ''),
-        dnsLookup: guard.lookup,
-        signal: request.signal,
-        timeout: { lookup: connect, connect, secureConnect: connect },
-        followRedirect: false,
-        throwHttpErrors: false,
-        decompress: false,
-        https: { rejectUnauthorized: true },
-      });
+      const url = parseUrl(guard, request.url);
+      const limit = request.maxResponseBytes ?? defaultResponseBytes;
+      const stream = open(url, request);
       const deadline = setTimeout(
         () => stream.destroy(new OutgoingError('timed_out', 'did not answer in time')),
         request.timeoutMs ?? settings().http_client_timeout_seconds * 1000,
       );
-      const chunks: Buffer[] = [];
-      let answer: PlainResponse | undefined;
-      let size = 0;
+      const received: { response?: PlainResponse } = {};
       stream.once('response', (response: PlainResponse) => {
-        answer = response;
+        received.response = response;
       });
-      const end = (cut: OutgoingReason | null): OutgoingAnswer => ({
-        status: answer!.statusCode,
-        headers: answer!.headers,
-        body: Buffer.concat(chunks).subarray(0, limit),
-        cut,
-        durationMs: Math.round(performance.now() - started),
-      });
+      const chunks: Buffer[] = [];
+      let cut: OutgoingReason | null = null;
       try {
-        for await (const chunk of stream as AsyncIterable<Buffer>) {
-          chunks.push(chunk);
-          size += chunk.length;
-          if (size > limit) return end('answer_too_large');
-        }
-        return end(null);
+        cut = await readUpTo(limit, stream, chunks);
       } catch (error) {
-        const reason = reasonOf(error);
-        if (answer) return end(reason);
-        throw described(error, reason, url.origin);
+        cut = reasonOf(error);
+        if (!received.response) throw describedError(error, cut, url.origin);
       } finally {
         clearTimeout(deadline);
         stream.destroy();
       }
+      if (!received.response)
+        throw new OutgoingError('answer_invalid', `${url.origin} did not answer with HTTP`);
+      const { statusCode: status, headers } = received.response;
+      const body = Buffer.concat(chunks).subarray(0, limit);
+      return { status, headers, body, cut, durationMs: Math.round(performance.now() - started) };
     },
   };
 }
 
-function parsed(guard: Guard, text: string): URL {
+/** Reads a body into `chunks`. Answers why it stopped before the end, or null at the end; rejects where the stream fails. */
+async function readUpTo(
+  limit: number,
+  stream: AsyncIterable<Buffer>,
+  chunks: Buffer[],
+): Promise<OutgoingReason | null> {
+  let size = 0;
+  for await (const chunk of stream) {
+    chunks.push(chunk);
+    size += chunk.length;
+    if (size > limit) return 'answer_too_large';
+  }
+  return null;
+}
+
+function parseUrl(guard: Guard, text: string): URL {
   try {
     return guard.parse(text);
   } catch (error) {
-    const { reason, message } = error as OutgoingError;
-    throw new OutgoingError(reason, `${URL.parse(text)?.origin ?? 'The address'} ${message}`);
+    if (!(error instanceof OutgoingError)) throw error;
+    const address = URL.parse(text)?.origin ?? 'The address';
+    throw new OutgoingError(error.reason, `${address} ${error.message}`);
   }
 }
 
+/** What is read of an error of got or Node: any object may have these. */
 interface Failure {
-  readonly name?: string;
-  readonly code?: string;
-  readonly event?: string;
+  readonly name?: unknown;
+  readonly code?: unknown;
   readonly cause?: unknown;
 }
+const failureOf = (error: unknown): Failure =>
+  typeof error === 'object' && error !== null ? error : {};
+const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
 
-const tls =
+const tlsCode =
   /^(ERR_TLS|ERR_SSL|EPROTO|CERT_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|ERROR_IN_CERT|INVALID_CA|INVALID_PURPOSE|HOSTNAME_MISMATCH)/;
-const invalidRequest = /^ERR_(INVALID_|HTTP_INVALID_|UNESCAPED_|HTTP_HEADERS_)/;
+const invalidRequestCode = /^ERR_(INVALID_|HTTP_INVALID_|UNESCAPED_|HTTP_HEADERS_)/;
+const timeoutNames = new Set(['TimeoutError', 'AbortError']);
 
 function reasonOf(error: unknown): OutgoingReason {
-  const { name = '', code = '', cause } = error as Failure;
+  const { name, code: rawCode, cause } = failureOf(error);
+  const code = textOf(rawCode);
   if (cause instanceof OutgoingError) return cause.reason;
-  if (name === 'TimeoutError' || name === 'AbortError' || code === 'ETIMEDOUT') return 'timed_out';
-  if (tls.test(code)) return 'tls_failed';
+  if (timeoutNames.has(textOf(name)) || code === 'ETIMEDOUT') return 'timed_out';
+  if (tlsCode.test(code)) return 'tls_failed';
+  // Codes of Node's HTTP parser.
   if (code.startsWith('HPE_')) return 'answer_invalid';
-  return invalidRequest.test(code) ? 'request_invalid' : 'connection_failed';
+  return invalidRequestCode.test(code) ? 'request_invalid' : 'connection_failed';
 }
 
-/** got's errors carry the request, with URL and headers: neither they nor their messages go further. */
-function described(error: unknown, reason: OutgoingReason, origin: string): OutgoingError {
-  const { code, cause } = error as Failure;
+const explanations: Readonly<Partial<Record<OutgoingReason, string>>> = {
+  timed_out: 'did not answer in time',
+  tls_failed: 'has no TLS that can be trusted',
+  answer_invalid: 'did not answer with HTTP',
+  request_invalid: 'cannot be sent this request',
+  connection_failed: 'cannot be reached, or hung up',
+};
+
+/** got's errors carry the request with its URL and headers, so neither they nor their messages go further. */
+function describedError(error: unknown, reason: OutgoingReason, origin: string): OutgoingError {
+  const { code: rawCode, cause } = failureOf(error);
   if (cause instanceof OutgoingError)
     return new OutgoingError(reason, `${origin} ${cause.message}`);
-  const says: Partial<Record<OutgoingReason, string>> = {
-    timed_out: 'did not answer in time',
-    tls_failed: 'has no TLS that can be trusted',
-    answer_invalid: 'did not answer with HTTP',
-    request_invalid: 'cannot be sent this request',
-    connection_failed: 'cannot be reached, or hung up',
-  };
-  return new OutgoingError(reason, `${origin} ${says[reason]}${code ? ` (${code})` : ''}`);
+  const code = textOf(rawCode);
+  const shownCode = code === '' ? '' : ` (${code})`;
+  return new OutgoingError(reason, `${origin} ${explanations[reason]}${shownCode}`);
 }

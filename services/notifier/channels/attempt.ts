@@ -16,7 +16,7 @@ export async function attempt(
   try {
     const { status, headers, body, cut, durationMs } = await client.send({
       ...request,
-      maxAnswerBytes: longestAnswer,
+      maxResponseBytes: longestAnswer,
     });
     return {
       ...judgeStatus(status, headers['retry-after'], Date.now()),
