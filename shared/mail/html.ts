@@ -1,4 +1,6 @@
-/** Text that is markup already. Only the tag below makes one, so data that looks like it is escaped all the same. */
+/** HTML for mails and for the page of a decision link, escaped by default. */
+
+/** Text that is markup already. Only the tag below makes one, so that data which looks like one is escaped all the same. */
 class Markup {
   readonly #markup: string;
   constructor(markup: string) {
@@ -10,27 +12,26 @@ class Markup {
 }
 export type Html = Markup;
 
-const entities: Readonly<Record<string, string>> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
-};
-const escaped = (value: string | number): string =>
-  String(value).replaceAll(/[&<>"']/g, (character) => entities[character]!);
+const entities: ReadonlyMap<string, string> = new Map([
+  ['&', '&amp;'],
+  ['<', '&lt;'],
+  ['>', '&gt;'],
+  ['"', '&quot;'],
+  ["'", '&#39;'],
+]);
+const escape = (value: unknown): string =>
+  String(value).replaceAll(/[&<>"']/g, (character) => entities.get(character) ?? character);
 
-/** Escapes every value for element content and quoted attributes; markup made by this tag, and lists of it, go in as they are. */
+const markupOf = (value: unknown): string =>
+  value instanceof Markup ? value.toString() : escape(value);
+
+/** Template tag. Values are escaped for element content and quoted attributes; markup of this tag, and lists of it, go in as they are. */
 export function html(
   strings: TemplateStringsArray,
   ...values: (string | number | Html | readonly Html[])[]
 ): Html {
-  const parts = values.map((value) => {
-    if (Array.isArray(value))
-      return value
-        .map((each) => (each instanceof Markup ? String(each) : escaped(String(each))))
-        .join('');
-    return value instanceof Markup ? String(value) : escaped(value as string | number);
-  });
+  const parts = values.map((value) =>
+    Array.isArray(value) ? value.map(markupOf).join('') : markupOf(value),
+  );
   return new Markup(String.raw({ raw: strings }, ...parts));
 }

@@ -1,69 +1,76 @@
+/** Why a mail was not sent, and whether the same mail may go through later. */
 import type { NodemailerError } from 'nodemailer';
 
-/** A recipient that the mail server did not take, whether it may later, and why. */
+/** A recipient that the mail server did not accept. */
 export interface Refusal {
   readonly address: string;
+  /** Whether it may be accepted later. */
   readonly retry: boolean;
   readonly why: string;
 }
 
-/** A mail that nobody got. `retry`: the same mail may go through later. `refused` names recipients where the server judged each. */
+/** A mail that nobody got. The message is one line without secrets. */
 export class MailError extends Error {
+  /** Whether the same mail may go through later. */
   readonly retry: boolean;
+  /** The recipients, where the server answered for each. */
   readonly refused: readonly Refusal[];
-  constructor(why: string, retry: boolean, refused: readonly Refusal[] = []) {
-    super(why);
+  constructor(message: string, retry: boolean, refused: readonly Refusal[] = []) {
+    super(message);
     this.name = 'MailError';
     this.retry = retry;
     this.refused = refused;
   }
-  get why(): string {
-    return this.message;
-  }
 }
 
-/** One line that PostgreSQL can keep, short, without the password in any form that a server may echo. */
-function reason(text: string, login: { user: string; pass: string } | undefined): string {
-  const base64 = (plain: string): string => Buffer.from(plain).toString('base64');
+export interface Login {
+  readonly user: string;
+  readonly pass: string;
+}
+
+const base64 = (plain: string): string => Buffer.from(plain).toString('base64');
+const longestLine = 300;
+
+/** One short line that PostgreSQL takes, without the password in any form that a server may echo. */
+function safeLine(text: string, login: Login | undefined): string {
   const secrets =
-    login && login.pass !== ''
-      ? [login.pass, base64(login.pass), base64(`\0${login.user}\0${login.pass}`)]
-      : [];
+    login === undefined || login.pass === ''
+      ? []
+      : [login.pass, base64(login.pass), base64(`\0${login.user}\0${login.pass}`)];
   // Longest first: base64 of the password may be a part of the longer form.
-  const safe = secrets
+  const withoutSecrets = secrets
     .sort((a, b) => b.length - a.length)
     .reduce((line, secret) => line.replaceAll(secret, '********'), text);
-  return safe
-    .replaceAll(/[\s\0]+/g, ' ')
-    .trim()
-    .slice(0, 300)
-    .toWellFormed();
+  const oneLine = withoutSecrets.replaceAll(/[\s\0]+/g, ' ').trim();
+  return oneLine.slice(0, longestLine).toWellFormed();
 }
 
 /**
- * A 5xx in answer to the mail itself is final, as is a mail that nodemailer can't put on the wire. Whatever befalls the session
- * (connecting, TLS, signing in, time-outs) says nothing about the mail, so it is retried, as is every 4xx.
+ * Whether a failure may pass. Final are a 5xx in answer to the mail itself, and a mail that nodemailer cannot put on the wire. What
+ * befalls the session (connecting, TLS, signing in, time-outs) says nothing about the mail, and a 4xx asks for another try.
  */
-const mayRetry = ({ code, permanent }: NodemailerError): boolean =>
-  !(code === 'EENVELOPE' || code === 'EMESSAGE') || permanent === false;
+function mayPass({ code, permanent }: NodemailerError): boolean {
+  const isAboutMail = code === 'EENVELOPE' || code === 'EMESSAGE';
+  return !isAboutMail || permanent === false;
+}
 
-export const refusals = (
-  errors: readonly NodemailerError[] = [],
-  login?: { user: string; pass: string },
-): Refusal[] =>
+export const refusals = (errors: readonly NodemailerError[] = [], login?: Login): Refusal[] =>
   errors.map((error) => ({
     address: error.recipient ?? '',
-    retry: mayRetry(error),
-    why: reason(error.response ?? error.message, login),
+    retry: mayPass(error),
+    why: safeLine(error.response ?? error.message, login),
   }));
 
-/** What a failed send means. The error it came from is not kept as a cause, because it may hold what the server echoed. */
-export function mailError(error: unknown, login?: { user: string; pass: string }): MailError {
-  if (error instanceof MailError) return error;
-  const known = error as NodemailerError;
+/**
+ * A failed send as a MailError. The original is not kept as its cause, because it may hold what the server echoed. Everything that
+ * nodemailer and Node throw here has the fields of NodemailerError, all of which are optional beyond those of an Error.
+ */
+export function mailError(thrown: unknown, login?: Login): MailError {
+  if (thrown instanceof MailError) return thrown;
+  const error: NodemailerError = thrown instanceof Error ? thrown : new Error(String(thrown));
   return new MailError(
-    reason(known.message, login),
-    mayRetry(known),
-    refusals(known.rejectedErrors, login),
+    safeLine(error.message, login),
+    mayPass(error),
+    refusals(error.rejectedErrors, login),
   );
 }

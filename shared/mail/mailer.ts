@@ -1,4 +1,4 @@
-/** Sends mail over SMTP, or keeps it as `.eml` files where there is no mail server. */
+/** Sends mail over SMTP, or keeps it as `.eml` files where no mail server is configured. */
 import { createTransport, type SendMailOptions } from 'nodemailer';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,40 +9,45 @@ import { MailError, mailError, refusals, type Refusal } from './mail-error.ts';
 export interface Mail {
   /** Sender, instead of the setting from_email. */
   readonly from?: string;
-  /** Bare addresses; each sees the others. */
+  /** Bare addresses; each recipient sees the others. */
   readonly to: readonly string[];
   readonly subject: string;
   readonly text: string;
   readonly html: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Message-ID is made of it and the sender's domain. The same over all attempts at one mail, so that a mailbox can tell a repetition. */
+  /**
+   * Message-ID is made from it and the sender's domain. The same in every attempt at one mail, so that a mailbox can tell a repeated
+   * mail.
+   */
   readonly messageId?: string;
 }
 
-/** At least one recipient was accepted; `refused` names those that were not. */
-export interface Sent {
+/** A mail that at least one recipient was accepted for. */
+export interface SentMail {
   /** As in the header, with angle brackets. */
   readonly messageId: string;
   readonly accepted: readonly string[];
+  /** Recipients that were not. */
   readonly refused: readonly Refusal[];
-  /** Where the mail lies, if there is no mail server. */
+  /** Path of the mail, where no mail server is configured. */
   readonly file?: string;
 }
 
 export interface Mailer {
   /** Throws MailError. Ends within a minute. */
-  readonly send: (mail: Mail) => Promise<Sent>;
-  /** Ends idle connections; a mail on its way is still sent, one that waits for a connection fails and may be retried. */
+  readonly send: (mail: Mail) => Promise<SentMail>;
+  /** Ends idle connections. A mail on its way is still sent; one that waits for a connection fails and may be retried. */
   readonly close: () => void;
 }
 
 interface Transport {
-  readonly send: (message: SendMailOptions) => Promise<Sent>;
+  readonly send: (message: SendMailOptions) => Promise<SentMail>;
   readonly close: () => void;
 }
 
 const sendMs = 60_000;
-const limits = {
+/** In milliseconds; each ends a session that makes no progress. */
+const sessionLimits = {
   connectionTimeout: 10_000,
   dnsTimeout: 10_000,
   greetingTimeout: 10_000,
@@ -50,47 +55,56 @@ const limits = {
   socketCloseTimeout: 1000,
 };
 
+/** Follows the settings: a reload that replaces them replaces the connections with the next mail. */
 export function createMailer(
   settings: () => Settings,
   log: { warn: (message: string) => void },
 ): Mailer {
-  let known: Settings | undefined;
-  let transport: Transport | undefined;
-  let told = false;
+  let current: { readonly settings: Settings; readonly transport: Transport } | undefined;
+  let warned = false;
 
-  const current = (): Transport => {
-    const now = settings();
-    if (transport && known === now) return transport;
-    const next =
-      now.smtp_server === null ? files(join(now.data_dir, 'mail')) : smtp(now, now.smtp_server);
-    transport?.close();
-    [known, transport] = [now, next];
-    const kept = now.smtp_server === null;
-    if (kept && !told)
-      log.warn(
-        `SMTP_SERVER is not set: mail is not sent, but written to ${join(now.data_dir, 'mail')}.`,
-      );
-    told = kept;
-    return next;
-  };
+  function currentTransport(): Transport {
+    const latest = settings();
+    if (current?.settings === latest) return current.transport;
+    const transport = openTransport(latest);
+    current?.transport.close();
+    current = { settings: latest, transport };
+    warnOfFiles(latest);
+    return transport;
+  }
+
+  /** Once for each time that the setting is taken away. */
+  function warnOfFiles({ smtp_server: host, data_dir: dataDir }: Settings): void {
+    const keepsFiles = host === null;
+    if (keepsFiles && !warned)
+      log.warn(`SMTP_SERVER is not set: mail is not sent, but written to ${mailFolder(dataDir)}.`);
+    warned = keepsFiles;
+  }
 
   return {
     async send(mail) {
       try {
         const message = compose(mail, settings().from_email);
-        return await current().send(message);
+        return await currentTransport().send(message);
       } catch (error) {
         throw mailError(error);
       }
     },
     close() {
-      transport?.close();
-      known = transport = undefined;
+      current?.transport.close();
+      current = undefined;
     },
   };
 }
 
-function smtp(settings: Settings, host: string): Transport {
+const mailFolder = (dataDir: string): string => join(dataDir, 'mail');
+
+const openTransport = (settings: Settings): Transport =>
+  settings.smtp_server === null
+    ? fileTransport(mailFolder(settings.data_dir))
+    : smtpTransport(settings, settings.smtp_server);
+
+function smtpTransport(settings: Settings, host: string): Transport {
   const login =
     settings.smtp_username === null
       ? undefined
@@ -103,17 +117,16 @@ function smtp(settings: Settings, host: string): Transport {
     requireTLS: settings.smtp_use_tls,
     ...(login ? { auth: login } : {}),
     ...(settings.smtp_tls_ca === null ? {} : { tls: { ca: readFileSync(settings.smtp_tls_ca) } }),
-    ...limits,
-    // One more try where the server has dropped an idle connection; all other waiting and retrying is the caller's.
+    ...sessionLimits,
+    // One more try where the server has dropped an idle connection. All other waiting and retrying is the caller's.
     maxRequeues: 1,
   });
   return {
     async send(message) {
       try {
-        const { messageId, accepted, rejectedErrors } = await pool.sendMail({
-          ...message,
-          signal: AbortSignal.timeout(sendMs),
-        });
+        const signal = AbortSignal.timeout(sendMs);
+        const sent = await pool.sendMail({ ...message, signal });
+        const { messageId, accepted, rejectedErrors } = sent;
         return { messageId, accepted, refused: refusals(rejectedErrors, login) };
       } catch (error) {
         throw mailError(error, login);
@@ -123,17 +136,15 @@ function smtp(settings: Settings, host: string): Transport {
   };
 }
 
-function files(folder: string): Transport {
+function fileTransport(folder: string): Transport {
   const composer = createTransport({ streamTransport: true, buffer: true, newline: 'windows' });
   return {
     async send(message) {
-      const { messageId, envelope, message: bytes } = await composer.sendMail(message);
-      return {
-        messageId,
-        accepted: [...envelope.to],
-        refused: [],
-        file: await writeEml(folder, bytes as Buffer),
-      };
+      const { messageId, envelope, message: composed } = await composer.sendMail(message);
+      // `buffer: true` asks for bytes; nodemailer's type also allows the stream that comes without it.
+      if (!Buffer.isBuffer(composed)) throw new Error('nodemailer gave a stream for a mail');
+      const file = await writeEml(folder, composed);
+      return { messageId, accepted: [...envelope.to], refused: [], file };
     },
     close: () => composer.close(),
   };
@@ -142,27 +153,19 @@ function files(folder: string): Transport {
 const control = /\p{Cc}/u;
 const address = /^[^\s<>()",;\\@]{1,64}@[^\s<>()",;\\@]{1,255}$/;
 const headerName = /^[\x21-\x39\x3b-\x7e]{1,100}$/;
+const idOfMessage = /^[A-Za-z0-9._-]{1,100}$/;
 
-/** Refuses whatever could become another header or another recipient. */
-function compose(
-  { from: sender, to, subject, text, html, headers = {}, messageId }: Mail,
-  fromEmail: string,
-): SendMailOptions {
-  const from = sender ?? fromEmail;
-  const refuse = (what: string): never => {
-    throw new MailError(`${what} is not fit for a mail`, false);
-  };
-  if (to.length === 0) refuse('an empty list of recipients');
-  if (!address.test(from) || control.test(from)) refuse('the sender');
-  for (const recipient of to)
-    if (!address.test(recipient) || control.test(recipient)) refuse('a recipient');
-  if (control.test(subject)) refuse('the subject');
-  if (messageId !== undefined && !/^[A-Za-z0-9._-]{1,100}$/.test(messageId))
-    refuse('the message id');
-  for (const [name, value] of Object.entries(headers))
-    if (!headerName.test(name) || control.test(value)) refuse('a header');
+const isAddress = (text: string): boolean => address.test(text) && !control.test(text);
+
+/** The message for nodemailer. Refuses, for good, whatever could become another header or another recipient. */
+function compose(mail: Mail, fromEmail: string): SendMailOptions {
+  const { from = fromEmail, to, subject, text, html, headers = {}, messageId } = mail;
+  const unfit = unfitPart(mail, from);
+  if (unfit !== undefined) throw new MailError(`${unfit} is not fit for a mail`, false);
+
+  const domain = from.slice(from.indexOf('@') + 1);
   return {
-    // Given as objects, because a text would be read as a list of addresses.
+    // As objects, because a text would be read as a list of addresses.
     from: { name: '', address: from },
     to: to.map((recipient) => ({ name: '', address: recipient })),
     envelope: { from, to: [...to] },
@@ -170,8 +173,20 @@ function compose(
     text,
     html,
     headers: { ...headers, 'Auto-Submitted': 'auto-generated' },
-    ...(messageId === undefined
-      ? {}
-      : { messageId: `<${messageId}@${from.slice(from.indexOf('@') + 1)}>` }),
+    ...(messageId === undefined ? {} : { messageId: `<${messageId}@${domain}>` }),
   };
+}
+
+/** Names the first part that must not be sent. */
+function unfitPart(mail: Mail, from: string): string | undefined {
+  const { to, subject, headers = {}, messageId } = mail;
+  if (to.length === 0) return 'an empty list of recipients';
+  if (!isAddress(from)) return 'the sender';
+  if (!to.every(isAddress)) return 'a recipient';
+  if (control.test(subject)) return 'the subject';
+  if (messageId !== undefined && !idOfMessage.test(messageId)) return 'the message id';
+  const headersFit = Object.entries(headers).every(
+    ([name, value]) => headerName.test(name) && !control.test(value),
+  );
+  return headersFit ? undefined : 'a header';
 }

@@ -190,7 +190,7 @@ describe('TLS', () => {
     const tap = await wiretap(server.port);
     const settings = settingsOf(tap.port, server.certificate, credentials);
     const error = await failure(mailerOf(() => settings).send(mail()));
-    expect(error).toMatchObject({ retry: true, why: expect.stringContaining('STARTTLS') });
+    expect(error).toMatchObject({ retry: true, message: expect.stringContaining('STARTTLS') });
     expect(tap.heard()).toMatch(/^EHLO /);
     expect(tap.heard()).not.toMatch(/AUTH|MAIL FROM|RCPT|DATA|ann@/i);
     expect(server.received).toEqual([]);
@@ -202,7 +202,7 @@ describe('TLS', () => {
     const settings = loadSettings({ SMTP_SERVER: '127.0.0.1', SMTP_PORT: String(server.port) });
     expect(await failure(mailerOf(() => settings).send(mail()))).toMatchObject({
       retry: true,
-      why: expect.stringContaining('certificate'),
+      message: expect.stringContaining('certificate'),
     });
     expect(server.received).toEqual([]);
   });
@@ -232,7 +232,7 @@ describe('what a failure means', () => {
       const retry = code < 500 || code === 503;
       expect(await failure(mailer.send(mail()))).toMatchObject({
         retry,
-        why: expect.stringContaining(String(code)),
+        message: expect.stringContaining(String(code)),
       });
     },
   );
@@ -241,7 +241,7 @@ describe('what a failure means', () => {
     const { mailer } = await served({ message: () => [code, 'no'] });
     expect(await failure(mailer.send(mail()))).toMatchObject({
       retry: code < 500,
-      why: expect.stringContaining(String(code)),
+      message: expect.stringContaining(String(code)),
       refused: [],
     });
   });
@@ -282,7 +282,7 @@ describe('what a failure means', () => {
     const settings = loadSettings({ SMTP_SERVER: '127.0.0.1', SMTP_PORT: String(port) });
     expect(await failure(mailerOf(() => settings).send(mail()))).toMatchObject({
       retry: true,
-      why: expect.stringContaining('ECONNREFUSED'),
+      message: expect.stringContaining('ECONNREFUSED'),
     });
     const rude = createServer((socket) => socket.destroy());
     await once(rude.listen(port, '127.0.0.1'), 'listening');
@@ -299,7 +299,7 @@ describe('what a failure means', () => {
     const error = await failure(mailer.send(mail()));
     expect(error).toMatchObject({
       retry: true,
-      why: expect.stringContaining('no such login: strata ********'),
+      message: expect.stringContaining('no such login: strata ********'),
     });
     expect(error.cause).toBeUndefined();
     const shown = `${JSON.stringify(error)} ${error.stack} ${error.message}`;
@@ -317,7 +317,7 @@ describe('what a failure means', () => {
     const mailer = mailerOf(() => now);
     expect(await failure(mailer.send(mail()))).toMatchObject({
       retry: true,
-      why: expect.stringContaining('/nowhere/ca.pem'),
+      message: expect.stringContaining('/nowhere/ca.pem'),
     });
     now = settings;
     await mailer.send(mail());
@@ -443,13 +443,10 @@ describe('without a mail server', () => {
 
 test('the html tag escapes every value and only its own markup goes in as it is', () => {
   const forged = { toString: () => '<b>forged</b>' } as unknown as string;
-  expect(
-    String(
-      html`<p title="${`"'<&>`}">
-        ${'<script>'}${1}${forged}${html`<i>${'&amp;'}</i>`}${[html`<b>${'<'}</b>`, html`<hr />`]}
-      </p>`,
-    ),
-  ).toBe(
+  const hostile = `"'<&>`;
+  const list = [html`<b>${'<'}</b>`, html`<hr>`];
+  const made = html`<p title="${hostile}">${'<script>'}${1}${forged}${html`<i>${'&amp;'}</i>`}${list}</p>`;
+  expect(String(made)).toBe(
     '<p title="&quot;&#39;&lt;&amp;&gt;">&lt;script&gt;1&lt;b&gt;forged&lt;/b&gt;<i>&amp;amp;</i><b>&lt;</b><hr></p>',
   );
 });
