@@ -1,4 +1,9 @@
-/** notifier: asks humans for approval, sends the notices until they arrive, escalates until somebody decides. */
+/**
+ * notifier: asks people for approval, sends the notices until they arrive, and escalates until somebody decides.
+ *
+ * What it answers: approvals (actions/approvals.ts), links in mails (actions/links.ts), deliveries (actions/deliveries.ts), test
+ * notices (actions/test-send.ts). What it does by itself: delivers (worker/deliver.ts) and escalates (worker/escalate.ts).
+ */
 import type { Context, ServiceBroker, ServiceSchema } from 'moleculer';
 import type { Logger } from 'pino';
 import { Gauge, type Registry } from 'prom-client';
@@ -12,8 +17,8 @@ import { deliveryActions } from './actions/deliveries.ts';
 import { linkActions } from './actions/links.ts';
 import { testActions } from './actions/test-send.ts';
 import { createDecisionLinks } from './rules/decision-links.ts';
-import { createFrozenVault } from './stores/frozen.ts';
-import { startDelivering } from './worker/deliver.ts';
+import { createFrozenConfigVault } from './stores/frozen-config.ts';
+import { startDelivering, type DeliveryWorker } from './worker/deliver.ts';
 import { startEscalating } from './worker/escalate.ts';
 import { createSender } from './worker/send.ts';
 
@@ -26,71 +31,45 @@ export interface NotifierOptions {
   readonly metrics: Registry;
 }
 
+/** Broadcast when notices have been queued. */
 const queuedEvent = 'notifier.queued';
 
-export function notifierService({
-  db,
-  settings,
-  http,
-  mailer,
-  log,
-  metrics,
-}: NotifierOptions): ServiceSchema {
-  const vault = createFrozenVault(settings);
+export function notifierService(options: NotifierOptions): ServiceSchema {
+  const { db, settings, http, mailer, log, metrics } = options;
+  const vault = createFrozenConfigVault(settings);
   const sender = createSender({ settings, http, mailer });
   let broker: ServiceBroker | undefined;
-  let delivering: ReturnType<typeof startDelivering> | undefined;
+  let delivering: DeliveryWorker | undefined;
   let escalating: ReturnType<typeof startEscalating> | undefined;
-  // Wakes the workers of every notifier node, this one included; who misses it polls each second.
+
+  // Wakes the workers of every notifier node, this one included. A node that misses it finds the notices at its next poll.
   const onQueued = (): void => {
     void broker?.broadcast(queuedEvent, {}, ['notifier']);
   };
   const approvals = { db, vault, onQueued };
+  const handlers = {
+    ...approvalActions(approvals),
+    ...linkActions(approvals, () => createDecisionLinks(settings())),
+    ...deliveryActions(db, onQueued),
+    ...testActions(db, sender),
+  };
+  const lifecycle = {
+    async started(): Promise<void> {
+      const { open } = vault;
+      delivering = startDelivering({ db, log, open, sender });
+      escalating = startEscalating({ db, log, open, onQueued });
+      registerFigures(metrics, db, delivering);
+    },
+    async stopped(): Promise<void> {
+      await escalating?.stop();
+      await delivering?.stop();
+      mailer.close();
+    },
+  };
 
-  return {
-    ...serviceOf(
-      'notifier',
-      {
-        ...approvalActions(approvals),
-        ...linkActions(approvals, () => createDecisionLinks(settings())),
-        ...deliveryActions(db, onQueued),
-        ...testActions(db, sender),
-      },
-      {
-        async started() {
-          const worker = (delivering = startDelivering({
-            db,
-            log,
-            open: vault.open,
-            send: sender.send,
-            waits: sender.waits,
-          }));
-          escalating = startEscalating({ db, log, open: vault.open, onQueued });
-          new Gauge({
-            name: 'strata_deliveries',
-            help: 'Notices: sends of this node by outcome and on their way; pending of all nodes',
-            labelNames: ['figure'],
-            registers: [metrics],
-            async collect() {
-              for (const [figure, value] of Object.entries(worker.figures()))
-                this.set({ figure }, value);
-              const [row] = await db
-                .query<{ pending: number }[]>(
-                  `SELECT count(*)::int AS pending FROM notifier.deliveries WHERE state = 'pending'`,
-                )
-                .catch(() => []);
-              if (row) this.set({ figure: 'pending' }, row.pending);
-            },
-          });
-        },
-        async stopped() {
-          await escalating?.stop();
-          await delivering?.stop();
-          mailer.close();
-        },
-      },
-    ),
-    created(this: { broker: ServiceBroker }) {
+  const service: ServiceSchema = {
+    ...serviceOf('notifier', handlers, lifecycle),
+    created() {
       broker = this.broker;
     },
     events: {
@@ -100,5 +79,35 @@ export function notifierService({
         },
       },
     },
-  } as ServiceSchema;
+  };
+  return service;
+}
+
+/** The metric strata_deliveries: what this node has sent and is sending, and what waits on all nodes. */
+function registerFigures(metrics: Registry, db: DataSource, delivering: DeliveryWorker): void {
+  new Gauge({
+    name: 'strata_deliveries',
+    help: 'Notices: sends of this node by outcome and on their way; pending of all nodes',
+    labelNames: ['figure'],
+    registers: [metrics],
+    async collect() {
+      for (const [figure, value] of Object.entries(delivering.figures())) {
+        this.set({ figure }, value);
+      }
+      const pending = await countPending(db);
+      if (pending !== undefined) this.set({ figure: 'pending' }, pending);
+    },
+  });
+}
+
+/** Undefined where the database does not answer: the other figures are shown all the same. */
+async function countPending(db: DataSource): Promise<number | undefined> {
+  try {
+    const [row] = await db.query<{ pending: number }[]>(
+      `SELECT count(*)::int AS pending FROM notifier.deliveries WHERE state = 'pending'`,
+    );
+    return row?.pending;
+  } catch {
+    return undefined;
+  }
 }

@@ -19,8 +19,8 @@ import { promisify } from 'node:util';
 import { Webhook } from 'standardwebhooks';
 import Stripe from 'stripe';
 import { chatChannel } from '../../services/notifier/channels/chat.ts';
-import type { Outcome } from '../../services/notifier/channels/outcome.ts';
-import { webhookChannel, type WebhookDelivery } from '../../services/notifier/channels/webhook.ts';
+import type { Outcome } from '../../services/notifier/channels/channel.ts';
+import { sendWebhook, type WebhookRequest } from '../../services/notifier/channels/webhook.ts';
 import { createGuard } from '../../shared/outgoing/guard.ts';
 import { createHttpClient } from '../../shared/outgoing/http-client.ts';
 
@@ -37,8 +37,7 @@ const client = createHttpClient(
   ),
   () => settings,
 );
-const webhook = webhookChannel(client);
-const chat = chatChannel(client);
+const chat = chatChannel(client, () => 'https://app.example');
 
 const canaries = {
   path: 'canaryPath7Tq',
@@ -102,8 +101,10 @@ afterEach(() => {
 
 const id = 'ntf_01JD9ZP1V7Q2M3K4N5P6Q7R8S9';
 const body = `{"type":"approval.requested","id":"${id}","timestamp":"2025-10-09T08:53:20.000Z","data":{"approval_id":"apr_1","title":"ä 鍵"}}`;
-const post = async (endpoint: Partial<WebhookDelivery['endpoint']> = {}): Promise<Outcome> =>
-  noCanary(await webhook({ id, body, endpoint: { url, timeout_seconds: 10, ...endpoint } }));
+const post = async (endpoint: Partial<WebhookRequest['endpoint']> = {}): Promise<Outcome> =>
+  noCanary(
+    await sendWebhook(client, { id, body, endpoint: { url, timeout_seconds: 10, ...endpoint } }),
+  );
 const whole = {
   headers: { 'X-Team': 'ops', 'X-Vault-Token': canaries.header },
   secret: canaries.secret,
@@ -207,47 +208,47 @@ describe('what a webhook is sent', () => {
 
 describe('what an answer means', () => {
   const table: [number, Record<string, string>, Partial<Outcome> & object][] = [
-    [200, {}, { verdict: 'delivered', error: null }],
-    [201, {}, { verdict: 'delivered' }],
-    [202, {}, { verdict: 'delivered' }],
-    [204, {}, { verdict: 'delivered', answer: '' }],
-    [299, {}, { verdict: 'delivered' }],
-    [300, {}, { verdict: 'final' }],
-    [301, { location: '/elsewhere' }, { verdict: 'final' }],
-    [302, { location: 'http://127.0.0.1/' }, { verdict: 'final' }],
-    [303, { location: '/' }, { verdict: 'final' }],
-    [304, {}, { verdict: 'final' }],
-    [307, { location: '/' }, { verdict: 'final' }],
-    [308, { location: '/', 'retry-after': '1' }, { verdict: 'final' }],
-    [400, {}, { verdict: 'final' }],
-    [401, { 'www-authenticate': 'Basic' }, { verdict: 'final' }],
-    [403, {}, { verdict: 'final' }],
-    [404, {}, { verdict: 'final' }],
-    [405, {}, { verdict: 'final' }],
-    [408, {}, { verdict: 'retry' }],
-    [409, {}, { verdict: 'final' }],
-    [410, {}, { verdict: 'final', gone: true }],
-    [413, {}, { verdict: 'final' }],
-    [422, {}, { verdict: 'final' }],
-    [425, {}, { verdict: 'retry' }],
-    [429, { 'retry-after': '7' }, { verdict: 'retry', retry_after_ms: 7000 }],
-    [429, { 'retry-after': '86400' }, { verdict: 'retry', retry_after_ms: 3_600_000 }],
-    [451, {}, { verdict: 'final' }],
-    [500, {}, { verdict: 'retry' }],
-    [501, {}, { verdict: 'retry' }],
-    [502, {}, { verdict: 'retry' }],
-    [503, { 'retry-after': '0' }, { verdict: 'retry', retry_after_ms: 0 }],
-    [504, {}, { verdict: 'retry' }],
-    [599, {}, { verdict: 'retry' }],
-    [600, {}, { verdict: 'final' }],
-    [999, {}, { verdict: 'final' }],
+    [200, {}, { result: 'delivered', error: null }],
+    [201, {}, { result: 'delivered' }],
+    [202, {}, { result: 'delivered' }],
+    [204, {}, { result: 'delivered', answer: '' }],
+    [299, {}, { result: 'delivered' }],
+    [300, {}, { result: 'final' }],
+    [301, { location: '/elsewhere' }, { result: 'final' }],
+    [302, { location: 'http://127.0.0.1/' }, { result: 'final' }],
+    [303, { location: '/' }, { result: 'final' }],
+    [304, {}, { result: 'final' }],
+    [307, { location: '/' }, { result: 'final' }],
+    [308, { location: '/', 'retry-after': '1' }, { result: 'final' }],
+    [400, {}, { result: 'final' }],
+    [401, { 'www-authenticate': 'Basic' }, { result: 'final' }],
+    [403, {}, { result: 'final' }],
+    [404, {}, { result: 'final' }],
+    [405, {}, { result: 'final' }],
+    [408, {}, { result: 'retry' }],
+    [409, {}, { result: 'final' }],
+    [410, {}, { result: 'final', gone: true }],
+    [413, {}, { result: 'final' }],
+    [422, {}, { result: 'final' }],
+    [425, {}, { result: 'retry' }],
+    [429, { 'retry-after': '7' }, { result: 'retry', retry_after_ms: 7000 }],
+    [429, { 'retry-after': '86400' }, { result: 'retry', retry_after_ms: 3_600_000 }],
+    [451, {}, { result: 'final' }],
+    [500, {}, { result: 'retry' }],
+    [501, {}, { result: 'retry' }],
+    [502, {}, { result: 'retry' }],
+    [503, { 'retry-after': '0' }, { result: 'retry', retry_after_ms: 0 }],
+    [504, {}, { result: 'retry' }],
+    [599, {}, { result: 'retry' }],
+    [600, {}, { result: 'final' }],
+    [999, {}, { result: 'final' }],
   ];
   test.each(table)('%d %j', async (...[status, headers, expected]) => {
     answer = (_request, response) =>
       response.writeHead(status, headers).end([204, 304].includes(status) ? undefined : 'said');
     const outcome = await post({ timeout_seconds: 5 });
     expect(outcome).toMatchObject({ status, ...expected });
-    if (outcome.verdict !== 'delivered') expect(outcome.error).toContain(`answered ${status}`);
+    if (outcome.result !== 'delivered') expect(outcome.error).toContain(`answered ${status}`);
     expect('gone' in outcome).toBe(status === 410);
     expect(seen).toHaveLength(1);
   });
@@ -257,7 +258,7 @@ describe('what an answer means', () => {
     jest.spyOn(Date, 'now').mockImplementation(() => now);
     answer = (_request, response) =>
       response.writeHead(503, { 'retry-after': new Date(now + 90_000).toUTCString() }).end();
-    expect(await post()).toMatchObject({ verdict: 'retry', retry_after_ms: 90_000 });
+    expect(await post()).toMatchObject({ result: 'retry', retry_after_ms: 90_000 });
   });
 
   const faults: [string, RequestListener, RegExp][] = [
@@ -278,7 +279,7 @@ describe('what an answer means', () => {
     answer = listener;
     const outcome = await post({ ...whole, timeout_seconds: 1 });
     expect(outcome).toMatchObject({
-      verdict: 'retry',
+      result: 'retry',
       status: null,
       answer: null,
       error: expect.stringMatching(error),
@@ -292,7 +293,7 @@ describe('what an answer means', () => {
     gone.close();
     await once(gone, 'close');
     expect(await post({ url: `http://127.0.0.1:${port}/${canaries.path}` })).toMatchObject({
-      verdict: 'retry',
+      result: 'retry',
       status: null,
       error: expect.stringMatching(/\(ECONNREFUSED\)$/),
     });
@@ -300,7 +301,7 @@ describe('what an answer means', () => {
 
   test('what the guard refuses is final', async () => {
     expect(await post({ url: `http://10.0.0.1/${canaries.path}` })).toMatchObject({
-      verdict: 'final',
+      result: 'final',
       status: null,
       error: expect.stringMatching(/^http:\/\/10\.0\.0\.1 is not a public address/),
     });
@@ -313,7 +314,7 @@ describe('what an answer means', () => {
       response.on('close', () => clearInterval(timer));
     };
     expect(await post({ timeout_seconds: 1 })).toMatchObject({
-      verdict: 'delivered',
+      result: 'delivered',
       status: 201,
       answer: expect.stringMatching(/^slow\.+$/),
     });
@@ -325,7 +326,7 @@ describe('what an answer means', () => {
       more();
     };
     const endless = await post();
-    expect(endless).toMatchObject({ verdict: 'retry', status: 503 });
+    expect(endless).toMatchObject({ result: 'retry', status: 503 });
     expect(endless.answer).toBe('x'.repeat(4096));
   });
 });
@@ -359,7 +360,7 @@ describe('TLS', () => {
         url: `https://hooks.example:${portOf(servers[0]!)}/${canaries.path}`,
       }),
     ).toMatchObject({
-      verdict: 'retry',
+      result: 'retry',
       status: null,
       error: expect.stringContaining('no TLS that can be trusted'),
     });
@@ -370,7 +371,7 @@ describe('TLS', () => {
     expect(
       await post({ ...whole, url: `https://hooks.example:${portOf(server)}/${canaries.path}` }),
     ).toMatchObject({
-      verdict: 'retry',
+      result: 'retry',
       status: null,
       error: expect.stringContaining('no TLS that can be trusted'),
     });
@@ -384,11 +385,11 @@ describe('TLS', () => {
       const at = ${JSON.stringify(new URL('../..', import.meta.url).href)};
       const { createGuard } = await import(at + 'shared/outgoing/guard.ts');
       const { createHttpClient } = await import(at + 'shared/outgoing/http-client.ts');
-      const { webhookChannel } = await import(at + 'services/notifier/channels/webhook.ts');
+      const { sendWebhook } = await import(at + 'services/notifier/channels/webhook.ts');
       const settings = () => (${JSON.stringify(settings)});
-      const send = webhookChannel(createHttpClient(createGuard(settings, async () => [{ address: '127.0.0.1', family: 4 }]), settings));
+      const client = createHttpClient(createGuard(settings, async () => [{ address: '127.0.0.1', family: 4 }]), settings);
       const outcomes = [];
-      for (const url of process.argv.slice(1)) outcomes.push(await send({ id: 'ntf_1', body: '{}', endpoint: { url, timeout_seconds: 10 } }));
+      for (const url of process.argv.slice(1)) outcomes.push(await sendWebhook(client, { id: 'ntf_1', body: '{}', endpoint: { url, timeout_seconds: 10 } }));
       console.log(JSON.stringify(outcomes));`;
     const [valid, expired] = servers.map(portOf);
     const proxy = `http://127.0.0.1:${portOf(server)}`;
@@ -416,14 +417,14 @@ describe('TLS', () => {
       },
     );
     expect(JSON.parse(stdout)).toMatchObject([
-      { verdict: 'delivered', status: 200 },
-      { verdict: 'delivered', status: 200 },
+      { result: 'delivered', status: 200 },
+      { result: 'delivered', status: 200 },
       {
-        verdict: 'retry',
+        result: 'retry',
         status: null,
         error: expect.stringContaining('ERR_TLS_CERT_ALTNAME_INVALID'),
       },
-      { verdict: 'retry', status: null, error: expect.stringContaining('CERT_HAS_EXPIRED') },
+      { result: 'retry', status: null, error: expect.stringContaining('CERT_HAS_EXPIRED') },
     ]);
     expect(seen.map(({ url }) => url)).toEqual(['/', '/']);
     expect(new Set(resumed)).toEqual(new Set([false]));
@@ -431,7 +432,7 @@ describe('TLS', () => {
 });
 
 describe('what is kept of an answer', () => {
-  const auths: WebhookDelivery['endpoint']['auth'][] = [
+  const auths: WebhookRequest['endpoint']['auth'][] = [
     { type: 'bearer', token: canaries.token },
     { type: 'basic', username: 'ops', password: canaries.password },
     { type: 'api_key', api_key: canaries.key },
@@ -497,6 +498,7 @@ describe('what is kept of an answer', () => {
 
 describe('chat', () => {
   const data = {
+    tenant_id: 'tnt_1',
     approval_id: 'apr_1',
     title: 'Scale <users/all>',
     description: '<https://evil.example|click>',
@@ -509,31 +511,39 @@ describe('chat', () => {
     expires_at: '2025-10-09T08:53:20.000Z',
     decision: null,
   };
-  const links = [{ label: 'Decide', url: 'https://app.example/approvals/apr_1' }];
-  const say = async (
-    given: {
-      type?: string;
-      include_links?: boolean;
-      decision?: { decision: 'approve' | 'deny'; by: string; comment?: string };
-    } = {},
-  ) =>
-    noCanary(
-      await chat({
-        googleChat: {
-          webhook_url: `http://hooks.example:${portOf(server)}/v1/spaces/A/messages?key=${canaries.chatKey}&token=${canaries.chatToken}`,
-          ...(given.include_links === undefined ? {} : { include_links: given.include_links }),
-        },
-        notice: {
-          type: given.type ?? 'approval.requested',
-          data: { ...data, decision: given.decision ?? null },
-        },
-        links,
-      }),
-    );
+  const link = '<https://app.example/tenants/tnt_1/approvals/apr_1|Open>';
+  interface Said {
+    readonly type?: string;
+    readonly include_links?: boolean;
+    readonly decision?: { decision: 'approve' | 'deny'; by: string; comment?: string };
+    readonly webhook_url?: string;
+  }
+  /** Sends a notice to the space and answers how that went. */
+  async function say(given: Said = {}): Promise<Outcome> {
+    const secrets = `key=${canaries.chatKey}&token=${canaries.chatToken}`;
+    const spaceUrl = `http://hooks.example:${portOf(server)}/v1/spaces/A/messages?${secrets}`;
+    const { type = 'approval.requested', webhook_url = spaceUrl, include_links } = given;
+    const notice = {
+      id,
+      channel: 'chat',
+      place: 'google_chat',
+      target: new URL(spaceUrl).origin,
+      endpoint_key: 'chat',
+      body: JSON.stringify({ type, data: { ...data, decision: given.decision ?? null } }),
+      expires_at: new Date(data.expires_at),
+    } as const;
+    const space = { webhook_url, ...(include_links === undefined ? {} : { include_links }) };
+    const outcome = await chat.send(notice, {
+      webhook: { endpoints: [] },
+      email: { approval_recipients: [], default_recipients: [], from_email: '' },
+      chat: { google_chat: space },
+    });
+    return noCanary(outcome);
+  }
   const message = (): { text: string; thread: unknown } => JSON.parse(seen.at(-1)!.body);
 
   test('a message in the thread of the approval', async () => {
-    expect(await say()).toMatchObject({ verdict: 'delivered', status: 200, answer: 'ok' });
+    expect(await say()).toMatchObject({ result: 'delivered', status: 200, answer: 'ok' });
     expect(seen[0]).toMatchObject({
       url: `/v1/spaces/A/messages?key=${canaries.chatKey}&token=${canaries.chatToken}&messageReplyOption=REPLY_MESSAGE_FALLBACK_TO_NEW_THREAD`,
       headers: { 'content-type': 'application/json; charset=UTF-8' },
@@ -546,14 +556,12 @@ describe('chat', () => {
     await say({ include_links: false });
     for (const { body } of seen) expect(body).not.toContain('app.example');
     await say({ include_links: true });
-    expect(message().text).toContain('<https://app.example/approvals/apr_1|Decide>');
+    expect(message().text).toContain(link);
   });
 
   test('what was asked neither mentions people nor poses as a link', async () => {
     await say({ include_links: true });
-    expect(message().text.replace('<https://app.example/approvals/apr_1|Decide>', '')).not.toMatch(
-      /[<>]/,
-    );
+    expect(message().text.replace(link, '')).not.toMatch(/[<>]/);
   });
 
   test.each([
@@ -582,21 +590,15 @@ describe('chat', () => {
         .end(
           `${request.url} http://${request.headers.host}${request.url} ${decodeURIComponent(request.url!)}`,
         );
-    expect(await say()).toMatchObject({ verdict: 'retry', status: 429, retry_after_ms: 3000 });
+    expect(await say()).toMatchObject({ result: 'retry', status: 429, retry_after_ms: 3000 });
     answer = (request) => request.socket.resetAndDestroy();
     expect(await say()).toMatchObject({
-      verdict: 'retry',
+      result: 'retry',
       status: null,
       error: expect.stringMatching(/^http:\/\/hooks\.example:\d+ cannot/),
     });
-    expect(
-      noCanary(
-        await chat({
-          googleChat: { webhook_url: `canary ${canaries.chatKey}` },
-          notice: { type: 'approval.requested', data },
-          links: [],
-        }),
-      ),
-    ).toMatchObject({ verdict: 'final' });
+    expect(await say({ webhook_url: `canary ${canaries.chatKey}` })).toMatchObject({
+      result: 'final',
+    });
   });
 });

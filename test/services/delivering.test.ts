@@ -2,20 +2,15 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import type { DataSource } from 'typeorm';
-import type { Draft, Frozen } from '../../services/notifier/rules/notice.ts';
+import type { NewDelivery } from '../../services/notifier/rules/notice.ts';
 import { ApprovalEntity, notifierSchema } from '../../services/notifier/schema.ts';
 import {
   cancelUnsent,
   pausedReason,
   queueNotices,
 } from '../../services/notifier/stores/notices.ts';
-import {
-  claim,
-  release,
-  settle,
-  type Claimed,
-  type Settled,
-} from '../../services/notifier/stores/claims.ts';
+import { recordAttempts, type AttemptRecord } from '../../services/notifier/stores/attempts.ts';
+import { claimDue, releaseClaims, type Claim } from '../../services/notifier/stores/claims.ts';
 import { migrate, openDatabase } from '../../shared/database/open.ts';
 import { commitSchema } from '../../shared/commits/schema.ts';
 import { createDatabase, type Database } from '../support/postgres.ts';
@@ -62,29 +57,33 @@ async function queue(endpoints: readonly string[], count = 1): Promise<string> {
   );
   return id;
 }
-const said = ({ id, round }: Claimed, verdict: Settled['verdict'], waitMs = 0): Settled => ({
+const said = (
+  { id, round }: Claim,
+  result: AttemptRecord['result'],
+  waitMs = 0,
+): AttemptRecord => ({
   id,
   round,
-  verdict,
+  result,
   wait_ms: waitMs,
   duration_ms: 1,
   status: null,
   answer: null,
-  error: verdict === 'delivered' ? null : 'no',
+  error: result === 'delivered' ? null : 'no',
 });
 /** Records how sends to one endpoint went. */
 const record = (
   worker: string,
-  all: readonly Settled[],
+  all: readonly AttemptRecord[],
   key: string,
   gone: number | null = null,
 ): Promise<void> =>
-  settle(db, worker, all, [
+  recordAttempts(db, worker, all, [
     {
       key,
-      delivered: all.some(({ verdict }) => verdict === 'delivered'),
-      failures: all.filter(({ verdict }) => verdict !== 'delivered').length,
-      gone,
+      delivered: all.some(({ result }) => result === 'delivered'),
+      failures: all.filter(({ result }) => result !== 'delivered').length,
+      paused_revision: gone,
     },
   ]);
 /** Payloads of the events of failed deliveries, in the order in which they failed. */
@@ -95,7 +94,7 @@ async function failureEvents(): Promise<Record<string, unknown>[]> {
   expect(rows.every(({ action }) => action === 'approval.delivery_failed')).toBe(true);
   return rows.map(({ payload }) => payload);
 }
-const byEndpoint = (claims: readonly Claimed[]): Record<string, number> =>
+const byEndpoint = (claims: readonly Claim[]): Record<string, number> =>
   Object.fromEntries(
     [...Map.groupBy(claims, ({ endpoint_key: key }) => key)].map(([key, all]) => [key, all.length]),
   );
@@ -114,20 +113,20 @@ describe('who may take what', () => {
     for (let round = 0; round < 20; round += 1) {
       await queue([`a${round}`], 30);
       const taken = await Promise.all(
-        Array.from({ length: 6 }, () => claim(db, randomUUID(), 1024)),
+        Array.from({ length: 6 }, () => claimDue(db, randomUUID(), 1024)),
       );
       expect(new Set(taken.flat().map(({ id }) => id)).size).toBe(16);
       expect(taken.flat()).toHaveLength(16);
-      expect(await claim(db, other, 1024)).toEqual([]);
+      expect(await claimDue(db, other, 1024)).toEqual([]);
     }
   });
 
   test('the endpoint served longest ago comes first, so that none waits for the others', async () => {
     await queue(['a', 'b'], 20);
-    expect(byEndpoint(await claim(db, one, 6))).toEqual({ a: 6 });
+    expect(byEndpoint(await claimDue(db, one, 6))).toEqual({ a: 6 });
     await queue(['c']);
-    expect(byEndpoint(await claim(db, one, 6))).toEqual({ b: 6 });
-    expect(byEndpoint(await claim(db, one, 14))).toEqual({ a: 10, c: 1, b: 3 });
+    expect(byEndpoint(await claimDue(db, one, 6))).toEqual({ b: 6 });
+    expect(byEndpoint(await claimDue(db, one, 14))).toEqual({ a: 10, c: 1, b: 3 });
   });
 
   test('of many workers at once each delivery has one', async () => {
@@ -140,7 +139,7 @@ describe('who may take what', () => {
       Array.from({ length: 8 }, async () => {
         const worker = randomUUID();
         for (;;) {
-          const claims = await claim(db, worker, 25);
+          const claims = await claimDue(db, worker, 25);
           taken.push(...claims.map(({ id }) => id));
           // Nothing may be left for it while another holds the endpoints.
           if (claims.length === 0 && taken.length >= 320) return;
@@ -153,10 +152,10 @@ describe('who may take what', () => {
 
   test("what a dead worker has held is another's when the lease has run out; the dead one records nothing any more", async () => {
     await queue(['a']);
-    const [first] = await claim(db, one, 10);
-    expect(await claim(db, other, 10)).toEqual([]);
+    const [first] = await claimDue(db, one, 10);
+    expect(await claimDue(db, other, 10)).toEqual([]);
     await expire();
-    const [again] = await claim(db, other, 10);
+    const [again] = await claimDue(db, other, 10);
     expect([again!.id, again!.round]).toEqual([first!.id, 0]);
     await record(one, [said(first!, 'failed')], 'a');
     expect(await failureEvents()).toEqual([]);
@@ -168,33 +167,30 @@ describe('who may take what', () => {
 
   test('an attempt is recorded once, though its recording is repeated', async () => {
     await queue(['a']);
-    const [first] = await claim(db, one, 10);
+    const [first] = await claimDue(db, one, 10);
     await record(one, [said(first!, 'retry')], 'a');
-    await claim(db, one, 10);
+    await claimDue(db, one, 10);
     await record(one, [said(first!, 'retry')], 'a');
     expect(await db.query('SELECT attempts FROM notifier.deliveries')).toEqual([{ attempts: 1 }]);
   });
 
   test('what has been freed on shutdown is taken at once', async () => {
     await queue(['a'], 3);
-    await claim(db, one, 10);
-    await release(db, one);
-    expect(await claim(db, other, 10)).toHaveLength(3);
+    await claimDue(db, one, 10);
+    await releaseClaims(db, one);
+    expect(await claimDue(db, other, 10)).toHaveLength(3);
   });
 });
 
 describe('the circuit breaker', () => {
-  const fail = async (
-    times: number,
-    verdict: 'retry' | 'failed' = 'failed',
-  ): Promise<Claimed[]> => {
-    const failed: Claimed[] = [];
+  const fail = async (times: number, result: 'retry' | 'failed' = 'failed'): Promise<Claim[]> => {
+    const failed: Claim[] = [];
     while (failed.length < times) {
-      const claims = await claim(db, one, Math.min(8, times - failed.length));
+      const claims = await claimDue(db, one, Math.min(8, times - failed.length));
       expect(claims).not.toEqual([]);
       await record(
         one,
-        claims.map((each) => said(each, verdict)),
+        claims.map((each) => said(each, result)),
         'a',
       );
       failed.push(...claims);
@@ -207,16 +203,16 @@ describe('the circuit breaker', () => {
   test('opens after 20 failures in a row and then lets one first send pass at a time', async () => {
     await queue(['a'], 40);
     await fail(20);
-    expect(await claim(db, one, 100)).toEqual([]);
+    expect(await claimDue(db, one, 100)).toEqual([]);
     await closesAt();
-    expect(await claim(db, one, 100)).toHaveLength(1);
-    expect(await claim(db, one, 100)).toEqual([]);
+    expect(await claimDue(db, one, 100)).toHaveLength(1);
+    expect(await claimDue(db, one, 100)).toEqual([]);
   });
 
   test('never holds back a retry: a notice that has begun keeps to its own waits', async () => {
     await queue(['a'], 40);
     await fail(20, 'retry');
-    const retries = await claim(db, one, 100);
+    const retries = await claimDue(db, one, 100);
     expect(retries.map(({ round }) => round > 0)).toEqual(Array(16).fill(true));
   });
 
@@ -225,7 +221,7 @@ describe('the circuit breaker', () => {
     await fail(20, 'retry');
     const openUntil = () => db.query('SELECT blocked_until FROM notifier.endpoints');
     const opened = await openUntil();
-    const retries = await claim(db, one, 8);
+    const retries = await claimDue(db, one, 8);
     await record(
       one,
       retries.map((each) => said(each, 'retry')),
@@ -234,7 +230,7 @@ describe('the circuit breaker', () => {
     expect(await openUntil()).toEqual(opened);
 
     await closesAt();
-    const passed = await claim(db, one, 100);
+    const passed = await claimDue(db, one, 100);
     expect(passed.map(({ round }) => round === 0).filter(Boolean)).toHaveLength(1);
     expect(passed).toHaveLength(16);
     await record(
@@ -242,7 +238,7 @@ describe('the circuit breaker', () => {
       passed.filter(({ round }) => round > 0).map((each) => said(each, 'retry')),
       'a',
     );
-    const later = await claim(db, one, 100);
+    const later = await claimDue(db, one, 100);
     expect(later.map(({ round }) => round > 0)).toEqual(Array(15).fill(true));
   });
 
@@ -250,23 +246,23 @@ describe('the circuit breaker', () => {
     await queue(['a'], 40);
     await fail(20);
     await closesAt();
-    const [trial] = await claim(db, one, 100);
+    const [trial] = await claimDue(db, one, 100);
     await record(one, [said(trial!, 'delivered')], 'a');
-    expect(await claim(db, one, 100)).toHaveLength(16);
+    expect(await claimDue(db, one, 100)).toHaveLength(16);
   });
 
   test("one endpoint's does not hold back another", async () => {
     await queue(['a'], 40);
     await fail(20);
     await queue(['b']);
-    expect(byEndpoint(await claim(db, one, 100))).toEqual({ b: 1 });
+    expect(byEndpoint(await claimDue(db, one, 100))).toEqual({ b: 1 });
   });
 });
 
 describe('a delivery that fails', () => {
   test('is audited once, with the status and the reason', async () => {
     await queue(['a']);
-    const [only] = await claim(db, one, 1);
+    const [only] = await claimDue(db, one, 1);
     const failure = { ...said(only!, 'failed'), status: 404, error: 'answered 404' };
     await record(one, [failure], 'a');
     await record(one, [failure], 'a');
@@ -283,7 +279,7 @@ describe('a delivery that fails', () => {
 
   test('because its endpoint has gone is audited, sent or not', async () => {
     await queue(['a', 'b'], 3);
-    const [sent] = await claim(db, one, 1);
+    const [sent] = await claimDue(db, one, 1);
     await record(one, [said(sent!, 'failed')], sent!.endpoint_key, 7);
     const rows = await db.query<{ id: string; reason: string }[]>(
       `SELECT id, reason FROM notifier.deliveries WHERE state = 'failed'`,
@@ -298,11 +294,11 @@ describe('a delivery that fails', () => {
 
   test('because its endpoint is paused when it is queued is audited, in the same transaction', async () => {
     const approval = await queue(['a']);
-    const [sent] = await claim(db, one, 1);
+    const [sent] = await claimDue(db, one, 1);
     await record(one, [said(sent!, 'delivered')], 'a', 7);
     const row = await db.manager.findOneByOrFail(ApprovalEntity, { id: approval });
     const id = randomUUID();
-    const notice: Draft = {
+    const notice: NewDelivery = {
       id,
       type: 'approval.escalated',
       hop: 1,
@@ -312,15 +308,14 @@ describe('a delivery that fails', () => {
       target: 'https://a.example',
       body: '{}',
     };
-    const frozen = { revision: 7 } as Frozen;
     const queueing = db.transaction(async (manager) => {
-      await queueNotices(manager, row, frozen, [notice]);
+      await queueNotices(manager, row, 7, [notice]);
       throw new Error('rolled back');
     });
     await expect(queueing).rejects.toThrow('rolled back');
     expect(await failureEvents()).toEqual([]);
 
-    await db.transaction((manager) => queueNotices(manager, row, frozen, [notice]));
+    await db.transaction((manager) => queueNotices(manager, row, 7, [notice]));
     expect(await failureEvents()).toEqual([
       {
         delivery_id: id,
@@ -338,37 +333,37 @@ describe('a decision', () => {
 
   test('tells whoever may have been reached, also by a worker that died before it said so', async () => {
     const approval = await queue(['a', 'b']);
-    const [sent] = await claim(db, one, 1);
+    const [sent] = await claimDue(db, one, 1);
     await expire();
     expect((await cancel(approval)).map(({ endpoint_key: key }) => key)).toEqual([
       sent!.endpoint_key,
     ]);
-    expect(await claim(db, other, 10)).toEqual([]);
+    expect(await claimDue(db, other, 10)).toEqual([]);
   });
 
   test('an attempt that ends after it is logged; the delivery is not sent again', async () => {
     const approval = await queue(['a', 'b']);
-    const sent = await claim(db, one, 10);
+    const sent = await claimDue(db, one, 10);
     await cancel(approval);
     await record(one, [said(sent[0]!, 'retry')], 'a');
     await record(one, [said(sent[1]!, 'delivered')], 'b');
     expect((await states()).sort()).toEqual(['cancelled', 'delivered']);
     expect(await db.query('SELECT n FROM notifier.attempts')).toHaveLength(2);
-    expect(await claim(db, other, 10)).toEqual([]);
+    expect(await claimDue(db, other, 10)).toEqual([]);
   });
 
   test('and the recording of the same deliveries never wait for each other', async () => {
     for (let round = 0; round < 60; round += 1) {
       const endpoints = Array.from({ length: 40 }, (_each, n) => `r${round}-${n}`);
       const approval = await queue(endpoints);
-      const claims = await claim(db, one, 100);
+      const claims = await claimDue(db, one, 100);
       expect(claims).toHaveLength(40);
       const all = claims
         .toReversed()
         .map((each) => said(each, round % 2 ? 'delivered' : 'retry', 3_600_000));
       await Promise.all([
         cancel(approval),
-        settle(
+        recordAttempts(
           db,
           one,
           all,
@@ -376,16 +371,19 @@ describe('a decision', () => {
             key,
             delivered: true,
             failures: 0,
-            gone: null,
+            paused_revision: null,
           })),
         ),
-        settle(
+        recordAttempts(
           db,
           other,
           [],
-          claims
-            .toReversed()
-            .map(({ endpoint_key: key }) => ({ key, delivered: true, failures: 0, gone: null })),
+          claims.toReversed().map(({ endpoint_key: key }) => ({
+            key,
+            delivered: true,
+            failures: 0,
+            paused_revision: null,
+          })),
         ),
       ]);
     }

@@ -370,7 +370,7 @@ describe('the e-mail channel', () => {
     const { server, mailer } = await served();
     expect(
       await sendEmail(mailer, { id: 'ntf_7', to: 'ann@example.com', from, mail: rendered }),
-    ).toMatchObject({ verdict: 'delivered', answer: 'accepted as <ntf_7@tenant.example>' });
+    ).toMatchObject({ result: 'delivered', answer: 'accepted as <ntf_7@tenant.example>' });
     expect((await server.mails(1))[0]).toMatchObject({
       from: 'ops@tenant.example',
       to: ['ann@example.com'],
@@ -383,10 +383,10 @@ describe('the e-mail channel', () => {
     });
     expect(
       await sendEmail(mailer, { id: 'n1', to: 'full@example.com', from, mail: rendered }),
-    ).toMatchObject({ verdict: 'retry', error: expect.stringContaining('452') });
+    ).toMatchObject({ result: 'retry', error: expect.stringContaining('452') });
     expect(
       await sendEmail(mailer, { id: 'n2', to: 'gone@example.com', from, mail: rendered }),
-    ).toMatchObject({ verdict: 'final', error: expect.stringContaining('550') });
+    ).toMatchObject({ result: 'final', error: expect.stringContaining('550') });
     expect(
       await sendEmail(mailer, {
         id: 'n3',
@@ -394,7 +394,7 @@ describe('the e-mail channel', () => {
         from,
         mail: { ...rendered, subject: 'a\r\nBcc: eve@example.com' },
       }),
-    ).toMatchObject({ verdict: 'final', error: expect.stringContaining('subject') });
+    ).toMatchObject({ result: 'final', error: expect.stringContaining('subject') });
   });
 });
 

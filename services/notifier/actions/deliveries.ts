@@ -1,5 +1,6 @@
-import type { DataSource } from 'typeorm';
-import type { Handlers } from '../../../shared/cluster/request.ts';
+/** Reading the delivery log, and sending a notice again. */
+import type { DataSource, EntityManager } from 'typeorm';
+import type { Handlers, Request } from '../../../shared/cluster/request.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import { auditFacts, recordEvents } from '../../../shared/commits/commit.ts';
@@ -8,6 +9,7 @@ import { webhookId } from '../rules/notice.ts';
 import { AttemptEntity, DeliveryEntity, EndpointEntity, type DeliveryRow } from '../schema.ts';
 
 type Delivery = ResultOf<'notifier.deliveries.replay'>;
+
 const deliveryView = (row: DeliveryRow): Delivery => ({
   id: row.id,
   approval_id: row.approval_id,
@@ -46,66 +48,70 @@ export function deliveryActions(db: DataSource, onQueued: () => void) {
         .orderBy({ 'd.created_at': 'DESC', 'd.id': 'DESC' })
         .limit(limit + 1)
         .getMany();
-      return pageOf(
-        rows,
-        limit,
-        (row) => `${row.created_at.toISOString()} ${row.id}`,
-        deliveryView,
-      );
+      const cursorOf = (row: DeliveryRow): string => `${row.created_at.toISOString()} ${row.id}`;
+      return pageOf(rows, limit, cursorOf, deliveryView);
     },
 
     async 'notifier.deliveries.get'({ tenant_id: tenantId, delivery_id: id }) {
-      const row = await db.manager.findOneBy(DeliveryEntity, { id, tenant_id: tenantId });
-      if (!row) throw new StrataError('not_found', 'The tenant has no such delivery.');
-      const log = await db.manager.find(AttemptEntity, {
+      const row = found(await db.manager.findOneBy(DeliveryEntity, { id, tenant_id: tenantId }));
+      const attempts = await db.manager.find(AttemptEntity, {
         where: { delivery_id: id },
         order: { n: 'ASC' },
       });
-      return {
-        ...deliveryView(row),
-        log: log.map(({ at, duration_ms, status, answer, error }) => ({
-          at: at.toISOString(),
-          duration_ms,
-          status,
-          answer,
-          error,
-        })),
-      };
+      const log = attempts.map(({ at, duration_ms, status, answer, error }) => ({
+        at: at.toISOString(),
+        duration_ms,
+        status,
+        answer,
+        error,
+      }));
+      return { ...deliveryView(row), log };
     },
 
-    /** A new round of attempts with the same bytes and webhook-id; it also ends the endpoint's pause. */
     async 'notifier.deliveries.replay'({ tenant_id: tenantId, delivery_id: id }, request) {
-      const row = await db.transaction(async (manager) => {
-        const found = await manager.findOne(DeliveryEntity, {
-          where: { id, tenant_id: tenantId },
-          lock: { mode: 'pessimistic_write' },
-        });
-        if (!found) throw new StrataError('not_found', 'The tenant has no such delivery.');
-        if (found.state === 'pending') throw new StrataError('conflict', 'It is on its way.');
-        await manager.update(
-          EndpointEntity,
-          { key: found.endpoint_key },
-          { paused_revision: null, blocked_until: null },
-        );
-        await manager.query(
-          `UPDATE notifier.deliveries SET state = 'pending', round = 0, next_attempt_at = now(), settled_at = NULL, reason = NULL, lease = NULL, lease_until = NULL WHERE id = $1`,
-          [id],
-        );
-        await recordEvents(manager, [
-          auditFacts(
-            {
-              action: 'approval.notice_replayed',
-              tenant_id: tenantId,
-              target: found.approval_id,
-              payload: { delivery_id: id, channel: found.channel, target: found.target },
-            },
-            request,
-          ),
-        ]);
-        return manager.findOneByOrFail(DeliveryEntity, { id });
-      });
+      const row = await db.transaction((manager) => replay(manager, tenantId, id, request));
       onQueued();
       return deliveryView(row);
     },
   } satisfies Handlers;
+}
+
+function found(row: DeliveryRow | null): DeliveryRow {
+  if (!row) throw new StrataError('not_found', 'The tenant has no such delivery.');
+  return row;
+}
+
+/** Begins a new round of attempts with the same bytes and webhook-id, and ends the endpoint's pause. */
+async function replay(
+  manager: EntityManager,
+  tenantId: string,
+  id: string,
+  request: Request,
+): Promise<DeliveryRow> {
+  const locked = await manager.findOne(DeliveryEntity, {
+    where: { id, tenant_id: tenantId },
+    lock: { mode: 'pessimistic_write' },
+  });
+  const row = found(locked);
+  if (row.state === 'pending') throw new StrataError('conflict', 'It is on its way.');
+  await manager.update(
+    EndpointEntity,
+    { key: row.endpoint_key },
+    { paused_revision: null, blocked_until: null },
+  );
+  await manager.query(
+    `UPDATE notifier.deliveries SET
+       state = 'pending', round = 0, next_attempt_at = now(), settled_at = NULL, reason = NULL,
+       lease = NULL, lease_until = NULL
+     WHERE id = $1`,
+    [id],
+  );
+  const event = {
+    action: 'approval.notice_replayed',
+    tenant_id: tenantId,
+    target: row.approval_id,
+    payload: { delivery_id: id, channel: row.channel, target: row.target },
+  };
+  await recordEvents(manager, [auditFacts(event, request)]);
+  return manager.findOneByOrFail(DeliveryEntity, { id });
 }

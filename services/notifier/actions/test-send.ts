@@ -1,101 +1,89 @@
+/** Test notices: sent now and outside the queue, so nothing is repeated and nothing is stored but the audit event. */
 import { randomUUID } from 'node:crypto';
 import type { DataSource } from 'typeorm';
-import type { Handlers } from '../../../shared/cluster/request.ts';
-import { invalid } from '../../../shared/errors.ts';
+import type { Handlers, Request } from '../../../shared/cluster/request.ts';
 import { auditFacts, recordEvents } from '../../../shared/commits/commit.ts';
-import { chatTarget, emailTarget, webhookId, webhookTarget, type Target } from '../rules/notice.ts';
+import type { ParamsOf, ResultOf } from '../../../shared/contracts/index.ts';
+import { invalid } from '../../../shared/errors.ts';
+import { channelDestinations, firstFilled, type Destination } from '../rules/destinations.ts';
+import type { ChannelConfig } from '../rules/frozen-config.ts';
+import { testBody, webhookId } from '../rules/notice.ts';
 import type { Sender } from '../worker/send.ts';
 
-const sample = {
-  state: 'pending',
-  action: 'test',
-  risk_level: 'low',
-  title: 'Test notice',
-  hop: 0,
-  max_hops: 0,
-  chain: [],
-  current_group: null,
-};
+type TestRequest = ParamsOf<'notifier.test'>['body'];
+type TestResult = ResultOf<'notifier.test'>['results'][number];
 
-/** Sends now, outside the queue, and answers what happened. Nothing is retried and nothing is stored but the audit event. */
 export const testActions = (db: DataSource, sender: Sender) =>
   ({
-    async 'notifier.test'({ tenant_id: tenantId, body: { channel, endpoint } }, request) {
+    async 'notifier.test'({ tenant_id: tenantId, body }, request) {
       const { config } = await request.call('tenant-config.notifications.open', {
         tenant_id: tenantId,
       });
-      const endpoints = config.webhook.endpoints.map(({ url }, index) =>
-        webhookTarget(tenantId, url, index),
-      );
-      const chat = config.chat?.google_chat?.webhook_url;
-      if (endpoint !== undefined && (channel !== 'webhook' || endpoint >= endpoints.length))
-        throw invalid([{ path: '/endpoint', message: 'is no webhook endpoint of this tenant' }]);
-      const recipients = async (): Promise<string[]> => {
-        const lists = [config.email.approval_recipients, config.email.default_recipients];
-        return (
-          lists.find(({ length }) => length > 0) ??
-          (await request.call('auth.users.get', { user_ids: [request.caller.id] })).map(
-            ({ email }) => email,
-          )
-        );
-      };
-      const targets: Target[] =
-        channel === 'webhook'
-          ? endpoints.filter((_, index) => endpoint === undefined || index === endpoint)
-          : channel === 'chat'
-            ? chat === undefined
-              ? []
-              : [chatTarget(tenantId, chat)]
-            : (await recipients()).map((address) => emailTarget(tenantId, address));
-      if (targets.length === 0)
-        throw invalid([{ path: '/channel', message: 'is not configured for this tenant' }]);
-
+      const destinations = await testDestinations(tenantId, body, config, request);
       const results = await Promise.all(
-        targets.map(async (target) => {
-          const at = new Date().toISOString();
-          const id = webhookId(randomUUID());
-          const notice = JSON.stringify({
-            type: 'notification.test',
-            id,
-            timestamp: at,
-            data: { ...sample, approval_id: id, tenant_id: tenantId, expires_at: at },
-          });
-          const {
-            verdict,
-            duration_ms: duration,
-            status,
-            answer,
-            error,
-          } = await sender.test({ ...target, body: notice }, id, config);
-          return {
-            target: target.target,
-            delivered: verdict === 'delivered',
-            at,
-            duration_ms: Math.round(duration),
-            status,
-            answer,
-            error,
-          };
-        }),
+        destinations.map((destination) => sendTest(sender, tenantId, destination, config)),
       );
-      await recordEvents(db.manager, [
-        auditFacts(
-          {
-            action: 'approval.notice_tested',
-            tenant_id: tenantId,
-            target: null,
-            payload: {
-              channel,
-              results: results.map(({ target, delivered, status }) => ({
-                target,
-                delivered,
-                status,
-              })),
-            },
-          },
-          request,
-        ),
-      ]);
-      return { channel, results };
+      const event = {
+        action: 'approval.notice_tested',
+        tenant_id: tenantId,
+        target: null,
+        payload: {
+          channel: body.channel,
+          results: results.map(({ target, delivered, status }) => ({ target, delivered, status })),
+        },
+      };
+      await recordEvents(db.manager, [auditFacts(event, request)]);
+      return { channel: body.channel, results };
     },
   }) satisfies Handlers;
+
+/** The channel's destinations, or the one endpoint that is asked for. A mail goes to the caller where no list names anybody. */
+async function testDestinations(
+  tenantId: string,
+  { channel, endpoint }: TestRequest,
+  config: ChannelConfig,
+  request: Request,
+): Promise<Destination[]> {
+  if (endpoint !== undefined) {
+    const isEndpoint = channel === 'webhook' && endpoint < config.webhook.endpoints.length;
+    if (!isEndpoint)
+      throw invalid([{ path: '/endpoint', message: 'is no webhook endpoint of this tenant' }]);
+  }
+  const addresses = channel === 'email' ? await testAddresses(config, request) : [];
+  const all = channelDestinations(channel, tenantId, config, addresses);
+  if (all.length === 0)
+    throw invalid([{ path: '/channel', message: 'is not configured for this tenant' }]);
+  return endpoint === undefined ? all : all.filter(({ place }) => place === String(endpoint));
+}
+
+async function testAddresses(
+  { email }: ChannelConfig,
+  request: Request,
+): Promise<readonly string[]> {
+  const configured = firstFilled(email.approval_recipients, email.default_recipients);
+  if (configured.length > 0) return configured;
+  const accounts = await request.call('auth.users.get', { user_ids: [request.caller.id] });
+  return accounts.map((account) => account.email);
+}
+
+async function sendTest(
+  sender: Sender,
+  tenantId: string,
+  destination: Destination,
+  config: ChannelConfig,
+): Promise<TestResult> {
+  const now = new Date();
+  const at = now.toISOString();
+  const id = webhookId(randomUUID());
+  const notice = { ...destination, id, body: testBody(id, tenantId, at), expires_at: now };
+  const outcome = await sender.send(notice, config);
+  return {
+    target: destination.target,
+    delivered: outcome.result === 'delivered',
+    at,
+    duration_ms: Math.round(outcome.duration_ms),
+    status: outcome.status,
+    answer: outcome.answer,
+    error: outcome.error,
+  };
+}

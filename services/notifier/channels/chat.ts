@@ -1,33 +1,44 @@
+/** Notices to a Google Chat space, by the incoming webhook that the tenant made for it. */
 import type { HttpClient } from '../../../shared/outgoing/http-client.ts';
 import { chatMessage, type ChatLink, type ChatNotice } from '../rules/chat-message.ts';
-import { attempt } from './attempt.ts';
-import type { Outcome } from './outcome.ts';
+import { parseBody } from '../rules/notice.ts';
+import type { NoticeChannel, Outcome } from './channel.ts';
+import { attemptOverHttp } from './http-attempt.ts';
 
-export interface ChatDelivery {
-  readonly googleChat: {
-    readonly webhook_url: string;
-    readonly include_links?: boolean | undefined;
-  };
+/** `frontendOrigin` is where people read approvals; messages link there. */
+export const chatChannel = (client: HttpClient, frontendOrigin: () => string): NoticeChannel => ({
+  async send({ body }, { chat }) {
+    const { webhook_url: url, include_links: includeLinks = false } = chat?.google_chat ?? {};
+    if (url === undefined) throw new Error('the configuration has no chat space');
+    const notice = parseBody(body);
+    const { tenant_id: tenantId, approval_id: approvalId } = notice.data;
+    const page = `${frontendOrigin()}/tenants/${tenantId}/approvals/${approvalId}`;
+    const links = includeLinks ? [{ label: 'Open', url: page }] : [];
+    return sendChat(client, { url, notice, links });
+  },
+});
+
+export interface ChatRequest {
+  /** Of the incoming webhook; it carries the key and the token of the space. */
+  readonly url: string;
   readonly notice: ChatNotice;
-  /** Shown where the space wants links. */
   readonly links: readonly ChatLink[];
 }
 
-/** Posts a notice to a Google Chat space, as a reply in the approval's thread, which the first notice opens. */
-export const chatChannel =
-  (client: HttpClient) =>
-  ({ googleChat, notice, links }: ChatDelivery): Promise<Outcome> => {
-    const url = URL.parse(googleChat.webhook_url);
-    const secrets = [googleChat.webhook_url, ...(url?.searchParams.values() ?? [])];
-    url?.searchParams.set('messageReplyOption', 'REPLY_MESSAGE_FALLBACK_TO_NEW_THREAD');
-    return attempt(
-      client,
-      {
-        url: url?.href ?? '',
-        method: 'POST',
-        headers: { 'content-type': 'application/json; charset=UTF-8' },
-        body: JSON.stringify(chatMessage(notice, googleChat.include_links ? links : [])),
-      },
-      secrets,
-    );
-  };
+/** Posts a notice as a reply in the thread of its approval, which the first notice opens. */
+export function sendChat(
+  client: HttpClient,
+  { url, notice, links }: ChatRequest,
+): Promise<Outcome> {
+  const address = URL.parse(url);
+  const secrets = [url, ...(address?.searchParams.values() ?? [])];
+  address?.searchParams.set('messageReplyOption', 'REPLY_MESSAGE_FALLBACK_TO_NEW_THREAD');
+  const request = {
+    // The HTTP client refuses what is no URL, and explains it.
+    url: address?.href ?? '',
+    method: 'POST',
+    headers: { 'content-type': 'application/json; charset=UTF-8' },
+    body: JSON.stringify(chatMessage(notice, links)),
+  } as const;
+  return attemptOverHttp(client, request, secrets);
+}

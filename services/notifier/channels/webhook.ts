@@ -1,56 +1,76 @@
+/** Notices to webhook endpoints; docs/webhooks.md is what their receivers read. */
 import {
   isReservedHeader,
   notificationSecrets,
+  type EffectiveEndpoint,
   type WebhookEndpoint,
 } from '../../../shared/contracts/notification-config.ts';
 import type { HttpClient } from '../../../shared/outgoing/http-client.ts';
+import type { ChannelConfig } from '../rules/frozen-config.ts';
 import { signatureHeaders } from '../rules/signature.ts';
-import { attempt } from './attempt.ts';
-import type { Outcome } from './outcome.ts';
+import type { NoticeChannel, Outcome } from './channel.ts';
+import { attemptOverHttp } from './http-attempt.ts';
 
-export interface WebhookDelivery {
-  /** The receiver's key for repeats, the same in each attempt. */
+export const webhookChannel = (client: HttpClient): NoticeChannel => ({
+  async send({ id, place, body }, config) {
+    const endpoint = endpointAt(place, config);
+    return sendWebhook(client, { id, body, endpoint });
+  },
+
+  retryPlan(place, config) {
+    const { retry_attempts: retries, backoff } = endpointAt(place, config);
+    return { retries, backoff };
+  },
+});
+
+function endpointAt(place: string, { webhook }: ChannelConfig): EffectiveEndpoint {
+  const endpoint = webhook.endpoints[Number(place)];
+  if (!endpoint) throw new Error(`the configuration has no webhook endpoint ${place}`);
+  return endpoint;
+}
+
+export interface WebhookRequest {
+  /** The receiver's key for duplicates, the same in each attempt. */
   readonly id: string;
   readonly body: string;
   readonly endpoint: WebhookEndpoint & { readonly timeout_seconds: number };
 }
 
-/** Posts a notice to one endpoint, signed afresh. */
-export const webhookChannel =
-  (client: HttpClient) =>
-  ({ id, body, endpoint }: WebhookDelivery): Promise<Outcome> => {
-    const { secret, previous_secret: previous } = endpoint;
-    const extra = Object.entries(endpoint.headers ?? {})
-      .filter(([name]) => !isReservedHeader(name))
-      .map(([name, value]) => [name.toLowerCase(), value]);
-    const signature =
-      secret === undefined
-        ? {}
-        : signatureHeaders({
-            id,
-            body,
-            timestamp: Math.floor(Date.now() / 1000),
-            secrets: previous === undefined ? [secret] : [secret, previous],
-          });
-    return attempt(
-      client,
-      {
-        url: endpoint.url,
-        method: 'POST',
-        body,
-        timeoutMs: endpoint.timeout_seconds * 1000,
-        headers: {
-          ...Object.fromEntries(extra),
-          ...authHeader(endpoint.auth),
-          'content-type': 'application/json',
-          ...signature,
-        },
-      },
-      secretsOf(endpoint),
-    );
-  };
+/** Posts a notice to one endpoint, signed with the time of this attempt. */
+export function sendWebhook(
+  client: HttpClient,
+  { id, body, endpoint }: WebhookRequest,
+): Promise<Outcome> {
+  const request = {
+    url: endpoint.url,
+    method: 'POST',
+    body,
+    timeoutMs: endpoint.timeout_seconds * 1000,
+    headers: {
+      ...extraHeaders(endpoint),
+      ...authHeader(endpoint.auth),
+      'content-type': 'application/json',
+      ...signatureOf(id, body, endpoint),
+    },
+  } as const;
+  return attemptOverHttp(client, request, secretsOf(endpoint));
+}
 
-const basic = (username: string, password: string): string =>
+/** The tenant's own headers. Reserved ones are refused when the configuration is saved, and left out here all the same. */
+function extraHeaders({ headers = {} }: WebhookEndpoint): Record<string, string> {
+  const allowed = Object.entries(headers).filter(([name]) => !isReservedHeader(name));
+  return Object.fromEntries(allowed.map(([name, value]) => [name.toLowerCase(), value]));
+}
+
+function signatureOf(id: string, body: string, endpoint: WebhookEndpoint): Record<string, string> {
+  const { secret, previous_secret: previous } = endpoint;
+  if (secret === undefined) return {};
+  const secrets = previous === undefined ? [secret] : [secret, previous];
+  const timestamp = Math.floor(Date.now() / 1000);
+  return signatureHeaders({ id, body, timestamp, secrets });
+}
+
+const basicCredentials = (username: string, password: string): string =>
   Buffer.from(`${username}:${password}`).toString('base64');
 
 function authHeader(auth: WebhookEndpoint['auth']): Record<string, string> {
@@ -58,7 +78,7 @@ function authHeader(auth: WebhookEndpoint['auth']): Record<string, string> {
     case 'bearer':
       return { authorization: `Bearer ${auth.token}` };
     case 'basic':
-      return { authorization: `Basic ${basic(auth.username, auth.password)}` };
+      return { authorization: `Basic ${basicCredentials(auth.username, auth.password)}` };
     case 'api_key':
       return { [(auth.header_name ?? 'X-API-Key').toLowerCase()]: auth.api_key };
     case undefined:
@@ -66,21 +86,26 @@ function authHeader(auth: WebhookEndpoint['auth']): Record<string, string> {
   }
 }
 
-/** What an answer must not bring back: the stored secrets, as sent too, and the address beyond its origin. */
+/** What the log must not show of an answer: the stored secrets, the credentials as sent, and the address beyond its origin. */
 function secretsOf(endpoint: WebhookEndpoint): string[] {
-  const [holder] = notificationSecrets({ webhook: endpoint });
-  const stored = holder!.secrets.map((path: readonly string[]) =>
-    path.reduce<unknown>(
-      (found, name) => (found as Record<string, unknown> | undefined)?.[name],
-      endpoint,
-    ),
-  );
   const { auth, url } = endpoint;
+  const stored = notificationSecrets({ webhook: endpoint })
+    .filter(({ kind }) => kind === 'webhook')
+    .flatMap(({ secrets }) => secrets.map((path) => valueAt(endpoint, path)))
+    .filter((value) => typeof value === 'string');
+  const credentials =
+    auth?.type === 'basic' ? [basicCredentials(auth.username, auth.password)] : [];
   const { pathname = '/', search = '' } = URL.parse(url) ?? {};
-  return [
-    ...stored.filter((value) => typeof value === 'string'),
-    ...(auth?.type === 'basic' ? [basic(auth.username, auth.password)] : []),
-    url,
-    ...(pathname + search === '/' ? [] : [pathname + search]),
-  ];
+  const path = pathname + search;
+  return [...stored, ...credentials, url, ...(path === '/' ? [] : [path])];
+}
+
+/** The value that a path of property names leads to; undefined where it leads nowhere. */
+function valueAt(from: unknown, path: readonly string[]): unknown {
+  let value = from;
+  for (const name of path) {
+    if (typeof value !== 'object' || value === null) return undefined;
+    value = Reflect.get(value, name);
+  }
+  return value;
 }

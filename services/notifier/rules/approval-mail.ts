@@ -1,15 +1,17 @@
-/** The mails of an approval. Pure: what is known of the approval goes in, subject, text and HTML come out. */
+/** What the mails of an approval say. Pure: the approval goes in; subject, text and HTML come out. */
 import type { NotificationConfig } from '../../../shared/contracts/notification-config.ts';
-import type { NoticeType } from '../../../shared/contracts/notifier.ts';
+import type { Decision, NoticeType } from '../../../shared/contracts/notifier.ts';
 import {
+  defaultColor,
   layOut,
   oneLine,
   type DecisionUrls,
   type MailParts,
   type RenderedMail,
 } from './mail-layout.ts';
+import { asksForDecision } from './notice.ts';
 
-/** What mails say of an approval. */
+/** What a mail is made from. */
 export interface ApprovalFacts {
   readonly id: string;
   readonly action: string;
@@ -25,7 +27,7 @@ export interface ApprovalFacts {
   /** ISO 8601, UTC. */
   readonly expires_at: string;
   readonly decision: {
-    readonly decision: 'approve' | 'deny';
+    readonly decision: Decision;
     readonly by: string;
     readonly comment: string | null;
   } | null;
@@ -34,75 +36,82 @@ export interface ApprovalFacts {
 type Overrides = NonNullable<NonNullable<NotificationConfig['email']>['template_overrides']>;
 type Branding = NonNullable<Overrides[string]['branding']>;
 
-interface Notice {
-  readonly template: string;
+/** One kind of mail. `subject` and `says` may hold placeholders such as {title}. */
+interface MailTemplate {
+  /** Its name in the tenant's template_overrides. */
+  readonly name: string;
   readonly subject: string;
   readonly says: string;
-  readonly asks?: true;
 }
-const notices: Readonly<Record<NoticeType, Notice>> = {
+const templates: Readonly<Record<NoticeType, MailTemplate>> = {
   'approval.requested': {
-    template: 'approval_request',
+    name: 'approval_request',
     subject: 'Approval needed: {title}',
     says: 'You are asked to approve or deny:',
-    asks: true,
   },
   'approval.escalated': {
-    template: 'approval_escalated',
+    name: 'approval_escalated',
     subject: 'Still needs approval: {title}',
-    asks: true,
     says: 'Nobody has decided yet (escalation {hop} of {max_hops}). You are asked to approve or deny:',
   },
   'approval.decided': {
-    template: 'approval_decided',
+    name: 'approval_decided',
     subject: '{outcome}: {title}',
     says: '{outcome} by {decided_by}:',
   },
   'approval.expired': {
-    template: 'approval_expired',
+    name: 'approval_expired',
     subject: 'Expired: {title}',
     says: 'The time to decide has run out. Not approved:',
   },
   'approval.exhausted': {
-    template: 'approval_exhausted',
+    name: 'approval_exhausted',
     subject: 'Nobody decided: {title}',
     says: 'Everybody has been asked and nobody has decided. Not approved:',
   },
 };
 
-/** `links` are shown in mails that ask. `overrides` are the tenant's, by template name. */
+export interface MailOptions {
+  /** The recipient's own; shown in mails that ask. */
+  readonly links?: DecisionUrls | undefined;
+  /** The tenant's template_overrides. */
+  readonly overrides?: Overrides | undefined;
+}
+
 export function renderApprovalMail(
   type: NoticeType,
   approval: ApprovalFacts,
-  {
-    links,
-    overrides = {},
-  }: { links?: DecisionUrls | undefined; overrides?: Overrides | undefined } = {},
+  { links, overrides = {} }: MailOptions = {},
 ): RenderedMail {
-  const { template, subject, says, asks } = notices[type];
-  const changes = Object.hasOwn(overrides, template) ? overrides[template] : undefined;
+  const template = templates[type];
+  const override = Object.hasOwn(overrides, template.name) ? overrides[template.name] : undefined;
   const values = placeholdersOf(approval);
   return layOut({
-    subject: fill(changes?.subject ?? subject, values),
-    says: fill(says, values),
+    subject: fill(override?.subject ?? template.subject, values),
+    says: fill(template.says, values),
     title: oneLine(approval.title),
     rows: rowsOf(approval),
     description: approval.description?.trim() ?? '',
-    links: asks ? links : undefined,
-    branding: brandingOf(changes?.branding, values),
+    links: asksForDecision(type) ? links : undefined,
+    branding: brandingOf(override?.branding, values),
   });
 }
 
-/** One pass, so that a value with braces is not filled again. Unknown placeholders stay as they were written. */
-const fill = (template: string, values: ReadonlyMap<string, string>): string =>
-  template.replaceAll(/\{([a-z_]+)\}/g, (whole, name: string) => values.get(name) ?? whole);
+/** Fills in one pass, so that braces in a value are not filled again. Unknown placeholders stay as they are. */
+const fill = (text: string, values: ReadonlyMap<string, string>): string =>
+  text.replaceAll(/\{([a-z_]+)\}/g, (whole, name: string) => values.get(name) ?? whole);
 
-const minute = (moment: string): string => `${moment.slice(0, 16).replace('T', ' ')} UTC`;
-const nameOf = (resource: ApprovalFacts['resource']): string =>
-  resource === null ? '' : typeof resource === 'string' ? resource : JSON.stringify(resource);
-const outcomes = { approve: 'Approved', deny: 'Denied' } as const;
+/** An ISO time to the minute. */
+const minute = (time: string): string => `${time.slice(0, 16).replace('T', ' ')} UTC`;
 
-/** What subjects and branding may name. */
+function nameOf(resource: ApprovalFacts['resource']): string {
+  if (resource === null) return '';
+  return typeof resource === 'string' ? resource : JSON.stringify(resource);
+}
+
+const outcomes: Readonly<Record<Decision, string>> = { approve: 'Approved', deny: 'Denied' };
+
+/** The placeholders of subjects and branding. */
 const placeholdersOf = ({ decision, ...approval }: ApprovalFacts): ReadonlyMap<string, string> =>
   new Map(
     Object.entries({
@@ -122,7 +131,7 @@ const placeholdersOf = ({ decision, ...approval }: ApprovalFacts): ReadonlyMap<s
     }).map(([name, value]) => [name, oneLine(value)]),
   );
 
-/** Label and value, without what is not known. */
+/** The table of a mail: label and value, without what the approval does not say. */
 function rowsOf({ decision, ...approval }: ApprovalFacts): (readonly [string, string])[] {
   const rows: readonly (readonly [string, string])[] = [
     ['Action', approval.action],
@@ -142,7 +151,10 @@ function rowsOf({ decision, ...approval }: ApprovalFacts): (readonly [string, st
     .filter(([, value]) => value !== '');
 }
 
-/** A line stands above the text. Of named parts `name` stands above it, `color` and `logo_url` dress the HTML, all others stand below. */
+/**
+ * Where the parts of a branding go. `name`, or a branding that is one line, stands above the text; `color` and `logo_url` are for the
+ * HTML; all others stand below the text. A color or logo that could be something else in HTML is not used.
+ */
 function brandingOf(
   branding: Branding | undefined,
   values: ReadonlyMap<string, string>,
@@ -153,7 +165,7 @@ function brandingOf(
   return {
     above: name === undefined ? '' : oneLine(fill(name, values)),
     below: Object.values(others).map((line) => oneLine(fill(line, values))),
-    color: /^#[0-9a-f]{6}$/i.test(color) ? color : '#1f4fbf',
+    color: /^#[0-9a-f]{6}$/i.test(color) ? color : defaultColor,
     logo: URL.parse(logo)?.protocol === 'https:' ? logo : '',
   };
 }

@@ -1,13 +1,13 @@
+/** An approval as its readers and the receivers of its notices see it. */
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import type { ApprovalRow } from '../schema.ts';
 
 export type Approval = ResultOf<'notifier.approvals.get'>;
 
-/** Hop 0 asks the first group, hop k the k-th, and the last one again once the chain is used up; null without a chain. */
+/** The group asked at a hop: the first at hop 0, the k-th at hop k, the last one for every hop beyond. Null without a chain. */
 export const groupAt = (chain: readonly string[], hop: number): string | null =>
   chain[Math.min(hop, chain.length - 1)] ?? null;
 
-/** An approval as its readers and the receivers of its notices see it. */
 export const approvalView = (row: ApprovalRow): Approval => ({
   id: row.id,
   tenant_id: row.tenant_id,
@@ -16,9 +16,9 @@ export const approvalView = (row: ApprovalRow): Approval => ({
   risk_level: row.risk_level,
   title: row.title,
   description: row.description,
-  resource: row.resource as Approval['resource'],
+  resource: row.resource,
   cost_impact: row.cost_impact,
-  metadata: row.metadata as Approval['metadata'],
+  metadata: row.metadata,
   hop: row.hop,
   max_hops: row.max_hops,
   chain: row.chain,
@@ -27,15 +27,19 @@ export const approvalView = (row: ApprovalRow): Approval => ({
   created_at: row.created_at.toISOString(),
   expires_at: row.expires_at.toISOString(),
   escalates_at: row.escalates_at?.toISOString() ?? null,
-  acknowledged: row.acknowledged_at && {
-    by: row.acknowledged_by!,
-    at: row.acknowledged_at.toISOString(),
-  },
-  decision: row.decided_at && {
-    decision: row.state === 'approved' ? 'approve' : 'deny',
-    by: row.decided_by!,
-    at: row.decided_at.toISOString(),
-    comment: row.comment,
-    via: row.via!,
-  },
+  acknowledged: acknowledgementOf(row),
+  decision: decisionOf(row),
 });
+
+function acknowledgementOf(row: ApprovalRow): Approval['acknowledged'] {
+  const { acknowledged_by: by, acknowledged_at: at } = row;
+  if (by === null || at === null) return null;
+  return { by, at: at.toISOString() };
+}
+
+function decisionOf(row: ApprovalRow): Approval['decision'] {
+  const { decided_by: by, decided_at: at, comment, via } = row;
+  if (by === null || at === null || via === null) return null;
+  const decision = row.state === 'approved' ? 'approve' : 'deny';
+  return { decision, by, at: at.toISOString(), comment, via };
+}

@@ -1,9 +1,10 @@
-import type { NoticeType } from '../../../shared/contracts/notifier.ts';
+/** A notice as a message in Google Chat. */
+import type { Decision, NoticeType } from '../../../shared/contracts/notifier.ts';
+import { asksForDecision, testNotice } from './notice.ts';
 
-/** What a notice in chat is made from: the body that webhooks get. */
+/** What a message is made from: the body that webhooks receive. A test notice lacks what nobody asked. */
 export interface ChatNotice {
-  /** One of our own, or `test`. */
-  readonly type: NoticeType | (string & {});
+  readonly type: NoticeType | typeof testNotice;
   readonly data: {
     readonly approval_id: string;
     readonly title: string;
@@ -16,7 +17,7 @@ export interface ChatNotice {
     readonly cost_impact?: number | null;
     readonly expires_at: string;
     readonly decision?: {
-      readonly decision: 'approve' | 'deny';
+      readonly decision: Decision;
       readonly by: string;
       readonly comment?: string | null;
     } | null;
@@ -26,39 +27,56 @@ export interface ChatLink {
   readonly label: string;
   readonly url: string;
 }
+export interface ChatMessage {
+  readonly text: string;
+  readonly thread: { readonly threadKey: string };
+}
 
-/** The whole text may have 4096 characters. */
+/** In characters. A whole message may have 4096. */
 const longestDescription = 2000;
 
-/** A message of Google Chat (developers.google.com/workspace/chat/api/reference/rest/v1/spaces.messages), one thread per approval. */
-export function chatMessage(
-  { type, data }: ChatNotice,
-  links: readonly ChatLink[],
-): { text: string; thread: { threadKey: string } } {
-  const { decision, description } = data;
-  const heading: Record<string, string> = {
-    'approval.requested': 'Approval needed',
-    'approval.escalated': `Still needs approval (escalation ${data.hop} of ${data.max_hops})`,
-    'approval.decided': decision?.decision === 'approve' ? 'Approved' : 'Denied',
-    'approval.expired': 'Expired: nobody decided in time',
-    'approval.exhausted': 'Nobody decided, and nobody is left to ask',
-  };
-  const lines = [
-    `*${heading[type] ?? plain(type)}*`,
-    plain(data.title),
-    `${plain(data.action)} · ${data.risk_level} risk${data.current_group === null ? '' : ` · asked: ${plain(data.current_group)}`}`,
-    ...(data.cost_impact == null ? [] : [`Cost impact: ${data.cost_impact}`]),
-    ...(description ? [plain(description.slice(0, longestDescription).toWellFormed())] : []),
-    ...(decision
-      ? [`by ${plain(decision.by)}${decision.comment ? `: ${plain(decision.comment)}` : ''}`]
-      : []),
-    ...(type === 'approval.requested' || type === 'approval.escalated'
-      ? [`Until ${data.expires_at}`]
-      : []),
-    ...links.map(({ label, url }) => `<${url}|${plain(label)}>`),
-  ];
+/** A message (developers.google.com/workspace/chat/api/reference/rest/v1/spaces.messages) in the thread of its approval. */
+export function chatMessage(notice: ChatNotice, links: readonly ChatLink[]): ChatMessage {
+  const { type, data } = notice;
+  const lines = [`*${headingOf(notice)}*`, withoutMarkup(data.title), summaryOf(data)];
+  // `==` also finds a test notice's cost, which is undefined.
+  if (data.cost_impact != null) lines.push(`Cost impact: ${data.cost_impact}`);
+  if (data.description) {
+    const shortened = data.description.slice(0, longestDescription).toWellFormed();
+    lines.push(withoutMarkup(shortened));
+  }
+  if (data.decision) lines.push(decisionLine(data.decision));
+  if (asksForDecision(type)) lines.push(`Until ${data.expires_at}`);
+  for (const { label, url } of links) lines.push(`<${url}|${withoutMarkup(label)}>`);
   return { text: lines.join('\n'), thread: { threadKey: data.approval_id } };
 }
 
-/** Text that mentions nobody and links nowhere under another name. */
-const plain = (text: string): string => text.replaceAll('<', '‹').replaceAll('>', '›');
+function headingOf({ type, data }: ChatNotice): string {
+  switch (type) {
+    case 'approval.requested':
+      return 'Approval needed';
+    case 'approval.escalated':
+      return `Still needs approval (escalation ${data.hop} of ${data.max_hops})`;
+    case 'approval.decided':
+      return data.decision?.decision === 'approve' ? 'Approved' : 'Denied';
+    case 'approval.expired':
+      return 'Expired: nobody decided in time';
+    case 'approval.exhausted':
+      return 'Nobody decided, and nobody is left to ask';
+    case testNotice:
+      return testNotice;
+  }
+}
+
+function summaryOf({ action, risk_level: risk, current_group: group }: ChatNotice['data']): string {
+  const asked = group === null ? '' : ` · asked: ${withoutMarkup(group)}`;
+  return `${withoutMarkup(action)} · ${risk} risk${asked}`;
+}
+
+function decisionLine({ by, comment }: NonNullable<ChatNotice['data']['decision']>): string {
+  const said = comment ? `: ${withoutMarkup(comment)}` : '';
+  return `by ${withoutMarkup(by)}${said}`;
+}
+
+/** Google Chat writes mentions and named links in angle brackets; text of a request must make neither. */
+const withoutMarkup = (text: string): string => text.replaceAll('<', '‹').replaceAll('>', '›');

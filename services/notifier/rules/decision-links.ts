@@ -1,28 +1,33 @@
 /**
  * Links in mails by which one recipient may approve or deny one approval, without signing in.
  *
- * Token: base64url of a JSON list, a dot, base64url of HMAC-SHA-256 over what stands before the dot. Nothing is stored: the
- * approval's row is decided once, whoever comes first, so a link that has been used decides nothing more.
+ * A token is base64url of a JSON list, a dot, and base64url of HMAC-SHA-256 over `decision-link.` and what stands before the dot.
+ * Nothing is stored: an approval is decided once, by whoever comes first, so a link that was used decides nothing more.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
+import { longestLinkToken, type Decision } from '../../../shared/contracts/notifier.ts';
 import { deriveKey } from '../../../shared/security/derived-keys.ts';
 
 export interface DecisionLink {
   readonly approvalId: string;
   readonly tenantId: string;
-  readonly decision: 'approve' | 'deny';
+  readonly decision: Decision;
   /** Mail address that the link was sent to. */
   readonly recipient: string;
+  /** In whole seconds. */
   readonly expiresAt: Date;
 }
-export type Opened = { readonly link: DecisionLink } | { readonly problem: 'invalid' | 'expired' };
+export type OpenedLink =
+  { readonly link: DecisionLink } | { readonly problem: 'invalid' | 'expired' };
 
 export interface DecisionLinks {
+  /** The token of a link. */
   readonly issue: (link: DecisionLink) => string;
-  readonly open: (token: string, now: Date) => Opened;
+  readonly open: (token: string, now: Date) => OpenedLink;
 }
 
-interface Keys {
+/** The settings of these names. */
+export interface LinkSecrets {
   readonly webhook_secret: string | null;
   readonly secret_key: string | null;
   readonly secret_key_previous: string | null;
@@ -30,54 +35,61 @@ interface Keys {
 type Content = [
   approvalId: string,
   tenantId: string,
-  decision: 'approve' | 'deny',
+  decision: Decision,
   recipient: string,
-  expires: number,
+  expiresSeconds: number,
 ];
 
-const label = 'decision-link';
-/** An address has at most 254 characters, which JSON and base64url may make eight times as long. */
-const longest = 4000;
+const purpose = 'decision-link';
 
-/** WEBHOOK_SECRET signs; where it is not set, SECRET_KEY does, and links signed under SECRET_KEY_PREVIOUS still open. */
-export function createDecisionLinks(keys: Keys): DecisionLinks {
-  const current = keys.webhook_secret ?? keys.secret_key;
-  if (current === null) throw new Error('WEBHOOK_SECRET or SECRET_KEY is needed to sign links');
-  const previous = keys.webhook_secret === null ? keys.secret_key_previous : null;
-  const key = deriveKey(current, label);
-  const ring = previous === null ? [key] : [key, deriveKey(previous, label)];
-  const sign = (body: string, key: Buffer): string =>
-    createHmac('sha256', key).update(`${label}.${body}`).digest('base64url');
+/** WEBHOOK_SECRET signs; where it is not set SECRET_KEY does, and links signed under SECRET_KEY_PREVIOUS still open. */
+export function createDecisionLinks(secrets: LinkSecrets): DecisionLinks {
+  const [signingKey, ...olderKeys] = keysOf(secrets);
 
   return {
     issue({ approvalId, tenantId, decision, recipient, expiresAt }) {
-      const content: Content = [
-        approvalId,
-        tenantId,
-        decision,
-        recipient,
-        Math.floor(expiresAt.getTime() / 1000),
-      ];
+      const expiresSeconds = Math.floor(expiresAt.getTime() / 1000);
+      const content: Content = [approvalId, tenantId, decision, recipient, expiresSeconds];
       const body = Buffer.from(JSON.stringify(content)).toString('base64url');
-      return `${body}.${sign(body, key)}`;
+      return `${body}.${signatureOf(body, signingKey)}`;
     },
+
     open(token, now) {
-      const [body, signature, ...rest] = token.length > longest ? [] : token.split('.');
+      if (token.length > longestLinkToken) return { problem: 'invalid' };
+      const [body, signature, ...rest] = token.split('.');
       if (body === undefined || signature === undefined || rest.length > 0)
         return { problem: 'invalid' };
       // Compared as texts, so that no second spelling of the same bytes opens.
-      if (!ring.some((key) => sameText(sign(body, key), signature))) return { problem: 'invalid' };
+      const isOurs = [signingKey, ...olderKeys].some((key) =>
+        isSameText(signatureOf(body, key), signature),
+      );
+      if (!isOurs) return { problem: 'invalid' };
+
+      // Its signature says that `issue` made it, so its shape is known.
       const content = JSON.parse(Buffer.from(body, 'base64url').toString()) as Content;
-      const [approvalId, tenantId, decision, recipient, expires] = content;
-      if (expires * 1000 <= now.getTime()) return { problem: 'expired' };
-      return {
-        link: { approvalId, tenantId, decision, recipient, expiresAt: new Date(expires * 1000) },
-      };
+      const [approvalId, tenantId, decision, recipient, expiresSeconds] = content;
+      const expiresAt = new Date(expiresSeconds * 1000);
+      if (expiresAt <= now) return { problem: 'expired' };
+      return { link: { approvalId, tenantId, decision, recipient, expiresAt } };
     },
   };
 }
 
-function sameText(a: string, b: string): boolean {
-  const [one, other] = [Buffer.from(a), Buffer.from(b)];
-  return one.length === other.length && timingSafeEqual(one, other);
+/** The key that signs, then those that only open. */
+function keysOf(secrets: LinkSecrets): [Buffer, ...Buffer[]] {
+  const { webhook_secret: own, secret_key: current, secret_key_previous: previous } = secrets;
+  if (own !== null) return [deriveKey(own, purpose)];
+  if (current === null) throw new Error('WEBHOOK_SECRET or SECRET_KEY is needed to sign links');
+  const currentKey = deriveKey(current, purpose);
+  return previous === null ? [currentKey] : [currentKey, deriveKey(previous, purpose)];
+}
+
+const signatureOf = (body: string, key: Buffer): string =>
+  createHmac('sha256', key).update(`${purpose}.${body}`).digest('base64url');
+
+/** Takes the same time whatever differs. */
+function isSameText(a: string, b: string): boolean {
+  const bytesOfA = Buffer.from(a);
+  const bytesOfB = Buffer.from(b);
+  return bytesOfA.length === bytesOfB.length && timingSafeEqual(bytesOfA, bytesOfB);
 }

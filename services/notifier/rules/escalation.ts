@@ -1,83 +1,80 @@
+/**
+ * When an approval asks further people, and when it ends without a decision. Pure: times go in, times come out; worker/escalate.ts
+ * fires what is due.
+ */
 import type { EffectiveNotifications } from '../../../shared/contracts/notification-config.ts';
+import type { RiskLevel } from '../../../shared/contracts/notifier.ts';
 import type { ApprovalRow } from '../schema.ts';
 
-type Groups = EffectiveNotifications['approver_groups'];
-type Plan = Pick<
+type ApproverGroups = EffectiveNotifications['approver_groups'];
+type Times = Pick<
   ApprovalRow,
   'hop' | 'max_hops' | 'window_seconds' | 'escalates_at' | 'expires_at' | 'expires_fixed'
 >;
-type Step = 'escalate' | 'exhaust' | 'expire';
+export type Step = 'escalate' | 'exhaust' | 'expire';
 
-/** Who is asked, in order, each once: the action's own groups if there are any, else those of the risk level. */
-export function chainOf(
-  groups: Groups,
+/** Approver groups in the order in which they are asked, each once: those of the action if it has any, else those of the risk level. */
+export function approverChainOf(
+  groups: ApproverGroups,
   action: string,
-  riskLevel: ApprovalRow['risk_level'],
+  riskLevel: RiskLevel,
 ): string[] {
-  const own = Object.hasOwn(groups.action_overrides, action)
-    ? groups.action_overrides[action]!
+  const ofAction = Object.hasOwn(groups.action_overrides, action)
+    ? (groups.action_overrides[action] ?? [])
     : [];
-  return [...new Set(own.length > 0 ? own : (groups.risk_levels?.[riskLevel] ?? []))];
+  const ofRiskLevel = groups.risk_levels?.[riskLevel] ?? [];
+  return [...new Set(ofAction.length > 0 ? ofAction : ofRiskLevel)];
 }
 
 const after = (time: Date, seconds: number): Date => new Date(time.getTime() + seconds * 1000);
 
-/** Times of a new approval. Without a wish of the asker it outlives its escalation. */
-export const firstTimes = (
-  now: Date,
-  asked: Date | undefined,
-  {
-    max_hops: maxHops,
-    window_seconds: window,
-    timeout_seconds: timeout,
-  }: {
-    readonly max_hops: number;
-    readonly window_seconds: number;
-    readonly timeout_seconds: number;
-  },
-) => ({
-  escalates_at: after(now, window),
-  expires_fixed: asked !== undefined,
-  expires_at: asked ?? after(now, Math.max(timeout, (maxHops + 1) * window)),
-});
-
-/**
- * What is due. Whatever time has passed it is one step, so an outage of many windows fires one hop. An expiry that nobody asked
- * for waits for the escalation to end; of an exhaustion and an expiry that are both due, the earlier one counts.
- */
-export function dueStep(
-  {
-    hop,
-    max_hops: maxHops,
-    escalates_at: escalates,
-    expires_at: expires,
-    expires_fixed: fixed,
-  }: Plan,
-  now: Date,
-): Step | null {
-  const expired = expires <= now;
-  if (escalates !== null && escalates <= now) {
-    if (hop >= maxHops) return expired && fixed && expires < escalates ? 'expire' : 'exhaust';
-    if (!(expired && fixed)) return 'escalate';
-  }
-  return expired ? 'expire' : null;
+export interface EscalationLimits {
+  readonly max_hops: number;
+  readonly window_seconds: number;
+  /** The least time for a decision. */
+  readonly timeout_seconds: number;
 }
 
-/** Times after a hop fired at `now`. */
-export const nextTimes = (
-  {
-    hop,
-    max_hops: maxHops,
-    window_seconds: window,
-    expires_at: expires,
-    expires_fixed: fixed,
-  }: Plan,
-  now: Date,
-) => {
-  const end = after(now, (maxHops - hop) * window);
+/** Times of a new approval. Where the request names no expiry, it is late enough for every hop and a last window. */
+export function firstTimes(now: Date, requestedExpiry: Date | undefined, limits: EscalationLimits) {
+  const escalationSeconds = (limits.max_hops + 1) * limits.window_seconds;
+  const ownExpiry = after(now, Math.max(limits.timeout_seconds, escalationSeconds));
+  return {
+    escalates_at: after(now, limits.window_seconds),
+    expires_fixed: requestedExpiry !== undefined,
+    expires_at: requestedExpiry ?? ownExpiry,
+  };
+}
+
+/**
+ * The one step that is due at `now`, if any. It is one however much time has passed, so an outage of many windows fires one hop.
+ *
+ * | Window passed | Hops left | Requested expiry passed | Step |
+ * | --- | --- | --- | --- |
+ * | no | | | expire once expires_at has passed, requested or not |
+ * | yes | yes | no | escalate: an expiry of our own waits for the escalation to end |
+ * | yes | yes | yes | expire |
+ * | yes | no | no | exhaust |
+ * | yes | no | yes | whichever was due first |
+ */
+export function dueStep(times: Times, now: Date): Step | null {
+  const { escalates_at: escalatesAt, expires_at: expiresAt } = times;
+  const expired = expiresAt <= now;
+  if (escalatesAt === null || escalatesAt > now) return expired ? 'expire' : null;
+
+  const requestedExpiryPassed = expired && times.expires_fixed;
+  if (times.hop < times.max_hops) return requestedExpiryPassed ? 'expire' : 'escalate';
+  return requestedExpiryPassed && expiresAt < escalatesAt ? 'expire' : 'exhaust';
+}
+
+/** Times after a hop that fired at `now`. An expiry of our own moves, so that the hops that are left fit before it. */
+export function nextTimes(times: Times, now: Date) {
+  const { hop, max_hops: maxHops, window_seconds: window, expires_at: expiresAt } = times;
+  const escalationEnd = after(now, (maxHops - hop) * window);
+  const keepsExpiry = times.expires_fixed || expiresAt >= escalationEnd;
   return {
     hop: hop + 1,
     escalates_at: after(now, window),
-    expires_at: fixed || expires >= end ? expires : end,
+    expires_at: keepsExpiry ? expiresAt : escalationEnd,
   };
-};
+}

@@ -1,7 +1,7 @@
-/** How a mail looks, as text and as HTML. */
+/** How a mail of the notifier looks, as text and as HTML. */
 import { html, type Html } from '../../../shared/mail/html.ts';
 
-/** One recipient's own links. */
+/** One recipient's own links, which decide without signing in. */
 export interface DecisionUrls {
   readonly approve_url: string;
   readonly deny_url: string;
@@ -12,9 +12,10 @@ export interface RenderedMail {
   readonly html: string;
 }
 
-/** Texts without line breaks, but for the description; what is empty is left out. */
+/** Each text is one line, except the description. What is empty is left out. */
 export interface MailParts {
   readonly subject: string;
+  /** What the mail is about: its first sentence. */
   readonly says: string;
   readonly title: string;
   readonly rows: readonly (readonly [label: string, value: string])[];
@@ -23,14 +24,19 @@ export interface MailParts {
   readonly branding: {
     readonly above: string;
     readonly below: readonly string[];
+    /** #rrggbb */
     readonly color: string;
+    /** An https URL. */
     readonly logo: string;
   };
 }
 
+/** Of the button that approves, where the tenant has no color of its own. */
+export const defaultColor = '#1f4fbf';
+
 const controls = /[\p{Cc}\p{Zl}\p{Zp}]+/gu;
 const lineBreak = /\r\n|[\n\v\f\r\u0085\p{Zl}\p{Zp}]/u;
-/** Control characters would end a header or pose as another line. */
+/** The text without control characters and line breaks, which would end a header or look like another line of the mail. */
 export const oneLine = (text: string): string => text.replaceAll(controls, ' ').trim();
 
 export const layOut = (parts: MailParts): RenderedMail => ({
@@ -42,22 +48,18 @@ export const layOut = (parts: MailParts): RenderedMail => ({
 const warning = 'These links are yours alone: whoever has them can decide.';
 
 function asText({ says, title, rows, description, links, branding }: MailParts): string {
-  return `${[
-    // No value begins a line: it could pose as a line of the mail, such as another link.
+  // A value that began a line could look like a line of ours, such as another link: each stands behind a label or a quote mark.
+  const table = [['Title', title], ...rows].map(([label, value]) => `${label}: ${value}`);
+  const quote = description.split(lineBreak).map((line) => `> ${line.replaceAll(controls, ' ')}`);
+  const paragraphs = [
     branding.above,
     says,
-    [['Title', title], ...rows].map(([label, value]) => `${label}: ${value}`).join('\n'),
-    description === ''
-      ? ''
-      : description
-          .split(lineBreak)
-          .map((line) => `> ${line.replaceAll(controls, ' ')}`)
-          .join('\n'),
+    table.join('\n'),
+    description === '' ? '' : quote.join('\n'),
     links ? `Approve: ${links.approve_url}\nDeny: ${links.deny_url}\n\n${warning}` : '',
     branding.below.join('\n'),
-  ]
-    .filter((paragraph) => paragraph !== '')
-    .join('\n\n')}\n`;
+  ];
+  return `${paragraphs.filter((paragraph) => paragraph !== '').join('\n\n')}\n`;
 }
 
 const button = (url: string, label: string, color: string): Html => {
@@ -69,33 +71,28 @@ const small = (line: string): Html => html`<p style="color:#555555;font-size:13p
 function asHtml({ subject, says, title, rows, description, links, branding }: MailParts): Html {
   const quote =
     'margin:16px 0;padding-left:12px;border-left:3px solid #cccccc;white-space:pre-wrap';
-  const decide =
-    links &&
-    html`<p>
-      ${button(links.approve_url, 'Approve', branding.color)}${button(links.deny_url, 'Deny', '#555555')}
-    </p>`;
+  const buttons = links && [
+    button(links.approve_url, 'Approve', branding.color),
+    button(links.deny_url, 'Deny', '#555555'),
+  ];
+  const logo = html`<p><img src="${branding.logo}" alt="" height="40"></p>`;
+  const above = html`<p style="color:${branding.color};font-weight:bold">${branding.above}</p>`;
+  const row = ([label, value]: readonly [string, string]): Html => html`
+<tr><th style="padding:2px 16px 2px 0;text-align:left">${label}</th><td>${value}</td></tr>`;
   return html`<!doctype html>
-    <html lang="en">
-      <head>
-        <meta charset="utf-8" />
-        <title>${subject}</title>
-      </head>
-      <body style="margin:0;padding:24px;font-family:sans-serif;color:#1a1a1a">
-        ${branding.logo === '' ? '' : html`<p><img src="${branding.logo}" alt="" height="40" /></p>`}
-        ${branding.above === '' ? '' : html`<p style="color:${branding.color};font-weight:bold">${branding.above}</p>`}
-        <p>${says}</p>
-        <h1 style="font-size:20px">${title}</h1>
-        <table style="border-collapse:collapse">
-          ${rows.map(
-            ([label, value]) =>
-              html` <tr>
-                <th style="padding:2px 16px 2px 0;text-align:left">${label}</th>
-                <td>${value}</td>
-              </tr>`,
-          )}
-        </table>
-        ${description === '' ? '' : html`<blockquote style="${quote}">${description}</blockquote>`}
-        ${decide ? [decide, small(warning)] : ''} ${branding.below.map(small)}
-      </body>
-    </html> `;
+<html lang="en">
+<head><meta charset="utf-8"><title>${subject}</title></head>
+<body style="margin:0;padding:24px;font-family:sans-serif;color:#1a1a1a">
+${branding.logo === '' ? '' : logo}
+${branding.above === '' ? '' : above}
+<p>${says}</p>
+<h1 style="font-size:20px">${title}</h1>
+<table style="border-collapse:collapse">${rows.map(row)}
+</table>
+${description === '' ? '' : html`<blockquote style="${quote}">${description}</blockquote>`}
+${buttons ? [html`<p>${buttons}</p>`, small(warning)] : ''}
+${branding.below.map(small)}
+</body>
+</html>
+`;
 }

@@ -1,90 +1,81 @@
-import { createHash, randomUUID } from 'node:crypto';
-import type { ResultOf } from '../../../shared/contracts/index.ts';
+/**
+ * The body of a notice: what webhooks receive byte for byte (docs/webhooks.md), and what chat messages and mails are made from. It is
+ * made once, when the notice is queued, and is the same in every attempt.
+ */
+import { randomUUID } from 'node:crypto';
 import type { NoticeType } from '../../../shared/contracts/notifier.ts';
-import type { EffectiveNotifications } from '../../../shared/contracts/notification-config.ts';
 import type { ApprovalRow, DeliveryRow } from '../schema.ts';
-import { approvalView, groupAt } from './approval.ts';
+import { approvalView, type Approval } from './approval.ts';
+import type { Destination } from './destinations.ts';
 
-type Approver = ResultOf<'tenant-config.members.approvers'>['admins'][number];
+/** A delivery before it is queued. */
+export type NewDelivery = Pick<DeliveryRow, 'id' | 'type' | 'hop' | 'body'> & Destination;
 
-/** What is kept of the configuration when an approval is made, sealed: later changes don't reach it. */
-export interface Frozen {
-  readonly config: Pick<EffectiveNotifications, 'webhook' | 'email' | 'chat'>;
-  /** Revision of the configuration. */
-  readonly revision: number;
-  readonly groups: Readonly<Record<string, readonly Approver[]>>;
-  readonly admins: readonly Approver[];
-}
-/** Where a notice goes: `place` finds it in the frozen configuration. */
-export type Target = Pick<DeliveryRow, 'channel' | 'place' | 'target' | 'endpoint_key'>;
-export type Draft = Pick<DeliveryRow, 'id' | 'type' | 'hop' | 'body'> & Target;
+/** Type of the notice that an administrator sends to try a channel; nothing is asked by it. */
+export const testNotice = 'notification.test';
 
-const digest = (text: string): string =>
-  createHash('sha256').update(text).digest('base64url').slice(0, 22);
+type ApprovalData = Omit<Approval, 'id'> & { readonly approval_id: string };
+type TestData = Pick<
+  ApprovalData,
+  | 'approval_id'
+  | 'tenant_id'
+  | 'state'
+  | 'action'
+  | 'risk_level'
+  | 'title'
+  | 'hop'
+  | 'max_hops'
+  | 'chain'
+  | 'current_group'
+  | 'expires_at'
+>;
+export type NoticeBody =
+  | { readonly type: NoticeType; readonly data: ApprovalData }
+  | { readonly type: typeof testNotice; readonly data: TestData };
 
-export const webhookTarget = (tenantId: string, url: string, index: number): Target => ({
-  channel: 'webhook',
-  place: String(index),
-  target: URL.parse(url)?.origin ?? 'not a URL',
-  endpoint_key: `webhook ${tenantId} ${digest(url)}`,
-});
-export const chatTarget = (tenantId: string, url: string): Target => ({
-  channel: 'chat',
-  place: 'google_chat',
-  target: URL.parse(url)?.origin ?? 'not a URL',
-  endpoint_key: `chat ${tenantId} ${digest(url)}`,
-});
-export const emailTarget = (tenantId: string, address: string): Target => ({
-  channel: 'email',
-  place: address.toLowerCase(),
-  target: address,
-  endpoint_key: `email ${tenantId}`,
-});
+/** Whether a notice asks its reader to decide; the others say how an approval ended. */
+export const asksForDecision = (type: NoticeBody['type']): boolean =>
+  type === 'approval.requested' || type === 'approval.escalated';
 
-/** Webhooks and chat get every hop; mail goes to the members of the hop's group, else to the first list that names anybody. */
-export function targetsOf(
-  approval: Pick<ApprovalRow, 'tenant_id' | 'chain'>,
-  { config, groups, admins }: Frozen,
-  hop: number,
-): Target[] {
-  const { tenant_id: tenant } = approval;
-  const group = groupAt(approval.chain, hop);
-  const members = group === null ? [] : (groups[group] ?? []);
-  const lists = [
-    members.map(({ email }) => email),
-    config.email.approval_recipients,
-    config.email.default_recipients,
-  ];
-  const addresses = lists.find(({ length }) => length > 0) ?? [];
-  const chat = config.chat?.google_chat?.webhook_url;
-  const targets = [
-    ...config.webhook.endpoints.map(({ url }, index) => webhookTarget(tenant, url, index)),
-    ...(chat === undefined ? [] : [chatTarget(tenant, chat)]),
-    ...addresses.map((address) => emailTarget(tenant, address)),
-  ];
-  // Nobody would hear of it: then the administrators do.
-  const all = targets.length > 0 ? targets : admins.map(({ email }) => emailTarget(tenant, email));
-  return [...new Map(all.map((target) => [`${target.channel} ${target.place}`, target])).values()];
-}
+/** Names the notice in every attempt: the receivers' key for duplicates. */
+export const webhookId = (deliveryId: string): string => `ntf_${deliveryId.replaceAll('-', '')}`;
 
-/** One notice to each target. The body is made once and the same in every attempt; its id is the receiver's key for duplicates. */
-export const noticesOf = (
+const bodyText = ({ type, data }: NoticeBody, id: string, timestamp: string): string =>
+  JSON.stringify({ type, id, timestamp, data });
+
+/** A body that was made here; since nobody else writes bodies, its shape is known. */
+export const parseBody = (body: string): NoticeBody => JSON.parse(body) as NoticeBody;
+
+/** One notice to each destination. */
+export function noticesOf(
   approval: ApprovalRow,
   type: NoticeType,
-  targets: readonly Target[],
+  destinations: readonly Destination[],
   now: Date,
-): Draft[] => {
-  const { id: approvalId, ...data } = approvalView(approval);
-  return targets.map((target) => {
+): NewDelivery[] {
+  const { id: approvalId, ...view } = approvalView(approval);
+  const data = { approval_id: approvalId, ...view };
+  return destinations.map((destination) => {
     const id = randomUUID();
-    const body = {
-      type,
-      id: webhookId(id),
-      timestamp: now.toISOString(),
-      data: { approval_id: approvalId, ...data },
-    };
-    return { id, type, hop: approval.hop, body: JSON.stringify(body), ...target };
+    const body = bodyText({ type, data }, webhookId(id), now.toISOString());
+    return { id, type, hop: approval.hop, body, ...destination };
   });
-};
+}
 
-export const webhookId = (deliveryId: string): string => `ntf_${deliveryId.replaceAll('-', '')}`;
+/** `id` names the test notice, and stands for the approval that there is not. */
+export function testBody(id: string, tenantId: string, timestamp: string): string {
+  const data: TestData = {
+    state: 'pending',
+    action: 'test',
+    risk_level: 'low',
+    title: 'Test notice',
+    hop: 0,
+    max_hops: 0,
+    chain: [],
+    current_group: null,
+    approval_id: id,
+    tenant_id: tenantId,
+    expires_at: timestamp,
+  };
+  return bodyText({ type: testNotice, data }, id, timestamp);
+}

@@ -1,22 +1,27 @@
+/** Signatures of webhook requests, in the two forms that docs/webhooks.md tells receivers to check. */
 import { createHmac } from 'node:crypto';
 
-export interface Signed {
+export interface SignedRequest {
   readonly id: string;
   /** Unix time in seconds, of this attempt. */
   readonly timestamp: number;
   /** The exact bytes that are sent. */
   readonly body: string | Buffer;
-  /** The current secret, then the one before while receivers still rotate. */
+  /** The current secret, then the previous one while receivers rotate. */
   readonly secrets: readonly string[];
 }
 
 /**
- * Two ways to verify the same: `X-Service-Signature`, in Stripe's form, keyed by the secret as UTF-8, and the headers of Standard
- * Webhooks 1.0 (github.com/standard-webhooks/standard-webhooks), keyed by what `whsec_` is followed by in base64, else the secret.
+ * Headers that prove the request. Each secret signs in both forms:
+ *
+ * - `x-service-signature`, as Stripe writes it: HMAC-SHA-256 of `<t>.<body>` in hex, keyed by the secret as UTF-8.
+ * - `webhook-*`, Standard Webhooks 1.0 (github.com/standard-webhooks/standard-webhooks): HMAC-SHA-256 of `<id>.<timestamp>.<body>` in
+ *   base64. The key is what follows `whsec_`, decoded from base64, or the secret as UTF-8 where it has no such prefix.
  */
-export function signatureHeaders({ id, timestamp, body, secrets }: Signed): Record<string, string> {
-  const hmac = (key: string | Buffer, head: string) =>
-    createHmac('sha256', key).update(head).update(body);
+export function signatureHeaders(request: SignedRequest): Record<string, string> {
+  const { id, timestamp, body, secrets } = request;
+  const hmac = (key: string | Buffer, prefix: string) =>
+    createHmac('sha256', key).update(prefix).update(body);
   const own = secrets.map((secret) => `v1=${hmac(secret, `${timestamp}.`).digest('hex')}`);
   const standard = secrets.map(
     (secret) => `v1,${hmac(standardKey(secret), `${id}.${timestamp}.`).digest('base64')}`,
@@ -29,5 +34,8 @@ export function signatureHeaders({ id, timestamp, body, secrets }: Signed): Reco
   };
 }
 
+const standardPrefix = 'whsec_';
 const standardKey = (secret: string): string | Buffer =>
-  secret.startsWith('whsec_') ? Buffer.from(secret.slice(6), 'base64') : secret;
+  secret.startsWith(standardPrefix)
+    ? Buffer.from(secret.slice(standardPrefix.length), 'base64')
+    : secret;

@@ -1,228 +1,135 @@
+/**
+ * The loop that delivers notices: claims what is due, sends it, records how it went. The rows are the queue (stores/claims.ts), so
+ * any number of nodes may run it. Delivery is at least once; receivers know a repeat by its webhook-id.
+ */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Logger } from 'pino';
 import type { DataSource } from 'typeorm';
 import { WakeableWait } from '../../../shared/wakeable-wait.ts';
-import type { Outcome } from '../channels/outcome.ts';
-import type { Frozen } from '../rules/notice.ts';
-import {
-  claim,
-  release,
-  renew,
-  settle,
-  type Claimed,
-  type EndpointNews,
-  type Settled,
-} from '../stores/claims.ts';
-
-/** Sends on their way from one process. More endpoints than this divided by their share would have to hang to delay a healthy one. */
-const slots = 1024;
-const pollMs = 1000;
-const renewMs = 3000;
-const drainMs = 10_000;
-
-export interface Delivering {
-  readonly db: DataSource;
-  readonly log: Logger;
-  readonly open: (sealed: string, tenantId: string) => Frozen;
-  readonly send: (claimed: Claimed, frozen: Frozen) => Promise<Outcome>;
-  /** Retries and waits, which only webhooks choose. */
-  readonly waits: (
-    claimed: Claimed,
-    frozen: Frozen,
-  ) => { readonly retries: number; readonly waitMs: (round: number) => number };
-}
-/** `unwell`: the endpoint may come right by itself, so this counts against it. */
-interface Done {
-  readonly claimed: Claimed;
-  readonly settled: Settled;
-  readonly unwell: boolean;
-  readonly gone: number | null;
-}
+import { claimDue, releaseClaims, renewClaims, type Claim } from '../stores/claims.ts';
+import { attemptDelivery, type AttemptOptions, type EndedAttempt } from './attempt.ts';
+import { createRecorder } from './record.ts';
 
 /**
- * Takes due deliveries, sends them and records how it went. Rows are the queue: a lease keeps two workers off one row, and a worker
- * that dies loses nothing but the lease. Delivery is at least once; receivers know repeats by their webhook-id.
+ * Sends on their way from one process. To delay a healthy endpoint, as many others would have to hang as fill these slots with the
+ * 16 sends that each may have on its way.
  */
-export function startDelivering({ db, log, open, send, waits }: Delivering) {
+const slots = 1024;
+/** How late a wake-up that was missed makes a notice. */
+const pollMs = 1000;
+/** Often enough that a claim, which lasts 10 s, survives two failed renewals. */
+const renewMs = 3000;
+/** How long a shutdown waits for sends on their way. */
+const drainMs = 10_000;
+
+export interface DeliveryOptions extends AttemptOptions {
+  readonly db: DataSource;
+}
+export interface DeliveryWorker {
+  /** Looks for due deliveries now instead of at the next poll. */
+  readonly wake: () => void;
+  /** For the metric strata_deliveries: sends since the start by result, and those on their way. */
+  readonly figures: () => Record<'delivered' | 'retried' | 'failed' | 'in_flight', number>;
+  /** Lets sends end, for at most 10 s, and frees the rest for other nodes. */
+  readonly stop: () => Promise<void>;
+}
+
+export function startDelivering(options: DeliveryOptions): DeliveryWorker {
+  const { db, log } = options;
   const worker = randomUUID();
-  /** Key of a send → its delivery. */
-  const busy = new Map<string, { readonly id: string; readonly ended: Promise<void> }>();
-  const done: Done[] = [];
-  const figures = { delivered: 0, retried: 0, failed: 0 };
-  const state = { stopped: false, drainUntil: Infinity };
+  /** Sends on their way, by delivery and round: the next round may be claimed before the end of this one is noted here. */
+  const inFlight = new Map<string, { readonly id: string; readonly recorded: Promise<void> }>();
+  const sent = { delivered: 0, retried: 0, failed: 0 };
   const nextLook = new WakeableWait();
-  const wake = (): void => nextLook.wake();
-  let recording: Promise<void> | undefined;
+  const stopping = new AbortController();
 
-  async function attempt(claimed: Claimed): Promise<Done> {
-    const began = performance.now();
-    const ours = (error: string, verdict: 'retry' | 'final'): Outcome => ({
-      verdict,
-      duration_ms: performance.now() - began,
-      status: null,
-      answer: null,
-      error,
-    });
-    let frozen: Frozen | undefined;
-    let outcome: Outcome;
-    try {
-      frozen = open(claimed.frozen, claimed.tenant_id);
-      outcome = await send(claimed, frozen);
-    } catch (error) {
-      log.error(
-        { err: error, delivery_id: claimed.id },
-        'a notice could not be sent for a reason of ours',
-      );
-      outcome = frozen
-        ? ours('It could not be sent for a reason of ours; see the log.', 'retry')
-        : ours(
-            'The configuration it was made with does not open: SECRET_KEY has changed.',
-            'final',
-          );
-    }
-    const { retries, waitMs } = frozen ? waits(claimed, frozen) : { retries: 0, waitMs: () => 0 };
-    const again = outcome.verdict === 'retry' && claimed.round < retries;
-    return {
-      claimed,
-      unwell: outcome.verdict === 'retry',
-      gone: outcome.verdict === 'final' && outcome.gone ? frozen!.revision : null,
-      settled: {
-        id: claimed.id,
-        round: claimed.round,
-        verdict: outcome.verdict === 'delivered' ? 'delivered' : again ? 'retry' : 'failed',
-        wait_ms:
-          outcome.verdict === 'retry' && again
-            ? Math.max(waitMs(claimed.round), outcome.retry_after_ms ?? 0)
-            : 0,
-        duration_ms: Math.round(outcome.duration_ms),
-        status: outcome.status,
-        answer: outcome.answer,
-        error: outcome.error,
-      },
-    };
-  }
+  const recorder = createRecorder({ db, worker, log, onRecorded });
 
-  async function deliver(claimed: Claimed): Promise<void> {
-    done.push(await attempt(claimed));
-    await (recording ??= record());
-  }
-
-  /** What ends while one transaction runs goes into the next. */
-  async function record(): Promise<void> {
-    try {
-      while (done.length > 0) {
-        const batch = done.splice(0, 200);
-        await write(batch).catch(async (error: unknown) => {
-          log.warn(
-            { err: error },
-            'deliveries cannot be recorded; they are sent again unless the database answers within their lease',
-          );
-          done.unshift(...batch);
-          await delay(200);
-        });
-        if (state.stopped && done.length > 0 && Date.now() > state.drainUntil) return;
+  function onRecorded(batch: readonly EndedAttempt[]): void {
+    for (const { claim, record } of batch) {
+      inFlight.delete(keyOf(claim));
+      if (record.result === 'retry') {
+        sent.retried += 1;
+        setTimeout(wake, record.wait_ms).unref();
+      } else {
+        sent[record.result] += 1;
       }
-    } finally {
-      recording = undefined;
     }
-  }
-
-  async function write(batch: readonly Done[]): Promise<void> {
-    await settle(
-      db,
-      worker,
-      batch.map(({ settled }) => settled),
-      newsOf(batch),
-    );
-    for (const {
-      claimed,
-      settled: { verdict, wait_ms: wait },
-    } of batch) {
-      busy.delete(keyOf(claimed));
-      figures[verdict === 'retry' ? 'retried' : verdict] += 1;
-      if (verdict === 'retry') setTimeout(wake, wait).unref();
-    }
+    // There is room for more now.
     wake();
   }
 
-  async function take(): Promise<number> {
-    if (busy.size >= slots) return 0;
-    const claims = await claim(db, worker, slots - busy.size);
-    for (const claimed of claims) {
-      // Here once more when the lease ran out while the database stalled: the send that is on its way still counts.
-      if (!busy.has(keyOf(claimed)))
-        busy.set(keyOf(claimed), { id: claimed.id, ended: deliver(claimed) });
+  function wake(): void {
+    nextLook.wake();
+  }
+
+  async function deliver(claim: Claim): Promise<void> {
+    const ended = await attemptDelivery(claim, options);
+    await recorder.record(ended);
+  }
+
+  /** Starts what is due and there is room for; answers how many deliveries it has claimed. */
+  async function startDue(): Promise<number> {
+    if (inFlight.size >= slots) return 0;
+    const claims = await claimDue(db, worker, slots - inFlight.size);
+    for (const claim of claims) {
+      // Claimed once more, because the claim ended while the database stalled. The send that is on its way counts.
+      if (inFlight.has(keyOf(claim))) continue;
+      inFlight.set(keyOf(claim), { id: claim.id, recorded: deliver(claim) });
     }
     return claims.length;
   }
 
-  async function loop(): Promise<void> {
+  async function run(): Promise<void> {
     let failing = false;
-    while (!state.stopped) {
-      const taken = await take().then(
-        (count) => {
-          failing = false;
-          return count;
-        },
-        (error: unknown) => {
-          if (!failing && !state.stopped)
-            log.warn(
-              { err: error },
-              'the queue of notices cannot be read; it is tried again every second',
-            );
-          failing = true;
-          return 0;
-        },
-      );
-      if (taken === 0 && !state.stopped) await nextLook.wait(pollMs);
+    while (!stopping.signal.aborted) {
+      let started = 0;
+      try {
+        started = await startDue();
+        failing = false;
+      } catch (error) {
+        if (!failing && !stopping.signal.aborted)
+          log.warn(
+            { err: error },
+            'the queue of notices cannot be read; it is tried again every second',
+          );
+        failing = true;
+      }
+      if (started === 0 && !stopping.signal.aborted) await nextLook.wait(pollMs);
     }
   }
 
-  const renewing = setInterval(() => {
-    if (busy.size > 0)
-      renew(
-        db,
-        worker,
-        [...busy.values()].map(({ id }) => id),
-      ).catch((error: unknown) => log.warn({ err: error }, 'leases of notices cannot be renewed'));
-  }, renewMs).unref();
-  const looping = loop();
+  async function renew(): Promise<void> {
+    if (inFlight.size === 0) return;
+    const ids = [...inFlight.values()].map(({ id }) => id);
+    try {
+      await renewClaims(db, worker, ids);
+    } catch (error) {
+      log.warn({ err: error }, 'claims of notices cannot be renewed');
+    }
+  }
+
+  const renewing = setInterval(() => void renew(), renewMs).unref();
+  const running = run();
 
   return {
     wake,
-    figures: () => ({ ...figures, in_flight: busy.size }),
-    /** Lets sends end, some seconds at most, and frees the rest for others. */
-    async stop(): Promise<void> {
-      state.stopped = true;
-      state.drainUntil = Date.now() + drainMs;
+    figures: () => ({ ...sent, in_flight: inFlight.size }),
+    async stop() {
+      stopping.abort();
+      recorder.giveUpAt(Date.now() + drainMs);
       wake();
-      await looping;
-      await Promise.race([
-        Promise.all([...busy.values()].map(({ ended }) => ended)),
-        delay(drainMs, undefined, { ref: false }),
-      ]);
+      await running;
+      const drained = Promise.all([...inFlight.values()].map(({ recorded }) => recorded));
+      await Promise.race([drained, delay(drainMs, undefined, { ref: false })]);
       clearInterval(renewing);
-      await release(db, worker).catch((error: unknown) =>
-        log.debug({ err: error }, 'leases run out by themselves'),
-      );
+      try {
+        await releaseClaims(db, worker);
+      } catch (error) {
+        log.debug({ err: error }, 'claims of notices were not released; they end by themselves');
+      }
     },
   };
 }
 
-const keyOf = ({ id, round }: Claimed): string => `${id} ${round}`;
-
-function newsOf(batch: readonly Done[]): EndpointNews[] {
-  return [...Map.groupBy(batch, ({ claimed }) => claimed.endpoint_key)]
-    .map(([key, all]) => ({
-      key,
-      delivered: all.some(({ settled }) => settled.verdict === 'delivered'),
-      failures: all.filter(({ unwell }) => unwell).length,
-      gone: all.find(({ gone }) => gone !== null)?.gone ?? null,
-      known: Math.max(...all.map(({ claimed }) => claimed.failures)),
-    }))
-    .filter(
-      ({ delivered, failures, gone, known }) =>
-        failures > 0 || gone !== null || (delivered && known > 0),
-    );
-}
+const keyOf = ({ id, round }: Claim): string => `${id} ${round}`;

@@ -1,128 +1,156 @@
-import { setTimeout as delay } from 'node:timers/promises';
+/**
+ * The loop that escalates, exhausts and expires approvals. Each is handled in one transaction under the lock on its row: of two nodes
+ * one fires a hop, and of a hop and a decision one comes first.
+ */
 import type { Logger } from 'pino';
 import type { DataSource, EntityManager } from 'typeorm';
 import { serviceCaller } from '../../../shared/access.ts';
 import { auditFacts, recordEvents } from '../../../shared/commits/commit.ts';
+import type { ApprovalState, NoticeType } from '../../../shared/contracts/notifier.ts';
+import { WakeableWait } from '../../../shared/wakeable-wait.ts';
 import { groupAt } from '../rules/approval.ts';
-import { dueStep, nextTimes } from '../rules/escalation.ts';
-import type { NoticeType } from '../../../shared/contracts/notifier.ts';
-import { noticesOf, targetsOf, type Frozen } from '../rules/notice.ts';
+import { destinationsOf, distinct, type Destination } from '../rules/destinations.ts';
+import { dueStep, nextTimes, type Step } from '../rules/escalation.ts';
+import type { FrozenConfig } from '../rules/frozen-config.ts';
+import { noticesOf } from '../rules/notice.ts';
 import { ApprovalEntity, type ApprovalRow } from '../schema.ts';
 import { cancelUnsent, queueNotices } from '../stores/notices.ts';
 
 const pollMs = 1000;
 
-export interface Escalating {
+export interface EscalationOptions {
   readonly db: DataSource;
   readonly log: Logger;
-  readonly open: (sealed: string, tenantId: string) => Frozen;
+  /** Opens ApprovalRow.frozen. */
+  readonly open: (sealed: string, tenantId: string) => FrozenConfig;
   /** Called when notices have been queued. */
   readonly onQueued: () => void;
 }
 
-/** Fires what is due, each approval in one transaction under the lock on its row: of two nodes one fires a hop, a decision or the hop wins. */
-export function startEscalating({ db, log, open, onQueued }: Escalating) {
-  const stop = new AbortController();
+const noticeTypeOf = {
+  escalate: 'approval.escalated',
+  exhaust: 'approval.exhausted',
+  expire: 'approval.expired',
+} as const satisfies Record<Step, NoticeType>;
 
-  async function step(manager: EntityManager, row: ApprovalRow, now: Date): Promise<void> {
-    const due = dueStep(row, now);
-    if (due === null) return;
-    const frozen = open(row.frozen, row.tenant_id);
+const endStateOf = {
+  exhaust: 'exhausted',
+  expire: 'expired',
+} as const satisfies Partial<Record<Step, ApprovalState>>;
+
+export function startEscalating({ db, log, open, onQueued }: EscalationOptions) {
+  const nextLook = new WakeableWait();
+  const stopping = new AbortController();
+
+  async function fire(manager: EntityManager, row: ApprovalRow, now: Date): Promise<void> {
+    const step = dueStep(row, now);
+    if (step === null) return;
+
     const change =
-      due === 'escalate'
-        ? nextTimes(row, now)
-        : {
-            state: due === 'exhaust' ? ('exhausted' as const) : ('expired' as const),
-            escalates_at: null,
-          };
-    const next: ApprovalRow = { ...row, ...change };
+      step === 'escalate' ? nextTimes(row, now) : { state: endStateOf[step], escalates_at: null };
+    const changed: ApprovalRow = { ...row, ...change };
     await manager.update(ApprovalEntity, { id: row.id }, change);
-    const told = due === 'escalate' ? [] : await cancelUnsent(manager, row.id);
-    const asked = due === 'expire' ? [] : targetsOf(next, frozen, next.hop);
-    const targets = new Map(
-      [...told, ...asked].map((target) => [`${target.channel} ${target.place}`, target]),
-    );
-    const type: NoticeType =
-      due === 'escalate'
-        ? 'approval.escalated'
-        : due === 'exhaust'
-          ? 'approval.exhausted'
-          : 'approval.expired';
-    await queueNotices(manager, next, frozen, noticesOf(next, type, [...targets.values()], now));
-    await recordEvents(manager, [
-      auditFacts(
-        {
-          action: type,
-          tenant_id: row.tenant_id,
-          target: row.id,
-          actor: { type: 'system', id: 'notifier' },
-          payload: { hop: next.hop, group: groupAt(row.chain, next.hop), notices: targets.size },
-        },
-        { caller: serviceCaller('notifier'), requestId: row.request_id },
-      ),
-    ]);
+
+    const frozen = open(row.frozen, row.tenant_id);
+    const destinations = await whoHears(manager, changed, frozen, step);
+    const type = noticeTypeOf[step];
+    const notices = noticesOf(changed, type, destinations, now);
+    await queueNotices(manager, changed, frozen.revision, notices);
+    const event = {
+      action: type,
+      tenant_id: row.tenant_id,
+      target: row.id,
+      actor: { type: 'system', id: 'notifier' },
+      payload: {
+        hop: changed.hop,
+        group: groupAt(row.chain, changed.hop),
+        notices: notices.length,
+      },
+    } as const;
+    const by = { caller: serviceCaller('notifier'), requestId: row.request_id };
+    await recordEvents(manager, [auditFacts(event, by)]);
   }
 
-  /** One approval a transaction; undefined when nothing is due. One that fails must not stand in the way of the others. */
-  async function once(
+  /** Fires one approval that is due. Answers its id, with the error if it could not be fired; undefined where none is due. */
+  async function fireOne(
     except: readonly string[],
-  ): Promise<{ id: string; failed?: unknown } | undefined> {
+  ): Promise<{ id: string; error?: unknown } | undefined> {
     let id: string | undefined;
     try {
       return await db.transaction(async (manager) => {
         const [due] = await manager.query<{ id: string; now: Date }[]>(
-          `SELECT id, now() AS now FROM notifier.approvals WHERE state = 'pending' AND least(escalates_at, expires_at) <= now() AND id <> ALL($1)
+          `SELECT id, now() AS now FROM notifier.approvals
+           WHERE state = 'pending' AND least(escalates_at, expires_at) <= now() AND id <> ALL($1)
            ORDER BY least(escalates_at, expires_at) LIMIT 1 FOR UPDATE SKIP LOCKED`,
           [except],
         );
         if (!due) return undefined;
         id = due.id;
-        await step(manager, await manager.findOneByOrFail(ApprovalEntity, { id }), due.now);
+        const row = await manager.findOneByOrFail(ApprovalEntity, { id });
+        await fire(manager, row, due.now);
         return { id };
       });
-    } catch (failed) {
-      if (id === undefined) throw failed;
-      return { id, failed };
+    } catch (error) {
+      if (id === undefined) throw error;
+      return { id, error };
     }
   }
 
-  /** Everything that is due now. */
-  async function fire(): Promise<void> {
-    const failed: string[] = [];
-    for (;;) {
-      const fired = await once(failed);
-      if (!fired || stop.signal.aborted) return;
-      if ('failed' in fired) {
-        log.error(
-          { err: fired.failed, approval_id: fired.id },
-          'an approval cannot be escalated; it is tried again every second',
-        );
-        failed.push(fired.id);
-      } else onQueued();
-    }
-  }
-
-  async function loop(): Promise<void> {
-    let away = false;
-    while (!stop.signal.aborted) {
-      await fire().then(
-        () => {
-          away = false;
-        },
-        (error: unknown) => {
-          if (!away)
-            log.warn({ err: error }, 'what is due cannot be read; it is tried again every second');
-          away = true;
-        },
+  /** Fires everything that is due now. An approval that cannot be fired does not hold up the others. */
+  async function fireDue(): Promise<void> {
+    const failedIds: string[] = [];
+    while (!stopping.signal.aborted) {
+      const fired = await fireOne(failedIds);
+      if (!fired || stopping.signal.aborted) return;
+      if (fired.error === undefined) {
+        onQueued();
+        continue;
+      }
+      log.error(
+        { err: fired.error, approval_id: fired.id },
+        'an approval cannot be escalated; it is tried again every second',
       );
-      await delay(pollMs, undefined, { signal: stop.signal }).catch(() => {});
+      failedIds.push(fired.id);
     }
   }
-  const looping = loop();
+
+  async function run(): Promise<void> {
+    let failing = false;
+    while (!stopping.signal.aborted) {
+      try {
+        await fireDue();
+        failing = false;
+      } catch (error) {
+        if (!failing)
+          log.warn({ err: error }, 'what is due cannot be read; it is tried again every second');
+        failing = true;
+      }
+      if (!stopping.signal.aborted) await nextLook.wait(pollMs);
+    }
+  }
+
+  const running = run();
   return {
+    /** Ends after the approval that is being fired. */
     async stop(): Promise<void> {
-      stop.abort();
-      await looping;
+      stopping.abort();
+      nextLook.wake();
+      await running;
     },
   };
+}
+
+/**
+ * A hop is told to those whom it asks. The end of an approval is told to everybody who may have heard of it; exhaustion also to those
+ * whom the last hop asks, as the last call.
+ */
+async function whoHears(
+  manager: EntityManager,
+  approval: ApprovalRow,
+  frozen: FrozenConfig,
+  step: Step,
+): Promise<Destination[]> {
+  const reached = step === 'escalate' ? [] : await cancelUnsent(manager, approval.id);
+  const asked = step === 'expire' ? [] : destinationsOf(approval, frozen, approval.hop);
+  return distinct([...reached, ...asked]);
 }

@@ -1,9 +1,9 @@
 import { describe, expect, test } from '@jest/globals';
-import { judgeFailure, judgeStatus } from '../../services/notifier/rules/answers.ts';
+import { resultOfFailure, resultOfStatus } from '../../services/notifier/rules/retry-policy.ts';
 import type { OutgoingReason } from '../../shared/outgoing/outgoing-error.ts';
 
-const verdict = (status: number, retryAfter?: string): string =>
-  judgeStatus(status, retryAfter, 0).verdict;
+const result = (status: number, retryAfter?: string): string =>
+  resultOfStatus(status, retryAfter, 0).result;
 
 describe('every status', () => {
   const expected = (status: number): string => {
@@ -12,33 +12,33 @@ describe('every status', () => {
   };
   test.each([1, 2, 3, 4, 5, 6, 9])('%sxx', (hundreds) => {
     for (let status = hundreds * 100; status < hundreds * 100 + 100; status += 1)
-      expect([status, verdict(status)]).toEqual([status, expected(status)]);
+      expect([status, result(status)]).toEqual([status, expected(status)]);
   });
   test('only 410 says that the endpoint is gone', () => {
     for (let status = 100; status < 1000; status += 1)
-      expect('gone' in judgeStatus(status, undefined, 0)).toBe(status === 410);
+      expect('gone' in resultOfStatus(status, undefined, 0)).toBe(status === 410);
   });
 });
 
 test('Retry-After counts where it is retried, and an hour at most', () => {
-  expect(judgeStatus(429, '7', 0)).toEqual({
-    verdict: 'retry',
+  expect(resultOfStatus(429, '7', 0)).toEqual({
+    result: 'retry',
     error: 'answered 429',
     retry_after_ms: 7000,
   });
-  expect(judgeStatus(503, 'Thu, 01 Jan 1970 00:00:09 GMT', 4000)).toEqual({
-    verdict: 'retry',
+  expect(resultOfStatus(503, 'Thu, 01 Jan 1970 00:00:09 GMT', 4000)).toEqual({
+    result: 'retry',
     error: 'answered 503',
     retry_after_ms: 5000,
   });
-  expect(judgeStatus(500, '7200', 0)).toEqual({
-    verdict: 'retry',
+  expect(resultOfStatus(500, '7200', 0)).toEqual({
+    result: 'retry',
     error: 'answered 500',
     retry_after_ms: 3_600_000,
   });
-  expect(judgeStatus(500, 'later', 0)).toEqual({ verdict: 'retry', error: 'answered 500' });
+  expect(resultOfStatus(500, 'later', 0)).toEqual({ result: 'retry', error: 'answered 500' });
   for (const status of [200, 301, 404, 410])
-    expect(judgeStatus(status, '7', 0)).not.toHaveProperty('retry_after_ms');
+    expect(resultOfStatus(status, '7', 0)).not.toHaveProperty('retry_after_ms');
 });
 
 test('what must not be sent is final, what the network did is retried', () => {
@@ -54,8 +54,8 @@ test('what must not be sent is final, what the network did is retried', () => {
     answer_too_large: 'retry',
   };
   for (const [reason, expected] of Object.entries(table))
-    expect(judgeFailure(reason as OutgoingReason, 'why')).toEqual({
-      verdict: expected,
+    expect(resultOfFailure(reason as OutgoingReason, 'why')).toEqual({
+      result: expected,
       error: 'why',
     });
 });

@@ -1,0 +1,35 @@
+/**
+ * What a channel is: it makes one attempt at one notice and says how that ended. It neither waits nor repeats (rules/retry-policy.ts).
+ * Which destinations it has is in rules/destinations.ts; the list of channels is worker/send.ts.
+ */
+import type { ChannelConfig } from '../rules/frozen-config.ts';
+import type { Destination } from '../rules/destinations.ts';
+import type { RetryPlan, SendResult } from '../rules/retry-policy.ts';
+
+/** How an attempt ended, as the delivery log keeps it. */
+export type Outcome = SendResult & {
+  readonly duration_ms: number;
+  /** Of the HTTP response; null where there was none, and for mail. */
+  readonly status: number | null;
+  /** What the receiver said, without secrets. */
+  readonly answer: string | null;
+  /** Null where the notice was delivered. Names no more of an address than its origin. */
+  readonly error: string | null;
+};
+
+/** A notice to one destination. */
+export interface OutgoingNotice extends Destination {
+  /** Names the notice in every attempt: the receivers' key for duplicates. */
+  readonly id: string;
+  /** rules/notice.ts */
+  readonly body: string;
+  /** When links to decide must end. */
+  readonly expires_at: Date;
+}
+
+export interface NoticeChannel {
+  /** One attempt. Signatures and links are made afresh, the body is as it was queued. Rejects only for a fault of ours. */
+  readonly send: (notice: OutgoingNotice, config: ChannelConfig) => Promise<Outcome>;
+  /** Where the configuration has a plan for each destination; without it the settings APPROVAL_WEBHOOK_* hold. */
+  readonly retryPlan?: (place: string, config: ChannelConfig) => RetryPlan;
+}

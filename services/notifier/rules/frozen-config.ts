@@ -1,0 +1,22 @@
+/**
+ * What is kept of a tenant's configuration when an approval is made. Everything sent for the approval is sent by this, so later
+ * changes reach later approvals only. `ApprovalRow.frozen` holds it sealed, because there are secrets in it.
+ */
+import type { EffectiveNotifications } from '../../../shared/contracts/notification-config.ts';
+import type { Channel } from '../../../shared/contracts/notifier.ts';
+import type { ResultOf } from '../../../shared/contracts/index.ts';
+
+type Approvers = ResultOf<'tenant-config.members.approvers'>;
+
+/** The sections of notification_config that say how each channel sends. */
+export type ChannelConfig = Pick<EffectiveNotifications, Channel>;
+
+export interface FrozenConfig {
+  readonly config: ChannelConfig;
+  /** Revision of the configuration, by which a newer one ends an endpoint's pause. */
+  readonly revision: number;
+  /** Members of each group of the approver chain. */
+  readonly groups: Approvers['groups'];
+  /** Administrators of the tenant, who are told where nobody else would be. */
+  readonly admins: Approvers['admins'];
+}

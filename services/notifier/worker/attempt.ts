@@ -1,0 +1,102 @@
+/** One attempt at a claimed delivery: opening what it is sent with, sending it, and saying what becomes of it. */
+import type { Logger } from 'pino';
+import type { Outcome, OutgoingNotice } from '../channels/channel.ts';
+import type { FrozenConfig } from '../rules/frozen-config.ts';
+import { webhookId } from '../rules/notice.ts';
+import { nextStep, type RetryPlan } from '../rules/retry-policy.ts';
+import type { AttemptRecord } from '../stores/attempts.ts';
+import type { Claim } from '../stores/claims.ts';
+import type { Sender } from './send.ts';
+
+export interface AttemptOptions {
+  readonly log: Logger;
+  /** Opens ApprovalRow.frozen; throws where its key is not known any more. */
+  readonly open: (sealed: string, tenantId: string) => FrozenConfig;
+  readonly sender: Sender;
+}
+
+/** An attempt that has ended and is not recorded yet. */
+export interface EndedAttempt {
+  readonly claim: Claim;
+  readonly record: AttemptRecord;
+  /** Whether it counts as a failure of the endpoint: what is final is a fault of the notice or of its configuration. */
+  readonly countsAsFailure: boolean;
+  /** Revision of the configuration with which the endpoint answered 410 Gone; null unless it did. */
+  readonly pausedRevision: number | null;
+}
+
+const noRetries: RetryPlan = {
+  retries: 0,
+  backoff: { initial_seconds: 0, factor: 1, max_seconds: 0 },
+};
+
+/** Never rejects: what goes wrong on our side is an outcome, too, and is logged. */
+export async function attemptDelivery(
+  claim: Claim,
+  { log, open, sender }: AttemptOptions,
+): Promise<EndedAttempt> {
+  const began = performance.now();
+  const ourFault = (result: 'retry' | 'final', error: string): Outcome => ({
+    result,
+    duration_ms: performance.now() - began,
+    status: null,
+    answer: null,
+    error,
+  });
+  const logFault = (error: unknown): void =>
+    log.error(
+      { err: error, delivery_id: claim.id },
+      'a notice could not be sent for a reason of ours',
+    );
+
+  let frozen: FrozenConfig;
+  try {
+    frozen = open(claim.frozen, claim.tenant_id);
+  } catch (error) {
+    logFault(error);
+    const why = 'The configuration it was made with does not open: SECRET_KEY has changed.';
+    return endedAttempt(claim, ourFault('final', why), noRetries, null);
+  }
+  let outcome: Outcome;
+  try {
+    outcome = await sender.send(noticeOf(claim), frozen.config);
+  } catch (error) {
+    logFault(error);
+    outcome = ourFault('retry', 'It could not be sent for a reason of ours; see the log.');
+  }
+  const plan = sender.retryPlan(claim, frozen.config);
+  return endedAttempt(claim, outcome, plan, frozen.revision);
+}
+
+const noticeOf = (claim: Claim): OutgoingNotice => ({
+  id: webhookId(claim.id),
+  channel: claim.channel,
+  place: claim.place,
+  target: claim.target,
+  endpoint_key: claim.endpoint_key,
+  body: claim.body,
+  expires_at: claim.expires_at,
+});
+
+function endedAttempt(
+  claim: Claim,
+  outcome: Outcome,
+  plan: RetryPlan,
+  revision: number | null,
+): EndedAttempt {
+  const isGone = outcome.result === 'final' && outcome.gone === true;
+  return {
+    claim,
+    record: {
+      id: claim.id,
+      round: claim.round,
+      ...nextStep(outcome, claim.round, plan),
+      duration_ms: Math.round(outcome.duration_ms),
+      status: outcome.status,
+      answer: outcome.answer,
+      error: outcome.error,
+    },
+    countsAsFailure: outcome.result === 'retry',
+    pausedRevision: isGone ? revision : null,
+  };
+}

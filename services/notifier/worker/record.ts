@@ -1,0 +1,88 @@
+/**
+ * Records attempts that have ended, many in one transaction: what ends while one transaction runs goes into the next. What the
+ * database does not take is offered again, so that a crash or stall of it does not make notices arrive twice.
+ */
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Logger } from 'pino';
+import type { DataSource } from 'typeorm';
+import { recordAttempts, type EndpointRecord } from '../stores/attempts.ts';
+import type { EndedAttempt } from './attempt.ts';
+
+const batchSize = 200;
+const retryMs = 200;
+
+export interface Recorder {
+  /** Resolves once the attempt is recorded, or given up on shutdown. Never rejects. */
+  readonly record: (ended: EndedAttempt) => Promise<void>;
+  /** On shutdown: gives up, from `time` (Date.now) on, what the database still does not take. Its claim ends by itself. */
+  readonly giveUpAt: (time: number) => void;
+}
+
+export interface RecorderOptions {
+  readonly db: DataSource;
+  readonly worker: string;
+  readonly log: Logger;
+  /** Called after each transaction with the attempts that it has recorded. */
+  readonly onRecorded: (batch: readonly EndedAttempt[]) => void;
+}
+
+export function createRecorder({ db, worker, log, onRecorded }: RecorderOptions): Recorder {
+  const waiting: EndedAttempt[] = [];
+  let recording: Promise<void> | undefined;
+  let deadline = Infinity;
+
+  async function recordBatch(batch: readonly EndedAttempt[]): Promise<void> {
+    const records = batch.map(({ record }) => record);
+    try {
+      await recordAttempts(db, worker, records, endpointRecords(batch));
+    } catch (error) {
+      log.warn(
+        { err: error },
+        'deliveries cannot be recorded; they are sent again unless the database answers before their claims end',
+      );
+      waiting.unshift(...batch);
+      await delay(retryMs);
+      return;
+    }
+    onRecorded(batch);
+  }
+
+  async function recordWaiting(): Promise<void> {
+    try {
+      while (waiting.length > 0) {
+        await recordBatch(waiting.splice(0, batchSize));
+        if (Date.now() > deadline) return;
+      }
+    } finally {
+      recording = undefined;
+    }
+  }
+
+  return {
+    async record(ended) {
+      waiting.push(ended);
+      recording ??= recordWaiting();
+      await recording;
+    },
+    giveUpAt(time) {
+      deadline = time;
+    },
+  };
+}
+
+/** What the attempts say of their endpoints, without those of which there is nothing new. */
+function endpointRecords(batch: readonly EndedAttempt[]): EndpointRecord[] {
+  const byEndpoint = Map.groupBy(batch, ({ claim }) => claim.endpoint_key);
+  const records: EndpointRecord[] = [];
+  for (const [key, attempts] of byEndpoint) {
+    const delivered = attempts.some(({ record }) => record.result === 'delivered');
+    const failures = attempts.filter(({ countsAsFailure }) => countsAsFailure).length;
+    const paused = attempts.find(({ pausedRevision }) => pausedRevision !== null);
+    // A success is news only to an endpoint that had failures.
+    const endsFailures = delivered && attempts.some(({ claim }) => claim.failures > 0);
+    if (failures > 0 || paused || endsFailures) {
+      records.push({ key, delivered, failures, paused_revision: paused?.pausedRevision ?? null });
+    }
+  }
+  return records;
+}
