@@ -3,6 +3,7 @@ import { describe, expect, test } from '@jest/globals';
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { pieces } from '../../services/pieces.ts';
+import { layerNames } from '../../shared/contracts/effective-config.ts';
 
 const root = join(import.meta.dirname, '../..');
 const textOf = (file: string): string => readFileSync(join(root, file), 'utf8');
@@ -45,6 +46,14 @@ describe.each(documents)('%s', (document) => {
     for (const [, command] of textOf(document).matchAll(/npm run (?:--silent )?([\w:]+)/g))
       expect(Object.keys(scripts)).toContain(command);
   });
+});
+
+test("the README's table of layers has each layer once, in the order in which they decide", () => {
+  const rows = [...textOf('README.md').matchAll(/^\| (\d) +\| `(\w+)`/gm)];
+  expect(rows.map(([, , name]) => name)).toEqual([...layerNames]);
+  expect(rows.map(([, number]) => Number(number))).toEqual(
+    layerNames.map((_name, index) => index + 1),
+  );
 });
 
 test("the README's map has a row for each piece", () => {

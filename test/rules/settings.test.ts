@@ -45,7 +45,7 @@ afterEach(() => {
 });
 
 describe('defaults', () => {
-  test('those of the specification', () => {
+  test('are those that operators rely on', () => {
     expect(loadSettings({})).toMatchObject({
       approval_webhook_timeout_seconds: 30,
       approval_webhook_retry_attempts: 3,

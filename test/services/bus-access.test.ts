@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import type { Context, ServiceBroker } from 'moleculer';
+import { pieces } from '../../services/pieces.ts';
 import type { Caller } from '../../shared/access.ts';
 import { createNode } from '../../shared/cluster/broker.ts';
 import { liveSettings } from '../../shared/live-settings.ts';
@@ -47,17 +48,8 @@ function standIn(service: string): Parameters<ServiceBroker['createService']>[0]
 }
 
 beforeAll(async () => {
-  for (const service of [
-    'tenant-config',
-    'global-config',
-    'config-resolver',
-    'auth',
-    'audit',
-    'notifier',
-    'feed',
-    'gateway',
-  ])
-    broker.createService(standIn(service));
+  const services = pieces.map(({ name }) => name);
+  for (const service of [...services, 'feed']) broker.createService(standIn(service));
   await broker.start();
 });
 afterAll(() => broker.stop());

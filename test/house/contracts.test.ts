@@ -1,0 +1,124 @@
+/** What must hold for every contract and every error code, whichever room they belong to. */
+import { describe, expect, test } from '@jest/globals';
+import { globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { ServiceBroker } from 'moleculer';
+import type { DataSource } from 'typeorm';
+import { pieces, type Parts } from '../../services/pieces.ts';
+import {
+  clusterService,
+  type ClusterServiceOptions,
+} from '../../shared/cluster/cluster-service.ts';
+import { errorTable } from '../../shared/contracts/error-codes.ts';
+import { contracts, type ActionName } from '../../shared/contracts/index.ts';
+import type { Contract } from '../../shared/contracts/contract.ts';
+import { createShortLivedState } from '../../shared/short-lived-state.ts';
+
+const root = join(import.meta.dirname, '../..');
+const all: readonly [string, Contract][] = Object.entries(contracts);
+const serviceNameOf = (action: string): string => action.split('.')[0]!;
+
+/**
+ * The services as they are composed, with stand-ins for all that they are given: they are only asked which actions they answer,
+ * and nothing is opened or started.
+ */
+function composedServices() {
+  const parts = { settings: () => ({}), shortLived: createShortLivedState() } as unknown as Parts;
+  const db = {} as DataSource;
+  const ofPieces = pieces.flatMap(({ service }) => service?.(parts, db) ?? []);
+  const ofEveryNode = clusterService({
+    broker: {} as ServiceBroker,
+    coherence: { caches: {} },
+    settings: { current: { node_id: 'a-node' } },
+    health: async () => ({}),
+  } as unknown as ClusterServiceOptions);
+  return [ofEveryNode, ...ofPieces];
+}
+
+describe('contracts', () => {
+  test('each action is answered by its service, and a service answers nothing else', () => {
+    const services = composedServices();
+    for (const { name, actions } of services) {
+      const answered = Object.keys(actions!).map((action) => `${name}.${action}`);
+      const declared = Object.keys(contracts).filter((action) => serviceNameOf(action) === name);
+      expect(answered.sort()).toEqual(declared.sort());
+    }
+    const composed = new Set(services.map(({ name }) => name));
+    const others = Object.keys(contracts)
+      .map(serviceNameOf)
+      .filter((name) => !composed.has(name));
+    // The feed is a service of nodes with a database, and the gateway answers its own.
+    expect([...new Set(others)].sort()).toEqual(['feed', 'gateway']);
+  });
+
+  test('each has a summary, and no two have one route', () => {
+    for (const [name, { summary }] of all)
+      expect([name, summary]).toEqual([name, expect.stringMatching(/./)]);
+    const routes = all.flatMap(([, { rest }]) => (rest ? `${rest.method} ${rest.path}` : []));
+    expect(routes.toSorted()).toEqual([...new Set(routes)].sort());
+  });
+
+  test('each placeholder of a path is a parameter', () => {
+    for (const [, { rest }] of all) {
+      if (!rest) continue;
+      const placeholders = [...rest.path.matchAll(/\{([a-z_]+)\}/g)].map(([, name]) => name);
+      expect(rest.pathParams).toEqual(expect.arrayContaining(placeholders));
+    }
+  });
+
+  test('every object in parameters refuses unknown fields, or is a map on purpose', () => {
+    const undecided = (schema: object, path: string): string[] => {
+      const { type, properties } = schema as { type?: unknown; properties?: unknown };
+      const isOpen = type === 'object' && properties && !('additionalProperties' in schema);
+      const inside = Object.entries(schema).flatMap(([key, value]) =>
+        typeof value === 'object' && value !== null ? undecided(value, `${path}/${key}`) : [],
+      );
+      return isOpen ? [path, ...inside] : inside;
+    };
+    expect(all.flatMap(([name, { params }]) => undecided(params, name))).toEqual([]);
+  });
+
+  test('writes of configuration name the keys that they drop', () => {
+    const silent = all
+      .filter(([, { response, drops }]) => response === 'write' && !drops)
+      .map(([name]) => name);
+    // Its keys are those of the document that the history names.
+    const expected: ActionName[] = ['tenant-config.rollback'];
+    expect(silent).toEqual(expected);
+  });
+});
+
+describe('error codes', () => {
+  test('each has the status of an error and a message that is a sentence', () => {
+    for (const [code, [status, message]] of Object.entries(errorTable)) {
+      expect(code).toMatch(/^[a-z0-9_]+$/);
+      expect(status).toBeGreaterThanOrEqual(400);
+      expect(message).toMatch(/\.$/);
+    }
+  });
+
+  test('those that monitoring alerts on are there: 503 for the database, 500 for the rest', () => {
+    const alerted = [
+      'auth_login_db_error',
+      'auth_login_internal_error',
+      'auth_refresh_db_error',
+      'auth_webauthn_db_error',
+      'auth_webauthn_internal_error',
+      'auth_sso_db_error',
+      'auth_sso_internal_error',
+      'auth_api_key_internal_error',
+    ] as const;
+    for (const code of alerted)
+      expect(errorTable[code][0]).toBe(code.endsWith('_db_error') ? 503 : 500);
+  });
+
+  test('every code in the source is in the table', () => {
+    const sources = globSync(['*.ts', '{shared,services,gateway}/**/*.ts'], { cwd: root });
+    const used = sources.flatMap((file) => {
+      const text = readFileSync(join(root, file), 'utf8');
+      return [...text.matchAll(/new StrataError\(\s*'([a-z_0-9]+)'/g)].map(([, code]) => code);
+    });
+    expect(used.length).toBeGreaterThan(20);
+    expect(Object.keys(errorTable)).toEqual(expect.arrayContaining(used));
+  });
+});
