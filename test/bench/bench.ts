@@ -1,4 +1,4 @@
-/** `npm run bench [-- <group>… --rounds 7 --seconds 2]`: Strata beside its floors and peers, as a table and in bench.json. */
+/** `npm run bench [-- <group>… --rounds 7 --seconds 2]`: Strata beside its baselines and peers, as a table and in bench.json. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';

@@ -49,7 +49,7 @@ export const effective: Group = async ({ rounds, seconds }) => {
       throw new Error(`the bus answers ${caller.said}, REST ${expected.text}`);
     const found = JSON.parse((await caller.lines.next()).value as string) as Pick<
       Comparison,
-      'strata' | 'floor'
+      'strata' | 'baseline'
     >;
     await caller.stop();
     return {

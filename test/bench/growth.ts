@@ -95,7 +95,7 @@ export const growth: Group = async ({ rounds }) => {
           unit: 'ms',
           goal: { atMost: 1.2 },
           strata: of(each),
-          floor: of(0),
+          baseline: of(0),
         });
       }
     }

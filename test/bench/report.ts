@@ -10,8 +10,8 @@ export interface Comparison {
   readonly peer: string;
   readonly unit: string;
   readonly strata: readonly number[];
-  readonly floor: readonly number[];
-  /** Strata divided by its floor or peer. */
+  readonly baseline: readonly number[];
+  /** Strata divided by its baseline or peer. */
   readonly goal?: { readonly atLeast: number } | { readonly atMost: number };
 }
 export interface Fact {
@@ -38,22 +38,22 @@ const warmUp = 2;
 export async function alternate(
   rounds: number,
   strata: () => Promise<number>,
-  floor: () => Promise<number>,
-): Promise<{ strata: number[]; floor: number[] }> {
-  const found = { strata: [] as number[], floor: [] as number[] };
+  baseline: () => Promise<number>,
+): Promise<{ strata: number[]; baseline: number[] }> {
+  const found = { strata: [] as number[], baseline: [] as number[] };
   for (let round = 0; round < warmUp + rounds; round += 1) {
     const turns = [
       async () => found.strata.push(await strata()),
-      async () => found.floor.push(await floor()),
+      async () => found.baseline.push(await baseline()),
     ];
     for (const turn of round % 2 === 0 ? turns : turns.toReversed()) await turn();
   }
-  return { strata: found.strata.slice(warmUp), floor: found.floor.slice(warmUp) };
+  return { strata: found.strata.slice(warmUp), baseline: found.baseline.slice(warmUp) };
 }
 
 /** The ratio of each round, whose two sides saw the machine in about the same state. */
-export const ratios = ({ strata, floor }: Pick<Comparison, 'strata' | 'floor'>): number[] =>
-  strata.map((figure, round) => figure / floor[round]!);
+export const ratios = ({ strata, baseline }: Pick<Comparison, 'strata' | 'baseline'>): number[] =>
+  strata.map((figure, round) => figure / baseline[round]!);
 
 export function met(row: Comparison): boolean | undefined {
   if (!row.goal) return undefined;
@@ -75,7 +75,7 @@ export function markdown(rows: readonly Comparison[], facts: readonly Fact[]): s
     rows.length === 0
       ? []
       : [
-          '| What | Floor or peer | its figure | Strata | ratio | goal | |',
+          '| What | Baseline or peer | its figure | Strata | ratio | goal | |',
           '|---|---|---|---|---|---|---|',
         ];
   for (const row of rows) {
@@ -87,7 +87,7 @@ export function markdown(rows: readonly Comparison[], facts: readonly Fact[]): s
           ? `≥ ${row.goal.atLeast} ×`
           : `≤ ${row.goal.atMost} ×`;
     lines.push(
-      `| ${row.what} | ${row.peer} | ${spread(row.floor, row.unit)} | ${spread(row.strata, row.unit)} | ${median(ratio).toFixed(2)} × (${ratio[0]!.toFixed(2)}–${ratio.at(-1)!.toFixed(2)}) | ${goal} | ${
+      `| ${row.what} | ${row.peer} | ${spread(row.baseline, row.unit)} | ${spread(row.strata, row.unit)} | ${median(ratio).toFixed(2)} × (${ratio[0]!.toFixed(2)}–${ratio.at(-1)!.toFixed(2)}) | ${goal} | ${
         { true: 'met', false: 'missed', undefined: '' }[
           String(met(row)) as 'true' | 'false' | 'undefined'
         ]

@@ -170,7 +170,7 @@ export const visibility: Group = async ({ rounds, seconds }) => {
       unit: 'ms',
       goal: { atMost: 1 },
       strata: found.map(({ strata }) => strata.p99),
-      floor: found.map(({ raw, commit }) => 2 * raw.p99 + commit.p99),
+      baseline: found.map(({ raw, commit }) => 2 * raw.p99 + commit.p99),
     });
   }
   return { rows };

@@ -75,7 +75,7 @@ async function throughput(stage: Stage, rounds: number, seconds: number): Promis
       );
       return measured();
     };
-    const floor = async (): Promise<number> => {
+    const baseline = async (): Promise<number> => {
       const program = await startProgram(
         'test/bench/peers/got-posts.ts',
         [receiver.said, file, String(count), String(concurrency), secret],
@@ -89,7 +89,7 @@ async function throughput(stage: Stage, rounds: number, seconds: number): Promis
       peer: `got posting the same signed bodies, ${concurrency} at a time, nothing stored`,
       unit: '/s',
       goal: { atLeast: 0.5 },
-      ...(await alternate(rounds, strata, floor)),
+      ...(await alternate(rounds, strata, baseline)),
     };
   } finally {
     await receiver.stop();

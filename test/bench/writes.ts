@@ -41,7 +41,7 @@ export const writes: Group = async ({ rounds, seconds }) => {
       };
       const strata = async (): Promise<number> =>
         (await load(target, { connections: clients, seconds })).perSecond;
-      const floor = async (): Promise<number> => {
+      const baseline = async (): Promise<number> => {
         const program = await startProgram(
           'test/bench/peers/bare-sql.ts',
           [bare.url, String(clients), String(seconds), text, ...some.map(({ id }) => id)],
@@ -55,7 +55,7 @@ export const writes: Group = async ({ rounds, seconds }) => {
         peer: 'the bare SQL of the same transaction through pg',
         unit: '/s',
         goal: { atLeast: 0.6 },
-        ...(await alternate(rounds, strata, floor)),
+        ...(await alternate(rounds, strata, baseline)),
       };
     };
     return {

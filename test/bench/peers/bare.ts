@@ -1,4 +1,4 @@
-/** The floor: a Fastify route that sends the same bytes to anyone. `bare.ts <body>` */
+/** The baseline: a Fastify route that sends the same bytes to anyone. `bare.ts <body>` */
 import fastify from 'fastify';
 import type { AddressInfo } from 'node:net';
 
