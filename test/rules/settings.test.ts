@@ -33,6 +33,7 @@ function problemsOf(
     return error.problems;
   }
 }
+/** The variables of these problems. */
 const wrong = (environment: Environment, hosted?: readonly string[]): string[] =>
   problemsOf(environment, hosted).map(({ variable }) => variable);
 
@@ -74,15 +75,15 @@ describe('defaults', () => {
     });
   });
 
-  test('every default fits its own row, and an empty or blank variable counts as unset', () => {
-    const shown = rows
-      .filter(([, { default: value }]) => value !== null && String(value) !== '')
-      .map(([field, row]) => [variableOf(field), String(row.default)]);
-    expect(loadSettings(Object.fromEntries(shown))).toEqual(loadSettings({}));
-    for (const blank of ['', '  '])
-      expect(
-        loadSettings(Object.fromEntries(rows.map(([field]) => [variableOf(field), blank]))),
-      ).toEqual(loadSettings({}));
+  test('every default fits its own row', () => {
+    const shown = rows.filter(([, { default: value }]) => value !== null && String(value) !== '');
+    const environment = shown.map(([field, row]) => [variableOf(field), String(row.default)]);
+    expect(loadSettings(Object.fromEntries(environment))).toEqual(loadSettings({}));
+  });
+
+  test.each(['', '  '])('a variable that is %j counts as unset', (blank) => {
+    const environment = rows.map(([field]) => [variableOf(field), blank]);
+    expect(loadSettings(Object.fromEntries(environment))).toEqual(loadSettings({}));
   });
 
   test.each([
@@ -227,29 +228,26 @@ describe('rows', () => {
     );
   });
 
-  test.each(
-    rows
-      .map(
-        ([field, row]) =>
-          [variableOf(field), [...badTexts(row), ...(badForms[field] ?? [])]] as const,
-      )
-      .filter(([, texts]) => texts.length > 0),
-  )('%s refuses %j', (variable, texts) => {
+  const refused = rows.map(([field, row]): [string, string[]] => [
+    variableOf(field),
+    [...badTexts(row), ...(badForms[field] ?? [])],
+  ]);
+  test.each(refused.filter(([, texts]) => texts.length > 0))('%s refuses %j', (variable, texts) => {
     for (const text of texts) {
       const [problem, ...others] = problemsOf({ SECRET_KEY: key, [variable]: text }, []);
       expect([text, problem?.variable, others]).toEqual([text, variable, []]);
     }
   });
 
-  test.each(
-    rows.flatMap(([field, row]) =>
-      row.type === 'integer' || row.type === 'number'
-        ? [row.min, row.max ?? row.min + 1e6].map(
-            (bound) => [variableOf(field), bound, field] as const,
-          )
-        : [],
-    ),
-  )('%s takes %d', (variable, bound, field) => {
+  const bounds = rows.flatMap(([field, row]): [string, number, Field][] => {
+    if (row.type !== 'integer' && row.type !== 'number') return [];
+    const most = row.max ?? row.min + 1e6;
+    return [
+      [variableOf(field), row.min, field],
+      [variableOf(field), most, field],
+    ];
+  });
+  test.each(bounds)('%s takes %d', (variable, bound, field) => {
     const room = { DEFAULT_MAX_COST_IMPACT_AUTO: '0', DEFAULT_MAX_COST_IMPACT_APPROVAL: '2000000' };
     expect(loadSettings({ ...room, [variable]: String(bound) })[field]).toBe(bound);
   });
@@ -429,11 +427,9 @@ describe('changes', () => {
   test('limits, defaults, lifetimes and mail apply on reload; addresses and keys need a restart', () => {
     const live =
       /^(default_|approval_webhook_|smtp_|webhook_allow|http_client_)|^(from_email|cache_default_ttl|access_token_ttl_seconds|rate_limit_per_minute|watch_max_.*|platform_admin_.*|frontend_origin)$/;
-    expect(
-      rows
-        .filter(([field, row]) => live.test(field) === Boolean(row.requires_restart))
-        .map(([field]) => field),
-    ).toEqual([]);
+    const expected = rows.filter(([field]) => live.test(field));
+    const applied = rows.filter(([, row]) => row.requires_restart !== true);
+    expect(applied.map(([field]) => field)).toEqual(expected.map(([field]) => field));
   });
 });
 
