@@ -6,12 +6,8 @@ import { Redis } from 'ioredis';
 import { readFileSync } from 'node:fs';
 import type { DataSource } from 'typeorm';
 import { startGateway, type Gateway } from './gateway/gateway.ts';
-import {
-  pieces as everyPiece,
-  type FirstAdmin,
-  type Parts,
-  type Piece,
-} from './services/pieces.ts';
+import { pieces as everyPiece, type Parts, type Piece } from './services/pieces.ts';
+import type { FirstAdmin } from './services/auth/sign-in/first-admin.ts';
 import { createNode } from './shared/cluster/broker.ts';
 import { startStatusServer } from './shared/cluster/status-server.ts';
 import { commitSchema } from './shared/commits/schema.ts';

@@ -18,6 +18,7 @@ import { auditService } from './audit/audit.service.ts';
 import { auditSchema } from './audit/schema.ts';
 import { authService } from './auth/auth.service.ts';
 import { authSchema } from './auth/schema.ts';
+import type { FirstAdmin } from './auth/sign-in/first-admin.ts';
 import { configResolverService } from './config-resolver/config-resolver.service.ts';
 import { globalConfigService } from './global-config/global-config.service.ts';
 import { globalConfigSchema } from './global-config/schema.ts';
@@ -25,12 +26,6 @@ import { notifierService } from './notifier/notifier.service.ts';
 import { notifierSchema } from './notifier/schema.ts';
 import { tenantConfigSchema } from './tenant-config/schema.ts';
 import { tenantConfigService } from './tenant-config/tenant-config.service.ts';
-
-export interface FirstAdmin {
-  readonly email: string;
-  /** Absent where PLATFORM_ADMIN_PASSWORD gave it. */
-  readonly password?: string;
-}
 
 /** What a process opens once and hands to each service that it hosts. */
 export interface Parts {
