@@ -1,4 +1,4 @@
-/** docker-compose.yml as it is: the same processes with the same environment, on the machine's own NATS, PostgreSQL and Redis. */
+/** docker-compose.yml as it is written: the same processes with the same environment, on servers of this machine instead of containers. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { execFile, execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -20,6 +20,7 @@ interface Container {
 }
 
 const root = join(import.meta.dirname, '../..');
+/** What whoever runs compose gives it. */
 const operator: Record<string, string> = {
   POSTGRES_PASSWORD: 'compose',
   SECRET_KEY: 'a-key-for-compose-of-at-least-thirty-two-bytes',
@@ -27,20 +28,19 @@ const operator: Record<string, string> = {
   PLATFORM_ADMIN_PASSWORD: 'a-long-first-password',
 };
 /** `${NAME:-default}` and `${NAME:?message}`, as compose fills them in. */
-const filled = (_key: unknown, value: unknown): unknown =>
-  typeof value !== 'string'
-    ? value
-    : value.replaceAll(
-        /\$\{([A-Z_]+):([-?])([^}]*)\}/g,
-        (_all, name: string, kind: string, rest: string) => {
-          if (kind === '?' && !operator[name]) throw new Error(`docker-compose.yml wants ${name}`);
-          return operator[name] ?? rest;
-        },
-      );
-const { services } = parse(readFileSync(join(root, 'docker-compose.yml'), 'utf8'), filled, {
+function filledIn(_key: unknown, value: unknown): unknown {
+  if (typeof value !== 'string') return value;
+  const variable = /\$\{([A-Z_]+):([-?])([^}]*)\}/g;
+  return value.replaceAll(variable, (_all, name: string, sign: string, rest: string) => {
+    if (sign === '?' && !operator[name]) throw new Error(`docker-compose.yml wants ${name}`);
+    return operator[name] ?? rest;
+  });
+}
+const { services } = parse(readFileSync(join(root, 'docker-compose.yml'), 'utf8'), filledIn, {
   merge: true,
 }) as { services: Record<string, Container> };
 const ours = Object.entries(services).filter(([, { image }]) => image === 'strata');
+/** The environment that the image brings. */
 const image = Object.fromEntries(
   [...readFileSync(join(root, 'Dockerfile'), 'utf8').matchAll(/^ENV (.+)$/gm)].flatMap(([, line]) =>
     line!.split(' ').map((pair) => pair.split('=')),
@@ -49,7 +49,19 @@ const image = Object.fromEntries(
 
 let database: Database;
 let [nats, redis]: Process[] = [];
-const nodes: { piece: string; running: Running; check: string[] }[] = [];
+interface ComposedNode {
+  readonly piece: string;
+  readonly running: Running;
+  readonly metricsPort: number;
+  /** The command of its health check. */
+  readonly check: readonly string[];
+}
+const nodes: ComposedNode[] = [];
+const nodesOf = (wanted: string): ComposedNode[] => nodes.filter(({ piece }) => piece === wanted);
+async function metricsOf({ metricsPort }: ComposedNode): Promise<string> {
+  const response = await fetch(`http://127.0.0.1:${metricsPort}/metrics`);
+  return response.text();
+}
 
 /** Container names become addresses of this machine; everything else stays as it is written. */
 function environmentOf(
@@ -88,6 +100,7 @@ beforeAll(async () => {
       nodes.push({
         piece: name,
         running: await startStrata(environmentOf(container, port), container.command!),
+        metricsPort: port,
         check,
       });
     }),
@@ -116,34 +129,25 @@ test('the health check of every container passes', async () => {
 });
 
 test('what is written through one gateway is read through the other, and a service tells its figures', async () => {
-  const gateways = nodes
-    .filter(({ piece }) => piece === 'gateway')
-    .map(({ running }) => running.url.replace('0.0.0.0', '127.0.0.1'));
-  const [one, other] = gateways;
+  const [one, other] = nodesOf('gateway').map(({ running }) =>
+    running.url.replace('0.0.0.0', '127.0.0.1'),
+  );
   const platform = await eventually(() =>
     signIn(one!, operator.PLATFORM_ADMIN_EMAILS!, operator.PLATFORM_ADMIN_PASSWORD!),
   );
-  expect(
-    (await platform.put('/config/global/greeting', { config_value: 'hello', is_public: true }))
-      .status,
-  ).toBe(201);
-  expect(
-    (await new Client(other!, platform.token).get('/config/global/greeting')).body.config_value,
-  ).toBe('hello');
+  const entry = { config_value: 'hello', is_public: true };
+  const written = await platform.put('/config/global/greeting', entry);
+  expect(written.status).toBe(201);
+  const read = await new Client(other!, platform.token).get('/config/global/greeting');
+  expect(read.body.config_value).toBe('hello');
 
-  const figures = await Promise.all(
-    nodes
-      .filter(({ piece }) => piece === 'global-config')
-      .map(async ({ check }) =>
-        (await fetch(/http:[^']+/.exec(check.at(-1)!)![0].replace('/readyz', '/metrics'))).text(),
-      ),
+  const figures = await Promise.all(nodesOf('global-config').map(metricsOf));
+  const acknowledged = figures.map((text) =>
+    Number(/^strata_acknowledgement_seconds_count (\d+)$/m.exec(text)?.[1]),
   );
-  const acknowledged = figures.map((each) =>
-    Number(/^strata_acknowledgement_seconds_count (\d+)$/m.exec(each)?.[1]),
-  );
-  expect(acknowledged.reduce((sum, each) => sum + each)).toBe(1);
-  for (const each of figures) {
-    expect(each).toMatch(/^strata_bus\{figure="connected"\} 1$/m);
-    expect(each).toMatch(/^strata_outbox_events \d+$/m);
+  expect(acknowledged.reduce((sum, count) => sum + count)).toBe(1);
+  for (const text of figures) {
+    expect(text).toMatch(/^strata_bus\{figure="connected"\} 1$/m);
+    expect(text).toMatch(/^strata_outbox_events \d+$/m);
   }
 });

@@ -18,9 +18,11 @@ import { freePort } from '../support/servers.ts';
 import {
   adminPassword,
   createTenant,
+  memberPassword,
   secretKey,
   signIn,
   startStrata,
+  type Client,
   type Running,
 } from '../support/strata.ts';
 
@@ -33,6 +35,7 @@ afterAll(() => {
   rmSync(dataDir, { recursive: true, force: true });
 });
 
+/** A start with a key and an admin of its own, as on an empty machine. */
 const start = (extra: Record<string, string> = {}): Promise<Running> =>
   startStrata({ DATA_DIR: dataDir, SECRET_KEY: '', PLATFORM_ADMIN_EMAILS: '', ...extra });
 const postgresOf = (): number =>
@@ -63,11 +66,26 @@ function startUnder(environment: Record<string, string>): ChildProcess {
   });
 }
 
+/** Writes ever higher values to one document until the process does not answer any more. Gives the values that were answered. */
+function writeUntilKilled(
+  admin: Client,
+  path: string,
+): { answered: number[]; ended: Promise<void> } {
+  const answered: number[] = [];
+  const write = async (): Promise<void> => {
+    for (let value = 0; ; value += 1) {
+      const answer = await admin.put(path, { custom: { value } }).catch(() => undefined);
+      if (answer === undefined) return;
+      if (answer.status < 300) answered.push(value);
+    }
+  };
+  return { answered, ended: write() };
+}
+
 test('a first start says where it serves and with which admin; a second finds the data; kill -9 loses nothing that was answered', async () => {
   let strata = await start({ PLATFORM_ADMIN_PASSWORD: '' });
-  const password = /First platform admin: admin@example.com with password (\S+)/.exec(
-    strata.output(),
-  )![1]!;
+  const said = /First platform admin: admin@example.com with password (\S+)/.exec(strata.output());
+  const password = said![1]!;
   expect(statSync(join(dataDir, 'secret.key')).mode & 0o077).toBe(0);
   let platform = await signIn(strata.url, 'admin@example.com', password);
   const { id, emails } = await createTenant(strata.url, platform, 'Embedded');
@@ -81,29 +99,21 @@ test('a first start says where it serves and with which admin; a second finds th
   expect((await platform.get(`/tenants/${id}`)).body.name).toBe('Embedded');
 
   for (let round = 0; round < 3; round += 1) {
-    const admin = await signIn(strata.url, emails.tenant_admin!, 'member-password-123');
-    const answered: number[] = [];
-    const writing = (async () => {
-      for (let value = 0; ; value += 1) {
-        const answer = await admin
-          .put(`/tenants/${id}/config/agents/round-${round}`, { custom: { value } })
-          .catch(() => undefined);
-        if (answer === undefined) return;
-        if (answer.status < 300) answered.push(value);
-      }
-    })();
+    const path = `/tenants/${id}/config/agents/round-${round}`;
+    const admin = await signIn(strata.url, emails.tenant_admin!, memberPassword);
+    const { answered, ended } = writeUntilKilled(admin, path);
     while (answered.length < 5 + round * 7) await delay(1);
     process.kill(strata.pid, 'SIGKILL');
-    await Promise.all([once(strata.process, 'exit'), writing]);
+    await Promise.all([once(strata.process, 'exit'), ended]);
+
     strata = await start();
-    const again = await signIn(strata.url, emails.tenant_admin!, 'member-password-123');
-    const { body } = await again.get(`/tenants/${id}/config/agents/round-${round}`);
+    const again = await signIn(strata.url, emails.tenant_admin!, memberPassword);
+    const { body } = await again.get(path);
     expect(body.custom.value).toBeGreaterThanOrEqual(answered.at(-1)!);
     const history = await again.get(
       `/tenants/${id}/config/history?config_type=agent_config&resource_id=round-${round}&limit=200`,
     );
-    const kept = history.body.items.length as number;
-    expect(kept).toBeGreaterThanOrEqual(answered.length);
+    expect(history.body.items.length).toBeGreaterThanOrEqual(answered.length);
     expect((await again.get('/audit/verify')).body.valid).toBe(true);
   }
   await strata.stop();
