@@ -8,7 +8,7 @@ const isOutage = (error: unknown): boolean => error === outage;
 const tenant = 'tenant:a';
 const platform = 'platform';
 
-/** A cache on a clock and a lease that the test holds. */
+/** A cache whose clock and lease are the test's: `node.now` and `node.hasLease`. */
 function setUp(options: Partial<CacheOptions> = {}) {
   const node = { now: 1_000, hasLease: true };
   const cache = new CoherentCache({
@@ -21,20 +21,23 @@ function setUp(options: Partial<CacheOptions> = {}) {
     now: () => node.now,
     ...options,
   });
-  /** A read that begins now, and the load that it began, if any, to be ended by hand. */
+  /**
+   * A read that begins now. If it began a load, `started` has what the load was told to include, and the test ends it with `end` or
+   * `fail`.
+   */
   const begin = (key = 'k', options?: { min: Record<string, number> }, scopes = [tenant]) => {
     const load = Promise.withResolvers<Loaded<unknown>>();
     const started: Record<string, number>[] = [];
     const answer = cache.read(
       key,
       scopes,
-      (least) => {
-        started.push(least);
+      (minAsOf) => {
+        started.push(minAsOf);
         return load.promise;
       },
       options,
     );
-    // Whoever awaits them judges them; a load that was never begun has nobody.
+    // A test that awaits them sees their errors. Where nobody does, they are no unhandled rejections.
     for (const promise of [answer, load.promise]) promise.catch(() => undefined);
     return {
       answer,
@@ -328,8 +331,8 @@ describe.each<[string, (cache: Cache) => unknown]>([
     const { cache } = setUp();
     raise(cache);
     const asked: unknown[] = [];
-    const found = await cache.read('k', [tenant], async (least) => {
-      asked.push(least);
+    const found = await cache.read('k', [tenant], async (minAsOf) => {
+      asked.push(minAsOf);
       return asked.length < 3
         ? { value: 'old', asOf: { [tenant]: 4 } }
         : { value: 'new', asOf: { [tenant]: 5 } };
@@ -479,29 +482,33 @@ describe('size', () => {
   });
 });
 
-/**
- * A database with two keys and two scopes, seen through one node's cache. A write is answered once the node has dropped, or once
- * its lease has run out. Until then another node's cache may answer from before it.
+/*
+ * A model for the property below: a database with three keys and two scopes, seen through one node's cache while reads, writes,
+ * flushes and the lease's end come in any order.
+ *
+ * A write is answered once this node has dropped what it changed, or once this node's lease has run out. Until then other nodes'
+ * caches may answer loads from before the write.
  */
+
+/** What each key's value holds: the revisions of the last changes to it, by kind of change. */
 interface Row {
   readonly key: string;
   readonly written: number;
   readonly platform: number;
+  /** Counts changes that have no revision, such as those of a reload. */
   readonly outOfBand: number;
 }
 interface Version {
   readonly rows: Readonly<Record<string, Row>>;
   readonly asOf: Readonly<Record<string, number>>;
 }
-interface Known {
-  written: number;
-  platform: number;
-  outOfBand: number;
-}
+/** The least that a row may show. */
+type Bound = Record<'written' | 'platform' | 'outOfBand', number>;
+type Bounds = Map<string, Bound>;
 
 const keys = ['a', 'b', 'c'];
 const key = fc.constantFrom(...keys);
-/** How a load of the owner goes: from how many versions ago, whether it heeds `minAsOf`, whether it fails. */
+/** How the loads of one read go: from how many versions ago each answers, whether it heeds `minAsOf`, whether it fails. */
 const loads = fc.array(
   fc.record({ age: fc.nat(4), heeds: fc.boolean(), fails: fc.nat(9).map((n) => n === 0) }),
   { minLength: 4, maxLength: 4 },
@@ -520,8 +527,20 @@ const command = fc.oneof(
   { weight: 2, arbitrary: fc.record({ do: fc.constantFrom('lapse' as const, 'renew' as const) }) },
 );
 type Command = typeof command extends fc.Arbitrary<infer T> ? T : never;
+type ReadCommand = Extract<Command, { do: 'read' }>;
 
-async function explore(s: fc.Scheduler, commands: readonly Command[]): Promise<void> {
+/** A committed change on its way to this node. */
+interface Publication {
+  /** The version that the change made. */
+  readonly version: number;
+  readonly lost: boolean;
+  readonly copies: number;
+  readonly drop: () => void;
+  /** Raises the bounds of what the change concerns. */
+  readonly raise: (bounds: Bounds) => void;
+}
+
+function createModel(scheduler: fc.Scheduler) {
   const { cache, node } = setUp({ maxEntries: 2, maxBytes: 1_000, floorTtlMs: 1_000_000 });
   const first: Version = {
     rows: Object.fromEntries(
@@ -530,110 +549,125 @@ async function explore(s: fc.Scheduler, commands: readonly Command[]): Promise<v
     asOf: { [tenant]: 0, [platform]: 0 },
   };
   const versions = [first];
-  const ever = new Set(Object.values(first.rows).map((row) => JSON.stringify(row)));
-  const feed: (() => void)[] = [];
-  const answers: (() => void)[] = [];
+  const everStored = new Set(Object.values(first.rows).map((row) => JSON.stringify(row)));
   /** The oldest version that any node may still answer with. */
-  let answered = 0;
-  /** Per key, the least that a read which begins now may see unless it is marked stale, and the least even then. */
-  const least = new Map<string, Known>(
+  let oldestAnswer = 0;
+  /** Applies each change so far, as the feed does when the lease is renewed. */
+  const feed: (() => void)[] = [];
+  /** Ends the waits of writes, as the end of the fence does. */
+  const fences: (() => void)[] = [];
+  /** What a read that begins now must show, unless it is marked stale. */
+  const answered: Bounds = new Map(
     keys.map((key) => [key, { written: 0, platform: 0, outOfBand: 0 }]),
   );
-  const dropped = structuredClone(least);
-  const raise = (bounds: Map<string, Known>, key: string, part: keyof Known, to: number): void => {
-    const known = bounds.get(key)!;
-    known[part] = Math.max(known[part], to);
-  };
-  const newest = (): Version => versions.at(-1)!;
-  const commit = (next: Version): number => {
-    for (const row of Object.values(next.rows)) ever.add(JSON.stringify(row));
-    return versions.push(next) - 1;
-  };
-  /** Collected, since most are found where nobody awaits. */
+  /** What even a stale value must show: what was dropped here never comes back. */
+  const dropped: Bounds = structuredClone(answered);
+  const reads: Promise<void>[] = [];
+  /** Collected, because most are found where nobody awaits. */
   const failures: string[] = [];
-  const notBelow = (row: Row, bound: Known): void => {
-    if (!ever.has(JSON.stringify(row)))
-      failures.push(`${JSON.stringify(row)} was never in the database`);
-    if (
+
+  const newest = (): Version => versions.at(-1)!;
+
+  /** Returns the new version's index. */
+  function commit(next: Version): number {
+    for (const row of Object.values(next.rows)) everStored.add(JSON.stringify(row));
+    return versions.push(next) - 1;
+  }
+
+  function raise(bounds: Bounds, key: string, part: keyof Bound, to: number): void {
+    const bound = bounds.get(key)!;
+    bound[part] = Math.max(bound[part], to);
+  }
+
+  function checkRow(row: Row, bound: Bound): void {
+    const text = JSON.stringify(row);
+    if (!everStored.has(text)) failures.push(`${text} was never in the database`);
+    const isOlder =
       row.written < bound.written ||
       row.platform < bound.platform ||
-      row.outOfBand < bound.outOfBand
-    ) {
-      failures.push(`${JSON.stringify(row)} is from before ${JSON.stringify(bound)}`);
-    }
-  };
-  const holds = (): void => {
+      row.outOfBand < bound.outOfBand;
+    if (isOlder) failures.push(`${text} is from before ${JSON.stringify(bound)}`);
+  }
+
+  /** What must hold after every step. */
+  function checkCache(): void {
     const { entries, bytes } = cache.stats();
     if (entries > 2 || bytes > 1_000)
       failures.push(`${entries} entries and ${bytes} bytes are more than 2 and 1000`);
     for (const key of keys) {
       const entry = cache.get(key);
-      if (entry) notBelow(entry.value as Row, least.get(key)!);
+      if (entry) checkRow(entry.value as Row, answered.get(key)!);
     }
-  };
+  }
 
-  const reads: Promise<void>[] = [];
-  function read({ key, loads }: Extract<Command, { do: 'read' }>): void {
-    const bound = { ...least.get(key)! };
-    const evenStale = { ...dropped.get(key)! };
+  /** Something happens at a moment of the scheduler's choice. */
+  const sometime = (label: string): Promise<void> => scheduler.schedule(Promise.resolve(), label);
+
+  function read({ key, loads }: ReadCommand): void {
+    const bound = { ...answered.get(key)! };
+    const boundOfStale = { ...dropped.get(key)! };
     let asked = 0;
     const load = async (minAsOf: Readonly<Record<string, number>>): Promise<Loaded<Row>> => {
       const { age, heeds, fails } = loads[asked]!;
       asked += 1;
-      const oldest = answered;
-      await s.schedule(Promise.resolve(), `asks for ${key}`);
-      let version = versions[Math.max(oldest, versions.length - 1 - age)]!;
-      if (
-        heeds &&
-        Object.entries(minAsOf).some(([scope, revision]) => version.asOf[scope]! < revision)
-      )
-        version = newest();
-      await s.schedule(Promise.resolve(), `answers ${key}`);
+      const oldest = oldestAnswer;
+      await sometime(`asks for ${key}`);
+      const aged = versions[Math.max(oldest, versions.length - 1 - age)]!;
+      const isTooOld = Object.entries(minAsOf).some(
+        ([scope, revision]) => aged.asOf[scope]! < revision,
+      );
+      const version = heeds && isTooOld ? newest() : aged;
+      await sometime(`answers ${key}`);
       if (fails) throw outage;
       return { value: version.rows[key]!, asOf: { ...version.asOf } };
     };
-    reads.push(
-      cache
-        .read(key, [tenant, platform], load)
-        .then(
-          ({ value, stale }) => notBelow(value, stale ? evenStale : bound),
-          (error: { code?: string }) => {
-            if (error !== outage && error.code !== 'service_unavailable') throw error;
-          },
-        )
-        .then(holds),
+    const reading = cache.read(key, [tenant, platform], load).then(
+      ({ value, stale }) => checkRow(value, stale ? boundOfStale : bound),
+      (error: { code?: string }) => {
+        if (error !== outage && error.code !== 'service_unavailable') throw error;
+      },
     );
+    reads.push(reading.then(checkCache));
   }
 
-  /** Broadcasts a change, or loses it; the write is answered some time after the first drop, or when the lease has run out. */
-  function publish(
-    index: number,
-    copies: number,
-    lost: boolean,
-    drop: () => void,
-    effect: (bounds: Map<string, Known>) => void,
-  ): void {
-    let known = false;
+  /** Broadcasts a change, or loses it. The write is answered some time after the first drop, or when the lease has run out. */
+  function publish({ version, lost, copies, drop, raise }: Publication): void {
+    let isAnswered = false;
     const answer = (): void => {
-      if (known) return;
-      known = true;
-      answered = Math.max(answered, index);
-      effect(least);
+      if (isAnswered) return;
+      isAnswered = true;
+      oldestAnswer = Math.max(oldestAnswer, version);
+      raise(answered);
     };
     const apply = (): void => {
       drop();
-      for (const bounds of [dropped, least]) effect(bounds);
-      holds();
-      if (!known) void s.schedule(Promise.resolve(), 'write is answered').then(answer);
+      raise(dropped);
+      raise(answered);
+      checkCache();
+      if (!isAnswered) void sometime('write is answered').then(answer);
     };
     feed.push(apply);
-    answers.push(answer);
+    fences.push(answer);
     if (lost) {
       if (!node.hasLease) answer();
       return;
     }
-    for (let copy = 0; copy < copies; copy += 1)
-      void s.schedule(Promise.resolve(), 'drop arrives').then(apply);
+    for (let copy = 0; copy < copies; copy += 1) void sometime('drop arrives').then(apply);
+  }
+
+  /** Changes every row out of band, and returns once no node has anything older. */
+  function changeOutOfBand(flush: () => void): void {
+    const { rows, asOf } = newest();
+    const outOfBand = rows.a!.outOfBand + 1;
+    oldestAnswer = commit({
+      rows: Object.fromEntries(keys.map((key) => [key, { ...rows[key]!, outOfBand }])),
+      asOf,
+    });
+    flush();
+    for (const key of keys) {
+      raise(answered, key, 'outOfBand', outOfBand);
+      raise(dropped, key, 'outOfBand', outOfBand);
+    }
   }
 
   function run(step: Command): void {
@@ -642,55 +676,48 @@ async function explore(s: fc.Scheduler, commands: readonly Command[]): Promise<v
       case 'read':
         return read(step);
       case 'write': {
+        const { key, lost, copies } = step;
         const revision = asOf[tenant]! + 1;
-        const index = commit({
-          rows: { ...rows, [step.key]: { ...rows[step.key]!, written: revision } },
+        const version = commit({
+          rows: { ...rows, [key]: { ...rows[key]!, written: revision } },
           asOf: { ...asOf, [tenant]: revision },
         });
-        return publish(
-          index,
-          step.copies,
-          step.lost,
-          () => cache.drop([step.key], tenant, revision),
-          (bounds) => raise(bounds, step.key, 'written', revision),
-        );
+        return publish({
+          version,
+          lost,
+          copies,
+          drop: () => cache.drop([key], tenant, revision),
+          raise: (bounds) => raise(bounds, key, 'written', revision),
+        });
       }
       case 'platform': {
+        const { lost, copies } = step;
         const revision = asOf[platform]! + 1;
-        const changed = Object.fromEntries(
-          keys.map((key) => [key, { ...rows[key]!, platform: revision }]),
-        );
-        const index = commit({ rows: changed, asOf: { ...asOf, [platform]: revision } });
-        return publish(
-          index,
-          step.copies,
-          step.lost,
-          () => cache.dropScope(platform, revision),
-          (bounds) => {
+        const changed = keys.map((key) => [key, { ...rows[key]!, platform: revision }] as const);
+        const version = commit({
+          rows: Object.fromEntries(changed),
+          asOf: { ...asOf, [platform]: revision },
+        });
+        return publish({
+          version,
+          lost,
+          copies,
+          drop: () => cache.dropScope(platform, revision),
+          raise: (bounds) => {
             for (const key of keys) raise(bounds, key, 'platform', revision);
           },
-        );
-      }
-      // A change without a revision, such as a reload's, which is why the cache is flushed.
-      case 'flush':
-      case 'flushScope': {
-        const outOfBand = rows.a!.outOfBand + 1;
-        answered = commit({
-          rows: Object.fromEntries(keys.map((key) => [key, { ...rows[key]!, outOfBand }])),
-          asOf,
         });
-        if (step.do === 'flush') cache.flush();
-        else cache.flushScope(tenant);
-        for (const key of keys)
-          for (const bounds of [least, dropped]) raise(bounds, key, 'outOfBand', outOfBand);
-        return;
       }
+      case 'flush':
+        return changeOutOfBand(() => cache.flush());
+      case 'flushScope':
+        return changeOutOfBand(() => cache.flushScope(tenant));
       case 'expire':
         node.now += 60;
         return;
       case 'lapse':
         node.hasLease = false;
-        for (const answer of answers.splice(0)) answer();
+        for (const answer of fences.splice(0)) answer();
         return;
       case 'renew':
         for (const apply of feed) apply();
@@ -698,16 +725,20 @@ async function explore(s: fc.Scheduler, commands: readonly Command[]): Promise<v
     }
   }
 
-  const { task } = s.scheduleSequence(
-    commands.map((step) => ({
-      label: step.do,
-      builder: async () => {
-        run(step);
-        holds();
-      },
-    })),
-  );
-  await s.waitFor(
+  return { run, checkCache, reads, failures };
+}
+
+async function explore(scheduler: fc.Scheduler, commands: readonly Command[]): Promise<void> {
+  const { run, checkCache, reads, failures } = createModel(scheduler);
+  const steps = commands.map((step) => ({
+    label: step.do,
+    builder: async () => {
+      run(step);
+      checkCache();
+    },
+  }));
+  const { task } = scheduler.scheduleSequence(steps);
+  await scheduler.waitFor(
     task.then(async ({ faulty }) => {
       expect(faulty).toBe(false);
       await Promise.all(reads);
