@@ -1,0 +1,49 @@
+/** The contract middleware on the node that owns an action: what comes in, and what goes out, is what the contract says. */
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { serviceCaller } from '../../shared/access.ts';
+import { createNode } from '../../shared/cluster/broker.ts';
+import { liveSettings } from '../../shared/live-settings.ts';
+import { loadSettings } from '../../shared/settings.ts';
+
+const settings = loadSettings({ LOG_LEVEL: 'silent' }, { pieces: [] });
+const { broker } = createNode({ settings: liveSettings(settings, {}, []) });
+/** What the stand-in for the service answers next, and what it was asked. */
+const standIn = { answer: [] as unknown, asked: [] as unknown[] };
+
+beforeAll(async () => {
+  broker.createService({
+    name: 'audit',
+    actions: {
+      append({ params }: { params: unknown }) {
+        standIn.asked.push(params);
+        return standIn.answer;
+      },
+    },
+  });
+  await broker.start();
+});
+afterAll(() => broker.stop());
+
+const append = (body: unknown) =>
+  broker.call('audit.append', { body }, { meta: { caller: serviceCaller('test') } });
+
+test('parameters that the contract does not know never reach the handler', async () => {
+  standIn.answer = { recorded: 0 };
+  await expect(append([])).resolves.toEqual({ recorded: 0 });
+  const before = standIn.asked.length;
+  await expect(append([{ action: 'x', unknown: true }])).rejects.toMatchObject({
+    type: 'validation_failed',
+  });
+  await expect(append('none')).rejects.toMatchObject({ type: 'validation_failed' });
+  expect(standIn.asked).toHaveLength(before);
+});
+
+test('a field that the contract does not name is not answered, with nothing of it in the error', async () => {
+  standIn.answer = { recorded: 0, password_hash: 'canary' };
+  const error = await append([]).then(
+    () => undefined,
+    (failure: Error & { type?: string }) => failure,
+  );
+  expect(error?.type).toBe('internal_error');
+  expect(`${error?.stack} ${JSON.stringify(error)}`).not.toContain('canary');
+});
