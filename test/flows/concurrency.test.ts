@@ -1,5 +1,6 @@
 /** Writers that race for one resource, and events that wait while the audit service is away. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { queuedBehindRevision } from '../support/held-lock.ts';
 import { createDatabase, type Database } from '../support/postgres.ts';
 import {
   adminPassword,
@@ -61,6 +62,21 @@ test('with If-Match no update is lost', async () => {
     }),
   );
   expect((await tenant.admin.get(path)).body.project_config.count).toBe(writers);
+});
+
+test('of six writers that wait for each other with the same If-Match, the first is answered 200', async () => {
+  const path = `/tenants/${tenant.id}/config/agents/queued`;
+  const created = await tenant.admin.put(path, { default_cpu: 'first' });
+  const ifMatch = { 'if-match': created.headers.get('etag')! };
+  const writers = Array.from(
+    { length: 6 },
+    (_each, index) => () => tenant.admin.put(path, { default_cpu: `cpu-${index}` }, ifMatch),
+  );
+  const answers = await queuedBehindRevision(database, `tenant:${tenant.id}`, writers);
+  const statuses = answers.map(({ status }) => status);
+  expect(statuses.toSorted()).toEqual([200, 412, 412, 412, 412, 412]);
+  const winner = answers.find(({ status }) => status === 200)!;
+  expect((await tenant.admin.get(path)).body).toEqual(winner.body);
 });
 
 test('without it the history shows every write, without gaps, and the chain verifies', async () => {

@@ -6,6 +6,7 @@ import { createFeed, type Feed } from '../../shared/cluster/coherence/feed.ts';
 import { migrate, openDatabase } from '../../shared/database/open.ts';
 import { commitChange, type Change } from '../../shared/commits/commit.ts';
 import { commitSchema } from '../../shared/commits/schema.ts';
+import { holdLock } from '../support/held-lock.ts';
 import { createDatabase, type Database } from '../support/postgres.ts';
 
 let database: Database;
@@ -89,6 +90,19 @@ test('a node whose cursor is older than what is kept, or from another database, 
   await feed.prune();
   expect((await feed.poll('away', cursor)).reset).toBe(true);
   expect((await feed.poll('away', '99999999')).reset).toBe(true);
+});
+
+test('a lease is renewed before the feed is read: of a write that commits in between, one of the two knows', async () => {
+  const { cursor } = await feed.poll('reader', null);
+  await feed.leave('reader');
+  const lock = await holdLock(database, 'LOCK TABLE strata.leases IN EXCLUSIVE MODE');
+  const polling = feed.poll('reader', cursor);
+  await lock.untilWaiting(1);
+  const change = await commit('tenant:between', 'between');
+  const waitedFor = await feed.leaseHolders(change.id);
+  await lock.release();
+  const told = keysOf(await polling).includes('between');
+  expect(told || waitedFor.includes('reader')).toBe(true);
 });
 
 test('revisions of a scope have no gaps, also where transactions fail or are discarded', async () => {
