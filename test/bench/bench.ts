@@ -1,4 +1,7 @@
-/** `npm run bench [-- <group>… --rounds 7 --seconds 2]`: Strata beside its baselines and peers, as a table and in bench.json. */
+/**
+ * `npm run bench [-- <group>… --rounds 7 --seconds 2]`: Strata's figures beside those of baselines and peers, as a table and in
+ * bench.json. Without a group, all of them.
+ */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -26,17 +29,18 @@ const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: { rounds: { type: 'string', default: '7' }, seconds: { type: 'string', default: '2' } },
 });
-const asked = positionals.length > 0 ? positionals : Object.keys(groups);
-const unknown = asked.filter((name) => !Object.hasOwn(groups, name));
+const chosen = positionals.length > 0 ? positionals : Object.keys(groups);
+const unknown = chosen.filter((name) => !Object.hasOwn(groups, name));
 if (unknown.length > 0)
   throw new Error(
     `There is no ${unknown.join(', ')}. There are ${Object.keys(groups).join(', ')}.`,
   );
 
-const rows: (Comparison & { group: string })[] = [];
+type Row = Comparison & { readonly group: string };
+const rows: Row[] = [];
 const facts: Fact[] = [];
 const failures: string[] = [];
-for (const group of asked) {
+for (const group of chosen) {
   process.stderr.write(`${group} …\n`);
   try {
     const found = await groups[group]!({
@@ -46,25 +50,20 @@ for (const group of asked) {
     rows.push(...found.rows.map((row) => ({ group, ...row })));
     facts.push(...(found.facts ?? []));
   } catch (error) {
-    // The other groups still say what they have to say.
+    // The other groups are measured all the same.
     failures.push(`${group}: ${(error as Error).stack ?? String(error)}`);
   }
 }
-writeFileSync(
-  join(root, 'bench.json'),
-  `${JSON.stringify(
-    {
-      machine,
-      at: new Date().toISOString(),
-      ...values,
-      rows: rows.map((row) => ({ ...row, ratio: median(ratios(row)), met: met(row) })),
-      facts,
-      failures,
-    },
-    undefined,
-    2,
-  )}\n`,
-);
+const withVerdict = (row: Row) => ({ ...row, ratio: median(ratios(row)), met: met(row) });
+const report = {
+  machine,
+  at: new Date().toISOString(),
+  ...values,
+  rows: rows.map(withVerdict),
+  facts,
+  failures,
+};
+writeFileSync(join(root, 'bench.json'), `${JSON.stringify(report, undefined, 2)}\n`);
 process.stdout.write(
   `${markdown(rows, facts)}\n\n${machine}; medians of ${values.rounds} rounds of ${values.seconds} s by turns (least–most).\n`,
 );

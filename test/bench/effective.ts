@@ -1,3 +1,4 @@
+/** Effective configuration as a platform service reads it, on the bus and from its own node's memory. */
 import { isDeepStrictEqual } from 'node:util';
 import { eventually } from '../support/cluster.ts';
 import { createTenant, secretKey } from '../support/strata.ts';
@@ -5,7 +6,7 @@ import { loadCore, serverCore, startProgram } from './machine.ts';
 import type { Comparison, Group } from './report.ts';
 import { platformAdmin, startStage } from './stage.ts';
 
-/** Six layers merged, read warm by another service on the bus from its own node. */
+/** Six layers, merged before, read warm. */
 export const effective: Group = async ({ rounds, seconds }) => {
   const stage = await startStage();
   try {
@@ -47,7 +48,7 @@ export const effective: Group = async ({ rounds, seconds }) => {
     );
     if (!isDeepStrictEqual(JSON.parse(caller.said), expected.body))
       throw new Error(`the bus answers ${caller.said}, REST ${expected.text}`);
-    const found = JSON.parse((await caller.lines.next()).value as string) as Pick<
+    const figures = JSON.parse((await caller.lines.next()).value as string) as Pick<
       Comparison,
       'strata' | 'baseline'
     >;
@@ -59,7 +60,7 @@ export const effective: Group = async ({ rounds, seconds }) => {
           peer: 'one Map.get and one broker.call of a local no-op',
           unit: 'µs',
           goal: { atMost: 1.5 },
-          ...found,
+          ...figures,
         },
       ],
     };

@@ -1,4 +1,4 @@
-/** What reads cost that memory does not answer, as the rows of a tenant grow. */
+/** What a read costs that memory does not answer, in tenants with few and with many rows. */
 import type { Database } from '../support/postgres.ts';
 import { createTenant, type Client } from '../support/strata.ts';
 import { serverCore } from './machine.ts';
@@ -8,6 +8,7 @@ import { platformAdmin, startStage } from './stage.ts';
 const sizes = [100, 10_000, 1_000_000] as const;
 const readsPerRound = 100;
 
+/** A tenant with so many rows, in a database and on a node of its own. */
 interface Place {
   readonly rows: number;
   readonly tenantId: string;
@@ -46,7 +47,7 @@ const reads: readonly Read[] = [
   },
 ];
 
-/** As many instances and entries of the history, as if each had been written once. */
+/** So many service instances with an entry each in the history, as if every one had been written once. */
 async function fill({ query }: Database, tenantId: string, rows: number): Promise<void> {
   await query(
     `INSERT INTO tenant_config.service_configurations SELECT $1::uuid, 'service-' || n,
@@ -82,30 +83,35 @@ export const growth: Group = async ({ rounds }) => {
       await fill(database, tenantId, rows);
       places.push({ rows, tenantId, admin });
     }
-    const found: Comparison[] = [];
+    const comparisons: Comparison[] = [];
     for (const read of reads) {
       const millis: number[][] = [];
       for (let round = 0; round <= rounds; round += 1) millis.push(await cold(read, places, round));
-      const of = (each: number): number[] => millis.slice(1).map((medians) => medians[each]!);
-      for (const [each, { rows }] of places.entries()) {
-        if (each === 0) continue;
-        found.push({
+      // The first round is not counted: code is not compiled yet.
+      const millisAt = (place: number): number[] =>
+        millis.slice(1).map((medians) => medians[place]!);
+      for (const [place, { rows }] of places.entries()) {
+        if (place === 0) continue;
+        comparisons.push({
           what: `${read.what}, not cached, at ${rows.toLocaleString('en')} stored rows`,
           peer: `at ${sizes[0]} rows`,
           unit: 'ms',
           goal: { atMost: 1.2 },
-          strata: of(each),
-          baseline: of(0),
+          strata: millisAt(place),
+          baseline: millisAt(0),
         });
       }
     }
-    return { rows: found };
+    return { rows: comparisons };
   } finally {
     await stage.stop();
   }
 };
 
-/** Milliseconds at each place, medians of one round read by read in turn. Every read is of another row, and nothing of the tenants is cached before. */
+/**
+ * The median of one round's reads at each place, in milliseconds. The places take turns read by read. Every read is of another row,
+ * and nothing of the tenants is cached before.
+ */
 async function cold(
   { path, expect }: Read,
   places: readonly Place[],
@@ -119,6 +125,7 @@ async function cold(
   for (let read = 0; read < readsPerRound; read += 1) {
     const turns = [...places.entries()];
     for (const [each, place] of read % 2 === 0 ? turns : turns.toReversed()) {
+      // Primes, so that the rows are spread and no round repeats one of another.
       const index = 1 + ((read * 7919 + round * 104_729) % place.rows);
       const began = performance.now();
       const { status, body, text } = await place.admin.get(path(place, index));

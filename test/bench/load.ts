@@ -1,3 +1,4 @@
+/** Load over HTTP, made by wrk. */
 import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -6,18 +7,21 @@ import { promisify } from 'node:util';
 import { binary } from '../support/servers.ts';
 import { loadCore } from './machine.ts';
 
-/** `###` in a body stands for a number of three digits that changes with every request. */
+/** Stands in a body for a number of three digits that changes with every request. */
+const placeholder = '###';
+
 export interface Sent {
   readonly method?: string;
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
+  /** May hold the placeholder `###`. */
   readonly body?: string;
 }
 export interface Target {
   readonly origin: string;
-  /** Sent by turns. */
+  /** Sent in turn. */
   readonly requests: readonly Sent[];
-  /** The body of every answer, beside status 200; where it has `###`, all numbers are passed over. */
+  /** The body of every answer, whose status must be 200. Where it holds `###`, numbers are not compared. */
   readonly expect: string;
 }
 export interface Load {
@@ -31,49 +35,62 @@ export interface Measured {
 }
 
 const run = promisify(execFile);
+
 /** A string of Lua in which nothing needs an escape. */
-const lua = (text: string): string => ` [======[${text}]======]`;
+const luaString = (text: string): string => ` [======[${text}]======]`;
 
-const formatted = ({
-  method = 'GET',
-  path,
-  headers = {},
-  body,
-}: Sent): string => `wrk.format(${lua(method)}, ${lua(path)}, {
-  ${Object.entries(headers)
-    .map(([name, value]) => `[${lua(name)}] = ${lua(value)}`)
-    .join(', ')} }, ${body === undefined ? 'nil' : lua(body)})`;
+/** The call with which wrk makes the bytes of a request. */
+function luaRequest({ method = 'GET', path, headers = {}, body }: Sent): string {
+  const fields = Object.entries(headers).map(
+    ([name, value]) => `[${luaString(name)}] = ${luaString(value)}`,
+  );
+  const bodyText = body === undefined ? 'nil' : luaString(body);
+  return `wrk.format(${luaString(method)}, ${luaString(path)}, { ${fields.join(', ')} }, ${bodyText})`;
+}
 
-const script = ({ requests, expect }: Target): string => `
+/** The script of one run of wrk: sends the requests in turn, compares every answer, and prints one line that begins with RESULT. */
+function scriptOf({ requests, expect }: Target): string {
+  const texts = requests.map((sent, index) => `texts[${index}] = ${luaRequest(sent)}`);
+  const numbersAreSent = requests.some(({ body }) => body?.includes(placeholder));
+  const nextText = numbersAreSent
+    ? `(text:gsub('${placeholder}', tostring(100 + turn % 900), 1))`
+    : 'text';
+  const numbersAreAnswered = expect.includes(placeholder);
+  const expected = numbersAreAnswered ? expect.replaceAll(/###|[0-9]+/g, '0') : expect;
+  const answered = numbersAreAnswered ? `body:gsub('%d+', '0')` : 'body';
+  return `
   local texts, turn, thread = {}, 0, nil
   wrong, sample = 0, ''
   function setup(only) thread = only end
   function init()
-    ${requests.map((sent, index) => `texts[${index}] = ${formatted(sent)}`).join('\n')}
+    ${texts.join('\n')}
   end
   function request()
     turn = turn + 1
     local text = texts[turn % ${requests.length}]
-    return ${requests.some(({ body }) => body?.includes('###')) ? `(text:gsub('###', tostring(100 + turn % 900), 1))` : 'text'}
+    return ${nextText}
   end
-  local expected = ${lua(expect.includes('###') ? expect.replaceAll(/###|[0-9]+/g, '0') : expect)}
+  local expected = ${luaString(expected)}
   function response(status, headers, body)
-    if status == 200 and ${expect.includes('###') ? `body:gsub('%d+', '0')` : 'body'} == expected then return end
+    if status == 200 and ${answered} == expected then return end
     wrong = wrong + 1
     sample = status .. ' ' .. body
   end
   function done(summary, latency)
     local errors = summary.errors
-    io.write(string.format('RESULT %d %d %d %d %d %d ', summary.requests, summary.duration, latency:percentile(50), latency:percentile(99),
-      thread:get('wrong'), errors.connect + errors.read + errors.write + errors.timeout), thread:get('sample'), '\\n')
+    local failed = errors.connect + errors.read + errors.write + errors.timeout
+    io.write(string.format('RESULT %d %d %d %d %d %d ', summary.requests, summary.duration,
+      latency:percentile(50), latency:percentile(99), thread:get('wrong'), failed))
+    io.write(thread:get('sample'), '\\n')
   end`;
+}
 
-/** Requests for as long as told, from one core; every answer is compared. Throws where one is not what it should be. */
+/** Sends requests for so many seconds from the load's core and compares every answer; throws if one is wrong or missing. */
 export async function load(target: Target, { connections, seconds }: Load): Promise<Measured> {
   const folder = mkdtempSync(join(tmpdir(), 'strata-bench-'));
   try {
     const file = join(folder, 'load.lua');
-    writeFileSync(file, script(target));
+    writeFileSync(file, scriptOf(target));
     const { stdout, stderr } = await run('taskset', [
       '-c',
       loadCore,

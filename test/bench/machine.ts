@@ -1,4 +1,4 @@
-/** Servers that are compared share one core, by turns; what drives them and what stands behind them has the other. */
+/** The machine: servers that are compared take turns on one core; the load and the servers behind them have the other. */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
@@ -15,9 +15,9 @@ export const machine = `${cpus().length} cores, ${cpus()[0]?.model ?? 'unknown'}
 
 const haltPoll = '/sys/module/haltpoll/parameters/guest_halt_poll_ns';
 /**
- * In a virtual machine, waking a core that has halted costs whoever sends to it several microseconds, about as much as an answer, and
- * the more often the less the other side has to do. Where the kernel lets a guest poll before it halts, and we are root, it does until
- * the function that this gives is called; also where the process ends before.
+ * In a virtual machine, waking a halted core costs the sender several microseconds, about as much as an answer takes, and it happens
+ * more often the less the other side has to do. So idle cores poll for a while before they halt, where the kernel can do that and we
+ * are root. Returns how to undo it; the end of the process undoes it too.
  */
 export function keepCoresAwake(): () => void {
   if (!existsSync(haltPoll) || process.getuid?.() !== 0) {
@@ -35,7 +35,7 @@ export function keepCoresAwake(): () => void {
   return restore;
 }
 
-/** All of its threads and its children, and what they start from now on. */
+/** Binds a process to a core: all its threads and children, and whatever they start from now on. */
 export function pin(pid: number, core: Core): void {
   for (const each of [pid, ...childrenOf(pid)])
     execFileSync('taskset', ['-a', '-c', '-p', core, String(each)], { stdio: 'ignore' });
@@ -54,7 +54,9 @@ export const childrenOf = (pid: number): number[] => {
 
 export interface Program {
   readonly pid: number;
+  /** The first line that it printed. */
   readonly said: string;
+  /** The lines after it. */
   readonly lines: AsyncIterator<string>;
   readonly stop: () => Promise<void>;
 }
@@ -88,7 +90,7 @@ export async function startProgram(
 }
 
 const ticksPerSecond = 100;
-/** Processor time that a process has used so far. */
+/** Processor time that a process has used so far, in milliseconds (proc(5), utime and stime). */
 export function cpuMs(pid: number): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ');
   return ((Number(fields[11]) + Number(fields[12])) * 1000) / ticksPerSecond;

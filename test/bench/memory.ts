@@ -17,7 +17,7 @@ const watchedSeconds = 5;
 
 export const memory: Group = async ({ rounds, seconds }) => {
   const facts: Fact[] = [];
-  const tell = (what: string, figure: string): void => {
+  const note = (what: string, figure: string): void => {
     facts.push({ what, figure });
   };
   const stage = await startStage();
@@ -51,17 +51,18 @@ export const memory: Group = async ({ rounds, seconds }) => {
       { connections: 64, seconds: seconds * 3 },
     );
     for (const [each, [name, { pid }]] of Object.entries(nodes).entries()) {
-      tell(
+      note(
         `memory (RSS) of ${name}: idle / after ${seconds * 3} s of cached reads`,
         `${idle[each]!.toFixed(0)} / ${rssMiB(pid).toFixed(0)} MiB`,
       );
     }
-    tell(
+    note(
       `a cached service instance: heap / as the cache counts it (${entries.toLocaleString('en')} entries)`,
       await entryBytes(stage, id, admin),
     );
 
-    const feed = async (): Promise<Record<'node' | 'host' | 'database', number>> => {
+    /** Processor time that polls of the feed and heartbeats take, in milliseconds a second. */
+    const idleCost = async (): Promise<Record<'node' | 'host' | 'database', number>> => {
       const used = () => ({
         node: cpuMs(gateway.pid),
         host: cpuMs(config.pid) + cpuMs(identity.pid),
@@ -76,16 +77,16 @@ export const memory: Group = async ({ rounds, seconds }) => {
         database: (to.database - from.database) / watchedSeconds,
       };
     };
-    const alone = await feed();
-    const more = 4;
-    for (let each = 0; each < more; each += 1)
+    const alone = await idleCost();
+    const furtherGateways = 4;
+    for (let each = 0; each < furtherGateways; each += 1)
       await stage.start(['gateway'], loadCore, stage.clustered);
     await delay(2000);
-    const together = await feed();
-    tell('an idle gateway', `${alone.node.toFixed(1)} ms of processor time per second`);
-    tell(
+    const together = await idleCost();
+    note('an idle gateway', `${alone.node.toFixed(1)} ms of processor time per second`);
+    note(
       'each further gateway, at the nodes with a database / in PostgreSQL (polls of the feed, heartbeats)',
-      `${Math.max(0, (together.host - alone.host) / more).toFixed(1)} / ${Math.max(0, (together.database - alone.database) / more).toFixed(1)} ms per second`,
+      `${Math.max(0, (together.host - alone.host) / furtherGateways).toFixed(1)} / ${Math.max(0, (together.database - alone.database) / furtherGateways).toFixed(1)} ms per second`,
     );
 
     const starts: number[] = [];
@@ -96,12 +97,12 @@ export const memory: Group = async ({ rounds, seconds }) => {
       starts.push(performance.now() - began);
       await node.stop();
     }
-    tell('start of a gateway until it is ready', `${median(starts).toFixed(0)} ms`);
+    note('start of a gateway until it is ready', `${median(starts).toFixed(0)} ms`);
   } finally {
     await stage.stop();
   }
   const [first, ...again] = await embeddedStarts(rounds);
-  tell(
+  note(
     'start of everything on the embedded database until it is ready: the first / again',
     `${first!.toFixed(0)} / ${median(again).toFixed(0)} ms`,
   );
@@ -114,7 +115,7 @@ const ready = ({ url }: Node): Promise<void> =>
     if (status !== 200) throw new Error(text);
   });
 
-/** On a gateway of its own, whose garbage is collected before each look. */
+/** What one cached entry takes: of the heap after a garbage collection, on a gateway of its own, and by the cache's own count. */
 async function entryBytes(stage: Stage, tenantId: string, { token }: Client): Promise<string> {
   const inspected = await freePort();
   const gateway = await stage.start(['gateway'], loadCore, {
@@ -132,7 +133,10 @@ async function entryBytes(stage: Stage, tenantId: string, { token }: Client): Pr
   let next = 1;
   await Promise.all(
     Array.from({ length: 16 }, async () => {
-      while (next < entries) await read((next += 1));
+      while (next < entries) {
+        next += 1;
+        await read(next);
+      }
     }),
   );
   const after = await figuresOf(gateway, inspected);
@@ -154,7 +158,7 @@ async function figuresOf(
   return { entries: cache('entries'), bytes: cache('bytes'), heap };
 }
 
-/** What is left once garbage is collected, by the inspector's protocol (Chrome DevTools Protocol: HeapProfiler, Runtime). */
+/** The heap in use after a garbage collection, over the inspector (Chrome DevTools Protocol: HeapProfiler, Runtime). */
 async function heapBytes(port: number): Promise<number> {
   const [target] = (await (await fetch(`http://127.0.0.1:${port}/json/list`)).json()) as {
     webSocketDebuggerUrl: string;

@@ -1,19 +1,27 @@
-/** Rounds, medians and the table. */
+/** How figures are taken, by turns with those of a baseline, and how they are printed. */
 
+/** How long a group of measurements takes, from the command line. */
 export interface Rounds {
   readonly rounds: number;
+  /** Of each turn of each round. */
   readonly seconds: number;
 }
 
+/** One row of the table: Strata beside something that does the same, or the least of it. */
 export interface Comparison {
   readonly what: string;
+  /** What the baseline is, in words. */
   readonly peer: string;
   readonly unit: string;
+  /** One figure a round. */
   readonly strata: readonly number[];
   readonly baseline: readonly number[];
-  /** Strata divided by its baseline or peer. */
-  readonly goal?: { readonly atLeast: number } | { readonly atMost: number };
+  /** For the ratio, which is Strata's figure divided by that of its baseline or peer. */
+  readonly goal?: Goal;
 }
+export type Goal = { readonly atLeast: number } | { readonly atMost: number };
+
+/** A figure with nothing beside it. */
 export interface Fact {
   readonly what: string;
   readonly figure: string;
@@ -23,77 +31,59 @@ export interface Findings {
   readonly facts?: readonly Fact[];
 }
 
-/** What one measure needs to be run: everything is started and stopped inside. */
+/** One group of measurements; starts and stops everything that it needs. */
 export type Group = (rounds: Rounds) => Promise<Findings>;
 
-export const median = (figures: readonly number[]): number => {
+export function median(figures: readonly number[]): number {
   const sorted = figures.toSorted((a, b) => a - b);
-  return (
-    (sorted[Math.floor((sorted.length - 1) / 2)]! + sorted[Math.ceil((sorted.length - 1) / 2)]!) / 2
-  );
-};
+  const middle = (sorted.length - 1) / 2;
+  return (sorted[Math.floor(middle)]! + sorted[Math.ceil(middle)]!) / 2;
+}
 
-const warmUp = 2;
-/** By turns, and in turns of the other order each time, so that neither gains by what else the machine does. Unmeasured turns first, until code is compiled. */
+const warmUpRounds = 2;
+
+/**
+ * Measures both sides in every round, and swaps their order from round to round, so that neither gains by what else the machine
+ * does. The first rounds are not counted: code is not compiled yet.
+ */
 export async function alternate(
   rounds: number,
-  strata: () => Promise<number>,
-  baseline: () => Promise<number>,
+  measureStrata: () => Promise<number>,
+  measureBaseline: () => Promise<number>,
 ): Promise<{ strata: number[]; baseline: number[] }> {
-  const found = { strata: [] as number[], baseline: [] as number[] };
-  for (let round = 0; round < warmUp + rounds; round += 1) {
-    const turns = [
-      async () => found.strata.push(await strata()),
-      async () => found.baseline.push(await baseline()),
-    ];
-    for (const turn of round % 2 === 0 ? turns : turns.toReversed()) await turn();
+  const strata: number[] = [];
+  const baseline: number[] = [];
+  const turns = [
+    async () => strata.push(await measureStrata()),
+    async () => baseline.push(await measureBaseline()),
+  ];
+  for (let round = 0; round < warmUpRounds + rounds; round += 1) {
+    const inOrder = round % 2 === 0 ? turns : turns.toReversed();
+    for (const takeTurn of inOrder) await takeTurn();
   }
-  return { strata: found.strata.slice(warmUp), baseline: found.baseline.slice(warmUp) };
+  return { strata: strata.slice(warmUpRounds), baseline: baseline.slice(warmUpRounds) };
 }
 
 /** The ratio of each round, whose two sides saw the machine in about the same state. */
 export const ratios = ({ strata, baseline }: Pick<Comparison, 'strata' | 'baseline'>): number[] =>
   strata.map((figure, round) => figure / baseline[round]!);
 
+/** Whether the median ratio meets the row's goal; undefined without a goal. */
 export function met(row: Comparison): boolean | undefined {
   if (!row.goal) return undefined;
   const ratio = median(ratios(row));
   return 'atLeast' in row.goal ? ratio >= row.goal.atLeast : ratio <= row.goal.atMost;
 }
 
-const shown = (figure: number): string =>
-  figure >= 1000
-    ? `${(figure / 1000).toFixed(1)} k`
-    : figure >= 100
-      ? figure.toFixed(0)
-      : figure.toPrecision(3);
-const spread = (figures: readonly number[], unit: string): string =>
-  `${shown(median(figures))} ${unit} (${shown(Math.min(...figures))}–${shown(Math.max(...figures))})`;
-
+/** The rows and the facts as two tables in Markdown. */
 export function markdown(rows: readonly Comparison[], facts: readonly Fact[]): string {
-  const lines =
-    rows.length === 0
-      ? []
-      : [
-          '| What | Baseline or peer | its figure | Strata | ratio | goal | |',
-          '|---|---|---|---|---|---|---|',
-        ];
-  for (const row of rows) {
-    const ratio = ratios(row).toSorted((a, b) => a - b);
-    const goal =
-      row.goal === undefined
-        ? ''
-        : 'atLeast' in row.goal
-          ? `≥ ${row.goal.atLeast} ×`
-          : `≤ ${row.goal.atMost} ×`;
+  const lines: string[] = [];
+  if (rows.length > 0)
     lines.push(
-      `| ${row.what} | ${row.peer} | ${spread(row.baseline, row.unit)} | ${spread(row.strata, row.unit)} | ${median(ratio).toFixed(2)} × (${ratio[0]!.toFixed(2)}–${ratio.at(-1)!.toFixed(2)}) | ${goal} | ${
-        { true: 'met', false: 'missed', undefined: '' }[
-          String(met(row)) as 'true' | 'false' | 'undefined'
-        ]
-      } |`,
+      '| What | Baseline or peer | its figure | Strata | ratio | goal | |',
+      '|---|---|---|---|---|---|---|',
+      ...rows.map(lineOf),
     );
-  }
   if (facts.length > 0)
     lines.push(
       '',
@@ -102,4 +92,39 @@ export function markdown(rows: readonly Comparison[], facts: readonly Fact[]): s
       ...facts.map(({ what, figure }) => `| ${what} | ${figure} |`),
     );
   return lines.join('\n');
+}
+
+function lineOf(row: Comparison): string {
+  const sorted = ratios(row).toSorted((a, b) => a - b);
+  const least = sorted[0]!.toFixed(2);
+  const most = sorted.at(-1)!.toFixed(2);
+  const cells = [
+    row.what,
+    row.peer,
+    spreadOf(row.baseline, row.unit),
+    spreadOf(row.strata, row.unit),
+    `${median(sorted).toFixed(2)} × (${least}–${most})`,
+    goalText(row.goal),
+    verdictText(met(row)),
+  ];
+  return `| ${cells.join(' | ')} |`;
+}
+
+function goalText(goal: Goal | undefined): string {
+  if (goal === undefined) return '';
+  return 'atLeast' in goal ? `≥ ${goal.atLeast} ×` : `≤ ${goal.atMost} ×`;
+}
+
+function verdictText(isMet: boolean | undefined): string {
+  if (isMet === undefined) return '';
+  return isMet ? 'met' : 'missed';
+}
+
+/** The median with the least and the most. */
+const spreadOf = (figures: readonly number[], unit: string): string =>
+  `${shown(median(figures))} ${unit} (${shown(Math.min(...figures))}–${shown(Math.max(...figures))})`;
+
+function shown(figure: number): string {
+  if (figure >= 1000) return `${(figure / 1000).toFixed(1)} k`;
+  return figure >= 100 ? figure.toFixed(0) : figure.toPrecision(3);
 }

@@ -1,4 +1,4 @@
-/** The servers behind a measurement, as in production: a database that waits for the disk, a bus, Redis, nodes that log to a file. */
+/** The servers of a measurement, as in production: PostgreSQL that waits for the disk, NATS, Redis, nodes that log to a file. */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
@@ -22,9 +22,9 @@ export type Environment = Readonly<Record<string, string>>;
 export interface Stage {
   readonly postgres: { readonly url: string; readonly pid: number };
   readonly bus: Process;
-  /** DATABASE_URL only: one process holds everything. */
+  /** Settings of one process with every piece in it. */
   readonly alone: Environment;
-  /** Of a node of the cluster. */
+  /** Settings of a node of a cluster. */
   readonly clustered: Environment;
   readonly database: Database;
   /** Another migrated database on the same server. */
@@ -40,6 +40,7 @@ export interface Stage {
 export async function startStage(): Promise<Stage> {
   const folder = mkdtempSync(join(tmpdir(), 'strata-bench-'));
   chmodSync(folder, 0o755);
+  /** How to end what was started, the last first. */
   const ends: (() => Promise<unknown>)[] = [
     async () => rmSync(folder, { recursive: true, force: true }),
   ];
@@ -71,7 +72,8 @@ export async function startStage(): Promise<Stage> {
       core: Core,
       environment: Environment,
     ): Promise<Node> => {
-      const name = `${pieces[0] ?? 'whole'}-${(started += 1)}`;
+      started += 1;
+      const name = `${pieces[0] ?? 'whole'}-${started}`;
       const node = await startNode(join(folder, `${name}.log`), pieces, core, {
         NODE_ID: name,
         ...environment,
@@ -95,7 +97,7 @@ export async function startStage(): Promise<Stage> {
   }
 }
 
-/** Through the entry that production uses, with its default log, until the node says that it runs. */
+/** Starts a node as production does, with its default log; resolves once the node says that it runs. */
 export async function startNode(
   log: string,
   pieces: readonly string[],

@@ -21,23 +21,28 @@ import { createDatabase, startPostgres } from '../support/postgres.ts';
 import { startNats } from '../support/servers.ts';
 import type { Comparison, Group } from './report.ts';
 
+/** Percentiles, in milliseconds. */
 interface Times {
   readonly p50: number;
   readonly p99: number;
 }
-/** In milliseconds; `commit` is the part of `strata` that the database takes. */
 interface Visibility {
   readonly nodes: number;
   readonly writes: number;
+  /** From the beginning of a write to its answer. */
   readonly strata: Times;
+  /** The part of it that the database takes. */
   readonly commit: Times;
+  /** From a bare publish to the last reply. */
   readonly raw: Times;
 }
 
 function timesOf(all: readonly number[]): Times {
   const sorted = all.toSorted((a, b) => a - b);
-  const at = (share: number): number =>
-    Math.round(sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))]! * 100) / 100;
+  const at = (share: number): number => {
+    const index = Math.min(sorted.length - 1, Math.floor(sorted.length * share));
+    return Math.round(sorted[index]! * 100) / 100;
+  };
   return { p50: at(0.5), p99: at(0.99) };
 }
 

@@ -1,3 +1,4 @@
+/** How fast notices are delivered, and whether endpoints that never answer delay a healthy one. */
 import { createServer } from 'node:http';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -18,29 +19,33 @@ const concurrency = 16 * endpoints;
 const reachable = { WEBHOOK_ALLOW_HTTP: 'true', WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8' };
 const ask = { action: 'scale', risk_level: 'high', title: 'Scale checkout to 6' } as const;
 
-async function configured(tenant: TenantFixture, urls: readonly string[]): Promise<void> {
+/** Saves a configuration with one webhook endpoint per URL. */
+async function configureEndpoints(tenant: TenantFixture, urls: readonly string[]): Promise<void> {
   const saved = await tenant.admin.put(`/tenants/${tenant.id}/config/notifications`, {
     webhook: { endpoints: urls.map((url) => ({ url, secret })) },
   });
   if (saved.status >= 300) throw new Error(saved.text);
 }
-async function asked(tenant: TenantFixture): Promise<string> {
+/** Asks for an approval; gives its id. */
+async function askForApproval(tenant: TenantFixture): Promise<string> {
   const made = await tenant.admin.post(`/tenants/${tenant.id}/approvals`, ask);
   if (made.status !== 202) throw new Error(made.text);
   return made.body.id;
 }
 
-/** Deliveries out of the queue, each claimed, signed, sent and recorded, beside got posting the same. */
+/** Deliveries a second out of the queue, each claimed, signed, sent and recorded, beside got posting the same bodies. */
 async function throughput(stage: Stage, rounds: number, seconds: number): Promise<Comparison> {
   const node = await stage.start([], serverCore, { ...stage.alone, ...reachable });
   const receiver = await startProgram('test/bench/peers/receiver.ts', [secret], loadCore);
   const folder = mkdtempSync(join(tmpdir(), 'strata-bench-'));
   const count = 1000 * Math.ceil(seconds);
+  /** What the receiver has counted; at /reset it begins anew afterwards. */
   const tally = async (
     path = '/',
   ): Promise<{ count: number; wrong: number; first: number; last: number }> =>
     (await fetch(receiver.said + path)).json() as never;
-  const measured = async (): Promise<number> => {
+  /** Deliveries a second, once all have arrived. */
+  const arrivedPerSecond = async (): Promise<number> => {
     for (;;) {
       const seen = await tally();
       if (seen.wrong > 0)
@@ -54,11 +59,11 @@ async function throughput(stage: Stage, rounds: number, seconds: number): Promis
   };
   try {
     const tenant = await createTenant(node.url, await platformAdmin(node.url), 'Bench');
-    await configured(
+    await configureEndpoints(
       tenant,
       Array.from({ length: endpoints }, (_, index) => `${receiver.said}/${index}`),
     );
-    await asked(tenant);
+    await askForApproval(tenant);
     while ((await tally()).count < endpoints) await delay(20);
     await tally('/reset');
     const [first] = await stage.database.query<{ body: string }>(
@@ -73,23 +78,23 @@ async function throughput(stage: Stage, rounds: number, seconds: number): Promis
          SELECT gen_random_uuid(), tenant_id, approval_id, type, hop, channel, endpoint_key, place, target, body, 'pending', 0, 0, now(), now()
          FROM (SELECT * FROM notifier.deliveries ORDER BY created_at LIMIT ${endpoints}) d, generate_series(1, ${count / endpoints})`,
       );
-      return measured();
+      return arrivedPerSecond();
     };
-    const baseline = async (): Promise<number> => {
+    const got = async (): Promise<number> => {
       const program = await startProgram(
         'test/bench/peers/got-posts.ts',
         [receiver.said, file, String(count), String(concurrency), secret],
         serverCore,
       );
       await program.stop();
-      return measured();
+      return arrivedPerSecond();
     };
     return {
       what: `webhook deliveries, ${endpoints} endpoints`,
       peer: `got posting the same signed bodies, ${concurrency} at a time, nothing stored`,
       unit: '/s',
       goal: { atLeast: 0.5 },
-      ...(await alternate(rounds, strata, baseline)),
+      ...(await alternate(rounds, strata, got)),
     };
   } finally {
     await receiver.stop();
@@ -98,11 +103,14 @@ async function throughput(stage: Stage, rounds: number, seconds: number): Promis
   }
 }
 
-/** From the request of an approval to its arrival at a healthy endpoint, 99th percentile, with fifty endpoints that never answer beside it. */
+/**
+ * The 99th percentile of the time from asking for an approval to its arrival at a healthy endpoint, where fifty others never answer,
+ * beside the same without them.
+ */
 async function isolation(stage: Stage, rounds: number, seconds: number): Promise<Comparison> {
-  let held = 0;
+  let hanging = 0;
   const hung = createServer(() => {
-    held += 1;
+    hanging += 1;
   });
   hung.listen(0, '127.0.0.1');
   await once(hung, 'listening');
@@ -112,11 +120,11 @@ async function isolation(stage: Stage, rounds: number, seconds: number): Promise
     const node = await stage.start([], serverCore, { ...environment, ...reachable });
     const platform = await platformAdmin(node.url);
     const healthy = await createTenant(node.url, platform, `Healthy ${name}`);
-    await configured(healthy, [receiver.url]);
+    await configureEndpoints(healthy, [receiver.url]);
     const others: TenantFixture[] = [];
     for (let each = 0; each < hungEndpoints; each += 10) {
       const other = await createTenant(node.url, platform, `Hung ${name} ${each}`);
-      await configured(
+      await configureEndpoints(
         other,
         Array.from({ length: 10 }, (_, index) => `http://127.0.0.1:${port}/${each + index}`),
       );
@@ -126,13 +134,13 @@ async function isolation(stage: Stage, rounds: number, seconds: number): Promise
   };
   const p99 = async ({ healthy, others }: Awaited<ReturnType<typeof side>>): Promise<number> => {
     // Measured beside endpoints that hang, not beside the start of so many sends.
-    const before = held;
-    await Promise.all(others.map(asked));
-    while (held < before + 10 * others.length) await delay(10);
+    const before = hanging;
+    await Promise.all(others.map(askForApproval));
+    while (hanging < before + 10 * others.length) await delay(10);
     const took: number[] = [];
     for (let each = 0; each < 50 * seconds; each += 1) {
       const began = performance.now();
-      const id = await asked(healthy);
+      const id = await askForApproval(healthy);
       const [arrived] = await receiver.wait(({ body }) => body.data.approval_id === id);
       took.push(arrived!.at - began);
     }

@@ -6,7 +6,10 @@ import { platformAdmin, startStage } from './stage.ts';
 
 const clients = 16;
 
-/** PUT of risk limits on one node that holds a caching lease, beside its transaction in bare SQL in a database of the same server. */
+/**
+ * PUT of risk limits on one node that holds a caching lease, beside the statements of its transaction in bare SQL, in another database
+ * of the same server.
+ */
 export const writes: Group = async ({ rounds, seconds }) => {
   const stage = await startStage();
   try {
@@ -15,6 +18,7 @@ export const writes: Group = async ({ rounds, seconds }) => {
     const tenants: TenantFixture[] = [];
     for (let each = 0; each < clients; each += 1)
       tenants.push(await createTenant(url, platform, `Bench ${each}`));
+    // The load generator puts another number in place of ### each time.
     const body = '{"global_settings":{"max_concurrent_automations":###}}';
     const { text } = await tenants[0]!.admin.put(
       `/tenants/${tenants[0]!.id}/config/risk`,
@@ -28,11 +32,11 @@ export const writes: Group = async ({ rounds, seconds }) => {
       );
     }
 
-    const rowOf = async (name: string, some: readonly TenantFixture[]): Promise<Comparison> => {
+    const rowOf = async (name: string, written: readonly TenantFixture[]): Promise<Comparison> => {
       const target: Target = {
         origin: url,
         expect: text.replace('100', '###'),
-        requests: some.map(({ id, admin }) => ({
+        requests: written.map(({ id, admin }) => ({
           method: 'PUT',
           path: `/tenants/${id}/config/risk`,
           body,
@@ -41,10 +45,10 @@ export const writes: Group = async ({ rounds, seconds }) => {
       };
       const strata = async (): Promise<number> =>
         (await load(target, { connections: clients, seconds })).perSecond;
-      const baseline = async (): Promise<number> => {
+      const bareSql = async (): Promise<number> => {
         const program = await startProgram(
           'test/bench/peers/bare-sql.ts',
-          [bare.url, String(clients), String(seconds), text, ...some.map(({ id }) => id)],
+          [bare.url, String(clients), String(seconds), text, ...written.map(({ id }) => id)],
           serverCore,
         );
         await program.stop();
@@ -55,7 +59,7 @@ export const writes: Group = async ({ rounds, seconds }) => {
         peer: 'the bare SQL of the same transaction through pg',
         unit: '/s',
         goal: { atLeast: 0.6 },
-        ...(await alternate(rounds, strata, baseline)),
+        ...(await alternate(rounds, strata, bareSql)),
       };
     };
     return {

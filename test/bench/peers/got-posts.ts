@@ -14,7 +14,8 @@ const body = readFileSync(file, 'utf8');
 let left = Number(count);
 const lane = async (): Promise<void> => {
   while (left > 0) {
-    const id = `ntf_${(left -= 1)}`;
+    left -= 1;
+    const id = `ntf_${left}`;
     const headers = {
       'content-type': 'application/json',
       ...signatureHeaders({
