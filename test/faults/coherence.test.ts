@@ -1,11 +1,21 @@
-/** G1 under the faults of G3: real processes, a real bus and database, and a checker of what was read. `npm run test:soak` goes on for longer. */
+/**
+ * Guarantee G1, that no read is older than an answered write, under the faults of G3: real processes, a real bus and database, and a
+ * checker of everything that was read. `npm run test:soak` goes on for longer.
+ */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { startCluster, type Cluster } from '../support/cluster.ts';
-import { cuttable, faults, fenceMs, judge, requestTimeoutMs, survive } from '../support/faults.ts';
+import {
+  cuttable,
+  assertCoherent,
+  faults,
+  fenceMs,
+  requestTimeoutMs,
+  survive,
+} from '../support/faults.ts';
 import { observe } from '../support/history-checker.ts';
 
 describe('with broadcasts', () => {
@@ -29,7 +39,7 @@ describe('without any broadcast', () => {
   const folder = mkdtempSync(join(tmpdir(), 'strata-nats-'));
   beforeAll(async () => {
     const config = join(folder, 'nats.conf');
-    // Event packets of the bus are refused by the server: broadcasts and their acknowledgements are all lost.
+    // NATS refuses the event packets of Moleculer, so all broadcasts and their acknowledgements are lost.
     writeFileSync(
       config,
       'authorization { users = [ { user: strata, password: strata, permissions: { publish: { deny: ["MOL-strata.EVENT.>", "MOL-strata.EVENTB.>"] } } } ] }',
@@ -50,13 +60,13 @@ describe('without any broadcast', () => {
 
   test('the feed and the fence alone hold', async () => {
     const observed = await observe(cluster, () => delay(6000));
-    judge(observed, { unnoticed: true });
+    assertCoherent(observed, { unnoticed: true });
     // Nobody acknowledges, so a write is answered when the feed has reached every node.
     expect(observed.slowestWriteMs).toBeGreaterThan(fenceMs / 8);
     expect(observed.slowestWriteMs).toBeLessThan(fenceMs * 2);
   });
 
-  // What was broadcast meanwhile lies ready for a gateway that wakes up. Here nothing does, and its lease alone holds it back.
+  // With broadcasts, a gateway that wakes up finds them waiting and drops at once. Here only its lease keeps it from answering.
   const pause = faults.find(({ pausedMs }) => pausedMs)!;
   test(pause.name, async () => {
     await survive(cluster, pause);

@@ -4,14 +4,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { binary } from './servers.ts';
 
-/** Files with a key and a certificate of its own for loopback, in a folder that is the caller's to remove. */
+/** Makes a key and a self-signed certificate for loopback, as files in a folder that the caller removes. */
 export function makeCertificate(): {
   readonly folder: string;
   readonly key: string;
   readonly certificate: string;
 } {
   const folder = mkdtempSync(join(tmpdir(), 'strata-tls-'));
-  const [key, certificate] = [join(folder, 'key.pem'), join(folder, 'certificate.pem')];
+  const key = join(folder, 'key.pem');
+  const certificate = join(folder, 'certificate.pem');
   execFileSync(
     binary('openssl'),
     [

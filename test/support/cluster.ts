@@ -20,6 +20,13 @@ import {
 export const baseUrl = 'http://strata.test';
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
+/** Starts a node of the cluster; `own` are settings of this node alone. */
+export type StartNode = (
+  name: string,
+  pieces: readonly string[],
+  own?: Record<string, string>,
+) => Promise<Running>;
+
 export interface Cluster {
   readonly gateways: Running[];
   /** config-1, config-2, identity-1, identity-2. */
@@ -27,21 +34,18 @@ export interface Cluster {
   readonly platform: Client;
   readonly tenant: TenantFixture;
   readonly database: Database;
-  /** NATS, which a test may stop and start again on the same port. */
+  /** NATS. A test may stop it and put another one in its place, on the same port. */
   bus: Process;
-  /** The same of Redis. */
+  /** The same for Redis. */
   redis: Process;
   readonly postgres: Server;
   /** By name of the node that reaches the bus through it. */
   readonly proxies: Readonly<Record<string, Proxy>>;
-  /** Processes that are stopped where they are; a balancer would find them unwell and send no more writes. */
+  /** Nodes whose processes are stopped where they are. As a balancer would, clients send them no more writes. */
   readonly suspended: Set<Running>;
+  /** Settings that all nodes share. */
   readonly environment: Record<string, string>;
-  readonly start: (
-    name: string,
-    pieces: readonly string[],
-    own?: Record<string, string>,
-  ) => Promise<Running>;
+  readonly start: StartNode;
   /** Starts a node that has ended again, under its name and in its place. */
   readonly revive: (node: Running) => Promise<Running>;
   readonly stop: () => Promise<void>;
@@ -49,15 +53,24 @@ export interface Cluster {
 
 export interface ClusterOptions {
   readonly gateways?: number;
+  /** A file of further settings of NATS. */
   readonly natsConfig?: string;
   readonly environment?: Record<string, string>;
   /** Nodes whose connection to the bus can be cut. */
   readonly cuttable?: readonly string[];
 }
 
-/** Nodes are few processes, each with several pieces, so that two cores carry them; every service runs twice. */
+/** Few processes with several pieces each, so that two cores carry them; every service runs twice. */
+const servicePieces: Readonly<Record<string, readonly string[]>> = {
+  'config-1': ['tenant-config', 'global-config'],
+  'config-2': ['tenant-config', 'global-config'],
+  'identity-1': ['auth', 'audit', 'config-resolver'],
+  'identity-2': ['auth', 'audit', 'config-resolver'],
+};
+
+/** Starts the servers, the nodes and a tenant with members; stops them all if one does not start. */
 export async function startCluster({
-  gateways: count = 3,
+  gateways: gatewayCount = 3,
   natsConfig,
   environment: extra = {},
   cuttable = [],
@@ -85,72 +98,56 @@ export async function startCluster({
     cwd: root,
     env: { PATH: process.env.PATH, ...environment },
   });
-  const all = new Map<Running, Parameters<Cluster['start']>>();
-  const start: Cluster['start'] = async (name, pieces, own = {}) => {
+
+  /** Every node that was started and not replaced, with what it was started with. */
+  const nodes = new Map<Running, Parameters<StartNode>>();
+  const gateways: Running[] = [];
+  const services: Running[] = [];
+  /** What a test may replace; `stop` ends whatever is there then. */
+  const servers = { bus, redis };
+
+  const start: StartNode = async (name, pieces, own = {}) => {
     const proxy = proxies[name];
+    const throughProxy = proxy ? { NATS_URL: `nats://127.0.0.1:${proxy.port}` } : {};
     const node = await startStrata(
-      {
-        ...environment,
-        NODE_ID: name,
-        ...(proxy ? { NATS_URL: `nats://127.0.0.1:${proxy.port}` } : {}),
-        ...own,
-      },
+      { ...environment, NODE_ID: name, ...throughProxy, ...own },
       pieces,
     );
-    all.set(node, [name, pieces, own]);
+    nodes.set(node, [name, pieces, own]);
     return node;
   };
-  const [services, gateways]: [Running[], Running[]] = [[], []];
   const revive = async (node: Running): Promise<Running> => {
-    const again = await start(...all.get(node)!);
-    all.delete(node);
-    for (const list of [services, gateways])
-      if (list.includes(node)) list[list.indexOf(node)] = again;
+    const again = await start(...nodes.get(node)!);
+    nodes.delete(node);
+    for (const list of [services, gateways]) {
+      const place = list.indexOf(node);
+      if (place !== -1) list[place] = again;
+    }
     return again;
   };
-  const cluster: Partial<Cluster> & Pick<Cluster, 'bus' | 'redis'> = { bus, redis };
   const stop = async (): Promise<void> => {
-    await Promise.all(
-      [...all.keys()].map(async ({ pid, stop: end }) => {
-        try {
-          process.kill(pid, 'SIGCONT');
-        } catch {
-          /* ended already */
-        }
-        await end('SIGKILL');
-      }),
-    );
+    await Promise.all([...nodes.keys()].map(endNode));
     await Promise.all([
-      cluster.bus.stop('SIGKILL'),
-      cluster.redis.stop('SIGKILL'),
+      servers.bus.stop('SIGKILL'),
+      servers.redis.stop('SIGKILL'),
       ...Object.values(proxies).map((proxy) => proxy.stop()),
     ]);
     await postgres.stop();
   };
+
   try {
-    services.push(
-      ...(await Promise.all(
-        ['config-1', 'config-2']
-          .map((name) => start(name, ['tenant-config', 'global-config']))
-          .concat(
-            ['identity-1', 'identity-2'].map((name) =>
-              start(name, ['auth', 'audit', 'config-resolver']),
-            ),
-          ),
-      )),
+    const startServices = Object.entries(servicePieces).map(([name, pieces]) =>
+      start(name, pieces),
     );
-    gateways.push(
-      ...(await Promise.all(
-        Array.from({ length: count }, (_each, index) => start(`gateway-${index + 1}`, ['gateway'])),
-      )),
+    services.push(...(await Promise.all(startServices)));
+    const startGateways = Array.from({ length: gatewayCount }, (_each, index) =>
+      start(`gateway-${index + 1}`, ['gateway']),
     );
-    const platform = await eventually(() =>
-      signIn(gateways[0]!.url, 'admin@example.com', adminPassword),
-    );
-    const tenant = await eventually(() =>
-      createTenant(gateways[0]!.url, platform, `Cluster ${Date.now()}`),
-    );
-    return Object.assign(cluster, {
+    gateways.push(...(await Promise.all(startGateways)));
+    const { url } = gateways[0]!;
+    const platform = await eventually(() => signIn(url, 'admin@example.com', adminPassword));
+    const tenant = await eventually(() => createTenant(url, platform, `Cluster ${Date.now()}`));
+    return Object.assign(servers, {
       gateways,
       services,
       platform,
@@ -158,22 +155,32 @@ export async function startCluster({
       database,
       postgres,
       proxies,
-      suspended: new Set(),
+      suspended: new Set<Running>(),
       environment,
       start,
       revive,
       stop,
-    }) as Cluster;
+    });
   } catch (error) {
     await stop();
     throw error;
   }
 }
 
+/** Also where its process is stopped by a signal, or has ended already. */
+async function endNode({ pid, stop }: Running): Promise<void> {
+  try {
+    process.kill(pid, 'SIGCONT');
+  } catch {
+    // It has ended already.
+  }
+  await stop('SIGKILL');
+}
+
 export const isAlive = ({ process: { exitCode, signalCode } }: Running): boolean =>
   exitCode === null && signalCode === null;
 
-/** Tries again until it succeeds: nodes find each other within seconds. */
+/** Tries again until it succeeds, since nodes find each other within seconds; throws the last error once the time is over. */
 export async function eventually<T>(work: () => Promise<T>, withinMs = 15_000): Promise<T> {
   const until = Date.now() + withinMs;
   for (;;) {
@@ -186,6 +193,7 @@ export async function eventually<T>(work: () => Promise<T>, withinMs = 15_000): 
   }
 }
 
+/** Kills the node and waits until its process is gone. */
 export async function killed(node: Running): Promise<void> {
   const ended = once(node.process, 'exit');
   process.kill(node.pid, 'SIGKILL');

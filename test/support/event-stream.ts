@@ -1,3 +1,4 @@
+/** A watch stream as a client of Server-Sent Events reads it. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Client } from './strata.ts';
 
@@ -7,68 +8,99 @@ export interface StreamEvent {
   readonly data: Record<string, unknown> & { readonly revision: number };
 }
 
-/** A watch stream as a client of Server-Sent Events reads it. */
-export async function watch(client: Client, path: string, lastEventId?: number) {
+export interface WatchStream {
+  readonly status: number;
+  readonly headers: Headers;
+  /** The error, where the stream was refused. */
+  readonly body: { readonly detail: { readonly code: string } } | undefined;
+  /** What has arrived so far. */
+  readonly events: readonly StreamEvent[];
+  /** The `config.changed` events among them. */
+  readonly changes: () => StreamEvent[];
+  /** Resolves when the stream has ended, however it did. */
+  readonly ended: Promise<void>;
+  /** The first event that fits, once it is there; throws where the stream ends before, or after 15 s. */
+  readonly until: (fits: (event: StreamEvent) => boolean) => Promise<StreamEvent>;
+  readonly leave: () => void;
+}
+
+const patienceMs = 15_000;
+
+/** Opens a stream, going on after the event `lastEventId` where that is given. */
+export async function watch(
+  client: Client,
+  path: string,
+  lastEventId?: number,
+): Promise<WatchStream> {
   const controller = new AbortController();
+  const resume = lastEventId === undefined ? {} : { 'last-event-id': String(lastEventId) };
   const response = await fetch(client.url + path, {
-    headers: {
-      authorization: `Bearer ${client.token}`,
-      ...(lastEventId === undefined ? {} : { 'last-event-id': String(lastEventId) }),
-    },
+    headers: { authorization: `Bearer ${client.token}`, ...resume },
     signal: controller.signal,
   });
-  if (response.status !== 200)
-    return {
-      status: response.status,
-      body: (await response.json()) as { detail: { code: string } },
-    } as never;
+  const isRefused = response.status !== 200;
   const events: StreamEvent[] = [];
-  const state = { over: false };
-  const ended = (async () => {
-    let text = '';
-    try {
-      for await (const piece of response.body!.pipeThrough(new TextDecoderStream())) {
-        const frames = (text += piece).split('\n\n');
-        text = frames.pop()!;
-        for (const frame of frames) {
-          const fields = Object.fromEntries(
-            frame
-              .split('\n')
-              .map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 2)]),
-          );
-          if (fields.event)
-            events.push({
-              id: fields.id === undefined ? undefined : Number(fields.id),
-              event: fields.event,
-              data: JSON.parse(fields.data!) as never,
-            });
-        }
-      }
-    } catch {
-      /* cut off, or left */
-    }
-    state.over = true;
-  })();
-  const changes = (): StreamEvent[] => events.filter(({ event }) => event === 'config.changed');
+  const state = { over: isRefused };
+  const ended = isRefused
+    ? Promise.resolve()
+    : readInto(events, response).finally(() => {
+        state.over = true;
+      });
   return {
     status: response.status,
     headers: response.headers,
+    body: isRefused ? ((await response.json()) as WatchStream['body']) : undefined,
     events,
-    changes,
+    changes: () => events.filter(({ event }) => event === 'config.changed'),
     ended,
-    /** Resolves once an event fits; throws where the stream ends before, or after 15 s. */
-    async until(fits: (event: StreamEvent) => boolean): Promise<StreamEvent> {
-      const limit = Date.now() + 15_000;
+    async until(fits) {
+      const limit = Date.now() + patienceMs;
       for (;;) {
         const found = events.find(fits);
         if (found) return found;
-        if (state.over || Date.now() > limit)
-          throw new Error(
-            `no such event${state.over ? ' before the end' : ''}: ${JSON.stringify(events)}`,
-          );
+        if (state.over || Date.now() > limit) {
+          const when = state.over ? ' before the end' : '';
+          throw new Error(`no such event${when}: ${JSON.stringify(events)}`);
+        }
         await delay(10);
       }
     },
     leave: () => controller.abort(),
+  };
+}
+
+/** Adds every event of the stream as it arrives. Resolves when the stream ends, is cut off or is left. */
+async function readInto(events: StreamEvent[], response: Response): Promise<void> {
+  let text = '';
+  try {
+    for await (const piece of response.body!.pipeThrough(new TextDecoderStream())) {
+      text += piece;
+      const frames = text.split('\n\n');
+      text = frames.pop()!;
+      for (const frame of frames) {
+        const event = eventOf(frame);
+        if (event) events.push(event);
+      }
+    }
+  } catch {
+    // Cut off, or left.
+  }
+}
+
+/** The event of a frame; undefined for a comment, such as a heartbeat, and for `retry`. */
+function eventOf(frame: string): StreamEvent | undefined {
+  const fields = new Map(
+    frame.split('\n').map((line) => {
+      const colon = line.indexOf(':');
+      return [line.slice(0, colon), line.slice(colon + 2)];
+    }),
+  );
+  const event = fields.get('event');
+  if (!event) return undefined;
+  const id = fields.get('id');
+  return {
+    id: id === undefined ? undefined : Number(id),
+    event,
+    data: JSON.parse(fields.get('data')!) as StreamEvent['data'],
   };
 }

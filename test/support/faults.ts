@@ -6,27 +6,34 @@ import { observe, violations, type Observed } from './history-checker.ts';
 import { startNats, startRedis } from './servers.ts';
 import { Client, createTenant, type Answer, type Running } from './strata.ts';
 
+/** COHERENCE_FENCE_MS of the clusters, its default. */
 export const fenceMs = 2000;
-/** A request through a node that is cut off takes as long as it may; the observed cluster allows no more than this. */
+/** REQUEST_TIMEOUT_MS of the clusters: what a request through a node that is cut off takes at most. */
 export const requestTimeoutMs = 2500;
-/** Nodes that reach the bus through a proxy. */
+/** Nodes that reach the bus through a proxy, which a fault can cut. */
 export const cuttable = ['gateway-3', 'config-2'] as const;
+
+/** Before a fault, so that clients write and read already; after it, so that nodes reconnect while they still do. */
+const beforeMs = 700;
+const reconnectMs = 3000;
 
 export interface Fault {
   readonly name: string;
   readonly inject: (cluster: Cluster) => Promise<void>;
-  /** Clients need not notice. */
+  /** No client sees an error. */
   readonly unnoticed?: true;
-  /** Connections break that clients have. */
+  /** Clients lose connections in the middle of requests. */
   readonly breaksConnections?: true;
-  /** The client's own node does not run for so long. */
+  /** The node that clients ask does not run for so long. */
   readonly pausedMs?: number;
+  /** What must show in particular, beside what holds under every fault. */
   readonly shows?: (observed: Observed, cluster: Cluster) => void;
-  /** Only in the soak. */
+  /** Too long for `npm test`; only the soak injects it. */
   readonly long?: true;
 }
 
-async function paused(
+/** Stops processes where they are, for so long and until `meanwhile` has ended. */
+async function pauseNodes(
   { suspended }: Cluster,
   nodes: readonly Running[],
   ms: number,
@@ -50,7 +57,7 @@ async function paused(
  * A write through another gateway is not answered while the paused one may still serve what it has, and who asked the paused
  * one after that answer does not hear the older value when it wakes up.
  */
-async function gatewayPaused(cluster: Cluster, ms: number): Promise<void> {
+async function pauseGateway(cluster: Cluster, ms: number): Promise<void> {
   const { gateways, tenant, database } = cluster;
   const path = `/tenants/${tenant.id}/config/agents/meanwhile`;
   const [writer, sleeper] = [gateways[0]!, gateways[1]!].map(
@@ -61,9 +68,6 @@ async function gatewayPaused(cluster: Cluster, ms: number): Promise<void> {
       const { status, text } = await writer.put(path, { custom: { value } });
       assert(status < 300, text);
     });
-  await write(1);
-  await eventually(async () => assert.equal((await sleeper.get(path)).status, 200));
-  await delay(700);
   const leaseEnds = async (): Promise<number> => {
     const [lease] = await database.query<{ renewed_at: Date }>(
       'SELECT renewed_at FROM strata.leases WHERE node_id = $1',
@@ -71,10 +75,15 @@ async function gatewayPaused(cluster: Cluster, ms: number): Promise<void> {
     );
     return lease!.renewed_at.getTime() + fenceMs;
   };
+
+  await write(1);
+  await eventually(async () => assert.equal((await sleeper.get(path)).status, 200));
+  await delay(beforeMs);
+  // Paused just after its lease was renewed, so that the write below meets a lease that is valid.
   const earlier = await leaseEnds();
   await eventually(async () => assert.notEqual(await leaseEnds(), earlier));
   const asked: Promise<Answer>[] = [];
-  await paused(cluster, [gateways[1]!], ms, async () => {
+  await pauseNodes(cluster, [gateways[1]!], ms, async () => {
     const until = await leaseEnds();
     assert(
       Date.now() < until,
@@ -88,41 +97,44 @@ async function gatewayPaused(cluster: Cluster, ms: number): Promise<void> {
     asked.push(...Array.from({ length: 20 }, () => sleeper.get(path)));
   });
   for (const { status, body, headers } of await Promise.all(asked)) {
-    if (status === 200 && headers.get('x-config-stale') !== 'true')
+    const isMarked = headers.get('x-config-stale') === 'true';
+    if (status === 200 && !isMarked)
       assert.equal(body.custom.value, 2, 'a gateway that woke up answered an older value');
   }
 }
 
+/** Cuts a node's connection to the bus, for so long and until `meanwhile` has ended. */
 async function cutOff(
   { proxies }: Cluster,
   name: (typeof cuttable)[number],
   ms: number,
   meanwhile: () => Promise<void> = async () => {},
 ): Promise<void> {
-  await delay(700);
+  await delay(beforeMs);
   proxies[name]!.cut();
   try {
     await Promise.all([delay(ms), meanwhile()]);
   } finally {
     proxies[name]!.mend();
   }
-  await delay(3000);
+  await delay(reconnectMs);
 }
 
-/** What it knew of a tenant that nobody writes to, it goes on answering, marked. */
-async function gatewayCutOff(cluster: Cluster, ms: number): Promise<void> {
+/** A gateway that is cut off goes on answering what it knew of a tenant that nobody writes to, marked as stale. */
+async function cutOffGateway(cluster: Cluster, ms: number): Promise<void> {
   const { gateways, platform } = cluster;
   const quiet = await createTenant(
     gateways[0]!.url,
     new Client(gateways[0]!.url, platform.token),
     `Quiet ${Date.now()}`,
   );
-  const risk = () =>
+  const readRisk = () =>
     new Client(gateways[2]!.url, quiet.admin.token).get(`/tenants/${quiet.id}/config/risk`);
-  await eventually(async () => assert.equal((await risk()).status, 200));
+  await eventually(async () => assert.equal((await readRisk()).status, 200));
   await cutOff(cluster, 'gateway-3', ms, async () => {
+    // Until its lease is over.
     await delay(fenceMs + 500);
-    const { status, headers } = await risk();
+    const { status, headers } = await readRisk();
     assert.deepEqual(
       [status, headers.get('x-config-stale')],
       [200, 'true'],
@@ -131,8 +143,8 @@ async function gatewayCutOff(cluster: Cluster, ms: number): Promise<void> {
   });
 }
 
-/** One after the other, each back before the next. */
-async function killedInTurn(cluster: Cluster, nodes: readonly Running[]): Promise<void> {
+/** Kills one after the other; each is back before the next. */
+async function killInTurn(cluster: Cluster, nodes: readonly Running[]): Promise<void> {
   await delay(500);
   for (const node of nodes) {
     await killed(node);
@@ -146,7 +158,7 @@ export const faults: readonly Fault[] = [
   {
     name: 'a gateway is paused for 6 s: writes wait for the fence, and it wakes up without an old value',
     pausedMs: 6000,
-    inject: (cluster) => gatewayPaused(cluster, 6000),
+    inject: (cluster) => pauseGateway(cluster, 6000),
   },
   {
     name: 'the bus is killed and comes back',
@@ -161,7 +173,7 @@ export const faults: readonly Fault[] = [
   },
   {
     name: 'a gateway is cut off from the bus for 4 s: what it still answers is marked, and it comes back without an old value',
-    inject: (cluster) => gatewayCutOff(cluster, 4000),
+    inject: (cluster) => cutOffGateway(cluster, 4000),
   },
   {
     name: 'Redis is killed and comes back',
@@ -211,7 +223,7 @@ export const faults: readonly Fault[] = [
     name: 'one of each service and a gateway are killed in the middle of requests',
     breaksConnections: true,
     inject: (cluster) =>
-      killedInTurn(cluster, [cluster.services[0]!, cluster.services[2]!, cluster.gateways[1]!]),
+      killInTurn(cluster, [cluster.services[0]!, cluster.services[2]!, cluster.gateways[1]!]),
   },
 
   {
@@ -219,12 +231,12 @@ export const faults: readonly Fault[] = [
     long: true,
     breaksConnections: true,
     inject: (cluster) =>
-      killedInTurn(cluster, [cluster.services[1]!, cluster.services[3]!, cluster.gateways[0]!]),
+      killInTurn(cluster, [cluster.services[1]!, cluster.services[3]!, cluster.gateways[0]!]),
   },
   {
     name: 'a gateway is cut off from the bus for 45 s',
     long: true,
-    inject: (cluster) => gatewayCutOff(cluster, 45_000),
+    inject: (cluster) => cutOffGateway(cluster, 45_000),
   },
   {
     name: 'a service is cut off from the bus for 4 s',
@@ -241,7 +253,7 @@ export const faults: readonly Fault[] = [
     long: true,
     async inject(cluster) {
       await delay(700);
-      await paused(cluster, [cluster.services[1]!, cluster.services[3]!], 6000);
+      await pauseNodes(cluster, [cluster.services[1]!, cluster.services[3]!], 6000);
       await delay(2000);
     },
   },
@@ -266,36 +278,39 @@ export const faults: readonly Fault[] = [
   },
 ];
 
-/** Answered writes without which a history says nothing. A dead node's requests wait for their time-out, and machines are slow. */
-const least = 5;
+/** With fewer answered writes a history says nothing. A dead node's requests wait for their time-out, and machines are slow. */
+const minWrites = 5;
 
-/** Throws what is wrong with what was observed. */
-export function judge(
+/** What an error of a client may be: an outage with its code, or a connection that broke where the fault breaks some. */
+const outageError = / 50[34] (service_unavailable|timeout)$/;
+const connectionError = /fetch failed|terminated|ECONNRESET/;
+
+/** Throws what is wrong with what was observed under a fault. */
+export function assertCoherent(
   observed: Observed,
   { unnoticed, breaksConnections, pausedMs = 0 }: Omit<Fault, 'name' | 'inject'> = {},
 ): void {
   const problems = violations(observed);
-  assert(
-    problems.length === 0,
-    `${problems.length} violations, such as\n${problems.slice(0, 5).join('\n')}`,
-  );
-  assert(observed.writes.length > least, `only ${observed.writes.length} writes were answered`);
-  assert(
-    observed.reads.filter(({ stale }) => !stale).length > least * 5,
-    'hardly anything was read',
-  );
+  const examples = problems.slice(0, 5).join('\n');
+  assert(problems.length === 0, `${problems.length} violations, such as\n${examples}`);
+
+  const freshReads = observed.reads.filter(({ stale }) => !stale);
+  assert(observed.writes.length > minWrites, `only ${observed.writes.length} writes were answered`);
+  assert(freshReads.length > minWrites * 5, 'hardly anything was read');
+
   const errors = [...observed.errors.keys()];
   if (unnoticed) assert.deepEqual(errors, []);
-  const coded = / 50[34] (service_unavailable|timeout)$/;
-  const broken = /fetch failed|terminated|ECONNRESET/;
-  for (const error of errors)
-    assert(coded.test(error) || (breaksConnections && broken.test(error)), `a client saw ${error}`);
+  for (const error of errors) {
+    const mayHappen =
+      outageError.test(error) || (breaksConnections === true && connectionError.test(error));
+    assert(mayHappen, `a client saw ${error}`);
+  }
   const patienceMs = requestTimeoutMs + pausedMs + 1500;
   assert(observed.slowestMs < patienceMs, `a client waited ${Math.round(observed.slowestMs)} ms`);
 }
 
-/** All gateways agree with the newest write within the fence. */
-async function agreed({ tenant, gateways }: Cluster): Promise<void> {
+/** Writes once more, and waits until every gateway answers what was written; throws if that takes much longer than the fence. */
+async function gatewaysAgree({ tenant, gateways }: Cluster): Promise<void> {
   const path = `/tenants/${tenant.id}/config/agents/register`;
   const written = await eventually(async () => {
     const answer = await new Client(gateways[0]!.url, tenant.admin.token).put(path, {
@@ -312,11 +327,11 @@ async function agreed({ tenant, gateways }: Cluster): Promise<void> {
   }
 }
 
-/** Injects the fault while clients write and read, judges what they saw, and waits until every gateway is well. */
+/** Injects the fault while clients write and read; throws if what they saw is wrong, or if not every gateway is well afterwards. */
 export async function survive(cluster: Cluster, fault: Fault): Promise<Observed> {
   const observed = await observe(cluster, () => fault.inject(cluster));
-  judge(observed, fault);
+  assertCoherent(observed, fault);
   fault.shows?.(observed, cluster);
-  await agreed(cluster);
+  await gatewaysAgree(cluster);
   return observed;
 }

@@ -1,9 +1,18 @@
 /**
- * Writes numbers that no other write has, reads them on every gateway, and checks what was seen. An operation is its node, when it
- * began and ended, its value and its revision. What must hold: a read that began after a write was answered is not of an older
- * revision; on one node revisions do not go back between reads that follow each other; a revision has one value; nothing is read
- * that was never written. Answers marked X-Config-Stale are told apart. Values alone would not do: a write that was answered with
- * a time-out may be committed after its successor.
+ * Clients that write and read all the time on every gateway, and a checker of what they saw.
+ *
+ * Each write of a register carries a number that no other write has. An operation is recorded with its node, when it began and ended,
+ * its value and its revision. What must hold:
+ *
+ * | Rule | In words |
+ * |---|---|
+ * | no stale read | a read that began after a write was answered is not of an older revision |
+ * | no step back | on one node, of two reads that follow each other the second is not of an older revision |
+ * | one value a revision | a revision has the same value wherever it is read |
+ * | no invention | nothing is read that was never written |
+ *
+ * Answers that are marked X-Config-Stale are not judged. Revisions are compared, not values: a write that was answered with a time-out
+ * may be committed after its successor.
  */
 import { performance } from 'node:perf_hooks';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -20,18 +29,23 @@ export interface Operation {
   readonly stale: boolean;
 }
 export interface Observed {
+  /** Answered writes. */
   readonly writes: Operation[];
+  /** By register: the last value that was sent, answered or not. */
   readonly attempted: Map<string, number>;
   readonly reads: Operation[];
+  /** What clients were told instead of an answer, and how often. */
   readonly errors: Map<string, number>;
   readonly slowestWriteMs: number;
   /** The longest that anyone waited for an answer or an error. */
   readonly slowestMs: number;
 }
 
+/** A number that is kept in one place of the configuration. */
 interface Register {
   readonly name: string;
   readonly path: string;
+  /** Written by the platform administrator, else by the tenant's. */
   readonly platform?: true;
   readonly body: (value: number) => unknown;
   readonly value: (body: never) => number | undefined;
@@ -67,8 +81,8 @@ const registers = (tenantId: string): readonly Register[] => [
 ];
 
 /**
- * Runs until `during` has ended and `afterMs` more. Each register has one writer and, on every gateway, also one that joins
- * meanwhile, one reader, which also reads it merged.
+ * Lets clients write and read until `during` has ended and for `afterMs` more. Each register has one writer, and one reader on every
+ * gateway, those included that join meanwhile. Every third read is of the effective configuration, which merges all registers.
  */
 export async function observe(
   cluster: Cluster,
@@ -81,11 +95,11 @@ export async function observe(
   const attempted = new Map<string, number>();
   const errors = new Map<string, number>();
   const state = { done: false, slowestWriteMs: 0, slowestMs: 0 };
-  const failed = (what: string): void => {
+  const countError = (what: string): void => {
     errors.set(what, (errors.get(what) ?? 0) + 1);
   };
 
-  /** How it went and how long it took, an error's time included. */
+  /** Sends one request: `take` records its answer; errors are counted, and their time too. */
   async function timed(
     what: string,
     work: () => Promise<Answer>,
@@ -96,16 +110,16 @@ export async function observe(
       const answer = await work();
       if (answer.status < 300) take(answer, began, performance.now());
       else if (answer.status !== 404)
-        failed(`${what} ${answer.status} ${answer.body?.detail.code}`);
+        countError(`${what} ${answer.status} ${answer.body?.detail.code}`);
     } catch (error) {
-      failed(`${what} ${(error as Error).message}`);
+      countError(`${what} ${(error as Error).message}`);
     }
     state.slowestMs = Math.max(state.slowestMs, performance.now() - began);
     await delay(5);
   }
 
   const writer = async (register: Register, index: number): Promise<void> => {
-    // From the clock, so that values go on increasing from one observation to the next.
+    // Values begin at the clock, so that they go on increasing from one observation to the next.
     for (let value = Date.now(); !state.done; value += 1) {
       const well = gateways.filter((gateway) => isAlive(gateway) && !suspended.has(gateway));
       // Each writer elsewhere, so that a fault of one gateway does not end all writes.
@@ -193,65 +207,110 @@ function mergedValue(register: string, values: Record<string, unknown>): number 
   return found as number | undefined;
 }
 
-/** Undefined for merged values, whose layers have revisions of their own. */
+/** Undefined for the effective configuration, whose layers have revisions of their own. */
 function revisionOf({ headers }: Answer): number | undefined {
   const revision = headers.get('x-config-revision');
   return revision === null ? undefined : Number(revision);
 }
 
+/** An operation whose revision is known. */
 type Placed = Operation & { readonly revision: number };
 
-/** Every violation, in words; none where the history is coherent. */
+/** Every violation of the rules above, in words; none where the history is coherent. */
 export function violations({ writes, attempted, reads }: Observed): string[] {
+  const registerNames = new Set(reads.map((read) => read.register));
+  return [...registerNames].flatMap((register) => {
+    const isOf = (operation: Operation): boolean => operation.register === register;
+    const ownWrites = writes.filter(isOf);
+    const ownReads = reads.filter(isOf);
+    const all = [...ownWrites, ...ownReads];
+    const revisions = revisionsByValue(all);
+    const freshReads = place(ownReads, revisions);
+    return [
+      ...inventions(all, attempted.get(register) ?? 0),
+      ...doubleValues(all),
+      ...staleReads(freshReads, place(ownWrites, revisions)),
+      ...stepsBack(freshReads),
+    ];
+  });
+}
+
+const revisionsByValue = (all: readonly Operation[]): Map<number, number> =>
+  new Map(
+    all.flatMap(({ value, revision }) => (revision === undefined ? [] : [[value, revision]])),
+  );
+
+/**
+ * The operations with their revisions, without those marked stale. A merged value has the revision that it was written or read under
+ * by itself; one from a write without an answer that nobody read by itself is passed over.
+ */
+const place = (
+  operations: readonly Operation[],
+  revisions: ReadonlyMap<number, number>,
+): Placed[] =>
+  operations
+    .filter(({ stale }) => !stale)
+    .flatMap((operation) => {
+      const revision = operation.revision ?? revisions.get(operation.value);
+      return revision === undefined ? [] : [{ ...operation, revision }];
+    });
+
+/** Values above the last one that was sent: values only increase. */
+const inventions = (all: readonly Operation[], lastSent: number): string[] =>
+  all
+    .filter(({ value }) => value > lastSent)
+    .map(
+      ({ register, node, value }) =>
+        `${register} on ${node}: read ${value}, which was never written`,
+    );
+
+/** Revisions under which two values were seen. */
+function doubleValues(all: readonly Operation[]): string[] {
   const found: string[] = [];
-  for (const register of new Set(reads.map((read) => read.register))) {
-    const all = [...writes, ...reads].filter((operation) => operation.register === register);
-    const revisions = new Map<number, number>();
-    const values = new Map<number, number>();
-    for (const { node, value, revision } of all) {
-      if (value > (attempted.get(register) ?? 0))
-        found.push(`${register} on ${node}: read ${value}, which was never written`);
-      if (revision === undefined) continue;
-      revisions.set(value, revision);
-      if ((values.get(revision) ?? value) !== value)
-        found.push(
-          `${register} on ${node}: ${value} under revision ${revision}, which is ${values.get(revision)}`,
-        );
-      values.set(revision, value);
+  const values = new Map<number, number>();
+  for (const { register, node, value, revision } of all) {
+    if (revision === undefined) continue;
+    const known = values.get(revision) ?? value;
+    if (known !== value)
+      found.push(`${register} on ${node}: ${value} under revision ${revision}, which is ${known}`);
+    values.set(revision, value);
+  }
+  return found;
+}
+
+/** Reads that began after a newer revision was answered to its writer. */
+function staleReads(reads: readonly Placed[], writes: readonly Placed[]): string[] {
+  const found: string[] = [];
+  const answered = writes.toSorted((a, b) => a.ended - b.ended);
+  let next = 0;
+  let newest = 0;
+  for (const read of reads.toSorted((a, b) => a.began - b.began)) {
+    while (next < answered.length && answered[next]!.ended <= read.began) {
+      newest = Math.max(newest, answered[next]!.revision);
+      next += 1;
     }
-    // A merged value that no one read by itself, from a write without an answer, has no place in the order.
-    const placed = (list: readonly Operation[]): Placed[] =>
-      list
-        .filter((operation) => operation.register === register && !operation.stale)
-        .map((operation) => ({
-          ...operation,
-          revision: operation.revision ?? revisions.get(operation.value),
-        }))
-        .filter((operation): operation is Placed => operation.revision !== undefined);
-    const fresh = placed(reads);
-    // The newest revision answered by any moment, by when the answer came.
-    const answered = placed(writes).toSorted((a, b) => a.ended - b.ended);
-    let next = 0;
-    let newest = 0;
-    for (const read of fresh.toSorted((a, b) => a.began - b.began)) {
-      while (next < answered.length && answered[next]!.ended <= read.began)
-        newest = Math.max(newest, answered[next++]!.revision);
-      if (read.revision < newest)
+    if (read.revision < newest)
+      found.push(
+        `${read.register} on ${read.node}: read revision ${read.revision} after ${newest} was answered (${Math.round(read.began)})`,
+      );
+  }
+  return found;
+}
+
+/** Reads of one node that are of an older revision than one that had ended when they began. */
+function stepsBack(reads: readonly Placed[]): string[] {
+  const found: string[] = [];
+  for (const [node, ofNode] of Map.groupBy(reads, (read) => read.node)) {
+    let highest = 0;
+    let ended = -Infinity;
+    for (const read of ofNode.toSorted((a, b) => a.ended - b.ended)) {
+      if (read.began >= ended && read.revision < highest)
         found.push(
-          `${register} on ${read.node}: read revision ${read.revision} after ${newest} was answered (${Math.round(read.began)})`,
+          `${read.register} on ${node}: went back from revision ${highest} to ${read.revision}`,
         );
-    }
-    for (const node of new Set(fresh.map((read) => read.node))) {
-      let highest = 0;
-      let ended = -Infinity;
-      for (const read of fresh
-        .filter((each) => each.node === node)
-        .toSorted((a, b) => a.ended - b.ended)) {
-        if (read.began >= ended && read.revision < highest)
-          found.push(
-            `${register} on ${node}: went back from revision ${highest} to ${read.revision}`,
-          );
-        if (read.revision > highest) [highest, ended] = [read.revision, read.ended];
+      if (read.revision > highest) {
+        highest = read.revision;
+        ended = read.ended;
       }
     }
   }

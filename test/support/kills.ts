@@ -1,4 +1,4 @@
-/** Guarantee G2: processes are killed at random moments during writes, and afterwards every write is accounted for. */
+/** Guarantee G2: processes are killed at random moments during writes; afterwards every answered write must be found everywhere. */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -6,6 +6,7 @@ import { eventually, isAlive, killed, type Cluster } from './cluster.ts';
 import { startNats, startRedis } from './servers.ts';
 import { Client, type Answer } from './strata.ts';
 
+/** A write that was answered. */
 interface Write {
   readonly requestId: string;
   readonly path: string;
@@ -13,18 +14,19 @@ interface Write {
   readonly revision: number;
 }
 export interface Accounted {
+  /** How often each kind of process was killed. */
   readonly kills: Record<string, number>;
   readonly answered: number;
   readonly unanswered: number;
   readonly committedWithoutAnswer: number;
 }
 
-const pick = <T>(from: readonly T[]): T => from[Math.floor(Math.random() * from.length)]!;
+const randomOf = <T>(from: readonly T[]): T => from[Math.floor(Math.random() * from.length)]!;
 
-/** Kills one at random and brings it back; says which. */
+/** Kills one process of the cluster at random and starts it again; returns what it was. */
 async function killOne(cluster: Cluster): Promise<string> {
   const servers = ['nats', 'redis', 'postgres'] as const;
-  const victim = pick([...cluster.services, ...cluster.gateways, ...servers]);
+  const victim = randomOf([...cluster.services, ...cluster.gateways, ...servers]);
   switch (victim) {
     case 'nats': {
       const { port } = cluster.bus;
@@ -39,7 +41,7 @@ async function killOne(cluster: Cluster): Promise<string> {
       return victim;
     }
     case 'postgres':
-      await cluster.postgres.restart(pick(['SIGKILL', 'SIGQUIT', 'SIGINT']));
+      await cluster.postgres.restart(randomOf(['SIGKILL', 'SIGQUIT', 'SIGINT']));
       return victim;
     default: {
       const name = cluster.services.includes(victim)
@@ -53,7 +55,7 @@ async function killOne(cluster: Cluster): Promise<string> {
   }
 }
 
-/** `kills` at random, with `writers` writing all the time. Throws what is lost, doubled or out of order. */
+/** So many kills at random while `writers` clients write all the time. Throws if a write is lost, doubled or out of order. */
 export async function killAtRandom(
   cluster: Cluster,
   kills: number,
@@ -66,7 +68,7 @@ export async function killAtRandom(
   const writer = async (lane: number): Promise<void> => {
     const path = `/tenants/${tenant.id}/config/agents/lane-${run}-${lane}`;
     for (let turn = 0; !state.done; turn += 1) {
-      const gateway = pick(cluster.gateways.filter(isAlive));
+      const gateway = randomOf(cluster.gateways.filter(isAlive));
       const [requestId, value] = [randomUUID(), `${lane}.${turn}`];
       const answer: Answer | undefined =
         gateway &&
@@ -106,6 +108,7 @@ export async function killAtRandom(
   };
 }
 
+/** A row of the history. */
 interface Revised {
   request_id: string;
   revision: number;
@@ -113,17 +116,29 @@ interface Revised {
   after: { custom: { value: string } };
 }
 
-/** Row, history, audit chain and every node agree, and hold all that was answered. Returns how many writes were committed and never answered. */
-async function account(
-  { tenant, platform, gateways, database }: Cluster,
-  answered: readonly Write[],
-  run: string,
-): Promise<number> {
+/**
+ * Throws unless row, history, audit chain and every node agree and hold all that was answered. Returns how many writes were committed
+ * without an answer.
+ */
+async function account(cluster: Cluster, answered: readonly Write[], run: string): Promise<number> {
+  const { tenant, database } = cluster;
   const history = await database.query<Revised>(
     `SELECT request_id, revision::int AS revision, resource_id, after FROM tenant_config.configuration_history
      WHERE tenant_id = $1 AND config_type = 'agent_config' ORDER BY revision`,
     [tenant.id],
   );
+  assertInHistory(history, answered);
+  await assertAudited(cluster, history);
+  await assertNoGaps(cluster);
+  await assertReadEverywhere(cluster, history, answered);
+  const known = new Set(answered.map((write) => write.requestId));
+  return history.filter(
+    (row) => row.resource_id.startsWith(`lane-${run}`) && !known.has(row.request_id),
+  ).length;
+}
+
+/** Each answered write is in the history once, under the revision and with the value that it was answered with. */
+function assertInHistory(history: readonly Revised[], answered: readonly Write[]): void {
   const byRequest = Map.groupBy(history, (row) => row.request_id);
   for (const { requestId, value, revision } of answered) {
     const rows = byRequest.get(requestId) ?? [];
@@ -133,8 +148,13 @@ async function account(
       `history of the answered write ${requestId}`,
     );
   }
+}
 
-  // The outbox empties, and then the chain has each event once.
+/** The outbox empties, and then the audit chain has each event of the history once, and holds. */
+async function assertAudited(
+  { tenant, platform, gateways, database }: Cluster,
+  history: readonly Revised[],
+): Promise<void> {
   await eventually(
     async () =>
       assert.deepEqual(await database.query('SELECT count(*)::int AS waiting FROM strata.outbox'), [
@@ -158,13 +178,22 @@ async function account(
   );
   const proof = await new Client(gateways[0]!.url, platform.token).get('/audit/verify');
   assert.deepEqual([proof.status, proof.body.valid], [200, true], proof.text);
+}
 
+async function assertNoGaps({ tenant, database }: Cluster): Promise<void> {
   const changes = await database.query<{ gaps: number }>(
     'SELECT (max(revision) - min(revision) + 1 - count(*))::int AS gaps FROM strata.changes WHERE scope = $1',
     [`tenant:${tenant.id}`],
   );
   assert.deepEqual(changes, [{ gaps: 0 }], 'gaps in the change feed');
+}
 
+/** Every gateway answers the newest row of each written document. */
+async function assertReadEverywhere(
+  { tenant, gateways }: Cluster,
+  history: readonly Revised[],
+  answered: readonly Write[],
+): Promise<void> {
   const newest = new Map(history.map((row) => [row.resource_id, row]));
   for (const path of new Set(answered.map((write) => write.path))) {
     const { revision, after } = newest.get(path.split('/').at(-1)!)!;
@@ -177,8 +206,4 @@ async function account(
       );
     }
   }
-  const known = new Set(answered.map((write) => write.requestId));
-  return history.filter(
-    (row) => row.resource_id.startsWith(`lane-${run}`) && !known.has(row.request_id),
-  ).length;
 }

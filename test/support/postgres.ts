@@ -1,3 +1,4 @@
+/** A real PostgreSQL for tests, which can be killed, restarted and frozen, and fresh databases on it. */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
@@ -13,13 +14,16 @@ export interface Server {
   readonly url: string;
   readonly pid?: number;
   readonly stop: () => Promise<void>;
-  /** SIGINT ends its sessions, SIGQUIT and SIGKILL leave it to recover; it comes back at the same address. */
+  /**
+   * Ends the server and starts it again at the same address. SIGINT ends its sessions in order; after SIGQUIT and SIGKILL it has to
+   * recover.
+   */
   readonly restart: (signal?: 'SIGINT' | 'SIGQUIT' | 'SIGKILL') => Promise<void>;
   /** Stops all its processes where they are; returns how to let them go on. */
   readonly freeze: () => Promise<() => void>;
 }
 
-/** A PostgreSQL of its own in a temporary directory. What it has answered survives its end, not that of the machine. */
+/** Starts a PostgreSQL in a temporary directory. It does not wait for the disk: what it has answered survives its own end, not the machine's. */
 export async function startPostgres(): Promise<Server> {
   const dataDir = mkdtempSync(join(tmpdir(), 'strata-test-'));
   chmodSync(dataDir, 0o755);
@@ -30,7 +34,7 @@ export async function startPostgres(): Promise<Server> {
   const dismiss = guard(server.pid, 'QUIT', dataDir);
   const cluster = join(dataDir, 'postgres');
   let { pid } = server;
-  let again: ChildProcess | undefined;
+  let restarted: ChildProcess | undefined;
 
   async function end(signal: NodeJS.Signals): Promise<void> {
     process.kill(pid, signal);
@@ -49,7 +53,7 @@ export async function startPostgres(): Promise<Server> {
       await end(signal);
       // Sessions of a killed server hold its memory for a moment more, and a new one refuses to start meanwhile.
       for (const until = Date.now() + 20_000; ;) {
-        again = spawn(program, flags, {
+        restarted = spawn(program, flags, {
           uid,
           gid,
           cwd: dataDir,
@@ -57,10 +61,10 @@ export async function startPostgres(): Promise<Server> {
           stdio: 'ignore',
           detached: true,
         });
-        again.unref();
-        pid = again.pid!;
-        again.once('exit', guard(pid, 'QUIT'));
-        if (await accepts(server.url, again)) return;
+        restarted.unref();
+        pid = restarted.pid!;
+        restarted.once('exit', guard(pid, 'QUIT'));
+        if (await accepts(server.url, restarted, until)) return;
         if (Date.now() > until) throw new Error('the test PostgreSQL does not come back');
       }
     },
@@ -77,7 +81,7 @@ export async function startPostgres(): Promise<Server> {
       };
     },
     async stop() {
-      if (again) await end('SIGINT');
+      if (restarted) await end('SIGINT');
       await server.stop();
       dismiss();
       rmSync(dataDir, { recursive: true, force: true });
@@ -93,10 +97,10 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** False where the server ends instead. */
-async function accepts(url: string, server: ChildProcess): Promise<boolean> {
+/** Resolves once the server takes connections; false where it ends instead, or does not until then. */
+async function accepts(url: string, server: ChildProcess, until: number): Promise<boolean> {
   const ended = once(server, 'exit');
-  while (server.exitCode === null && server.signalCode === null) {
+  while (server.exitCode === null && server.signalCode === null && Date.now() < until) {
     if (await withClient(url, async () => true).catch(() => false)) return true;
     await Promise.race([ended, delay(20)]);
   }
@@ -119,7 +123,7 @@ export interface Database {
   readonly drop: () => Promise<void>;
 }
 
-/** A fresh database on the run's server. */
+/** A fresh, empty database, on the server of this run unless told. */
 export async function createDatabase(server = process.env.TEST_DATABASE_URL!): Promise<Database> {
   const name = `t_${randomUUID().replaceAll('-', '')}`;
   await withClient(server, (client) => client.query(`CREATE DATABASE ${name}`));

@@ -1,19 +1,27 @@
+/** A TCP proxy on loopback whose connections a test can cut. */
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 
-/** A TCP proxy that can be cut: connections are reset, and new ones too until it is mended. */
-export type Proxy = Awaited<ReturnType<typeof startProxy>>;
-export async function startProxy(targetPort: number) {
+export interface Proxy {
+  readonly port: number;
+  /** Resets every connection, and each new one until it is mended. */
+  readonly cut: () => void;
+  readonly mend: () => void;
+  readonly stop: () => Promise<void>;
+}
+
+/** Forwards what comes in on a free port to the target port, on loopback. */
+export async function startProxy(targetPort: number): Promise<Proxy> {
   const sockets = new Set<Socket>();
   const state = { cut: false };
-  const server = createServer((near) => {
+  const server = createServer((client) => {
     if (state.cut) {
-      near.resetAndDestroy();
+      client.resetAndDestroy();
       return;
     }
-    const far = connect(targetPort, '127.0.0.1');
+    const target = connect(targetPort, '127.0.0.1');
     for (const [one, other] of [
-      [near, far],
-      [far, near],
+      [client, target],
+      [target, client],
     ] as const) {
       sockets.add(one);
       one
@@ -28,20 +36,20 @@ export async function startProxy(targetPort: number) {
   await new Promise<void>((done) => {
     server.listen(0, '127.0.0.1', done);
   });
-  const reset = (): void => {
+  const resetAll = (): void => {
     for (const socket of sockets) socket.resetAndDestroy();
   };
   return {
     port: (server.address() as AddressInfo).port,
     cut(): void {
       state.cut = true;
-      reset();
+      resetAll();
     },
     mend(): void {
       state.cut = false;
     },
     async stop(): Promise<void> {
-      reset();
+      resetAll();
       await new Promise((done) => {
         server.close(done);
       });

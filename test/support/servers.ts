@@ -1,7 +1,8 @@
-/** Real NATS, Redis and browser for tests: the machine's binaries, servers on free ports, installed where Debian's root can, or said plainly. */
+/** Real NATS and Redis for tests, on free ports, and the programs of the machine that tests need. */
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { connect, createServer, type AddressInfo } from 'node:net';
+import { connect, createServer, Socket, type AddressInfo } from 'node:net';
+import type { Writable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 
 export interface Process {
@@ -22,7 +23,10 @@ export const freePort = (): Promise<number> =>
       });
   });
 
-/** Where the program is, also under another name; installed by Debian's root where it is missing, else said plainly. */
+/**
+ * The path of a program, also under one of its other names. Where it is missing, it is installed if this is root on Debian; else the
+ * error says how to install it.
+ */
 export function binary(
   name: string,
   debianPackage = name,
@@ -65,7 +69,8 @@ export const chromium = (): string =>
     '/Applications/Chromium.app/Contents/MacOS/Chromium',
   ]);
 
-async function answers(port: number, child: ChildProcess): Promise<void> {
+/** Resolves once something takes connections on the port; throws if the server ends before, or after 15 s. */
+async function listening(port: number, child: ChildProcess): Promise<void> {
   for (let waited = 0; waited < 15_000; waited += 25) {
     const open = await new Promise<boolean>((done) => {
       const socket = connect(port, '127.0.0.1', () => {
@@ -90,7 +95,7 @@ async function start(
   const child = spawn(binary(name), argv, { stdio: 'ignore' });
   await once(child, 'spawn');
   child.once('exit', guard(child.pid!, 'KILL'));
-  await answers(port, child);
+  await listening(port, child);
   return {
     url: `${scheme}://127.0.0.1:${port}`,
     port,
@@ -109,21 +114,21 @@ export async function startNats({
   port,
   config,
 }: { port?: number; config?: string } = {}): Promise<Process> {
-  const at = port ?? (await freePort());
-  return start('nats-server', 'nats', at, [
+  const chosen = port ?? (await freePort());
+  return start('nats-server', 'nats', chosen, [
     '-a',
     '127.0.0.1',
     '-p',
-    String(at),
+    String(chosen),
     ...(config ? ['-c', config] : []),
   ]);
 }
 
 export async function startRedis({ port }: { port?: number } = {}): Promise<Process> {
-  const at = port ?? (await freePort());
-  return start('redis-server', 'redis', at, [
+  const chosen = port ?? (await freePort());
+  return start('redis-server', 'redis', chosen, [
     '--port',
-    String(at),
+    String(chosen),
     '--bind',
     '127.0.0.1',
     '--save',
@@ -134,8 +139,8 @@ export async function startRedis({ port }: { port?: number } = {}): Promise<Proc
 }
 
 /**
- * Ends a server, and removes its directory, when this process ends in any way, also by SIGKILL: that closes the pipe.
- * Returns the guard's own end.
+ * Ends a server and removes its directory when this process ends in any way. A shell of its own waits at a pipe, which even SIGKILL
+ * of this process closes. Returns how to dismiss it.
  */
 export function guard(pid: number, signal: 'QUIT' | 'KILL', directory = ''): () => void {
   const guardian = spawn(
@@ -159,8 +164,13 @@ export function guard(pid: number, signal: 'QUIT' | 'KILL', directory = ''): () 
   );
   guardian.unref();
   guardian.stdin.on('error', () => {});
-  (guardian.stdin as unknown as { unref: () => void }).unref();
+  unref(guardian.stdin);
   return () => {
     guardian.stdin.end('dismissed\n');
   };
+}
+
+/** Lets the process end while the pipe is open: it is a socket, whatever its type says. */
+function unref(pipe: Writable): void {
+  if (pipe instanceof Socket) pipe.unref();
 }

@@ -75,12 +75,14 @@ export interface Answer<T = any> {
   readonly text: string;
 }
 export interface Send {
+  /** Sent as JSON. */
   readonly body?: unknown;
+  /** Sent as it is. */
   readonly raw?: string | Buffer;
   readonly headers?: Record<string, string>;
 }
 
-/** The first piece of a stream, which is then left. */
+/** The first piece of a stream, which is then left: a stream never ends by itself. */
 async function beginning(response: Response): Promise<string> {
   const reader = response.body!.getReader();
   const { value } = await reader.read();
@@ -88,7 +90,7 @@ async function beginning(response: Response): Promise<string> {
   return new TextDecoder().decode(value);
 }
 
-/** A client of one credential. `raw` sends a body as it is. */
+/** A client with one access token or API key, or with none. */
 export class Client {
   readonly url: string;
   readonly token: string | undefined;
@@ -140,7 +142,7 @@ export class Client {
   }
 }
 
-/** Signs in; throws with the answer where that fails. */
+/** A client that has signed in with a password; throws with the answer where that fails. */
 export async function signIn(
   url: string,
   email: string,
