@@ -1,0 +1,193 @@
+/**
+ * `npm run test:mutants`: applies each mutant of this folder to a scratch copy of the checkout, runs the tests that it names and
+ * expects them to fail. `npm run test:mutants -- access cache` takes only mutants whose names contain one of the words.
+ *
+ *   --jobs <n>   how many mutants at a time, each in a copy of its own (default 2)
+ *   --why        prints what the failed tests said, for whoever writes a mutant
+ *
+ * Ends with 1 if a mutant goes unnoticed, no longer applies, or cannot be judged.
+ */
+import { readdirSync, readFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { performance } from 'node:perf_hooks';
+import { parseArgs } from 'node:util';
+import { applyMutant, parseMutant, type Mutant, type NamedTests } from './mutant.ts';
+import { Checkout, removeCheckouts } from './checkout.ts';
+import { startPostgres } from '../support/postgres.ts';
+import { runTests, stopTests, type TestRun } from './run-tests.ts';
+
+type Verdict = 'red' | 'GREEN' | 'ERROR';
+
+interface Result {
+  readonly mutant: Mutant;
+  readonly verdict: Verdict;
+  /** The tests that failed, or why there is no verdict. */
+  readonly detail: string;
+  readonly seconds: number;
+}
+
+const { values: options, positionals: words } = parseArgs({
+  allowPositionals: true,
+  options: {
+    jobs: { type: 'string', default: '2' },
+    why: { type: 'boolean', default: false },
+  },
+});
+
+/** Every mutant of this folder whose name contains one of the words; all of them without a word. */
+function readMutants(): Mutant[] {
+  const folder = import.meta.dirname;
+  const all = readdirSync(folder)
+    .filter((file) => file.endsWith('.mutant'))
+    .toSorted()
+    .map((file) =>
+      parseMutant(basename(file, '.mutant'), readFileSync(join(folder, file), 'utf8')),
+    );
+  if (words.length === 0) return all;
+  return all.filter(({ name }) => words.some((word) => name.includes(word)));
+}
+
+/** Runs `work` on every item, in the order given, as many at a time as there are checkouts. */
+async function inEach<T>(
+  checkouts: readonly Checkout[],
+  items: readonly T[],
+  work: (item: T, checkout: Checkout) => Promise<void>,
+): Promise<void> {
+  const waiting = [...items];
+  await Promise.all(
+    checkouts.map(async (checkout) => {
+      for (let item = waiting.shift(); item !== undefined; item = waiting.shift())
+        await work(item, checkout);
+    }),
+  );
+}
+
+/** The tests that the mutants name, by file; no names where all tests of the file are meant. */
+function namesByFile(mutants: readonly Mutant[]): Map<string, string[]> {
+  const tests = mutants.flatMap((mutant) => mutant.tests);
+  const names = new Map<string, string[]>();
+  for (const [file, named] of Map.groupBy(tests, (each) => each.file)) {
+    const wholeFile = named.some(({ name }) => name === undefined);
+    names.set(file, wholeFile ? [] : named.map(({ name }) => name!));
+  }
+  return names;
+}
+
+/** Test files whose named tests fail in an unchanged copy: a test that is red without a mutant proves nothing. */
+async function redWithoutMutant(
+  checkouts: readonly Checkout[],
+  mutants: readonly Mutant[],
+): Promise<Set<string>> {
+  const red = new Set<string>();
+  await inEach(checkouts, [...namesByFile(mutants)], async ([file, names], checkout) => {
+    const run = await runTests(checkout.folder, file, names);
+    const isGreen = run.kind === 'ran' && run.failed.length === 0;
+    process.stderr.write(`${isGreen ? 'green' : 'RED'} without a mutant: ${file}\n`);
+    if (isGreen) return;
+    red.add(file);
+    if (options.why) process.stderr.write(`${explained(run)}\n`);
+  });
+  return red;
+}
+
+async function judge(mutant: Mutant, checkout: Checkout): Promise<Omit<Result, 'seconds'>> {
+  const restore = checkout.change(mutant.file, (source) => applyMutant(mutant, source));
+  try {
+    const failed: string[] = [];
+    for (const tests of mutant.tests) {
+      const { file, name } = tests;
+      const run = await runTests(checkout.folder, file, name === undefined ? [] : [name]);
+      if (options.why) process.stderr.write(`\n${mutant.name}: ${explained(run)}\n`);
+      if (run.kind === 'broken') return { mutant, verdict: 'ERROR', detail: run.why };
+      if (run.failed.length === 0) return { mutant, verdict: 'GREEN', detail: textOf(tests) };
+      failed.push(...run.failed.map(({ name }) => name));
+    }
+    return { mutant, verdict: 'red', detail: summaryOf(failed) };
+  } finally {
+    restore();
+  }
+}
+
+const textOf = ({ file, name }: NamedTests): string =>
+  name === undefined ? file : `${file}: ${name}`;
+
+const summaryOf = ([first = '', ...others]: readonly string[]): string =>
+  others.length === 0 ? first : `${first} (and ${others.length} more)`;
+
+const explained = (run: TestRun): string =>
+  run.kind === 'broken' ? run.why : run.failed.map(({ name, why }) => `${name}\n${why}`).join('\n');
+
+/** Every mutant with its verdict, in the order given. */
+async function judgeAll(
+  checkouts: readonly Checkout[],
+  mutants: readonly Mutant[],
+): Promise<Result[]> {
+  const results = new Map<Mutant, Result>();
+  await inEach(checkouts, mutants, async (mutant, checkout) => {
+    const began = performance.now();
+    const judged = await judge(mutant, checkout).catch((error: Error) => ({
+      mutant,
+      verdict: 'ERROR' as const,
+      detail: error.message,
+    }));
+    const seconds = Math.round((performance.now() - began) / 1000);
+    results.set(mutant, { ...judged, seconds });
+    process.stderr.write(`${judged.verdict} ${mutant.name} (${seconds} s): ${judged.detail}\n`);
+  });
+  return mutants.map((mutant) => results.get(mutant)!);
+}
+
+function tableOf(results: readonly Result[]): string {
+  const header = ['mutant', 'without it', 'tests', 'result', 'seconds'];
+  const rows = results.map(({ mutant, verdict, seconds }) => [
+    mutant.name,
+    mutant.title,
+    mutant.tests.map(textOf).join('; '),
+    verdict,
+    String(seconds),
+  ]);
+  const widths = header.map((_title, column) =>
+    Math.max(...[header, ...rows].map((row) => row[column]!.length)),
+  );
+  const line = (row: readonly string[]): string =>
+    `| ${row.map((cell, column) => cell.padEnd(widths[column]!)).join(' | ')} |`;
+  const rule = `| ${widths.map((width) => '-'.repeat(width)).join(' | ')} |`;
+  return [line(header), rule, ...rows.map(line)].join('\n');
+}
+
+async function main(): Promise<number> {
+  const mutants = readMutants();
+  if (mutants.length === 0) throw new Error(`No mutant is called ${words.join(' or ')}.`);
+  const began = performance.now();
+  // One for all runs: to start it anew takes longer than most of the tests.
+  const postgres = await startPostgres();
+  process.env.TEST_DATABASE_URL = postgres.url;
+  const checkouts = Array.from({ length: Number(options.jobs) }, () => Checkout.create());
+  const red = await redWithoutMutant(checkouts, mutants);
+  const provable = mutants.filter(({ tests }) => !tests.some(({ file }) => red.has(file)));
+  const results = await judgeAll(checkouts, provable);
+  await postgres.stop();
+  process.stdout.write(`\n${tableOf(results)}\n\n`);
+
+  const noticed = results.filter(({ verdict }) => verdict === 'red').length;
+  const minutes = ((performance.now() - began) / 60_000).toFixed(1);
+  process.stdout.write(
+    `${noticed} of ${mutants.length} mutants were noticed, in ${minutes} minutes.\n`,
+  );
+  for (const { mutant, verdict, detail } of results)
+    if (verdict !== 'red') process.stdout.write(`\n${verdict} ${mutant.name}: ${detail}\n`);
+  for (const file of red) process.stdout.write(`\nRED without any mutant: ${file}\n`);
+  return noticed === mutants.length ? 0 : 1;
+}
+
+for (const signal of ['SIGINT', 'SIGTERM'] as const)
+  process.once(signal, () => {
+    stopTests();
+    removeCheckouts();
+    process.exit(130);
+  });
+try {
+  process.exitCode = await main();
+} finally {
+  removeCheckouts();
+}
