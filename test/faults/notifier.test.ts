@@ -55,14 +55,15 @@ const configure = (maxHops: number) =>
     });
     if (saved.status >= 300) throw new Error(saved.text);
   });
-/** FastPath what no node answered, until one does. */
+/** Repeats a request that no node answers, until one does. */
 const insist = (work: () => Promise<Answer>): Promise<Answer> =>
   eventually(async () => {
     const given = await work();
     if (given.status >= 500) throw new Error(given.text);
     return given;
   }, patience);
-async function lanes<T>(
+/** Works off `items`, `width` at a time. */
+async function inParallel<T>(
   items: readonly T[],
   width: number,
   work: (item: T) => Promise<void>,
@@ -82,7 +83,7 @@ const ask = async (key: string): Promise<string> => {
   return made.body.id;
 };
 /** Lets a window pass for those that are not due yet. */
-const pass = () =>
+const letWindowPass = () =>
   cluster.database.query(
     `UPDATE notifier.approvals SET escalates_at = escalates_at - interval '1 minute', expires_at = expires_at - interval '1 minute'
    WHERE state = 'pending' AND escalates_at > now()`,
@@ -129,14 +130,14 @@ test('of a decision and the last hop of an approval one counts, with two nodes t
   await configure(0);
   const keys = Array.from({ length: 150 }, (_each, n) => `race-${n}`);
   const ids = new Map<string, string>();
-  await lanes(keys, 8, async (key) => {
+  await inParallel(keys, 8, async (key) => {
     ids.set(key, await ask(key));
   });
   const exhausted = receiver.wait(({ body }) => body.type === 'approval.exhausted');
-  await pass();
+  await letWindowPass();
   await exhausted;
   const decided = new Map<string, number>();
-  await lanes(keys, 16, async (key) => {
+  await inParallel(keys, 16, async (key) => {
     const id = ids.get(key)!;
     decided.set(
       id,
@@ -187,13 +188,13 @@ test(
     });
     const passing = (async () => {
       while (!ended.signal.aborted) {
-        await pass();
+        await letWindowPass();
         await delay(800);
       }
     })();
     // Asked for all along, so that there is something in every state at each kill.
     const keys = Array.from({ length: count }, (_each, n) => `kill-${n}`);
-    const asked = lanes(keys, Math.max(2, Math.ceil(count / 40)), async (key) => {
+    const asked = inParallel(keys, Math.max(2, Math.ceil(count / 40)), async (key) => {
       const id = await ask(key);
       await delay(Math.random() * kills * 50);
       if (Math.random() < 0.4)

@@ -57,26 +57,26 @@ const of =
   ({ body }: Received): boolean =>
     body.data.approval_id === id;
 const notices = (id: string, count: number): Promise<Received[]> => receiver.wait(of(id), count);
-const said = (all: readonly Received[]): string[] =>
+const summaries = (all: readonly Received[]): string[] =>
   all.map(({ body: { type, data } }) => `${type} ${data.hop} ${data.current_group}`);
 /** Lets minutes pass for one approval. */
-const pass = (id: string, minutes: number) =>
+const letPass = (id: string, minutes: number) =>
   database.query(
     `UPDATE notifier.approvals SET escalates_at = escalates_at - interval '${minutes} minutes', expires_at = expires_at - interval '${minutes} minutes', created_at = created_at - interval '${minutes} minutes' WHERE id = '${id}'`,
   );
 const read = async (id: string) =>
   (await tenant.admin.get(`/tenants/${tenant.id}/approvals/${id}`)).body;
-/** Two polls of the escalation, after which what was due has fired. */
-const settle = () => new Promise((resolve) => setTimeout(resolve, 2500));
+/** Resolves when two polls of the escalation have passed: whatever was due has fired. */
+const twoPolls = () => new Promise((resolve) => setTimeout(resolve, 2500));
 
 describe('with windows of 10 minutes', () => {
   test('each window fires a hop to the next group, the last group again, then it is exhausted', async () => {
     const id = await ask({ escalation_window_minutes: 10, max_hops: 2 });
     for (const count of [2, 3, 4]) {
-      await pass(id, 10);
+      await letPass(id, 10);
       await notices(id, count);
     }
-    expect(said(await notices(id, 4))).toEqual([
+    expect(summaries(await notices(id, 4))).toEqual([
       'approval.requested 0 sre',
       'approval.escalated 1 leads',
       'approval.escalated 2 leads',
@@ -94,10 +94,10 @@ describe('with windows of 10 minutes', () => {
 
   test('after an outage of many windows one hop fires, not all of them', async () => {
     const id = await ask({ escalation_window_minutes: 10, max_hops: 5 });
-    await pass(id, 100);
+    await letPass(id, 100);
     await notices(id, 2);
-    await settle();
-    expect(said(receiver.received.filter(of(id)))).toEqual([
+    await twoPolls();
+    expect(summaries(receiver.received.filter(of(id)))).toEqual([
       'approval.requested 0 sre',
       'approval.escalated 1 leads',
     ]);
@@ -108,13 +108,13 @@ describe('with windows of 10 minutes', () => {
 
   test('a decision ends escalation', async () => {
     const id = await ask({ escalation_window_minutes: 10, max_hops: 2 });
-    await pass(id, 10);
+    await letPass(id, 10);
     await notices(id, 2);
     await tenant.admin.post(`/tenants/${tenant.id}/approvals/${id}/decision`, { decision: 'deny' });
     await notices(id, 3);
-    await pass(id, 60);
-    await settle();
-    expect(said(receiver.received.filter(of(id)))).toEqual([
+    await letPass(id, 60);
+    await twoPolls();
+    expect(summaries(receiver.received.filter(of(id)))).toEqual([
       'approval.requested 0 sre',
       'approval.escalated 1 leads',
       'approval.decided 1 leads',
@@ -129,11 +129,11 @@ describe('with windows of 10 minutes', () => {
       escalates_at: null,
       acknowledged: { by: expect.any(String) },
     });
-    await pass(id, 29);
-    await settle();
+    await letPass(id, 29);
+    await twoPolls();
     expect(receiver.received.filter(of(id))).toHaveLength(1);
-    await pass(id, 2);
-    expect(said(await notices(id, 2)).at(-1)).toBe('approval.expired 0 sre');
+    await letPass(id, 2);
+    expect(summaries(await notices(id, 2)).at(-1)).toBe('approval.expired 0 sre');
     expect((await read(id)).state).toBe('expired');
   });
 
@@ -142,15 +142,15 @@ describe('with windows of 10 minutes', () => {
       { escalation_window_minutes: 10, max_hops: 2 },
       { expires_at: new Date(Date.now() + 5 * 60_000).toISOString() },
     );
-    await pass(id, 6);
-    expect(said(await notices(id, 2)).at(-1)).toBe('approval.expired 0 sre');
+    await letPass(id, 6);
+    expect(summaries(await notices(id, 2)).at(-1)).toBe('approval.expired 0 sre');
   });
 
   test('the configuration is that of the request: later changes reach later approvals only', async () => {
     const id = await ask({ escalation_window_minutes: 10, max_hops: 2 });
     await tenant.admin.put(`/tenants/${tenant.id}/config/notifications`, null);
-    await pass(id, 10);
-    expect(said(await notices(id, 2)).at(-1)).toBe('approval.escalated 1 leads');
+    await letPass(id, 10);
+    expect(summaries(await notices(id, 2)).at(-1)).toBe('approval.escalated 1 leads');
   });
 });
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { retryAfterMs, waitBefore } from '../../services/notifier/rules/backoff.ts';
 
-test('the defaults of the specification', () => {
+test('the defaults wait 1, 2, 4 and from then on 8 s', () => {
   const waits = [0, 1, 2, 3, 4, 10].map((n) =>
     waitBefore(n, { initial_seconds: 1, factor: 2, max_seconds: 8 }),
   );

@@ -1,9 +1,13 @@
+/** What becomes of a delivery: the whole table of statuses, and what follows from each result. */
 import { describe, expect, test } from '@jest/globals';
-import { resultOfFailure, resultOfStatus } from '../../services/notifier/rules/retry-policy.ts';
+import {
+  nextStep,
+  resultOfFailure,
+  resultOfStatus,
+} from '../../services/notifier/rules/retry-policy.ts';
 import type { OutgoingReason } from '../../shared/outgoing/outgoing-error.ts';
 
-const result = (status: number, retryAfter?: string): string =>
-  resultOfStatus(status, retryAfter, 0).result;
+const resultOf = (status: number): string => resultOfStatus(status, undefined, 0).result;
 
 describe('every status', () => {
   const expected = (status: number): string => {
@@ -12,7 +16,7 @@ describe('every status', () => {
   };
   test.each([1, 2, 3, 4, 5, 6, 9])('%sxx', (hundreds) => {
     for (let status = hundreds * 100; status < hundreds * 100 + 100; status += 1)
-      expect([status, result(status)]).toEqual([status, expected(status)]);
+      expect([status, resultOf(status)]).toEqual([status, expected(status)]);
   });
   test('only 410 says that the endpoint is gone', () => {
     for (let status = 100; status < 1000; status += 1)
@@ -58,4 +62,37 @@ test('what must not be sent is final, what the network did is retried', () => {
       result: expected,
       error: 'why',
     });
+});
+
+describe('what follows from an attempt', () => {
+  const plan = { retries: 3, backoff: { initial_seconds: 1, factor: 2, max_seconds: 3 } };
+
+  test('a notice that was delivered, or is final, is not sent again', () => {
+    for (const round of [0, 1, 99]) {
+      const arrived = nextStep({ result: 'delivered' }, round, plan);
+      expect(arrived).toEqual({ result: 'delivered', wait_ms: 0 });
+      expect(nextStep({ result: 'final' }, round, plan)).toEqual({ result: 'failed', wait_ms: 0 });
+    }
+  });
+
+  test('a retry waits by the formula until the retries are used up', () => {
+    const steps = [0, 1, 2, 3].map((round) => nextStep({ result: 'retry' }, round, plan));
+    expect(steps).toEqual([
+      { result: 'retry', wait_ms: 1000 },
+      { result: 'retry', wait_ms: 2000 },
+      { result: 'retry', wait_ms: 3000 },
+      { result: 'failed', wait_ms: 0 },
+    ]);
+  });
+
+  test('without retries the first failure is the last', () => {
+    const step = nextStep({ result: 'retry' }, 0, { ...plan, retries: 0 });
+    expect(step).toEqual({ result: 'failed', wait_ms: 0 });
+  });
+
+  test('Retry-After lengthens a wait and never shortens it', () => {
+    const waitFor = (retryAfterMs: number): number =>
+      nextStep({ result: 'retry', retry_after_ms: retryAfterMs }, 1, plan).wait_ms;
+    expect([0, 1999, 2001, 60_000].map(waitFor)).toEqual([2000, 2000, 2001, 60_000]);
+  });
 });

@@ -1,4 +1,4 @@
-/** Signatures are judged by other people's verifiers. */
+/** Signatures, checked by the libraries that receivers use. */
 import { describe, expect, test } from '@jest/globals';
 import { Webhook } from 'standardwebhooks';
 import Stripe from 'stripe';
@@ -12,7 +12,7 @@ const whsec = `whsec_${Buffer.from('a key of at least 24 bytes!').toString('base
 
 const stripe = new Stripe('sk_test_unused');
 /** `X-Service-Signature` is Stripe's header under another name. */
-const stripeTakes = (
+const stripeAccepts = (
   headers: Record<string, string>,
   secret: string,
   payload: string | Buffer = body,
@@ -25,13 +25,13 @@ const stripeTakes = (
     return false;
   }
 };
-const standardTakes = (
+const standardAccepts = (
   headers: Record<string, string>,
   secret: string,
   payload: string | Buffer = body,
 ): boolean => {
   try {
-    // The library makes a raw text to bytes by its UTF-16 units; the design says UTF-8.
+    // The library reads a raw text as its UTF-16 units, where docs/webhooks.md promises UTF-8.
     const webhook = secret.startsWith('whsec_')
       ? new Webhook(secret)
       : new Webhook(Buffer.from(secret), { format: 'raw' });
@@ -42,12 +42,12 @@ const standardTakes = (
     return false;
   }
 };
-const bothTake = (...given: Parameters<typeof stripeTakes>): boolean[] => [
-  stripeTakes(...given),
-  standardTakes(...given),
+const bothAccept = (...given: Parameters<typeof stripeAccepts>): boolean[] => [
+  stripeAccepts(...given),
+  standardAccepts(...given),
 ];
 
-test('the check vector of the design', () => {
+test('both forms of one known request', () => {
   expect(signatureHeaders({ id, timestamp: 1760000000, body, secrets: ['s3cr3t'] })).toEqual({
     'x-service-signature':
       't=1760000000,v1=43eea68f367189e6f01485f0b30c6cefb063ee4563d415c1e35b91c1d3a1b99f',
@@ -72,27 +72,27 @@ describe.each(['s3cr3t', 'schlüssel 鍵', 'whsec', whsec])('the secret %s', (se
   const signed = (given: Partial<Parameters<typeof signatureHeaders>[0]> = {}) =>
     signatureHeaders({ id, timestamp: now(), body, secrets: [secret], ...given });
 
-  test('verifies', () => expect(bothTake(signed(), secret)).toEqual([true, true]));
+  test('verifies', () => expect(bothAccept(signed(), secret)).toEqual([true, true]));
   test('verifies over exact bytes, whatever they are', () => {
     const bytes = Buffer.from('{ "ä":1.0,\t"b":"\u{1F600}"}\r\n');
-    expect(bothTake(signed({ body: bytes }), secret, bytes)).toEqual([true, true]);
+    expect(bothAccept(signed({ body: bytes }), secret, bytes)).toEqual([true, true]);
   });
   test('another body does not', () => {
-    expect(bothTake(signed(), secret, body.replace('apr_1', 'apr_2'))).toEqual([false, false]);
-    expect(bothTake(signed(), secret, `${body} `)).toEqual([false, false]);
+    expect(bothAccept(signed(), secret, body.replace('apr_1', 'apr_2'))).toEqual([false, false]);
+    expect(bothAccept(signed(), secret, `${body} `)).toEqual([false, false]);
   });
   test('another secret does not', () => {
     const other =
       secret === whsec
         ? `whsec_${Buffer.from('another key of 24 bytes ..').toString('base64')}`
         : `${secret}2`;
-    expect(bothTake(signed(), other)).toEqual([false, false]);
+    expect(bothAccept(signed(), other)).toEqual([false, false]);
   });
   test('an old signature does not', () => {
-    expect(bothTake(signed({ timestamp: now() - 301 }), secret)).toEqual([false, false]);
+    expect(bothAccept(signed({ timestamp: now() - 301 }), secret)).toEqual([false, false]);
     const [fresh, old] = [signed(), signed({ timestamp: now() - 400 })];
     expect(
-      bothTake(
+      bothAccept(
         {
           ...old,
           'x-service-signature': old['x-service-signature']!.replace(/t=\d+/, `t=${now()}`),
@@ -103,13 +103,13 @@ describe.each(['s3cr3t', 'schlüssel 鍵', 'whsec', whsec])('the secret %s', (se
     ).toEqual([false, false]);
   });
   test('another id does not', () =>
-    expect(standardTakes({ ...signed(), 'webhook-id': 'ntf_other' }, secret)).toBe(false));
+    expect(standardAccepts({ ...signed(), 'webhook-id': 'ntf_other' }, secret)).toBe(false));
   test('while it is rotated, receivers with either secret take it', () => {
     const headers = signed({ secrets: ['the next one', secret] });
     expect([
-      ...bothTake(headers, 'the next one'),
-      ...bothTake(headers, secret),
-      ...bothTake(headers, 'neither'),
+      ...bothAccept(headers, 'the next one'),
+      ...bothAccept(headers, secret),
+      ...bothAccept(headers, 'neither'),
     ]).toEqual([true, true, true, true, false, false]);
     expect(headers['x-service-signature']).toMatch(/^t=\d+,v1=[0-9a-f]{64},v1=[0-9a-f]{64}$/);
     expect(headers['webhook-signature']).toMatch(/^v1,\S+ v1,\S+$/);

@@ -1,4 +1,4 @@
-/** The queue of notices on a real database: who may take what, when, and what is recorded of it. */
+/** The queue of notices on a real database: who may claim what and when, what is recorded of an attempt, what is audited. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import type { DataSource } from 'typeorm';
@@ -16,7 +16,8 @@ import { commitSchema } from '../../shared/commits/schema.ts';
 import { createDatabase, type Database } from '../support/postgres.ts';
 
 const tenant = randomUUID();
-const [one, other] = [randomUUID(), randomUUID()];
+const worker = randomUUID();
+const otherWorker = randomUUID();
 let database: Database;
 let db: DataSource;
 
@@ -57,7 +58,8 @@ async function queue(endpoints: readonly string[], count = 1): Promise<string> {
   );
   return id;
 }
-const said = (
+/** How an attempt at a claimed delivery ended. */
+const ended = (
   { id, round }: Claim,
   result: AttemptRecord['result'],
   waitMs = 0,
@@ -71,21 +73,22 @@ const said = (
   answer: null,
   error: result === 'delivered' ? null : 'no',
 });
-/** Records how sends to one endpoint went. */
-const record = (
-  worker: string,
-  all: readonly AttemptRecord[],
-  key: string,
-  gone: number | null = null,
-): Promise<void> =>
-  recordAttempts(db, worker, all, [
-    {
-      key,
-      delivered: all.some(({ result }) => result === 'delivered'),
-      failures: all.filter(({ result }) => result !== 'delivered').length,
-      paused_revision: gone,
-    },
-  ]);
+/** Records attempts of a worker at one endpoint; `pausedRevision` says that the endpoint has answered 410. */
+function record(
+  by: string,
+  attempts: readonly AttemptRecord[],
+  endpointKey: string,
+  pausedRevision: number | null = null,
+): Promise<void> {
+  const delivered = attempts.filter(({ result }) => result === 'delivered');
+  const endpoint = {
+    key: endpointKey,
+    delivered: delivered.length > 0,
+    failures: attempts.length - delivered.length,
+    paused_revision: pausedRevision,
+  };
+  return recordAttempts(db, by, attempts, [endpoint]);
+}
 /** Payloads of the events of failed deliveries, in the order in which they failed. */
 async function failureEvents(): Promise<Record<string, unknown>[]> {
   const rows = await db.query<{ action: string; payload: Record<string, unknown> }[]>(
@@ -94,21 +97,24 @@ async function failureEvents(): Promise<Record<string, unknown>[]> {
   expect(rows.every(({ action }) => action === 'approval.delivery_failed')).toBe(true);
   return rows.map(({ payload }) => payload);
 }
-const byEndpoint = (claims: readonly Claim[]): Record<string, number> =>
-  Object.fromEntries(
-    [...Map.groupBy(claims, ({ endpoint_key: key }) => key)].map(([key, all]) => [key, all.length]),
+/** How many of the claims are for each endpoint. */
+function byEndpoint(claims: readonly Claim[]): Record<string, number> {
+  const groups = Map.groupBy(claims, ({ endpoint_key: key }) => key);
+  return Object.fromEntries([...groups].map(([key, all]) => [key, all.length]));
+}
+async function states(): Promise<string[]> {
+  const rows = await db.query<{ state: string }[]>(
+    'SELECT state FROM notifier.deliveries ORDER BY created_at',
   );
-const states = async (): Promise<string[]> =>
-  (
-    await db.query<{ state: string }[]>('SELECT state FROM notifier.deliveries ORDER BY created_at')
-  ).map(({ state }) => state);
-/** Lets the leases of a worker that has died run out. */
-const expire = () =>
+  return rows.map(({ state }) => state);
+}
+/** Lets the claims of a worker that has died end. */
+const endClaims = () =>
   db.query(
     `UPDATE notifier.deliveries SET lease_until = now() - interval '1 second' WHERE lease_until IS NOT NULL`,
   );
 
-describe('who may take what', () => {
+describe('who may claim what', () => {
   test('an endpoint has at most sixteen on their way, over all workers', async () => {
     for (let round = 0; round < 20; round += 1) {
       await queue([`a${round}`], 30);
@@ -117,16 +123,16 @@ describe('who may take what', () => {
       );
       expect(new Set(taken.flat().map(({ id }) => id)).size).toBe(16);
       expect(taken.flat()).toHaveLength(16);
-      expect(await claimDue(db, other, 1024)).toEqual([]);
+      expect(await claimDue(db, otherWorker, 1024)).toEqual([]);
     }
   });
 
   test('the endpoint served longest ago comes first, so that none waits for the others', async () => {
     await queue(['a', 'b'], 20);
-    expect(byEndpoint(await claimDue(db, one, 6))).toEqual({ a: 6 });
+    expect(byEndpoint(await claimDue(db, worker, 6))).toEqual({ a: 6 });
     await queue(['c']);
-    expect(byEndpoint(await claimDue(db, one, 6))).toEqual({ b: 6 });
-    expect(byEndpoint(await claimDue(db, one, 14))).toEqual({ a: 10, c: 1, b: 3 });
+    expect(byEndpoint(await claimDue(db, worker, 6))).toEqual({ b: 6 });
+    expect(byEndpoint(await claimDue(db, worker, 14))).toEqual({ a: 10, c: 1, b: 3 });
   });
 
   test('of many workers at once each delivery has one', async () => {
@@ -137,9 +143,9 @@ describe('who may take what', () => {
     const taken: string[] = [];
     await Promise.all(
       Array.from({ length: 8 }, async () => {
-        const worker = randomUUID();
+        const claimer = randomUUID();
         for (;;) {
-          const claims = await claimDue(db, worker, 25);
+          const claims = await claimDue(db, claimer, 25);
           taken.push(...claims.map(({ id }) => id));
           // Nothing may be left for it while another holds the endpoints.
           if (claims.length === 0 && taken.length >= 320) return;
@@ -150,122 +156,115 @@ describe('who may take what', () => {
     expect(new Set(taken).size).toBe(320);
   });
 
-  test("what a dead worker has held is another's when the lease has run out; the dead one records nothing any more", async () => {
+  test("what a dead worker had claimed is another's once the claim has ended; the dead one records nothing any more", async () => {
     await queue(['a']);
-    const [first] = await claimDue(db, one, 10);
-    expect(await claimDue(db, other, 10)).toEqual([]);
-    await expire();
-    const [again] = await claimDue(db, other, 10);
+    const [first] = await claimDue(db, worker, 10);
+    expect(await claimDue(db, otherWorker, 10)).toEqual([]);
+    await endClaims();
+    const [again] = await claimDue(db, otherWorker, 10);
     expect([again!.id, again!.round]).toEqual([first!.id, 0]);
-    await record(one, [said(first!, 'failed')], 'a');
+    await record(worker, [ended(first!, 'failed')], 'a');
     expect(await failureEvents()).toEqual([]);
     expect(await states()).toEqual(['pending']);
-    await record(other, [said(again!, 'delivered')], 'a');
+    await record(otherWorker, [ended(again!, 'delivered')], 'a');
     expect(await states()).toEqual(['delivered']);
     expect(await db.query('SELECT n FROM notifier.attempts')).toEqual([{ n: 1 }]);
   });
 
   test('an attempt is recorded once, though its recording is repeated', async () => {
     await queue(['a']);
-    const [first] = await claimDue(db, one, 10);
-    await record(one, [said(first!, 'retry')], 'a');
-    await claimDue(db, one, 10);
-    await record(one, [said(first!, 'retry')], 'a');
+    const [first] = await claimDue(db, worker, 10);
+    await record(worker, [ended(first!, 'retry')], 'a');
+    await claimDue(db, worker, 10);
+    await record(worker, [ended(first!, 'retry')], 'a');
     expect(await db.query('SELECT attempts FROM notifier.deliveries')).toEqual([{ attempts: 1 }]);
   });
 
-  test('what has been freed on shutdown is taken at once', async () => {
+  test('what was released on shutdown is claimed at once', async () => {
     await queue(['a'], 3);
-    await claimDue(db, one, 10);
-    await releaseClaims(db, one);
-    expect(await claimDue(db, other, 10)).toHaveLength(3);
+    await claimDue(db, worker, 10);
+    await releaseClaims(db, worker);
+    expect(await claimDue(db, otherWorker, 10)).toHaveLength(3);
   });
 });
 
 describe('the circuit breaker', () => {
-  const fail = async (times: number, result: 'retry' | 'failed' = 'failed'): Promise<Claim[]> => {
-    const failed: Claim[] = [];
-    while (failed.length < times) {
-      const claims = await claimDue(db, one, Math.min(8, times - failed.length));
+  /** Claims first sends, or retries, of endpoint a and lets them fail. */
+  async function fail(times: number, result: 'retry' | 'failed' = 'failed'): Promise<void> {
+    let failed = 0;
+    while (failed < times) {
+      const claims = await claimDue(db, worker, Math.min(8, times - failed));
       expect(claims).not.toEqual([]);
-      await record(
-        one,
-        claims.map((each) => said(each, result)),
-        'a',
-      );
-      failed.push(...claims);
+      const attempts = claims.map((claim) => ended(claim, result));
+      await record(worker, attempts, 'a');
+      failed += claims.length;
     }
-    return failed;
-  };
-  const closesAt = () =>
+  }
+  /** Lets the 30 s pass after which a probe is due. */
+  const letProbeTimePass = () =>
     db.query(`UPDATE notifier.endpoints SET blocked_until = now() - interval '1 second'`);
 
   test('opens after 20 failures in a row and then lets one first send pass at a time', async () => {
     await queue(['a'], 40);
     await fail(20);
-    expect(await claimDue(db, one, 100)).toEqual([]);
-    await closesAt();
-    expect(await claimDue(db, one, 100)).toHaveLength(1);
-    expect(await claimDue(db, one, 100)).toEqual([]);
+    expect(await claimDue(db, worker, 100)).toEqual([]);
+    await letProbeTimePass();
+    expect(await claimDue(db, worker, 100)).toHaveLength(1);
+    expect(await claimDue(db, worker, 100)).toEqual([]);
   });
 
   test('never holds back a retry: a notice that has begun keeps to its own waits', async () => {
     await queue(['a'], 40);
     await fail(20, 'retry');
-    const retries = await claimDue(db, one, 100);
+    const retries = await claimDue(db, worker, 100);
     expect(retries.map(({ round }) => round > 0)).toEqual(Array(16).fill(true));
   });
 
-  test('retries neither use up nor put off the first send that is due', async () => {
+  test('retries neither use up nor put off the probe, the one first send that is due', async () => {
     await queue(['a'], 40);
     await fail(20, 'retry');
-    const openUntil = () => db.query('SELECT blocked_until FROM notifier.endpoints');
-    const opened = await openUntil();
-    const retries = await claimDue(db, one, 8);
-    await record(
-      one,
-      retries.map((each) => said(each, 'retry')),
-      'a',
-    );
-    expect(await openUntil()).toEqual(opened);
+    const probeTime = () => db.query('SELECT blocked_until FROM notifier.endpoints');
+    const opened = await probeTime();
+    const retries = await claimDue(db, worker, 8);
+    const failures = retries.map((claim) => ended(claim, 'retry'));
+    await record(worker, failures, 'a');
+    expect(await probeTime()).toEqual(opened);
 
-    await closesAt();
-    const passed = await claimDue(db, one, 100);
-    expect(passed.map(({ round }) => round === 0).filter(Boolean)).toHaveLength(1);
+    await letProbeTimePass();
+    const passed = await claimDue(db, worker, 100);
     expect(passed).toHaveLength(16);
-    await record(
-      one,
-      passed.filter(({ round }) => round > 0).map((each) => said(each, 'retry')),
-      'a',
-    );
-    const later = await claimDue(db, one, 100);
+    expect(passed.filter(({ round }) => round === 0)).toHaveLength(1);
+    const passedRetries = passed.filter(({ round }) => round > 0);
+    const failedAgain = passedRetries.map((claim) => ended(claim, 'retry'));
+    await record(worker, failedAgain, 'a');
+    const later = await claimDue(db, worker, 100);
     expect(later.map(({ round }) => round > 0)).toEqual(Array(15).fill(true));
   });
 
   test('closes with the first success', async () => {
     await queue(['a'], 40);
     await fail(20);
-    await closesAt();
-    const [trial] = await claimDue(db, one, 100);
-    await record(one, [said(trial!, 'delivered')], 'a');
-    expect(await claimDue(db, one, 100)).toHaveLength(16);
+    await letProbeTimePass();
+    const [probe] = await claimDue(db, worker, 100);
+    await record(worker, [ended(probe!, 'delivered')], 'a');
+    expect(await claimDue(db, worker, 100)).toHaveLength(16);
   });
 
   test("one endpoint's does not hold back another", async () => {
     await queue(['a'], 40);
     await fail(20);
     await queue(['b']);
-    expect(byEndpoint(await claimDue(db, one, 100))).toEqual({ b: 1 });
+    expect(byEndpoint(await claimDue(db, worker, 100))).toEqual({ b: 1 });
   });
 });
 
 describe('a delivery that fails', () => {
   test('is audited once, with the status and the reason', async () => {
     await queue(['a']);
-    const [only] = await claimDue(db, one, 1);
-    const failure = { ...said(only!, 'failed'), status: 404, error: 'answered 404' };
-    await record(one, [failure], 'a');
-    await record(one, [failure], 'a');
+    const [only] = await claimDue(db, worker, 1);
+    const failure = { ...ended(only!, 'failed'), status: 404, error: 'answered 404' };
+    await record(worker, [failure], 'a');
+    await record(worker, [failure], 'a');
     expect(await failureEvents()).toEqual([
       {
         delivery_id: only!.id,
@@ -279,8 +278,8 @@ describe('a delivery that fails', () => {
 
   test('because its endpoint has gone is audited, sent or not', async () => {
     await queue(['a', 'b'], 3);
-    const [sent] = await claimDue(db, one, 1);
-    await record(one, [said(sent!, 'failed')], sent!.endpoint_key, 7);
+    const [sent] = await claimDue(db, worker, 1);
+    await record(worker, [ended(sent!, 'failed')], sent!.endpoint_key, 7);
     const rows = await db.query<{ id: string; reason: string }[]>(
       `SELECT id, reason FROM notifier.deliveries WHERE state = 'failed'`,
     );
@@ -294,8 +293,8 @@ describe('a delivery that fails', () => {
 
   test('because its endpoint is paused when it is queued is audited, in the same transaction', async () => {
     const approval = await queue(['a']);
-    const [sent] = await claimDue(db, one, 1);
-    await record(one, [said(sent!, 'delivered')], 'a', 7);
+    const [sent] = await claimDue(db, worker, 1);
+    await record(worker, [ended(sent!, 'delivered')], 'a', 7);
     const row = await db.manager.findOneByOrFail(ApprovalEntity, { id: approval });
     const id = randomUUID();
     const notice: NewDelivery = {
@@ -333,58 +332,43 @@ describe('a decision', () => {
 
   test('tells whoever may have been reached, also by a worker that died before it said so', async () => {
     const approval = await queue(['a', 'b']);
-    const [sent] = await claimDue(db, one, 1);
-    await expire();
+    const [sent] = await claimDue(db, worker, 1);
+    await endClaims();
     expect((await cancel(approval)).map(({ endpoint_key: key }) => key)).toEqual([
       sent!.endpoint_key,
     ]);
-    expect(await claimDue(db, other, 10)).toEqual([]);
+    expect(await claimDue(db, otherWorker, 10)).toEqual([]);
   });
 
   test('an attempt that ends after it is logged; the delivery is not sent again', async () => {
     const approval = await queue(['a', 'b']);
-    const sent = await claimDue(db, one, 10);
+    const sent = await claimDue(db, worker, 10);
     await cancel(approval);
-    await record(one, [said(sent[0]!, 'retry')], 'a');
-    await record(one, [said(sent[1]!, 'delivered')], 'b');
+    await record(worker, [ended(sent[0]!, 'retry')], 'a');
+    await record(worker, [ended(sent[1]!, 'delivered')], 'b');
     expect((await states()).sort()).toEqual(['cancelled', 'delivered']);
     expect(await db.query('SELECT n FROM notifier.attempts')).toHaveLength(2);
-    expect(await claimDue(db, other, 10)).toEqual([]);
+    expect(await claimDue(db, otherWorker, 10)).toEqual([]);
   });
 
   test('and the recording of the same deliveries never wait for each other', async () => {
     for (let round = 0; round < 60; round += 1) {
       const endpoints = Array.from({ length: 40 }, (_each, n) => `r${round}-${n}`);
       const approval = await queue(endpoints);
-      const claims = await claimDue(db, one, 100);
+      const claims = await claimDue(db, worker, 100);
       expect(claims).toHaveLength(40);
-      const all = claims
-        .toReversed()
-        .map((each) => said(each, round % 2 ? 'delivered' : 'retry', 3_600_000));
+      const result = round % 2 ? 'delivered' : 'retry';
+      const attempts = claims.map((claim) => ended(claim, result, 3_600_000));
+      const endpointRecords = claims.map(({ endpoint_key: key }) => ({
+        key,
+        delivered: true,
+        failures: 0,
+        paused_revision: null,
+      }));
       await Promise.all([
         cancel(approval),
-        recordAttempts(
-          db,
-          one,
-          all,
-          claims.map(({ endpoint_key: key }) => ({
-            key,
-            delivered: true,
-            failures: 0,
-            paused_revision: null,
-          })),
-        ),
-        recordAttempts(
-          db,
-          other,
-          [],
-          claims.toReversed().map(({ endpoint_key: key }) => ({
-            key,
-            delivered: true,
-            failures: 0,
-            paused_revision: null,
-          })),
-        ),
+        recordAttempts(db, worker, attempts.toReversed(), endpointRecords),
+        recordAttempts(db, otherWorker, [], endpointRecords.toReversed()),
       ]);
     }
   });
