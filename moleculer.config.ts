@@ -1,7 +1,9 @@
 /**
- * Strata's broker configuration for a platform service of one's own: `moleculer-runner -c moleculer.config.ts`, or
- * `new ServiceBroker(config)`. It brings the contracts, the checks and the local caches, so that
- * `broker.call('config-resolver.resolve', { tenant_id, agent_type }, { meta: { caller } })` reads from this process's memory.
+ * Strata's broker configuration for a platform service of one's own: for `moleculer-runner` with
+ * `-c moleculer.config.ts`, or for `new ServiceBroker(config)`. It brings the contracts, the checks
+ * and the local caches, so that a read like this one is answered from the memory of this process:
+ *
+ *   broker.call('config-resolver.resolve', { tenant_id, agent_type }, { meta: { caller } })
  */
 import { nodeOptions } from './shared/cluster/broker.ts';
 import { liveSettings } from './shared/live-settings.ts';

@@ -1,6 +1,6 @@
 /**
- * Starts Strata: everything in one process, or the pieces named on the command line. `--migrate` only brings the database up to
- * date and ends.
+ * Starts Strata: everything in one process, or the pieces named on the command line. `--migrate`
+ * only brings the database up to date and ends.
  */
 import { Redis } from 'ioredis';
 import { readFileSync } from 'node:fs';
@@ -59,7 +59,10 @@ class Lifetime {
     this.#signal.abort(new Interrupted());
   }
 
-  /** Takes a step of the start that may last. Throws Interrupted as soon as a signal asks for the end, and leaves the step alone. */
+  /**
+   * Takes a step of the start that may last. Throws Interrupted as soon as a signal asks for the
+   * end, and leaves the step alone.
+   */
   async whileWanted<T>(step: () => Promise<T>): Promise<T> {
     const { signal } = this.#signal;
     signal.throwIfAborted();
@@ -69,7 +72,9 @@ class Lifetime {
     return Promise.race([step(), interrupted]);
   }
 
-  /** Last opened, first closed: the gateway drains before the services, and the database goes last. */
+  /**
+   * Last opened, first closed: the gateway drains before the services, and the database goes last.
+   */
   end(): Promise<void> {
     this.#ending ??= this.#closeAll();
     return this.#ending;
@@ -80,7 +85,10 @@ class Lifetime {
   }
 }
 
-/** Starts the node and returns once a signal has ended it, or throws why it cannot start; everything is closed then. */
+/**
+ * Starts the node and returns once a signal has ended it, or throws why it cannot start; everything
+ * is closed then.
+ */
 async function runNode(pieces: readonly Piece[]): Promise<void> {
   const lifetime = new Lifetime();
   const signalled = onSignal(() => lifetime.interrupt());
@@ -95,7 +103,10 @@ async function runNode(pieces: readonly Piece[]): Promise<void> {
   await lifetime.end();
 }
 
-/** Resolves with the first SIGINT or SIGTERM. A second one of a kind ends the process at once, as the system does by itself. */
+/**
+ * Resolves with the first SIGINT or SIGTERM. A second one of a kind ends the process at once, as
+ * the system does by itself.
+ */
 function onSignal(listener: () => void): Promise<void> {
   return new Promise((resolve) => {
     for (const signal of ['SIGINT', 'SIGTERM'] as const) {
@@ -170,7 +181,10 @@ async function start(pieces: readonly Piece[], lifetime: Lifetime): Promise<void
   announce({ pieces, gateway, firstAdmin, settings: first });
 }
 
-/** Where the services' tables are; the embedded server is started first, and one process alone migrates by itself. */
+/**
+ * Where the services' tables are; the embedded server is started first, and one process alone
+ * migrates by itself.
+ */
 async function prepareDatabase(settings: Settings, lifetime: Lifetime): Promise<DatabaseOptions> {
   const options: DatabaseOptions = {
     url: settings.database_url ?? (await startEmbeddedPostgres(settings, lifetime)),
@@ -182,7 +196,10 @@ async function prepareDatabase(settings: Settings, lifetime: Lifetime): Promise<
   return options;
 }
 
-/** A signal waits until the server is up: one that is stopped half made is left to the next start to clear away. */
+/**
+ * A signal waits until the server is up: one that is stopped half made is left to the next start to
+ * clear away.
+ */
 async function startEmbeddedPostgres(settings: Settings, lifetime: Lifetime): Promise<string> {
   const embedded = await openEmbeddedPostgres({ dataDir: settings.data_dir });
   lifetime.closeWith(embedded.stop);
@@ -190,8 +207,8 @@ async function startEmbeddedPostgres(settings: Settings, lifetime: Lifetime): Pr
 }
 
 /**
- * The connection, where a piece needs one and the settings name one. Commands fail at once while Redis is away: what it holds is
- * short-lived, and a request must not wait for it.
+ * The connection, where a piece needs one and the settings name one. Commands fail at once while
+ * Redis is away: what it holds is short-lived, and a request must not wait for it.
  */
 function connectRedis(
   settings: Settings,
@@ -231,7 +248,10 @@ interface Announcement {
   readonly settings: Settings;
 }
 
-/** The lines that whoever started Strata waits for; the password of a first admin is shown nowhere else. */
+/**
+ * The lines that whoever started Strata waits for; the password of a first admin is shown nowhere
+ * else.
+ */
 function announce({ pieces, gateway, firstAdmin, settings }: Announcement): void {
   if (firstAdmin) {
     const password =

@@ -1,8 +1,9 @@
 /**
  * The pieces of Strata: what `npm run start:node -- <pieces>` can host, one row each.
  *
- * Everything else that lists pieces is derived from this table or compared with it by a test: what a node's settings must
- * have, the migrations, which services a process creates, `docker-compose.yml` and the README's map.
+ * Everything else that lists pieces is derived from this table or compared with it by a test: what
+ * a node's settings must have, the migrations, which services a process creates,
+ * `docker-compose.yml` and the README's map.
  */
 import type { ServiceSchema } from 'moleculer';
 import type { Logger } from 'pino';

@@ -21,8 +21,8 @@ export interface LiveSettings {
 }
 
 /**
- * `pinned` are variables that this process decided itself, such as its node's name: they win over the environment, so that a
- * reload does not take them away.
+ * `pinned` are variables that this process decided itself, such as its node's name: they win over
+ * the environment, so that a reload does not take them away.
  */
 export function liveSettings(
   first: Settings,

@@ -1,8 +1,8 @@
 /**
  * Every setting, in reading order. The environment variable is the field in capitals.
  *
- * A row is all there is to a setting: its type in `Settings`, the check at the start, what a reload reports, and its lines in
- * `.env.example`, which `npm run settings` writes.
+ * A row is all there is to a setting: its type in `Settings`, the check at the start, what a reload
+ * reports, and its lines in `.env.example`, which `npm run settings` writes.
  */
 import ipaddr from 'ipaddr.js';
 

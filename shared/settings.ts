@@ -1,4 +1,7 @@
-/** The only reader of the environment: it becomes one frozen, validated object per process, or a list of all that is wrong. */
+/**
+ * The only reader of the environment: it becomes one frozen, validated object per process, or a
+ * list of all that is wrong.
+ */
 import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { parse } from 'dotenv';
@@ -16,7 +19,10 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 
 export interface SettingProblem {
   readonly variable: string;
-  /** Continues the name of the variable, such as "must be true or false". Never holds the value, which may be a secret. */
+  /**
+   * Continues the name of the variable, such as "must be true or false". Never holds the value,
+   * which may be a secret.
+   */
   readonly message: string;
 }
 
@@ -30,10 +36,16 @@ export class SettingsInvalid extends Error {
   }
 }
 
-/** A setting that a piece cannot do without once it is a node of a cluster. Embedded mode has a stand-in for each. */
+/**
+ * A setting that a piece cannot do without once it is a node of a cluster. Embedded mode has a
+ * stand-in for each.
+ */
 export type Need = 'secret_key' | 'database_url' | 'redis_url';
 
-/** A piece that this node hosts, as far as settings are concerned. The table of all pieces is `services/pieces.ts`. */
+/**
+ * A piece that this node hosts, as far as settings are concerned. The table of all pieces is
+ * `services/pieces.ts`.
+ */
 export interface HostedPiece {
   readonly name: string;
   readonly needs: readonly Need[];
@@ -42,7 +54,10 @@ export interface HostedPiece {
 const rows = Object.entries(settingsTable) as [Field, Row][];
 export const variableOf = (field: string): string => field.toUpperCase();
 
-/** The process environment, overlaid by the file that ENV_FILE names. Throws SettingsInvalid where that can't be read. */
+/**
+ * The process environment, overlaid by the file that ENV_FILE names. Throws SettingsInvalid where
+ * that can't be read.
+ */
 export function readEnvironment(environment: Environment = process.env): Environment {
   const file = environment.ENV_FILE;
   if (!file) return environment;
@@ -56,7 +71,10 @@ export function readEnvironment(environment: Environment = process.env): Environ
 
 type Parsed = { readonly value: unknown } | { readonly problem: string };
 
-/** The value of one variable, or what is wrong with it. A variable that is unset or blank has the default. */
+/**
+ * The value of one variable, or what is wrong with it. A variable that is unset or blank has the
+ * default.
+ */
 function parseVariable(row: Row, text: string | undefined): Parsed {
   if (text === undefined || text.trim() === '') return { value: row.default };
   const given = row.secret ? text : text.trim();
@@ -117,8 +135,9 @@ function parseString(row: Extract<Row, { type: 'string' }>, given: string): Pars
 }
 
 /**
- * The settings of a node that hosts `pieces`; a process that hosts none, such as the operator's console or a neighbour, gives
- * none. Throws SettingsInvalid with every problem at once, in the order of the table.
+ * The settings of a node that hosts `pieces`; a process that hosts none, such as the operator's
+ * console or a neighbour, gives none. Throws SettingsInvalid with every problem at once, in the
+ * order of the table.
  */
 export function loadSettings(
   environment: Environment,
@@ -150,7 +169,10 @@ export function frozen(settings: Settings): Settings {
   return Object.freeze(settings);
 }
 
-/** Embedded mode: neither a database of the operator's own nor a bus, so everything runs in this process. */
+/**
+ * Embedded mode: neither a database of the operator's own nor a bus, so everything runs in this
+ * process.
+ */
 export const isEmbedded = ({
   database_url,
   nats_url,
@@ -190,8 +212,8 @@ function databaseUrlOf(values: Values): string | null {
 }
 
 /**
- * What the row of one variable cannot say alone. Variables in `broken` have been reported already: they count as set, and nothing
- * more is said about them.
+ * What the row of one variable cannot say alone. Variables in `broken` have been reported already:
+ * they count as set, and nothing more is said about them.
  */
 function crossChecks(
   settings: Settings,

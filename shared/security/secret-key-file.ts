@@ -14,8 +14,9 @@ export interface SecretKeyFile {
 }
 
 /**
- * Reads `secret.key` in `dataDir`, and writes it first where there is none, readable by its owner only. Throws SettingsInvalid
- * where the file is empty or cut short: it is not replaced, because a new key could not read what the old one sealed.
+ * Reads `secret.key` in `dataDir`, and writes it first where there is none, readable by its owner
+ * only. Throws SettingsInvalid where the file is empty or cut short: it is not replaced, because a
+ * new key could not read what the old one sealed.
  */
 export function ensureSecretKey(dataDir: string): SecretKeyFile {
   mkdirSync(dataDir, { recursive: true });
@@ -31,7 +32,10 @@ export function ensureSecretKey(dataDir: string): SecretKeyFile {
   return { key, made };
 }
 
-/** False where another process was first. A link appears with its content or not at all, so that a crash leaves no half key. */
+/**
+ * False where another process was first. A link appears with its content or not at all, so that a
+ * crash leaves no half key.
+ */
 function writeKey(file: string): boolean {
   const draft = `${file}.${process.pid}`;
   writeFileSync(draft, randomBytes(48).toString('base64url'), { mode: 0o600, flush: true });

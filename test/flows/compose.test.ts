@@ -1,4 +1,7 @@
-/** docker-compose.yml as it is written: the same processes with the same environment, on servers of this machine instead of containers. */
+/**
+ * docker-compose.yml as it is written: the same processes with the same environment, on servers of
+ * this machine instead of containers.
+ */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { execFile, execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';

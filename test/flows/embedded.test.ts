@@ -66,7 +66,10 @@ function startUnder(environment: Record<string, string>): ChildProcess {
   });
 }
 
-/** Writes ever higher values to one document until the process does not answer any more. Gives the values that were answered. */
+/**
+ * Writes ever higher values to one document until the process does not answer any more. Gives the
+ * values that were answered.
+ */
 function writeUntilKilled(
   admin: Client,
   path: string,

@@ -19,8 +19,8 @@ const all: readonly [string, Contract][] = Object.entries(contracts);
 const serviceNameOf = (action: string): string => action.split('.')[0]!;
 
 /**
- * The services as they are composed, with stand-ins for all that they are given: they are only asked which actions they answer,
- * and nothing is opened or started.
+ * The services as they are composed, with stand-ins for all that they are given: they are only
+ * asked which actions they answer, and nothing is opened or started.
  */
 function composedServices() {
   const parts = { settings: () => ({}), shortLived: createShortLivedState() } as unknown as Parts;

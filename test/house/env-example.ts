@@ -14,7 +14,10 @@ export function renderEnvExample(): string {
   return [...lines, ''].join('\n');
 }
 
-/** A variable without a default stands commented out, so that the file changes nothing when it is taken as it is. */
+/**
+ * A variable without a default stands commented out, so that the file changes nothing when it is
+ * taken as it is.
+ */
 function linesOf(field: string, row: Row): string[] {
   const secret = row.secret ? ' Secret.' : '';
   const restart = row.requires_restart ? ' Needs a restart.' : '';

@@ -1,9 +1,11 @@
 /**
- * `npm run figures [-- <folder> …]`: how densely the code is written, tests left out, as a row of a table for each checkout.
+ * `npm run figures [-- <folder> …]`: how densely the code is written, tests left out, as a row of a
+ * table for each checkout.
  *
- * Every share is of the lines that are not blank. `tokens.ts` says what a token is; tokens per line are those of all code over
- * all lines that are not blank, and a comment line has a comment and no token. The figures describe the code and are no target:
- * whether a page is understood when it is read once, no count can tell.
+ * Every share is of the lines that are not blank. `tokens.ts` says what a token is; tokens per line
+ * are those of all code over all lines that are not blank, and a comment line has a comment and no
+ * token. The figures describe the code and are no target: whether a page is understood when it is
+ * read once, no count can tell.
  */
 import { globSync, readFileSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';

@@ -1,4 +1,6 @@
-/** Migrations and entities describe the same tables: what the mapper would still change is nothing. */
+/**
+ * Migrations and entities describe the same tables: what the mapper would still change is nothing.
+ */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { pieces } from '../../services/pieces.ts';
 import { migrate, openDatabase, type DatabaseOptions } from '../../shared/database/open.ts';

@@ -1,4 +1,7 @@
-/** The README's map holds: imports point down, no service reaches into another, and there is no circle. */
+/**
+ * The README's map holds: imports point down, no service reaches into another, and there is no
+ * circle.
+ */
 import { describe, expect, test } from '@jest/globals';
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize, sep } from 'node:path';
@@ -33,7 +36,10 @@ const levelOf = (file: string): number => {
   return found[1];
 };
 
-/** Every file that `text` refers to: imports and re-exports, for values and for types only, also written as `import('…')`. */
+/**
+ * Every file that `text` refers to: imports and re-exports, for values and for types only, also
+ * written as `import('…')`.
+ */
 const importsOf = (file: string, text: string): string[] =>
   [...text.matchAll(/(?:\bfrom|\bimport)\s*\(?\s*'(\.[^']+)'/g)].map(([, target]) =>
     normalize(join(dirname(file), target!))

@@ -1,8 +1,10 @@
 /**
- * A lexer for TypeScript that is just good enough to count with: it tells code from comments and splits code into tokens.
+ * A lexer for TypeScript that is just good enough to count with: it tells code from comments and
+ * splits code into tokens.
  *
- * One token is an identifier or keyword, a number, a whole string, a regular expression, each literal part of a template, or one
- * punctuator in the longest form that the language has (`=>`, `?.`, `...`). Comments and white space are none.
+ * One token is an identifier or keyword, a number, a whole string, a regular expression, each
+ * literal part of a template, or one punctuator in the longest form that the language has (`=>`,
+ * `?.`, `...`). Comments and white space are none.
  */
 
 export interface LineCount {
@@ -19,14 +21,20 @@ const patterns = {
   word: /[\p{ID_Start}$_#@][\p{ID_Continue}$]*/uy,
   number: /\d[\w.]*|\.\d\w*/y,
   string: /'(?:[^'\\\n]|\\[^])*'|"(?:[^"\\\n]|\\[^])*"/y,
-  /** From a backtick, or from the brace that closes an expression, to the end of the template or the next expression. */
+  /**
+   * From a backtick, or from the brace that closes an expression, to the end of the template or the
+   * next expression.
+   */
   template: /[`}](?:[^`\\$]|\\[^]|\$(?!\{))*(?:`|\$\{)/y,
   regularExpression: /\/(?:[^/\\[\n]|\\.|\[(?:[^\]\\\n]|\\.)*\])+\/[a-z]*/y,
   punctuator:
     />>>=|\.\.\.|===|!==|\*\*=|<<=|>>=|>>>|&&=|\|\|=|\?\?=|=>|==|!=|<=|>=|&&|\|\||\?\?|\?\.|\+\+|--|[-+*/%&|^]=|<<|>>|\*\*|[^]/y,
 };
 
-/** A slash divides after an operand; after these words, and after any other punctuator, it begins a regular expression. */
+/**
+ * A slash divides after an operand; after these words, and after any other punctuator, it begins a
+ * regular expression.
+ */
 const wordsBeforeOperand =
   /^(?:return|typeof|case|in|of|delete|void|throw|new|do|else|await|yield)$/;
 const endOfOperand = /[\p{ID_Continue}$'"`)\]}]$/u;
