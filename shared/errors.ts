@@ -31,11 +31,37 @@ export class StrataError extends Errors.MoleculerError {
 
 /** How many problems one answer names. */
 export const maxProblems = 50;
+/** Longer paths are cut to the deepest place around the problem whose path fits. */
+export const maxPathLength = 500;
+const maxMessageLength = 500;
+/** All problems of one answer together, in bytes of JSON. */
+const maxProblemBytes = 60 * 1024;
 
+/** The first problems, as many as one answer names; whoever sent ten thousand mistakes gets no megabytes back. */
+export function boundedProblems(problems: Iterable<Problem>): Problem[] {
+  const bounded: Problem[] = [];
+  let bytes = 0;
+  for (const { path, message } of problems) {
+    if (bounded.length === maxProblems) break;
+    const problem = { path: boundedPath(path), message: message.slice(0, maxMessageLength) };
+    bytes += Buffer.byteLength(JSON.stringify(problem));
+    if (bytes > maxProblemBytes) break;
+    bounded.push(problem);
+  }
+  return bounded;
+}
+
+function boundedPath(path: string): string {
+  if (path.length <= maxPathLength) return path;
+  return path.slice(0, path.lastIndexOf('/', maxPathLength));
+}
+
+/** A 422 that names what is wrong, within the bounds of one answer. */
 export const invalid = (
-  errors: Problem[],
+  problems: Iterable<Problem>,
   message = 'The request is not valid; errors says where.',
-): StrataError => new StrataError('validation_failed', message, { errors });
+): StrataError =>
+  new StrataError('validation_failed', message, { errors: boundedProblems(problems) });
 
 /** The code of any error: our own by `type`, Moleculer's by what it means to a client, everything else is internal. */
 export function codeOf(error: unknown): ErrorCode {

@@ -3,7 +3,7 @@
  * For every body that reaches Strata. Its cost is linear in the length of the text, whatever the text looks like:
  * a path is built only where something is wrong, and at most `maxProblems` places are told.
  */
-import { maxProblems, type Problem } from '../errors.ts';
+import { maxPathLength, maxProblems, type Problem } from '../errors.ts';
 import { pointerToken } from './json-pointer.ts';
 
 /** The text is no JSON at all. */
@@ -22,8 +22,6 @@ export class InexactJson extends Error {
 const maxDepth = 64;
 /** Member names of one body, over all its objects. */
 const maxNames = 10_000;
-/** Longer paths are cut to the deepest enclosing value whose path fits. */
-const maxPathLength = 500;
 /** A double has at most 767 significant digits; nobody writes more than this on purpose. */
 const maxNumberLength = 400;
 

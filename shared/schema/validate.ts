@@ -1,7 +1,8 @@
-import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
+/** Whether a value fits a schema of the contracts, and where it does not, in words for whoever sent it. */
+import { Ajv, type AnySchemaObject, type ErrorObject, type ValidateFunction } from 'ajv';
 import addFormats from 'ajv-formats';
 import type { TSchema } from 'typebox';
-import type { Problem } from '../errors.ts';
+import { boundedProblems, type Problem } from '../errors.ts';
 import { pointerToken } from './json-pointer.ts';
 
 // Refuses instead of repairing: no coercion, no defaults, no removal of unknown fields.
@@ -18,51 +19,114 @@ const ajv = new Ajv({
 });
 addFormats.default(ajv);
 
-const compiled = new WeakMap<TSchema, ValidateFunction>();
-const mostProblems = 50;
+const validators = new WeakMap<TSchema, ValidateFunction>();
 
-/** All problems of a value against a schema (at most 50), as JSON Pointers; none where it is valid. Never holds a value. */
+function validatorOf(schema: TSchema): ValidateFunction {
+  const known = validators.get(schema);
+  if (known) return known;
+  const validator = ajv.compile(sizeFirst(schema) as AnySchemaObject);
+  validators.set(schema, validator);
+  return validator;
+}
+
+/**
+ * The schema with the items of each array judged only where the array is not too long. Ajv would otherwise tell of every item of
+ * an array that is refused for its length, and compare them with each other where they have to be unique.
+ */
+function sizeFirst(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(sizeFirst);
+  if (typeof schema !== 'object' || schema === null) return schema;
+  const members = Object.fromEntries(
+    Object.entries(schema).map(([keyword, value]) => [
+      keyword,
+      // Values to compare with, not schemas.
+      keyword === 'const' || keyword === 'enum' ? value : sizeFirst(value),
+    ]),
+  );
+  if (members.type !== 'array' || members.maxItems === undefined) return members;
+  const { items, uniqueItems, ...rest } = members;
+  const forItems = {
+    ...(items === undefined ? {} : { items }),
+    ...(uniqueItems === undefined ? {} : { uniqueItems }),
+  };
+  // oxlint-disable-next-line unicorn/no-thenable -- a keyword of JSON Schema; nobody awaits a schema
+  return { ...rest, if: { maxItems: members.maxItems }, then: forItems };
+}
+
+/**
+ * The problems of a value against a schema, as JSON Pointers; none if and only if it is valid. At most `maxProblems`, and never
+ * with a value of the caller's in their words.
+ */
 export function problemsOf(schema: TSchema, value: unknown): Problem[] {
-  let validate = compiled.get(schema);
-  if (!validate) compiled.set(schema, (validate = ajv.compile(schema)));
+  const validate = validatorOf(schema);
   if (validate(value)) return [];
-  const seen = new Map<string, Problem>();
-  for (const error of telling(validate.errors ?? [])) {
-    const problem = { path: pointer(error), message: sentence(error) };
-    seen.set(`${problem.path} ${problem.message}`, problem);
-    if (seen.size === mostProblems) break;
-  }
-  return [...seen.values()];
+  const errors = validate.errors ?? [];
+  const problems = boundedProblems(worded(withoutEchoes(errors)));
+  if (problems.length > 0) return problems;
+  // Whatever is taken for an echo: a value that was refused is never answered as if it were good.
+  const all = boundedProblems(worded(errors));
+  return all.length > 0 ? all : [{ path: '', message: 'is not valid' }];
 }
 
-/** Of a choice between shapes, what is wrong with those of the value's own type; that the others are of another type says nothing. */
-function telling(errors: readonly ErrorObject[]): readonly ErrorObject[] {
-  const mute = new Set(errors.filter(({ keyword }) => keyword === 'if'));
-  for (const choice of errors.filter(({ keyword }) => keyword === 'anyOf' || keyword === 'oneOf')) {
-    const within = errors.filter(({ schemaPath }) =>
-      schemaPath.startsWith(`${choice.schemaPath}/`),
+/** Each error once, as a path and a sentence. Lazily, since only the first ones are told. */
+function* worded(errors: Iterable<ErrorObject>): Generator<Problem> {
+  const told = new Set<string>();
+  for (const error of errors) {
+    const problem = { path: pointerOf(error), message: sentenceOf(error) };
+    const key = `${problem.path} ${problem.message}`;
+    if (told.has(key)) continue;
+    told.add(key);
+    yield problem;
+  }
+}
+
+const isChoice = ({ keyword }: ErrorObject): boolean => keyword === 'anyOf' || keyword === 'oneOf';
+
+/**
+ * Without errors that only repeat others: that a choice fits no shape, where the shapes' own errors say why, and that the value is
+ * of another type than a shape, where another shape is of its type. `if` repeats what its branch says.
+ *
+ * Ajv tells the errors of a choice's shapes right before that of the choice. So what belongs to a choice is found by walking back
+ * from it, and never among the errors of a sibling, whose schema path is the same.
+ */
+function withoutEchoes(errors: readonly ErrorObject[]): ErrorObject[] {
+  const echoes = new Set<ErrorObject>();
+  for (const [index, choice] of errors.entries()) {
+    if (choice.keyword === 'if') echoes.add(choice);
+    if (!isChoice(choice)) continue;
+    const shapes = errorsWithin(errors, index);
+    const ofOtherTypes = shapes.filter(
+      ({ keyword, instancePath }) => keyword === 'type' && instancePath === choice.instancePath,
     );
-    const ofType = ({ keyword, instancePath }: ErrorObject): boolean =>
-      keyword === 'type' && instancePath === choice.instancePath;
-    if (within.length > 0) mute.add(choice);
-    if (!within.every(ofType)) for (const error of within.filter(ofType)) mute.add(error);
+    if (shapes.length > 0) echoes.add(choice);
+    if (ofOtherTypes.length === shapes.length) continue;
+    for (const error of ofOtherTypes) echoes.add(error);
   }
-  return errors.filter((error) => !mute.has(error));
+  return errors.filter((error) => !echoes.has(error));
 }
 
-function pointer({ instancePath, keyword, params }: ErrorObject): string {
-  const member =
-    keyword === 'additionalProperties'
-      ? params.additionalProperty
-      : keyword === 'required'
-        ? params.missingProperty
-        : keyword === 'unevaluatedProperties'
-          ? params.unevaluatedProperty
-          : keyword === 'propertyNames'
-            ? params.propertyName
-            : keyword === 'discriminator'
-              ? params.tag
-              : undefined;
+/** The errors that led to the one at `index`: those right before it, of its place or below, from its schema or below. */
+function errorsWithin(errors: readonly ErrorObject[], index: number): ErrorObject[] {
+  const { schemaPath, instancePath } = errors[index]!;
+  const belongs = (error: ErrorObject): boolean =>
+    error.schemaPath.startsWith(`${schemaPath}/`) &&
+    (error.instancePath === instancePath || error.instancePath.startsWith(`${instancePath}/`));
+  let first = index;
+  while (first > 0 && belongs(errors[first - 1]!)) first -= 1;
+  return errors.slice(first, index);
+}
+
+/** The member that an error of an object's keyword is about, by keyword. */
+const memberOf: Readonly<Record<string, (params: ErrorObject['params']) => unknown>> = {
+  additionalProperties: (params) => params.additionalProperty,
+  required: (params) => params.missingProperty,
+  unevaluatedProperties: (params) => params.unevaluatedProperty,
+  propertyNames: (params) => params.propertyName,
+  discriminator: (params) => params.tag,
+};
+
+function pointerOf({ instancePath, keyword, params }: ErrorObject): string {
+  const member = memberOf[keyword]?.(params);
   return typeof member === 'string' ? `${instancePath}/${pointerToken(member)}` : instancePath;
 }
 
@@ -72,7 +136,7 @@ const tagsOf = ({ parentSchema, params }: ErrorObject): string[] =>
     ({ properties }) => properties[params.tag as string]!.const,
   );
 
-function sentence(error: ErrorObject): string {
+function sentenceOf(error: ErrorObject): string {
   const { keyword, params, message } = error;
   switch (keyword) {
     case 'additionalProperties':
