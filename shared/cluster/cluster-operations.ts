@@ -3,10 +3,10 @@
  * and records one audit event. A node that fails or stays silent is named in the answer, and the others have done their part.
  */
 import type { ServiceBroker } from 'moleculer';
+import { serviceCaller } from '../access.ts';
 import { auditFacts, type EventDraft } from '../commits/commit.ts';
 import type { ActionName, ParamsOf, ResultOf } from '../contracts/index.ts';
 import { tenantScope } from '../contracts/revision-scopes.ts';
-import { serviceCaller } from '../access.ts';
 import { invalid, StrataError } from '../errors.ts';
 import { nodesOf } from './nodes.ts';
 import { callAs, type Handlers, type Request } from './request.ts';
@@ -27,6 +27,12 @@ const everybody: Invalidated = { all: true, tenant_ids: [] };
 interface Collected<A extends ActionName> {
   readonly answers: readonly { readonly node: string; readonly result: ResultOf<A> }[];
   readonly errors: readonly NodeError[];
+}
+
+interface ReloadPhases {
+  /** Empty where the environment was not to be reloaded. */
+  readonly environments: Collected<'cluster.node.reload-environment'>;
+  readonly cleared: Collected<'cluster.node.clear'>;
 }
 
 const union = (lists: readonly (readonly string[])[]): string[] =>
@@ -53,63 +59,51 @@ export function clusterOperations(broker: ServiceBroker): Handlers {
     return { answers, errors };
   }
 
-  async function reload(body: ReloadRequest, request: Request): Promise<ReloadSummary> {
-    const { reload_env: reloadEnv = false, dry_run: dryRun = false, reinit = {} } = body;
-    const as = { operation: 'reload', requestId: request.requestId };
-    const all = nodesOf(broker).map(({ id }) => id);
-
-    // Effective values hold defaults of the environment. They are cleared once every node has its new environment; else a node
-    // that still has its old one would hand old values to a node that has cleared its own.
+  /**
+   * In two phases: effective values hold defaults of the environment, so they are cleared once every node has its new environment.
+   * Else a node that still has its old one would hand old values to a node that has cleared its own.
+   */
+  async function reloadNodes(
+    nodes: readonly string[],
+    { reload_env: reloadEnv = false, dry_run: dryRun = false, reinit }: ReloadRequest,
+    invalidated: Invalidated,
+    requestId: string,
+  ): Promise<ReloadPhases> {
+    const as = { operation: 'reload', requestId };
     const environments = await ask(
-      reloadEnv ? all : [],
+      reloadEnv ? nodes : [],
       'cluster.node.reload-environment',
       { body: { dry_run: dryRun } },
       as,
     );
     const silent = environments.errors.map(({ node }) => node);
-    const invalidated = invalidationOf(body);
     const cleared = await ask(
-      all.filter((node) => !silent.includes(node)),
+      nodes.filter((node) => !silent.includes(node)),
       'cluster.node.clear',
       {
         body: {
-          configuration_service: reinit.configuration_service === true,
+          configuration_service: reinit?.configuration_service === true,
           dynamic_config_service: invalidated,
           dry_run: dryRun,
         },
       },
       as,
     );
+    return { environments, cleared };
+  }
 
-    const refused = environments.answers.flatMap(({ node, result: { problem } }) =>
-      problem === null ? [] : [{ node, action: 'reload_env', message: problem }],
-    );
-    const errors = [...environments.errors, ...cleared.errors, ...refused];
-    const failed = errors.map(({ node }) => node);
-    const anyCleared = cleared.answers.length > 0;
-    const reinitialized = (['configuration_service', 'dynamic_config_service'] as const).filter(
-      (cache) => anyCleared && reinit[cache] === true,
-    );
-    const changes = environments.answers.map(({ result }) => result);
-    const summary: ReloadSummary = {
-      status: errors.length === 0 ? 'ok' : 'partial',
-      reloaded_env: changes.some(({ problem }) => problem === null),
-      invalidated: anyCleared ? invalidated : nobody,
-      reinitialized,
-      timestamp: new Date().toISOString(),
-      requires_restart: union(changes.map((each) => each.requires_restart)),
-      changed_settings: union(changes.map((each) => each.changed_settings)),
-      nodes: all.filter((node) => !failed.includes(node)),
-      ...(dryRun ? { dry_run: true } : {}),
-      ...(errors.length > 0 ? { errors } : {}),
-    };
+  async function reload(body: ReloadRequest, request: Request): Promise<ReloadSummary> {
+    const nodes = nodesOf(broker).map(({ id }) => id);
+    const invalidated = invalidationOf(body);
+    const phases = await reloadNodes(nodes, body, invalidated, request.requestId);
+    const summary = summaryOf(body, nodes, invalidated, phases);
     const { type, id } = request.caller;
     await record(
       {
         action: 'config_reloaded',
         tenant_id: null,
         target: null,
-        // The specification of this event knows operators and the system as its actors.
+        // A platform admin who reloads over REST acts as an operator.
         actor: { type: type === 'user' ? 'operator' : type, id },
         payload: { request: body, status: summary.status, nodes: summary.nodes },
       },
@@ -172,6 +166,37 @@ function invalidationOf({ reload_env: reloadEnv, invalidate, reinit }: ReloadReq
   if (!asked) return nobody;
   const tenants = invalidate?.tenant_ids ?? [];
   return tenants.length > 0 ? { all: false, tenant_ids: tenants } : everybody;
+}
+
+/** The answer to a reload: what was done on the nodes that answered, and which did not. */
+function summaryOf(
+  { dry_run: dryRun = false, reinit = {} }: ReloadRequest,
+  nodes: readonly string[],
+  invalidated: Invalidated,
+  { environments, cleared }: ReloadPhases,
+): ReloadSummary {
+  const refused = environments.answers.flatMap(({ node, result: { problem } }) =>
+    problem === null ? [] : [{ node, action: 'reload_env', message: problem }],
+  );
+  const errors = [...environments.errors, ...cleared.errors, ...refused];
+  const failed = errors.map(({ node }) => node);
+  const anyCleared = cleared.answers.length > 0;
+  const reinitialized = (['configuration_service', 'dynamic_config_service'] as const).filter(
+    (cache) => anyCleared && reinit[cache] === true,
+  );
+  const changes = environments.answers.map(({ result }) => result);
+  return {
+    status: errors.length === 0 ? 'ok' : 'partial',
+    reloaded_env: changes.some(({ problem }) => problem === null),
+    invalidated: anyCleared ? invalidated : nobody,
+    reinitialized,
+    timestamp: new Date().toISOString(),
+    requires_restart: union(changes.map((each) => each.requires_restart)),
+    changed_settings: union(changes.map((each) => each.changed_settings)),
+    nodes: nodes.filter((node) => !failed.includes(node)),
+    ...(dryRun ? { dry_run: true } : {}),
+    ...(errors.length > 0 ? { errors } : {}),
+  };
 }
 
 function messageOf(error: unknown): string {
