@@ -1,19 +1,11 @@
+/** Commands about configuration: reading, explaining, changing it and taking changes back. */
 import { contractOf, type ActionName, type ResultOf } from '../../shared/contracts/index.ts';
 import { configTypes } from '../../shared/contracts/history.ts';
-import { parseExactJson } from '../../shared/schema/exact-json.ts';
-import {
-  given,
-  json,
-  Misused,
-  tenantIds,
-  text,
-  count,
-  type Command,
-  type Flag,
-  type Run,
-} from './command.ts';
+import { Misused, type Command, type Flag, type Input } from './command.ts';
+import { json } from './output.ts';
+import { countOf, given, jsonOf, revisionOf, tenantIds, textOf } from './typed.ts';
 
-/** What an operator calls a resource → the actions on it. */
+/** What an operator calls a resource, and what its actions begin with. */
 const resources: Readonly<Record<string, string>> = {
   risk: 'tenant-config.risk',
   agent: 'tenant-config.agents',
@@ -23,209 +15,182 @@ const resources: Readonly<Record<string, string>> = {
   global: 'global-config.entries',
   'service-type': 'global-config.service-types',
 };
-const names = Object.keys(resources);
+const resourceNames = Object.keys(resources);
 
-/** The action on a resource, and its address from the words that follow. */
+interface Addressed {
+  readonly action: ActionName;
+  /** The parameters that say which document. */
+  readonly address: Readonly<Record<string, string>>;
+  /** The words after the address. */
+  readonly left: readonly string[];
+}
+
+/** The action on a document, whose address is as many of the words as the action's path has parameters. */
 function addressed(
   resource: string,
   verb: 'get' | 'put' | 'patch',
   words: readonly string[],
-): { action: ActionName; address: Record<string, string>; left: readonly string[] } {
+): Addressed {
   const prefix = resources[resource];
   if (prefix === undefined)
-    throw new Misused(`there is no resource ${resource}; there are ${names.join(', ')}`);
-  const { pathParams } = contractOf(`${prefix}.${verb}`)!.rest!;
+    throw new Misused(`there is no resource ${resource}; there are ${resourceNames.join(', ')}`);
+  const action = `${prefix}.${verb}` as ActionName;
+  const { pathParams } = contractOf(action)!.rest!;
   if (words.length < pathParams.length)
     throw new Misused(`${resource} needs ${pathParams.map((name) => `<${name}>`).join(' ')}`);
-  return {
-    action: `${prefix}.${verb}` as ActionName,
-    address: Object.fromEntries(pathParams.map((name, index) => [name, words[index]!])),
-    left: words.slice(pathParams.length),
-  };
+  const address = pathParams.map((name, index) => [name, words[index]!] as const);
+  return { action, address: Object.fromEntries(address), left: words.slice(pathParams.length) };
 }
 
-const called = (
-  session: Run['session'],
-  action: ActionName,
-  params: Record<string, unknown>,
-): Promise<unknown> => session.call(action, params as never);
+const reason: Flag = { type: 'string', summary: 'why, kept in the history' };
+const dryRun: Flag = { type: 'boolean', summary: 'show the changes, write nothing' };
+const completeTenant = { tenant: tenantIds };
+const completeAddress = { resource: async () => resourceNames, address: tenantIds };
+
+const get: Command = {
+  name: 'config get',
+  parameters: '<resource> <address...>',
+  summary: `one document as stored: ${resourceNames.join(', ')}`,
+  complete: completeAddress,
+  async run({ session, args, rest, print }) {
+    const { action, address, left } = addressed(args.resource!, 'get', rest);
+    if (left.length > 0) throw new Misused(`${left[0]} is too much`);
+    print(json(await session.call(action, address)));
+  },
+};
+
+const set: Command = {
+  name: 'config set',
+  parameters: '<resource> <address...> <json>',
+  summary: 'merge JSON into a document (RFC 7396)',
+  complete: completeAddress,
+  flags: {
+    replace: { type: 'boolean', summary: 'replace the whole document, or create it' },
+    'dry-run': dryRun,
+    reason,
+  },
+  async run({ session, args, rest, flags, print }) {
+    const verb = flags.replace ? 'put' : 'patch';
+    const { action, address, left } = addressed(args.resource!, verb, rest);
+    if (left.length !== 1)
+      throw new Misused('one JSON value is needed after the address; in a shell, in quotes');
+    const params = given({
+      ...address,
+      body: jsonOf(left[0]!),
+      reason: textOf(flags.reason),
+      dry_run: flags['dry-run'],
+    });
+    print(json(await session.call(action, params)));
+  },
+};
 
 const aspects: Readonly<Record<string, Flag>> = {
-  agent: { type: 'string', says: 'for this agent type' },
-  service: { type: 'string', says: 'on this service instance' },
-  type: { type: 'string', says: 'of this service type' },
-  'as-of': { type: 'string', says: 'at this revision or time' },
-};
-const resolve = (
-  { session, words, flags }: Run,
-  explain: boolean,
-): Promise<ResultOf<'config-resolver.resolve'>> =>
-  session.call(
-    'config-resolver.resolve',
-    given({
-      tenant_id: words.tenant!,
-      agent_type: text(flags.agent),
-      service_id: text(flags.service),
-      service_type: text(flags.type),
-      as_of: text(flags['as-of']),
-      explain: explain ? true : undefined,
-    }) as never,
-  );
-const reason: Flag = { type: 'string', says: 'why, kept in the history' };
-const dryRun: Flag = { type: 'boolean', says: 'show the changes, write nothing' };
-const resource = { resource: async () => names };
-const tenant = { tenant: tenantIds };
-
-export const configCommands: readonly Command[] = [
-  {
-    name: 'config get',
-    takes: '<resource> <address...>',
-    says: `one document as stored: ${names.join(', ')}`,
-    complete: { ...resource, address: tenantIds },
-    async run({ session, words, rest, print }) {
-      const { action, address, left } = addressed(words.resource!, 'get', rest);
-      if (left.length > 0) throw new Misused(`${left[0]} is too much`);
-      print(json(await called(session, action, address)));
-    },
-  },
-  {
-    name: 'config effective',
-    takes: '<tenant>',
-    says: 'the six layers merged',
-    flags: aspects,
-    complete: tenant,
-    run: async (run) => run.print(json(await resolve(run, false))),
-  },
-  {
-    name: 'config explain',
-    takes: '<tenant> [key]',
-    says: 'which layer decides each value, and what it shadows',
-    flags: aspects,
-    complete: tenant,
-    async run(run) {
-      const { key } = run.words;
-      const { values, explain = {} } = await resolve(run, true);
-      if (key !== undefined && !Object.hasOwn(explain, key))
-        throw new Misused(`no layer has ${key}`);
-      run.print(
-        json(
-          Object.fromEntries(
-            Object.entries(explain)
-              .filter(([name]) => key === undefined || name === key)
-              .map(([name, why]) => [name, { value: values[name], ...why }]),
-          ),
-        ),
-      );
-    },
-  },
-  {
-    name: 'config set',
-    takes: '<resource> <address...> <json>',
-    says: 'merge JSON into a document (RFC 7396)',
-    complete: { ...resource, address: tenantIds },
-    flags: {
-      replace: { type: 'boolean', says: 'replace the whole document, or create it' },
-      'dry-run': dryRun,
-      reason,
-    },
-    async run({ session, words, rest, flags, print }) {
-      const { action, address, left } = addressed(
-        words.resource!,
-        flags.replace ? 'put' : 'patch',
-        rest,
-      );
-      if (left.length !== 1)
-        throw new Misused('one JSON value is needed after the address; in a shell, in quotes');
-      print(
-        json(
-          await called(
-            session,
-            action,
-            given({
-              ...address,
-              body: parsed(left[0]!),
-              reason: text(flags.reason),
-              dry_run: flags['dry-run'],
-            }),
-          ),
-        ),
-      );
-    },
-  },
-  {
-    name: 'config history',
-    takes: '<tenant> [revision]',
-    says: 'what changed, newest first; one revision with before and after',
-    complete: tenant,
-    flags: {
-      type: { type: 'string', says: `only ${configTypes.join(', ')}` },
-      resource: { type: 'string', says: 'only this resource_id' },
-      limit: { type: 'string', says: 'how many, 20 unless told' },
-    },
-    async run({ session, words: { tenant: id, revision }, flags, print }) {
-      if (revision !== undefined) {
-        print(
-          json(
-            await session.call('tenant-config.history.get', {
-              tenant_id: id!,
-              revision: number(revision),
-            }),
-          ),
-        );
-        return;
-      }
-      const { items } = await session.call(
-        'tenant-config.history.list',
-        given({
-          tenant_id: id!,
-          limit: count(flags.limit, 20),
-          config_type: text(flags.type),
-          resource_id: text(flags.resource),
-        }) as never,
-      );
-      for (const entry of items) {
-        print(
-          `${entry.revision}  ${entry.changed_at}  ${entry.action} ${entry.config_type} ${entry.resource_id} by ${entry.changed_by}${entry.reason === null ? '' : `: ${entry.reason}`}`,
-        );
-        for (const { path, before, after } of entry.changes)
-          print(`    ${path || '/'}: ${shown(before)} -> ${shown(after)}`);
-      }
-    },
-  },
-  {
-    name: 'config rollback',
-    takes: '<tenant> <revision>',
-    says: 'restore what its resource held right after that revision',
-    complete: tenant,
-    flags: { 'dry-run': dryRun, reason },
-    async run({ session, words: { tenant: id, revision }, flags, print }) {
-      print(
-        json(
-          await called(
-            session,
-            'tenant-config.rollback',
-            given({
-              tenant_id: id!,
-              body: given({ revision: number(revision!), reason: text(flags.reason) }),
-              dry_run: flags['dry-run'],
-            }),
-          ),
-        ),
-      );
-    },
-  },
-];
-
-const shown = (value: unknown): string => (value === undefined ? 'nothing' : JSON.stringify(value));
-const number = (word: string): number => {
-  if (!/^[1-9][0-9]{0,14}$/.test(word)) throw new Misused(`${word} is not a revision`);
-  return Number(word);
+  agent: { type: 'string', summary: 'for this agent type' },
+  service: { type: 'string', summary: 'on this service instance' },
+  type: { type: 'string', summary: 'of this service type' },
+  'as-of': { type: 'string', summary: 'at this revision or time' },
 };
 
-function parsed(word: string): unknown {
-  try {
-    return parseExactJson(word);
-  } catch (error) {
-    throw new Misused(`the JSON is not valid: ${(error as Error).message}`);
-  }
+function resolve(
+  { session, args, flags }: Input,
+  { explain }: { explain: boolean },
+): Promise<ResultOf<'config-resolver.resolve'>> {
+  const params = given({
+    tenant_id: args.tenant,
+    agent_type: textOf(flags.agent),
+    service_id: textOf(flags.service),
+    service_type: textOf(flags.type),
+    as_of: textOf(flags['as-of']),
+    explain: explain || undefined,
+  });
+  return session.call('config-resolver.resolve', params);
 }
+
+const effective: Command = {
+  name: 'config effective',
+  parameters: '<tenant>',
+  summary: 'the six layers merged',
+  flags: aspects,
+  complete: completeTenant,
+  async run(input) {
+    input.print(json(await resolve(input, { explain: false })));
+  },
+};
+
+const explain: Command = {
+  name: 'config explain',
+  parameters: '<tenant> [key]',
+  summary: 'which layer decides each value, and what it shadows',
+  flags: aspects,
+  complete: completeTenant,
+  async run(input) {
+    const { key } = input.args;
+    const { values, explain: reasons = {} } = await resolve(input, { explain: true });
+    if (key !== undefined && !Object.hasOwn(reasons, key)) throw new Misused(`no layer has ${key}`);
+    const keys = key === undefined ? Object.keys(reasons) : [key];
+    const explained = keys.map((name) => [name, { value: values[name], ...reasons[name] }]);
+    input.print(json(Object.fromEntries(explained)));
+  },
+};
+
+type HistoryEntry = ResultOf<'tenant-config.history.list'>['items'][number];
+
+/** One line that says what happened, and one for each change. */
+function entryLines(entry: HistoryEntry): string[] {
+  const { revision, changed_at: at, action, config_type: type, resource_id: resource } = entry;
+  const what = `${revision}  ${at}  ${action} ${type} ${resource} by ${entry.changed_by}`;
+  const why = entry.reason === null ? '' : `: ${entry.reason}`;
+  const changes = entry.changes.map(
+    ({ path, before, after }) =>
+      `    ${path || '/'}: ${valueShown(before)} -> ${valueShown(after)}`,
+  );
+  return [`${what}${why}`, ...changes];
+}
+
+const valueShown = (value: unknown): string =>
+  value === undefined ? 'nothing' : JSON.stringify(value);
+
+const history: Command = {
+  name: 'config history',
+  parameters: '<tenant> [revision]',
+  summary: 'what changed, newest first; one revision with before and after',
+  complete: completeTenant,
+  flags: {
+    type: { type: 'string', summary: `only ${configTypes.join(', ')}` },
+    resource: { type: 'string', summary: 'only this resource_id' },
+    limit: { type: 'string', summary: 'how many, 20 unless told' },
+  },
+  async run({ session, args: { tenant, revision }, flags, print }) {
+    if (revision !== undefined) {
+      const params = { tenant_id: tenant, revision: revisionOf(revision) };
+      print(json(await session.call('tenant-config.history.get', params)));
+      return;
+    }
+    const params = given({
+      tenant_id: tenant,
+      limit: countOf(flags.limit, 20),
+      config_type: textOf(flags.type),
+      resource_id: textOf(flags.resource),
+    });
+    const { items } = await session.call('tenant-config.history.list', params);
+    for (const line of items.flatMap(entryLines)) print(line);
+  },
+};
+
+const rollback: Command = {
+  name: 'config rollback',
+  parameters: '<tenant> <revision>',
+  summary: 'restore what its resource held right after that revision',
+  complete: completeTenant,
+  flags: { 'dry-run': dryRun, reason },
+  async run({ session, args: { tenant, revision }, flags, print }) {
+    const params = given({
+      tenant_id: tenant,
+      body: given({ revision: revisionOf(revision!), reason: textOf(flags.reason) }),
+      dry_run: flags['dry-run'],
+    });
+    print(json(await session.call('tenant-config.rollback', params)));
+  },
+};
+
+export const configCommands: readonly Command[] = [get, effective, explain, set, history, rollback];

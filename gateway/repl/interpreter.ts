@@ -1,66 +1,36 @@
+/** Finds and runs the command that an operator typed, and says what went wrong. */
 import { parseArgs } from 'node:util';
 import { codeOf, toAnswer } from '../../shared/errors.ts';
-import { approvalCommands, auditCommands } from './audit-commands.ts';
-import { Misused, type Command } from './command.ts';
-import { configCommands } from './config-commands.ts';
-import { nodeCommands } from './node-commands.ts';
+import { Misused, type Command, type Flags, type Input } from './command.ts';
+import { commandAt, groupOf } from './commands.ts';
+import { helpOn, usageOf } from './help.ts';
 import { Failed, type Session } from './session.ts';
 
-export const commands: readonly Command[] = [
-  ...configCommands,
-  ...nodeCommands,
-  ...auditCommands,
-  ...approvalCommands,
-];
-
-const usage = ({ name, takes, flags = {} }: Command): string =>
-  [
-    name,
-    takes,
-    ...Object.entries(flags).map(
-      ([flag, { type }]) => `[--${flag}${type === 'string' ? ' <…>' : ''}]`,
-    ),
-  ]
-    .filter(Boolean)
-    .join(' ');
-
-/** All commands; or, where words name some, those with their flags. */
-export function help(words: readonly string[]): string {
-  const asked = words.join(' ');
-  const found = commands.filter(
-    ({ name }) => asked === '' || name === asked || name.startsWith(`${asked} `),
-  );
-  if (found.length === 0) throw new Misused(`there is no command ${asked}`);
-  const width = Math.max(...found.map(({ name, takes }) => name.length + takes.length + 1));
-  if (asked === '') {
-    return [
-      ...found.map(({ name, takes, says }) => `${`${name} ${takes}`.padEnd(width)}  ${says}`),
-      '',
-      'help <command> tells its flags; exit leaves.',
-    ].join('\n');
+/** Runs one command. Throws Misused, or what the cluster answered. */
+export async function run(
+  words: readonly string[],
+  session: Session,
+  { print, signal }: Pick<Input, 'print' | 'signal'>,
+): Promise<void> {
+  if (words[0] === 'help') {
+    print(helpOn(words.slice(1)));
+    return;
   }
-  return found
-    .map((command) =>
-      [
-        usage(command),
-        `  ${command.says}`,
-        ...Object.entries(command.flags ?? {}).map(
-          ([flag, { says }]) => `  --${flag.padEnd(10)} ${says}`,
-        ),
-      ].join('\n'),
-    )
-    .join('\n\n');
+  const command = commandOf(words);
+  const given = words.slice(command.name.split(' ').length);
+  try {
+    const { flags, positionals } = splitFlags(command, given);
+    await command.run({ session, flags, print, signal, ...namedArguments(command, positionals) });
+  } catch (error) {
+    if (!(error instanceof Misused)) throw error;
+    throw new Misused(`${error.message}\nusage: ${usageOf(command)}`);
+  }
 }
 
-/** The command that the words begin with, and what follows its name. */
-function commandOf(words: readonly string[]): { command: Command; left: readonly string[] } {
-  const command = commands.find(({ name }) =>
-    name.split(' ').every((word, index) => words[index] === word),
-  );
-  if (command) return { command, left: words.slice(command.name.split(' ').length) };
-  const group = commands
-    .filter(({ name }) => name.startsWith(`${words[0]} `))
-    .map(({ name }) => name.split(' ')[1]);
+function commandOf(words: readonly string[]): Command {
+  const command = commandAt(words);
+  if (command) return command;
+  const group = groupOf(words[0]);
   throw new Misused(
     group.length > 0
       ? `${words[0]} needs one of ${group.join(', ')}`
@@ -68,104 +38,51 @@ function commandOf(words: readonly string[]): { command: Command; left: readonly
   );
 }
 
-export interface Io {
-  readonly print: (line: string) => void;
-  readonly signal: AbortSignal;
-}
-
-/** Runs one command. Throws Misused, or what the cluster answered. */
-export async function run(
+function splitFlags(
+  command: Command,
   words: readonly string[],
-  session: Session,
-  { print, signal }: Io,
-): Promise<void> {
-  if (words[0] === 'help') {
-    print(help(words.slice(1)));
-    return;
-  }
-  const { command, left } = commandOf(words);
+): { flags: Flags; positionals: readonly string[] } {
+  const flags = Object.entries(command.flags ?? {});
+  const options = flags.map(([name, { type, multiple = false }]) => [name, { type, multiple }]);
   try {
-    const { values, positionals } = flagged(command, left);
-    const takes = command.takes.split(' ').filter(Boolean);
-    // From a `name...` on, a command takes what is left itself.
-    const many = (each: string): boolean => /\.\.\.[>\]]$/.test(each);
-    const end = takes.findIndex(many);
-    const named = end === -1 ? takes : takes.slice(0, end);
-    const needed = takes.filter((each) => each.startsWith('<') && !many(each)).length;
-    if (positionals.length < needed) throw new Misused(`${takes[positionals.length]} is missing`);
-    if (end === -1 && positionals.length > takes.length)
-      throw new Misused(`${positionals[takes.length]} is too much`);
-    const byName = Object.fromEntries(
-      named.map((each, index) => [each.slice(1, -1), positionals[index]]),
-    );
-    await command.run({
-      session,
-      words: byName,
-      rest: positionals.slice(named.length),
-      flags: values,
-      print,
-      signal,
+    const { values, positionals } = parseArgs({
+      args: [...words],
+      options: Object.fromEntries(options),
+      allowPositionals: true,
     });
+    return { flags: values, positionals };
   } catch (error) {
-    throw error instanceof Misused
-      ? new Misused(`${error.message}\nusage: ${usage(command)}`)
-      : error;
-  }
-}
-
-function flagged(command: Command, args: readonly string[]) {
-  try {
-    const options = Object.fromEntries(
-      Object.entries(command.flags ?? {}).map(([name, { type, multiple = false }]) => [
-        name,
-        { type, multiple },
-      ]),
-    );
-    return parseArgs({ args: [...args], options, allowPositionals: true });
-  } catch (error) {
+    // What follows the first sentence of Node's message is about `--`, which no command needs.
     throw new Misused((error as Error).message.split('. ')[0]!);
   }
+}
+
+/** Gives each word the name of the parameter that it stands for; those from a `many...` on are the rest. */
+function namedArguments(
+  { parameters }: Command,
+  words: readonly string[],
+): Pick<Input, 'args' | 'rest'> {
+  const all = parameters.split(' ').filter((parameter) => parameter !== '');
+  const isMany = (parameter: string): boolean => /\.\.\.[>\]]$/.test(parameter);
+  const manyAt = all.findIndex(isMany);
+  const single = manyAt === -1 ? all : all.slice(0, manyAt);
+
+  const needed = all.filter((parameter) => parameter.startsWith('<') && !isMany(parameter));
+  if (words.length < needed.length) throw new Misused(`${all[words.length]} is missing`);
+  if (manyAt === -1 && words.length > all.length)
+    throw new Misused(`${words[all.length]} is too much`);
+
+  const named = single.map((parameter, index) => [parameter.slice(1, -1), words[index]] as const);
+  return { args: Object.fromEntries(named), rest: words.slice(single.length) };
 }
 
 /** What an operator is told of a failure: code, message, where it is wrong, and the id that leads to the log. */
 export function describe(error: unknown): string {
   if (!(error instanceof Failed)) return (error as Error).message;
-  const {
-    body: { detail, errors = [] },
-  } = toAnswer(error.cause, error.requestId);
+  const { detail, errors = [] } = toAnswer(error.cause, error.requestId).body;
   return [
     `${codeOf(error.cause)}: ${detail.message}`,
     ...errors.map(({ path, message }) => `  ${path || '/'} ${message}`),
     `  request ${error.requestId}`,
   ].join('\n');
-}
-
-/** What the last word of a line may become. */
-export async function complete(line: string, session: Session): Promise<[string[], string]> {
-  const words = line.trimStart().split(/\s+/);
-  const last = words.at(-1)!;
-  const before = words.slice(0, -1);
-  const fitting = (all: readonly string[]): [string[], string] => [
-    [...new Set(all)].filter((each) => each.startsWith(last)).map((each) => `${each} `),
-    last,
-  ];
-  const command = commands.find(({ name }) =>
-    name.split(' ').every((word, index) => before[index] === word),
-  );
-  if (!command) {
-    const names = [...commands.map(({ name }) => name), 'help', 'exit'].map((name) =>
-      name.split(' '),
-    );
-    return fitting(
-      names
-        .filter((name) => before.every((word, index) => name[index] === word))
-        .flatMap((name) => name[before.length] ?? []),
-    );
-  }
-  if (last.startsWith('-'))
-    return fitting(Object.keys(command.flags ?? {}).map((flag) => `--${flag}`));
-  const place = command.takes.split(' ')[before.length - command.name.split(' ').length];
-  const source =
-    place === undefined ? undefined : command.complete?.[place.replaceAll(/[<>[\].]/g, '')];
-  return fitting(source ? await source(session).catch(() => []) : []);
 }

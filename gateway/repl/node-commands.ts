@@ -1,7 +1,9 @@
 /** Commands about the nodes of the cluster: who is there, what they hold in memory, and how they are reloaded. */
 import type { ResultOf } from '../../shared/contracts/index.ts';
-import { columns, given, json, tenantIds, text, type Command } from './command.ts';
+import type { Command } from './command.ts';
+import { columns, json } from './output.ts';
 import type { Session } from './session.ts';
+import { given, tenantIds, textOf, textsOf } from './typed.ts';
 
 /** Services that come with every node; all others are pieces that somebody chose to run there. */
 const partsOfEveryNode: ReadonlySet<string> = new Set(['$node', 'cluster', 'feed']);
@@ -38,8 +40,8 @@ function wellbeing(health: ResultOf<'cluster.node.health'> | undefined): string 
 
 const nodes: Command = {
   name: 'nodes',
-  takes: '',
-  says: 'who is in the cluster, what it hosts, and whether it is well',
+  parameters: '',
+  summary: 'who is in the cluster, what it hosts, and whether it is well',
   async run({ session, print }) {
     const rows = session.nodes().map(async ({ id, hostname, services, self }) => {
       const health = await session.call('cluster.node.health', {}, id).catch(() => undefined);
@@ -57,11 +59,11 @@ const nodes: Command = {
 
 const cacheStats: Command = {
   name: 'cache stats',
-  takes: '[node]',
-  says: 'entries, hits, misses and drops of every node',
+  parameters: '[node]',
+  summary: 'entries, hits, misses and drops of every node',
   complete: { node: nodeIds },
-  async run({ session, words, print }) {
-    const answers = await cachesOf(session, words.node, { keys: false });
+  async run({ session, args, print }) {
+    const answers = await cachesOf(session, args.node, { keys: false });
     const rows = answers.flatMap(({ id, caches }) =>
       caches === undefined
         ? [{ node: id, cache: 'does not answer' }]
@@ -73,13 +75,13 @@ const cacheStats: Command = {
 
 const cacheKeys: Command = {
   name: 'cache keys',
-  takes: '[node]',
-  says: 'what is held in memory',
+  parameters: '[node]',
+  summary: 'what is held in memory',
   complete: { node: nodeIds },
-  flags: { match: { type: 'string', says: 'only keys that contain this, such as a tenant id' } },
-  async run({ session, words, flags, print }) {
-    const wanted = text(flags.match) ?? '';
-    const answers = await cachesOf(session, words.node, { keys: true });
+  flags: { match: { type: 'string', summary: 'only keys that contain this, such as a tenant id' } },
+  async run({ session, args, flags, print }) {
+    const wanted = textOf(flags.match) ?? '';
+    const answers = await cachesOf(session, args.node, { keys: true });
     const rows = answers.flatMap(({ id, caches = {} }) =>
       Object.entries(caches).flatMap(([cache, { keys = [] }]) =>
         keys
@@ -94,12 +96,12 @@ const cacheKeys: Command = {
 
 const cacheDrop: Command = {
   name: 'cache drop',
-  takes: '<tenant> [key...]',
-  says: "drop a tenant's entries on every node, or only these keys",
+  parameters: '<tenant> [key...]',
+  summary: "drop a tenant's entries on every node, or only these keys",
   complete: { tenant: tenantIds },
-  async run({ session, words, rest, print }) {
+  async run({ session, args, rest, print }) {
     const answer = await session.call('cluster.invalidate', {
-      tenant_id: words.tenant!,
+      tenant_id: args.tenant,
       body: rest.length === 0 ? {} : { keys: [...rest] },
     });
     print(json(answer));
@@ -109,24 +111,24 @@ const cacheDrop: Command = {
 
 const reload: Command = {
   name: 'reload',
-  takes: '',
-  says: 'clear the caches of every node, and re-read its environment where asked',
+  parameters: '',
+  summary: 'clear the caches of every node, and re-read its environment where asked',
   flags: {
-    env: { type: 'boolean', says: 'also re-read the environment' },
+    env: { type: 'boolean', summary: 'also re-read the environment' },
     tenant: {
       type: 'string',
       multiple: true,
-      says: "clear only this tenant's effective values; may be repeated",
+      summary: "clear only this tenant's effective values; may be repeated",
     },
-    'dry-run': { type: 'boolean', says: 'tell what would change' },
+    'dry-run': { type: 'boolean', summary: 'tell what would change' },
   },
   async run({ session, flags, print }) {
-    const tenants = (flags.tenant ?? []) as string[];
+    const tenants = textsOf(flags.tenant);
     const everything = tenants.length === 0;
     const answer = await session.call('cluster.reload', {
       body: given({
-        reload_env: flags.env as boolean | undefined,
-        dry_run: flags['dry-run'] as boolean | undefined,
+        reload_env: flags.env,
+        dry_run: flags['dry-run'],
         invalidate: everything ? { all: true } : { tenant_ids: tenants },
         reinit: { dynamic_config_service: true, configuration_service: everything },
       }),

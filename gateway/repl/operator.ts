@@ -1,19 +1,19 @@
 /** The operator's console: `npm run repl` for a prompt, `npm run repl -- <command>` for one command, or commands from a pipe. */
 import { createInterface } from 'node:readline';
-import { callbackify } from 'node:util';
-import { complete, describe, help, run } from './interpreter.ts';
+import { SettingsInvalid } from '../../shared/settings.ts';
+import { helpOn } from './help.ts';
+import { describe, run } from './interpreter.ts';
 import { CannotJoin, join, type Session } from './session.ts';
 import { wordsOf } from './words.ts';
-import { SettingsInvalid } from '../../shared/settings.ts';
 
-const print = (line: string): void => {
-  process.stdout.write(`${line}\n`);
+const print = (text: string): void => {
+  process.stdout.write(`${text}\n`);
 };
-const complain = (line: string): void => {
-  process.stderr.write(`${line}\n`);
+const complain = (text: string): void => {
+  process.stderr.write(`${text}\n`);
 };
 
-/** Whether it succeeded. */
+/** Runs a command and says why it failed. Returns whether it succeeded. */
 async function attempt(
   words: readonly string[],
   session: Session,
@@ -28,49 +28,37 @@ async function attempt(
   }
 }
 
-/** Whether all commands succeeded. From a pipe the first that fails is the last. */
-async function converse(session: Session): Promise<boolean> {
-  const interactive = process.stdin.isTTY === true;
-  const state = { running: undefined as AbortController | undefined };
-  const lines = createInterface({
-    input: process.stdin,
-    terminal: interactive,
-    prompt: 'strata> ',
-    ...(interactive ? { output: process.stdout } : {}),
-    completer: callbackify((line: string) => complete(line, session)),
-  });
-  lines.on('SIGINT', () => {
-    if (state.running) state.running.abort();
-    else lines.close();
-  });
-  if (interactive) {
-    print(`Joined as operator ${session.operator}. help lists the commands.`);
-    lines.prompt();
-  }
-  for await (const line of lines) {
+/** One command of a pipe after the other; the first that fails is the last. Returns whether all succeeded. */
+async function runLines(session: Session, signal: AbortSignal): Promise<boolean> {
+  for await (const line of createInterface({ input: process.stdin, terminal: false })) {
     const words = wordsOf(line);
-    if (words[0] === 'exit' || words[0] === 'quit') break;
-    if (words.length > 0 && !line.trimStart().startsWith('#')) {
-      state.running = new AbortController();
-      if (!(await attempt(words, session, state.running.signal)) && !interactive) return false;
-      state.running = undefined;
-    }
-    if (interactive) lines.prompt();
+    if (words[0] === 'exit' || words[0] === 'quit') return true;
+    const isCommand = words[0] !== undefined && !words[0].startsWith('#');
+    if (isCommand && !(await attempt(words, session, signal))) return false;
   }
   return true;
 }
 
 async function main(): Promise<number> {
-  const given = process.argv.slice(2);
-  if (given[0] === 'help' || given[0] === '--help') {
-    print(help(given.slice(1)));
+  const words = process.argv.slice(2);
+  if (words[0] === 'help' || words[0] === '--help') {
+    print(helpOn(words.slice(1)));
     return 0;
   }
   const session = await join();
+  if (words.length === 0 && process.stdin.isTTY) {
+    print(`Joined as operator ${session.operator}. help lists the commands.`);
+    const { startPrompt } = await import('./prompt.ts');
+    startPrompt(session, (typed, signal) => attempt(typed, session, signal));
+    // The prompt ends the process.
+    return new Promise<never>(() => {});
+  }
   const interrupted = new AbortController();
-  if (given.length > 0) process.once('SIGINT', () => interrupted.abort());
+  process.once('SIGINT', () => interrupted.abort());
   const succeeded =
-    given.length > 0 ? await attempt(given, session, interrupted.signal) : await converse(session);
+    words.length > 0
+      ? await attempt(words, session, interrupted.signal)
+      : await runLines(session, interrupted.signal);
   await session.leave();
   return succeeded ? 0 : 1;
 }
@@ -78,11 +66,8 @@ async function main(): Promise<number> {
 main().then(
   (code) => process.exit(code),
   (error: unknown) => {
-    complain(
-      error instanceof CannotJoin || error instanceof SettingsInvalid
-        ? error.message
-        : ((error as Error).stack ?? String(error)),
-    );
+    const canBeMended = error instanceof CannotJoin || error instanceof SettingsInvalid;
+    complain(canBeMended ? error.message : ((error as Error).stack ?? String(error)));
     process.exit(1);
   },
 );

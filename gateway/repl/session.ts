@@ -12,6 +12,9 @@ import { StrataError } from '../../shared/errors.ts';
 import { liveSettings } from '../../shared/live-settings.ts';
 import { loadSettings, readEnvironment } from '../../shared/settings.ts';
 
+/** Parameters by the names that the contract gives them; their values are what somebody typed, and the contract judges them. */
+export type Typed<P> = { readonly [K in keyof P]: unknown };
+
 export interface Session {
   /** The name that the audit shows. */
   readonly operator: string;
@@ -19,7 +22,7 @@ export interface Session {
   /** Calls an action as the operator, on the node `node` where it is given. Throws Failed. */
   readonly call: <A extends ActionName>(
     action: A,
-    params: ParamsOf<A>,
+    params: Typed<ParamsOf<A>>,
     node?: string,
   ) => Promise<ResultOf<A>>;
   readonly nodes: () => readonly NodeInfo[];
@@ -71,7 +74,9 @@ export async function join(): Promise<Session> {
   return {
     operator,
     broker,
-    async call(action, params, node) {
+    async call<A extends ActionName>(action: A, typed: Typed<ParamsOf<A>>, node?: string) {
+      // Every call is checked against its contract, whatever its type says here.
+      const params = typed as ParamsOf<A>;
       const requestId = randomUUID();
       try {
         if (node !== undefined) {

@@ -1,9 +1,12 @@
 /** The operator's console against a cluster: what it says, how it ends, and under whose name it is audited. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { complete } from '../../gateway/repl/interpreter.ts';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join as pathOf } from 'node:path';
+import { complete } from '../../gateway/repl/completion.ts';
 import { join } from '../../gateway/repl/session.ts';
 import { eventually, startCluster, type Cluster } from '../support/cluster.ts';
-import { operator, type Said } from '../support/operator.ts';
+import { operator, operatorPrompt, type Prompt, type Said } from '../support/operator.ts';
 
 let cluster: Cluster;
 let tenant: string;
@@ -201,6 +204,149 @@ test('a pipe brings commands, JSON typed as it is; the first that fails is the l
   expect((await type([], 'nodes\nexit\nrecofig\n')).code).toBe(0);
 });
 
+describe('call', () => {
+  const called = (action: string, params: object): Promise<Said> =>
+    type(['call', action, JSON.stringify(params)]);
+
+  test('any action, as the operator: audited like every other write', async () => {
+    const body = { config_value: { page: 2 } };
+    const put = await called('global-config.entries.put', { key: 'from.call', body });
+    expect(JSON.parse(put.out)).toMatchObject({ outcome: 'created', updated_by: 'grace' });
+    const { document } = await answered('config', 'get', 'global', 'from.call');
+    expect(document.config_value).toEqual({ page: 2 });
+    expect(await audited('config.global.created')).toMatchObject({
+      actor: { type: 'operator', id: 'grace' },
+      target: 'from.call',
+    });
+  });
+
+  test.each<[string, string[], RegExp]>([
+    [
+      'access is checked',
+      ['cluster.node.drop', '{"body": {"tenant_id": "x"}}'],
+      /^insufficient_role: /,
+    ],
+    [
+      'parameters are checked',
+      ['global-config.entries.put', '{"key": "k", "body": {"nonsense": 1}}'],
+      /^validation_failed: /,
+    ],
+    [
+      'unknown parameters are refused',
+      ['tenant-config.tenants.list', '{"bypass": true}'],
+      /^validation_failed: /,
+    ],
+    ['what has no contract is not called', ['$node.list'], /^there is no action \$node\.list/],
+    ['parameters are an object', ['audit.verify', '[]'], /^the parameters are a JSON object/],
+  ])('%s', async (_name, args, message) => {
+    const { code, out, err } = await type(['call', ...args]);
+    expect({ code, out, err }).toEqual({ code: 1, out: '', err: expect.stringMatching(message) });
+  });
+});
+
+describe('the prompt', () => {
+  const home = mkdtempSync(pathOf(tmpdir(), 'strata-operator-'));
+  const canary = 'canary-in-the-environment';
+  let prompt: Prompt;
+  beforeAll(async () => {
+    prompt = await operatorPrompt({
+      NATS_URL: cluster.environment.NATS_URL!,
+      STRATA_OPERATOR: 'grace',
+      HOME: home,
+      SMTP_PASSWORD: canary,
+    });
+  }, 60_000);
+  afterAll(() => {
+    prompt?.kill();
+    rmSync(home, { recursive: true, force: true });
+  });
+
+  test('runs the same commands, read by the same rules', async () => {
+    const change = '{"global_settings": {"max_cost_impact_auto": 6}}';
+    const set = await prompt.type(
+      `config set risk ${tenant} ${change} --reason="typed at the prompt"`,
+    );
+    expect(set).toContain('"outcome": "updated"');
+    expect(await prompt.type(`config history ${tenant} --limit 1`)).toContain(
+      'by grace: typed at the prompt',
+    );
+    expect(await prompt.type('nodes')).toMatch(/gateway-1 .* gateway or neighbour +well/);
+    expect(await prompt.type('config get')).toContain('<resource> is missing');
+    expect(await prompt.type('help config rollback')).toContain(
+      'config rollback <tenant> <revision> [--dry-run]',
+    );
+    expect(await prompt.type('config get -h')).toContain("Unknown option '-h'");
+  });
+
+  test.each([
+    'emit cache.invalidate',
+    'broadcast cache.invalidate {}',
+    'broadcastLocal cache.invalidate {}',
+    'dcall gateway-1 cluster.node.health',
+    'bench cluster.node.health',
+    'load ./strata.ts',
+    'loadFolder services',
+    'destroy cluster',
+    'listener add cache.invalidate',
+    'clear',
+    'env',
+    'info',
+    'metrics',
+    'exec ls',
+    'process.env',
+  ])('refuses %s', async (line) => {
+    const [first] = line.split(' ');
+    const shown = await prompt.type(line);
+    expect(shown).toContain(`there is no command ${first}; help lists them`);
+    expect(shown).not.toContain(canary);
+  });
+
+  test('its call is checked as everywhere', async () => {
+    const denied = await prompt.type(`call cluster.node.drop {"body": {"tenant_id": "${tenant}"}}`);
+    expect(denied).toContain('insufficient_role');
+    expect(await prompt.type('call $node.list')).toContain('there is no action $node.list');
+    expect(await prompt.type('call tenant-config.tenants.list {"limit": 1}')).toContain(tenant);
+  });
+
+  test('keeps what lists the registry', async () => {
+    expect(await prompt.type('services')).toContain('tenant-config');
+    expect(await prompt.type('actions')).toContain('tenant-config.risk.put');
+    expect(await prompt.type('events')).toContain('cache.invalidate');
+  });
+
+  test('Tab completes, and Ctrl-C ends a command, not the console', async () => {
+    expect(await prompt.press('cache ke\t', /cache keys $/)).toContain('cache keys ');
+    await prompt.press('--match nothing-like-it\r', /none\nstrata> $/);
+    await prompt.press('audit tail --follow\r', /operator:grace/);
+    await prompt.press('\u0003', /strata> $/);
+    expect(await prompt.type('help nodes')).toContain('who is in the cluster');
+  });
+
+  test('what was typed while a command ran comes after it', async () => {
+    const key = 'config.typed.ahead';
+    const shown = await prompt.press(
+      `config set global ${key} {"config_value": 1} --replace\rconfig get global ${key}\r`,
+      /"outcome": "created"[^]*\nstrata> [^]*\nstrata> $/,
+    );
+    expect(shown).not.toContain('not_found');
+  });
+
+  test('exit leaves, and lines that may hold secrets are not in the history', async () => {
+    const hook = 'https://93.184.216.34/hook';
+    const secret = 'canary-typed-secret';
+    const document = `{"webhook": {"url": "${hook}", "secret": "${secret}"}}`;
+    const set = await prompt.type(`config set notifications ${tenant} ${document} --replace`);
+    expect(set).toContain('"outcome"');
+    await prompt.type('help nodes');
+    await prompt.press('exit\r', /exit/);
+    expect(await prompt.ended).toBe(0);
+    const history = readFileSync(pathOf(home, '.moleculer_repl_history'), 'utf8');
+    expect(history).toContain('help nodes');
+    expect(history).toContain('config set global config.typed.ahead {"config_value": 1}');
+    expect(history).not.toContain(secret);
+  });
+});
+
 test('without NATS it says what to do; help needs no cluster', async () => {
   const alone = await operator({}, ['nodes']);
   expect(alone).toMatchObject({ code: 1, out: '' });
@@ -212,11 +358,16 @@ test('the tab key: commands, resources, ids, flags', async () => {
   Object.assign(process.env, { NATS_URL: cluster.environment.NATS_URL, STRATA_OPERATOR: 'grace' });
   const session = await join();
   const offers = async (line: string): Promise<string[]> => (await complete(line, session))[0];
-  expect(await offers('ca')).toEqual(['cache ']);
-  expect(await offers('config r')).toEqual(['rollback ']);
-  expect(await offers('config get r')).toEqual(['risk ']);
-  expect(await offers(`config get risk ${tenant.slice(0, 8)}`)).toEqual([`${tenant} `]);
-  expect(await offers('cache keys gate')).toEqual(['gateway-1 ']);
-  expect(await offers('reload --d')).toEqual(['--dry-run ']);
-  await session.leave();
+  try {
+    expect(await offers('ca')).toEqual(['cache ', 'call ']);
+    expect(await offers('config r')).toEqual(['rollback ']);
+    expect(await offers('config get r')).toEqual(['risk ']);
+    expect(await offers(`config get risk ${tenant.slice(0, 8)}`)).toEqual([`${tenant} `]);
+    expect(await offers('cache keys gate')).toEqual(['gateway-1 ']);
+    expect(await offers('reload --d')).toEqual(['--dry-run ']);
+    expect(await offers('call audit.v')).toEqual(['audit.verify ']);
+    expect(await offers('call feed.')).toEqual([]);
+  } finally {
+    await session.leave();
+  }
 });
