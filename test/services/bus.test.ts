@@ -89,7 +89,7 @@ async function change(): Promise<Change> {
   return committed[0]!;
 }
 
-test('health says so, calls fail at once, and the feed is read as soon as it is back', async () => {
+test('while it is away health says so and calls fail at once; the feed is read as soon as it is back', async () => {
   const seen: number[] = [];
   reader.coherence.onChange(({ revision }) => seen.push(revision));
   // Broadcasts arrive once the two know each other.
@@ -121,6 +121,6 @@ test('health says so, calls fail at once, and the feed is read as soon as it is 
   // One more poll tells the lease table how far the reader is, and nobody waits for it any longer.
   reader.coherence.pollNow();
   await Promise.all(publishing);
-  // The trap: nothing of this is an event of the broker.
+  // None of this is an event of Moleculer's broker, which is why the connection itself is watched.
   expect(said).toEqual([]);
 });

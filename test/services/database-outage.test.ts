@@ -21,35 +21,38 @@ afterAll(async () => {
   await database?.drop();
 });
 
-async function lost(manager: EntityManager): Promise<void> {
+/** Ends the transaction's connection from outside. */
+async function loseConnection(manager: EntityManager): Promise<void> {
   const [{ pid }] = await manager.query<[{ pid: number }]>('SELECT pg_backend_pid() AS pid');
   await database.query('SELECT pg_terminate_backend($1)', [pid]);
 }
-const failure = (work: (manager: EntityManager) => Promise<unknown>): Promise<unknown> =>
+type Work = (manager: EntityManager) => Promise<unknown>;
+
+const failureOf = (work: Work): Promise<unknown> =>
   db.transaction(work).then(
     () => 'no error',
     (error: unknown) => error,
   );
 
-test.each([
+test.each<[string, Work]>([
   [
     'before a query',
-    async (manager: EntityManager) => {
-      await lost(manager);
+    async (manager) => {
+      await loseConnection(manager);
       await delay(100);
       await manager.query('SELECT 1');
     },
   ],
   [
     'at a query',
-    async (manager: EntityManager) => {
-      await lost(manager);
+    async (manager) => {
+      await loseConnection(manager);
       await manager.query('SELECT 1');
     },
   ],
   [
     'during a query',
-    async (manager: EntityManager) => {
+    async (manager) => {
       const asked = manager.query('SELECT pg_sleep(5)');
       await database.query(
         `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'SELECT pg_sleep%'`,
@@ -59,13 +62,13 @@ test.each([
   ],
   [
     'before the commit',
-    async (manager: EntityManager) => {
-      await lost(manager);
+    async (manager) => {
+      await loseConnection(manager);
       await delay(100);
     },
   ],
-] as const)('%s', async (...[, work]) => {
-  const error = await failure(work);
+])('lost %s', async (_when, work) => {
+  const error = await failureOf(work);
   expect([isDatabaseOutage(error), error]).toEqual([true, expect.any(Error)]);
   expect(await db.query('SELECT 1 AS one')).toEqual([{ one: 1 }]);
 });

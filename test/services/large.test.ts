@@ -1,4 +1,4 @@
-/** What is larger than NATS carries in one message: a document of nearly 1 MiB, its audit event, lists of several. */
+/** What is larger than NATS carries in one message: a document of nearly 1 MiB, its audit event, several in a list. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { DataSource } from 'typeorm';
 import { createNode, type Node } from '../../shared/cluster/broker.ts';
@@ -57,7 +57,7 @@ test('requests and answers of any size arrive whole, many at the same time', asy
   answers.forEach(({ bytes, text }, index) => {
     expect([bytes, text === sent[index]!.text]).toEqual([sent[index]!.bytes, true]);
   });
-  // Characters of two bytes over the seams.
+  // Each character has two bytes, which may come in two chunks.
   expect(await asker.broker.call('$large.many', { bytes: 2_000_001 * 2 })).toEqual({
     text: 'ü'.repeat(2_000_001),
   });
@@ -65,8 +65,7 @@ test('requests and answers of any size arrive whole, many at the same time', asy
 
 test('large audit events are handed on few at a time, and none waits behind them', async () => {
   const events = Array.from({ length: 5 }, (_each, index) => ({
-    index,
-    text: 'x'.repeat(700_000),
+    payload: { index, text: 'x'.repeat(700_000) },
   }));
   for (const event of events)
     await db.query(
@@ -77,7 +76,7 @@ test('large audit events are handed on few at a time, and none waits behind them
   const relay = startRelay(
     db,
     async (given: AuditEventFacts[]) => {
-      batches.push(given.map((each) => (each as unknown as { index: number }).index));
+      batches.push(given.map(({ payload }) => (payload as { index: number }).index));
     },
     createLog(settingsOf('relay')),
   );
