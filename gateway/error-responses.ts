@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
-import { codeOf, StrataError, toAnswer } from '../shared/errors.ts';
+import { codeOf, StrataError, errorResponse } from '../shared/errors.ts';
 import { jsonHeaders } from './security-headers.ts';
 
 /** Fastify's own refusals in our codes. */
@@ -27,7 +27,7 @@ function ownErrorOf(error: FastifyError): unknown {
 }
 
 function sendError(error: unknown, requestId: string, reply: FastifyReply): FastifyReply {
-  const { status, headers, body } = toAnswer(error, requestId);
+  const { status, headers, body } = errorResponse(error, requestId);
   return (
     reply
       .code(status)
@@ -73,7 +73,7 @@ export function refuseUnreadable({ code }: { readonly code?: string }, socket: S
   }
   const requestId = randomUUID();
   const error = new StrataError('invalid_request', unreadable[code ?? '']);
-  const { status, body } = toAnswer(error, requestId);
+  const { status, body } = errorResponse(error, requestId);
   const text = JSON.stringify(body);
   const head = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,

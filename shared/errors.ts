@@ -1,29 +1,28 @@
-/** Strata's error type, and the one place that turns an error into an answer. */
+/** Strata's error type, and the one place that turns any error into an HTTP response. The codes are in `contracts/error-codes.ts`. */
 import { Errors } from 'moleculer';
 import { errorTable, type ErrorCode } from './contracts/error-codes.ts';
 
+/** What is wrong at one place of a request; `path` is a JSON Pointer (RFC 6901), into the body where it has one. */
 export interface Problem {
   readonly path: string;
   readonly message: string;
 }
 
-/**
- * An error with a code of the table. `headers` reach the HTTP answer; `database` tells neighbours, and no client, that a database
- * is behind it. Survives the bus, where class and cause are lost.
- */
+/** What an error carries besides code and message. It crosses the bus, the cause does not. */
+interface ErrorData {
+  /** Answered with 422. */
+  readonly errors?: Problem[];
+  /** Sent with the HTTP response. */
+  readonly headers?: Record<string, string>;
+  /** A database is behind it. Known to neighbours on the bus, and to no client. */
+  readonly database?: true;
+}
+
+/** An error with a code of the table. On the bus it loses its class, so it is recognised by its code, which Moleculer calls `type`. */
 export class StrataError extends Errors.MoleculerError {
-  constructor(
-    code: ErrorCode,
-    message?: string,
-    details: {
-      errors?: Problem[];
-      headers?: Record<string, string>;
-      database?: true;
-      cause?: unknown;
-    } = {},
-  ) {
+  constructor(code: ErrorCode, message?: string, details: ErrorData & { cause?: unknown } = {}) {
     const { cause, ...data } = details;
-    super(message ?? errorTable[code][1], errorTable[code][0], code, data);
+    super(message ?? errorTable[code].message, errorTable[code].status, code, data);
     this.name = 'StrataError';
     if (cause !== undefined) this.cause = cause;
   }
@@ -63,16 +62,8 @@ export const invalid = (
 ): StrataError =>
   new StrataError('validation_failed', message, { errors: boundedProblems(problems) });
 
-/** The code of any error: our own by `type`, Moleculer's by what it means to a client, everything else is internal. */
-export function codeOf(error: unknown): ErrorCode {
-  const { type, name, code } = (error ?? {}) as { type?: unknown; name?: unknown; code?: unknown };
-  if (typeof type === 'string' && Object.hasOwn(errorTable, type)) return type as ErrorCode;
-  if (name === 'RequestTimeoutError' || name === 'RequestSkippedError') return 'timeout';
-  if (typeof name === 'string' && unavailable.has(name)) return 'service_unavailable';
-  if (code === 'service_unavailable') return 'service_unavailable';
-  return 'internal_error';
-}
-const unavailable = new Set([
+/** Moleculer's errors, by name, that mean that nobody is there to answer. */
+const nobodyAnswers = new Set([
   'ServiceNotFoundError',
   'ServiceNotAvailableError',
   'RequestRejectedError',
@@ -82,16 +73,26 @@ const unavailable = new Set([
   'MaxCallLevelError',
 ]);
 
-/** Is a part of the system missing, so that the last known good value may stand in? */
-export const isOutage = (error: unknown): boolean => {
+/** The code of any error: our own by `type`, Moleculer's by what it means to a client; everything else is `internal_error`. */
+export function codeOf(error: unknown): ErrorCode {
+  const { type, name, code } = (error ?? {}) as { type?: unknown; name?: unknown; code?: unknown };
+  if (typeof type === 'string' && Object.hasOwn(errorTable, type)) return type as ErrorCode;
+  if (name === 'RequestTimeoutError' || name === 'RequestSkippedError') return 'timeout';
+  if (typeof name === 'string' && nobodyAnswers.has(name)) return 'service_unavailable';
+  if (code === 'service_unavailable') return 'service_unavailable';
+  return 'internal_error';
+}
+
+/** Whether a part of the system is missing, so that the last known good value may stand in. */
+export function isOutage(error: unknown): boolean {
   const code = codeOf(error);
   return code === 'service_unavailable' || code === 'timeout' || code.endsWith('_db_error');
-};
+}
 
 /** The HTTP status that a code is answered with. */
-export const statusOf = (code: ErrorCode): number => errorTable[code][0];
+export const statusOf = (code: ErrorCode): number => errorTable[code].status;
 
-export interface ErrorAnswer {
+export interface ErrorResponse {
   readonly status: number;
   readonly headers: Record<string, string>;
   readonly body: {
@@ -101,28 +102,32 @@ export interface ErrorAnswer {
   };
 }
 
-/** The envelope. A message of ours is shown; that of an unexpected error stays in the log. */
-export function toAnswer(error: unknown, requestId: string): ErrorAnswer {
+/** The response to any error. The message of an error of ours is shown; that of an unexpected one stays in the log. */
+export function errorResponse(error: unknown, requestId: string): ErrorResponse {
   const code = codeOf(error);
-  const [status, fallback] = errorTable[code];
-  const own = error as {
-    type?: unknown;
-    message?: string;
-    data?: { errors?: Problem[]; headers?: Record<string, string> };
-  };
-  const ours = own?.type === code;
-  const errors = ours ? own.data?.errors : undefined;
+  const { status, message: fallback } = errorTable[code];
+  const { message, errors, headers } = shownPartsOf(error, code);
   return {
     status,
     headers: {
-      ...(status === 401 ? { 'www-authenticate': 'Bearer realm="strata"' } : {}),
-      ...(status === 503 ? { 'retry-after': '2' } : {}),
-      ...(ours ? own.data?.headers : {}),
+      ...(status === 401 && { 'www-authenticate': 'Bearer realm="strata"' }),
+      ...(status === 503 && { 'retry-after': '2' }),
+      ...headers,
     },
     body: {
-      detail: { status: 'error', code, message: ours && own.message ? own.message : fallback },
+      detail: { status: 'error', code, message: message || fallback },
       request_id: requestId,
-      ...(status === 422 ? { errors: errors ?? [] } : {}),
+      ...(status === 422 && { errors: errors ?? [] }),
     },
   };
+}
+
+/** Nothing of an error that is not ours, whose code was only found for it. */
+function shownPartsOf(error: unknown, code: ErrorCode): ErrorData & { message?: string } {
+  const { type, message, data } = (error ?? {}) as {
+    type?: unknown;
+    message?: string;
+    data?: ErrorData;
+  };
+  return type === code ? { ...data, ...(message !== undefined && { message }) } : {};
 }

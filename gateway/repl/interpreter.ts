@@ -1,6 +1,6 @@
 /** Finds and runs the command that an operator typed, and says what went wrong. */
 import { parseArgs } from 'node:util';
-import { codeOf, toAnswer } from '../../shared/errors.ts';
+import { codeOf, errorResponse } from '../../shared/errors.ts';
 import { Misused, type Command, type Flags, type Input } from './command.ts';
 import { commandAt, groupOf } from './commands.ts';
 import { helpOn, usageOf } from './help.ts';
@@ -79,7 +79,7 @@ function namedArguments(
 /** What an operator is told of a failure: code, message, where it is wrong, and the id that leads to the log. */
 export function describe(error: unknown): string {
   if (!(error instanceof Failed)) return (error as Error).message;
-  const { detail, errors = [] } = toAnswer(error.cause, error.requestId).body;
+  const { detail, errors = [] } = errorResponse(error.cause, error.requestId).body;
   return [
     `${codeOf(error.cause)}: ${detail.message}`,
     ...errors.map(({ path, message }) => `  ${path || '/'} ${message}`),

@@ -1,73 +1,125 @@
-/** Every error code that Strata answers with. Part of the contract with clients: a code that went out of use stays listed. */
-
-/** code → HTTP status and the message where nobody gives a better one. */
+/**
+ * Every error code that Strata answers with, its HTTP status, and the message where whoever throws it gives no better one. Part of
+ * the contract with clients: a code that went out of use stays listed.
+ */
 export const errorTable = {
-  invalid_request: [400, 'This is not a request that HTTP knows.'],
-  invalid_json: [400, 'The body is not valid JSON.'],
-  auth_token_missing: [401, 'Sign in: send Authorization: Bearer <token>, or X-API-Key.'],
-  auth_token_invalid: [401, 'The access token is not valid. Sign in again.'],
-  auth_token_expired: [401, 'The access token has expired. Refresh it or sign in again.'],
-  auth_session_revoked: [401, 'The session has ended. Sign in again.'],
-  auth_api_key_invalid: [401, 'The API key is not valid.'],
-  auth_invalid_credentials: [401, 'E-mail or password is wrong.'],
-  auth_refresh_invalid: [401, 'The refresh token is not valid. Sign in again.'],
-  auth_refresh_expired: [401, 'The refresh token has expired. Sign in again.'],
-  auth_refresh_reused: [
-    401,
-    'The refresh token was used before, so the session was ended. Sign in again.',
-  ],
-  auth_password_reset_invalid: [
-    401,
-    'The password reset link is unknown, used or expired. Ask for a new one.',
-  ],
-  auth_webauthn_challenge_invalid: [
-    401,
-    'The passkey challenge is unknown, used or expired. Start again.',
-  ],
-  auth_webauthn_verification_failed: [401, 'The passkey could not be verified.'],
-  auth_sso_state_invalid: [401, 'The sign-in state is unknown, used or expired. Start again.'],
-  auth_sso_exchange_failed: [401, 'The identity provider refused the authorization code.'],
-  auth_sso_token_invalid: [401, 'The identity provider answered with a token that is not valid.'],
-  insufficient_role: [403, 'Your roles do not allow this.'],
-  insufficient_scope: [403, 'The API key lacks the scope for this.'],
-  tenant_mismatch: [403, 'You are not a member of this tenant.'],
-  auth_no_tenant_membership: [403, 'You are not a member of that tenant.'],
-  auth_tenant_disabled: [403, 'The tenant is disabled.'],
-  auth_reauth_required: [403, 'Sign in again: this needs a sign-in of the last 10 minutes.'],
-  auth_sso_domain_not_allowed: [
-    403,
-    'The e-mail domain does not belong to this identity provider.',
-  ],
-  auth_sso_account_not_provisioned: [403, 'No account exists and the provider may not create one.'],
-  not_found: [404, 'Not found.'],
-  auth_sso_provider_not_found: [404, 'No identity provider serves this.'],
-  method_not_allowed: [405, 'This path does not take this method.'],
-  conflict: [409, 'The request conflicts with what is stored.'],
-  auth_sso_link_required: [
-    409,
-    'An account with this e-mail exists. Sign in to it and link the provider.',
-  ],
-  precondition_failed: [412, 'The resource has changed since you read it.'],
-  payload_too_large: [413, 'The body is larger than 1 MiB.'],
-  unsupported_media_type: [415, 'Send application/json.'],
-  validation_failed: [422, 'The request is not valid.'],
-  auth_password_too_short: [422, 'The password needs 12 to 256 characters.'],
-  auth_password_breached: [422, 'The password is a common one, or easily made from one.'],
-  rate_limited: [429, 'Too many requests.'],
-  internal_error: [500, 'An unexpected error happened. It is in the log under the request id.'],
-  auth_login_internal_error: [500, 'Login failed for a reason of ours.'],
-  auth_refresh_internal_error: [500, 'Refreshing failed for a reason of ours.'],
-  auth_webauthn_internal_error: [500, 'Passkey login failed for a reason of ours.'],
-  auth_sso_internal_error: [500, 'Single sign-on failed for a reason of ours.'],
-  auth_api_key_internal_error: [500, 'The API key could not be made for a reason of ours.'],
-  auth_sso_provider_error: [502, 'The identity provider answered with an error.'],
-  service_unavailable: [503, 'A part of the service is unavailable. Try again.'],
-  auth_login_db_error: [503, 'Login is unavailable: the database does not answer.'],
-  auth_refresh_db_error: [503, 'Refreshing is unavailable: the database does not answer.'],
-  auth_webauthn_db_error: [503, 'Passkey login is unavailable: the database does not answer.'],
-  auth_sso_db_error: [503, 'Single sign-on is unavailable: the database does not answer.'],
-  timeout: [504, 'The request took too long.'],
-  auth_sso_provider_timeout: [504, 'The identity provider did not answer in time.'],
-} as const satisfies Record<string, readonly [number, string]>;
+  invalid_request: { status: 400, message: 'This is not a request that HTTP knows.' },
+  invalid_json: { status: 400, message: 'The body is not valid JSON.' },
+  auth_token_missing: {
+    status: 401,
+    message: 'Sign in: send Authorization: Bearer <token>, or X-API-Key.',
+  },
+  auth_token_invalid: { status: 401, message: 'The access token is not valid. Sign in again.' },
+  auth_token_expired: {
+    status: 401,
+    message: 'The access token has expired. Refresh it or sign in again.',
+  },
+  auth_session_revoked: { status: 401, message: 'The session has ended. Sign in again.' },
+  auth_api_key_invalid: { status: 401, message: 'The API key is not valid.' },
+  auth_invalid_credentials: { status: 401, message: 'E-mail or password is wrong.' },
+  auth_refresh_invalid: { status: 401, message: 'The refresh token is not valid. Sign in again.' },
+  auth_refresh_expired: { status: 401, message: 'The refresh token has expired. Sign in again.' },
+  auth_refresh_reused: {
+    status: 401,
+    message: 'The refresh token was used before, so the session was ended. Sign in again.',
+  },
+  auth_password_reset_invalid: {
+    status: 401,
+    message: 'The password reset link is unknown, used or expired. Ask for a new one.',
+  },
+  auth_webauthn_challenge_invalid: {
+    status: 401,
+    message: 'The passkey challenge is unknown, used or expired. Start again.',
+  },
+  auth_webauthn_verification_failed: { status: 401, message: 'The passkey could not be verified.' },
+  auth_sso_state_invalid: {
+    status: 401,
+    message: 'The sign-in state is unknown, used or expired. Start again.',
+  },
+  auth_sso_exchange_failed: {
+    status: 401,
+    message: 'The identity provider refused the authorization code.',
+  },
+  auth_sso_token_invalid: {
+    status: 401,
+    message: 'The identity provider answered with a token that is not valid.',
+  },
+  insufficient_role: { status: 403, message: 'Your roles do not allow this.' },
+  insufficient_scope: { status: 403, message: 'The API key lacks the scope for this.' },
+  tenant_mismatch: { status: 403, message: 'You are not a member of this tenant.' },
+  auth_no_tenant_membership: { status: 403, message: 'You are not a member of that tenant.' },
+  auth_tenant_disabled: { status: 403, message: 'The tenant is disabled.' },
+  auth_reauth_required: {
+    status: 403,
+    message: 'Sign in again: this needs a sign-in of the last 10 minutes.',
+  },
+  auth_sso_domain_not_allowed: {
+    status: 403,
+    message: 'The e-mail domain does not belong to this identity provider.',
+  },
+  auth_sso_account_not_provisioned: {
+    status: 403,
+    message: 'No account exists and the provider may not create one.',
+  },
+  not_found: { status: 404, message: 'Not found.' },
+  auth_sso_provider_not_found: { status: 404, message: 'No identity provider serves this.' },
+  method_not_allowed: { status: 405, message: 'This path does not take this method.' },
+  conflict: { status: 409, message: 'The request conflicts with what is stored.' },
+  auth_sso_link_required: {
+    status: 409,
+    message: 'An account with this e-mail exists. Sign in to it and link the provider.',
+  },
+  precondition_failed: { status: 412, message: 'The resource has changed since you read it.' },
+  payload_too_large: { status: 413, message: 'The body is larger than 1 MiB.' },
+  unsupported_media_type: { status: 415, message: 'Send application/json.' },
+  validation_failed: { status: 422, message: 'The request is not valid.' },
+  auth_password_too_short: { status: 422, message: 'The password needs 12 to 256 characters.' },
+  auth_password_breached: {
+    status: 422,
+    message: 'The password is a common one, or easily made from one.',
+  },
+  rate_limited: { status: 429, message: 'Too many requests.' },
+  internal_error: {
+    status: 500,
+    message: 'An unexpected error happened. It is in the log under the request id.',
+  },
+  auth_login_internal_error: { status: 500, message: 'Login failed for a reason of ours.' },
+  auth_refresh_internal_error: { status: 500, message: 'Refreshing failed for a reason of ours.' },
+  auth_webauthn_internal_error: {
+    status: 500,
+    message: 'Passkey login failed for a reason of ours.',
+  },
+  auth_sso_internal_error: { status: 500, message: 'Single sign-on failed for a reason of ours.' },
+  auth_api_key_internal_error: {
+    status: 500,
+    message: 'The API key could not be made for a reason of ours.',
+  },
+  auth_sso_provider_error: {
+    status: 502,
+    message: 'The identity provider answered with an error.',
+  },
+  service_unavailable: { status: 503, message: 'A part of the service is unavailable. Try again.' },
+  auth_login_db_error: {
+    status: 503,
+    message: 'Login is unavailable: the database does not answer.',
+  },
+  auth_refresh_db_error: {
+    status: 503,
+    message: 'Refreshing is unavailable: the database does not answer.',
+  },
+  auth_webauthn_db_error: {
+    status: 503,
+    message: 'Passkey login is unavailable: the database does not answer.',
+  },
+  auth_sso_db_error: {
+    status: 503,
+    message: 'Single sign-on is unavailable: the database does not answer.',
+  },
+  timeout: { status: 504, message: 'The request took too long.' },
+  auth_sso_provider_timeout: {
+    status: 504,
+    message: 'The identity provider did not answer in time.',
+  },
+} as const satisfies Record<string, { readonly status: number; readonly message: string }>;
 
 export type ErrorCode = keyof typeof errorTable;

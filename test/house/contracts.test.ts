@@ -90,7 +90,7 @@ describe('contracts', () => {
 
 describe('error codes', () => {
   test('each has the status of an error and a message that is a sentence', () => {
-    for (const [code, [status, message]] of Object.entries(errorTable)) {
+    for (const [code, { status, message }] of Object.entries(errorTable)) {
       expect(code).toMatch(/^[a-z0-9_]+$/);
       expect(status).toBeGreaterThanOrEqual(400);
       expect(message).toMatch(/\.$/);
@@ -109,7 +109,7 @@ describe('error codes', () => {
       'auth_api_key_internal_error',
     ] as const;
     for (const code of alerted)
-      expect(errorTable[code][0]).toBe(code.endsWith('_db_error') ? 503 : 500);
+      expect(errorTable[code].status).toBe(code.endsWith('_db_error') ? 503 : 500);
   });
 
   test('every code in the source is in the table', () => {

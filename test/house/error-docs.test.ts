@@ -11,6 +11,6 @@ test('docs/operations.md says for each code of sign-in, with its status, what to
   );
   const codes = Object.entries(errorTable)
     .filter(([code]) => code.startsWith('auth_'))
-    .map(([code, [status]]) => [code, status]);
+    .map(([code, { status }]) => [code, status]);
   expect(rows.sort()).toEqual(codes.sort());
 });

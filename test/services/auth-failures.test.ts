@@ -295,7 +295,7 @@ const logged = (requestId: string): Logged[] =>
 
 /** The envelope, nothing of the cause in it, and the cause in the log under the request id. */
 async function expectFailure(answer: Answer, code: ErrorCode, cause: RegExp): Promise<void> {
-  const [status, message] = errorTable[code];
+  const { status, message } = errorTable[code];
   expect(status).toBe(code.endsWith('_db_error') ? 503 : 500);
   const requestId = answer.headers.get('x-request-id')!;
   expect([answer.status, answer.body]).toEqual([
@@ -348,7 +348,7 @@ describe('faults', () => {
 
 test.each(cases)('$action refuses in its own words', async ({ refused }) => {
   const { status, body } = await refused.send();
-  expect([status, body.detail.code]).toEqual([errorTable[refused.code][0], refused.code]);
+  expect([status, body.detail.code]).toEqual([errorTable[refused.code].status, refused.code]);
 });
 
 test('an API key cannot be made without a key to hash it under', async () => {
