@@ -3,16 +3,21 @@ import type { Access, Contract, KeyScope, TenantRole } from './contracts/contrac
 import { StrataError } from './errors.ts';
 
 export interface Caller {
-  /** `service` is a neighbour on the bus, `operator` the REPL, `system` Strata itself. REST makes only users, also by API key. */
+  /**
+   * - `user`: whoever is signed in over REST, also by an API key; REST makes no other.
+   * - `service`: another service of Strata, on the bus.
+   * - `operator`: the operator's console.
+   * - `system`: Strata itself.
+   */
   readonly type: 'user' | 'service' | 'operator' | 'system';
   readonly id: string;
   readonly tenant_id: string | null;
   readonly roles: readonly TenantRole[];
   readonly platform_roles: readonly string[];
   readonly session_id?: string;
-  /** When the session's sign-in was. */
+  /** When the session was signed in (RFC 3339). */
   readonly authenticated_at?: string;
-  /** Given only for an API key: what it may do, whatever its owner's roles are. */
+  /** Only for an API key: its rights, which bound it within its owner's roles. */
   readonly scopes?: readonly KeyScope[];
 }
 
@@ -23,70 +28,72 @@ export const serviceCaller = (id: string): Caller => ({
   roles: [],
   platform_roles: [],
 });
+
+/** Whoever is no user administers the platform: services, operators and Strata itself. */
 export const isPlatformAdmin = (caller: Caller): boolean =>
   caller.type !== 'user' || caller.platform_roles.includes('platform_admin');
 
-/** Nobody needs to be signed in for this call. */
-export const isPublic = (access: Access, params: Readonly<Record<string, unknown>>): boolean =>
+type Params = Readonly<Record<string, unknown>>;
+
+/** Whether nobody needs to be signed in for this call. */
+export const isPublic = (access: Access, params: Params): boolean =>
   access.level === 'public' ||
   ('publicWith' in access &&
     access.publicWith !== undefined &&
     params[access.publicWith] !== undefined);
 
-const recentMs = 10 * 60_000;
-const isRecent = ({ authenticated_at: at }: Caller): boolean =>
-  at !== undefined && Date.now() - Date.parse(at) <= recentMs;
-
-/** Throws 401, or 403 with the first reason that applies: tenant, then role, then scope, then how long ago the sign-in was. */
+/**
+ * Throws 401 without a caller, otherwise 403 with the first reason that applies: that it is internal, then tenant, role, the API
+ * key's right, and how long ago the sign-in was.
+ */
 export function checkAccess(
   contract: Pick<Contract, 'access' | 'keyScope'>,
   caller: Caller | undefined,
-  params: Readonly<Record<string, unknown>>,
+  params: Params,
 ): void {
   const { access } = contract;
   if (isPublic(access, params)) return;
   if (!caller?.type) throw new StrataError('auth_token_missing');
-  if (caller.type === 'system' || (caller.type === 'service' && trusts(access))) return;
+  if (caller.type === 'system') return;
+  if (caller.type === 'service' && admitsServices(access)) return;
   if (access.level === 'internal' || caller.type === 'service')
     throw new StrataError('insufficient_role');
+  // Also a type that does not exist: whatever is no operator is checked as a user.
   if (caller.type !== 'operator') checkUser(access, caller, params);
-  if (caller.scopes && !(contract.keyScope && caller.scopes.includes(contract.keyScope))) {
-    throw new StrataError(
-      'insufficient_scope',
-      contract.keyScope
-        ? `The API key lacks the scope ${contract.keyScope}.`
-        : 'API keys may not do this.',
-    );
-  }
+  checkKeyScope(contract, caller);
   if ('recent' in access && access.recent && !isRecent(caller))
     throw new StrataError('auth_reauth_required');
 }
 
-const trusts = (access: Access): boolean =>
+const admitsServices = (access: Access): boolean =>
   access.level === 'internal' || ('services' in access && access.services === true);
 
-function checkUser(
-  access: Access,
-  caller: Caller,
-  params: Readonly<Record<string, unknown>>,
-): void {
-  if (access.level === 'platform_admin' && !isPlatformAdmin(caller)) {
+function checkUser(access: Access, caller: Caller, params: Params): void {
+  if (access.level === 'platform_admin' && !isPlatformAdmin(caller))
     throw new StrataError('insufficient_role', 'This needs the role platform_admin.');
-  }
   if (access.level === 'tenant_or_platform' && isPlatformAdmin(caller)) return;
-  if (access.level !== 'tenant' && access.level !== 'tenant_or_platform') return;
-  if (
-    caller.tenant_id === null ||
-    ('tenant_id' in params &&
-      params.tenant_id !== undefined &&
-      params.tenant_id !== caller.tenant_id)
-  ) {
-    throw new StrataError('tenant_mismatch');
-  }
-  if (!access.roles.some((role) => caller.roles.includes(role))) {
-    throw new StrataError(
-      'insufficient_role',
-      `This needs one of the roles ${access.roles.join(', ')}.`,
-    );
-  }
+  if (access.level === 'tenant' || access.level === 'tenant_or_platform')
+    checkMember(access.roles, caller, params);
 }
+
+/** The tenant is the one that the parameters name or, where they name none, the caller's own. */
+function checkMember(roles: readonly TenantRole[], caller: Caller, params: Params): void {
+  const { tenant_id: named = caller.tenant_id } = params;
+  if (caller.tenant_id === null || named !== caller.tenant_id)
+    throw new StrataError('tenant_mismatch');
+  if (roles.some((role) => caller.roles.includes(role))) return;
+  throw new StrataError('insufficient_role', `This needs one of the roles ${roles.join(', ')}.`);
+}
+
+function checkKeyScope({ keyScope }: Pick<Contract, 'keyScope'>, { scopes }: Caller): void {
+  if (scopes === undefined) return;
+  if (keyScope === undefined)
+    throw new StrataError('insufficient_scope', 'API keys may not do this.');
+  if (!scopes.includes(keyScope))
+    throw new StrataError('insufficient_scope', `The API key lacks the scope ${keyScope}.`);
+}
+
+/** For actions that somebody who found an open session must not do. */
+const recentMs = 10 * 60_000;
+const isRecent = ({ authenticated_at: at }: Caller): boolean =>
+  at !== undefined && Date.now() - Date.parse(at) <= recentMs;
