@@ -4,7 +4,7 @@
  */
 import { Type, type Static, type TObject, type TProperties, type TSchema } from 'typebox';
 import type { ErrorCode } from './error-codes.ts';
-import { strict } from './fields.ts';
+import { Nullable, strict, Timestamp } from './fields.ts';
 import type { RevisionScope } from './revision-scopes.ts';
 
 export const tenantRoles = ['tenant_admin', 'operator', 'viewer'] as const;
@@ -85,6 +85,7 @@ export type ResponseKind =
   | 'page'
   | 'stream';
 
+/** Where REST finds the action and each of its parameters. */
 export interface Rest {
   readonly method: 'GET' | 'PUT' | 'PATCH' | 'POST' | 'DELETE';
   /** With placeholders, such as `/tenants/{tenant_id}/config/risk`. */
@@ -229,7 +230,7 @@ export const action = <
   definition: Definition<Path, Query, Body, R>,
 ) => define(definition, {}, {});
 
-/** A read that honours X-Min-Revision; with answer `resource` also ETag and If-None-Match. */
+/** A read that honours X-Min-Revision; with the response `resource` also ETag and If-None-Match. */
 export const read = <
   R extends TSchema,
   Path extends TProperties = Empty,
@@ -238,7 +239,7 @@ export const read = <
   definition: Definition<Path, Query, undefined, R>,
 ) => define(definition, readHeaders, readOptions);
 
-/** A write under If-Match / If-None-Match, with X-Change-Reason. Give `query: dryRun` where it can be tried first. */
+/** A write that honours If-Match, If-None-Match and X-Change-Reason. Give it `query: dryRun` where it can be tried first. */
 export const write = <
   R extends TSchema,
   Path extends TProperties = Empty,
@@ -265,23 +266,26 @@ export const stream = <R extends TSchema, Path extends TProperties = Empty>(
         Type.Integer({
           minimum: 0,
           description:
-            'The last revision that was received; changes after it are sent first. From now on unless told',
+            'The last revision that was received; changes after it are sent first. From now on where absent',
         }),
       ),
     },
   );
 
-/** A stored document with what a reader's headers need. `updated_by` is a user id, or the name of who acted. */
+/**
+ * A stored document with what the headers of its response need. `updated_by` is a user id, or the name of a service or operator.
+ * `stale` marks one that its owner could not be asked for.
+ */
 export const Resource = <T extends TSchema>(document: T) =>
   Type.Object(
     {
       document,
       revision: Type.Integer(),
       updated_by: Type.String(),
-      updated_at: Type.String({ format: 'date-time' }),
+      updated_at: Timestamp,
       stale: Type.Optional(Type.Literal(true)),
     },
-    { additionalProperties: false },
+    strict,
   );
 
 export const Change = Type.Object(
@@ -290,18 +294,8 @@ export const Change = Type.Object(
     before: Type.Optional(Type.Unknown()),
     after: Type.Optional(Type.Unknown()),
   },
-  { additionalProperties: false },
+  strict,
 );
-
-export type ReadContract<Path extends TProperties, R extends TSchema> = Contract<
-  TObject<Path & typeof readOptions>,
-  R
->;
-export type WriteContract<
-  Path extends TProperties,
-  Body extends TSchema,
-  R extends TSchema,
-> = Contract<TObject<Path & typeof dryRun & { body: Body } & typeof writeOptions>, R>;
 
 /** What a write answers on the bus; `document` is null after a deletion. */
 export const Written = <T extends TSchema>(document: T) =>
@@ -313,13 +307,13 @@ export const Written = <T extends TSchema>(document: T) =>
           Type.Literal('updated'),
           Type.Literal('deleted'),
         ]),
-        document: Type.Union([document, Type.Null()]),
+        document: Nullable(document),
         revision: Type.Integer(),
         updated_by: Type.String(),
-        updated_at: Type.String({ format: 'date-time' }),
+        updated_at: Timestamp,
         requires_restart: Type.Optional(Type.Literal(true)),
       },
-      { additionalProperties: false },
+      strict,
     ),
     Type.Object(
       {
@@ -327,18 +321,21 @@ export const Written = <T extends TSchema>(document: T) =>
         changes: Type.Array(Change),
         invalidates: Type.Array(Type.String()),
       },
-      { additionalProperties: false },
+      strict,
     ),
   ]);
 
-/** Cursor pagination, the same on every list. */
+/** How many items a page has where the caller does not say. */
+export const defaultPageSize = 50;
+
+/** The parameters of every list. */
 export const page = {
   limit: Type.Optional(
     Type.Integer({
       minimum: 1,
       maximum: 200,
-      default: 50,
-      description: 'How many items, 50 unless told',
+      default: defaultPageSize,
+      description: `How many items, ${defaultPageSize} by default`,
     }),
   ),
   cursor: Type.Optional(
@@ -349,7 +346,7 @@ export const Page = <T extends TSchema>(item: T) =>
   Type.Object(
     {
       items: Type.Array(item),
-      next_cursor: Type.Union([Type.String(), Type.Null()]),
+      next_cursor: Nullable(Type.String()),
     },
-    { additionalProperties: false },
+    strict,
   );
