@@ -32,12 +32,7 @@ const Groups = (description: string) =>
     description,
   });
 
-/** What an escalation does where the tenant's configuration says nothing: shown by the schema, used by the effective configuration. */
-export const escalationDefaults = {
-  poll_interval_seconds: 60,
-  escalation_window_minutes: 60,
-  max_hops: 2,
-} as const;
+// ---------------------------------------------------------------- webhooks
 
 const Bearer = Type.Object(
   {
@@ -63,7 +58,7 @@ const ApiKey = Type.Object(
   {
     type: Type.Literal('api_key', { description: 'A header of its own' }),
     api_key: Visible('The key'),
-    header_name: optional(HeaderName('Header that carries the key; X-API-Key unless told')),
+    header_name: optional(HeaderName('Header that carries the key; X-API-Key by default')),
   },
   strict,
 );
@@ -76,6 +71,35 @@ const Auth = Type.Unsafe<Static<typeof Bearer> | Static<typeof Basic> | Static<t
   description: 'How requests are authenticated: exactly one of the three shapes',
 });
 
+const Headers = Type.Record(
+  Type.String({ pattern: `^${headerNameCharacters}$` }),
+  Type.String({ maxLength: 4096, pattern: '^[\\t\\x20-\\x7e]*$', description: 'Header value' }),
+  { ...strict, maxProperties: 50, description: 'Extra request headers' },
+);
+
+const Backoff = Type.Object(
+  {
+    initial_seconds: optional(
+      Type.Number({
+        minimum: 0,
+        maximum: 86_400,
+        description: 'Wait before the first retry, up to the process cap',
+      }),
+    ),
+    factor: optional(
+      Type.Number({ minimum: 1, maximum: 1000, description: 'Factor from wait to wait' }),
+    ),
+    max_seconds: optional(
+      Type.Number({
+        minimum: 0,
+        maximum: 86_400,
+        description: 'Longest wait, up to the process cap',
+      }),
+    ),
+  },
+  { ...strict, description: 'Waits between retries' },
+);
+
 export const WebhookEndpoint = Type.Object(
   {
     url: Type.String({
@@ -84,17 +108,7 @@ export const WebhookEndpoint = Type.Object(
       pattern: '^https?://[^\\s\\x00-\\x1f\\x7f]+$',
       description: 'Endpoint address',
     }),
-    headers: optional(
-      Type.Record(
-        Type.String({ pattern: `^${headerNameCharacters}$` }),
-        Type.String({
-          maxLength: 4096,
-          pattern: '^[\\t\\x20-\\x7e]*$',
-          description: 'Header value',
-        }),
-        { ...strict, maxProperties: 50, description: 'Extra request headers' },
-      ),
-    ),
+    headers: optional(Headers),
     auth: optional(Auth),
     secret: optional(Secret('When present, requests are signed')),
     previous_secret: optional(Secret('Signs too while the secret is rotated')),
@@ -112,33 +126,12 @@ export const WebhookEndpoint = Type.Object(
         description: 'Retries after the first send, up to the process cap',
       }),
     ),
-    backoff: optional(
-      Type.Object(
-        {
-          initial_seconds: optional(
-            Type.Number({
-              minimum: 0,
-              maximum: 86_400,
-              description: 'Wait before the first retry, up to the process cap',
-            }),
-          ),
-          factor: optional(
-            Type.Number({ minimum: 1, maximum: 1000, description: 'Factor from wait to wait' }),
-          ),
-          max_seconds: optional(
-            Type.Number({
-              minimum: 0,
-              maximum: 86_400,
-              description: 'Longest wait, up to the process cap',
-            }),
-          ),
-        },
-        { ...strict, description: 'Waits between retries' },
-      ),
-    ),
+    backoff: optional(Backoff),
   },
   strict,
 );
+export type WebhookEndpoint = Static<typeof WebhookEndpoint>;
+
 const WebhookEndpoints = Type.Object(
   {
     endpoints: Type.Array(WebhookEndpoint, {
@@ -149,192 +142,179 @@ const WebhookEndpoints = Type.Object(
   strict,
 );
 
-const several = { properties: { endpoints: {} }, required: ['endpoints'] };
+const hasEndpoints = { properties: { endpoints: {} }, required: ['endpoints'] };
 /** `endpoints` decides the form, so that problems are named of that form only. */
-const Webhook = Type.Unsafe<Static<typeof WebhookEndpoint> | Static<typeof WebhookEndpoints>>({
+const Webhook = Type.Unsafe<WebhookEndpoint | Static<typeof WebhookEndpoints>>({
   allOf: [
-    { if: several, else: WebhookEndpoint },
-    { if: { not: several }, else: WebhookEndpoints },
+    { if: hasEndpoints, else: WebhookEndpoint },
+    { if: { not: hasEndpoints }, else: WebhookEndpoints },
   ],
   description: "One endpoint's fields, or `endpoints`; never both",
 } as TSchema);
 
+// ---------------------------------------------------------------- mail and chat
+
+const TemplateOverride = Type.Object(
+  {
+    subject: optional(
+      Line(300, 'Subject line; {title}, {action}, {risk_level} and the like stand for values'),
+    ),
+    branding: optional(
+      Type.Union(
+        [
+          Line(300, 'Shown above the text'),
+          Type.Record(Type.String(), Line(300, 'A part of the branding')),
+        ],
+        {
+          description:
+            'Line above the text; or parts: name (above it), color (#rrggbb), logo_url (https), all others below it',
+        },
+      ),
+    ),
+  },
+  { ...strict, description: 'Changes to one template' },
+);
+const approvalRecipients = Addresses('Asked when the current group has no members');
+const defaultRecipients = Addresses('Asked when there are no approval_recipients either');
+const emailFields = {
+  approval_recipients: optional(approvalRecipients),
+  default_recipients: optional(defaultRecipients),
+  from_email: optional(Address('Sender, instead of the setting from_email')),
+  template_overrides: optional(
+    Type.Record(Type.String({ pattern: '^[a-z][a-z0-9_]{0,63}$' }), TemplateOverride, {
+      ...strict,
+      description: 'Template name, such as approval_request, to its changes',
+    }),
+  ),
+};
+
+const GoogleChat = Type.Object(
+  {
+    webhook_url: optional(Secret('Incoming webhook of the space; it carries its own key')),
+    spaces: optional(Type.Array(Line(300, 'Space'), { maxItems: 100, description: 'Spaces' })),
+    include_links: optional(Type.Boolean({ description: 'Notices link to the decision' })),
+  },
+  { ...strict, description: 'Google Chat' },
+);
+const Chat = Type.Object(
+  { google_chat: optional(GoogleChat) },
+  { ...strict, description: 'Notices in chat' },
+);
+
+// ---------------------------------------------------------------- who is asked, and when
+
+const RiskLevelGroups = Type.Object(
+  {
+    low: optional(Groups('Groups asked at low risk, in order')),
+    medium: optional(Groups('Groups asked at medium risk, in order')),
+    high: optional(Groups('Groups asked at high risk, in order')),
+    critical: optional(Groups('Groups asked at critical risk, in order')),
+  },
+  { ...strict, description: 'Risk level to approver groups' },
+);
+const actionGroups = Groups('Groups asked for this action, in order');
+const ApproverGroups = Type.Object(
+  {
+    risk_levels: optional(RiskLevelGroups),
+    action_overrides: optional(
+      Type.Record(Type.String({ pattern: '^[A-Za-z0-9._-]{1,100}$' }), actionGroups, {
+        ...strict,
+        description: 'Action name to approver groups, instead of those of the risk level',
+      }),
+    ),
+  },
+  { ...strict, description: 'Who is asked' },
+);
+
+/** What an escalation does where the tenant's configuration says nothing: shown by the schema, used by the effective configuration. */
+export const escalationDefaults = {
+  poll_interval_seconds: 60,
+  escalation_window_minutes: 60,
+  max_hops: 2,
+} as const;
+const Escalation = Type.Object(
+  {
+    poll_interval_seconds: optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: 3600,
+        default: escalationDefaults.poll_interval_seconds,
+        description:
+          'The most seconds that a hop may be late. Every notifier node looks each second, so any value is kept',
+      }),
+    ),
+    escalation_window_minutes: optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: 10_080,
+        default: escalationDefaults.escalation_window_minutes,
+        description: 'Wait from hop to hop',
+      }),
+    ),
+    max_hops: optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: 20,
+        default: escalationDefaults.max_hops,
+        description: 'Hops after the first notice',
+      }),
+    ),
+  },
+  { ...strict, description: 'What happens when nobody decides' },
+);
+
+// ---------------------------------------------------------------- the document
+
 export const NotificationConfig = Type.Object(
   {
     webhook: optional(Webhook),
-    email: optional(
-      Type.Object(
-        {
-          approval_recipients: optional(Addresses('Asked when the current group has no members')),
-          default_recipients: optional(
-            Addresses('Asked when there are no approval_recipients either'),
-          ),
-          from_email: optional(Address('Sender, instead of the setting from_email')),
-          template_overrides: optional(
-            Type.Record(
-              Type.String({ pattern: '^[a-z][a-z0-9_]{0,63}$' }),
-              Type.Object(
-                {
-                  subject: optional(
-                    Line(
-                      300,
-                      'Subject line; {title}, {action}, {risk_level} and the like stand for values',
-                    ),
-                  ),
-                  branding: optional(
-                    Type.Union(
-                      [
-                        Line(300, 'Shown above the text'),
-                        Type.Record(Type.String(), Line(300, 'A part of the branding')),
-                      ],
-                      {
-                        description:
-                          'Line above the text; or parts: name (above it), color (#rrggbb), logo_url (https), all others below it',
-                      },
-                    ),
-                  ),
-                },
-                { ...strict, description: 'Changes to one template' },
-              ),
-              { ...strict, description: 'Template name, such as approval_request, to its changes' },
-            ),
-          ),
-        },
-        { ...strict, description: 'Notices by mail' },
-      ),
-    ),
-    chat: optional(
-      Type.Object(
-        {
-          google_chat: optional(
-            Type.Object(
-              {
-                webhook_url: optional(
-                  Secret('Incoming webhook of the space; it carries its own key'),
-                ),
-                spaces: optional(
-                  Type.Array(Line(300, 'Space'), { maxItems: 100, description: 'Spaces' }),
-                ),
-                include_links: optional(
-                  Type.Boolean({ description: 'Notices link to the decision' }),
-                ),
-              },
-              { ...strict, description: 'Google Chat' },
-            ),
-          ),
-        },
-        { ...strict, description: 'Notices in chat' },
-      ),
-    ),
-    approver_groups: optional(
-      Type.Object(
-        {
-          risk_levels: optional(
-            Type.Object(
-              {
-                low: optional(Groups('Groups asked at low risk, in order')),
-                medium: optional(Groups('Groups asked at medium risk, in order')),
-                high: optional(Groups('Groups asked at high risk, in order')),
-                critical: optional(Groups('Groups asked at critical risk, in order')),
-              },
-              { ...strict, description: 'Risk level to approver groups' },
-            ),
-          ),
-          action_overrides: optional(
-            Type.Record(
-              Type.String({ pattern: '^[A-Za-z0-9._-]{1,100}$' }),
-              Groups('Groups asked for this action, in order'),
-              {
-                ...strict,
-                description: 'Action name to approver groups, instead of those of the risk level',
-              },
-            ),
-          ),
-        },
-        { ...strict, description: 'Who is asked' },
-      ),
-    ),
-    escalation: optional(
-      Type.Object(
-        {
-          poll_interval_seconds: optional(
-            Type.Integer({
-              minimum: 1,
-              maximum: 3600,
-              default: escalationDefaults.poll_interval_seconds,
-              description:
-                'The most seconds that a hop may be late. Every notifier node looks each second, so any value is kept',
-            }),
-          ),
-          escalation_window_minutes: optional(
-            Type.Integer({
-              minimum: 1,
-              maximum: 10_080,
-              default: escalationDefaults.escalation_window_minutes,
-              description: 'Wait from hop to hop',
-            }),
-          ),
-          max_hops: optional(
-            Type.Integer({
-              minimum: 0,
-              maximum: 20,
-              default: escalationDefaults.max_hops,
-              description: 'Hops after the first notice',
-            }),
-          ),
-        },
-        { ...strict, description: 'What happens when nobody decides' },
-      ),
+    email: optional(Type.Object(emailFields, { ...strict, description: 'Notices by mail' })),
+    chat: optional(Chat),
+    approver_groups: optional(ApproverGroups),
+    escalation: optional(Escalation),
+  },
+  strict,
+);
+export type NotificationConfig = Static<typeof NotificationConfig>;
+export const NullableNotificationConfig = Nullable(NotificationConfig);
+
+const EffectiveEndpoint = Type.Object(
+  {
+    ...WebhookEndpoint.properties,
+    headers: Type.Record(Type.String(), Type.String()),
+    timeout_seconds: Type.Integer(),
+    retry_attempts: Type.Integer(),
+    backoff: Type.Object(
+      {
+        initial_seconds: Type.Number(),
+        factor: Type.Number(),
+        max_seconds: Type.Number(),
+      },
+      strict,
     ),
   },
   strict,
 );
+export type EffectiveEndpoint = Static<typeof EffectiveEndpoint>;
 
-const required = WebhookEndpoint.properties;
 /** As it is used: process defaults where a field is missing, process caps where it asks for more, webhooks as a list. */
 export const EffectiveNotifications = Type.Object(
   {
-    webhook: Type.Object(
-      {
-        endpoints: Type.Array(
-          Type.Object(
-            {
-              ...required,
-              headers: Type.Record(Type.String(), Type.String()),
-              timeout_seconds: Type.Integer(),
-              retry_attempts: Type.Integer(),
-              backoff: Type.Object(
-                {
-                  initial_seconds: Type.Number(),
-                  factor: Type.Number(),
-                  max_seconds: Type.Number(),
-                },
-                strict,
-              ),
-            },
-            strict,
-          ),
-        ),
-      },
-      strict,
-    ),
+    webhook: Type.Object({ endpoints: Type.Array(EffectiveEndpoint) }, strict),
     email: Type.Object(
       {
-        ...NotificationConfig.properties.email.properties,
-        approval_recipients: Addresses('Asked when the current group has no members'),
-        default_recipients: Addresses('Asked when there are no approval_recipients either'),
+        ...emailFields,
+        approval_recipients: approvalRecipients,
+        default_recipients: defaultRecipients,
         from_email: Type.String(),
       },
       strict,
     ),
-    chat: NotificationConfig.properties.chat,
+    chat: optional(Chat),
     approver_groups: Type.Object(
       {
-        risk_levels: NotificationConfig.properties.approver_groups.properties.risk_levels,
-        action_overrides: Type.Record(
-          Type.String(),
-          Groups('Groups asked for this action, in order'),
-        ),
+        risk_levels: optional(RiskLevelGroups),
+        action_overrides: Type.Record(Type.String(), actionGroups),
       },
       strict,
     ),
@@ -349,11 +329,9 @@ export const EffectiveNotifications = Type.Object(
   },
   strict,
 );
-
-export type NotificationConfig = Static<typeof NotificationConfig>;
 export type EffectiveNotifications = Static<typeof EffectiveNotifications>;
-export type EffectiveEndpoint = EffectiveNotifications['webhook']['endpoints'][number];
-export type WebhookEndpoint = Static<typeof WebhookEndpoint>;
+
+// ---------------------------------------------------------------- where things are in it
 
 /** Both webhook forms as a list, each with its path in the document. */
 export function endpointsOf(
@@ -361,12 +339,11 @@ export function endpointsOf(
 ): { path: readonly string[]; endpoint: WebhookEndpoint }[] {
   const webhook = config?.webhook;
   if (!webhook) return [];
-  return 'endpoints' in webhook
-    ? webhook.endpoints.map((endpoint, index) => ({
-        path: ['webhook', 'endpoints', String(index)],
-        endpoint,
-      }))
-    : [{ path: ['webhook'], endpoint: webhook }];
+  if (!('endpoints' in webhook)) return [{ path: ['webhook'], endpoint: webhook }];
+  return webhook.endpoints.map((endpoint, index) => ({
+    path: ['webhook', 'endpoints', String(index)],
+    endpoint,
+  }));
 }
 
 const endpointSecrets: readonly (readonly string[])[] = [
@@ -378,7 +355,7 @@ const endpointSecrets: readonly (readonly string[])[] = [
 ];
 const headerSecrets = /auth|token|secret|key|cookie|password|credential/i;
 
-/** Where secrets are, grouped by what they are sent to, for `shared/secrets.ts`. */
+/** Where secrets are, grouped by what they are sent to, for `shared/security/document-secrets.ts`. */
 export const notificationSecrets = (config: NotificationConfig | null) => [
   ...endpointsOf(config).map(({ path, endpoint }) => ({
     kind: 'webhook',
@@ -402,10 +379,11 @@ const reserved = new RegExp(
 /** Headers that Strata sets itself, or that belong to the connection. */
 export const isReservedHeader = (name: string): boolean => reserved.test(name);
 
+// ---------------------------------------------------------------- contracts
+
 export const notificationKey = ({ tenant_id }: TenantAddress): string =>
   `notification_config_${tenant_id}`;
 
-export const NullableNotificationConfig = Nullable(NotificationConfig);
 const notifications = documentContracts({
   ...ofTenant,
   title: "the tenant's notification_config",
