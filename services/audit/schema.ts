@@ -1,4 +1,6 @@
+/** The tables of audit. `chains` holds each chain's head; events are never changed: a trigger refuses it. */
 import { EntitySchema, type EntitySchemaColumnOptions } from 'typeorm';
+import type { AuditEventFacts } from '../../shared/commits/commit.ts';
 import { migration, type Schema } from '../../shared/database/open.ts';
 
 export interface EventRow {
@@ -6,7 +8,7 @@ export interface EventRow {
   seq: number;
   id: string;
   action: string;
-  actor_type: string;
+  actor_type: AuditEventFacts['actor']['type'];
   actor_id: string;
   tenant_id: string | null;
   target: string | null;
@@ -21,8 +23,20 @@ export interface ChainRow {
   hash: string;
 }
 
+/** The event as it was handed over, which is what its hash is over. */
+export const eventFrom = (row: EventRow): AuditEventFacts => ({
+  id: row.id,
+  action: row.action,
+  actor: { type: row.actor_type, id: row.actor_id },
+  tenant_id: row.tenant_id,
+  target: row.target,
+  payload: row.payload,
+  request_id: row.request_id,
+  occurred_at: row.occurred_at.toISOString(),
+});
+
 const text: EntitySchemaColumnOptions = { type: 'text' };
-const maybe: EntitySchemaColumnOptions = { type: 'text', nullable: true };
+const nullableText: EntitySchemaColumnOptions = { type: 'text', nullable: true };
 
 export const EventEntity = new EntitySchema<EventRow>({
   name: 'AuditEvent',
@@ -36,9 +50,9 @@ export const EventEntity = new EntitySchema<EventRow>({
     actor_type: text,
     actor_id: text,
     tenant_id: { type: 'uuid', nullable: true },
-    target: maybe,
+    target: nullableText,
     payload: { type: 'json' },
-    request_id: maybe,
+    request_id: nullableText,
     occurred_at: { type: 'timestamptz' },
     hash: text,
   },
@@ -51,7 +65,6 @@ export const ChainEntity = new EntitySchema<ChainRow>({
   columns: { chain: { type: 'text', primary: true }, seq: { type: 'int8' }, hash: text },
 });
 
-/** `chains` holds each chain's head; the events themselves are never changed: the database refuses it. */
 export const auditSchema: Schema = {
   schema: 'audit',
   entities: [EventEntity, ChainEntity],

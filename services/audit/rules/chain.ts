@@ -1,3 +1,4 @@
+/** The hash chain of audit events: nobody changes, removes or inserts an event without breaking it. */
 import { createHash } from 'node:crypto';
 import canonicalize from 'canonicalize';
 import type { AuditEventFacts } from '../../../shared/commits/commit.ts';
@@ -5,20 +6,28 @@ import type { AuditEventFacts } from '../../../shared/commits/commit.ts';
 /** The hash before the first event of a chain. */
 export const genesis = '0'.repeat(64);
 
-/** SHA-256 (hex) over the canonical JSON (RFC 8785) of the event, its place in the chain and the hash before it. */
+/** SHA-256 (hex) over the canonical JSON (RFC 8785) of the event, its number in the chain and the hash before it. */
 export const eventHash = (event: AuditEventFacts, seq: number, previous: string): string =>
   createHash('sha256')
     .update(canonicalize({ ...event, seq, previous })!)
     .digest('hex');
 
-/** A chain per tenant, and one for the platform. */
-export const chainOf = (event: { readonly tenant_id: string | null }): string =>
-  event.tenant_id ?? 'platform';
+export const platformChain = 'platform';
 
+/** The name of the chain that an event belongs to: one per tenant, by its id, and one for the platform. */
+export const auditChainOf = (event: { readonly tenant_id: string | null }): string =>
+  event.tenant_id ?? platformChain;
+
+/** An event as it is recorded. */
 export interface Link {
   readonly seq: number;
   readonly hash: string;
   readonly event: AuditEventFacts;
+}
+/** How far a chain is known to hold. */
+export interface Position {
+  readonly seq: number;
+  readonly hash: string;
 }
 export interface Break {
   readonly seq: number;
@@ -26,25 +35,18 @@ export interface Break {
   readonly problem: string;
 }
 
-/** Checks links in order from a known place; the first that does not hold, or where the chain ends. */
+/** Checks links in order, from a position that is known to hold. Returns how far they hold, and the first break where there is one. */
 export function checkLinks(
   links: Iterable<Link>,
-  from: { seq: number; hash: string },
-): { broken?: Break; seq: number; hash: string } {
+  from: Position,
+): Position & { readonly broken?: Break } {
   let { seq, hash } = from;
   for (const link of links) {
     if (link.seq !== seq + 1)
-      return { broken: { seq: seq + 1, id: null, problem: 'the event is missing' }, seq, hash };
+      return { seq, hash, broken: { seq: seq + 1, id: null, problem: 'the event is missing' } };
     if (eventHash(link.event, link.seq, hash) !== link.hash) {
-      return {
-        broken: {
-          seq: link.seq,
-          id: link.event.id,
-          problem: 'the event is not what was recorded, or the one before it was changed',
-        },
-        seq,
-        hash,
-      };
+      const problem = 'the event is not what was recorded, or the one before it was changed';
+      return { seq, hash, broken: { seq: link.seq, id: link.event.id, problem } };
     }
     ({ seq, hash } = link);
   }

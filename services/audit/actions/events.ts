@@ -1,0 +1,56 @@
+import type { DataSource } from 'typeorm';
+import type { Handlers } from '../../../shared/cluster/request.ts';
+import { decodeCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';
+import { invalid } from '../../../shared/errors.ts';
+import { momentOf } from '../../../shared/schema/moment.ts';
+import { visibleTenant } from '../rules/visible-tenant.ts';
+import { EventEntity, eventFrom, type EventRow } from '../schema.ts';
+import { appendEvents } from '../stores/chains.ts';
+
+/** The moment that a parameter names. Throws 422 for a date that does not exist. */
+function momentIn(parameter: string, text: string): Date {
+  const moment = momentOf(text);
+  if (!moment) throw invalid([{ path: `/${parameter}`, message: 'is not a timestamp' }]);
+  return moment;
+}
+
+/** Where a page ends. The order of the list is total: two events of one moment are told apart by chain and number. */
+const sortKeyOf = (row: EventRow): string =>
+  `${row.occurred_at.toISOString()} ${row.chain} ${row.seq}`;
+
+export const eventActions = (db: DataSource) =>
+  ({
+    'audit.append': async ({ body: events }) => ({
+      recorded: await db.transaction((manager) => appendEvents(manager, events)),
+    }),
+
+    async 'audit.events.list'(params, { caller }) {
+      const { actor, action, since, until, limit = defaultLimit } = params;
+      const tenant = visibleTenant(caller, params.tenant_id);
+      const [time, chain, seq] = decodeCursor(params.cursor, 'chain')?.split(' ') ?? [];
+
+      const query = db.manager.createQueryBuilder(EventEntity, 'e').where('true');
+      if (tenant !== undefined) query.andWhere('e.chain = :tenant', { tenant });
+      if (actor !== undefined) query.andWhere('e.actor_id = :actor', { actor });
+      if (action !== undefined) query.andWhere('e.action = :action', { action });
+      if (since !== undefined)
+        query.andWhere('e.occurred_at >= :since', { since: momentIn('since', since) });
+      if (until !== undefined)
+        query.andWhere('e.occurred_at < :until', { until: momentIn('until', until) });
+      if (seq !== undefined)
+        query.andWhere('(e.occurred_at, e.chain, e.seq) > (:time, :chain, :seq)', {
+          time,
+          chain,
+          seq: Number(seq),
+        });
+      const rows = await query
+        .orderBy({ 'e.occurred_at': 'ASC', 'e.chain': 'ASC', 'e.seq': 'ASC' })
+        .limit(limit + 1)
+        .getMany();
+      return pageOf(rows, limit, sortKeyOf, (row) => ({
+        ...eventFrom(row),
+        seq: row.seq,
+        hash: row.hash,
+      }));
+    },
+  }) satisfies Handlers;
