@@ -1,5 +1,6 @@
 /** The tables of global-config. Values are kept as `json`, which keeps them as sent. */
 import { EntitySchema, type EntitySchemaColumnOptions } from 'typeorm';
+import type { ServiceType } from '../../shared/contracts/service-types.ts';
 import { migration, type Schema } from '../../shared/database/open.ts';
 
 export interface GlobalRow {
@@ -7,18 +8,12 @@ export interface GlobalRow {
   config_value: unknown;
   is_public: boolean;
   requires_restart: boolean;
-  data_type: string | null;
+  data_type: 'json' | null;
   revision: number;
   updated_by: string;
   updated_at: Date;
 }
-export interface ServiceTypeRow {
-  service_type: string;
-  configuration_name: string;
-  default_settings: Record<string, unknown>;
-  scaling_limits: Record<string, unknown>;
-  monitoring_defaults: Record<string, unknown>;
-  is_active: boolean;
+export interface ServiceTypeRow extends ServiceType {
   revision: number;
   updated_by: string;
   updated_at: Date;

@@ -1,6 +1,10 @@
 /** The tables of tenant-config. Documents are kept as `json`, which keeps them as sent; `jsonb` would reorder and renumber. */
 import { EntitySchema, type EntitySchemaColumnOptions } from 'typeorm';
+import type { TenantRole } from '../../shared/contracts/contract.ts';
+import type { ConfigType, WriteAction } from '../../shared/contracts/history.ts';
+import type { NotificationConfig } from '../../shared/contracts/notification-config.ts';
 import { migration, type Schema } from '../../shared/database/open.ts';
+import type { Stored } from '../../shared/documents/document-kind.ts';
 
 export interface TenantRow {
   id: string;
@@ -8,7 +12,7 @@ export interface TenantRow {
   status: 'active' | 'disabled';
   created_at: Date;
   updated_at: Date;
-  notification_config: unknown;
+  notification_config: NotificationConfig | null;
   notification_revision: number;
   notification_updated_by: string;
   notification_updated_at: Date;
@@ -16,10 +20,11 @@ export interface TenantRow {
 export interface MemberRow {
   tenant_id: string;
   user_id: string;
-  roles: string[];
+  roles: TenantRole[];
   groups: string[];
   added_at: Date;
 }
+/** A row of each of the four tables of documents. */
 export interface DocumentRow {
   tenant_id: string;
   id: string;
@@ -31,9 +36,9 @@ export interface DocumentRow {
 export interface HistoryRow {
   tenant_id: string;
   revision: number;
-  config_type: string;
+  config_type: ConfigType;
   resource_id: string;
-  action: string;
+  action: WriteAction;
   changed_by: string;
   changed_at: Date;
   reason: string | null;
@@ -41,6 +46,16 @@ export interface HistoryRow {
   before: unknown;
   after: unknown;
 }
+
+/** The document of a row. It passed its kind's schema when it was written, so its type is taken on trust. */
+export const storedFrom = <Document>(
+  row: Pick<DocumentRow, 'document' | 'revision' | 'updated_by' | 'updated_at'>,
+): Stored<Document> => ({
+  document: row.document as Document,
+  revision: row.revision,
+  updated_by: row.updated_by,
+  updated_at: row.updated_at.toISOString(),
+});
 
 const schema = 'tenant_config';
 const text: EntitySchemaColumnOptions = { type: 'text' };
@@ -79,7 +94,7 @@ export const MemberEntity = new EntitySchema<MemberRow>({
   },
   indices: [{ name: 'members_user_id', columns: ['user_id'] }],
 });
-const documents = (name: string, tableName: string): EntitySchema<DocumentRow> =>
+const documentEntity = (name: string, tableName: string): EntitySchema<DocumentRow> =>
   new EntitySchema<DocumentRow>({
     name,
     tableName,
@@ -93,10 +108,13 @@ const documents = (name: string, tableName: string): EntitySchema<DocumentRow> =
       updated_at: time,
     },
   });
-export const RiskEntity = documents('TenantRiskConfiguration', 'tenant_risk_configurations');
-export const AgentEntity = documents('AgentConfiguration', 'agent_configurations');
-export const ServiceEntity = documents('ServiceConfiguration', 'service_configurations');
-export const ProjectEntity = documents('CloudProject', 'cloud_projects');
+export const RiskEntity = documentEntity('TenantRiskConfiguration', 'tenant_risk_configurations');
+export const AgentEntity = documentEntity('AgentConfiguration', 'agent_configurations');
+export const ServiceInstanceEntity = documentEntity(
+  'ServiceConfiguration',
+  'service_configurations',
+);
+export const ProjectEntity = documentEntity('CloudProject', 'cloud_projects');
 export const HistoryEntity = new EntitySchema<HistoryRow>({
   name: 'ConfigurationHistory',
   tableName: 'configuration_history',
@@ -119,6 +137,7 @@ export const HistoryEntity = new EntitySchema<HistoryRow>({
   ],
 });
 
+/** The table behind a `documentEntity`. */
 const documentTable = (name: string): string => `
   CREATE TABLE tenant_config.${name} (
     tenant_id uuid NOT NULL, id text NOT NULL, document json NOT NULL, revision int8 NOT NULL, updated_by text NOT NULL,
@@ -132,7 +151,7 @@ export const tenantConfigSchema: Schema = {
     MemberEntity,
     RiskEntity,
     AgentEntity,
-    ServiceEntity,
+    ServiceInstanceEntity,
     ProjectEntity,
     HistoryEntity,
   ],

@@ -1,8 +1,27 @@
-/** tenant-config: tenants and members, their configuration documents, ConfigurationHistory and rollback. */
+/**
+ * tenant-config: tenants and members, their configuration documents, ConfigurationHistory and rollback.
+ *
+ * The names of a tenant's documents, for whoever meets one of them in a log, a table or a cache:
+ *
+ * | document              | actions         | config_type          | cache key            | audit event            | table                        |
+ * | --------------------- | --------------- | -------------------- | -------------------- | ---------------------- | ---------------------------- |
+ * | risk limits           | `risk`          | `tenant_risk_config` | `risk_config_…`      | `config.risk.…`        | `tenant_risk_configurations` |
+ * | agent configuration   | `agents`        | `agent_config`       | `agent_config_…`     | `config.agent.…`       | `agent_configurations`       |
+ * | service instance      | `services`      | `service_config`     | `service_instance_…` | `config.service.…`     | `service_configurations`     |
+ * | project               | `projects`      | `project_config`     | `project_config_…`   | `config.project.…`     | `cloud_projects`             |
+ * | notification_config   | `notifications` | `notification_config`| `notification_config_…` | `config.notifications.…` | a column of `tenants`   |
+ */
 import type { ServiceSchema } from 'moleculer';
 import type { DataSource } from 'typeorm';
 import { serviceOf } from '../../shared/cluster/service.ts';
-import type { Handlers } from '../../shared/cluster/request.ts';
+import { agentKey, type AgentConfig } from '../../shared/contracts/agents.ts';
+import { notificationKey } from '../../shared/contracts/notification-config.ts';
+import { projectKey, type ProjectConfig } from '../../shared/contracts/projects.ts';
+import { riskKey } from '../../shared/contracts/risk.ts';
+import {
+  serviceInstanceKey,
+  type ServiceInstance,
+} from '../../shared/contracts/service-instances.ts';
 import { documentActions } from '../../shared/documents/document.ts';
 import type { Settings } from '../../shared/settings.ts';
 import { historyActions } from './actions/history.ts';
@@ -10,55 +29,77 @@ import { layerActions } from './actions/layers.ts';
 import { listing } from './actions/listing.ts';
 import { memberActions } from './actions/members.ts';
 import { notificationActions } from './actions/notifications.ts';
-import { rollbackAction } from './actions/rollback.ts';
+import { restorer, rollbackAction } from './actions/rollback.ts';
 import { tenantActions } from './actions/tenants.ts';
 import { agentKind } from './documents/agent.ts';
-import { notificationKind } from './documents/notifications.ts';
+import { notificationKind } from './documents/notification-config.ts';
 import { projectKind } from './documents/project.ts';
 import { riskKind } from './documents/risk.ts';
-import { serviceKind } from './documents/service.ts';
-import { AgentEntity, ProjectEntity, ServiceEntity } from './schema.ts';
+import { serviceInstanceKind } from './documents/service-instance.ts';
+import { AgentEntity, ProjectEntity, ServiceInstanceEntity } from './schema.ts';
 
 export interface TenantConfigOptions {
   readonly db: DataSource;
+  /** The settings in use now; a reload replaces them. */
   readonly settings: () => Settings;
 }
 
 export function tenantConfigService({ db, settings }: TenantConfigOptions): ServiceSchema {
-  const notifications = notificationKind(settings);
   const risk = documentActions(db, riskKind(settings));
   const agents = documentActions(db, agentKind);
-  const services = documentActions(db, serviceKind);
+  const services = documentActions(db, serviceInstanceKind);
   const projects = documentActions(db, projectKind);
-  const notification = documentActions(db, notifications);
-  const handlers = {
+  const notifications = documentActions(db, notificationKind(settings));
+
+  return serviceOf('tenant-config', {
+    ...tenantActions(db, settings),
+    ...memberActions(db),
+
     'tenant-config.risk.get': risk.get,
     'tenant-config.risk.put': risk.put,
     'tenant-config.risk.patch': risk.patch,
+
     'tenant-config.agents.get': agents.get,
     'tenant-config.agents.put': agents.put,
     'tenant-config.agents.patch': agents.patch,
     'tenant-config.agents.delete': agents.delete,
-    'tenant-config.agents.list': listing(db, AgentEntity),
+    'tenant-config.agents.list': listing<AgentConfig>(db, AgentEntity),
+
     'tenant-config.services.get': services.get,
     'tenant-config.services.put': services.put,
     'tenant-config.services.patch': services.patch,
     'tenant-config.services.delete': services.delete,
-    'tenant-config.services.list': listing(db, ServiceEntity),
+    'tenant-config.services.list': listing<ServiceInstance>(db, ServiceInstanceEntity),
+
     'tenant-config.projects.get': projects.get,
     'tenant-config.projects.put': projects.put,
     'tenant-config.projects.patch': projects.patch,
     'tenant-config.projects.delete': projects.delete,
-    'tenant-config.projects.list': listing(db, ProjectEntity),
-    'tenant-config.notifications.get': notification.get,
-    'tenant-config.notifications.put': notification.put,
-    'tenant-config.notifications.patch': notification.patch,
+    'tenant-config.projects.list': listing<ProjectConfig>(db, ProjectEntity),
+
+    'tenant-config.notifications.get': notifications.get,
+    'tenant-config.notifications.put': notifications.put,
+    'tenant-config.notifications.patch': notifications.patch,
     ...notificationActions(db, settings),
+
     ...historyActions(db),
-    ...rollbackAction(db, { risk, agents, services, projects, notification }),
+    ...rollbackAction(db, {
+      tenant_risk_config: restorer(risk, riskKey, (tenant_id) => ({ tenant_id })),
+      agent_config: restorer(agents, agentKey, (tenant_id, agent_type) => ({
+        tenant_id,
+        agent_type,
+      })),
+      service_config: restorer(services, serviceInstanceKey, (tenant_id, service_id) => ({
+        tenant_id,
+        service_id,
+      })),
+      project_config: restorer(projects, projectKey, (tenant_id, project_id) => ({
+        tenant_id,
+        project_id,
+      })),
+      notification_config: restorer(notifications, notificationKey, (tenant_id) => ({ tenant_id })),
+    }),
+
     ...layerActions(db),
-    ...tenantActions(db, settings),
-    ...memberActions(db),
-  };
-  return serviceOf('tenant-config', handlers as unknown as Handlers);
+  });
 }

@@ -30,7 +30,7 @@ interface DocumentContracts<
   /** The key that the document is cached under, which every write of it drops. */
   key(address: Static<TObject<Path>>): string;
   revisionScopes(address: Static<TObject<Path>>): RevisionScope[];
-  /** Whether this reader may see the document; everyone who may read it at all unless given. */
+  /** Whether this reader may see the document. Absent where everyone may who may read the kind at all. */
   visible?(result: Static<ResourceOf<Document>>, caller: { readonly platform: boolean }): boolean;
 }
 

@@ -14,5 +14,5 @@ export type RevisionScope = `tenant:${string}` | `members:${string}` | 'platform
 export const tenantScope = (tenantId: string): RevisionScope => `tenant:${tenantId}`;
 /** Apart from the tenant's configuration, whose history shows every one of its revisions, without gaps. */
 export const memberScope = (tenantId: string): RevisionScope => `members:${tenantId}`;
-export const platformScope = 'platform' satisfies RevisionScope;
-export const authScope = 'auth' satisfies RevisionScope;
+export const platformScope: RevisionScope = 'platform';
+export const authScope: RevisionScope = 'auth';

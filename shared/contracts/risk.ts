@@ -56,7 +56,9 @@ export const RiskConfig = Type.Object(
 export type RiskConfig = Static<typeof RiskConfig>;
 
 /** The settings that are the process's risk limits: every limit has one, of its name with `default_` before it. */
-type RiskSettings = { readonly [Name in keyof RiskLimits as `default_${Name}`]: RiskLimits[Name] };
+export type RiskSettings = {
+  readonly [Name in keyof RiskLimits as `default_${Name}`]: RiskLimits[Name];
+};
 
 /** The process's risk limits: what a new tenant starts with, and the layer `env` of every effective configuration. */
 export const riskDefaults = (settings: RiskSettings): RiskLimits => ({

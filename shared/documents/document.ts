@@ -1,218 +1,247 @@
 /**
- * Reading and writing one stored document, the same for every configuration resource: preconditions, the new document from a
- * body or a merge patch, validation, and one transaction with row, history, audit event and change record.
+ * Reading and writing one stored document, the same for every configuration resource. `document-kind.ts` says what a kind adds.
  */
-import type { TSchema } from 'typebox';
 import type { DataSource, EntityManager } from 'typeorm';
-import type { Request } from '../cluster/request.ts';
 import type { Loaded } from '../cluster/coherence/entry.ts';
-import { invalid, StrataError, type Problem } from '../errors.ts';
+import type { Request } from '../cluster/request.ts';
 import { commitChange, readSnapshot } from '../commits/commit.ts';
-import { diff } from '../schema/diff.ts';
+import type { WriteAction } from '../contracts/history.ts';
+import { invalid, StrataError, type Problem } from '../errors.ts';
+import { diff, type Difference } from '../schema/diff.ts';
 import { applyMergePatch } from '../schema/merge-patch.ts';
 import { problemsOf } from '../schema/validate.ts';
+import type { DocumentKind, Draft, Stored } from './document-kind.ts';
 import { checkPreconditions } from './preconditions.ts';
 
-export interface Stored<D> {
-  readonly document: D;
-  readonly revision: number;
-  readonly updated_by: string;
-  readonly updated_at: string;
-}
-
-export type WriteAction = 'create' | 'update' | 'delete' | 'rollback';
-
-/** What a history needs of a write; `before` and `after` are as stored, null where there is no document. */
-export interface Entry<D> {
-  readonly revision: number;
-  readonly action: WriteAction;
-  readonly before: D | null;
-  readonly after: D | null;
-  readonly at: string;
-  readonly reason: string | null;
-}
-
-/** What makes one kind of document different from another. `P` is its address, `C` what its rules need to know of others. */
-export interface DocumentKind<P, D, C = undefined> {
-  /** As audit events name it: `config.<resource>.updated`. */
-  readonly resource: string;
-  readonly schema: TSchema;
-  readonly scope: (params: P) => string;
-  readonly tenantId: (params: P) => string | null;
-  /** The document's own name, as the history's resource_id. */
-  readonly target: (params: P) => string;
-  readonly read: (manager: EntityManager, params: P) => Promise<Stored<D> | null>;
-  /** `row` null removes. */
-  readonly save: (manager: EntityManager, params: P, row: Stored<D> | null) => Promise<void>;
-  /** Asked before the transaction: no lock is held while another service is waited for. */
-  readonly prepare: (params: P, request: Request) => Promise<C>;
-  /** The whole document from what was sent: ids from the path, absent fields filled. */
-  readonly settle: (draft: Draft, params: P, current: D | null, context: C) => unknown;
-  /** Rules that a schema can't say. */
-  readonly check: (
-    next: D,
-    params: P,
-    current: D | null,
-    context: C,
-    request: Request,
-  ) => Problem[];
-  /** As a reader sees it; secrets masked. */
-  readonly show?: (stored: D) => D;
-  /** The same for any part of a stored document. */
-  readonly conceal?: (part: unknown) => unknown;
-  /** As it is stored; a mask keeps what is stored. */
-  readonly seal?: (shown: D, params: P, current: D | null) => D;
-  readonly record?: (
-    manager: EntityManager,
-    params: P,
-    entry: Entry<D>,
-    request: Request,
-  ) => Promise<void>;
-  /** For the audit event, beside the revision. */
-  readonly restarts?: (document: D) => boolean;
-}
-
+/** The options of every write, as `write()` in `shared/contracts/contract.ts` defines them. */
 interface WriteOptions {
-  readonly if_match?: string | undefined;
-  readonly if_none_match?: '*' | undefined;
-  readonly reason?: string | undefined;
-  readonly dry_run?: boolean | undefined;
+  readonly if_match?: string;
+  readonly if_none_match?: '*';
+  readonly reason?: string;
+  readonly dry_run?: boolean;
 }
-type Draft = Record<string, unknown> | null;
-type Change = ReturnType<typeof diff>[number];
-/** What a write wants: a draft to settle, a stored document to restore as it was, or nothing at all. */
-interface Next<D> {
-  readonly action: WriteAction;
-  readonly draft: Draft;
-  readonly restore?: D;
-  readonly remove?: true;
+
+/** What a write answers: what it did, or what it would do. */
+export type WrittenDocument<Document> =
+  | {
+      outcome: 'created' | 'updated' | 'deleted';
+      document: Document | null;
+      revision: number;
+      updated_by: string;
+      updated_at: string;
+      requires_restart?: true;
+    }
+  | { dry_run: true; changes: Difference[]; invalidates: string[] };
+
+/**
+ * The handlers of one kind's contracts, and the write behind a rollback. Documents are answered with their secrets masked.
+ *
+ * Writes throw 412 where a precondition fails, 422 with every problem found, and whatever the kind's own rules throw. `patch` and
+ * `delete` throw 404 where there is no document. With `dry_run` they do everything, to see that it would work, and undo it.
+ */
+export interface DocumentActions<Address, Document> {
+  get(address: Address): Promise<Loaded<Stored<Document> | null>>;
+  put(
+    params: Address & WriteOptions & { readonly body: Draft },
+    request: Request,
+  ): Promise<WrittenDocument<Document>>;
+  patch(
+    params: Address & WriteOptions & { readonly body: Readonly<Record<string, unknown>> },
+    request: Request,
+  ): Promise<WrittenDocument<Document>>;
+  delete(params: Address & WriteOptions, request: Request): Promise<WrittenDocument<Document>>;
+  /**
+   * Restores what a history entry calls `after`, under the same rules as any write. `cacheKeys` are the document's: the contract of
+   * a rollback can't know them.
+   */
+  rollback(
+    params: Address & WriteOptions,
+    request: Request,
+    after: unknown,
+    cacheKeys: readonly string[],
+  ): Promise<WrittenDocument<Document>>;
 }
-type Body<P> = P & WriteOptions & { readonly body: unknown };
 
 const pastTense = {
   create: 'created',
   update: 'updated',
   delete: 'deleted',
   rollback: 'rolled_back',
-} as const;
+} as const satisfies Record<WriteAction, string>;
 
-export type WrittenDocument<D> =
-  | {
-      outcome: 'created' | 'updated' | 'deleted';
-      document: D | null;
-      revision: number;
-      updated_by: string;
-      updated_at: string;
-      requires_restart?: true;
-    }
-  | { dry_run: true; changes: Change[]; invalidates: string[] };
+function refuse(problems: readonly Problem[]): void {
+  if (problems.length > 0) throw invalid([...problems]);
+}
 
-export function documentActions<P, D, C>(db: DataSource, kind: DocumentKind<P, D, C>) {
-  const show = (document: D): D => kind.show?.(document) ?? document;
-  const conceal = (value: unknown): unknown => kind.conceal?.(value) ?? value;
-  const refuse = (problems: Problem[]): void => {
-    if (problems.length > 0) throw invalid(problems);
-  };
+export function documentActions<Address, Document, Context>(
+  db: DataSource,
+  kind: DocumentKind<Address, Document, Context>,
+): DocumentActions<Address, Document> {
+  const conceal = <Part>(value: Part): Part => kind.secrets?.conceal(value) ?? value;
+  /** For most kinds null in the history means that there was no document; for a kind whose schema admits null, it is one. */
+  const nullIsDocument = problemsOf(kind.schema, null).length === 0;
 
-  /** `next` is given what is stored, as a reader sees it, and says what shall be. */
-  async function change(
-    params: P & WriteOptions,
+  /** What a write finds. */
+  interface Found {
+    readonly address: Address;
+    readonly current: Stored<Document> | null;
+    readonly context: Context;
+    readonly request: Request;
+  }
+  /** What a write makes of it; `next` null removes the document. */
+  interface Plan {
+    readonly action: WriteAction;
+    readonly next: { readonly document: Document } | null;
+  }
+
+  /** What a write did. */
+  interface Done {
+    readonly next: Plan['next'];
+    readonly isNew: boolean;
+    readonly written: Omit<Stored<Document>, 'document'>;
+    readonly changes: Difference[];
+  }
+
+  /** The document, once it has passed the schema and the rules of its kind. */
+  function checked(document: unknown, { address, current, context, request }: Found): Document {
+    refuse(problemsOf(kind.schema, document));
+    const next = document as Document;
+    refuse(
+      kind.check({
+        next,
+        address,
+        current: current?.document ?? null,
+        context,
+        caller: request.caller,
+      }),
+    );
+    return next;
+  }
+
+  /** The document to store from what was sent. */
+  function fromDraft(draft: Draft, found: Found): { readonly document: Document } {
+    const { address, context } = found;
+    const current = found.current?.document ?? null;
+    const document = checked(kind.complete(draft, address, current, context), found);
+    return { document: kind.secrets ? kind.secrets.seal(document, address, current) : document };
+  }
+
+  /** The document to store from the history, as it was stored then. It is checked as anybody would send it, with masks. */
+  function fromHistory(after: unknown, found: Found): Plan['next'] {
+    if (after === null && !nullIsDocument) return null;
+    checked(conceal(after), found);
+    return { document: after as Document };
+  }
+
+  async function store(
+    manager: EntityManager,
+    address: Address,
+    next: Stored<Document> | null,
+    current: Stored<Document> | null,
+  ): Promise<void> {
+    const problems = await kind.checkInTransaction?.(
+      manager,
+      address,
+      next?.document ?? null,
+      current?.document ?? null,
+    );
+    refuse(problems ?? []);
+    if (next !== null) return kind.save(manager, address, next);
+    if (!kind.remove) throw new Error(`config.${kind.auditName} is a document that always exists`);
+    return kind.remove(manager, address);
+  }
+
+  async function write(
+    params: Address & WriteOptions,
     request: Request,
-    keys: readonly string[],
-    next: (current: Stored<D> | null) => Next<D>,
-  ): Promise<WrittenDocument<D>> {
-    const context = await kind.prepare(params, request);
-    const { result } = await commitChange<WrittenDocument<D>>(
+    body: unknown,
+    cacheKeys: readonly string[],
+    planOf: (found: Found) => Plan,
+  ): Promise<WrittenDocument<Document>> {
+    const context = await kind.prepare(params, request, body);
+    const reason = params.reason ?? null;
+    const isDryRun = params.dry_run === true;
+
+    const { result } = await commitChange<Done>(
       db,
       request,
-      kind.scope(params),
+      kind.revisionScope(params),
       async (manager, revision) => {
         const current = await kind.read(manager, params);
         checkPreconditions(params, current);
-        const wanted = next(current && { ...current, document: show(current.document) });
-        const after = stored(wanted, params, current, context, request);
+        const { action, next } = planOf({ address: params, current, context, request });
+
         const at = new Date().toISOString();
-        const row = wanted.remove
-          ? null
-          : { document: after as D, revision, updated_by: request.caller.id, updated_at: at };
-        await kind.save(manager, params, row);
+        const written = { revision, updated_by: request.caller.id, updated_at: at };
+        await store(manager, params, next && { ...next, ...written }, current);
 
         const before = current?.document ?? null;
-        const reason = params.reason ?? null;
-        await kind.record?.(
-          manager,
-          params,
-          { revision, action: wanted.action, before, after, at, reason },
-          request,
-        );
-        const changes = diff(before ?? undefined, after ?? undefined).map(
-          (entry) => conceal(entry) as Change,
-        );
+        const after = next?.document ?? null;
+        const record = { revision, action, before, after, at, reason };
+        await kind.recordHistory?.(manager, params, record, request);
+
+        const changes = diff(before ?? undefined, after ?? undefined).map(conceal);
         const event = {
-          action: `config.${kind.resource}.${pastTense[wanted.action]}`,
+          action: `config.${kind.auditName}.${pastTense[action]}`,
           tenant_id: kind.tenantId(params),
-          target: kind.target(params),
+          target: kind.resourceId(params),
           payload: { revision, reason, changes },
         };
-        const answer: WrittenDocument<D> = params.dry_run
-          ? { dry_run: true, changes, invalidates: [...keys] }
-          : {
-              outcome: row === null ? 'deleted' : current === null ? 'created' : 'updated',
-              document: row && show(row.document),
-              revision,
-              updated_by: request.caller.id,
-              updated_at: at,
-              ...(row !== null && kind.restarts?.(row.document)
-                ? { requires_restart: true as const }
-                : {}),
-            };
-        return { result: answer, keys, events: [event] };
+        return {
+          result: { written, next, changes, isNew: current === null },
+          keys: cacheKeys,
+          events: [event],
+        };
       },
-      { discard: params.dry_run === true },
+      { discard: isDryRun },
     );
-    return result;
+
+    return isDryRun
+      ? { dry_run: true, changes: result.changes, invalidates: [...cacheKeys] }
+      : answerTo(result);
   }
 
-  /** The next document as it will be stored, once it has passed the schema and the rules; a restored one passes them too. */
-  function stored(
-    wanted: Next<D>,
-    params: P,
-    current: Stored<D> | null,
-    context: C,
-    request: Request,
-  ): D | null {
-    if (wanted.remove) return null;
-    const before = current?.document ?? null;
-    const document =
-      wanted.restore === undefined
-        ? kind.settle(wanted.draft, params, before, context)
-        : show(wanted.restore);
-    refuse(problemsOf(kind.schema, document));
-    refuse(kind.check(document as D, params, before, context, request));
-    return wanted.restore ?? kind.seal?.(document as D, params, before) ?? (document as D);
+  function answerTo({ next, written, isNew }: Done): WrittenDocument<Document> {
+    if (next === null) return { outcome: 'deleted', document: null, ...written };
+    const { document } = next;
+    return {
+      outcome: isNew ? 'created' : 'updated',
+      document: conceal(document),
+      ...written,
+      ...(kind.requiresRestart?.(document) && { requires_restart: true as const }),
+    };
   }
 
   return {
-    change,
-    get: (params: P): Promise<Loaded<Stored<D> | null>> =>
-      readSnapshot(db, kind.scope(params), async (manager) => {
-        const found = await kind.read(manager, params);
-        return found && { ...found, document: show(found.document) };
+    get: (address) =>
+      readSnapshot(db, kind.revisionScope(address), async (manager) => {
+        const stored = await kind.read(manager, address);
+        return stored && { ...stored, document: conceal(stored.document) };
       }),
-    put: (params: Body<P>, request: Request) =>
-      change(params, request, request.keys, (current) => ({
-        action: current === null ? 'create' : 'update',
-        draft: params.body as Draft,
+
+    put: (params, request) =>
+      write(params, request, params.body, request.keys, (found) => ({
+        action: found.current === null ? 'create' : 'update',
+        next: fromDraft(params.body, found),
       })),
-    patch: (params: Body<P>, request: Request) =>
-      change(params, request, request.keys, (current) => {
-        if (current === null) throw new StrataError('not_found');
-        return { action: 'update', draft: applyMergePatch(current.document, params.body) as Draft };
+
+    patch: (params, request) =>
+      write(params, request, params.body, request.keys, (found) => {
+        if (found.current === null) throw new StrataError('not_found');
+        const shown = conceal(found.current.document);
+        return { action: 'update', next: fromDraft(applyMergePatch(shown, params.body), found) };
       }),
-    delete: (params: P & WriteOptions, request: Request) =>
-      change(params, request, request.keys, (current) => {
+
+    delete: (params, request) =>
+      write(params, request, undefined, request.keys, ({ current }) => {
         if (current === null) throw new StrataError('not_found');
-        return { action: 'delete', draft: null, remove: true };
+        return { action: 'delete', next: null };
       }),
+
+    rollback: (params, request, after, cacheKeys) =>
+      write(params, request, undefined, cacheKeys, (found) => ({
+        action: 'rollback',
+        next: fromHistory(after, found),
+      })),
   };
 }

@@ -1,44 +1,48 @@
 /** RFC 9110, section 13: If-Match and If-None-Match against a resource whose entity tag is its revision. */
 import { StrataError } from '../errors.ts';
+import type { Stored } from './document-kind.ts';
 
-interface Current {
-  readonly revision: number;
-  readonly updated_by: string;
-  readonly updated_at: string;
-}
-interface Conditions {
-  readonly if_match?: string | undefined;
-  readonly if_none_match?: '*' | undefined;
+type Current = Omit<Stored<unknown>, 'document'>;
+
+interface Preconditions {
+  readonly if_match?: string;
+  readonly if_none_match?: '*';
 }
 
 export const etag = (revision: number): string => `"${revision}"`;
 
-/** Weak tags never match strongly, so `W/"5"` matches nothing. */
-const matches = (header: string, revision: number): boolean =>
-  header.trim() === '*' || header.split(',').some((tag) => tag.trim() === etag(revision));
-
-/** Throws 412 that says what is current and who made it so. */
+/** Throws 412, which says what is current and who made it so. */
 export function checkPreconditions(
-  { if_match: ifMatch, if_none_match: ifNoneMatch }: Conditions,
+  { if_match: ifMatch, if_none_match: ifNoneMatch }: Preconditions,
   current: Current | null,
 ): void {
-  const failed =
-    (ifMatch !== undefined && (current === null || !matches(ifMatch, current.revision))) ||
-    (ifNoneMatch !== undefined && current !== null);
-  if (!failed) return;
+  const matchFails = ifMatch !== undefined && !matches(ifMatch, current);
+  const noneMatchFails = ifNoneMatch !== undefined && current !== null;
+  if (matchFails || noneMatchFails) throw preconditionFailed(current);
+}
+
+/** `*` matches whatever exists. Tags are compared strongly (8.8.3.2), so a weak one such as `W/"5"` matches nothing. */
+function matches(ifMatch: string, current: Current | null): boolean {
+  if (current === null) return false;
+  if (ifMatch.trim() === '*') return true;
+  return ifMatch.split(',').some((tag) => tag.trim() === etag(current.revision));
+}
+
+function preconditionFailed(current: Current | null): StrataError {
   if (current === null)
-    throw new StrataError(
+    return new StrataError(
       'precondition_failed',
       'The resource does not exist, so it has no entity tag to match.',
     );
-  throw new StrataError(
+  const { revision, updated_by: author, updated_at: time } = current;
+  return new StrataError(
     'precondition_failed',
-    `The resource is at revision ${current.revision}, written by ${current.updated_by} at ${current.updated_at}. Read it again before writing.`,
+    `The resource is at revision ${revision}, written by ${author} at ${time}. Read it again before writing.`,
     {
       headers: {
-        etag: etag(current.revision),
-        'x-updated-by': current.updated_by,
-        'last-modified': new Date(current.updated_at).toUTCString(),
+        etag: etag(revision),
+        'x-updated-by': author,
+        'last-modified': new Date(time).toUTCString(),
       },
     },
   );

@@ -1,20 +1,35 @@
 import { LessThan, MoreThan, type DataSource } from 'typeorm';
 import type { Handlers } from '../../../shared/cluster/request.ts';
-import { tenantScope } from '../../../shared/contracts/revision-scopes.ts';
-import { StrataError } from '../../../shared/errors.ts';
 import { revisionOf } from '../../../shared/commits/commit.ts';
-import { diff } from '../../../shared/schema/diff.ts';
+import { tenantScope } from '../../../shared/contracts/revision-scopes.ts';
 import { decodeNumberCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';
+import { StrataError } from '../../../shared/errors.ts';
+import { diff } from '../../../shared/schema/diff.ts';
 import { concealSecrets } from '../../../shared/security/document-secrets.ts';
 import { HistoryEntity, type HistoryRow } from '../schema.ts';
 
-const entryOf = (row: HistoryRow) => ({
+type Summary = Omit<HistoryRow, 'tenant_id' | 'reason' | 'request_id' | 'before' | 'after'>;
+
+/** That something changed, to what and by whom; without the values, which readers of a stream need not be allowed to see. */
+const summaryOf = (row: Summary) => ({
   revision: row.revision,
   config_type: row.config_type,
   resource_id: row.resource_id,
   action: row.action,
   changed_by: row.changed_by,
   changed_at: row.changed_at.toISOString(),
+});
+const summaryColumns = {
+  revision: true,
+  config_type: true,
+  resource_id: true,
+  action: true,
+  changed_by: true,
+  changed_at: true,
+} as const satisfies Record<keyof Summary, true>;
+
+const entryOf = (row: HistoryRow) => ({
+  ...summaryOf(row),
   reason: row.reason,
   request_id: row.request_id,
   changes: diff(row.before ?? undefined, row.after ?? undefined).map((change) =>
@@ -24,25 +39,20 @@ const entryOf = (row: HistoryRow) => ({
 
 export const historyActions = (db: DataSource) =>
   ({
-    async 'tenant-config.history.list'({
-      tenant_id,
-      config_type,
-      resource_id,
-      limit = defaultLimit,
-      cursor,
-    }) {
+    async 'tenant-config.history.list'(params) {
+      const { tenant_id, config_type, resource_id, limit = defaultLimit, cursor } = params;
       const before = decodeNumberCursor(cursor);
       const rows = await db.manager.find(HistoryEntity, {
         where: {
           tenant_id,
-          ...(config_type && { config_type }),
+          ...(config_type !== undefined && { config_type }),
           ...(resource_id !== undefined && { resource_id }),
           ...(before !== undefined && { revision: LessThan(before) }),
         },
         order: { revision: 'DESC' },
         take: limit + 1,
       });
-      return pageOf(rows, limit, (row) => row.revision, entryOf) as never;
+      return pageOf(rows, limit, (row) => row.revision, entryOf);
     },
 
     async 'tenant-config.history.get'({ tenant_id, revision }) {
@@ -52,36 +62,20 @@ export const historyActions = (db: DataSource) =>
         ...entryOf(row),
         before: concealSecrets(row.before),
         after: concealSecrets(row.after),
-      } as never;
+      };
     },
 
-    /** Gapless: every revision of a tenant has its row. */
+    /** Without gaps, since every revision of a tenant has its row. */
     async 'tenant-config.changes'({ tenant_id, after, limit = defaultLimit }) {
+      // The revision first: it is at least what the rows read after it are from.
       const revision = await revisionOf(db.manager, tenantScope(tenant_id));
-      const rows =
-        after === undefined
-          ? []
-          : await db.manager.find(HistoryEntity, {
-              where: { tenant_id, revision: MoreThan(after) },
-              order: { revision: 'ASC' },
-              take: limit,
-              select: {
-                revision: true,
-                config_type: true,
-                resource_id: true,
-                action: true,
-                changed_by: true,
-                changed_at: true,
-              },
-            });
-      const items = rows.map((row) => ({
-        revision: row.revision,
-        config_type: row.config_type,
-        resource_id: row.resource_id,
-        action: row.action,
-        changed_by: row.changed_by,
-        changed_at: row.changed_at.toISOString(),
-      }));
-      return { items, revision } as never;
+      if (after === undefined) return { items: [], revision };
+      const rows = await db.manager.find(HistoryEntity, {
+        where: { tenant_id, revision: MoreThan(after) },
+        order: { revision: 'ASC' },
+        take: limit,
+        select: summaryColumns,
+      });
+      return { items: rows.map(summaryOf), revision };
     },
   }) satisfies Handlers;

@@ -1,102 +1,76 @@
-import { LessThanOrEqual, type DataSource, type EntityManager, type EntitySchema } from 'typeorm';
+import type { DataSource, EntityManager } from 'typeorm';
 import type { Handlers } from '../../../shared/cluster/request.ts';
-import { tenantScope } from '../../../shared/contracts/revision-scopes.ts';
 import { revisionOf } from '../../../shared/commits/commit.ts';
-import { storedOf } from '../documents/tenant-document.ts';
-import {
-  AgentEntity,
-  HistoryEntity,
-  RiskEntity,
-  ServiceEntity,
-  type DocumentRow,
-} from '../schema.ts';
+import type { AgentConfig } from '../../../shared/contracts/agents.ts';
+import { tenantScope } from '../../../shared/contracts/revision-scopes.ts';
+import type { RiskConfig } from '../../../shared/contracts/risk.ts';
+import type { ServiceInstance } from '../../../shared/contracts/service-instances.ts';
+import type { Stored } from '../../../shared/documents/document-kind.ts';
+import { AgentEntity, RiskEntity, ServiceInstanceEntity, storedFrom } from '../schema.ts';
+import { documentAt, revisionAt } from '../stores/history.ts';
 
-const kinds = {
+/** The documents that are layers of the effective configuration, by their names in the history. */
+interface LayerDocuments {
+  tenant_risk_config: RiskConfig;
+  agent_config: AgentConfig;
+  service_config: ServiceInstance;
+}
+const entities = {
   tenant_risk_config: RiskEntity,
   agent_config: AgentEntity,
-  service_config: ServiceEntity,
-} as const;
-type Kind = keyof typeof kinds;
+  service_config: ServiceInstanceEntity,
+} as const satisfies Record<keyof LayerDocuments, unknown>;
 
-const current = async (manager: EntityManager, kind: Kind, tenantId: string, id: string) => {
-  const row = await manager.findOneBy(kinds[kind] as EntitySchema<DocumentRow>, {
+/** One layer as it is now; null where nothing is stored. */
+async function currentLayer<Type extends keyof LayerDocuments>(
+  manager: EntityManager,
+  configType: Type,
+  tenantId: string,
+  resourceId: string,
+): Promise<Stored<LayerDocuments[Type]> | null> {
+  const row = await manager.findOneBy(entities[configType], {
     tenant_id: tenantId,
-    id,
+    id: resourceId,
   });
-  return row && storedOf(row);
-};
+  return row && storedFrom<LayerDocuments[Type]>(row);
+}
 
-/** What the resource held at a revision or moment: the last entry of its history until then. */
-const past = async (
-  manager: EntityManager,
-  kind: Kind,
-  tenantId: string,
-  id: string,
-  revision: number,
-) => {
-  const row = await manager.findOne(HistoryEntity, {
-    where: {
-      tenant_id: tenantId,
-      config_type: kind,
-      resource_id: id,
-      revision: LessThanOrEqual(revision),
-    },
-    order: { revision: 'DESC' },
-  });
-  return row && row.after !== null
-    ? storedOf({
-        document: row.after,
-        revision: row.revision,
-        updated_by: row.changed_by,
-        updated_at: row.changed_at,
-      } as DocumentRow)
-    : null;
-};
-
-/** The revision that was the newest at a moment; 0 before the first. */
-async function revisionAt(
+/** The revision that a caller means by `as_of`, which may be one to come or a moment. */
+async function wantedRevision(
   manager: EntityManager,
   tenantId: string,
-  moment: string,
+  asOf: number | string,
+  newest: number,
 ): Promise<number> {
-  const row = await manager.findOne(HistoryEntity, {
-    where: { tenant_id: tenantId, changed_at: LessThanOrEqual(new Date(moment)) },
-    order: { revision: 'DESC' },
-  });
-  return row?.revision ?? 0;
+  const wanted =
+    typeof asOf === 'number' ? asOf : await revisionAt(manager, tenantId, new Date(asOf));
+  return Math.min(newest, wanted);
 }
 
 export const layerActions = (db: DataSource) =>
   ({
     /** One snapshot: the documents are exactly those of the revision. */
-    'tenant-config.layers': ({
-      tenant_id: tenantId,
-      agent_type: agentType,
-      service_id: serviceId,
-      as_of: asOf,
-    }) =>
+    'tenant-config.layers': (params) =>
       db.transaction('REPEATABLE READ', async (manager) => {
+        const { tenant_id: tenantId, agent_type, service_id, as_of } = params;
         const newest = await revisionOf(manager, tenantScope(tenantId));
         const revision =
-          asOf === undefined
-            ? newest
-            : Math.min(
-                newest,
-                typeof asOf === 'number' ? asOf : await revisionAt(manager, tenantId, asOf),
-              );
-        const layer = (kind: Kind, id: string | undefined) =>
-          id === undefined
-            ? null
-            : asOf === undefined
-              ? current(manager, kind, tenantId, id)
-              : past(manager, kind, tenantId, id, revision);
+          as_of === undefined ? newest : await wantedRevision(manager, tenantId, as_of, newest);
+        const layer = async <Type extends keyof LayerDocuments>(
+          configType: Type,
+          resourceId: string | undefined,
+        ): Promise<Stored<LayerDocuments[Type]> | null> => {
+          if (resourceId === undefined) return null;
+          if (as_of === undefined) return currentLayer(manager, configType, tenantId, resourceId);
+          return documentAt(manager, { tenantId, configType, resourceId }, revision);
+        };
         return {
           revision,
           newest,
           risk: await layer('tenant_risk_config', tenantId),
-          agent: await layer('agent_config', agentType),
-          service: await layer('service_config', serviceId),
-        } as never;
+          agent: await layer('agent_config', agent_type),
+          service: await layer('service_config', service_id),
+        };
       }),
 
     async 'tenant-config.agents.types'({ tenant_id }) {

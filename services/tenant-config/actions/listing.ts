@@ -1,6 +1,6 @@
 import { MoreThan, type DataSource, type EntitySchema } from 'typeorm';
 import { decodeCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';
-import type { DocumentRow } from '../schema.ts';
+import { storedFrom, type DocumentRow } from '../schema.ts';
 
 interface Params {
   readonly tenant_id: string;
@@ -8,13 +8,13 @@ interface Params {
   readonly cursor?: string;
 }
 
-/** A tenant's documents of one kind, by id. */
+/** The handler of a list of a tenant's documents of one kind, in the order of their ids. */
 export const listing =
-  (db: DataSource, entity: EntitySchema<DocumentRow>) =>
-  async ({ tenant_id: tenantId, limit = defaultLimit, cursor }: Params) => {
+  <Document>(db: DataSource, entity: EntitySchema<DocumentRow>) =>
+  async ({ tenant_id, limit = defaultLimit, cursor }: Params) => {
     const after = decodeCursor(cursor);
     const rows = await db.manager.find(entity, {
-      where: { tenant_id: tenantId, ...(after === undefined ? {} : { id: MoreThan(after) }) },
+      where: { tenant_id, ...(after !== undefined && { id: MoreThan(after) }) },
       order: { id: 'ASC' },
       take: limit + 1,
     });
@@ -22,6 +22,6 @@ export const listing =
       rows,
       limit,
       (row) => row.id,
-      (row) => row.document,
+      (row) => storedFrom<Document>(row).document,
     );
   };

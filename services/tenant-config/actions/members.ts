@@ -1,14 +1,15 @@
-import { MoreThan, type DataSource, type EntityManager } from 'typeorm';
+import { MoreThan, type DataSource } from 'typeorm';
 import type { Handlers, Request } from '../../../shared/cluster/request.ts';
+import { commitChange, readSnapshot, type EventDraft } from '../../../shared/commits/commit.ts';
+import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { memberKey } from '../../../shared/contracts/members.ts';
 import { memberScope } from '../../../shared/contracts/revision-scopes.ts';
-import type { ResultOf } from '../../../shared/contracts/index.ts';
-import { StrataError } from '../../../shared/errors.ts';
-import { commitChange, readSnapshot } from '../../../shared/commits/commit.ts';
-import { diff } from '../../../shared/schema/diff.ts';
 import { decodeCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';
-import { requireTenant } from '../documents/tenant-document.ts';
+import { StrataError } from '../../../shared/errors.ts';
+import { diff } from '../../../shared/schema/diff.ts';
 import { MemberEntity, TenantEntity, type MemberRow, type TenantRow } from '../schema.ts';
+import { findApprovers, findMember, requireAdministrator } from '../stores/members.ts';
+import { requireTenant } from '../stores/tenants.ts';
 
 type Member = ResultOf<'tenant-config.members.add'>;
 type Account = ResultOf<'auth.users.ensure'>;
@@ -17,62 +18,43 @@ const memberOf = (row: MemberRow, account: Account | undefined): Member => ({
   user_id: row.user_id,
   email: account?.email ?? '',
   display_name: account?.display_name ?? null,
-  roles: row.roles as Member['roles'],
+  roles: row.roles,
   groups: row.groups,
   added_at: row.added_at.toISOString(),
 });
+
 const membershipOf = (tenant: TenantRow, row: MemberRow) => ({
   tenant_id: tenant.id,
   tenant_name: tenant.name,
   tenant_status: tenant.status,
-  roles: row.roles as Member['roles'],
+  roles: row.roles,
   groups: row.groups,
 });
 
+/** The rows with name and address from the accounts, which are `auth`'s. */
 async function withAccounts(rows: readonly MemberRow[], request: Request): Promise<Member[]> {
   if (rows.length === 0) return [];
   const accounts = await request.call('auth.users.get', {
     user_ids: rows.map((row) => row.user_id),
   });
-  return rows.map((row) =>
-    memberOf(
-      row,
-      accounts.find(({ id }) => id === row.user_id),
-    ),
-  );
+  const byId = new Map(accounts.map((account) => [account.id, account]));
+  return rows.map((row) => memberOf(row, byId.get(row.user_id)));
 }
 
-/** A tenant without an administrator could not be managed by anyone any more. */
-async function requireAdministrator(manager: EntityManager, tenantId: string): Promise<void> {
-  const [{ count } = { count: 0 }] = await manager.query<{ count: number }[]>(
-    `SELECT count(*) FROM tenant_config.members WHERE tenant_id = $1 AND 'tenant_admin' = ANY(roles)`,
-    [tenantId],
-  );
-  if (count === 0)
-    throw new StrataError(
-      'conflict',
-      'The tenant needs at least one tenant_admin. Give the role to another member first.',
-    );
-}
-
-const event = (action: string, tenantId: string, userId: string, payload: unknown) => ({
+const eventOf = (
+  action: 'added' | 'updated' | 'removed',
+  tenantId: string,
+  userId: string,
+  payload: unknown,
+): EventDraft => ({
   action: `tenant.member_${action}`,
   tenant_id: tenantId,
   target: userId,
   payload,
 });
 
-export const memberActions = (db: DataSource) => {
-  const find = async (
-    manager: EntityManager,
-    tenantId: string,
-    userId: string,
-  ): Promise<MemberRow> => {
-    const row = await manager.findOneBy(MemberEntity, { tenant_id: tenantId, user_id: userId });
-    if (!row) throw new StrataError('not_found', 'The tenant has no such member.');
-    return row;
-  };
-  return {
+export const memberActions = (db: DataSource) =>
+  ({
     async 'tenant-config.members.list'({ tenant_id, limit = defaultLimit, cursor }, request) {
       const after = decodeCursor(cursor, 'id');
       const rows = await db.manager.find(MemberEntity, {
@@ -80,91 +62,84 @@ export const memberActions = (db: DataSource) => {
         order: { user_id: 'ASC' },
         take: limit + 1,
       });
-      const page = pageOf(
+      const { items, next_cursor } = pageOf(
         rows,
         limit,
         (row) => row.user_id,
         (row) => row,
       );
-      return { ...page, items: await withAccounts(page.items, request) };
+      return { items: await withAccounts(items, request), next_cursor };
     },
 
-    async 'tenant-config.members.add'(
-      { tenant_id: tenantId, body: { roles, groups = [], ...account } },
-      request,
-    ) {
+    async 'tenant-config.members.add'({ tenant_id, body }, request) {
+      const { roles, groups = [], ...account } = body;
       const user = await request.call('auth.users.ensure', { body: account });
-      const row: MemberRow = {
-        tenant_id: tenantId,
-        user_id: user.id,
-        roles,
-        groups,
-        added_at: new Date(),
-      };
-      await commitChange(db, request, memberScope(tenantId), async (manager) => {
-        await requireTenant(manager, tenantId);
-        if (await manager.existsBy(MemberEntity, { tenant_id: tenantId, user_id: user.id })) {
+      const address = { tenant_id, user_id: user.id };
+      const row: MemberRow = { ...address, roles, groups, added_at: new Date() };
+      await commitChange(db, request, memberScope(tenant_id), async (manager) => {
+        await requireTenant(manager, tenant_id);
+        const isMember = await manager.existsBy(MemberEntity, address);
+        if (isMember)
           throw new StrataError(
             'conflict',
             'This person is a member already. Change their roles instead.',
           );
-        }
         await manager.insert(MemberEntity, row);
         return {
           result: undefined,
-          keys: [memberKey({ tenant_id: tenantId, user_id: user.id })],
-          events: [event('added', tenantId, user.id, { roles, groups })],
+          keys: [memberKey(address)],
+          events: [eventOf('added', tenant_id, user.id, { roles, groups })],
         };
       });
       return memberOf(row, user);
     },
 
-    async 'tenant-config.members.patch'({ tenant_id: tenantId, user_id: userId, body }, request) {
-      const { result } = await commitChange(db, request, memberScope(tenantId), async (manager) => {
-        const before = await find(manager, tenantId, userId);
-        const after: MemberRow = { ...before, ...body };
-        await manager.update(
-          MemberEntity,
-          { tenant_id: tenantId, user_id: userId },
-          { roles: after.roles, groups: after.groups },
-        );
-        await requireAdministrator(manager, tenantId);
-        const changes = diff(
-          { roles: before.roles, groups: before.groups },
-          { roles: after.roles, groups: after.groups },
-        );
-        return {
-          result: after,
-          keys: request.keys,
-          events: [event('updated', tenantId, userId, { changes })],
-        };
-      });
-      return (await withAccounts([result], request))[0]!;
+    async 'tenant-config.members.patch'({ tenant_id, user_id, body }, request) {
+      const { result } = await commitChange(
+        db,
+        request,
+        memberScope(tenant_id),
+        async (manager) => {
+          const before = await findMember(manager, tenant_id, user_id);
+          const after: MemberRow = { ...before, ...body };
+          const { roles, groups } = after;
+          await manager.update(MemberEntity, { tenant_id, user_id }, { roles, groups });
+          await requireAdministrator(manager, tenant_id);
+          const changes = diff({ roles: before.roles, groups: before.groups }, { roles, groups });
+          return {
+            result: after,
+            keys: request.keys,
+            events: [eventOf('updated', tenant_id, user_id, { changes })],
+          };
+        },
+      );
+      const [member] = await withAccounts([result], request);
+      return member!;
     },
 
-    async 'tenant-config.members.remove'({ tenant_id: tenantId, user_id: userId }, request) {
-      await commitChange(db, request, memberScope(tenantId), async (manager) => {
-        const { roles, groups } = await find(manager, tenantId, userId);
-        await manager.delete(MemberEntity, { tenant_id: tenantId, user_id: userId });
-        await requireAdministrator(manager, tenantId);
+    async 'tenant-config.members.remove'({ tenant_id, user_id }, request) {
+      await commitChange(db, request, memberScope(tenant_id), async (manager) => {
+        const { roles, groups } = await findMember(manager, tenant_id, user_id);
+        await manager.delete(MemberEntity, { tenant_id, user_id });
+        await requireAdministrator(manager, tenant_id);
         return {
           result: undefined,
           keys: request.keys,
-          events: [event('removed', tenantId, userId, { roles, groups })],
+          events: [eventOf('removed', tenant_id, user_id, { roles, groups })],
         };
       });
       return null;
     },
 
-    'tenant-config.members.resolve': ({ tenant_id: tenantId, user_id: userId }) =>
-      readSnapshot(db, memberScope(tenantId), async (manager) => {
-        const row = await manager.findOneBy(MemberEntity, { tenant_id: tenantId, user_id: userId });
-        const tenant = row && (await manager.findOneBy(TenantEntity, { id: tenantId }));
+    'tenant-config.members.resolve': ({ tenant_id, user_id }) =>
+      readSnapshot(db, memberScope(tenant_id), async (manager) => {
+        const row = await manager.findOneBy(MemberEntity, { tenant_id, user_id });
+        const tenant = row && (await manager.findOneBy(TenantEntity, { id: tenant_id }));
         return row && tenant ? membershipOf(tenant, row) : null;
       }),
 
-    async 'tenant-config.members.of'({ user_id: userId }) {
-      const rows = await db.manager.findBy(MemberEntity, { user_id: userId });
+    async 'tenant-config.members.of'({ user_id }) {
+      const rows = await db.manager.findBy(MemberEntity, { user_id });
       const tenants = await Promise.all(
         rows.map((row) => db.manager.findOneByOrFail(TenantEntity, { id: row.tenant_id })),
       );
@@ -173,52 +148,44 @@ export const memberActions = (db: DataSource) => {
         .sort((a, b) => a.tenant_name.localeCompare(b.tenant_name));
     },
 
-    async 'tenant-config.members.provision'(
-      { tenant_id: tenantId, user_id: userId, body: { roles } },
-      request,
-    ) {
-      await commitChange(db, request, memberScope(tenantId), async (manager) => {
-        await requireTenant(manager, tenantId);
-        if (await manager.existsBy(MemberEntity, { tenant_id: tenantId, user_id: userId }))
-          return { result: undefined, keys: [], events: [] };
+    async 'tenant-config.members.provision'({ tenant_id, user_id, body: { roles } }, request) {
+      const address = { tenant_id, user_id };
+      await commitChange(db, request, memberScope(tenant_id), async (manager) => {
+        await requireTenant(manager, tenant_id);
+        const isMember = await manager.existsBy(MemberEntity, address);
+        if (isMember) return { result: undefined, keys: [], events: [] };
         await manager.insert(MemberEntity, {
-          tenant_id: tenantId,
-          user_id: userId,
+          ...address,
           roles,
           groups: [],
           added_at: new Date(),
         });
         return {
           result: undefined,
-          keys: [memberKey({ tenant_id: tenantId, user_id: userId })],
-          events: [event('added', tenantId, userId, { roles, groups: [] })],
+          keys: [memberKey(address)],
+          events: [eventOf('added', tenant_id, user_id, { roles, groups: [] })],
         };
       });
       return null;
     },
 
-    async 'tenant-config.members.approvers'({ tenant_id: tenantId, groups }, request) {
-      const rows = await db.manager.query<MemberRow[]>(
-        `SELECT * FROM tenant_config.members WHERE tenant_id = $1 AND (groups && $2 OR 'tenant_admin' = ANY(roles)) ORDER BY user_id`,
-        [tenantId, groups],
-      );
+    async 'tenant-config.members.approvers'({ tenant_id, groups }, request) {
+      const rows = await findApprovers(db.manager, tenant_id, groups);
       const accounts = await request.call('auth.users.get', {
         user_ids: rows.map((row) => row.user_id),
       });
       // Whoever is disabled cannot sign in, and is not asked either.
-      const active = new Map(
-        accounts.filter(({ status }) => status === 'active').map(({ id, email }) => [id, email]),
-      );
-      const those = (fits: (row: MemberRow) => boolean) =>
+      const active = accounts.filter(({ status }) => status === 'active');
+      const emails = new Map(active.map(({ id, email }) => [id, email]));
+      const approversWho = (isMeant: (row: MemberRow) => boolean) =>
         rows
-          .filter((row) => active.has(row.user_id) && fits(row))
-          .map(({ user_id }) => ({ user_id, email: active.get(user_id)! }));
+          .filter((row) => emails.has(row.user_id) && isMeant(row))
+          .map(({ user_id }) => ({ user_id, email: emails.get(user_id)! }));
       return {
         groups: Object.fromEntries(
-          groups.map((group) => [group, those((member) => member.groups.includes(group))]),
+          groups.map((group) => [group, approversWho((row) => row.groups.includes(group))]),
         ),
-        admins: those((member) => member.roles.includes('tenant_admin')),
+        admins: approversWho((row) => row.roles.includes('tenant_admin')),
       };
     },
-  } satisfies Handlers;
-};
+  }) satisfies Handlers;

@@ -1,37 +1,30 @@
 import type { DataSource } from 'typeorm';
 import type { Handlers } from '../../../shared/cluster/request.ts';
-import {
-  notificationSecrets,
-  type NotificationConfig,
-} from '../../../shared/contracts/notification-config.ts';
-import { StrataError } from '../../../shared/errors.ts';
+import { notificationSecrets } from '../../../shared/contracts/notification-config.ts';
 import { concealSecrets, openSecrets } from '../../../shared/security/document-secrets.ts';
 import type { Settings } from '../../../shared/settings.ts';
-import { notificationContext, notificationVault } from '../documents/notifications.ts';
+import { notificationContext, notificationVault } from '../documents/notification-config.ts';
 import { effectiveNotifications } from '../rules/effective-notifications.ts';
-import { TenantEntity } from '../schema.ts';
+import { findTenant } from '../stores/tenants.ts';
 
-export function notificationActions(db: DataSource, settings: () => Settings) {
-  const find = async (id: string) => {
-    const tenant = await db.manager.findOneBy(TenantEntity, { id });
-    if (!tenant) throw new StrataError('not_found', 'There is no such tenant.');
-    return {
-      config: tenant.notification_config as NotificationConfig | null,
-      revision: tenant.notification_revision,
-    };
-  };
-  return {
-    'tenant-config.notifications.effective': async ({ tenant_id }) =>
-      concealSecrets(effectiveNotifications((await find(tenant_id)).config, settings())),
+export const notificationActions = (db: DataSource, settings: () => Settings) =>
+  ({
+    async 'tenant-config.notifications.effective'({ tenant_id }) {
+      const tenant = await findTenant(db.manager, tenant_id);
+      return concealSecrets(effectiveNotifications(tenant.notification_config, settings()));
+    },
+
     async 'tenant-config.notifications.open'({ tenant_id }) {
-      const { config, revision } = await find(tenant_id);
-      const opened = openSecrets(
-        config,
+      const tenant = await findTenant(db.manager, tenant_id);
+      const config = openSecrets(
+        tenant.notification_config,
         notificationSecrets,
         notificationVault(settings()),
         notificationContext(tenant_id),
       );
-      return { config: effectiveNotifications(opened, settings()), revision };
+      return {
+        config: effectiveNotifications(config, settings()),
+        revision: tenant.notification_revision,
+      };
     },
-  } satisfies Handlers;
-}
+  }) satisfies Handlers;

@@ -1,54 +1,46 @@
 import type { DataSource } from 'typeorm';
-import type { Request } from '../../../shared/cluster/request.ts';
+import type { Handlers, Request } from '../../../shared/cluster/request.ts';
 import type { ConfigType } from '../../../shared/contracts/history.ts';
-import { contracts } from '../../../shared/contracts/index.ts';
+import type { ParamsOf } from '../../../shared/contracts/index.ts';
+import type { DocumentActions, WrittenDocument } from '../../../shared/documents/document.ts';
 import { StrataError } from '../../../shared/errors.ts';
-import type { WrittenDocument } from '../../../shared/documents/document.ts';
 import { HistoryEntity } from '../schema.ts';
 
-interface Kinds {
-  readonly [kind: string]: { readonly change: unknown };
-}
+type Options = Omit<ParamsOf<'tenant-config.rollback'>, 'tenant_id' | 'body'>;
 
-/** config_type → the kind that restores it, the name of its id, and the contract that knows its cache key. */
-const kinds = {
-  tenant_risk_config: ['risk', 'tenant_id', 'tenant-config.risk.put'],
-  agent_config: ['agents', 'agent_type', 'tenant-config.agents.put'],
-  service_config: ['services', 'service_id', 'tenant-config.services.put'],
-  project_config: ['projects', 'project_id', 'tenant-config.projects.put'],
-  notification_config: ['notification', 'tenant_id', 'tenant-config.notifications.put'],
-} as const satisfies Record<ConfigType, readonly [string, string, keyof typeof contracts]>;
+/** Puts one document back to what a history entry calls `after`. */
+type Restore = (
+  tenantId: string,
+  resourceId: string,
+  after: unknown,
+  options: Options,
+  request: Request,
+) => Promise<WrittenDocument<unknown>>;
 
-interface Params {
-  readonly tenant_id: string;
-  readonly body: { readonly revision: number; readonly reason?: string };
-  readonly if_match?: string;
-  readonly dry_run?: boolean;
-  readonly reason?: string;
-}
+/** How each kind of document, by its name in the history, is restored. */
+export type Restorers = Readonly<Record<ConfigType, Restore>>;
 
-/** Restores what the resource of a revision held right after it, as a new revision under the same rules as any write. */
-export const rollbackAction = (db: DataSource, actions: Kinds) => ({
-  async 'tenant-config.rollback'(
-    { body, reason, ...params }: Params,
-    request: Request,
-  ): Promise<WrittenDocument<unknown>> {
-    const entry = await db.manager.findOneBy(HistoryEntity, {
-      tenant_id: params.tenant_id,
-      revision: body.revision,
-    });
-    if (!entry) throw new StrataError('not_found', 'The history has no such revision.');
-    const [kind, id, contract] = kinds[entry.config_type as ConfigType];
-    const address = { tenant_id: params.tenant_id, [id]: entry.resource_id };
-    const keys = contracts[contract].drops!(address);
-    const nullable = entry.config_type === 'notification_config';
-    const { change } = actions[kind] as unknown as {
-      change: (...args: unknown[]) => Promise<WrittenDocument<unknown>>;
-    };
-    return change({ ...params, ...address, reason: body.reason ?? reason }, request, keys, () =>
-      entry.after === null && !nullable
-        ? { action: 'rollback', draft: null, remove: true }
-        : { action: 'rollback', draft: null, restore: entry.after },
-    );
-  },
-});
+/** `addressOf` is the way back from `resourceId`, which the history keeps, to the document's address. */
+export const restorer =
+  <Address, Document>(
+    actions: DocumentActions<Address, Document>,
+    cacheKey: (address: Address) => string,
+    addressOf: (tenantId: string, resourceId: string) => Address,
+  ): Restore =>
+  (tenantId, resourceId, after, options, request) => {
+    const address = addressOf(tenantId, resourceId);
+    return actions.rollback({ ...options, ...address }, request, after, [cacheKey(address)]);
+  };
+
+export const rollbackAction = (db: DataSource, restorers: Restorers) =>
+  ({
+    /** Restores what the resource of a revision held right after it, as a new revision under the same rules as any write. */
+    async 'tenant-config.rollback'({ tenant_id, body, ...options }, request) {
+      const { revision, reason = options.reason } = body;
+      const entry = await db.manager.findOneBy(HistoryEntity, { tenant_id, revision });
+      if (!entry) throw new StrataError('not_found', 'The history has no such revision.');
+      const restore = restorers[entry.config_type];
+      const writeOptions = { ...options, ...(reason !== undefined && { reason }) };
+      return restore(tenant_id, entry.resource_id, entry.after, writeOptions, request);
+    },
+  }) satisfies Handlers;

@@ -1,18 +1,19 @@
 import { randomUUID } from 'node:crypto';
-import { MoreThan, type DataSource } from 'typeorm';
+import { MoreThan, type DataSource, type EntityManager } from 'typeorm';
 import type { Handlers } from '../../../shared/cluster/request.ts';
-import { memberScope, tenantScope } from '../../../shared/contracts/revision-scopes.ts';
-import { memberKey } from '../../../shared/contracts/members.ts';
-import { riskKey } from '../../../shared/contracts/risk.ts';
-import { StrataError } from '../../../shared/errors.ts';
 import { commitChange } from '../../../shared/commits/commit.ts';
-import { diff } from '../../../shared/schema/diff.ts';
+import { memberKey } from '../../../shared/contracts/members.ts';
+import { memberScope, tenantScope } from '../../../shared/contracts/revision-scopes.ts';
+import { riskKey, type RiskConfig } from '../../../shared/contracts/risk.ts';
+import { columnsOf } from '../../../shared/database/columns.ts';
 import { decodeCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';
+import { diff } from '../../../shared/schema/diff.ts';
 import type { Settings } from '../../../shared/settings.ts';
-import { seedRisk } from '../documents/risk.ts';
-import { recordHistory } from '../documents/tenant-document.ts';
-import { managedTypes } from '../managed-types.ts';
+import { seedRisk } from '../rules/risk.ts';
 import { MemberEntity, RiskEntity, TenantEntity, type TenantRow } from '../schema.ts';
+import { recordHistory } from '../stores/history.ts';
+import { managedTypes } from '../stores/managed-types.ts';
+import { findTenant } from '../stores/tenants.ts';
 
 const tenantOf = (row: TenantRow) => ({
   id: row.id,
@@ -22,6 +23,32 @@ const tenantOf = (row: TenantRow) => ({
   updated_at: row.updated_at.toISOString(),
 });
 
+/** The rows of a new tenant: itself, its risk limits, its first administrator. */
+async function insertTenant(
+  manager: EntityManager,
+  tenant: TenantRow,
+  risk: RiskConfig,
+  administratorId: string,
+): Promise<void> {
+  const { id, created_at: now } = tenant;
+  await manager.insert(TenantEntity, columnsOf(tenant));
+  await manager.insert(RiskEntity, {
+    tenant_id: id,
+    id,
+    document: risk,
+    revision: tenant.notification_revision,
+    updated_by: tenant.notification_updated_by,
+    updated_at: now,
+  });
+  await manager.insert(MemberEntity, {
+    tenant_id: id,
+    user_id: administratorId,
+    roles: ['tenant_admin'],
+    groups: [],
+    added_at: now,
+  });
+}
+
 export const tenantActions = (db: DataSource, settings: () => Settings) =>
   ({
     /** The tenant, its risk limits and its first administrator appear together or not at all. */
@@ -29,13 +56,13 @@ export const tenantActions = (db: DataSource, settings: () => Settings) =>
       const types = await managedTypes(request);
       const user = await request.call('auth.users.ensure', { body: admin });
       const id = randomUUID();
+      const risk = seedRisk(settings(), types);
       const { result } = await commitChange(
         db,
         request,
         tenantScope(id),
         async (manager, revision) => {
           const now = new Date();
-          const by = request.caller.id;
           const tenant: TenantRow = {
             id,
             name,
@@ -44,29 +71,13 @@ export const tenantActions = (db: DataSource, settings: () => Settings) =>
             updated_at: now,
             notification_config: null,
             notification_revision: revision,
-            notification_updated_by: by,
+            notification_updated_by: request.caller.id,
             notification_updated_at: now,
           };
-          const risk = seedRisk(settings(), types);
-          await manager.insert(TenantEntity, tenant as never);
-          await manager.insert(RiskEntity, {
-            tenant_id: id,
-            id,
-            document: risk,
-            revision,
-            updated_by: by,
-            updated_at: now,
-          });
-          await manager.insert(MemberEntity, {
-            tenant_id: id,
-            user_id: user.id,
-            roles: ['tenant_admin'],
-            groups: [],
-            added_at: now,
-          });
+          await insertTenant(manager, tenant, risk, user.id);
           await recordHistory(
             manager,
-            { configType: 'tenant_risk_config', tenantId: id, target: id },
+            { tenantId: id, configType: 'tenant_risk_config', resourceId: id },
             {
               revision,
               action: 'create',
@@ -77,17 +88,11 @@ export const tenantActions = (db: DataSource, settings: () => Settings) =>
             },
             request,
           );
+          const payload = { name, admin: user.id };
           return {
             result: tenant,
             keys: [riskKey({ tenant_id: id }), memberKey({ tenant_id: id, user_id: user.id })],
-            events: [
-              {
-                action: 'tenant.created',
-                tenant_id: id,
-                target: id,
-                payload: { name, admin: user.id },
-              },
-            ],
+            events: [{ action: 'tenant.created', tenant_id: id, target: id, payload }],
           };
         },
       );
@@ -104,23 +109,17 @@ export const tenantActions = (db: DataSource, settings: () => Settings) =>
       return pageOf(rows, limit, (row) => row.id, tenantOf);
     },
 
-    async 'tenant-config.tenants.get'({ tenant_id: id }) {
-      const row = await db.manager.findOneBy(TenantEntity, { id });
-      if (!row) throw new StrataError('not_found', 'There is no such tenant.');
-      return tenantOf(row);
+    async 'tenant-config.tenants.get'({ tenant_id }) {
+      return tenantOf(await findTenant(db.manager, tenant_id));
     },
 
     /** Disabling takes effect on every node at once: every member's cached membership is dropped. */
     async 'tenant-config.tenants.patch'({ tenant_id: id, body }, request) {
       const { result } = await commitChange(db, request, memberScope(id), async (manager) => {
-        const before = await manager.findOneBy(TenantEntity, { id });
-        if (!before) throw new StrataError('not_found', 'There is no such tenant.');
+        const before = await findTenant(manager, id);
         const after: TenantRow = { ...before, ...body, updated_at: new Date() };
-        await manager.update(
-          TenantEntity,
-          { id },
-          { name: after.name, status: after.status, updated_at: after.updated_at },
-        );
+        const { name, status, updated_at } = after;
+        await manager.update(TenantEntity, { id }, { name, status, updated_at });
         const members = await manager.find(MemberEntity, {
           where: { tenant_id: id },
           select: { user_id: true },

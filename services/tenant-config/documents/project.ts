@@ -1,18 +1,16 @@
 import { ProjectConfig, type ProjectAddress } from '../../../shared/contracts/projects.ts';
-import type { DocumentKind } from '../../../shared/documents/document.ts';
-import { samePath } from '../rules/checks.ts';
+import type { DocumentKind } from '../../../shared/documents/document-kind.ts';
+import { sameAsInPath } from '../rules/checks.ts';
 import { ProjectEntity } from '../schema.ts';
-import { tenantDocument } from './tenant-document.ts';
+import { inTable, tenantDocument } from './tenant-document.ts';
+
+const resourceId = ({ project_id }: ProjectAddress): string => project_id;
 
 export const projectKind: DocumentKind<ProjectAddress, ProjectConfig> = {
-  ...tenantDocument<ProjectAddress, ProjectConfig>({
-    resource: 'project',
-    configType: 'project_config',
-    entity: ProjectEntity,
-    target: ({ project_id }) => project_id,
-  }),
+  ...tenantDocument({ auditName: 'project', configType: 'project_config', resourceId }),
+  ...inTable(ProjectEntity, resourceId),
   schema: ProjectConfig,
   prepare: async () => undefined,
-  settle: (draft, { project_id }) => ({ project_id, ...draft }),
-  check: (next, { project_id }) => samePath('project_id', next.project_id, project_id),
+  complete: (draft, { project_id }) => ({ project_id, ...draft }),
+  check: ({ next, address }) => sameAsInPath('project_id', next, address),
 };

@@ -1,85 +1,43 @@
-import { riskDefaults, RiskConfig, type RiskLimits } from '../../../shared/contracts/risk.ts';
-import type { Problem } from '../../../shared/errors.ts';
-import type { DocumentKind } from '../../../shared/documents/document.ts';
+/** A tenant's risk limits: one document, there from the tenant's creation. */
+import { RiskConfig } from '../../../shared/contracts/risk.ts';
+import type { TenantAddress } from '../../../shared/contracts/tenant-document.ts';
+import type { DocumentKind } from '../../../shared/documents/document-kind.ts';
 import type { Settings } from '../../../shared/settings.ts';
-import { managedTypes, type ManagedTypes } from '../managed-types.ts';
+import { checkRisk, seedRisk } from '../rules/risk.ts';
 import { RiskEntity } from '../schema.ts';
-import { tenantDocument, type TenantParams } from './tenant-document.ts';
+import { managedTypes, type ManagedTypes } from '../stores/managed-types.ts';
+import { inTable, tenantDocument } from './tenant-document.ts';
 
-/** What a new tenant gets: limits from the settings, one empty override per active service type. */
-export const seedRisk = (settings: Settings, types: ManagedTypes): RiskConfig => ({
-  global_settings: riskDefaults(settings),
-  service_overrides: Object.fromEntries(types.map(({ service_type }) => [service_type, {}])),
-});
+const resourceId = ({ tenant_id }: TenantAddress): string => tenant_id;
 
 interface Context {
-  readonly seeds: RiskConfig;
+  readonly seed: RiskConfig;
   readonly types: ManagedTypes;
 }
 
 export function riskKind(
   settings: () => Settings,
-): DocumentKind<TenantParams, RiskConfig, Context> {
+): DocumentKind<TenantAddress, RiskConfig, Context> {
   return {
-    ...tenantDocument<TenantParams, RiskConfig>({
-      resource: 'risk',
-      configType: 'tenant_risk_config',
-      entity: RiskEntity,
-      target: ({ tenant_id }) => tenant_id,
-    }),
+    ...tenantDocument({ auditName: 'risk', configType: 'tenant_risk_config', resourceId }),
+    ...inTable(RiskEntity, resourceId),
     schema: RiskConfig,
-    async prepare(_params, request) {
+    async prepare(_address, request) {
       const types = await managedTypes(request);
-      return { types, seeds: seedRisk(settings(), types) };
+      return { types, seed: seedRisk(settings(), types) };
     },
-    settle: (draft, _params, _current, { seeds }) => {
+    /** What a PUT leaves out becomes what a new tenant would get. */
+    complete(draft, _address, _current, { seed }) {
       const limits = draft?.global_settings ?? {};
       return {
         ...draft,
-        global_settings: isObject(limits) ? { ...seeds.global_settings, ...limits } : limits,
-        service_overrides: draft?.service_overrides ?? seeds.service_overrides,
+        global_settings: isObject(limits) ? { ...seed.global_settings, ...limits } : limits,
+        service_overrides: draft?.service_overrides ?? seed.service_overrides,
       };
     },
-    check: (next, _params, current, { types }) => checkRisk(next, current, types),
+    check: ({ next, current, context }) => checkRisk(next, current, context.types),
   };
 }
 
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
-
-/** A type that has become inactive may stay where it was, so that an old document can be written back. */
-export function checkRisk(
-  { global_settings: limits, service_overrides: overrides }: RiskConfig,
-  current: RiskConfig | null,
-  types: ManagedTypes,
-): Problem[] {
-  const known = new Set([
-    ...types.map(({ service_type }) => service_type),
-    ...Object.keys(current?.service_overrides ?? {}),
-  ]);
-  const problems = order(limits, '/global_settings');
-  for (const [type, override] of Object.entries(overrides)) {
-    const path = `/service_overrides/${type}`;
-    if (!known.has(type))
-      problems.push({
-        path,
-        message: `is not an active service type; there are ${types.map(({ service_type }) => service_type).join(', ')}`,
-      });
-    if ('max_cost_impact_auto' in override || 'max_cost_impact_approval' in override)
-      problems.push(...order({ ...limits, ...override } as RiskLimits, path));
-  }
-  return problems;
-}
-
-const order = (
-  { max_cost_impact_auto: auto, max_cost_impact_approval: approval }: RiskLimits,
-  path: string,
-): Problem[] =>
-  auto <= approval
-    ? []
-    : [
-        {
-          path: `${path}/max_cost_impact_auto`,
-          message: `is ${auto}, which is more than max_cost_impact_approval (${approval})`,
-        },
-      ];

@@ -1,14 +1,12 @@
+/** What others set for a service instance: the platform its limits, the tenant's administrators some of its fields. */
 import { isDeepStrictEqual } from 'node:util';
 import type { Caller } from '../../../shared/access.ts';
 import type { ServiceInstance } from '../../../shared/contracts/service-instances.ts';
 import { StrataError, type Problem } from '../../../shared/errors.ts';
-import type { ManagedTypes } from '../managed-types.ts';
+import type { ManagedTypes } from '../stores/managed-types.ts';
 import { scalingOrder } from './checks.ts';
 
 type ServiceType = ManagedTypes[number];
-
-/** Fields of a service instance that only a tenant administrator changes. */
-const administratorOnly = ['automation_enabled', 'notification_channels'] as const;
 
 /** Instances stay within the service type's scaling_limits, whoever writes them. A refusal names the limit and its owner. */
 export function withinLimits(next: ServiceInstance, type: ServiceType | undefined): Problem[] {
@@ -18,21 +16,21 @@ export function withinLimits(next: ServiceInstance, type: ServiceType | undefine
   for (const field of ['min_instances', 'max_instances'] as const) {
     const value = next[field];
     if (value === undefined) continue;
+    const path = `/${field}`;
     if (limits.min_instances !== undefined && value < limits.min_instances) {
-      problems.push({
-        path: `/${field}`,
-        message: `is ${value}, below min_instances ${limits.min_instances} (${owner})`,
-      });
+      const message = `is ${value}, below min_instances ${limits.min_instances} (${owner})`;
+      problems.push({ path, message });
     }
     if (limits.max_instances !== undefined && value > limits.max_instances) {
-      problems.push({
-        path: `/${field}`,
-        message: `is ${value}, above max_instances ${limits.max_instances} (${owner})`,
-      });
+      const message = `is ${value}, above max_instances ${limits.max_instances} (${owner})`;
+      problems.push({ path, message });
     }
   }
   return problems;
 }
+
+/** Fields of a service instance that only a tenant administrator changes. */
+const administratorOnly = ['automation_enabled', 'notification_channels'] as const;
 
 /** Throws 403 where an operator who is no administrator changes what only an administrator may. */
 export function checkOperator(
@@ -42,9 +40,9 @@ export function checkOperator(
 ): void {
   if (caller.type !== 'user' || caller.roles.includes('tenant_admin')) return;
   const field = administratorOnly.find((name) => !isDeepStrictEqual(next[name], current?.[name]));
-  if (field)
-    throw new StrataError(
-      'insufficient_role',
-      `Only a tenant_admin changes ${field} of a service instance.`,
-    );
+  if (field === undefined) return;
+  throw new StrataError(
+    'insufficient_role',
+    `Only a tenant_admin changes ${field} of a service instance.`,
+  );
 }

@@ -1,10 +1,13 @@
-import type { Request } from '../../shared/cluster/request.ts';
-import type { ResultOf } from '../../shared/contracts/index.ts';
-import { StrataError } from '../../shared/errors.ts';
+import type { Request } from '../../../shared/cluster/request.ts';
+import type { ResultOf } from '../../../shared/contracts/index.ts';
+import { StrataError } from '../../../shared/errors.ts';
 
 export type ManagedTypes = ResultOf<'global-config.service-types.active'>['items'];
 
-/** The managed service types, from this node's memory. Nothing is written by what an outage may have made old. */
+/**
+ * The managed service types, from this node's memory. Throws 503 where `global-config` cannot be asked and what is known may be
+ * old: nothing is written by that.
+ */
 export async function managedTypes({ call }: Pick<Request, 'call'>): Promise<ManagedTypes> {
   const { items, stale } = await call('global-config.service-types.active', {});
   if (stale)

@@ -1,0 +1,57 @@
+import { MoreThan, type DataSource } from 'typeorm';
+import type { Handlers } from '../../../shared/cluster/request.ts';
+import type { GlobalEntry, StoredGlobalEntry } from '../../../shared/contracts/global-entries.ts';
+import type { Stored } from '../../../shared/documents/document-kind.ts';
+import { documentActions, type WrittenDocument } from '../../../shared/documents/document.ts';
+import { decodeCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';
+import { globalEntryKind, storedEntry } from '../documents/global-entry.ts';
+import { GlobalEntity } from '../schema.ts';
+
+type Described<T> = Omit<T, 'document'> & { document: GlobalEntry };
+
+/** A reader of an entry finds its revision, author and time in the body too. */
+export function described<T extends Stored<StoredGlobalEntry>>(stored: T): Described<T> {
+  const { revision, updated_by, updated_at } = stored;
+  return { ...stored, document: { ...stored.document, revision, updated_by, updated_at } };
+}
+
+function describedWrite(written: WrittenDocument<StoredGlobalEntry>): WrittenDocument<GlobalEntry> {
+  if ('dry_run' in written) return written;
+  const { document } = written;
+  return document === null ? { ...written, document } : described({ ...written, document });
+}
+
+export function entryActions(db: DataSource) {
+  const entries = documentActions(db, globalEntryKind);
+  return {
+    async 'global-config.entries.get'(params) {
+      const { value, asOf } = await entries.get(params);
+      return { value: value && described(value), asOf };
+    },
+
+    async 'global-config.entries.list'({ limit = defaultLimit, cursor }) {
+      const after = decodeCursor(cursor);
+      const rows = await db.manager.find(GlobalEntity, {
+        where: after === undefined ? {} : { config_key: MoreThan(after) },
+        order: { config_key: 'ASC' },
+        take: limit + 1,
+      });
+      return pageOf(
+        rows,
+        limit,
+        (row) => row.config_key,
+        (row) => described(storedEntry(row)).document,
+      );
+    },
+
+    async 'global-config.entries.put'(params, request) {
+      return describedWrite(await entries.put(params, request));
+    },
+    async 'global-config.entries.patch'(params, request) {
+      return describedWrite(await entries.patch(params, request));
+    },
+    async 'global-config.entries.delete'(params, request) {
+      return describedWrite(await entries.delete(params, request));
+    },
+  } satisfies Handlers;
+}

@@ -1,0 +1,52 @@
+import type { DataSource } from 'typeorm';
+import { isPlatformAdmin } from '../../../shared/access.ts';
+import type { Handlers } from '../../../shared/cluster/request.ts';
+import { readSnapshot } from '../../../shared/commits/commit.ts';
+import { platformScope } from '../../../shared/contracts/revision-scopes.ts';
+import { defaultConfiguration } from '../../../shared/contracts/service-types.ts';
+import { documentActions } from '../../../shared/documents/document.ts';
+import { decodeCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';
+import { serviceTypeKind, storedServiceType } from '../documents/service-type.ts';
+import { ServiceTypeEntity } from '../schema.ts';
+
+export function serviceTypeActions(db: DataSource) {
+  const types = documentActions(db, serviceTypeKind);
+  return {
+    /** By type, then name. Who does not administer the platform sees the active ones. */
+    async 'global-config.service-types.list'({ limit = defaultLimit, cursor }, { caller }) {
+      const [type = '', name = ''] = (decodeCursor(cursor) ?? '').split('/');
+      const rows = await db.manager
+        .createQueryBuilder(ServiceTypeEntity, 't')
+        .where('(t.service_type, t.configuration_name) > (:type, :name)', { type, name })
+        .andWhere(isPlatformAdmin(caller) ? 'true' : 't.is_active')
+        .orderBy({ 't.service_type': 'ASC', 't.configuration_name': 'ASC' })
+        .limit(limit + 1)
+        .getMany();
+      return pageOf(
+        rows,
+        limit,
+        (row) => `${row.service_type}/${row.configuration_name}`,
+        (row) => storedServiceType(row).document,
+      );
+    },
+
+    'global-config.service-types.get': types.get,
+    'global-config.service-types.put': types.put,
+    'global-config.service-types.patch': types.patch,
+    'global-config.service-types.delete': types.delete,
+
+    'global-config.service-types.active': () =>
+      readSnapshot(db, platformScope, async (manager) => {
+        const rows = await manager.find(ServiceTypeEntity, {
+          where: { configuration_name: defaultConfiguration, is_active: true },
+          order: { service_type: 'ASC' },
+        });
+        const items = rows.map(({ service_type, scaling_limits, updated_by }) => ({
+          service_type,
+          scaling_limits,
+          updated_by,
+        }));
+        return { items };
+      }),
+  } satisfies Handlers;
+}

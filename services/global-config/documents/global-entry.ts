@@ -1,0 +1,70 @@
+import {
+  StoredGlobalEntry,
+  type GlobalEntryAddress,
+} from '../../../shared/contracts/global-entries.ts';
+import type { DocumentKind, Stored } from '../../../shared/documents/document-kind.ts';
+import { GlobalEntity, type GlobalRow } from '../schema.ts';
+import { platformDocument } from './platform-document.ts';
+
+export const storedEntry = (row: GlobalRow): Stored<StoredGlobalEntry> => ({
+  document: {
+    config_key: row.config_key,
+    config_value: row.config_value,
+    is_public: row.is_public,
+    requires_restart: row.requires_restart,
+    ...(row.data_type !== null && { data_type: row.data_type }),
+  },
+  revision: row.revision,
+  updated_by: row.updated_by,
+  updated_at: row.updated_at.toISOString(),
+});
+
+export const globalEntryKind: DocumentKind<GlobalEntryAddress, StoredGlobalEntry> = {
+  ...platformDocument,
+  auditName: 'global',
+  schema: StoredGlobalEntry,
+  resourceId: ({ key }) => key,
+
+  async read(manager, { key }) {
+    const row = await manager.findOneBy(GlobalEntity, { config_key: key });
+    return row && storedEntry(row);
+  },
+  /** In SQL: a config_value of null is a value, which TypeORM would write as SQL's NULL. */
+  async save(manager, { key }, { document, revision, updated_by, updated_at }) {
+    await manager.query(
+      `INSERT INTO global_config.global_configurations
+         (config_key, config_value, is_public, requires_restart, data_type, revision, updated_by, updated_at)
+       VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+       ON CONFLICT (config_key) DO UPDATE SET
+         (config_value, is_public, requires_restart, data_type, revision, updated_by, updated_at)
+         = ROW (excluded.config_value, excluded.is_public, excluded.requires_restart, excluded.data_type,
+                excluded.revision, excluded.updated_by, excluded.updated_at)`,
+      [
+        key,
+        JSON.stringify(document.config_value),
+        document.is_public,
+        document.requires_restart,
+        document.data_type ?? null,
+        revision,
+        updated_by,
+        updated_at,
+      ],
+    );
+  },
+  async remove(manager, { key }) {
+    await manager.delete(GlobalEntity, { config_key: key });
+  },
+
+  /** Not public and without a restart, unless it says so. */
+  complete: (draft, { key }) => ({
+    config_key: key,
+    is_public: false,
+    requires_restart: false,
+    ...draft,
+  }),
+  check({ next, address }) {
+    if (next.config_key === address.key) return [];
+    return [{ path: '/config_key', message: 'is not the key of the path' }];
+  },
+  requiresRestart: (document) => document.requires_restart,
+};

@@ -1,0 +1,62 @@
+import { ServiceType, type ServiceTypeAddress } from '../../../shared/contracts/service-types.ts';
+import { columnsOf } from '../../../shared/database/columns.ts';
+import type { DocumentKind, Stored } from '../../../shared/documents/document-kind.ts';
+import type { Problem } from '../../../shared/errors.ts';
+import { ServiceTypeEntity, type ServiceTypeRow } from '../schema.ts';
+import { platformDocument } from './platform-document.ts';
+
+export const storedServiceType = ({
+  revision,
+  updated_by,
+  updated_at,
+  ...document
+}: ServiceTypeRow): Stored<ServiceType> => ({
+  document,
+  revision,
+  updated_by,
+  updated_at: updated_at.toISOString(),
+});
+
+export const serviceTypeKind: DocumentKind<ServiceTypeAddress, ServiceType> = {
+  ...platformDocument,
+  auditName: 'service_type',
+  schema: ServiceType,
+  resourceId: ({ service_type, configuration_name }) => `${service_type}/${configuration_name}`,
+
+  async read(manager, { service_type, configuration_name }) {
+    const row = await manager.findOneBy(ServiceTypeEntity, { service_type, configuration_name });
+    return row && storedServiceType(row);
+  },
+  async save(manager, _address, { document, revision, updated_by, updated_at }) {
+    const row = { ...document, revision, updated_by, updated_at: new Date(updated_at) };
+    await manager.upsert(ServiceTypeEntity, columnsOf<ServiceTypeRow>(row), [
+      'service_type',
+      'configuration_name',
+    ]);
+  },
+  async remove(manager, { service_type, configuration_name }) {
+    await manager.delete(ServiceTypeEntity, { service_type, configuration_name });
+  },
+
+  complete: (draft, { service_type, configuration_name }) => ({
+    default_settings: {},
+    scaling_limits: {},
+    monitoring_defaults: {},
+    is_active: true,
+    service_type,
+    configuration_name,
+    ...draft,
+  }),
+  check: ({ next, address }) => [...namesOfPath(next, address), ...scalingOrder(next)],
+};
+
+const namesOfPath = (next: ServiceType, address: ServiceTypeAddress): Problem[] =>
+  (['service_type', 'configuration_name'] as const)
+    .filter((field) => next[field] !== address[field])
+    .map((field) => ({ path: `/${field}`, message: `is not the ${field} of the path` }));
+
+function scalingOrder({ scaling_limits: limits }: ServiceType): Problem[] {
+  const { min_instances: min = 0, max_instances: max = Infinity } = limits;
+  if (min <= max) return [];
+  return [{ path: '/scaling_limits/min_instances', message: 'is more than max_instances' }];
+}

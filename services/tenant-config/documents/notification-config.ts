@@ -1,0 +1,78 @@
+/** A tenant's notification_config: a column of the tenant, null until it is set, its secrets encrypted. */
+import {
+  notificationSecrets,
+  NullableNotificationConfig,
+  type NotificationConfig,
+} from '../../../shared/contracts/notification-config.ts';
+import type { TenantAddress } from '../../../shared/contracts/tenant-document.ts';
+import { columnsOf } from '../../../shared/database/columns.ts';
+import type { DocumentKind } from '../../../shared/documents/document-kind.ts';
+import { createGuard } from '../../../shared/outgoing/guard.ts';
+import { concealSecrets, sealSecrets } from '../../../shared/security/document-secrets.ts';
+import { createVault } from '../../../shared/security/vault.ts';
+import type { Settings } from '../../../shared/settings.ts';
+import {
+  notificationProblems,
+  refusedAddresses,
+  type RefusedAddresses,
+} from '../rules/notification-addresses.ts';
+import { TenantEntity, type TenantRow } from '../schema.ts';
+import { tenantDocument } from './tenant-document.ts';
+
+/** The key that a tenant's notification secrets are encrypted under. */
+export const notificationVault = (settings: Settings) =>
+  createVault(settings, 'notification_config');
+/** What such a secret is bound to: it opens for no other tenant. */
+export const notificationContext = (tenantId: string): string => `notification_config ${tenantId}`;
+
+export function notificationKind(
+  settings: () => Settings,
+): DocumentKind<TenantAddress, NotificationConfig | null, RefusedAddresses> {
+  const guard = createGuard(settings);
+  const endpointsCap = (): number => settings().approval_webhook_endpoints_cap;
+  return {
+    ...tenantDocument({
+      auditName: 'notifications',
+      configType: 'notification_config',
+      resourceId: ({ tenant_id }: TenantAddress) => tenant_id,
+    }),
+    schema: NullableNotificationConfig,
+
+    async read(manager, { tenant_id: id }) {
+      const row = await manager.findOneBy(TenantEntity, { id });
+      return (
+        row && {
+          document: row.notification_config,
+          revision: row.notification_revision,
+          updated_by: row.notification_updated_by,
+          updated_at: row.notification_updated_at.toISOString(),
+        }
+      );
+    },
+    async save(manager, { tenant_id: id }, stored) {
+      const columns = columnsOf<Partial<TenantRow>>({
+        notification_config: stored.document,
+        notification_revision: stored.revision,
+        notification_updated_by: stored.updated_by,
+        notification_updated_at: new Date(stored.updated_at),
+      });
+      await manager.update(TenantEntity, { id }, columns);
+    },
+
+    prepare: (_address, _request, body) => refusedAddresses(body, endpointsCap(), guard),
+    complete: (draft) => draft,
+    check: ({ next, context: refused }) =>
+      notificationProblems(next, endpointsCap(), guard, refused),
+    secrets: {
+      conceal: concealSecrets,
+      seal: (document, { tenant_id }, current) =>
+        sealSecrets(
+          document,
+          notificationSecrets,
+          notificationVault(settings()),
+          notificationContext(tenant_id),
+          current,
+        ),
+    },
+  };
+}

@@ -1,0 +1,52 @@
+/** What a risk configuration must fulfil beyond its schema, and what a new tenant's is. */
+import {
+  riskDefaults,
+  type RiskConfig,
+  type RiskLimits,
+  type RiskSettings,
+} from '../../../shared/contracts/risk.ts';
+import type { Problem } from '../../../shared/errors.ts';
+import type { ManagedTypes } from '../stores/managed-types.ts';
+import { notAnActiveType } from './checks.ts';
+
+/** What a new tenant gets: limits from the settings, one empty override per active service type. */
+export const seedRisk = (settings: RiskSettings, types: ManagedTypes): RiskConfig => ({
+  global_settings: riskDefaults(settings),
+  service_overrides: Object.fromEntries(types.map(({ service_type }) => [service_type, {}])),
+});
+
+/** A type that has become inactive may stay where it was, so that an old document can be written back. */
+export function checkRisk(
+  { global_settings: limits, service_overrides: overrides }: RiskConfig,
+  current: RiskConfig | null,
+  types: ManagedTypes,
+): Problem[] {
+  const allowed = new Set([
+    ...types.map(({ service_type }) => service_type),
+    ...Object.keys(current?.service_overrides ?? {}),
+  ]);
+  const problems = costOrder(limits, '/global_settings');
+  for (const [type, override] of Object.entries(overrides)) {
+    const path = `/service_overrides/${type}`;
+    if (!allowed.has(type)) problems.push(notAnActiveType(path, types));
+    if ('max_cost_impact_auto' in override || 'max_cost_impact_approval' in override)
+      problems.push(...costOrder({ ...limits, ...override }, path));
+  }
+  return problems;
+}
+
+type CostLimits = Pick<RiskLimits, 'max_cost_impact_auto' | 'max_cost_impact_approval'>;
+
+/** What automation may do alone is no more than what a human may approve. */
+function costOrder(
+  { max_cost_impact_auto: auto, max_cost_impact_approval: approval }: CostLimits,
+  path: string,
+): Problem[] {
+  if (auto <= approval) return [];
+  return [
+    {
+      path: `${path}/max_cost_impact_auto`,
+      message: `is ${auto}, which is more than max_cost_impact_approval (${approval})`,
+    },
+  ];
+}

@@ -1,0 +1,75 @@
+/** ConfigurationHistory: one row for each revision of a tenant. */
+import { LessThanOrEqual, type EntityManager } from 'typeorm';
+import type { Request } from '../../../shared/cluster/request.ts';
+import type { ConfigType } from '../../../shared/contracts/history.ts';
+import { columnsOf } from '../../../shared/database/columns.ts';
+import type { Stored, WriteRecord } from '../../../shared/documents/document-kind.ts';
+import { HistoryEntity, storedFrom, type HistoryRow } from '../schema.ts';
+
+/** A document, as the history names it. */
+export interface HistoryName {
+  readonly tenantId: string;
+  readonly configType: ConfigType;
+  readonly resourceId: string;
+}
+
+export async function recordHistory(
+  manager: EntityManager,
+  { tenantId, configType, resourceId }: HistoryName,
+  record: WriteRecord<unknown>,
+  request: Pick<Request, 'caller' | 'requestId'>,
+): Promise<void> {
+  await manager.insert(
+    HistoryEntity,
+    columnsOf<HistoryRow>({
+      tenant_id: tenantId,
+      revision: record.revision,
+      config_type: configType,
+      resource_id: resourceId,
+      action: record.action,
+      changed_by: request.caller.id,
+      changed_at: new Date(record.at),
+      reason: record.reason,
+      request_id: request.requestId,
+      before: record.before,
+      after: record.after,
+    }),
+  );
+}
+
+/** What a document was at a revision: what the last entry of its history until then left behind. Null where there was none. */
+export async function documentAt<Document>(
+  manager: EntityManager,
+  { tenantId, configType, resourceId }: HistoryName,
+  revision: number,
+): Promise<Stored<Document> | null> {
+  const row = await manager.findOne(HistoryEntity, {
+    where: {
+      tenant_id: tenantId,
+      config_type: configType,
+      resource_id: resourceId,
+      revision: LessThanOrEqual(revision),
+    },
+    order: { revision: 'DESC' },
+  });
+  if (row === null || row.after === null) return null;
+  return storedFrom<Document>({
+    document: row.after,
+    revision: row.revision,
+    updated_by: row.changed_by,
+    updated_at: row.changed_at,
+  });
+}
+
+/** The tenant's newest revision at a moment; 0 before the first. */
+export async function revisionAt(
+  manager: EntityManager,
+  tenantId: string,
+  moment: Date,
+): Promise<number> {
+  const row = await manager.findOne(HistoryEntity, {
+    where: { tenant_id: tenantId, changed_at: LessThanOrEqual(moment) },
+    order: { revision: 'DESC' },
+  });
+  return row?.revision ?? 0;
+}

@@ -1,0 +1,43 @@
+/** Memberships, as members.ts and its callers need them from the database. */
+import type { EntityManager } from 'typeorm';
+import { StrataError } from '../../../shared/errors.ts';
+import { MemberEntity, type MemberRow } from '../schema.ts';
+
+/** Throws 404 where the person is no member. */
+export async function findMember(
+  manager: EntityManager,
+  tenantId: string,
+  userId: string,
+): Promise<MemberRow> {
+  const row = await manager.findOneBy(MemberEntity, { tenant_id: tenantId, user_id: userId });
+  if (!row) throw new StrataError('not_found', 'The tenant has no such member.');
+  return row;
+}
+
+/** Throws 409 where a tenant has no administrator: nobody could manage it any more. */
+export async function requireAdministrator(
+  manager: EntityManager,
+  tenantId: string,
+): Promise<void> {
+  const [found] = await manager.query<{ count: number }[]>(
+    `SELECT count(*) FROM tenant_config.members WHERE tenant_id = $1 AND 'tenant_admin' = ANY(roles)`,
+    [tenantId],
+  );
+  if (found?.count) return;
+  throw new StrataError(
+    'conflict',
+    'The tenant needs at least one tenant_admin. Give the role to another member first.',
+  );
+}
+
+/** The members of any of the groups, and all administrators, by user id. */
+export const findApprovers = (
+  manager: EntityManager,
+  tenantId: string,
+  groups: readonly string[],
+): Promise<MemberRow[]> =>
+  manager.query(
+    `SELECT * FROM tenant_config.members
+     WHERE tenant_id = $1 AND (groups && $2 OR 'tenant_admin' = ANY(roles)) ORDER BY user_id`,
+    [tenantId, groups],
+  );
