@@ -12,6 +12,7 @@ export const layerNames = [
   'global',
   'env',
 ] as const;
+export type LayerName = (typeof layerNames)[number];
 const LayerName = Type.Enum(layerNames);
 const Values = Type.Record(Type.String(), Type.Unknown());
 const Revisions = Type.Object({ tenant: Type.Integer(), platform: Type.Integer() }, strict);

@@ -1,3 +1,4 @@
+/** Merging layers, and saying afterwards which layer decided what. */
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import {
@@ -10,6 +11,7 @@ import {
   explainValues,
   type Sources,
 } from '../../services/config-resolver/rules/layers.ts';
+import { riskDefaults } from '../../shared/contracts/risk.ts';
 import { loadSettings } from '../../shared/settings.ts';
 
 const name = fc.oneof(
@@ -94,7 +96,7 @@ describe('layered_merge', () => {
       { a: { x: 3 } },
     ],
     [
-      "the specification's order: lowest first",
+      'each layer over those before it, lowest first',
       [{ a: 'env', b: 'env' }, { a: 'global' }, null, { c: 'risk' }],
       { a: 'global', b: 'env', c: 'risk' },
     ],
@@ -123,78 +125,116 @@ test('resolve_value is the first that is not null, else the default, else null',
   ]);
 });
 
-test('explain names for every key the layer whose value it is, and what it shadows in order', () => {
+describe('explain', () => {
   const order = ['service_instance', 'agent', 'tenant_risk', 'service_type', 'global', 'env'];
   const written = { revision: 1, updated_by: 'someone', updated_at: '2026-01-01T00:00:00.000Z' };
-  const dictionary = fc.dictionary(
+  const settings = loadSettings({ SECRET_KEY: 'x'.repeat(32) }, { pieces: [] });
+
+  type Values = Record<string, unknown>;
+  /** What the layers hold beside the fields that they must have. */
+  interface Held {
+    readonly service: Values;
+    readonly agent: Values;
+    readonly overrides: Values;
+    readonly typeDefaults: Values;
+    readonly global: Values;
+  }
+  const sourcesOf = ({ service, agent, overrides, typeDefaults, global }: Held): Sources => ({
+    tenantId: 't',
+    serviceType: 'cloud_run',
+    settings,
+    tenant: {
+      revision: 1,
+      newest: 1,
+      risk: {
+        ...written,
+        document: {
+          global_settings: riskDefaults(settings),
+          // An override may hold anything, which its type does not say.
+          service_overrides: { cloud_run: overrides as Record<string, number> },
+        },
+      },
+      agent: { ...written, document: { ...agent, agent_type: 'x' } },
+      service: {
+        ...written,
+        document: { ...service, service_id: 's', service_type: 'cloud_run' },
+      },
+    },
+    platform: {
+      revision: 1,
+      entries: Object.entries(global).map(([config_key, config_value]) => ({
+        ...written,
+        document: {
+          config_key,
+          config_value,
+          is_public: true,
+          requires_restart: false,
+          ...written,
+        },
+      })),
+      service_types: {
+        cloud_run: {
+          ...written,
+          document: {
+            service_type: 'cloud_run',
+            configuration_name: 'default',
+            default_settings: typeDefaults,
+            scaling_limits: {},
+            monitoring_defaults: {},
+            is_active: true,
+          },
+        },
+      },
+    },
+  });
+
+  const values = fc.dictionary(
     fc.oneof(name, fc.constantFrom('max_cost_impact_auto', 'default_region', 'min_instances')),
     fc.jsonValue(),
     { maxKeys: 6, noNullPrototype: true },
   );
-  fc.assert(
-    fc.property(
-      dictionary,
-      dictionary,
-      dictionary,
-      dictionary,
-      fc.dictionary(name, fc.jsonValue(), { maxKeys: 4 }),
-      (service, agent, overrides, settings, global) => {
-        const from = {
-          tenantId: 't',
-          serviceType: 'cloud_run',
-          settings: loadSettings({ SECRET_KEY: 'x'.repeat(32) }, { pieces: [] }),
-          tenant: {
-            revision: 1,
-            newest: 1,
-            risk: {
-              ...written,
-              document: {
-                global_settings: { max_cost_impact_auto: 1 },
-                service_overrides: { cloud_run: overrides },
-              },
-            },
-            agent: { ...written, document: { ...agent, agent_type: 'x' } },
-            service: {
-              ...written,
-              document: { ...service, service_id: 's', service_type: 'cloud_run' },
-            },
-          },
-          platform: {
-            revision: 1,
-            entries: Object.entries(global).map(([config_key, config_value]) => ({
-              ...written,
-              document: {
-                config_key,
-                config_value,
-                is_public: true,
-                requires_restart: false,
-                ...written,
-              },
-            })),
-            service_types: {
-              cloud_run: {
-                ...written,
-                document: {
-                  default_settings: settings,
-                  scaling_limits: {},
-                  monitoring_defaults: {},
-                },
-              },
-            },
-          },
-        } as unknown as Sources;
-        const values = effectiveValues(from);
-        const explained = explainValues(from);
-        expect(Object.keys(explained).sort()).toEqual(Object.keys(values).sort());
-        for (const [key, { layer: winner, shadowed }] of Object.entries(explained)) {
-          const places = [winner, ...shadowed.map((each) => each.layer)].map((each) =>
-            order.indexOf(each),
-          );
-          expect(places).toEqual([...places].sort((a, b) => a - b));
-          if (winner === 'env') expect(key in global).toBe(false);
+  const held = fc.record({
+    service: values,
+    agent: values,
+    overrides: values,
+    typeDefaults: values,
+    global: fc.dictionary(name, fc.jsonValue(), { maxKeys: 4 }),
+  });
+
+  test('names for every key the layer whose value it is, and what it shadows in order', () => {
+    fc.assert(
+      fc.property(held, (layers) => {
+        const sources = sourcesOf(layers);
+        const explained = explainValues(sources);
+        expect(Object.keys(explained).sort()).toEqual(Object.keys(effectiveValues(sources)).sort());
+        for (const [key, { layer: decides, shadowed }] of Object.entries(explained)) {
+          const found = [decides, ...shadowed.map(({ layer }) => layer)];
+          const positions = found.map((each) => order.indexOf(each));
+          expect(positions).toEqual([...positions].sort((a, b) => a - b));
+          if (decides === 'env') expect(key in layers.global).toBe(false);
         }
-      },
-    ),
-    { numRuns: 200 },
-  );
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  test('names the document by its cache key', () => {
+    const sources = sourcesOf({
+      service: { a: 1 },
+      agent: { b: 1 },
+      overrides: { c: 1 },
+      typeDefaults: { d: 1 },
+      global: { e: 1 },
+    });
+    const explained = explainValues(sources);
+    const sourceOf = (key: string): string => explained[key]!.source;
+    expect(['a', 'b', 'c', 'd', 'e', 'http_client_timeout_seconds'].map(sourceOf)).toEqual([
+      'service_instance_t_s',
+      'agent_config_t_x',
+      'risk_config_t',
+      'service_type_cloud_run_default',
+      'global_e',
+      'env',
+    ]);
+  });
 });

@@ -1,20 +1,19 @@
-/** The six layers as a table, highest precedence first, as the specification numbers them; and the merge with its explanation. */
+/**
+ * The six layers as a table, the one that decides first at the top; and their merge, with its explanation. The README has the same
+ * table for readers.
+ */
 import type { Static } from 'typebox';
-import type { Explanation } from '../../../shared/contracts/effective-config.ts';
-import { layerNames } from '../../../shared/contracts/effective-config.ts';
+import { agentKey } from '../../../shared/contracts/agents.ts';
+import type { Explanation, LayerName } from '../../../shared/contracts/effective-config.ts';
+import { globalEntryKey } from '../../../shared/contracts/global-entries.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
+import { riskDefaults, riskKey } from '../../../shared/contracts/risk.ts';
+import { serviceInstanceKey } from '../../../shared/contracts/service-instances.ts';
+import { defaultConfiguration, serviceTypeKey } from '../../../shared/contracts/service-types.ts';
 import type { Settings } from '../../../shared/settings.ts';
 import { layeredMerge, type Layer } from './layered-merge.ts';
 
-export type LayerName = (typeof layerNames)[number];
-/** Where a layer's values come from: the cache key of the document, and who wrote it. Of one key, where a layer has many documents. */
-export interface Source {
-  readonly source: string;
-  readonly revision: number | null;
-  readonly updated_by: string | null;
-  readonly updated_at: string | null;
-}
-
+/** What one effective configuration is merged from. */
 export interface Sources {
   readonly tenantId: string;
   readonly serviceType: string | null;
@@ -23,30 +22,33 @@ export interface Sources {
   readonly settings: Settings;
 }
 
-interface Row {
+/** Where a value was set: the cache key of the document that holds it, and who wrote that document. Null for the environment. */
+type Origin = Pick<Static<typeof Explanation>, 'source' | 'revision' | 'updated_by' | 'updated_at'>;
+
+interface LayerDefinition {
   readonly name: LayerName;
   readonly values: (from: Sources) => Layer;
-  readonly source: (from: Sources, key: string) => Source;
+  /** The document that set `key`. Only the global layer looks at it: it holds one document per key, the others one for all. */
+  readonly origin: (from: Sources, key: string) => Origin;
 }
 
-const written = (
-  source: string,
-  row: { revision: number; updated_by: string; updated_at: string } | null | undefined,
-): Source => ({
+const originOf = (source: string, stored: Omit<Origin, 'source'> | null | undefined): Origin => ({
   source,
-  revision: row?.revision ?? null,
-  updated_by: row?.updated_by ?? null,
-  updated_at: row?.updated_at ?? null,
+  revision: stored?.revision ?? null,
+  updated_by: stored?.updated_by ?? null,
+  updated_at: stored?.updated_at ?? null,
 });
-const serviceTypeRow = ({ platform, serviceType }: Sources) =>
+
+/** The stored service type that is a layer here. `serviceType` comes from clients, so `constructor` must find nothing. */
+const serviceTypeOf = ({ platform, serviceType }: Sources) =>
   serviceType !== null && Object.hasOwn(platform.service_types, serviceType)
     ? platform.service_types[serviceType]
     : undefined;
 
-const layers: readonly Row[] = [
+const layers: readonly LayerDefinition[] = [
   {
     name: 'service_instance',
-    values: ({ tenant }) => {
+    values({ tenant }) {
       if (!tenant.service) return null;
       const {
         service_id: _id,
@@ -57,45 +59,54 @@ const layers: readonly Row[] = [
       } = tenant.service.document;
       return values;
     },
-    source: ({ tenant, tenantId }) =>
-      written(
-        `service_instance_${tenantId}_${tenant.service?.document.service_id}`,
+    origin: ({ tenant, tenantId }) =>
+      originOf(
+        serviceInstanceKey({
+          tenant_id: tenantId,
+          service_id: tenant.service!.document.service_id,
+        }),
         tenant.service,
       ),
   },
   {
     name: 'agent',
-    values: ({ tenant }) => {
+    values({ tenant }) {
       if (!tenant.agent) return null;
       const { agent_type: _type, ...values } = tenant.agent.document;
       return values;
     },
-    source: ({ tenant, tenantId }) =>
-      written(`agent_config_${tenantId}_${tenant.agent?.document.agent_type}`, tenant.agent),
+    origin: ({ tenant, tenantId }) =>
+      originOf(
+        agentKey({ tenant_id: tenantId, agent_type: tenant.agent!.document.agent_type }),
+        tenant.agent,
+      ),
   },
   {
     name: 'tenant_risk',
-    values: ({ tenant, serviceType }) => {
+    values({ tenant, serviceType }) {
       if (!tenant.risk) return null;
       const { global_settings: limits, service_overrides: overrides } = tenant.risk.document;
-      return {
-        ...limits,
-        ...(serviceType !== null && Object.hasOwn(overrides, serviceType)
-          ? overrides[serviceType]
-          : {}),
-      };
+      const isOverridden = serviceType !== null && Object.hasOwn(overrides, serviceType);
+      return { ...limits, ...(isOverridden && overrides[serviceType]) };
     },
-    source: ({ tenant, tenantId }) => written(`risk_config_${tenantId}`, tenant.risk),
+    origin: ({ tenant, tenantId }) => originOf(riskKey({ tenant_id: tenantId }), tenant.risk),
   },
   {
     name: 'service_type',
-    values: (from) => {
-      const row = serviceTypeRow(from);
-      if (!row) return null;
-      const { default_settings: settings, scaling_limits, monitoring_defaults } = row.document;
-      return { ...settings, scaling_limits, monitoring_defaults };
+    values(from) {
+      const stored = serviceTypeOf(from);
+      if (!stored) return null;
+      const { default_settings, scaling_limits, monitoring_defaults } = stored.document;
+      return { ...default_settings, scaling_limits, monitoring_defaults };
     },
-    source: (from) => written(`service_type_${from.serviceType}_default`, serviceTypeRow(from)),
+    origin: (from) =>
+      originOf(
+        serviceTypeKey({
+          service_type: from.serviceType!,
+          configuration_name: defaultConfiguration,
+        }),
+        serviceTypeOf(from),
+      ),
   },
   {
     name: 'global',
@@ -103,30 +114,22 @@ const layers: readonly Row[] = [
       Object.fromEntries(
         platform.entries.map(({ document }) => [document.config_key, document.config_value]),
       ),
-    source: ({ platform }, key) =>
-      written(
-        `global_${key}`,
+    origin: ({ platform }, key) =>
+      originOf(
+        globalEntryKey({ key }),
         platform.entries.find(({ document }) => document.config_key === key),
       ),
   },
   {
     name: 'env',
     values: ({ settings }) => environmentDefaults(settings),
-    source: () => written('env', null),
+    origin: () => originOf('env', null),
   },
 ];
 
 /** What the environment contributes: risk defaults by field name, webhook defaults and HTTP time-outs. Never a secret. */
 export const environmentDefaults = (settings: Settings): Record<string, unknown> => ({
-  max_cost_impact_auto: settings.default_max_cost_impact_auto,
-  max_cost_impact_approval: settings.default_max_cost_impact_approval,
-  max_resource_scaling: settings.default_max_resource_scaling,
-  approval_timeout_minutes: settings.default_approval_timeout_minutes,
-  require_approval_for_high_risk: settings.default_require_approval_for_high_risk,
-  auto_approve_rollbacks: settings.default_auto_approve_rollbacks,
-  automation_enabled: settings.default_automation_enabled,
-  business_hours_only: settings.default_business_hours_only,
-  max_concurrent_automations: settings.default_max_concurrent_automations,
+  ...riskDefaults(settings),
   approval_webhook_timeout_seconds: settings.approval_webhook_timeout_seconds,
   approval_webhook_retry_attempts: settings.approval_webhook_retry_attempts,
   approval_webhook_backoff_initial_seconds: settings.approval_webhook_backoff_initial_seconds,
@@ -136,26 +139,24 @@ export const environmentDefaults = (settings: Settings): Record<string, unknown>
   http_client_connect_timeout_seconds: settings.http_client_connect_timeout_seconds,
 });
 
+/** The merged values. `layeredMerge` wants the layer that decides last. */
 export const effectiveValues = (from: Sources): Record<string, unknown> =>
   layeredMerge(layers.map((layer) => layer.values(from)).toReversed());
 
-/** For every key: the deciding layer with its source, and what it shadows, highest first. */
+/** For every key: the layer that decides, where it was set, and what it shadows, highest layer first. */
 export function explainValues(from: Sources): Record<string, Static<typeof Explanation>> {
-  const found = layers.map((layer) => ({ layer, values: layer.values(from) ?? {} }));
-  return Object.fromEntries(
-    Object.keys(effectiveValues(from)).map((key) => {
-      const [winner, ...shadowed] = found.filter(({ values }) => Object.hasOwn(values, key));
-      return [
-        key,
-        {
-          layer: winner!.layer.name,
-          ...winner!.layer.source(from, key),
-          shadowed: shadowed.map(({ layer, values }) => ({
-            layer: layer.name,
-            value: values[key],
-          })),
-        },
-      ];
-    }),
-  );
+  const valuesByLayer = layers.map((layer) => ({ layer, values: layer.values(from) ?? {} }));
+  const explain = (key: string): Static<typeof Explanation> => {
+    const [deciding, ...shadowed] = valuesByLayer.filter(({ values }) =>
+      Object.hasOwn(values, key),
+    );
+    const { layer } = deciding!;
+    return {
+      layer: layer.name,
+      ...layer.origin(from, key),
+      shadowed: shadowed.map(({ layer, values }) => ({ layer: layer.name, value: values[key] })),
+    };
+  };
+  const keys = Object.keys(effectiveValues(from));
+  return Object.fromEntries(keys.map((key) => [key, explain(key)]));
 }
