@@ -20,12 +20,17 @@ export function tenantDocument<Address extends TenantAddress, Document>({
   readonly auditName: string;
   readonly configType: ConfigType;
   readonly resourceId: (address: Address) => string;
-}): Pick<DocumentKind<Address, Document>, OfTenant> {
+}): Pick<DocumentKind<Address, Document>, OfTenant | 'checkInTransaction'> {
   return {
     auditName,
     revisionScope: ({ tenant_id }) => tenantScope(tenant_id),
     tenantId: ({ tenant_id }) => tenant_id,
     resourceId,
+    /** A service or an operator may name any tenant; nothing is written for one that does not exist. */
+    async checkInTransaction(manager, { tenant_id }) {
+      await requireTenant(manager, tenant_id);
+      return [];
+    },
     recordHistory: (manager, address, record, request) =>
       recordHistory(
         manager,
@@ -40,10 +45,7 @@ export function tenantDocument<Address extends TenantAddress, Document>({
 export function inTable<Address extends TenantAddress, Document>(
   entity: EntitySchema<DocumentRow>,
   resourceId: (address: Address) => string,
-): Pick<
-  Required<DocumentKind<Address, Document>>,
-  'read' | 'save' | 'remove' | 'checkInTransaction'
-> {
+): Pick<Required<DocumentKind<Address, Document>>, 'read' | 'save' | 'remove'> {
   const keyOf = (address: Address) => ({ tenant_id: address.tenant_id, id: resourceId(address) });
   return {
     async read(manager: EntityManager, address) {
@@ -59,11 +61,6 @@ export function inTable<Address extends TenantAddress, Document>(
         updated_at: new Date(stored.updated_at),
       });
       await manager.upsert(entity, row, ['tenant_id', 'id']);
-    },
-    /** A service or an operator may name any tenant; nothing is written for one that does not exist. */
-    async checkInTransaction(manager, { tenant_id }) {
-      await requireTenant(manager, tenant_id);
-      return [];
     },
     async remove(manager, address) {
       await manager.delete(entity, keyOf(address));
