@@ -29,182 +29,252 @@ import { codeOf, isOutage, StrataError } from '../shared/errors.ts';
 import { WakeableWait } from '../shared/wakeable-wait.ts';
 import type { OwnHandlers, OwnRequest } from './routes.ts';
 
+/** A stream without news sends a comment, a reader who takes nothing is cut off, and the caller's right is checked again. */
 const heartbeatMs = 15_000;
-const outageMs = 1000;
+/** While the owner of the changes is away, it is asked again in this time. */
+const outageRetryMs = 1000;
+/** How long a reader may take to fetch the rest of a stream that has ended. */
 const graceMs = 1000;
 const pageSize = 100;
 
 interface Changes {
+  /** In order, without gaps. */
   readonly items: readonly { readonly revision: number }[];
+  /** The newest revision. */
   readonly revision: number;
 }
 interface Watched {
+  /** Whose changes are sent. */
   readonly scope: string;
   /** Scopes whose changes may end the caller's right to watch. */
   readonly rights: readonly string[];
-  /** Without `after` only the revision. */
+  /** At most `pageSize` changes after a revision; without `after` only the newest revision. */
   readonly changes: (caller: Caller, after?: number) => Promise<Changes>;
 }
-interface Stream {
-  readonly watcher: string;
-  readonly end: () => void;
+
+export interface Watch {
+  readonly handlers: OwnHandlers;
+  /** How many streams are open. */
+  readonly open: () => number;
+  /** No stream begins any more, and those that run end. */
+  readonly stop: () => void;
 }
 
-/** An event as it is sent; the data never holds a line feed. */
-const frame = (event: string, data: unknown, id?: number): string =>
-  `${id === undefined ? '' : `id: ${id}\n`}event: ${event}\ndata: ${JSON.stringify(data)}\n\n`;
+export function createWatch(
+  broker: ServiceBroker,
+  coherence: Coherence,
+  settings: LiveSettings,
+): Watch {
+  const open = new Set<WatchStream>();
+  let stopped = false;
 
-export function createWatch(broker: ServiceBroker, coherence: Coherence, settings: LiveSettings) {
-  const open = new Set<Stream>();
-  const state = { stopped: false };
-
-  function admit(watcher: string): void {
-    const { watch_max_streams: most, watch_max_streams_per_caller: each } = settings.current;
-    if (state.stopped || open.size >= most)
+  /** Throws where one more stream would be too many. */
+  function checkLimits(watcher: string): void {
+    const { watch_max_streams: most, watch_max_streams_per_caller: mostPerCaller } =
+      settings.current;
+    if (stopped || open.size >= most)
       throw new StrataError(
         'service_unavailable',
         'This gateway takes no further stream. Try again.',
       );
-    if ([...open].filter((stream) => stream.watcher === watcher).length >= each) {
+    const theirs = [...open].filter((stream) => stream.watcher === watcher).length;
+    if (theirs >= mostPerCaller)
       throw new StrataError(
         'rate_limited',
-        `You have ${each} streams open on this gateway. Close one first.`,
+        `You have ${mostPerCaller} streams open on this gateway. Close one first.`,
         { headers: { 'retry-after': '10' } },
       );
-    }
   }
 
   async function start(
-    { scope, rights, changes }: Watched,
-    lastEventId: number | undefined,
-    { caller, recheck, response }: OwnRequest,
+    watched: Watched,
+    lastEventId: unknown,
+    request: OwnRequest,
   ): Promise<Readable> {
+    const { caller } = request;
     const watcher = `${caller.type} ${caller.id}`;
-    admit(watcher);
-    const news = new WakeableWait();
-    const room = new WakeableWait();
-    const cut = (): void => {
-      response.destroy();
-    };
-    const stream = new Readable({
-      read: () => room.wake(),
-      destroy(error, done) {
-        release();
+    checkLimits(watcher);
+    const stream = new WatchStream(watcher, watched, request, coherence, () => open.delete(stream));
+    open.add(stream);
+    await stream.begin(lastEventId as number | undefined);
+    return stream.events;
+  }
+
+  const handlers: OwnHandlers = {
+    'gateway.watch.tenant': ({ tenant_id: id, last_event_id: last }, request) =>
+      start(tenantChanges(broker, id as string, request.requestId), last, request),
+    'gateway.watch.platform': ({ last_event_id: last }, request) =>
+      start(platformChanges(broker, request.requestId), last, request),
+  };
+  return {
+    handlers,
+    open: () => open.size,
+    stop() {
+      stopped = true;
+      for (const stream of open) stream.end();
+    },
+  };
+}
+
+const tenantChanges = (broker: ServiceBroker, tenantId: string, requestId: string): Watched => ({
+  scope: tenantScope(tenantId),
+  rights: [authScope, memberScope(tenantId)],
+  changes: (caller, after) =>
+    callAs(
+      broker,
+      'tenant-config.changes',
+      { tenant_id: tenantId, limit: pageSize, ...(after === undefined ? {} : { after }) },
+      { caller, requestId },
+    ),
+});
+
+const platformChanges = (broker: ServiceBroker, requestId: string): Watched => ({
+  scope: platformScope,
+  rights: [authScope],
+  changes: (caller, after) =>
+    callAs(
+      broker,
+      'global-config.changes',
+      { limit: pageSize, ...(after === undefined ? {} : { after }) },
+      { caller, requestId },
+    ),
+});
+
+class WatchStream {
+  readonly watcher: string;
+  /** What the client is sent. */
+  readonly events: Readable;
+  readonly #watched: Watched;
+  readonly #request: OwnRequest;
+  readonly #stopListening: () => void;
+  readonly #onReleased: () => void;
+  /** Woken by a change, and by the end. */
+  readonly #news = new WakeableWait();
+  /** Woken when the reader has taken what was sent, and by the end. */
+  readonly #room = new WakeableWait();
+  #lastSent = 0;
+  #ended = false;
+
+  /** Listens from here on, so that a change that is committed while `begin` reads the revision is not missed. */
+  constructor(
+    watcher: string,
+    watched: Watched,
+    request: OwnRequest,
+    coherence: Coherence,
+    onReleased: () => void,
+  ) {
+    this.watcher = watcher;
+    this.#watched = watched;
+    this.#request = request;
+    this.#onReleased = onReleased;
+    this.events = new Readable({
+      read: () => this.#room.wake(),
+      destroy: (error, done) => {
+        this.#release();
         done(error);
       },
     });
-    const end = (last?: string): void => {
-      if (stream.readableEnded || stream.destroyed || self.ended) return;
-      self.ended = true;
-      if (last !== undefined) stream.push(last);
-      stream.push(null);
-      release();
-      // For a reader who does not take the rest.
-      const straggler = setTimeout(cut, graceMs);
-      response.once('close', () => clearTimeout(straggler));
-    };
-    const self = { watcher, ended: false, end: () => end() };
-    const unlisten = coherence.onChange((change) => {
-      if (change.scope === scope || rights.includes(change.scope)) news.wake();
+    this.#stopListening = coherence.onChange(({ scope }) => {
+      if (scope === watched.scope || watched.rights.includes(scope)) this.#news.wake();
     });
-    const release = (): void => {
-      unlisten();
-      open.delete(self);
-      news.wake();
-      room.wake();
-    };
-    const over = (): boolean => self.ended || stream.destroyed;
-    const send = async (text: string): Promise<void> => {
-      if (over() || stream.push(text)) return;
-      if (!(await room.wait(heartbeatMs))) cut();
-    };
-
-    /** Sends what is new; throws where the caller may no longer know. */
-    async function catchUp(): Promise<void> {
-      while (!over()) {
-        const { items, revision } = await changes(await recheck(), sent);
-        if ((items[0]?.revision ?? revision + 1) !== sent + 1) {
-          await send(frame('reset', { revision: (sent = revision) }, revision));
-          continue;
-        }
-        for (const item of items) await send(frame('config.changed', item, (sent = item.revision)));
-        if (items.length < pageSize) return;
-      }
-    }
-
-    async function run(): Promise<void> {
-      while (!over()) {
-        let pauseMs = heartbeatMs;
-        try {
-          await catchUp();
-        } catch (error) {
-          if (!isOutage(error)) {
-            end(frame('closed', { code: codeOf(error) }));
-            return;
-          }
-          pauseMs = outageMs;
-        }
-        if (!over() && !(await news.wait(pauseMs))) await send(': still here\n\n');
-      }
-    }
-
-    open.add(self);
-    // Heard from before the revision is read: a change committed in between wakes the stream.
-    const { revision } = await changes(caller).catch((error: unknown) => {
-      stream.destroy();
-      throw error;
-    });
-    let sent = lastEventId ?? revision;
-    // Spread, so that the streams of a gateway that stops do not all come back at once.
-    await send(
-      `retry: ${1000 + Math.floor(Math.random() * 1000)}\n\n${frame('ready', { revision }, sent)}`,
-    );
-    void run();
-    return stream;
   }
 
-  return {
-    handlers: {
-      'gateway.watch.tenant': ({ tenant_id: id, last_event_id: last }, request) => {
-        const tenantId = id as string;
-        return start(
-          {
-            scope: tenantScope(tenantId),
-            rights: [authScope, memberScope(tenantId)],
-            changes: (caller, after) =>
-              callAs(
-                broker,
-                'tenant-config.changes',
-                { tenant_id: tenantId, limit: pageSize, ...(after === undefined ? {} : { after }) },
-                { caller, requestId: request.requestId },
-              ),
-          },
-          last as number | undefined,
-          request,
-        );
-      },
-      'gateway.watch.platform': ({ last_event_id: last }, request) =>
-        start(
-          {
-            scope: platformScope,
-            rights: [authScope],
-            changes: (caller, after) =>
-              callAs(
-                broker,
-                'global-config.changes',
-                { limit: pageSize, ...(after === undefined ? {} : { after }) },
-                { caller, requestId: request.requestId },
-              ),
-          },
-          last as number | undefined,
-          request,
-        ),
-    } satisfies OwnHandlers as OwnHandlers,
-    open: () => open.size,
-    /** No stream begins any more, and those that run end. */
-    stop(): void {
-      state.stopped = true;
-      for (const { end } of open) end();
-    },
-  };
+  /** Sends the first event and goes on by itself: after the last event that the client has, else from now on. */
+  async begin(lastEventId: number | undefined): Promise<void> {
+    const revision = await this.#newestRevision();
+    this.#lastSent = lastEventId ?? revision;
+    // Spread, so that the streams of a gateway that stops do not all come back at once.
+    const retryMs = 1000 + Math.floor(Math.random() * 1000);
+    await this.#send(`retry: ${retryMs}\n\n${frame('ready', { revision }, this.#lastSent)}`);
+    void this.#run();
+  }
+
+  /** Ends the stream after `lastFrame`. A reader who does not take the rest in time is cut off. */
+  end(lastFrame?: string): void {
+    if (this.#isOver() || this.events.readableEnded) return;
+    this.#ended = true;
+    if (lastFrame !== undefined) this.events.push(lastFrame);
+    this.events.push(null);
+    this.#release();
+    const straggler = setTimeout(() => this.#cut(), graceMs);
+    this.#request.response.once('close', () => clearTimeout(straggler));
+  }
+
+  async #newestRevision(): Promise<number> {
+    try {
+      const { revision } = await this.#watched.changes(this.#request.caller);
+      return revision;
+    } catch (error) {
+      this.events.destroy();
+      throw error;
+    }
+  }
+
+  async #run(): Promise<void> {
+    while (!this.#isOver()) {
+      let pauseMs = heartbeatMs;
+      try {
+        await this.#catchUp();
+      } catch (error) {
+        if (!isOutage(error)) {
+          this.end(frame('closed', { code: codeOf(error) }));
+          return;
+        }
+        pauseMs = outageRetryMs;
+      }
+      if (this.#isOver()) return;
+      const woken = await this.#news.wait(pauseMs);
+      if (!woken) await this.#send(': still here\n\n');
+    }
+  }
+
+  /** Sends what is new. Throws where the caller may no longer know. */
+  async #catchUp(): Promise<void> {
+    while (!this.#isOver()) {
+      const caller = await this.#request.recheck();
+      const { items, revision } = await this.#watched.changes(caller, this.#lastSent);
+      const next = items[0]?.revision ?? revision + 1;
+      if (next !== this.#lastSent + 1) {
+        // The changes in between are no longer kept, or the client names a revision that never was.
+        this.#lastSent = revision;
+        await this.#send(frame('reset', { revision }, revision));
+        continue;
+      }
+      for (const item of items) {
+        this.#lastSent = item.revision;
+        await this.#send(frame('config.changed', item, item.revision));
+      }
+      if (items.length < pageSize) return;
+    }
+  }
+
+  /** Waits while the reader's buffer is full, and cuts off a reader who leaves it full. */
+  async #send(text: string): Promise<void> {
+    if (this.#isOver()) return;
+    const hasRoom = this.events.push(text);
+    if (hasRoom) return;
+    const taken = await this.#room.wait(heartbeatMs);
+    if (!taken) this.#cut();
+  }
+
+  #isOver(): boolean {
+    return this.#ended || this.events.destroyed;
+  }
+
+  #cut(): void {
+    this.#request.response.destroy();
+  }
+
+  #release(): void {
+    this.#stopListening();
+    this.#onReleased();
+    this.#news.wake();
+    this.#room.wake();
+  }
+}
+
+/** An event as it is sent. JSON.stringify escapes line feeds, the first of which would end the data. */
+function frame(event: string, data: unknown, id?: number): string {
+  const idLine = id === undefined ? '' : `id: ${id}\n`;
+  return `${idLine}event: ${event}\ndata: ${JSON.stringify(data)}\n\n`;
 }
