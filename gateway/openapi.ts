@@ -1,10 +1,11 @@
-/** OpenAPI 3.1 from the contracts. */
-import type { TSchema } from 'typebox';
-import type { Contract, Rest } from '../shared/contracts/contract.ts';
+/** The OpenAPI 3.1 document, made of the contracts: what `responses.ts` sends and `parameters.ts` reads, as schemas. */
+import { IsObject, IsUnion, type TSchema } from 'typebox';
+import type { Access, Contract, Rest } from '../shared/contracts/contract.ts';
 import { errorTable } from '../shared/contracts/error-codes.ts';
-import { restRoutes } from './rest.ts';
+import { restRoutes, type RestRoute } from './rest.ts';
 
-const Envelope = {
+/** Of every error, as `toAnswer` in shared/errors.ts makes it. */
+const ErrorEnvelope = {
   type: 'object',
   required: ['detail', 'request_id'],
   properties: {
@@ -29,158 +30,21 @@ const Envelope = {
   },
 } as const;
 
-const content = (schema: unknown, types = ['application/json']) =>
-  Object.fromEntries(types.map((type) => [type, { schema }]));
-const eventStream = (schema: unknown) => ({
-  'text/event-stream': {
-    schema: {
-      type: 'string',
-      contentMediaType: 'application/json',
-      contentSchema: schema,
-      description:
-        'Events `config.changed`, whose `id` is the revision and whose `data` is this schema in one line of JSON. Beside them `ready` ' +
-        '(begins), `reset` (changes are missing: read everything again) and `closed` (ends, with `{"code"}`)',
-    },
-  },
-});
-const whoMayCall = ({ access }: Contract): string =>
-  access.level === 'tenant' || access.level === 'tenant_or_platform'
-    ? `${access.roles.join(', ')} of the tenant${access.level === 'tenant_or_platform' ? ', or platform_admin' : ''}`
-    : access.level +
-      ('publicWith' in access ? `; anyone, with ${access.publicWith}` : '') +
-      ('recent' in access ? ', signed in at most 10 minutes ago' : '');
+type Schema = object;
+/** Media type → schema, as OpenAPI nests them. */
+type Content = Readonly<Record<string, { readonly schema: Schema }>>;
+/** By status; undefined where there is no body. */
+type Contents = Readonly<Record<number, Content | undefined>>;
 
-/** The document of what a service answers to a read or write of one, without the null of a deletion. */
-const documentOf = ({ properties }: Shape, written: boolean): Shape =>
-  written ? properties.document!.anyOf[0]! : properties.document!;
-interface Shape {
-  readonly properties: Record<string, Shape>;
-  readonly anyOf: readonly Shape[];
-}
-
-/** Status → media type → schema, as `responses.ts` turns the result into them. */
-function answersOf(
-  { response, result }: Contract,
-  { method }: Rest,
-): Record<string, Record<string, unknown> | undefined> {
-  const shape = result as unknown as Shape;
-  const json = content(result);
-  switch (response) {
-    case 'resource':
-      return { 200: content(documentOf(shape, false)), 304: undefined };
-    case 'write': {
-      const [written, dryRun] = shape.anyOf as readonly [Shape, Shape];
-      const document = documentOf(written, true);
-      return {
-        200: content(method === 'DELETE' ? dryRun : { anyOf: [document, dryRun] }),
-        ...(method === 'PUT' || method === 'POST' ? { 201: content(document) } : {}),
-        ...(method === 'DELETE' || method === 'POST' ? { 204: undefined } : {}),
-      };
-    }
-    case 'list':
-      return {
-        200: {
-          ...json,
-          'application/x-ndjson': {
-            schema: {
-              type: 'string',
-              description: 'The items, one a line; X-Next-Cursor has the cursor',
-            },
-          },
-        },
-      };
-    case 'page':
-      return { 200: { ...json, 'text/html': { schema: { type: 'string' } } } };
-    case 'stream':
-      return { 200: eventStream(result) };
-    case 'created':
-      return { 201: json };
-    case 'accepted':
-      return { 202: json };
-    case 'nothing':
-      return { 204: undefined };
-    case 'reload':
-      return { 200: json, 207: json };
-    default:
-      return { 200: json };
-  }
-}
-const descriptions: Readonly<Record<string, string>> = {
-  201: 'Created',
-  202: 'Accepted',
-  204: 'Done, nothing to show',
-  207: 'Done in part; errors says what failed',
-  304: 'Unchanged since If-None-Match',
-};
-const ifNoneMatch = {
-  name: 'if-none-match',
-  in: 'header',
-  required: false,
-  schema: { type: 'string' },
-  description: 'Entity tags that the client has',
-};
-
-function operation(name: string, contract: Contract, rest: Rest) {
-  const { properties, required = [] } = contract.params as unknown as {
-    properties: Record<string, TSchema & { description?: string }>;
-    required?: string[];
-  };
-  const parameter = (place: 'path' | 'query' | 'header', shown: string, key: string) => ({
-    name: shown,
-    in: place,
-    required: place === 'path' || required.includes(key),
-    schema: properties[key],
-    ...(properties[key]?.description === undefined
-      ? {}
-      : { description: properties[key].description }),
-  });
-  return {
-    operationId: name,
-    tags: [name.split('.')[0]],
-    summary: contract.summary,
-    description: `Who may call: ${whoMayCall(contract)}.${contract.keyScope ? ` API keys need the scope \`${contract.keyScope}\`.` : ''}`,
-    security:
-      contract.access.level === 'public'
-        ? []
-        : [...('publicWith' in contract.access ? [{}] : []), { bearer: [] }, { apiKey: [] }],
-    parameters: [
-      ...rest.pathParams.map((key) => parameter('path', key, key)),
-      ...rest.query.map((key) => parameter('query', key, key)),
-      ...Object.entries(rest.headers).map(([header, key]) => parameter('header', header, key)),
-      ...(contract.response === 'resource' ? [ifNoneMatch] : []),
-    ],
-    ...(rest.body
-      ? {
-          requestBody: {
-            required: rest.method !== 'POST' || required.includes('body'),
-            content: content(
-              properties.body,
-              rest.method === 'PATCH'
-                ? ['application/json', 'application/merge-patch+json']
-                : undefined,
-            ),
-          },
-        }
-      : {}),
-    responses: {
-      ...Object.fromEntries(
-        Object.entries(answersOf(contract, rest)).map(([status, media]) => [
-          status,
-          { description: descriptions[status] ?? 'Done', ...(media ? { content: media } : {}) },
-        ]),
-      ),
-      default: {
-        description: 'An error, by its code',
-        content: content({ $ref: '#/components/schemas/Error' }),
-      },
-    },
-  };
-}
+const json = 'application/json';
+const jsonOf = (schema: Schema): Content => ({ [json]: { schema } });
 
 export function openApi(baseUrl: string, version: string) {
   const paths: Record<string, Record<string, unknown>> = {};
-  for (const { name, contract, rest } of restRoutes)
-    (paths[rest.path] ??= {})[rest.method.toLowerCase()] = operation(name, contract, rest);
+  for (const route of restRoutes) {
+    const { path, method } = route.rest;
+    paths[path] = { ...paths[path], [method.toLowerCase()]: operationOf(route) };
+  }
   return {
     openapi: '3.1.0',
     info: {
@@ -192,11 +56,176 @@ export function openApi(baseUrl: string, version: string) {
     servers: [{ url: baseUrl }],
     paths,
     components: {
-      schemas: { Error: Envelope },
+      schemas: { Error: ErrorEnvelope },
       securitySchemes: {
         bearer: { type: 'http', scheme: 'bearer' },
         apiKey: { type: 'apiKey', in: 'header', name: 'X-API-Key' },
       },
     },
   };
+}
+
+function operationOf({ name, contract, rest }: RestRoute) {
+  const keyScope = contract.keyScope ? ` API keys need the scope \`${contract.keyScope}\`.` : '';
+  return {
+    operationId: name,
+    tags: [name.split('.')[0]],
+    summary: contract.summary,
+    description: `Who may call: ${whoMayCall(contract.access)}.${keyScope}`,
+    security: securityOf(contract.access),
+    parameters: parametersOf(contract, rest),
+    ...(rest.body ? { requestBody: requestBodyOf(contract, rest) } : {}),
+    responses: {
+      ...responsesOf(contract, rest),
+      default: {
+        description: 'An error, by its code',
+        content: jsonOf({ $ref: '#/components/schemas/Error' }),
+      },
+    },
+  };
+}
+
+function whoMayCall(access: Access): string {
+  if (access.level === 'tenant') return `${access.roles.join(', ')} of the tenant`;
+  if (access.level === 'tenant_or_platform')
+    return `${access.roles.join(', ')} of the tenant, or platform_admin`;
+  const anyone = 'publicWith' in access ? `; anyone, with ${access.publicWith}` : '';
+  const recent = 'recent' in access ? ', signed in at most 10 minutes ago' : '';
+  return `${access.level}${anyone}${recent}`;
+}
+
+/** Alternatives, any of which is enough; `{}` stands for nobody signed in. */
+function securityOf(access: Access): Record<string, string[]>[] {
+  if (access.level === 'public') return [];
+  const credentials: Record<string, string[]>[] = [{ bearer: [] }, { apiKey: [] }];
+  return 'publicWith' in access ? [{}, ...credentials] : credentials;
+}
+
+/** No parameter of the contract: the gateway itself heeds it. */
+const ifNoneMatch = {
+  name: 'if-none-match',
+  in: 'header',
+  required: false,
+  schema: { type: 'string' },
+  description: 'Entity tags that the client has',
+};
+
+function parametersOf({ params, response }: Contract, rest: Rest) {
+  const parameter = (place: 'path' | 'query' | 'header', shownName: string, name: string) => {
+    const schema: TSchema & { readonly description?: string } = params.properties[name]!;
+    return {
+      name: shownName,
+      in: place,
+      required: place === 'path' || isRequired(params, name),
+      schema,
+      ...(schema.description === undefined ? {} : { description: schema.description }),
+    };
+  };
+  return [
+    ...rest.pathParams.map((name) => parameter('path', name, name)),
+    ...rest.query.map((name) => parameter('query', name, name)),
+    ...Object.entries(rest.headers).map(([header, name]) => parameter('header', header, name)),
+    ...(response === 'resource' ? [ifNoneMatch] : []),
+  ];
+}
+
+function requestBodyOf({ params }: Contract, { method }: Rest) {
+  const schema = params.properties.body!;
+  return {
+    required: method !== 'POST' || isRequired(params, 'body'),
+    content: {
+      [json]: { schema },
+      ...(method === 'PATCH' ? { 'application/merge-patch+json': { schema } } : {}),
+    },
+  };
+}
+
+/** TypeBox leaves `required` out where nothing is. */
+const isRequired = ({ required }: { readonly required?: readonly string[] }, name: string) =>
+  required?.includes(name) ?? false;
+
+const descriptions: Readonly<Record<string, string>> = {
+  200: 'Done',
+  201: 'Created',
+  202: 'Accepted',
+  204: 'Done, nothing to show',
+  207: 'Done in part; errors says what failed',
+  304: 'Unchanged since If-None-Match',
+};
+
+function responsesOf(contract: Contract, rest: Rest) {
+  return Object.fromEntries(
+    Object.entries(contentsOf(contract, rest)).map(([status, content]) => [
+      status,
+      { description: descriptions[status], ...(content ? { content } : {}) },
+    ]),
+  );
+}
+
+/** What `responses.ts` sends of a result. */
+function contentsOf({ response, result }: Contract, { method }: Rest): Contents {
+  const whole = jsonOf(result);
+  switch (response) {
+    case 'resource':
+      return { 200: jsonOf(documentIn(result)), 304: undefined };
+    case 'write':
+      return writeContents(result, method);
+    case 'list':
+      return { 200: { ...whole, 'application/x-ndjson': { schema: ndjson } } };
+    case 'page':
+      return { 200: { ...whole, 'text/html': { schema: { type: 'string' } } } };
+    case 'stream':
+      return { 200: { 'text/event-stream': { schema: eventStreamOf(result) } } };
+    case 'created':
+      return { 201: whole };
+    case 'accepted':
+      return { 202: whole };
+    case 'nothing':
+      return { 204: undefined };
+    case 'reload':
+      return { 200: whole, 207: whole };
+    case 'value':
+    case 'token':
+      return { 200: whole };
+  }
+}
+
+/** PUT and POST create, DELETE and a rollback by POST remove; each can be tried first with `dry_run`. */
+function writeContents(result: TSchema, method: Rest['method']): Contents {
+  const [written, dryRun] = alternativesOf(result);
+  // The other alternative is null, after a deletion.
+  const [document] = alternativesOf(documentIn(written!));
+  const creates = method === 'PUT' || method === 'POST';
+  const removes = method === 'DELETE' || method === 'POST';
+  return {
+    200: jsonOf(method === 'DELETE' ? dryRun! : { anyOf: [document, dryRun] }),
+    ...(creates ? { 201: jsonOf(document!) } : {}),
+    ...(removes ? { 204: undefined } : {}),
+  };
+}
+
+const ndjson = {
+  type: 'string',
+  description: 'The items, one a line; X-Next-Cursor has the cursor',
+};
+
+const eventStreamOf = (change: TSchema): Schema => ({
+  type: 'string',
+  contentMediaType: json,
+  contentSchema: change,
+  description:
+    'Events `config.changed`, whose `id` is the revision and whose `data` is this schema in one line of JSON. Beside them `ready` ' +
+    '(begins), `reset` (changes are missing: read everything again) and `closed` (ends, with `{"code"}`)',
+});
+
+/** The document in what `Resource` and `Written` in shared/contracts/contract.ts make of it. */
+function documentIn(schema: TSchema): TSchema {
+  const document = IsObject(schema) ? schema.properties.document : undefined;
+  if (!document) throw new Error('The result of a resource or write has no document.');
+  return document;
+}
+
+function alternativesOf(schema: TSchema): readonly TSchema[] {
+  if (!IsUnion(schema)) throw new Error('The result of a write is not made by Written.');
+  return schema.anyOf;
 }

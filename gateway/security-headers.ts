@@ -1,21 +1,17 @@
+/** Security headers, as helmet sets them, and when responses may be kept. */
 import helmet, { type HelmetOptions } from 'helmet';
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import { IncomingMessage, ServerResponse } from 'node:http';
+import { Socket } from 'node:net';
 
-/** What helmet would set at every answer, worked out once. */
+/** What helmet would set on every response with these options, worked out once: they depend on nothing in the request. */
 function headersOf(options: HelmetOptions): Readonly<Record<string, string>> {
-  const headers: Record<string, string> = {};
-  const answer = {
-    setHeader(name: string, value: string) {
-      headers[name.toLowerCase()] = value;
-    },
-    removeHeader(name: string) {
-      delete headers[name.toLowerCase()];
-    },
-  };
-  helmet(options)({} as IncomingMessage, answer as unknown as ServerResponse, (error) => {
+  const request = new IncomingMessage(new Socket());
+  const response = new ServerResponse(request);
+  helmet(options)(request, response, (error) => {
     if (error) throw error;
   });
-  return headers;
+  const headers = Object.entries(response.getHeaders());
+  return Object.fromEntries(headers.map(([name, value]) => [name, String(value)]));
 }
 
 /** For pages, each of which says what it may load. */
@@ -24,7 +20,10 @@ export const pageHeaders = headersOf({
   crossOriginResourcePolicy: false,
 });
 
-/** For JSON, without those that concern documents only, and that `frame-ancestors` replaces. No answer is kept where other callers or later reads would find it. */
+/**
+ * For JSON: without those that concern only pages, and without those that `frame-ancestors` replaces. No response is kept where other
+ * callers or later reads would find it.
+ */
 export const jsonHeaders: Readonly<Record<string, string>> = {
   'cache-control': 'private, no-cache',
   ...headersOf({
