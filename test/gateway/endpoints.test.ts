@@ -1,4 +1,4 @@
-/** Every row of the specification's endpoint tables for configuration: its answer, and each stated side effect. */
+/** The configuration endpoints that clients rely on: the answer of each, and each side effect. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { restRoutes } from '../../gateway/rest.ts';
 import { createDatabase, type Database } from '../support/postgres.ts';
@@ -56,7 +56,7 @@ const defaults = {
   service_overrides: { cloud_run: {}, cloud_functions: {}, cloud_sql: {}, kubernetes_engine: {} },
 };
 
-/** In the order of the specification's tables. */
+/** What clients rely on, from the tenant's documents to the platform's. */
 const rows: readonly Row[] = [
   {
     method: 'GET',
@@ -279,7 +279,7 @@ describe('the rows answer as specified, with their side effects', () => {
   });
 });
 
-test('every configuration route of the specification has a row', () => {
+test('every configuration route that clients rely on is served and has a row', () => {
   const specified = [
     'GET /configurations/',
     'GET /tenants/{tenant_id}/config/risk',
