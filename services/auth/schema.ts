@@ -1,21 +1,28 @@
+/** Tables of sign-in: their rows, their entities, and the migrations that make them. A test compares the last two. */
 import { EntitySchema, type EntitySchemaColumnOptions } from 'typeorm';
 import type { KeyScope, TenantRole } from '../../shared/contracts/contract.ts';
 import { migration, type Schema } from '../../shared/database/open.ts';
 
 export interface UserRow {
   id: string;
+  /** As `addressOf` gives it. */
   email: string;
+  /** The person has proved that the address is theirs. */
   email_verified: boolean;
   display_name: string | null;
+  /** argon2id in PHC string form; null where the person signs in without a password. */
   password_hash: string | null;
   status: 'active' | 'disabled';
   created_at: Date;
 }
+
 export interface SessionRow {
   id: string;
   user_id: string;
+  /** What the session is for; null for a platform administrator without a tenant. */
   tenant_id: string | null;
   created_at: Date;
+  /** When its sign-in was: some actions want a recent one. */
   authenticated_at: Date;
   last_used_at: Date;
   expires_at: Date;
@@ -23,25 +30,34 @@ export interface SessionRow {
   user_agent: string | null;
   ip: string | null;
 }
+
 export interface PasskeyRow {
   id: string;
   user_id: string;
+  /** base64url, as the browser gives it. */
   credential_id: string;
+  /** COSE_Key (RFC 9052, 7). */
   public_key: Buffer;
+  /** The signature counter of its last use. */
   counter: number;
   name: string | null;
+  /** The model of the authenticator. */
   aaguid: string;
   transports: string[];
+  /** May be synchronized between devices; fixed when it is made. */
   backup_eligible: boolean;
   backed_up: boolean;
   created_at: Date;
   last_used_at: Date | null;
 }
+
 export interface RefreshRow {
+  /** SHA-256 of the token, as hex: the token itself is not stored. */
   hash: string;
   session_id: string;
   created_at: Date;
   used_at: Date | null;
+  /** Hash of the token that it was exchanged for. */
   successor: string | null;
 }
 
@@ -50,9 +66,12 @@ export interface SsoProviderRow {
   name: string;
   issuer: string;
   client_id: string;
+  /** Sealed. */
   client_secret: string;
+  /** The tenant whose people it signs in; null for the platform's own. */
   tenant_id: string | null;
   domains: { domain: string; verified: boolean }[];
+  /** Whether it may make accounts at their first sign-in, and with which roles in the tenant. */
   jit_enabled: boolean;
   default_roles: TenantRole[];
   redirect_uris: string[];
@@ -60,6 +79,7 @@ export interface SsoProviderRow {
   created_at: Date;
   updated_at: Date;
 }
+
 /** Who somebody is at an issuer. */
 export interface SsoIdentityRow {
   issuer: string;
@@ -74,6 +94,7 @@ export interface ApiKeyRow {
   tenant_id: string | null;
   name: string;
   scopes: KeyScope[];
+  /** HMAC-SHA-256 of the secret, as hex. */
   hash: string;
   created_at: Date;
   expires_at: Date;
@@ -83,9 +104,9 @@ export interface ApiKeyRow {
 }
 
 const text: EntitySchemaColumnOptions = { type: 'text' };
-const maybe: EntitySchemaColumnOptions = { type: 'text', nullable: true };
+const nullableText: EntitySchemaColumnOptions = { type: 'text', nullable: true };
 const time: EntitySchemaColumnOptions = { type: 'timestamptz' };
-const later: EntitySchemaColumnOptions = { type: 'timestamptz', nullable: true };
+const nullableTime: EntitySchemaColumnOptions = { type: 'timestamptz', nullable: true };
 
 export const UserEntity = new EntitySchema<UserRow>({
   name: 'User',
@@ -95,12 +116,13 @@ export const UserEntity = new EntitySchema<UserRow>({
     id: { type: 'uuid', primary: true },
     email: { type: 'text', unique: true },
     email_verified: { type: 'boolean' },
-    display_name: maybe,
-    password_hash: maybe,
+    display_name: nullableText,
+    password_hash: nullableText,
     status: text,
     created_at: time,
   },
 });
+
 export const SessionEntity = new EntitySchema<SessionRow>({
   name: 'Session',
   tableName: 'sessions',
@@ -113,12 +135,13 @@ export const SessionEntity = new EntitySchema<SessionRow>({
     authenticated_at: time,
     last_used_at: time,
     expires_at: time,
-    revoked_at: later,
-    user_agent: maybe,
-    ip: maybe,
+    revoked_at: nullableTime,
+    user_agent: nullableText,
+    ip: nullableText,
   },
   indices: [{ name: 'sessions_user_id', columns: ['user_id'] }],
 });
+
 export const RefreshEntity = new EntitySchema<RefreshRow>({
   name: 'RefreshToken',
   tableName: 'refresh_tokens',
@@ -127,11 +150,12 @@ export const RefreshEntity = new EntitySchema<RefreshRow>({
     hash: { type: 'text', primary: true },
     session_id: { type: 'uuid' },
     created_at: time,
-    used_at: later,
-    successor: maybe,
+    used_at: nullableTime,
+    successor: nullableText,
   },
   indices: [{ name: 'refresh_tokens_session_id', columns: ['session_id'] }],
 });
+
 export const PasskeyEntity = new EntitySchema<PasskeyRow>({
   name: 'Passkey',
   tableName: 'passkeys',
@@ -142,13 +166,13 @@ export const PasskeyEntity = new EntitySchema<PasskeyRow>({
     credential_id: { type: 'text', unique: true },
     public_key: { type: 'bytea' },
     counter: { type: 'bigint' },
-    name: maybe,
+    name: nullableText,
     aaguid: { type: 'uuid' },
     transports: { type: 'text', array: true },
     backup_eligible: { type: 'boolean' },
     backed_up: { type: 'boolean' },
     created_at: time,
-    last_used_at: later,
+    last_used_at: nullableTime,
   },
   indices: [{ name: 'passkeys_user_id', columns: ['user_id'] }],
 });
@@ -173,6 +197,7 @@ export const SsoProviderEntity = new EntitySchema<SsoProviderRow>({
     updated_at: time,
   },
 });
+
 export const SsoIdentityEntity = new EntitySchema<SsoIdentityRow>({
   name: 'SsoIdentity',
   tableName: 'sso_identities',
@@ -185,6 +210,7 @@ export const SsoIdentityEntity = new EntitySchema<SsoIdentityRow>({
   },
   indices: [{ name: 'sso_identities_user_id', columns: ['user_id'] }],
 });
+
 export const ApiKeyEntity = new EntitySchema<ApiKeyRow>({
   name: 'ApiKey',
   tableName: 'api_keys',
@@ -199,7 +225,7 @@ export const ApiKeyEntity = new EntitySchema<ApiKeyRow>({
     created_at: time,
     expires_at: time,
     days: { type: 'int4' },
-    last_used_at: later,
+    last_used_at: nullableTime,
   },
   indices: [{ name: 'api_keys_user_id', columns: ['user_id'] }],
 });
@@ -219,46 +245,94 @@ export const authSchema: Schema = {
     migration(
       'Auth1763700000004',
       `CREATE TABLE auth.users (
-      id uuid PRIMARY KEY, email text NOT NULL UNIQUE, email_verified boolean NOT NULL, display_name text, password_hash text, status text NOT NULL,
-      created_at timestamptz NOT NULL
-    )`,
+        id uuid PRIMARY KEY,
+        email text NOT NULL UNIQUE,
+        email_verified boolean NOT NULL,
+        display_name text,
+        password_hash text,
+        status text NOT NULL,
+        created_at timestamptz NOT NULL
+      )`,
       `CREATE TABLE auth.sessions (
-      id uuid PRIMARY KEY, user_id uuid NOT NULL, tenant_id uuid, created_at timestamptz NOT NULL, authenticated_at timestamptz NOT NULL,
-      last_used_at timestamptz NOT NULL, expires_at timestamptz NOT NULL, revoked_at timestamptz, user_agent text, ip text
-    )`,
+        id uuid PRIMARY KEY,
+        user_id uuid NOT NULL,
+        tenant_id uuid,
+        created_at timestamptz NOT NULL,
+        authenticated_at timestamptz NOT NULL,
+        last_used_at timestamptz NOT NULL,
+        expires_at timestamptz NOT NULL,
+        revoked_at timestamptz,
+        user_agent text,
+        ip text
+      )`,
       'CREATE INDEX sessions_user_id ON auth.sessions (user_id)',
       `CREATE TABLE auth.refresh_tokens (
-      hash text PRIMARY KEY, session_id uuid NOT NULL, created_at timestamptz NOT NULL, used_at timestamptz, successor text
-    )`,
+        hash text PRIMARY KEY,
+        session_id uuid NOT NULL,
+        created_at timestamptz NOT NULL,
+        used_at timestamptz,
+        successor text
+      )`,
       'CREATE INDEX refresh_tokens_session_id ON auth.refresh_tokens (session_id)',
     ),
     migration(
       'AuthSso1763700000301',
       `CREATE TABLE auth.sso_providers (
-      id uuid PRIMARY KEY, name text NOT NULL, issuer text NOT NULL, client_id text NOT NULL, client_secret text NOT NULL, tenant_id uuid,
-      domains jsonb NOT NULL, jit_enabled boolean NOT NULL, default_roles text[] NOT NULL, redirect_uris text[] NOT NULL, enabled boolean NOT NULL,
-      created_at timestamptz NOT NULL, updated_at timestamptz NOT NULL
-    )`,
+        id uuid PRIMARY KEY,
+        name text NOT NULL,
+        issuer text NOT NULL,
+        client_id text NOT NULL,
+        client_secret text NOT NULL,
+        tenant_id uuid,
+        domains jsonb NOT NULL,
+        jit_enabled boolean NOT NULL,
+        default_roles text[] NOT NULL,
+        redirect_uris text[] NOT NULL,
+        enabled boolean NOT NULL,
+        created_at timestamptz NOT NULL,
+        updated_at timestamptz NOT NULL
+      )`,
       `CREATE TABLE auth.sso_identities (
-      issuer text NOT NULL, subject text NOT NULL, user_id uuid NOT NULL, created_at timestamptz NOT NULL, PRIMARY KEY (issuer, subject)
-    )`,
+        issuer text NOT NULL,
+        subject text NOT NULL,
+        user_id uuid NOT NULL,
+        created_at timestamptz NOT NULL,
+        PRIMARY KEY (issuer, subject)
+      )`,
       'CREATE INDEX sso_identities_user_id ON auth.sso_identities (user_id)',
     ),
     migration(
       'AuthPasskeys1763700000020',
       `CREATE TABLE auth.passkeys (
-      id uuid PRIMARY KEY, user_id uuid NOT NULL, credential_id text NOT NULL UNIQUE, public_key bytea NOT NULL, counter bigint NOT NULL, name text,
-      aaguid uuid NOT NULL, transports text[] NOT NULL, backup_eligible boolean NOT NULL, backed_up boolean NOT NULL, created_at timestamptz NOT NULL,
-      last_used_at timestamptz
-    )`,
+        id uuid PRIMARY KEY,
+        user_id uuid NOT NULL,
+        credential_id text NOT NULL UNIQUE,
+        public_key bytea NOT NULL,
+        counter bigint NOT NULL,
+        name text,
+        aaguid uuid NOT NULL,
+        transports text[] NOT NULL,
+        backup_eligible boolean NOT NULL,
+        backed_up boolean NOT NULL,
+        created_at timestamptz NOT NULL,
+        last_used_at timestamptz
+      )`,
       'CREATE INDEX passkeys_user_id ON auth.passkeys (user_id)',
     ),
     migration(
       'AuthApiKeys1763700000401',
       `CREATE TABLE auth.api_keys (
-      id uuid PRIMARY KEY, user_id uuid NOT NULL, tenant_id uuid, name text NOT NULL, scopes text[] NOT NULL, hash text NOT NULL,
-      created_at timestamptz NOT NULL, expires_at timestamptz NOT NULL, days int4 NOT NULL, last_used_at timestamptz
-    )`,
+        id uuid PRIMARY KEY,
+        user_id uuid NOT NULL,
+        tenant_id uuid,
+        name text NOT NULL,
+        scopes text[] NOT NULL,
+        hash text NOT NULL,
+        created_at timestamptz NOT NULL,
+        expires_at timestamptz NOT NULL,
+        days int4 NOT NULL,
+        last_used_at timestamptz
+      )`,
       'CREATE INDEX api_keys_user_id ON auth.api_keys (user_id)',
     ),
   ],

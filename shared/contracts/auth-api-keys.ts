@@ -1,6 +1,7 @@
+/** API keys: made, listed, revoked and rotated by a signed-in person, resolved by the gateway. */
 import { Type } from 'typebox';
 import { action, Page, page, keyScopes, type Access } from './contract.ts';
-import { strict, Timestamp, Uuid } from './fields.ts';
+import { Nullable, strict, Timestamp, Uuid } from './fields.ts';
 import { authScope } from './revision-scopes.ts';
 
 const signedIn: Access = { level: 'authenticated' };
@@ -14,7 +15,7 @@ const key = {
   prefix: Type.String({ description: 'How the key begins' }),
   name: Type.String(),
   scopes: Scopes,
-  tenant_id: Type.Union([Uuid, Type.Null()]),
+  tenant_id: Nullable(Uuid),
   expires_at: Timestamp,
   created_at: Timestamp,
 };
@@ -56,9 +57,7 @@ export const apiKeyContracts = {
     rest: 'GET /auth/api-keys',
     access: signedIn,
     query: page,
-    result: Page(
-      Type.Object({ ...key, last_used_at: Type.Union([Timestamp, Type.Null()]) }, strict),
-    ),
+    result: Page(Type.Object({ ...key, last_used_at: Nullable(Timestamp) }, strict)),
     response: 'list',
   }),
   'auth.api-key.revoke': action({
@@ -86,7 +85,7 @@ export const apiKeyContracts = {
     result: Type.Object(
       {
         user_id: Uuid,
-        tenant_id: Type.Union([Uuid, Type.Null()]),
+        tenant_id: Nullable(Uuid),
         platform_roles: Type.Array(Type.String()),
         scopes: Scopes,
         hash: Type.String(),

@@ -1,3 +1,4 @@
+/** Passkeys. Options and credentials are the JSON forms of W3C Web Authentication Level 3, which browsers make and parse themselves. */
 import type {
   AuthenticationResponseJSON,
   PublicKeyCredentialCreationOptionsJSON,
@@ -5,20 +6,21 @@ import type {
   RegistrationResponseJSON,
 } from '@simplewebauthn/server';
 import { Type, type TSchema } from 'typebox';
-import { TokenResponse } from './auth.ts';
+import { claimedAddress, TokenResponse } from './auth.ts';
 import { action, Page, page, type Access } from './contract.ts';
-import { strict, Timestamp, Uuid } from './fields.ts';
+import { Nullable, strict, Timestamp, Uuid } from './fields.ts';
 
-// What browsers make grows with them, so their fields beyond these are let through and not looked at.
+/** What browsers make grows with them: fields beyond the ones named here are let through and not looked at. */
 const fromBrowser = { additionalProperties: true } as const;
 const base64url = (maxLength: number) => Type.String({ pattern: '^[A-Za-z0-9_-]+$', maxLength });
-/** At most 1023 bytes (Web Authentication, 5.1). */
+/** At most 1023 bytes (Web Authentication Level 3, 4, "Credential ID"), in base64url. */
 const CredentialId = base64url(1364);
 const Challenge = base64url(100);
 const Transport = Type.String({ minLength: 1, maxLength: 32 });
 const Name = Type.String({ minLength: 1, maxLength: 100, description: 'What its owner calls it' });
 const Verified = Type.Literal('required');
 
+/** A PublicKeyCredential: the schema says what is looked at, the library's type the rest. */
 const credential = <T>(response: TSchema) =>
   Type.Unsafe<T>(
     Type.Object(
@@ -27,9 +29,7 @@ const credential = <T>(response: TSchema) =>
         rawId: CredentialId,
         type: Type.Literal('public-key'),
         response,
-        authenticatorAttachment: Type.Optional(
-          Type.Union([Type.String({ maxLength: 32 }), Type.Null()]),
-        ),
+        authenticatorAttachment: Type.Optional(Nullable(Type.String({ maxLength: 32 }))),
         clientExtensionResults: Type.Object({}, fromBrowser),
       },
       { ...fromBrowser, description: 'The PublicKeyCredential as its toJSON() gives it' },
@@ -107,7 +107,8 @@ const RequestOptions = Type.Unsafe<PublicKeyCredentialRequestOptionsJSON>(
     { ...strict, description: 'For PublicKeyCredential.parseRequestOptionsFromJSON()' },
   ),
 );
-const begun = <T extends TSchema>(publicKey: T) =>
+/** A ceremony that has begun. */
+const Ceremony = <T extends TSchema>(publicKey: T) =>
   Type.Object(
     {
       challenge_id: Uuid,
@@ -120,7 +121,7 @@ const begun = <T extends TSchema>(publicKey: T) =>
 export const Passkey = Type.Object(
   {
     id: Uuid,
-    name: Type.Union([Name, Type.Null()]),
+    name: Nullable(Name),
     aaguid: Type.String({
       description: 'Model of the authenticator; zeros where it does not tell',
     }),
@@ -128,7 +129,7 @@ export const Passkey = Type.Object(
     backup_eligible: Type.Boolean({ description: 'May be synchronized between devices' }),
     backed_up: Type.Boolean(),
     created_at: Timestamp,
-    last_used_at: Type.Union([Timestamp, Type.Null()]),
+    last_used_at: Nullable(Timestamp),
   },
   strict,
 );
@@ -145,15 +146,14 @@ export const passkeyContracts = {
       {
         email: Type.Optional(
           Type.String({
-            minLength: 1,
-            maxLength: 254,
+            ...claimedAddress,
             description: 'Then only a passkey of this account completes the sign-in',
           }),
         ),
       },
       strict,
     ),
-    result: begun(RequestOptions),
+    result: Ceremony(RequestOptions),
   }),
   'auth.webauthn.login.verify': action({
     summary: 'Sign in with a passkey',
@@ -172,7 +172,7 @@ export const passkeyContracts = {
     rest: 'POST /auth/webauthn/register/options',
     access: recently,
     body: Type.Object({}, strict),
-    result: begun(CreationOptions),
+    result: Ceremony(CreationOptions),
   }),
   'auth.webauthn.register.verify': action({
     summary: "Add a passkey to one's own account",

@@ -2,7 +2,7 @@
 import { Type } from 'typebox';
 import { TokenResponse } from './auth.ts';
 import { action, Page, page, tenantRoles, type Access } from './contract.ts';
-import { Email, strict, Timestamp, Uuid } from './fields.ts';
+import { Email, Nullable, strict, Timestamp, Uuid } from './fields.ts';
 
 const Name = Type.String({ minLength: 1, maxLength: 200 });
 const Address = Type.String({ minLength: 1, maxLength: 500, format: 'uri' });
@@ -35,8 +35,6 @@ const Roles = Type.Array(Type.Enum(tenantRoles), {
   uniqueItems: true,
   description: 'Roles in the tenant for people who are provisioned',
 });
-const NullableUuid = Type.Union([Uuid, Type.Null()]);
-const secret = { minLength: 1, maxLength: 500 };
 
 const Provider = Type.Object(
   {
@@ -45,7 +43,7 @@ const Provider = Type.Object(
     issuer: Address,
     client_id: Type.String(),
     client_secret: Type.String({ description: 'Always the mask' }),
-    tenant_id: NullableUuid,
+    tenant_id: Nullable(Uuid),
     domains: Domains,
     jit_enabled: Type.Boolean(),
     default_roles: Roles,
@@ -62,10 +60,11 @@ const ProviderBody = Type.Object(
     issuer: Address,
     client_id: Type.String({ minLength: 1, maxLength: 200 }),
     client_secret: Type.String({
-      ...secret,
+      minLength: 1,
+      maxLength: 500,
       description: 'Kept where the mask is written back and the issuer stays',
     }),
-    tenant_id: Type.Optional(NullableUuid),
+    tenant_id: Type.Optional(Nullable(Uuid)),
     domains: Type.Optional(Domains),
     jit_enabled: Type.Optional(
       Type.Boolean({

@@ -1,9 +1,11 @@
+/** Accounts, signing in with a password, sessions. */
 import { Type } from 'typebox';
 import { action, Page, page, tenantRoles, type Access } from './contract.ts';
-import { Email, strict, Timestamp, Uuid } from './fields.ts';
+import { Email, Nullable, strict, Timestamp, Uuid } from './fields.ts';
 import { authScope } from './revision-scopes.ts';
 
-const NullableString = Type.Union([Type.String(), Type.Null()]);
+/** What somebody says their address is. Its form is not judged: an address that is none belongs to nobody, like any unknown one. */
+export const claimedAddress = { minLength: 1, maxLength: 254 } as const;
 const Password = Type.String({ minLength: 1, maxLength: 1024 });
 const Roles = Type.Array(Type.Enum(tenantRoles));
 
@@ -11,7 +13,7 @@ export const User = Type.Object(
   {
     id: Uuid,
     email: Email,
-    display_name: NullableString,
+    display_name: Nullable(Type.String()),
     platform_roles: Type.Array(Type.String()),
   },
   strict,
@@ -20,7 +22,7 @@ const TenantRef = Type.Object({ id: Uuid, name: Type.String(), roles: Roles }, s
 const MembershipRef = Type.Object({ tenant_id: Uuid, name: Type.String(), roles: Roles }, strict);
 const identity = {
   user: User,
-  tenant: Type.Union([TenantRef, Type.Null()]),
+  tenant: Nullable(TenantRef),
   memberships: Type.Array(MembershipRef),
 };
 
@@ -42,7 +44,7 @@ export const SessionState = Type.Object(
   {
     session_id: Uuid,
     user_id: Uuid,
-    tenant_id: Type.Union([Uuid, Type.Null()]),
+    tenant_id: Nullable(Uuid),
     platform_roles: Type.Array(Type.String()),
     status: Type.Enum(['active', 'revoked']),
     authenticated_at: Timestamp,
@@ -53,12 +55,12 @@ export const SessionState = Type.Object(
 export const Session = Type.Object(
   {
     id: Uuid,
-    tenant_id: Type.Union([Uuid, Type.Null()]),
+    tenant_id: Nullable(Uuid),
     created_at: Timestamp,
     last_used_at: Timestamp,
     expires_at: Timestamp,
-    ip: NullableString,
-    user_agent: NullableString,
+    ip: Nullable(Type.String()),
+    user_agent: Nullable(Type.String()),
     current: Type.Boolean({ description: 'The session of this request' }),
   },
   strict,
@@ -86,7 +88,7 @@ export const authContracts = {
     access: open,
     body: Type.Object(
       {
-        email: Type.String({ minLength: 1, maxLength: 254 }),
+        email: Type.String(claimedAddress),
         password: Password,
         tenant_id: Type.Optional(Uuid),
       },
@@ -119,7 +121,7 @@ export const authContracts = {
     rest: 'GET /auth/me',
     access: signedIn,
     keyScope: 'auth:self',
-    result: Type.Object({ ...identity, session_id: Type.Union([Uuid, Type.Null()]) }, strict),
+    result: Type.Object({ ...identity, session_id: Nullable(Uuid) }, strict),
   }),
   'auth.password.change': action({
     summary: 'Change my password; ends my other sessions',
@@ -134,7 +136,7 @@ export const authContracts = {
       'Have a link to reset the password mailed; answers alike whether or not there is such an account',
     rest: 'POST /auth/password/forgot',
     access: open,
-    body: Type.Object({ email: Type.String({ minLength: 1, maxLength: 254 }) }, strict),
+    body: Type.Object({ email: Type.String(claimedAddress) }, strict),
     result: Type.Object(
       { expires_in: Type.Integer({ description: 'Seconds that the link is good for' }) },
       strict,

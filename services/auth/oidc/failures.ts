@@ -30,6 +30,7 @@ function tokenEndpointFailure({ status, error }: ResponseBodyError): StrataError
 
 /** The `auth_sso_*` error for what openid-client threw; `otherwise` where it says nothing about whose fault it is. */
 export function failureOf(error: unknown, otherwise: ErrorCode): StrataError {
+  // Whatever its class, an error of openid-client or fetch has these, some of them empty.
   const { message, code, cause } = error as { message?: string; code?: string; cause?: unknown };
   const outgoing = [error, cause].find((each) => each instanceof OutgoingError);
   if (outgoing) {
