@@ -13,6 +13,7 @@ import {
   type Assertion,
   type Site,
 } from '../support/browser.ts';
+import { auditEvents, type AuditEvent } from '../support/audit.ts';
 import { eventually } from '../support/cluster.ts';
 import { createDatabase, type Database } from '../support/postgres.ts';
 import { startRedis, type Process } from '../support/servers.ts';
@@ -65,23 +66,22 @@ afterAll(async () => {
   await database?.drop();
 });
 
-interface Begun {
-  readonly challenge_id: string;
+interface Ceremony {
+  readonly id: string;
+  /** Options for the browser. */
   readonly publicKey: Record<string, unknown> & { readonly challenge: string };
 }
-const begin = async (body: object = {}): Promise<Begun> =>
-  (await anyone.post('/auth/webauthn/login/options', body)).body;
-const finish = (challengeId: string, credential: unknown, more: object = {}): Promise<Answer> =>
-  anyone.post('/auth/webauthn/login/verify', { challenge_id: challengeId, credential, ...more });
-const beginAdding = async (client: Client): Promise<Begun> =>
-  (await client.post('/auth/webauthn/register/options', {})).body;
-const finishAdding = (
-  client: Client,
-  challengeId: string,
-  credential: unknown,
-  more: object = {},
-): Promise<Answer> =>
-  client.post('/auth/webauthn/register/verify', { challenge_id: challengeId, credential, ...more });
+async function begin(client: Client, ceremony: 'login' | 'register', body: object) {
+  const answer = await client.post(`/auth/webauthn/${ceremony}/options`, body);
+  const { challenge_id: id, publicKey } = answer.body;
+  return { id, publicKey } as Ceremony;
+}
+const beginLogin = (body: object = {}): Promise<Ceremony> => begin(anyone, 'login', body);
+const finishLogin = (id: string, credential: unknown, more: object = {}): Promise<Answer> =>
+  anyone.post('/auth/webauthn/login/verify', { challenge_id: id, credential, ...more });
+const beginAdding = (client: Client): Promise<Ceremony> => begin(client, 'register', {});
+const finishAdding = (client: Client, id: string, credential: unknown): Promise<Answer> =>
+  client.post('/auth/webauthn/register/verify', { challenge_id: id, credential });
 const outcome = ({ status, body }: Pick<Answer, 'status' | 'body'>): [number, string] => [
   status,
   body.detail?.code ?? 'ok',
@@ -89,16 +89,16 @@ const outcome = ({ status, body }: Pick<Answer, 'status' | 'body'>): [number, st
 const refused = [401, 'auth_webauthn_verification_failed'];
 const stale = [401, 'auth_webauthn_challenge_invalid'];
 
-const fresh = (role: string): Promise<Client> =>
+/** A member who has signed in just now, as adding a passkey wants it. */
+const signInAs = (role: string): Promise<Client> =>
   signIn(strata.url, tenant.emails[role]!, memberPassword);
-const events = async (
-  action: string,
-): Promise<{ payload: Record<string, unknown>; target: string }[]> =>
-  (await tenant.admin.get(`/audit/events?action=${action}&limit=200`)).body.items;
+const events = (action: string): Promise<AuditEvent[]> => auditEvents(tenant.admin, action);
+const payloadsOf = async (action: string): Promise<unknown[]> =>
+  (await events(action)).map(({ payload }) => payload);
 
 /** A member with a passkey on a device of its own. */
 async function enrol(role: string, options: { synchronized?: boolean } = {}) {
-  const client = await fresh(role);
+  const client = await signInAs(role);
   const device = await Device.open(browser, site.origin, options);
   const added = await device.call<Pick<Answer, 'status' | 'body'>>(
     'register',
@@ -159,7 +159,7 @@ describe('in the browser', () => {
           }),
         ]);
       }
-      expect((await events('auth.login_succeeded')).map(({ payload }) => payload)).toContainEqual({
+      expect(await payloadsOf('auth.login_succeeded')).toContainEqual({
         method: 'passkey',
         session_id: body.session_id,
       });
@@ -171,10 +171,9 @@ describe('in the browser', () => {
     await expect(device.call('register', strata.url, client.token)).rejects.toThrow(
       'InvalidStateError',
     );
-    const { challenge_id: id, publicKey } = await beginAdding(client);
-    const made = await (
-      await Device.open(browser, site.origin)
-    ).call<{ id: string }>('create', publicKey);
+    const { id, publicKey } = await beginAdding(client);
+    const another = await Device.open(browser, site.origin);
+    const made = await another.call<{ id: string }>('create', publicKey);
     await database.query(
       `INSERT INTO auth.passkeys SELECT gen_random_uuid(), gen_random_uuid(), $1, public_key, 0, name, aaguid, transports, false, false, now(), NULL
        FROM auth.passkeys LIMIT 1`,
@@ -192,12 +191,12 @@ describe('in the browser', () => {
   });
 
   test('an authenticator that does not verify its user is refused', async () => {
-    const client = await fresh('operator');
+    const client = await signInAs('operator');
     const device = await Device.open(browser, site.origin, { verifies: false });
     await expect(device.call('register', strata.url, client.token)).rejects.toThrow(
       'NotAllowedError',
     );
-    const { challenge_id: id, publicKey } = await beginAdding(client);
+    const { id, publicKey } = await beginAdding(client);
     const made = await device.call('create', {
       ...publicKey,
       authenticatorSelection: { residentKey: 'discouraged', userVerification: 'discouraged' },
@@ -221,13 +220,15 @@ describe('an assertion that the right key has signed', () => {
     };
     last = counter;
   });
-  const present = async (change: Partial<Assertion> = {}, begun?: Begun): Promise<Answer> => {
-    const {
-      challenge_id: id,
-      publicKey: { challenge },
-    } = begun ?? (await begin());
-    return finish(id, assertion({ ...sound, challenge, counter: (last += 1), ...change }));
-  };
+  /** The assertion that the authenticator would make next for this challenge. */
+  function nextAssertion(challenge: string, change: Partial<Assertion> = {}) {
+    last += 1;
+    return assertion({ ...sound, challenge, counter: last, ...change });
+  }
+  async function present(change: Partial<Assertion> = {}, begun?: Ceremony): Promise<Answer> {
+    const { id, publicKey } = begun ?? (await beginLogin());
+    return finishLogin(id, nextAssertion(publicKey.challenge, change));
+  }
   const tamperings: readonly [string, () => Partial<Assertion>][] = [
     ['of another origin', () => ({ origin: elsewhere.origin })],
     ['of the same host over https', () => ({ origin: site.origin.replace('http:', 'https:') })],
@@ -261,9 +262,7 @@ describe('an assertion that the right key has signed', () => {
     for (const presented of [stored, stored - 1, 0])
       expect(outcome(await present({ counter: presented }))).toEqual(refused);
     await eventually(async () =>
-      expect(
-        (await events('auth.passkey_counter_regressed')).map(({ payload }) => payload),
-      ).toEqual(
+      expect(await payloadsOf('auth.passkey_counter_regressed')).toEqual(
         [stored, stored - 1, 0].map((presented) => ({
           passkey_id: expect.any(String),
           stored,
@@ -276,31 +275,28 @@ describe('an assertion that the right key has signed', () => {
   });
 
   test('is taken once', async () => {
-    const {
-      challenge_id: id,
-      publicKey: { challenge },
-    } = await begin();
-    const credential = assertion({ ...sound, challenge, counter: (last += 1) });
-    const answers = await Promise.all(Array.from({ length: 5 }, () => finish(id, credential)));
+    const { id, publicKey } = await beginLogin();
+    const credential = nextAssertion(publicKey.challenge);
+    const answers = await Promise.all(Array.from({ length: 5 }, () => finishLogin(id, credential)));
     expect(answers.map(outcome).sort()).toEqual([[200, 'ok'], stale, stale, stale, stale]);
-    expect(outcome(await finish(id, credential))).toEqual(stale);
+    expect(outcome(await finishLogin(id, credential))).toEqual(stale);
   });
 
   test('is not tried again where it was wrong once', async () => {
-    const begun = await begin();
+    const begun = await beginLogin();
     expect(outcome(await present({ rpId: 'example.com' }, begun))).toEqual(refused);
     expect(outcome(await present({}, begun))).toEqual(stale);
   });
 
   test('answers only a challenge of a sign-in that was begun within five minutes', async () => {
-    expect(outcome(await present({}, { ...(await begin()), challenge_id: randomUUID() }))).toEqual(
-      stale,
-    );
-    expect(outcome(await present({}, await beginAdding(await fresh('viewer'))))).toEqual(stale);
-    const begun = await begin();
+    const unknown = { ...(await beginLogin()), id: randomUUID() };
+    expect(outcome(await present({}, unknown))).toEqual(stale);
+    const ofAdding = await beginAdding(await signInAs('viewer'));
+    expect(outcome(await present({}, ofAdding))).toEqual(stale);
+    const begun = await beginLogin();
     const connection = new Redis(redis.url);
     try {
-      const key = `strata:webauthn:login:${begun.challenge_id}`;
+      const key = `strata:webauthn:login:${begun.id}`;
       const left = await connection.ttl(key);
       expect(left).toBeGreaterThan(290);
       expect(left).toBeLessThanOrEqual(300);
@@ -312,40 +308,31 @@ describe('an assertion that the right key has signed', () => {
   });
 
   test('is for whom the challenge was asked, if for anyone', async () => {
-    expect(outcome(await present({}, await begin({ email: tenant.emails.operator })))).toEqual(
-      refused,
-    );
-    expect(outcome(await present({}, await begin({ email: 'nobody@nowhere.example' })))).toEqual(
-      refused,
-    );
-    expect(
-      outcome(await present({}, await begin({ email: tenant.emails.viewer!.toUpperCase() }))),
-    ).toEqual([200, 'ok']);
+    const presentFor = async (email: string) =>
+      outcome(await present({}, await beginLogin({ email })));
+    expect(await presentFor(tenant.emails.operator!)).toEqual(refused);
+    expect(await presentFor('nobody@nowhere.example')).toEqual(refused);
+    expect(await presentFor(tenant.emails.viewer!.toUpperCase())).toEqual([200, 'ok']);
   });
 
   test('enters the tenant asked for, and only as a member', async () => {
-    const entering = async (tenantId: string): Promise<Answer> => {
-      const {
-        challenge_id: id,
-        publicKey: { challenge },
-      } = await begin();
-      return finish(id, assertion({ ...sound, challenge, counter: (last += 1) }), {
-        tenant_id: tenantId,
-      });
+    const enter = async (tenantId: string): Promise<Answer> => {
+      const { id, publicKey } = await beginLogin();
+      return finishLogin(id, nextAssertion(publicKey.challenge), { tenant_id: tenantId });
     };
-    expect((await entering(tenant.id)).body.tenant.id).toBe(tenant.id);
-    expect(outcome(await entering(randomUUID()))).toEqual([403, 'auth_no_tenant_membership']);
+    expect((await enter(tenant.id)).body.tenant.id).toBe(tenant.id);
+    expect(outcome(await enter(randomUUID()))).toEqual([403, 'auth_no_tenant_membership']);
   });
 
   test('does not tell a disabled account from an unknown passkey', async () => {
-    const status = (value: string) =>
+    const setStatus = (value: string) =>
       database.query('UPDATE auth.users SET status = $1 WHERE email = $2', [
         value,
         tenant.emails.viewer,
       ]);
-    await status('disabled');
+    await setStatus('disabled');
     const [disabled, unknown] = [await present(), await present({ id: unknownId() })];
-    await status('active');
+    await setStatus('active');
     expect(outcome(disabled)).toEqual(refused);
     expect(disabled.body.detail).toEqual(unknown.body.detail);
   });
@@ -366,16 +353,13 @@ test('a synchronized passkey whose counter does not rise signs in, audited', asy
   const { device, passkey } = await enrol('operator', { synchronized: true });
   expect(passkey).toMatchObject({ backup_eligible: true, backed_up: true });
   const { counter, ...stolen } = await device.steal();
-  const {
-    challenge_id: id,
-    publicKey: { challenge },
-  } = await begin();
+  const { id, publicKey } = await beginLogin();
   await database.query('UPDATE auth.passkeys SET counter = 1000 WHERE id = $1', [passkey.id]);
-  const answer = await finish(
+  const answer = await finishLogin(
     id,
     assertion({
       ...stolen,
-      challenge,
+      challenge: publicKey.challenge,
       origin: site.origin,
       rpId: 'localhost',
       type: 'webauthn.get',
@@ -385,9 +369,7 @@ test('a synchronized passkey whose counter does not rise signs in, audited', asy
   );
   expect(answer.status).toBe(200);
   await eventually(async () =>
-    expect(
-      (await events('auth.passkey_counter_regressed')).map(({ payload }) => payload),
-    ).toContainEqual({
+    expect(await payloadsOf('auth.passkey_counter_regressed')).toContainEqual({
       passkey_id: passkey.id,
       stored: 1000,
       presented: counter + 1,
@@ -423,7 +405,7 @@ test('beginning to sign in says nothing about whether an address has an account'
 
 describe('adding a passkey', () => {
   test('asks for one that needs no user name and verifies its user', async () => {
-    const { publicKey } = await beginAdding(await fresh('viewer'));
+    const { publicKey } = await beginAdding(await signInAs('viewer'));
     expect(publicKey).toMatchObject({
       rp: { id: 'localhost' },
       attestation: 'none',
@@ -459,68 +441,56 @@ describe('adding a passkey', () => {
     const { body: refreshed } = await anyone.post('/auth/refresh', {
       refresh_token: body.refresh_token,
     });
-    expect(
-      outcome(
-        await new Client(strata.url, refreshed.access_token).post(
-          '/auth/webauthn/register/options',
-          {},
-        ),
-      ),
-    ).toEqual([403, 'auth_reauth_required']);
+    const continued = new Client(strata.url, refreshed.access_token);
+    expect(outcome(await continued.post('/auth/webauthn/register/options', {}))).toEqual([
+      403,
+      'auth_reauth_required',
+    ]);
   });
 
-  test('takes its own challenge, once, from the user who asked, and only attestation that it asked for', async () => {
-    const [mine, theirs] = [await fresh('viewer'), await fresh('operator')];
+  interface MadeCredential {
+    readonly response: { readonly attestationObject: string };
+  }
+  /** What a new device makes of these options. */
+  async function make({ publicKey }: Ceremony, change: object = {}): Promise<MadeCredential> {
     const device = await Device.open(browser, site.origin);
-    const made = async (
-      { publicKey }: Begun,
-      change: object = {},
-    ): Promise<{ response: { attestationObject: string } }> =>
-      (await Device.open(browser, site.origin)).call('create', { ...publicKey, ...change });
+    return device.call('create', { ...publicKey, ...change });
+  }
 
+  test('takes its own challenge, once, from the user who asked', async () => {
+    const [mine, theirs] = [await signInAs('viewer'), await signInAs('operator')];
     const begun = await beginAdding(mine);
-    const credential = await device.call('create', begun.publicKey);
-    expect(outcome(await finishAdding(theirs, begun.challenge_id, credential))).toEqual(stale);
-    expect((await finishAdding(mine, begun.challenge_id, credential)).status).toBe(201);
-    expect(outcome(await finishAdding(mine, begun.challenge_id, credential))).toEqual(stale);
-    expect(outcome(await finishAdding(mine, (await begin()).challenge_id, credential))).toEqual(
-      stale,
-    );
+    const credential = await make(begun);
+    expect(outcome(await finishAdding(theirs, begun.id, credential))).toEqual(stale);
+    expect((await finishAdding(mine, begun.id, credential)).status).toBe(201);
+    expect(outcome(await finishAdding(mine, begun.id, credential))).toEqual(stale);
+    const ofLogin = await beginLogin();
+    expect(outcome(await finishAdding(mine, ofLogin.id, credential))).toEqual(stale);
 
-    const other = await beginAdding(mine);
-    expect(
-      outcome(
-        await finishAdding(
-          mine,
-          other.challenge_id,
-          await made(other, { challenge: begun.publicKey.challenge }),
-        ),
-      ),
-    ).toEqual(refused);
+    const another = await beginAdding(mine);
+    const withOldChallenge = await make(another, { challenge: begun.publicKey.challenge });
+    expect(outcome(await finishAdding(mine, another.id, withOldChallenge))).toEqual(refused);
+  });
 
-    const renamed = await beginAdding(mine);
+  test('takes a credential only under its own id', async () => {
+    const mine = await signInAs('viewer');
+    const begun = await beginAdding(mine);
     const id = unknownId();
-    expect(
-      outcome(
-        await finishAdding(mine, renamed.challenge_id, { ...(await made(renamed)), id, rawId: id }),
-      ),
-    ).toEqual(refused);
+    const renamed = { ...(await make(begun)), id, rawId: id };
+    expect(outcome(await finishAdding(mine, begun.id, renamed))).toEqual(refused);
+  });
 
-    const foreign = await beginAdding(mine);
-    const { response, ...rest } = await made(foreign);
+  test('takes no attestation of a form that it did not ask for', async () => {
+    const mine = await signInAs('viewer');
+    const begun = await beginAdding(mine);
+    const { response, ...rest } = await make(begun);
     const cbor = Buffer.from(response.attestationObject, 'base64url').toString('latin1');
+    // CBOR text: its length, then its characters.
     expect(cbor).toContain('\x64none');
-    const attestationObject = Buffer.from(cbor.replace('\x64none', '\x63tpm'), 'latin1').toString(
-      'base64url',
-    );
-    expect(
-      outcome(
-        await finishAdding(mine, foreign.challenge_id, {
-          ...rest,
-          response: { ...response, attestationObject },
-        }),
-      ),
-    ).toEqual(refused);
+    const ofTpm = Buffer.from(cbor.replace('\x64none', '\x63tpm'), 'latin1');
+    const attestationObject = ofTpm.toString('base64url');
+    const foreign = { ...rest, response: { ...response, attestationObject } };
+    expect(outcome(await finishAdding(mine, begun.id, foreign))).toEqual(refused);
     await eventually(async () =>
       expect(strata.output().includes('attestation of the format tpm')).toBe(true),
     );

@@ -2,6 +2,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { createHash, createSecretKey, randomBytes, randomUUID } from 'node:crypto';
 import jwt from 'jsonwebtoken';
+import { audited } from '../support/audit.ts';
+import { eventually } from '../support/cluster.ts';
 import {
   startHonestProvider,
   startRogueProvider,
@@ -32,9 +34,9 @@ let anyone: Client;
 let tenant: TenantFixture;
 let honest: HonestProvider;
 let rogue: RogueProvider;
-/** Provider ids; both may provision, `forged` is the rogue one's. */
-let main: string;
-let forged: string;
+/** Ids of providers that may provision: one whose issuer is honest, one whose issuer forges. */
+let honestId: string;
+let rogueId: string;
 
 const provider = (fields: Record<string, unknown>) => ({
   name: 'Company login',
@@ -69,8 +71,8 @@ beforeAll(async () => {
   platform = await signIn(strata.url, 'admin@example.com', adminPassword);
   anyone = new Client(strata.url);
   tenant = await createTenant(strata.url, platform, 'Sso tenant');
-  main = await addProvider({ jit_enabled: true, default_roles: ['viewer'] });
-  forged = await addProvider({
+  honestId = await addProvider({ jit_enabled: true, default_roles: ['viewer'] });
+  rogueId = await addProvider({
     name: 'Forger',
     issuer: rogue.issuer,
     jit_enabled: true,
@@ -83,49 +85,62 @@ afterAll(async () => {
   await database?.drop();
 });
 
-interface Begun {
+interface Started {
   readonly url: URL;
   readonly state: string;
   readonly verifier: string;
 }
-async function begin(
+/** The first half of a sign-in, of a client whose challenge is not looked at. */
+const tryToStart = (fields: Record<string, unknown>) =>
+  anyone.post('/auth/login/sso/start', {
+    redirect_uri: redirectUri,
+    client_challenge: 'c'.repeat(43),
+    ...fields,
+  });
+/** The first half of a sign-in, or of linking where `path` says so; throws unless it is answered with 200. */
+async function start(
   providerId: string,
   client = anyone,
   path = '/auth/login/sso/start',
-): Promise<Begun> {
+): Promise<Started> {
   const verifier = randomBytes(32).toString('base64url');
-  const answer = await client.post(path, {
+  const { status, body, text } = await client.post(path, {
     provider_id: providerId,
     redirect_uri: redirectUri,
     client_challenge: createHash('sha256').update(verifier).digest('base64url'),
   });
-  if (answer.status !== 200) throw Object.assign(new Error(answer.text), { answer });
-  expect(answer.body).toEqual({
+  if (status !== 200) throw new Error(text);
+  expect(body).toEqual({
     authorization_url: expect.any(String),
     state: expect.any(String),
     expires_in: 600,
   });
-  return { url: new URL(answer.body.authorization_url), state: answer.body.state, verifier };
+  return { url: new URL(body.authorization_url), state: body.state, verifier };
 }
-const started = (providerId: string) =>
-  anyone.post('/auth/login/sso/start', {
-    provider_id: providerId,
-    redirect_uri: redirectUri,
-    client_challenge: 'c'.repeat(43),
-  });
+const startLinking = (client: Client): Promise<Started> =>
+  start(honestId, client, '/auth/sso/link');
+
+/** The second half. `fields` are what the provider sent back: code and iss. */
 const finish = (
-  { state, verifier }: Pick<Begun, 'state' | 'verifier'>,
+  { state, verifier }: Pick<Started, 'state' | 'verifier'>,
   fields: Record<string, unknown>,
 ) => anyone.post('/auth/login/sso', { state, client_verifier: verifier, ...fields });
-/** Signs in the way a browser does. */
-async function visit(person: Person, providerId = main, begun?: Begun) {
-  const underWay = begun ?? (await begin(providerId));
-  const back = await honest.authorize(underWay.url.href, person);
-  return finish(
-    underWay,
-    Object.fromEntries(['code', 'iss'].map((name) => [name, back.searchParams.get(name)])),
-  );
+
+/** Goes on as a browser does: through the honest provider and back. */
+async function goOn(started: Started, person: Person) {
+  const { searchParams } = await honest.authorize(started.url.href, person);
+  return finish(started, { code: searchParams.get('code'), iss: searchParams.get('iss') });
 }
+/** A whole sign-in. */
+async function visit(person: Person, providerId = honestId) {
+  return goOn(await start(providerId), person);
+}
+/** The code with which the honest provider sends `person` back. */
+async function codeFor({ url }: Pick<Started, 'url'>, person = somebody()): Promise<string | null> {
+  const back = await honest.authorize(url.href, person);
+  return back.searchParams.get('code');
+}
+
 let count = 0;
 const somebody = (fields: Partial<Person> = {}): Person => {
   count += 1;
@@ -142,37 +157,12 @@ const codeOf = ({ status, body }: { status: number; body: { detail?: { code: str
   body.detail?.code,
 ];
 
-interface Event {
-  readonly action: string;
-  readonly target: string | null;
-  readonly tenant_id: string | null;
-  readonly payload: Record<string, unknown>;
-  readonly request_id: string;
-}
-/** Events reach the audit service through the outbox, soon. */
-async function audited(action: string, fits: (event: Event) => boolean): Promise<Event> {
-  const until = Date.now() + 10_000;
-  for (;;) {
-    const { body } = await platform.get(`/audit/events?action=${action}&limit=200`);
-    const found = (body.items as Event[]).find(fits);
-    if (found) return found;
-    if (Date.now() > until) throw new Error(`no such event ${action}`);
-    await new Promise((resolve) => {
-      setTimeout(resolve, 50);
-    });
-  }
-}
-
 /** Log lines come through a pipe, soon. */
-async function logged(text: string): Promise<void> {
-  const until = Date.now() + 10_000;
-  while (!strata.output().includes(text)) {
-    if (Date.now() > until) throw new Error(`not logged: ${text}`);
-    await new Promise((resolve) => {
-      setTimeout(resolve, 20);
-    });
-  }
-}
+const logged = (text: string): Promise<void> =>
+  eventually(async () => {
+    if (!strata.output().includes(text)) throw new Error(`not logged: ${text}`);
+  });
+const nowSeconds = (): number => Math.floor(Date.now() / 1000);
 
 describe('signing in', () => {
   test('provisions an account with membership, then knows it', async () => {
@@ -194,7 +184,9 @@ describe('signing in', () => {
     expect([again.status, again.body.user]).toEqual([200, first.body.user]);
     const requestId = first.headers.get('x-request-id');
     for (const action of ['auth.user_provisioned', 'auth.sso_linked', 'auth.login_succeeded']) {
-      expect(await audited(action, (event) => event.request_id === requestId)).toMatchObject({
+      expect(
+        await audited(platform, action, (event) => event.request_id === requestId),
+      ).toMatchObject({
         target: id,
         tenant_id: tenant.id,
       });
@@ -207,7 +199,7 @@ describe('signing in', () => {
   });
 
   test('asks the provider with PKCE, state and nonce, and only for a redirect_uri of its list', async () => {
-    const { url, state } = await begin(main);
+    const { url, state } = await start(honestId);
     expect(Object.fromEntries(url.searchParams)).toEqual({
       client_id: 'strata',
       response_type: 'code',
@@ -218,43 +210,32 @@ describe('signing in', () => {
       code_challenge: expect.stringMatching(/^.{43}$/),
       code_challenge_method: 'S256',
     });
-    const elsewhere = await anyone.post('/auth/login/sso/start', {
-      provider_id: main,
+    const elsewhere = await tryToStart({
+      provider_id: honestId,
       redirect_uri: `${redirectUri}/x`,
-      client_challenge: 'c'.repeat(43),
     });
     expect([elsewhere.status, elsewhere.body.errors[0].path]).toEqual([422, '/redirect_uri']);
-    const both = await anyone.post('/auth/login/sso/start', {
-      provider_id: main,
-      email: `a@${domain}`,
-      redirect_uri: redirectUri,
-      client_challenge: 'c'.repeat(43),
-    });
+    const both = await tryToStart({ provider_id: honestId, email: `a@${domain}` });
     expect(both.status).toBe(422);
-    const byEmail = await anyone.post('/auth/login/sso/start', {
-      email: `Who@${domain.toUpperCase()}`,
-      redirect_uri: redirectUri,
-      client_challenge: 'c'.repeat(43),
-    });
-    expect(new URL(byEmail.body.authorization_url).searchParams.get('login_hint')).toBe(
-      `Who@${domain.toUpperCase()}`,
-    );
-    const unknown = await anyone.post('/auth/login/sso/start', {
-      email: 'who@nowhere.example',
-      redirect_uri: redirectUri,
-      client_challenge: 'c'.repeat(43),
-    });
+    const email = `Who@${domain.toUpperCase()}`;
+    const byEmail = await tryToStart({ email });
+    const authorizationUrl = new URL(byEmail.body.authorization_url);
+    expect(authorizationUrl.searchParams.get('login_hint')).toBe(email);
+    const unknown = await tryToStart({ email: 'who@nowhere.example' });
     expect(codeOf(unknown)).toEqual([404, 'auth_sso_provider_not_found']);
-    expect(codeOf(await started(randomUUID()))).toEqual([404, 'auth_sso_provider_not_found']);
+    expect(codeOf(await tryToStart({ provider_id: randomUUID() }))).toEqual([
+      404,
+      'auth_sso_provider_not_found',
+    ]);
   });
 
   test('many first sign-ins of one person at once make one account', async () => {
     const person = somebody();
-    const begun = await Promise.all(Array.from({ length: 5 }, () => begin(main)));
+    const started = await Promise.all(Array.from({ length: 5 }, () => start(honestId)));
     const backs: URL[] = [];
-    for (const each of begun) backs.push(await honest.authorize(each.url.href, person));
+    for (const each of started) backs.push(await honest.authorize(each.url.href, person));
     const answers = await Promise.all(
-      begun.map((each, index) =>
+      started.map((each, index) =>
         finish(each, { code: backs[index]!.searchParams.get('code'), iss: honest.issuer }),
       ),
     );
@@ -302,7 +283,7 @@ describe('linking', () => {
       id,
       ['operator'],
     ]);
-    await audited('auth.sso_linked', (event) => event.target === id);
+    await audited(platform, 'auth.sso_linked', (event) => event.target === id);
   });
 
   test.each([
@@ -323,14 +304,11 @@ describe('linking', () => {
     const { email, id } = await member(false);
     const person = somebody({ email, email_verified: false });
     const client = await signIn(strata.url, email, memberPassword);
-    const linked = await visit(person, main, await begin(main, client, '/auth/sso/link'));
+    const linked = await goOn(await startLinking(client), person);
     expect([linked.status, linked.body.user?.id]).toEqual([200, id]);
     expect((await visit(person)).body.user.id).toBe(id);
     const other = await signIn(strata.url, (await member(false)).email, memberPassword);
-    expect(codeOf(await visit(person, main, await begin(main, other, '/auth/sso/link')))).toEqual([
-      409,
-      'conflict',
-    ]);
+    expect(codeOf(await goOn(await startLinking(other), person))).toEqual([409, 'conflict']);
     // Of a session that no node has in memory yet.
     const again = await signIn(strata.url, email, memberPassword);
     await database.query(
@@ -338,7 +316,7 @@ describe('linking', () => {
       [id],
     );
     const late = await again.post('/auth/sso/link', {
-      provider_id: main,
+      provider_id: honestId,
       redirect_uri: redirectUri,
       client_challenge: 'c'.repeat(43),
     });
@@ -375,6 +353,7 @@ describe('refused', () => {
     expect(codeOf(refused)).toEqual([403, 'auth_sso_account_not_provisioned']);
     expect(
       await audited(
+        platform,
         'auth.login_failed',
         (event) => event.request_id === refused.headers.get('x-request-id'),
       ),
@@ -384,20 +363,20 @@ describe('refused', () => {
   });
 
   test("a state used twice, made up, or brought with another client's verifier", async () => {
-    const begun = await begin(main);
-    const code = (await honest.authorize(begun.url.href, somebody())).searchParams.get('code');
-    expect((await finish(begun, { code, iss: honest.issuer })).status).toBe(200);
-    expect(codeOf(await finish(begun, { code, iss: honest.issuer }))).toEqual([
+    const started = await start(honestId);
+    const code = await codeFor(started);
+    expect((await finish(started, { code, iss: honest.issuer })).status).toBe(200);
+    expect(codeOf(await finish(started, { code, iss: honest.issuer }))).toEqual([
       401,
       'auth_sso_state_invalid',
     ]);
-    expect(codeOf(await finish({ ...begun, state: 'made-up' }, { code }))).toEqual([
+    expect(codeOf(await finish({ ...started, state: 'made-up' }, { code }))).toEqual([
       401,
       'auth_sso_state_invalid',
     ]);
 
-    const [mine, theirs] = [await begin(main), await begin(main)];
-    const stolen = (await honest.authorize(mine.url.href, somebody())).searchParams.get('code');
+    const [mine, theirs] = [await start(honestId), await start(honestId)];
+    const stolen = await codeFor(mine);
     expect(
       codeOf(
         await finish(
@@ -410,9 +389,7 @@ describe('refused', () => {
       401,
       'auth_sso_state_invalid',
     ]);
-    const crossed = (
-      await honest.authorize((await begin(main)).url.href, somebody())
-    ).searchParams.get('code');
+    const crossed = await codeFor(await start(honestId));
     expect(codeOf(await finish(theirs, { code: crossed, iss: honest.issuer }))).toEqual([
       401,
       'auth_sso_exchange_failed',
@@ -420,12 +397,12 @@ describe('refused', () => {
   });
 
   test('an answer that another provider gave, before its code goes anywhere', async () => {
-    const begun = await begin(forged);
-    const redirected = new URL((await begin(main)).url);
-    redirected.searchParams.set('state', begun.state);
-    const code = (await honest.authorize(redirected.href, somebody())).searchParams.get('code');
+    const started = await start(rogueId);
+    const redirected = new URL((await start(honestId)).url);
+    redirected.searchParams.set('state', started.state);
+    const code = await codeFor({ url: redirected });
     rogue.asked.length = 0;
-    expect(codeOf(await finish(begun, { code, iss: honest.issuer }))).toEqual([
+    expect(codeOf(await finish(started, { code, iss: honest.issuer }))).toEqual([
       401,
       'auth_sso_state_invalid',
     ]);
@@ -433,21 +410,21 @@ describe('refused', () => {
   });
 
   test('an answer without iss from a provider that sends it', async () => {
-    const begun = await begin(main);
-    const code = (await honest.authorize(begun.url.href, somebody())).searchParams.get('code');
-    expect(codeOf(await finish(begun, { code }))).toEqual([401, 'auth_sso_state_invalid']);
+    const started = await start(honestId);
+    const code = await codeFor(started);
+    expect(codeOf(await finish(started, { code }))).toEqual([401, 'auth_sso_state_invalid']);
   });
 
   test('a sign-in whose provider was changed or disabled meanwhile', async () => {
     const id = await addProvider();
-    const begun = await begin(id);
-    const code = (await honest.authorize(begun.url.href, somebody())).searchParams.get('code');
+    const started = await start(id);
+    const code = await codeFor(started);
     await platform.put(`/auth/sso/providers/${id}`, provider({ client_id: 'another' }));
-    expect(codeOf(await finish(begun, { code, iss: honest.issuer }))).toEqual([
+    expect(codeOf(await finish(started, { code, iss: honest.issuer }))).toEqual([
       401,
       'auth_sso_state_invalid',
     ]);
-    const second = await begin(id);
+    const second = await start(id);
     await platform.put(
       `/auth/sso/providers/${id}`,
       provider({ client_id: 'another', enabled: false }),
@@ -456,7 +433,10 @@ describe('refused', () => {
       404,
       'auth_sso_provider_not_found',
     ]);
-    expect(codeOf(await started(id))).toEqual([404, 'auth_sso_provider_not_found']);
+    expect(codeOf(await tryToStart({ provider_id: id }))).toEqual([
+      404,
+      'auth_sso_provider_not_found',
+    ]);
   });
 });
 
@@ -469,6 +449,7 @@ describe('a provider that forges', () => {
   const honestly = (claims: object): string =>
     jwt.sign(claims, rogue.privateKey, { algorithm: 'RS256', keyid: 'k1' });
   const pem = (): Buffer => Buffer.from(rogue.publicKey.export({ format: 'pem', type: 'spki' }));
+  /** What the provider answers while no test has changed it. */
   const spare: Record<string, RogueProvider['answers'][string]> = {};
   beforeAll(() => {
     Object.assign(spare, rogue.answers);
@@ -477,32 +458,31 @@ describe('a provider that forges', () => {
     Object.assign(rogue.answers, spare);
   });
 
+  /** What an honest provider would put into the ID token; undefined in `fields` leaves a claim out. */
+  function claimsFor({ url }: Started, fields: Record<string, unknown>) {
+    const now = nowSeconds();
+    return {
+      iss: rogue.issuer,
+      aud: 'strata',
+      iat: now,
+      exp: now + 60,
+      nonce: url.searchParams.get('nonce'),
+      ...fields,
+    };
+  }
+  const tokenAnswer = (idToken: string, fields: Record<string, unknown> = {}) =>
+    rogue.json({ access_token: 'a', token_type: 'Bearer', id_token: idToken, ...fields });
+
   /** Signs in where the token endpoint answers with this ID token. */
   async function attempt(
     { claims = {}, sign = honestly }: Forgery,
     tokenResponse: Record<string, unknown> = {},
   ) {
-    const begun = await begin(forged);
-    const now = Math.floor(Date.now() / 1000);
-    const person = somebody();
-    const token = sign({
-      iss: rogue.issuer,
-      aud: 'strata',
-      sub: person.sub,
-      email: person.email,
-      email_verified: true,
-      iat: now,
-      exp: now + 60,
-      nonce: begun.url.searchParams.get('nonce'),
-      ...claims,
-    });
-    rogue.answers['/token'] = rogue.json({
-      access_token: 'a',
-      token_type: 'Bearer',
-      id_token: token,
-      ...tokenResponse,
-    });
-    return finish(begun, { code: 'code' });
+    const started = await start(rogueId);
+    const { sub, email } = somebody();
+    const token = sign(claimsFor(started, { sub, email, email_verified: true, ...claims }));
+    rogue.answers['/token'] = tokenAnswer(token, tokenResponse);
+    return finish(started, { code: 'code' });
   }
 
   test('signs in while it forges nothing', async () => {
@@ -520,7 +500,6 @@ describe('a provider that forges', () => {
     expect([status, body.user?.display_name]).toEqual([200, null]);
   });
 
-  const seconds = (): number => Math.floor(Date.now() / 1000);
   test.each<[string, () => Forgery]>([
     ['of another issuer', () => ({ claims: { iss: honest.issuer } })],
     ['for another audience', () => ({ claims: { aud: 'somebody-else' } })],
@@ -530,8 +509,8 @@ describe('a provider that forges', () => {
     ],
     ['with another nonce', () => ({ claims: { nonce: 'another' } })],
     ['without a nonce', () => ({ claims: { nonce: undefined } })],
-    ['that has expired', () => ({ claims: { iat: seconds() - 600, exp: seconds() - 120 } })],
-    ['not valid yet', () => ({ claims: { nbf: seconds() + 600 } })],
+    ['that has expired', () => ({ claims: { iat: nowSeconds() - 600, exp: nowSeconds() - 120 } })],
+    ['not valid yet', () => ({ claims: { nbf: nowSeconds() + 600 } })],
     ['without a subject', () => ({ claims: { sub: undefined } })],
     ['that is unsigned', () => ({ sign: (claims) => `${part({ alg: 'none' })}.${part(claims)}.` })],
     [
@@ -590,22 +569,13 @@ describe('a provider that forges', () => {
       email: `x@${domain}`,
       email_verified: true,
     });
-    const begun = await begin(other);
-    const now = seconds();
-    const token = honestly({
-      iss: rogue.issuer,
-      aud: 'strata',
-      sub: 'me',
-      iat: now,
-      exp: now + 60,
-      nonce: begun.url.searchParams.get('nonce'),
-    });
-    rogue.answers['/token'] = rogue.json({
-      access_token: 'a',
-      token_type: 'Bearer',
-      id_token: token,
-    });
-    expect(codeOf(await finish(begun, { code: 'code' }))).toEqual([401, 'auth_sso_token_invalid']);
+    const started = await start(other);
+    const token = honestly(claimsFor(started, { sub: 'me' }));
+    rogue.answers['/token'] = tokenAnswer(token);
+    expect(codeOf(await finish(started, { code: 'code' }))).toEqual([
+      401,
+      'auth_sso_token_invalid',
+    ]);
   });
 
   test('refusals and failures of its token endpoint', async () => {
@@ -637,9 +607,9 @@ describe('a provider that forges', () => {
       [() => {}, 504, 'auth_sso_provider_timeout'],
     ];
     for (const [answer, ...expected] of rows) {
-      const begun = await begin(forged);
+      const started = await start(rogueId);
       rogue.answers['/token'] = answer;
-      expect(codeOf(await finish(begun, { code: 'code' }))).toEqual(expected);
+      expect(codeOf(await finish(started, { code: 'code' }))).toEqual(expected);
     }
   });
 
@@ -649,21 +619,11 @@ describe('a provider that forges', () => {
       (response) => {
         setTimeout(() => answer(response), 2000);
       };
-    const begun = await begin(await addProvider({ issuer: rogue.issuer }));
-    const now = seconds();
-    const token = honestly({
-      iss: rogue.issuer,
-      aud: 'strata',
-      sub: 'slow',
-      iat: now,
-      exp: now + 60,
-      nonce: begun.url.searchParams.get('nonce'),
-    });
-    rogue.answers['/token'] = slowly(
-      rogue.json({ access_token: 'a', token_type: 'Bearer', id_token: token }),
-    );
+    const started = await start(await addProvider({ issuer: rogue.issuer }));
+    const token = honestly(claimsFor(started, { sub: 'slow' }));
+    rogue.answers['/token'] = slowly(tokenAnswer(token));
     rogue.answers['/jwks'] = slowly(spare['/jwks']!);
-    expect(codeOf(await finish(begun, { code: 'code' }))).toEqual([
+    expect(codeOf(await finish(started, { code: 'code' }))).toEqual([
       504,
       'auth_sso_provider_timeout',
     ]);
@@ -684,24 +644,23 @@ describe('a provider that forges', () => {
     for (const [answer, ...expected] of rows) {
       const id = await addProvider({ issuer: rogue.issuer });
       rogue.answers[discovery] = answer;
-      expect(codeOf(await started(id))).toEqual(expected);
+      expect(codeOf(await tryToStart({ provider_id: id }))).toEqual(expected);
     }
     const inward = await addProvider({ issuer: rogue.issuer });
     rogue.answers[discovery] = rogue.json({
       ...rogue.metadata,
       token_endpoint: 'http://10.0.0.1/latest',
     });
-    expect(codeOf(await finish(await begin(inward), { code: 'code' }))).toEqual([
+    expect(codeOf(await finish(await start(inward), { code: 'code' }))).toEqual([
       502,
       'auth_sso_provider_error',
     ]);
     await logged('is not a public address');
     const gone = await startRogueProvider();
     await gone.close();
-    expect(codeOf(await started(await addProvider({ issuer: gone.issuer })))).toEqual([
-      502,
-      'auth_sso_provider_error',
-    ]);
+    expect(
+      codeOf(await tryToStart({ provider_id: await addProvider({ issuer: gone.issuer }) })),
+    ).toEqual([502, 'auth_sso_provider_error']);
   });
 
   test('nothing that it sent is in the log', async () => {
@@ -714,7 +673,7 @@ describe('a provider that forges', () => {
 
 test("failures of ours have the route's codes", async () => {
   const id = await addProvider();
-  const [first, second] = [await begin(id), await begin(id)];
+  const [first, second] = [await start(id), await start(id)];
   await database.query('ALTER TABLE auth.sso_providers RENAME TO hidden');
   const away = await finish(first, { code: 'code' });
   await database.query('ALTER TABLE auth.hidden RENAME TO sso_providers');
@@ -766,6 +725,7 @@ describe('providers', () => {
     await platform.put(path, provider({ client_secret: 'CANARY-replaced' }));
     expect(await stored()).not.toBe(before);
     const updated = await audited(
+      platform,
       'auth.sso_provider_updated',
       ({ target, payload }) => target === id && payload.secret_replaced === true,
     );
@@ -773,8 +733,12 @@ describe('providers', () => {
     expect((await platform.delete(path)).status).toBe(204);
     expect(codeOf(await platform.get(path))).toEqual([404, 'auth_sso_provider_not_found']);
     expect(codeOf(await platform.delete(path))).toEqual([404, 'auth_sso_provider_not_found']);
-    const created = await audited('auth.sso_provider_created', ({ target }) => target === id);
-    await audited('auth.sso_provider_deleted', ({ target }) => target === id);
+    const created = await audited(
+      platform,
+      'auth.sso_provider_created',
+      ({ target }) => target === id,
+    );
+    await audited(platform, 'auth.sso_provider_deleted', ({ target }) => target === id);
     expect(JSON.stringify([updated, created])).not.toContain('CANARY');
     for (const [table, column] of [
       ['strata.outbox', 'event'],

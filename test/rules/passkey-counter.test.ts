@@ -1,8 +1,9 @@
+/** What a passkey's signature counter says: one row a pair of counters. */
 import { expect, test } from '@jest/globals';
 import { judgeCounter } from '../../services/auth/rules/passkey-counter.ts';
 
 test.each([
-  // stored, presented, of a key that stays on its device, of one that is synchronized
+  // stored, presented, judgement of a key that stays on its device, judgement of one that is synchronized
   [0, 0, 'fine', 'fine'],
   [0, 1, 'fine', 'fine'],
   [5, 6, 'fine', 'fine'],
@@ -10,7 +11,10 @@ test.each([
   [5, 5, 'cloned', 'suspicious'],
   [5, 4, 'cloned', 'suspicious'],
   [5, 0, 'cloned', 'suspicious'],
-] as const)('a counter of %i, then %i', (...[counter, presented, bound, synchronized]) => {
-  expect(judgeCounter({ counter, backup_eligible: false }, presented)).toBe(bound);
-  expect(judgeCounter({ counter, backup_eligible: true }, presented)).toBe(synchronized);
-});
+] as const)(
+  'a counter of %i, then %i',
+  (...[counter, presented, ofDeviceBound, ofSynchronized]) => {
+    expect(judgeCounter({ counter, backup_eligible: false }, presented)).toBe(ofDeviceBound);
+    expect(judgeCounter({ counter, backup_eligible: true }, presented)).toBe(ofSynchronized);
+  },
+);

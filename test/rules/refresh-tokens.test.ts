@@ -1,3 +1,4 @@
+/** What a refresh token is worth when it is presented: one row a case. */
 import { expect, test } from '@jest/globals';
 import {
   judgeRefresh,
@@ -10,13 +11,11 @@ import {
 const now = new Date('2026-01-31T00:00:00Z');
 const ago = (seconds: number): Date => new Date(now.getTime() - seconds * 1000);
 const day = 86_400;
-const token = {
-  created_at: ago(60),
-  used_at: null as Date | null,
-  successor: null as string | null,
-};
-const session = { revoked_at: null as Date | null, expires_at: ago(-day) };
-const used = (seconds: number) => ({ ...token, used_at: ago(seconds), successor: 'next' });
+type Token = NonNullable<Parameters<typeof judgeRefresh>[0]>;
+type Session = NonNullable<Parameters<typeof judgeRefresh>[1]>;
+const token: Token = { created_at: ago(60), used_at: null, successor: null };
+const session: Session = { revoked_at: null, expires_at: ago(-day) };
+const used = (seconds: number): Token => ({ ...token, used_at: ago(seconds), successor: 'next' });
 
 test.each<[string, Parameters<typeof judgeRefresh>, Judgement]>([
   ['unused', [token, session, false, now], 'rotate'],
@@ -43,9 +42,16 @@ test.each<[string, Parameters<typeof judgeRefresh>, Judgement]>([
 });
 
 test('a successor follows from token and key, and is as long as a new one', () => {
-  const [first, key] = [newRefreshToken(), Buffer.alloc(32, 1)];
-  expect(successorOf(first, key)).toBe(successorOf(first, key));
-  expect(successorOf(first, key)).not.toBe(successorOf(first, Buffer.alloc(32, 2)));
-  expect(successorOf(first, key)).toHaveLength(first.length);
+  const first = newRefreshToken();
+  const key = Buffer.alloc(32, 1);
+  const otherKey = Buffer.alloc(32, 2);
+  const successor = successorOf(first, key);
+  expect(successor).toBe(successorOf(first, key));
+  expect(successor).not.toBe(successorOf(first, otherKey));
+  expect(successor).toHaveLength(first.length);
+});
+
+test('nothing of a token is in its hash', () => {
+  const first = newRefreshToken();
   expect(refreshHash(first)).not.toContain(first.slice(5, 20));
 });

@@ -1,8 +1,10 @@
+/** Secrets at rest, alone and inside documents: where they open, and where they must not go. */
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import {
   notificationSecrets,
   type NotificationConfig,
+  type WebhookEndpoint,
 } from '../../shared/contracts/notification-config.ts';
 import { maskSecrets, openSecrets, sealSecrets } from '../../shared/security/document-secrets.ts';
 import { createVault, isSealed, mask } from '../../shared/security/vault.ts';
@@ -56,10 +58,11 @@ describe('the vault', () => {
 
   test('altered text does not open, and the error does not hold it', () => {
     const sealed = vault.seal('canary', 'c');
-    const [head, tag, text] = [
-      sealed.slice(0, sealed.lastIndexOf('.', sealed.lastIndexOf('.') - 1)),
-      ...sealed.split('.').slice(-2),
-    ] as [string, string, string];
+    const parts = sealed.split('.');
+    const text = parts.pop()!;
+    const tag = parts.pop()!;
+    const head = parts.join('.');
+    const withUnknownKeyId = `${sealed.slice(0, 17)}00000000${sealed.slice(25)}`;
     const flipped = (part: string): string => (part.startsWith('A') ? 'B' : 'A') + part.slice(1);
     const altered = [
       `${head}.${flipped(tag)}.${text}`,
@@ -68,7 +71,7 @@ describe('the vault', () => {
       `${head}..${text}`,
       `${head}.${tag}.`,
       head,
-      `${sealed.slice(0, 17)}00000000${sealed.slice(25)}`,
+      withUnknownKeyId,
       'canary',
       '',
     ];
@@ -84,8 +87,9 @@ const a = 'https://a.example/hook';
 const context = 'tenant 1';
 const seal = (next: NotificationConfig, stored: NotificationConfig | null) =>
   sealSecrets<NotificationConfig | null>(next, notificationSecrets, vault, context, stored)!;
-const open = (stored: NotificationConfig) =>
-  openSecrets<NotificationConfig | null>(stored, notificationSecrets, vault, context)!;
+const openFor = (owner: string, stored: NotificationConfig) =>
+  openSecrets<NotificationConfig | null>(stored, notificationSecrets, vault, owner)!;
+const open = (stored: NotificationConfig) => openFor(context, stored);
 const hide = (stored: NotificationConfig) =>
   maskSecrets<NotificationConfig | null>(stored, notificationSecrets)!;
 const list = (...endpoints: { url: string; secret?: string }[]): NotificationConfig => ({
@@ -149,91 +153,74 @@ describe('secrets of a document', () => {
   });
 
   test('do not open for another tenant, nor in another field', () => {
-    const stored = seal({ webhook: { url: a, secret: 's', previous_secret: 'p' } }, null) as {
-      webhook: { url: string; secret: string; previous_secret: string };
-    };
-    expect(() =>
-      openSecrets(stored as NotificationConfig | null, notificationSecrets, vault, 'tenant 2'),
-    ).toThrow('belongs elsewhere');
-    expect(() => open({ webhook: { url: a, secret: stored.webhook.previous_secret } })).toThrow(
-      'belongs elsewhere',
-    );
+    const stored = seal({ webhook: { url: a, secret: 's' } }, null);
+    expect(() => openFor('tenant 2', stored)).toThrow('belongs elsewhere');
+    const [sealed] = /strata\.sealed[^"]+/.exec(JSON.stringify(stored))!;
+    const inAnotherField: NotificationConfig = { webhook: { url: a, previous_secret: sealed } };
+    expect(() => open(inAnotherField)).toThrow('belongs elsewhere');
   });
 
   test('text that looks sealed is a secret like any other', () => {
-    const forged = vault.seal('x', context);
-    expect(open(seal({ webhook: { url: a, secret: forged } }, null))).toEqual({
-      webhook: { url: a, secret: forged },
+    const forged: NotificationConfig = { webhook: { url: a, secret: vault.seal('x', context) } };
+    expect(open(seal(forged, null))).toEqual(forged);
+  });
+
+  describe('that are written back masked', () => {
+    /** What is kept where `next`, with masks, is written over `before`, whose secrets are given in plain. */
+    const writtenOver = (before: NotificationConfig, next: NotificationConfig) =>
+      open(seal(next, seal(before, null)));
+
+    test('follow their endpoint through any reordering', () => {
+      const endpoints = ['a.example/1', 'a.example/2', 'b.example/1', 'c.example/1'].map(
+        (place) => ({ url: `https://${place}`, secret: `secret of ${place}` }),
+      );
+      fc.assert(
+        fc.property(fc.shuffledSubarray(endpoints), (reordered) => {
+          const wanted = list(...reordered);
+          expect(writtenOver(list(...endpoints), hide(wanted))).toEqual(wanted);
+        }),
+      );
+    });
+
+    test('follow their endpoint from the single form into a list, and out of it', () => {
+      const single: NotificationConfig = { webhook: { url: a, secret: 's' } };
+      const other = { url: 'https://z.example', secret: 'z' };
+      const several = list(other, { url: a, secret: 's' });
+      expect(writtenOver(single, hide(list({ url: a, secret: 's' })))).toEqual(
+        list({ url: a, secret: 's' }),
+      );
+      expect(writtenOver(several, hide(single))).toEqual(single);
+    });
+
+    test('stay each with its own of two endpoints with one url', () => {
+      const two = list({ url: a, secret: 's1' }, { url: a, secret: 's2' });
+      expect(writtenOver(two, hide(two))).toEqual(two);
+    });
+
+    test('stay at the same place where only the path of an address changes', () => {
+      const before = list({ url: a, secret: 's1' }, { url: 'https://b.example/1', secret: 's2' });
+      const wanted = list(
+        { url: 'https://a.example/other', secret: 's1' },
+        { url: 'https://b.example/2', secret: 's2' },
+      );
+      expect(writtenOver(before, hide(wanted))).toEqual(wanted);
     });
   });
 
-  test('the mask follows an endpoint through any reordering and through both forms', () => {
-    const urls = [
-      'https://a.example/1',
-      'https://a.example/2',
-      'https://b.example/1',
-      'https://c.example/1',
-    ];
-    fc.assert(
-      fc.property(fc.shuffledSubarray([0, 1, 2, 3]), (order) => {
-        const stored = seal(
-          list(...urls.map((url, index) => ({ url, secret: `s${index}` }))),
-          null,
-        );
-        const wanted = list(...order.map((index) => ({ url: urls[index]!, secret: `s${index}` })));
-        expect(open(seal(hide(wanted), stored))).toEqual(wanted);
-      }),
-    );
-    const single: NotificationConfig = { webhook: { url: a, secret: 's' } };
-    expect(open(seal(list({ url: a, secret: mask }), seal(single, null)))).toEqual(
-      list({ url: a, secret: 's' }),
-    );
-    expect(
-      open(
-        seal(
-          hide(single),
-          seal(list({ url: 'https://z.example', secret: 'z' }, { url: a, secret: 's' }), null),
-        ),
-      ),
-    ).toEqual(single);
-  });
-
-  test('two endpoints with one url keep each their own', () => {
-    const two = list({ url: a, secret: 's1' }, { url: a, secret: 's2' });
-    expect(open(seal(hide(two), seal(two, null)))).toEqual(two);
-  });
-
-  test('a new path on the same origin keeps the secret of the same place', () => {
-    const stored = seal(
-      list({ url: a, secret: 's1' }, { url: 'https://b.example/1', secret: 's2' }),
-      null,
-    );
-    expect(
-      open(
-        seal(
-          list(
-            { url: 'https://a.example/other', secret: mask },
-            { url: 'https://b.example/2', secret: mask },
-          ),
-          stored,
-        ),
-      ),
-    ).toEqual(
-      list(
-        { url: 'https://a.example/other', secret: 's1' },
-        { url: 'https://b.example/2', secret: 's2' },
-      ),
-    );
-  });
-
-  const everything: NotificationConfig = {
-    webhook: {
-      url: a,
-      secret: 's',
-      previous_secret: 'p',
-      auth: { type: 'bearer', token: 't' },
-      headers: { 'X-Token': 'h' },
-    },
+  const endpoint: WebhookEndpoint = {
+    url: a,
+    secret: 's',
+    previous_secret: 'p',
+    auth: { type: 'bearer', token: 't' },
+    headers: { 'X-Token': 'h' },
+  };
+  const everything: NotificationConfig = { webhook: endpoint };
+  const maskedEndpoint: WebhookEndpoint = {
+    url: a,
+    secret: mask,
+    previous_secret: mask,
+    auth: { type: 'bearer', token: mask },
+    headers: { 'X-Token': mask },
   };
   const all = [
     '/webhook/secret',
@@ -250,15 +237,13 @@ describe('secrets of a document', () => {
     ['a userinfo trick', 'https://a.example@evil.example/hook'],
   ])('no stored secret goes to %s', (_name, url) => {
     const stored = seal(everything, null);
-    expect(refusals({ webhook: { ...hide(everything).webhook, url } as never }, stored)).toEqual(
-      all,
-    );
-    expect(
-      refusals({ webhook: { endpoints: [{ ...hide(everything).webhook, url } as never] } }, stored),
-    ).toEqual(all.map((path) => path.replace('/webhook', '/webhook/endpoints/0')));
-    expect(
-      refusals({ webhook: { endpoints: [{ url: a }, { url, secret: mask }] } }, stored),
-    ).toEqual(['/webhook/endpoints/1/secret']);
+    const masked: WebhookEndpoint = { ...maskedEndpoint, url };
+    expect(refusals({ webhook: masked }, stored)).toEqual(all);
+    const inList = all.map((path) => path.replace('/webhook', '/webhook/endpoints/0'));
+    expect(refusals(list(masked), stored)).toEqual(inList);
+    expect(refusals(list({ url: a }, { url, secret: mask }), stored)).toEqual([
+      '/webhook/endpoints/1/secret',
+    ]);
   });
 
   test('urls with opaque origins are not of one origin', () => {
@@ -272,25 +257,24 @@ describe('secrets of a document', () => {
   });
 
   test('the mask is refused where nothing is stored', () => {
+    expect(hide(everything)).toEqual({ webhook: maskedEndpoint });
     expect(refusals(hide(everything), null)).toEqual(all);
-    const stored = seal({ webhook: { url: a, auth: { type: 'bearer', token: 't' } } }, null);
-    expect(
-      refusals({ webhook: { url: a, auth: { type: 'api_key', api_key: mask } } }, stored),
-    ).toEqual(['/webhook/auth/api_key']);
-    expect(
-      refusals(
-        { webhook: { url: a, previous_secret: mask, secret: 'n' } },
-        seal({ webhook: { url: a, secret: 's' } }, null),
-      ),
-    ).toEqual(['/webhook/previous_secret']);
-    expect(refusals({ chat: { google_chat: { webhook_url: mask } } }, stored)).toEqual([
-      '/chat/google_chat/webhook_url',
-    ]);
-    expect(
-      refusals(
-        list({ url: a, secret: mask }, { url: a, secret: mask }),
-        seal(list({ url: a, secret: 's' }), null),
-      ),
-    ).toEqual(['/webhook/endpoints/1/secret']);
+    const withToken = seal({ webhook: { url: a, auth: { type: 'bearer', token: 't' } } }, null);
+    const otherAuth: NotificationConfig = {
+      webhook: { url: a, auth: { type: 'api_key', api_key: mask } },
+    };
+    expect(refusals(otherAuth, withToken)).toEqual(['/webhook/auth/api_key']);
+    const chatOnly: NotificationConfig = { chat: { google_chat: { webhook_url: mask } } };
+    expect(refusals(chatOnly, withToken)).toEqual(['/chat/google_chat/webhook_url']);
+
+    const withSecret = seal({ webhook: { url: a, secret: 's' } }, null);
+    const otherField: NotificationConfig = {
+      webhook: { url: a, previous_secret: mask, secret: 'n' },
+    };
+    expect(refusals(otherField, withSecret)).toEqual(['/webhook/previous_secret']);
+
+    const one = seal(list({ url: a, secret: 's' }), null);
+    const two = list({ url: a, secret: mask }, { url: a, secret: mask });
+    expect(refusals(two, one)).toEqual(['/webhook/endpoints/1/secret']);
   });
 });

@@ -47,6 +47,18 @@ const refresh = (token: string): Promise<Answer> =>
 const outcome = ({ status, body }: Answer): string =>
   status < 300 ? String(status) : `${status} ${body.detail.code}`;
 
+/** All items of a list, asked for one by one. */
+async function itemsPageByPage(client: Client, path: string): Promise<unknown[]> {
+  const items: unknown[] = [];
+  let query = '?limit=1';
+  for (;;) {
+    const { body } = await client.get(path + query);
+    items.push(...body.items);
+    if (body.next_cursor === null) return items;
+    query = `?limit=1&cursor=${body.next_cursor}`;
+  }
+}
+
 describe('sessions', () => {
   test("mine are listed newest first, page by page, with where they come from; others' are not", async () => {
     const {
@@ -70,15 +82,7 @@ describe('sessions', () => {
       true,
       false,
     ]);
-    const pages: unknown[] = [];
-    for (let cursor: string | null = ''; cursor !== null;) {
-      const page: Answer = await as(token).get(
-        `/auth/sessions?limit=1${cursor && `&cursor=${cursor}`}`,
-      );
-      pages.push(...page.body.items);
-      cursor = page.body.next_cursor;
-    }
-    expect(pages).toEqual(body.items);
+    expect(await itemsPageByPage(as(token), '/auth/sessions')).toEqual(body.items);
   });
 
   test("one of mine can be ended, once; another's does not exist for me", async () => {
@@ -97,11 +101,11 @@ describe('sessions', () => {
 });
 
 describe('another tenant', () => {
-  const risk = (tenant: TenantFixture): string => `/tenants/${tenant.id}/config/effective`;
+  const effective = (tenant: TenantFixture): string => `/tenants/${tenant.id}/config/effective`;
 
   test('the session goes on there at once, also with the token from before', async () => {
     const { body: before } = await login(first.emails.operator!, first.id);
-    expect(outcome(await as(before.access_token).get(risk(first)))).toBe('200');
+    expect(outcome(await as(before.access_token).get(effective(first)))).toBe('200');
     const switched = await as(before.access_token).post('/auth/switch-tenant', {
       tenant_id: second.id,
     });
@@ -110,8 +114,8 @@ describe('another tenant', () => {
       tenant: { id: second.id, roles: ['viewer'] },
     });
     for (const token of [before.access_token, switched.body.access_token]) {
-      expect(outcome(await as(token).get(risk(second)))).toBe('200');
-      expect(outcome(await as(token).get(risk(first)))).toBe('403 tenant_mismatch');
+      expect(outcome(await as(token).get(effective(second)))).toBe('200');
+      expect(outcome(await as(token).get(effective(first)))).toBe('403 tenant_mismatch');
     }
     expect((await refresh(switched.body.refresh_token)).body.tenant.id).toBe(second.id);
   });
@@ -143,7 +147,7 @@ describe('another tenant', () => {
       '403 auth_tenant_disabled',
     );
     await platform.patch(`/tenants/${second.id}`, { status: 'active' });
-    expect(outcome(await as(both).get(risk(first)))).toBe('200');
+    expect(outcome(await as(both).get(effective(first)))).toBe('200');
   });
 });
 

@@ -10,6 +10,7 @@ import {
   createTenant,
   signIn,
   startStrata,
+  type Answer,
   type Running,
   type TenantFixture,
 } from '../support/strata.ts';
@@ -29,22 +30,29 @@ afterAll(async () => {
   await database?.drop();
 });
 
-const make = async (client: Client, body: object) => {
-  const answer = await client.post('/auth/api-key', { name: 'ci', ...body });
-  expect([answer.status, answer.text]).toEqual([201, expect.any(String)]);
-  return answer.body as {
-    id: string;
-    api_key: string;
-    prefix: string;
-    scopes: string[];
-    expires_at: string;
-  };
-};
+interface IssuedKey {
+  readonly id: string;
+  readonly api_key: string;
+  readonly prefix: string;
+  readonly scopes: string[];
+  readonly expires_at: string;
+}
+async function make(owner: Client, body: object): Promise<IssuedKey> {
+  const { status, body: issued, text } = await owner.post('/auth/api-key', { name: 'ci', ...body });
+  if (status !== 201) throw new Error(text);
+  return issued;
+}
+/** A client that has nothing but a new key of this owner. */
+async function clientWithKey(owner: Client, body: object): Promise<Client> {
+  const { api_key: key } = await make(owner, body);
+  return new Client(strata.url, key);
+}
 const risk = (): string => `/tenants/${tenant.id}/config/risk`;
-const refusal = async (client: Client, path: string) => {
-  const { status, body } = await client.get(path);
-  return [status, body?.detail?.code];
-};
+const outcome = ({ status, body }: Answer): string =>
+  status < 300 ? String(status) : `${status} ${body.detail.code}`;
+/** How a request of this client for this path ends: a status, with the code where it is refused. */
+const reading = async (client: Client, path: string): Promise<string> =>
+  outcome(await client.get(path));
 
 describe('the text of a key', () => {
   test('any one wrong character is noticed without looking anything up', () => {
@@ -62,29 +70,25 @@ describe('the text of a key', () => {
         },
       ),
     );
-    for (const text of ['', 'strata_', 'strata_x_y', `strata_${'0'.repeat(32)}_${'0'.repeat(72)}`])
+    const withWrongChecksum = `strata_${'0'.repeat(32)}_${'0'.repeat(72)}`;
+    for (const text of ['', 'strata_', 'strata_x_y', withWrongChecksum])
       expect(parseApiKey(text)).toBeNull();
   });
 
   test('a key hashed under the previous SECRET_KEY still fits, under another it does not', () => {
     const { secret } = newApiKey(randomUUID());
-    const [old, current, other] = ['o', 'c', 'x'].map((letter) => letter.repeat(32));
-    const stored = createApiKeys({ secret_key: old!, secret_key_previous: null }).hash(secret);
-    expect(
-      createApiKeys({ secret_key: current!, secret_key_previous: old! }).fits(secret, stored),
-    ).toBe(true);
-    expect(
-      createApiKeys({ secret_key: current!, secret_key_previous: other! }).fits(secret, stored),
-    ).toBe(false);
+    const [old, current, other] = ['o'.repeat(32), 'c'.repeat(32), 'x'.repeat(32)] as const;
+    const stored = createApiKeys({ secret_key: old, secret_key_previous: null }).hash(secret);
+    const afterRotation = createApiKeys({ secret_key: current, secret_key_previous: old });
+    const ofOthers = createApiKeys({ secret_key: current, secret_key_previous: other });
+    expect(afterRotation.fits(secret, stored)).toBe(true);
+    expect(ofOthers.fits(secret, stored)).toBe(false);
   });
 });
 
 test('it is shown once, is taken in both headers, and only its hash is stored', async () => {
-  const {
-    api_key: key,
-    prefix,
-    id,
-  } = await make(tenant.admin, { scopes: ['config:read', 'config:write'] });
+  const issued = await make(tenant.admin, { scopes: ['config:read', 'config:write'] });
+  const { api_key: key, prefix, id } = issued;
   expect(key.startsWith(prefix)).toBe(true);
   expect((await new Client(strata.url, key).get(risk())).status).toBe(200);
   expect((await new Client(strata.url).get(risk(), { 'x-api-key': key })).status).toBe(200);
@@ -97,49 +101,37 @@ test('it is shown once, is taken in both headers, and only its hash is stored', 
   expect(listed.text).not.toContain(secret);
   const rows = await database.query('SELECT row_to_json(k) AS row FROM auth.api_keys k');
   expect(JSON.stringify(rows)).not.toContain(secret);
-  expect(
-    JSON.stringify(await database.query('SELECT event FROM strata.outbox')) +
-      JSON.stringify(await database.query('SELECT payload FROM audit.events')) +
-      strata.output(),
-  ).not.toContain(secret);
+  const waiting = await database.query('SELECT event FROM strata.outbox');
+  const recorded = await database.query('SELECT payload FROM audit.events');
+  expect(JSON.stringify([waiting, recorded])).not.toContain(secret);
+  expect(strata.output()).not.toContain(secret);
 });
 
 test('scopes bound it, and so do the roles that its owner has now', async () => {
-  const reader = new Client(strata.url, (await make(tenant.admin, {})).api_key);
+  const reader = await clientWithKey(tenant.admin, {});
   expect((await reader.get(risk())).status).toBe(200);
-  expect(
-    (await reader.patch(risk(), { global_settings: { max_concurrent_automations: 4 } })).body.detail
-      .code,
-  ).toBe('insufficient_scope');
-  expect(await refusal(reader, `/tenants/${tenant.id}/users`)).toEqual([403, 'insufficient_scope']);
-  expect((await reader.post('/auth/api-key', { name: 'child' })).body.detail.code).toBe(
-    'insufficient_scope',
+  const change = { global_settings: { max_concurrent_automations: 4 } };
+  expect(outcome(await reader.patch(risk(), change))).toBe('403 insufficient_scope');
+  expect(await reading(reader, `/tenants/${tenant.id}/users`)).toBe('403 insufficient_scope');
+  expect(outcome(await reader.post('/auth/api-key', { name: 'child' }))).toBe(
+    '403 insufficient_scope',
   );
 
-  const operators = new Client(
-    strata.url,
-    (
-      await make(tenant.operator, {
-        scopes: ['config:read', 'config:write', 'members:read', 'platform:read'],
-      })
-    ).api_key,
-  );
-  expect((await operators.get(risk())).status).toBe(200);
-  expect(await refusal(operators, `/tenants/${tenant.id}/users`)).toEqual([
-    403,
-    'insufficient_role',
-  ]);
-  expect(await refusal(operators, '/tenants')).toEqual([403, 'insufficient_role']);
-  const {
-    body: { items },
-  } = await tenant.admin.get(`/tenants/${tenant.id}/users`);
-  const operator = items.find(({ email }: { email: string }) => email === tenant.emails.operator);
-  await tenant.admin.patch(`/tenants/${tenant.id}/users/${operator.user_id}`, {
-    roles: ['viewer'],
+  const operators = await clientWithKey(tenant.operator, {
+    scopes: ['config:read', 'config:write', 'members:read', 'platform:read'],
   });
-  expect(await refusal(operators, risk())).toEqual([403, 'insufficient_role']);
-  await tenant.admin.delete(`/tenants/${tenant.id}/users/${operator.user_id}`);
-  expect(await refusal(operators, risk())).toEqual([403, 'tenant_mismatch']);
+  expect((await operators.get(risk())).status).toBe(200);
+  expect(await reading(operators, `/tenants/${tenant.id}/users`)).toBe('403 insufficient_role');
+  expect(await reading(operators, '/tenants')).toBe('403 insufficient_role');
+  const members = await tenant.admin.get(`/tenants/${tenant.id}/users`);
+  const operator = members.body.items.find(
+    ({ email }: { email: string }) => email === tenant.emails.operator,
+  );
+  const member = `/tenants/${tenant.id}/users/${operator.user_id}`;
+  await tenant.admin.patch(member, { roles: ['viewer'] });
+  expect(await reading(operators, risk())).toBe('403 insufficient_role');
+  await tenant.admin.delete(member);
+  expect(await reading(operators, risk())).toBe('403 tenant_mismatch');
 });
 
 test('rotation ends the old secret, revocation the key, disabling the account until it is enabled', async () => {
@@ -147,26 +139,20 @@ test('rotation ends the old secret, revocation the key, disabling the account un
   expect((await new Client(strata.url, first).get(risk())).status).toBe(200);
   const rotated = await tenant.admin.post(`/auth/api-keys/${id}/rotate`);
   expect([rotated.status, rotated.headers.get('cache-control')]).toEqual([201, 'no-store']);
-  expect(await refusal(new Client(strata.url, first), risk())).toEqual([
-    401,
-    'auth_api_key_invalid',
-  ]);
+  expect(await reading(new Client(strata.url, first), risk())).toBe('401 auth_api_key_invalid');
   const second = new Client(strata.url, rotated.body.api_key);
   expect((await second.get(risk())).status).toBe(200);
   expect((await tenant.viewer.delete(`/auth/api-keys/${id}`)).status).toBe(404);
 
-  const {
-    body: {
-      items: [account],
-    },
-  } = await platform.get(`/auth/users?email=${tenant.emails.tenant_admin}`);
-  await platform.patch(`/auth/users/${account.id}`, { status: 'disabled' });
-  expect(await refusal(second, risk())).toEqual([401, 'auth_api_key_invalid']);
-  await platform.patch(`/auth/users/${account.id}`, { status: 'active' });
+  const accounts = await platform.get(`/auth/users?email=${tenant.emails.tenant_admin}`);
+  const account = `/auth/users/${accounts.body.items[0].id}`;
+  await platform.patch(account, { status: 'disabled' });
+  expect(await reading(second, risk())).toBe('401 auth_api_key_invalid');
+  await platform.patch(account, { status: 'active' });
   expect((await second.get(risk())).status).toBe(200);
   const again = await signIn(strata.url, tenant.emails.tenant_admin!, 'member-password-123');
   expect((await again.delete(`/auth/api-keys/${id}`)).status).toBe(204);
-  expect(await refusal(second, risk())).toEqual([401, 'auth_api_key_invalid']);
+  expect(await reading(second, risk())).toBe('401 auth_api_key_invalid');
 });
 
 test('it expires, in 90 days unless told, 365 at most', async () => {
@@ -179,7 +165,7 @@ test('it expires, in 90 days unless told, 365 at most', async () => {
   await database.query(
     `UPDATE auth.api_keys SET expires_at = now() - interval '1 second' WHERE id = '${id}'`,
   );
-  expect(
-    await refusal(new Client(strata.url, key), `/tenants/${tenant.id}/config/effective`),
-  ).toEqual([401, 'auth_api_key_invalid']);
+  expect(await reading(new Client(strata.url, key), `/tenants/${tenant.id}/config/effective`)).toBe(
+    '401 auth_api_key_invalid',
+  );
 });

@@ -1,6 +1,7 @@
 /** Changing a password, and setting a new one through a mailed link. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
+import { audited } from '../support/audit.ts';
 import { startMailServer, type MailServer } from '../support/mail-server.ts';
 import { createDatabase, type Database } from '../support/postgres.ts';
 import { startRedis, type Process } from '../support/servers.ts';
@@ -17,7 +18,7 @@ import {
 } from '../support/strata.ts';
 
 const frontend = 'https://app.example.com';
-const next = 'grapefruit lamp seventy';
+const newPassword = 'grapefruit lamp seventy';
 let database: Database;
 let redis: Process;
 let state: Redis;
@@ -25,11 +26,15 @@ let smtp: MailServer;
 let strata: Running;
 let platform: Client;
 let tenant: TenantFixture;
-let failing: number;
+let mailsToRefuse: number;
 
 beforeAll(async () => {
   smtp = await startMailServer({
-    message: () => (failing-- > 0 ? [451, 'try again later'] : undefined),
+    message() {
+      if (mailsToRefuse === 0) return undefined;
+      mailsToRefuse -= 1;
+      return [451, 'try again later'];
+    },
   });
   [database, redis] = await Promise.all([createDatabase(), startRedis()]);
   state = new Redis(redis.url);
@@ -44,10 +49,11 @@ beforeAll(async () => {
   });
   platform = await signIn(strata.url, 'admin@example.com', adminPassword);
 });
-let count = 0;
+let tenantCount = 0;
 beforeEach(async () => {
-  failing = 0;
-  tenant = await createTenant(strata.url, platform, `Passwords ${(count += 1)}`);
+  mailsToRefuse = 0;
+  tenantCount += 1;
+  tenant = await createTenant(strata.url, platform, `Passwords ${tenantCount}`);
 });
 afterAll(async () => {
   await strata?.stop();
@@ -55,53 +61,39 @@ afterAll(async () => {
   await Promise.all([smtp?.stop(), redis?.stop('SIGKILL'), database?.drop()]);
 });
 
+/** Where requests come from, unless told: failures of one network count together. */
+const home = '192.0.2.1';
 const anyone = (): Client => new Client(strata.url);
 const outcome = ({ status, body }: Answer): string =>
   status < 300 ? String(status) : `${status} ${body.detail.code}`;
-const login = (
-  password: string,
-  email = tenant.emails.viewer!,
-  ip = '192.0.2.1',
-): Promise<Answer> => anyone().post('/auth/login', { email, password }, { 'x-forwarded-for': ip });
+const login = (password: string, email = tenant.emails.viewer!, ip = home): Promise<Answer> =>
+  anyone().post('/auth/login', { email, password }, { 'x-forwarded-for': ip });
 const change = (client: Client, current: string, wanted: string): Promise<Answer> =>
   client.post('/auth/password/change', { current_password: current, new_password: wanted });
-const forgot = (email: string, ip = '192.0.2.1'): Promise<Answer> =>
+const forgot = (email: string, ip = home): Promise<Answer> =>
   anyone().post('/auth/password/forgot', { email }, { 'x-forwarded-for': ip });
-const reset = (token: string, wanted = next): Promise<Answer> =>
+const reset = (token: string, wanted = newPassword): Promise<Answer> =>
   anyone().post(
     '/auth/password/reset',
     { token, new_password: wanted },
-    { 'x-forwarded-for': '192.0.2.1' },
+    { 'x-forwarded-for': home },
   );
 
 async function mailedToken(email = tenant.emails.viewer!): Promise<string> {
   const before = smtp.received.length;
   const asked = await forgot(email);
   expect([asked.status, asked.body]).toEqual([202, { expires_in: 1800 }]);
-  const mail = (await smtp.mails(before + 1))[before]!;
-  expect([mail.to, mail.mail.subject]).toEqual([[email], 'Reset your password']);
-  const [, token] = /https:\/\/app\.example\.com\/reset-password#token=([\w-]{43})\n/.exec(
-    mail.mail.text!,
-  )!;
-  expect(mail.mail.html).toContain(`href="${frontend}/reset-password#token=${token}"`);
+  const mails = await smtp.mails(before + 1);
+  const { to, mail } = mails[before]!;
+  expect([to, mail.subject]).toEqual([[email], 'Reset your password']);
+  const link = /https:\/\/app\.example\.com\/reset-password#token=([\w-]{43})\n/;
+  const [, token] = link.exec(mail.text!)!;
+  expect(mail.html).toContain(`href="${frontend}/reset-password#token=${token}"`);
   return token!;
 }
 
-async function audited(
-  action: string,
-  target: string,
-): Promise<{ payload: unknown; actor: unknown }> {
-  const until = Date.now() + 10_000;
-  for (;;) {
-    const { body } = await platform.get(`/audit/events?action=${action}&limit=200`);
-    const found = body.items.find((event: { target: string }) => event.target === target);
-    if (found) return found;
-    if (Date.now() > until) throw new Error(`${action} is not audited`);
-    await new Promise((resolve) => {
-      setTimeout(resolve, 50);
-    });
-  }
-}
+const auditedAbout = (action: string, target: string) =>
+  audited(platform, action, (event) => event.target === target);
 
 describe('a change', () => {
   test('keeps this session, ends the others, and the old password is no good any more', async () => {
@@ -109,15 +101,15 @@ describe('a change', () => {
       tenant.viewer,
       await signIn(strata.url, tenant.emails.viewer!, memberPassword),
     ];
-    expect(outcome(await change(mine, memberPassword, next))).toBe('204');
+    expect(outcome(await change(mine, memberPassword, newPassword))).toBe('204');
     expect(outcome(await mine.get('/auth/me'))).toBe('200');
     expect(outcome(await other.get('/auth/me'))).toBe('401 auth_session_revoked');
-    expect([outcome(await login(memberPassword)), outcome(await login(next))]).toEqual([
+    expect([outcome(await login(memberPassword)), outcome(await login(newPassword))]).toEqual([
       '401 auth_invalid_credentials',
       '200',
     ]);
     const { id } = (await mine.get('/auth/me')).body.user;
-    expect(await audited('auth.password_changed', id)).toMatchObject({
+    expect(await auditedAbout('auth.password_changed', id)).toMatchObject({
       payload: { sessions_ended: 1 },
       actor: { type: 'user', id },
     });
@@ -133,10 +125,12 @@ describe('a change', () => {
       [{ path: '/new_password', message: 'is a common password' }],
     ]);
     for (let failure = 0; failure < 10; failure += 1)
-      expect(outcome(await change(tenant.viewer, 'not-my-password', next))).toBe(
+      expect(outcome(await change(tenant.viewer, 'not-my-password', newPassword))).toBe(
         '401 auth_invalid_credentials',
       );
-    expect(outcome(await change(tenant.viewer, memberPassword, next))).toBe('429 rate_limited');
+    expect(outcome(await change(tenant.viewer, memberPassword, newPassword))).toBe(
+      '429 rate_limited',
+    );
   });
 });
 
@@ -146,24 +140,27 @@ describe('a mailed link', () => {
     expect((await state.keys('*')).join()).not.toContain(token);
     const { id } = (await tenant.viewer.get('/auth/me')).body.user;
     expect(outcome(await reset(token, 'short'))).toBe('422 auth_password_too_short');
-    expect((await Promise.all([1, 2, 3].map(() => reset(token)))).map(outcome).sort()).toEqual([
+    const atOnce = await Promise.all([reset(token), reset(token), reset(token)]);
+    expect(atOnce.map(outcome).sort()).toEqual([
       '204',
       '401 auth_password_reset_invalid',
       '401 auth_password_reset_invalid',
     ]);
     expect(outcome(await tenant.viewer.get('/auth/me'))).toBe('401 auth_session_revoked');
-    expect([outcome(await login(memberPassword)), outcome(await login(next))]).toEqual([
+    expect([outcome(await login(memberPassword)), outcome(await login(newPassword))]).toEqual([
       '401 auth_invalid_credentials',
       '200',
     ]);
     const { body } = await platform.get(`/auth/users?email=${tenant.emails.viewer}`);
     expect(body.items[0]).toMatchObject({ id, email_verified: true });
-    expect(await audited('auth.password_reset_requested', id)).toMatchObject({
+    expect(await auditedAbout('auth.password_reset_requested', id)).toMatchObject({
       actor: { type: 'system', id: 'auth' },
     });
-    expect(await audited('auth.password_reset', id)).toMatchObject({ actor: { type: 'user', id } });
+    expect(await auditedAbout('auth.password_reset', id)).toMatchObject({
+      actor: { type: 'user', id },
+    });
     const events = (await platform.get('/audit/events?limit=200')).text;
-    for (const secret of [token, next, memberPassword]) expect(events).not.toContain(secret);
+    for (const secret of [token, newPassword, memberPassword]) expect(events).not.toContain(secret);
   });
 
   test('is good for half an hour', async () => {
@@ -195,11 +192,11 @@ describe('a mailed link', () => {
     for (let failure = 0; failure < 10; failure += 1) await login('wrong');
     expect(outcome(await login(memberPassword))).toBe('429 rate_limited');
     await reset(await mailedToken());
-    expect(outcome(await login(next))).toBe('200');
+    expect(outcome(await login(newPassword))).toBe('200');
   });
 
   test('is mailed again where the mail server could not take it', async () => {
-    failing = 1;
+    mailsToRefuse = 1;
     expect(outcome(await reset(await mailedToken()))).toBe('204');
   });
 

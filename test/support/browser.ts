@@ -9,6 +9,7 @@ import { chromium } from './servers.ts';
 export const openBrowser = (): Promise<Browser> =>
   playwright.launch({ executablePath: chromium(), args: ['--no-sandbox'] });
 
+/** The page's script: the ceremonies as a user interface goes through them. */
 const html = `<!doctype html><title>Strata</title><script>
 const post = async (gateway, path, body, token) => {
   const answer = await fetch(gateway + path, {
@@ -101,7 +102,7 @@ export class Device {
     name: 'post' | 'create' | 'get' | 'register' | 'signIn',
     ...args: unknown[]
   ): Promise<T> {
-    return (await this.page.evaluate(`${name}(...${JSON.stringify(args)})`)) as T;
+    return this.page.evaluate<T>(`${name}(...${JSON.stringify(args)})`);
   }
 
   /** The one passkey of this device with its private key, as a thief would have it. */

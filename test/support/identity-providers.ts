@@ -1,5 +1,5 @@
 /** Identity providers on loopback: an honest one (oidc-provider), and one that answers whatever a test wants. */
-import { generateKeyPairSync, type KeyObject } from 'node:crypto';
+import { generateKeyPairSync } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -31,34 +31,30 @@ async function listen(): Promise<{ server: Server; url: string; close: () => Pro
 
 export type HonestProvider = Awaited<ReturnType<typeof startHonestProvider>>;
 
-/** `authorize` is the browser: it signs `person` in and answers where the provider sends them back to. */
-export async function startHonestProvider(client: {
-  client_id: string;
-  client_secret: string;
-  redirect_uris: string[];
-}) {
+/** Strata as the provider is told about it. */
+interface RegisteredClient {
+  readonly client_id: string;
+  readonly client_secret: string;
+  readonly redirect_uris: string[];
+}
+
+/** A provider that does what OpenID Connect says. `authorize` is the browser: it signs `person` in and gives where they are sent back to. */
+export async function startHonestProvider(client: RegisteredClient) {
   const { server, url: issuer, close } = await listen();
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  const signingKey = {
+    ...privateKey.export({ format: 'jwk' }),
+    kid: 'honest',
+    alg: 'ES256',
+    use: 'sig',
+  };
+  const stored = ['Interaction', 'Grant', 'Session', 'AccessToken', 'AuthorizationCode', 'IdToken'];
   const people = new Map<string, Person>();
   const provider = new Provider(issuer, {
     clients: [{ ...client, id_token_signed_response_alg: 'ES256' }],
     adapter: (model: string) => new MemoryAdapter(model),
-    jwks: {
-      keys: [
-        {
-          ...generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({
-            format: 'jwk',
-          }),
-          kid: 'honest',
-          alg: 'ES256',
-          use: 'sig',
-        },
-      ],
-    },
-    ttl: Object.fromEntries(
-      ['Interaction', 'Grant', 'Session', 'AccessToken', 'AuthorizationCode', 'IdToken'].map(
-        (name) => [name, 600],
-      ),
-    ),
+    jwks: { keys: [signingKey] },
+    ttl: Object.fromEntries(stored.map((name) => [name, 600])),
     cookies: { keys: ['a key for the tests'] },
     claims: { email: ['email', 'email_verified'], profile: ['name'] },
     findAccount: (_context: unknown, id: string) => ({
@@ -77,6 +73,7 @@ export async function startHonestProvider(client: {
       return grant;
     },
   });
+  /** Whom the provider's sign-in page signs in, without asking. */
   let signsIn = '';
   const serve = provider.callback();
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
@@ -113,7 +110,7 @@ export async function startHonestProvider(client: {
 export type RogueProvider = Awaited<ReturnType<typeof startRogueProvider>>;
 type Answer = (response: ServerResponse) => void;
 
-/** Its metadata and each of its endpoints answer what is set. */
+/** A provider whose metadata and endpoints answer whatever a test puts into `answers`, by path; `asked` has the paths it was asked for. */
 export async function startRogueProvider() {
   const { server, url: issuer, close } = await listen();
   const { publicKey, privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
@@ -145,8 +142,8 @@ export async function startRogueProvider() {
   return {
     issuer,
     metadata,
-    publicKey: publicKey as KeyObject,
-    privateKey: privateKey as KeyObject,
+    publicKey,
+    privateKey,
     answers,
     asked,
     json,
