@@ -1,12 +1,15 @@
 /** Writers that race for one resource, and events that wait while the audit service is away. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { queuedBehindRevision } from '../support/held-lock.ts';
+import { eventually } from '../support/cluster.ts';
 import { createDatabase, type Database } from '../support/postgres.ts';
 import {
   adminPassword,
   createTenant,
+  memberPassword,
   signIn,
   startStrata,
+  type Answer,
   type Client,
   type Running,
   type TenantFixture,
@@ -28,6 +31,8 @@ afterAll(async () => {
   await strata?.stop();
   await database?.drop();
 });
+
+const revisionIn = ({ headers }: Answer): number => Number(headers.get('x-config-revision'));
 
 async function wholeHistory(): Promise<
   { revision: number; changes: { path: string; after: unknown }[] }[]
@@ -95,14 +100,12 @@ test('without it the history shows every write, without gaps, and the chain veri
   );
   const byRevision = new Map(history.map((entry) => [entry.revision, entry]));
   for (const [index, answer] of answers.entries()) {
-    const entry = byRevision.get(Number(answer.headers.get('x-config-revision')))!;
+    const entry = byRevision.get(revisionIn(answer))!;
     expect(entry.changes).toContainEqual(
       expect.objectContaining({ path: '/default_cpu', after: `cpu-${index}` }),
     );
   }
-  const last = answers.reduce((a, b) =>
-    Number(a.headers.get('x-config-revision')) > Number(b.headers.get('x-config-revision')) ? a : b,
-  );
+  const last = answers.reduce((a, b) => (revisionIn(a) > revisionIn(b) ? a : b));
   expect((await tenant.admin.get(path)).body).toEqual(last.body);
   expect((await tenant.admin.get('/audit/verify')).body.valid).toBe(true);
 });
@@ -116,7 +119,7 @@ test('a write does not need the audit service, and no event is lost while it is 
     'global-config',
     'config-resolver',
   ]);
-  const admin = await signIn(strata.url, tenant.emails.tenant_admin!, 'member-password-123');
+  const admin = await signIn(strata.url, tenant.emails.tenant_admin!, memberPassword);
   const written = await Promise.all(
     Array.from({ length: 10 }, (_each, index) =>
       admin.put(`/tenants/${tenant.id}/config/agents/unaudited-${index}`, {}),
@@ -128,21 +131,14 @@ test('a write does not need the audit service, and no event is lost while it is 
   await strata.stop();
 
   strata = await startStrata({ DATABASE_URL: database.url });
-  const again = await signIn(strata.url, tenant.emails.tenant_admin!, 'member-password-123');
+  const again = await signIn(strata.url, tenant.emails.tenant_admin!, memberPassword);
   const wanted = new Set(written.map(({ headers }) => headers.get('x-request-id')));
-  const until = Date.now() + 15_000;
-  for (;;) {
+  await eventually(async () => {
     const { body } = await again.get('/audit/events?action=config.agent.created&limit=200');
     const recorded = body.items.filter((event: { request_id: string }) =>
       wanted.has(event.request_id),
     );
-    if (recorded.length === wanted.size || Date.now() > until) {
-      expect(recorded).toHaveLength(wanted.size);
-      break;
-    }
-    await new Promise((resolve) => {
-      setTimeout(resolve, 100);
-    });
-  }
+    expect(recorded).toHaveLength(wanted.size);
+  });
   expect((await again.get('/audit/verify')).body.valid).toBe(true);
 });
