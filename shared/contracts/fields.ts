@@ -19,6 +19,9 @@ export const Identifier = Type.String({
   pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$',
   description: 'Letters, digits, . _ -',
 });
+/** One line of text, without control characters. */
+export const Line = (maxLength: number, description: string) =>
+  Type.String({ minLength: 1, maxLength, pattern: '^[^\\x00-\\x1f\\x7f]*$', description });
 /** A short text for people. */
 export const Text = Type.String({ minLength: 1, maxLength: 200 });
 

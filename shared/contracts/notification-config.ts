@@ -6,7 +6,7 @@
 import { Type, type Static, type TSchema } from 'typebox';
 import { action, read } from './contract.ts';
 import { documentContracts } from './document-contracts.ts';
-import { Email, Nullable, strict } from './fields.ts';
+import { Email, Line, Nullable, strict } from './fields.ts';
 import {
   configurationReaders,
   ofTenant,
@@ -16,8 +16,6 @@ import {
 
 const optional = Type.Optional;
 const headerNameCharacters = "[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}";
-const Line = (maxLength: number, description: string) =>
-  Type.String({ minLength: 1, maxLength, pattern: '^[^\\x00-\\x1f\\x7f]*$', description });
 const Visible = (description: string) =>
   Type.String({ minLength: 1, maxLength: 4096, pattern: '^[\\x21-\\x7e]+$', description });
 const HeaderName = (description: string) =>

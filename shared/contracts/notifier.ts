@@ -1,10 +1,8 @@
 /** notifier: approvals, the notices that tell people of them, and the links in mails by which they are decided. */
 import { Type } from 'typebox';
 import { action, page, Page, type Access } from './contract.ts';
-import { Nullable, strict, Timestamp, Uuid } from './fields.ts';
+import { Line, Nullable, strict, Timestamp, Uuid } from './fields.ts';
 
-const Line = (maxLength: number, description: string) =>
-  Type.String({ minLength: 1, maxLength, pattern: '^[^\\x00-\\x1f\\x7f]*$', description });
 const optional = Type.Optional;
 
 export const riskLevels = ['low', 'medium', 'high', 'critical'] as const;
