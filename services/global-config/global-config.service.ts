@@ -2,6 +2,7 @@
 import type { ServiceSchema } from 'moleculer';
 import type { DataSource } from 'typeorm';
 import { serviceOf } from '../../shared/cluster/service.ts';
+import { changeActions } from './actions/changes.ts';
 import { entryActions } from './actions/entries.ts';
 import { layerActions } from './actions/layers.ts';
 import { serviceTypeActions } from './actions/service-types.ts';
@@ -11,4 +12,5 @@ export const globalConfigService = ({ db }: { readonly db: DataSource }): Servic
     ...entryActions(db),
     ...serviceTypeActions(db),
     ...layerActions(db),
+    ...changeActions(db),
   });

@@ -1,3 +1,4 @@
+/** Effective configurations: what holds for an agent on a service after the six layers are merged, and why. */
 import { Type } from 'typebox';
 import { read, tenantRoles } from './contract.ts';
 import { Identifier, Nullable, Slug, strict, Timestamp, Uuid } from './fields.ts';
@@ -76,17 +77,17 @@ export const effectiveConfigContracts = {
     ),
     cache: {
       cache: 'dynamic_config_service',
-      key: (p) =>
+      key: (params) =>
         [
           'effective',
-          p.tenant_id,
-          p.agent_type ?? '',
-          p.service_type ?? '',
-          p.service_id ?? '',
-          p.explain ? 'explain' : '',
-          p.as_of ?? '',
+          params.tenant_id,
+          params.agent_type ?? '',
+          params.service_type ?? '',
+          params.service_id ?? '',
+          params.explain ? 'explain' : '',
+          params.as_of ?? '',
         ].join('|'),
-      revisionScopes: (p) => effectiveScopes(p.tenant_id),
+      revisionScopes: ({ tenant_id }) => effectiveScopes(tenant_id),
     },
   }),
   'config-resolver.configurations': read({
@@ -106,8 +107,8 @@ export const effectiveConfigContracts = {
     ),
     cache: {
       cache: 'dynamic_config_service',
-      key: (p) => `configurations|${p.tenant_id ?? ''}`,
-      revisionScopes: (p) => effectiveScopes(p.tenant_id ?? ''),
+      key: ({ tenant_id = '' }) => `configurations|${tenant_id}`,
+      revisionScopes: ({ tenant_id = '' }) => effectiveScopes(tenant_id),
     },
   }),
 } as const;

@@ -6,7 +6,7 @@ import { configTypes, writeActions } from './history.ts';
 import { platformAdmins } from './platform-document.ts';
 import { configurationReaders, tenantPath } from './tenant-document.ts';
 
-/** What a stream tells of one revision: that it happened, to what and by whom. Values are read from the resource, under its own access. */
+/** What a stream says of one revision: that it happened, to what and by whom. Values are read from the resource, with its access. */
 export const TenantChange = Type.Object(
   {
     revision: Type.Integer(),

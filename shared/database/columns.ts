@@ -1,3 +1,4 @@
+/** Rows on their way into TypeORM. */
 import type { ObjectLiteral } from 'typeorm';
 import type { QueryDeepPartialEntity } from 'typeorm/query-builder/QueryPartialEntity.js';
 

@@ -1,3 +1,4 @@
+/** What differs between two documents, for the history, audit events and dry runs. */
 import { isDeepStrictEqual } from 'node:util';
 import { pointerToken } from './json-pointer.ts';
 

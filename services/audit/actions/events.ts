@@ -1,3 +1,4 @@
+/** Recording events, for the relay of each node with a database; and their list, for administrators. */
 import type { DataSource } from 'typeorm';
 import type { Handlers } from '../../../shared/cluster/request.ts';
 import { decodeCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';

@@ -1,3 +1,4 @@
+/** Proof that nobody changed the record. */
 import type { DataSource } from 'typeorm';
 import type { Handlers } from '../../../shared/cluster/request.ts';
 import { platformChain } from '../rules/chain.ts';

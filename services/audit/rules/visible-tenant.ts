@@ -1,3 +1,4 @@
+/** Who sees whose events. */
 import { isPlatformAdmin, type Caller } from '../../../shared/access.ts';
 import { StrataError } from '../../../shared/errors.ts';
 

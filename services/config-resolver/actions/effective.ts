@@ -1,3 +1,4 @@
+/** The effective configuration of one question, and of every agent type of a tenant. */
 import type { Handlers, Request } from '../../../shared/cluster/request.ts';
 import type { ParamsOf } from '../../../shared/contracts/index.ts';
 import { platformScope, tenantScope } from '../../../shared/contracts/revision-scopes.ts';

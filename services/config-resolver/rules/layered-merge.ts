@@ -1,3 +1,5 @@
+/** Merging layers of configuration, whatever they are layers of. */
+
 /** A layer of configuration: names to values, or nothing. */
 export type Layer = Readonly<Record<string, unknown>> | null | undefined;
 

@@ -1,3 +1,4 @@
+/** Actions on global entries. */
 import { MoreThan, type DataSource } from 'typeorm';
 import type { Handlers } from '../../../shared/cluster/request.ts';
 import type { GlobalEntry, StoredGlobalEntry } from '../../../shared/contracts/global-entries.ts';

@@ -1,9 +1,9 @@
+/** What config-resolver asks of the platform: its two layers. */
 import { In, type DataSource } from 'typeorm';
 import type { Handlers } from '../../../shared/cluster/request.ts';
-import { changesAfter, revisionOf } from '../../../shared/commits/commit.ts';
+import { revisionOf } from '../../../shared/commits/commit.ts';
 import { platformScope } from '../../../shared/contracts/revision-scopes.ts';
 import { defaultConfiguration } from '../../../shared/contracts/service-types.ts';
-import { defaultLimit } from '../../../shared/documents/paging.ts';
 import { storedEntry } from '../documents/global-entry.ts';
 import { storedServiceType } from '../documents/service-type.ts';
 import { GlobalEntity, ServiceTypeEntity } from '../schema.ts';
@@ -32,19 +32,4 @@ export const layerActions = (db: DataSource) =>
           ),
         };
       }),
-
-    async 'global-config.changes'({ after, limit = defaultLimit }) {
-      // The revision first: it is at least what the changes read after it are from.
-      const revision = await revisionOf(db.manager, platformScope);
-      if (after === undefined) return { items: [], revision };
-      const changes = await changesAfter(db.manager, platformScope, after, limit);
-      return {
-        items: changes.map((change) => ({
-          revision: change.revision,
-          keys: change.keys,
-          changed_at: change.created_at.toISOString(),
-        })),
-        revision,
-      };
-    },
   }) satisfies Handlers;

@@ -1,3 +1,4 @@
+/** Actions on service types. */
 import type { DataSource } from 'typeorm';
 import { isPlatformAdmin } from '../../../shared/access.ts';
 import type { Handlers } from '../../../shared/cluster/request.ts';

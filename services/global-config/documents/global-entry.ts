@@ -1,3 +1,4 @@
+/** Global entries, one document per key. */
 import {
   StoredGlobalEntry,
   type GlobalEntryAddress,

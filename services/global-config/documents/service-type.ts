@@ -1,3 +1,4 @@
+/** Service types, one document per type and configuration_name. */
 import { ServiceType, type ServiceTypeAddress } from '../../../shared/contracts/service-types.ts';
 import { columnsOf } from '../../../shared/database/columns.ts';
 import type { DocumentKind, Stored } from '../../../shared/documents/document-kind.ts';

@@ -1,3 +1,4 @@
+/** What config-resolver asks of a tenant: its layers, as they are or were, and the agent types it has configured. */
 import type { DataSource, EntityManager } from 'typeorm';
 import type { Handlers } from '../../../shared/cluster/request.ts';
 import { revisionOf } from '../../../shared/commits/commit.ts';

@@ -1,3 +1,4 @@
+/** Actions on memberships. Their revisions are those of the scope `members:<id>`; names and addresses come from `auth`. */
 import { MoreThan, type DataSource } from 'typeorm';
 import type { Handlers, Request } from '../../../shared/cluster/request.ts';
 import { commitChange, readSnapshot, type EventDraft } from '../../../shared/commits/commit.ts';

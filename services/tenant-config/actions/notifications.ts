@@ -1,3 +1,4 @@
+/** The notification_config as it is used: shown to the tenant with its secrets masked, given to the notifier with them open. */
 import type { DataSource } from 'typeorm';
 import type { Handlers } from '../../../shared/cluster/request.ts';
 import { notificationSecrets } from '../../../shared/contracts/notification-config.ts';

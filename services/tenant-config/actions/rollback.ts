@@ -1,3 +1,4 @@
+/** Rollback: looks up what a revision left behind, and lets the kind of that document restore it. */
 import type { DataSource } from 'typeorm';
 import type { Handlers, Request } from '../../../shared/cluster/request.ts';
 import type { ConfigType } from '../../../shared/contracts/history.ts';

@@ -1,3 +1,4 @@
+/** Actions on tenants themselves, for the platform's administrators. */
 import { randomUUID } from 'node:crypto';
 import { MoreThan, type DataSource, type EntityManager } from 'typeorm';
 import type { Handlers } from '../../../shared/cluster/request.ts';

@@ -1,3 +1,4 @@
+/** A tenant's cloud projects, one document each. */
 import { ProjectConfig, type ProjectAddress } from '../../../shared/contracts/projects.ts';
 import type { DocumentKind } from '../../../shared/documents/document-kind.ts';
 import { sameAsInPath } from '../rules/checks.ts';

@@ -1,3 +1,4 @@
+/** A tenant's service instances, one document each. */
 import {
   ServiceInstance,
   type ServiceInstanceAddress,

@@ -1,3 +1,4 @@
+/** Tenants in the database, for every action that needs one to exist. */
 import type { EntityManager } from 'typeorm';
 import { StrataError } from '../../../shared/errors.ts';
 import { TenantEntity, type TenantRow } from '../schema.ts';
