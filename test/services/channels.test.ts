@@ -65,7 +65,7 @@ interface Seen {
   readonly body: string;
 }
 let seen: Seen[] = [];
-/** What the receiver does next. */
+/** How the receiver responds to the next requests. */
 let answer: RequestListener;
 const receive: RequestListener = (request, response) => {
   const chunks: Buffer[] = [];
@@ -105,7 +105,8 @@ const post = async (endpoint: Partial<WebhookRequest['endpoint']> = {}): Promise
   noCanary(
     await sendWebhook(client, { id, body, endpoint: { url, timeout_seconds: 10, ...endpoint } }),
   );
-const whole = {
+/** An endpoint with a secret wherever one may be. */
+const withSecrets = {
   headers: { 'X-Team': 'ops', 'X-Vault-Token': canaries.header },
   secret: canaries.secret,
   previous_secret: canaries.previous,
@@ -179,7 +180,7 @@ describe('what a webhook is sent', () => {
     expect(Object.keys(seen[0]!.headers).filter((name) => /signature|webhook/.test(name))).toEqual(
       [],
     );
-    await post(whole);
+    await post(withSecrets);
     const { headers, body: received } = seen[1]!;
     for (const secret of [canaries.secret, canaries.previous]) {
       new Stripe('sk_test_unused').webhooks.constructEvent(
@@ -195,10 +196,10 @@ describe('what a webhook is sent', () => {
   });
 
   test('each attempt is signed afresh under the same id', async () => {
-    await post(whole);
+    await post(withSecrets);
     const now = Date.now();
     jest.spyOn(Date, 'now').mockImplementation(() => now + 600_000);
-    await post(whole);
+    await post(withSecrets);
     const [first, second] = seen.map(({ headers }) => headers);
     expect(Number(second!['webhook-timestamp'])).toBe(Math.floor((now + 600_000) / 1000));
     expect(second!['webhook-id']).toBe(first!['webhook-id']);
@@ -277,7 +278,7 @@ describe('what an answer means', () => {
   ];
   test.each(faults)('%s is retried', async (...[, listener, error]) => {
     answer = listener;
-    const outcome = await post({ ...whole, timeout_seconds: 1 });
+    const outcome = await post({ ...withSecrets, timeout_seconds: 1 });
     expect(outcome).toMatchObject({
       result: 'retry',
       status: null,
@@ -356,7 +357,7 @@ describe('TLS', () => {
   test('an unknown authority is refused', async () => {
     expect(
       await post({
-        ...whole,
+        ...withSecrets,
         url: `https://hooks.example:${portOf(servers[0]!)}/${canaries.path}`,
       }),
     ).toMatchObject({
@@ -369,7 +370,10 @@ describe('TLS', () => {
 
   test('plain HTTP where TLS is expected is refused', async () => {
     expect(
-      await post({ ...whole, url: `https://hooks.example:${portOf(server)}/${canaries.path}` }),
+      await post({
+        ...withSecrets,
+        url: `https://hooks.example:${portOf(server)}/${canaries.path}`,
+      }),
     ).toMatchObject({
       result: 'retry',
       status: null,
@@ -459,11 +463,11 @@ describe('what is kept of an answer', () => {
         const sent = canary === canaries.path ? url : canary;
         const known =
           canary === canaries.path ||
-          [whole.secret, whole.previous_secret, canaries.header].includes(canary) ||
+          [withSecrets.secret, withSecrets.previous_secret, canaries.header].includes(canary) ||
           Object.values(auth!).includes(canary);
         answer = (_request, response) =>
           response.end(`before ${echo(known ? sent : 'nothing')} after`);
-        expect((await post({ ...whole, auth })).answer).toMatch(/^before .+ after$/);
+        expect((await post({ ...withSecrets, auth })).answer).toMatch(/^before .+ after$/);
       }
     }
   });
@@ -472,7 +476,7 @@ describe('what is kept of an answer', () => {
     for (const auth of auths) {
       answer = (request, response) =>
         response.writeHead(404).end(`Cannot POST ${request.url} ${request.rawHeaders.join('\n')}`);
-      expect((await post({ ...whole, auth })).answer).toMatch(/^Cannot POST \*{8} /);
+      expect((await post({ ...withSecrets, auth })).answer).toMatch(/^Cannot POST \*{8} /);
     }
   });
 

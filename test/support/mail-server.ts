@@ -14,12 +14,13 @@ export interface ReceivedMail {
   readonly raw: string;
   readonly mail: Email;
 }
-/** SMTP reply that a step of the server gives instead of taking what it is told: code and text, or nothing to take it. */
-type Refuses = (value: string) => readonly [code: number, text: string] | undefined;
+/** The SMTP reply with which a step refuses its value; undefined accepts it. */
+type Refusal = (value: string) => readonly [code: number, text: string] | undefined;
 
 export interface MailServerOptions extends SMTPServerOptions {
-  readonly recipient?: Refuses;
-  readonly message?: Refuses;
+  readonly recipient?: Refusal;
+  readonly message?: Refusal;
+  /** The only login that is accepted; without it none is needed. */
   readonly login?: { readonly user: string; readonly pass: string };
 }
 
@@ -49,7 +50,7 @@ export async function startMailServer({
     },
     onAuth({ username, password }, _session, done) {
       if (username === login?.user && password === login?.pass) done(null, { user: username! });
-      // Some servers echo what they were told.
+      // As some servers do, it echoes the password.
       else done(reply([535, `no such login: ${username} ${password}`]));
     },
     onRcptTo({ address }, _session, done) {
@@ -92,7 +93,7 @@ export async function startMailServer({
     certificate,
     received,
     connections,
-    /** The mails, as soon as there are so many. */
+    /** Resolves with all mails once there are `count` of them. */
     async mails(count: number): Promise<readonly ReceivedMail[]> {
       while (received.length < count)
         await once(events, 'received', { signal: AbortSignal.timeout(20_000) });

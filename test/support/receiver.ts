@@ -10,6 +10,7 @@ import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 
 export interface Received {
+  /** performance.now() when the body was complete. */
   readonly at: number;
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
@@ -33,7 +34,8 @@ export async function startReceiver(
   tls?: { readonly key: Buffer; readonly cert: Buffer },
 ): Promise<Receiver> {
   const received: Received[] = [];
-  let told: () => void = () => {};
+  /** Wakes `wait` after each request. */
+  let onReceived: () => void = () => {};
   const receive: RequestListener = (request, response) => {
     const chunks: Buffer[] = [];
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
@@ -47,7 +49,7 @@ export async function startReceiver(
         body: JSON.parse(text),
       });
       answer(received.length - 1, response);
-      told();
+      onReceived();
     });
   };
   const server = tls ? createTlsServer(tls, receive) : createServer(receive);
@@ -61,7 +63,7 @@ export async function startReceiver(
         const found = received.filter(fits);
         if (found.length >= count) return found.slice(0, count);
         await new Promise<void>((resolve) => {
-          told = resolve;
+          onReceived = resolve;
         });
       }
     },
