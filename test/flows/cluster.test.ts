@@ -154,6 +154,23 @@ test('a node that stays silent is named when a tenant drops its entries, and the
   });
 });
 
+test('a reload waits for a silent node longer than REQUEST_TIMEOUT_MS gives other requests', async () => {
+  const impatient = await cluster.start('gateway-3', ['gateway'], { REQUEST_TIMEOUT_MS: '1500' });
+  const platform = new Client(impatient.url, cluster.platform.token);
+  const paused = cluster.gateways[1]!;
+  try {
+    await eventually(async () => expect((await platform.get('/auth/me')).status).toBe(200));
+    process.kill(paused.pid, 'SIGSTOP');
+    const { status, body } = await platform.post('/config/reload', {});
+    expect(status).toBe(207);
+    expect(body.errors.map(({ node }: { node: string }) => node)).toEqual(['gateway-2']);
+  } finally {
+    process.kill(paused.pid, 'SIGCONT');
+    await impatient.stop('SIGTERM');
+  }
+  await eventually(async () => expect((await at(1).get('/readyz')).status).toBe(200));
+});
+
 test('what ends a session or a right is refused on every node by the time it is answered', async () => {
   const {
     tenant: { id, emails },
