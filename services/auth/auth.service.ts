@@ -8,6 +8,8 @@
  * | password | `sign-in/check-password.ts` | `actions/password-login.ts` |
  * | passkey | `webauthn/` | `actions/passkey-login.ts`; `actions/passkeys.ts` adds one |
  * | identity provider | `oidc/` | `actions/sso-login.ts`; `actions/sso-providers.ts` adds one |
+ *
+ * `sign-in/` is what all ways share, `stores/` the rows and counters behind them, `rules/` what is decided without either.
  */
 import type { ServiceSchema } from 'moleculer';
 import type { DataSource } from 'typeorm';
