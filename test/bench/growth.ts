@@ -1,6 +1,6 @@
 /** What a read costs that memory does not answer, in tenants with few and with many rows. */
 import type { Database } from '../support/postgres.ts';
-import { createTenant, type Client } from '../support/strata.ts';
+import { createTenant, type Answer, type Client } from '../support/strata.ts';
 import { serverCore } from './machine.ts';
 import { median, type Comparison, type Group } from './report.ts';
 import { platformAdmin, startStage } from './stage.ts';
@@ -17,7 +17,7 @@ interface Place {
 interface Read {
   readonly what: string;
   readonly path: (place: Place, index: number) => string;
-  readonly expect: (body: never, place: Place, index: number) => boolean;
+  readonly expect: (body: Answer['body'], place: Place, index: number) => boolean;
 }
 
 const reads: readonly Read[] = [
@@ -130,7 +130,7 @@ async function cold(
       const began = performance.now();
       const { status, body, text } = await place.admin.get(path(place, index));
       took[each]!.push(performance.now() - began);
-      if (status !== 200 || !expect(body as never, place, index))
+      if (status !== 200 || !expect(body, place, index))
         throw new Error(`${place.rows} rows, ${path(place, index)}: ${status} ${text}`);
     }
   }

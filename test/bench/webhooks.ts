@@ -12,6 +12,15 @@ import { loadCore, serverCore, startProgram } from './machine.ts';
 import { alternate, type Comparison, type Group } from './report.ts';
 import { platformAdmin, startStage, type Stage } from './stage.ts';
 
+/** What the receiver has counted, with the times of the first and the last arrival in milliseconds. */
+interface Tally {
+  readonly count: number;
+  /** Notices whose signature is not right. */
+  readonly wrong: number;
+  readonly first: number;
+  readonly last: number;
+}
+
 const secret = 'a secret of the bench';
 /** What Strata allows itself for as many endpoints, and what got is given. */
 const endpoints = 4;
@@ -40,10 +49,10 @@ async function throughput(stage: Stage, rounds: number, seconds: number): Promis
   const folder = mkdtempSync(join(tmpdir(), 'strata-bench-'));
   const count = 1000 * Math.ceil(seconds);
   /** What the receiver has counted; at /reset it begins anew afterwards. */
-  const tally = async (
-    path = '/',
-  ): Promise<{ count: number; wrong: number; first: number; last: number }> =>
-    (await fetch(receiver.said + path)).json() as never;
+  const tally = async (path = '/'): Promise<Tally> => {
+    const response = await fetch(receiver.said + path);
+    return (await response.json()) as Tally;
+  };
   /** Deliveries a second, once all have arrived. */
   const arrivedPerSecond = async (): Promise<number> => {
     for (;;) {

@@ -1,6 +1,6 @@
 /**
- * `npm run test:soak -- --minutes 10 --kills 200`: every fault in turn on one cluster, over and over, and then processes killed at
- * random; ends with 1 at the first violation.
+ * `npm run test:soak -- --minutes 10 --kills 200`: injects every fault in turn into one cluster, over and over, then kills processes
+ * at random. Ends with 1 at the first violation.
  */
 import { parseArgs } from 'node:util';
 import { startCluster } from '../support/cluster.ts';
@@ -25,23 +25,27 @@ try {
     const fault = faults[turn % faults.length]!;
     const { writes, reads, errors, slowestWriteMs, slowestMs } = await survive(cluster, fault);
     const stale = reads.filter((read) => read.stale).length;
-    for (const [figure, count] of Object.entries({
-      writes: writes.length,
-      reads: reads.length,
-      stale,
-      faults: 1,
-    }))
-      total[figure as keyof typeof total] += count;
-    say(
-      `${fault.name}\n  ${writes.length} writes, slowest ${Math.round(slowestWriteMs)} ms; ${reads.length} reads, ${stale} marked stale; longest wait ${Math.round(slowestMs)} ms` +
-        `; errors ${JSON.stringify(Object.fromEntries(errors))}`,
-    );
+    total.faults += 1;
+    total.writes += writes.length;
+    total.reads += reads.length;
+    total.stale += stale;
+    const figures = [
+      `${writes.length} writes, slowest ${Math.round(slowestWriteMs)} ms`,
+      `${reads.length} reads, ${stale} marked stale`,
+      `longest wait ${Math.round(slowestMs)} ms`,
+      `errors ${JSON.stringify(Object.fromEntries(errors))}`,
+    ];
+    say(`${fault.name}\n  ${figures.join('; ')}`);
   }
   say(
     `no violation in ${total.faults} faults, ${total.writes} answered writes, ${total.reads} reads (${total.stale} marked stale)`,
   );
-  for (let left = Number(values.kills); left > 0; left -= 20)
-    say(`killed at random: ${JSON.stringify(await killAtRandom(cluster, Math.min(left, 20)))}`);
+  // A few at a time, so that what is lost shows soon.
+  const killsAtATime = 20;
+  for (let left = Number(values.kills); left > 0; left -= killsAtATime) {
+    const accounted = await killAtRandom(cluster, Math.min(left, killsAtATime));
+    say(`killed at random: ${JSON.stringify(accounted)}`);
+  }
 } finally {
   await cluster.stop();
 }

@@ -48,7 +48,7 @@ interface Register {
   /** Written by the platform administrator, else by the tenant's. */
   readonly platform?: true;
   readonly body: (value: number) => unknown;
-  readonly value: (body: never) => number | undefined;
+  readonly value: (body: Answer['body']) => number | undefined;
 }
 
 const registers = (tenantId: string): readonly Register[] => [
@@ -159,9 +159,7 @@ export async function observe(
         () => client.get(path),
         (answer, began, ended) => {
           const { body, headers } = answer;
-          const value = merged
-            ? mergedValue(register.name, body.values)
-            : register.value(body as never);
+          const value = merged ? mergedValue(register.name, body.values) : register.value(body);
           if (value === undefined) return;
           reads.push({
             register: register.name,

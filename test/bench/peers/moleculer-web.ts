@@ -64,14 +64,14 @@ if (role === 'gateway') {
 } else {
   const contract = contractOf('tenant-config.risk.get')!;
   const { tenant_id: tenantId, ...known } = JSON.parse(resource) as { tenant_id: string };
-  const cached = new Map([[contract.cache!.key({ tenant_id: tenantId } as never), known]]);
+  const cached = new Map([[contract.cache!.key({ tenant_id: tenantId }), known]]);
   broker.createService({
     name: 'risk',
     actions: {
       get({ params, meta }: Context<{ tenant_id: string }, Meta>) {
         checkAccess(contract, meta.caller, params);
         checkParams(contract, params);
-        return cached.get(contract.cache!.key(params as never));
+        return cached.get(contract.cache!.key(params));
       },
     },
   });
