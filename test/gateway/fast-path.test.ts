@@ -296,6 +296,8 @@ test('a request that announces a type but no body is answered', async () => {
     [`PUT ${risk} HTTP/1.1\r\nAuthorization: Bearer ${tenant.admin.token}\r\n`, 400],
   ] as const) {
     const socket = connect(Number(port), hostname);
+    // One that is never answered must not outlive the test.
+    socket.setTimeout(5_000, () => socket.destroy());
     socket.write(
       `${request}Host: x\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n`,
     );

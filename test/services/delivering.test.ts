@@ -1,6 +1,7 @@
 /** The queue of notices on a real database: who may claim what and when, what is recorded of an attempt, what is audited. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { DataSource } from 'typeorm';
 import type { NewDelivery } from '../../services/notifier/rules/notice.ts';
 import { ApprovalEntity, notifierSchema } from '../../services/notifier/schema.ts';
@@ -13,6 +14,7 @@ import { recordAttempts, type AttemptRecord } from '../../services/notifier/stor
 import { claimDue, releaseClaims, type Claim } from '../../services/notifier/stores/claims.ts';
 import { migrate, openDatabase } from '../../shared/database/open.ts';
 import { commitSchema } from '../../shared/commits/schema.ts';
+import { holdLock } from '../support/held-lock.ts';
 import { createDatabase, type Database } from '../support/postgres.ts';
 
 const tenant = randomUUID();
@@ -133,6 +135,21 @@ describe('who may claim what', () => {
     await queue(['c']);
     expect(byEndpoint(await claimDue(db, worker, 6))).toEqual({ b: 6 });
     expect(byEndpoint(await claimDue(db, worker, 14))).toEqual({ a: 10, c: 1, b: 3 });
+  });
+
+  test('an endpoint that another worker takes from is passed over, and nobody waits for it', async () => {
+    await queue(['a', 'b'], 3);
+    const lock = await holdLock(
+      database,
+      `SELECT FROM notifier.endpoints WHERE key = 'a' FOR UPDATE`,
+    );
+    try {
+      const claims = await Promise.race([claimDue(db, worker, 100), delay(5_000, undefined)]);
+      expect(claims && byEndpoint(claims)).toEqual({ b: 3 });
+    } finally {
+      await lock.release();
+    }
+    expect(byEndpoint(await claimDue(db, otherWorker, 100))).toEqual({ a: 3 });
   });
 
   test('of many workers at once each delivery has one', async () => {
