@@ -105,6 +105,18 @@ test('secrets are masked when read, kept when the mask is written back, and seal
   expect((await tenant.admin.put(path, read.body)).status).toBe(200);
   expect(await stored()).toEqual(sealed);
 
+  // The history shows the mask, too, and not even the sealed text.
+  const revision = written.headers.get('x-config-revision');
+  const list = note(await tenant.admin.get(`/tenants/${tenant.id}/config/history`));
+  const entry = note(await tenant.admin.get(`/tenants/${tenant.id}/config/history/${revision}`));
+  const shown = written.body.webhook.endpoints;
+  expect(entry.body.after.webhook.endpoints).toEqual(shown);
+  const listed = list.body.items.find(
+    (item: { revision: number }) => item.revision === Number(revision),
+  );
+  expect(listed.changes).toEqual(entry.body.changes);
+  expect(JSON.stringify(listed.changes)).toContain(JSON.stringify(shown));
+
   const moved = note(
     await tenant.admin.put(path, {
       webhook: { url: 'https://attacker.example/hook', secret: mask },

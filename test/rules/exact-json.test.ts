@@ -78,11 +78,15 @@ describe('exact JSON', () => {
     expect(problems('['.repeat(65) + ']'.repeat(65))).toHaveLength(1);
     expect(problems('['.repeat(500_000) + ']'.repeat(500_000))).toHaveLength(1);
   });
-  test('never shows the text in an error', () => {
-    expect(() => parseExactJson('{"password": "hunter2" oops')).toThrow(
-      expect.not.objectContaining({ message: expect.stringContaining('hunter') }),
-    );
-  });
+  // V8 shows the text around some errors, such as a token that it did not expect.
+  test.each(['{"password": "hunter2" oops', '{"password": hunter2}', 'hunter2', '{"p": "hunter2'])(
+    'never shows the text in an error: %s',
+    (text) => {
+      expect(() => parseExactJson(text)).toThrow(
+        expect.not.objectContaining({ message: expect.stringContaining('hunter') }),
+      );
+    },
+  );
   test('keeps __proto__ as data', () => {
     const value = parseExactJson('{"__proto__":{"polluted":true}}') as object;
     expect(Object.keys(value)).toEqual(['__proto__']);

@@ -1,0 +1,75 @@
+/** What is due of an approval, and when, without waiting for it. */
+import { describe, expect, test } from '@jest/globals';
+import { dueStep, firstTimes, nextTimes } from '../../services/notifier/rules/escalation.ts';
+import { groupAt } from '../../services/notifier/rules/approval.ts';
+
+const minute = 60_000;
+const asked = new Date('2026-01-01T12:00:00.000Z');
+const after = (minutes: number): Date => new Date(asked.getTime() + minutes * minute);
+/** Windows of ten minutes, two hops. */
+const limits = { max_hops: 2, window_seconds: 600, timeout_seconds: 0 };
+
+/** The approval as it was asked for, with or without an expiry that was asked for. */
+const approval = (hop: number, escalatesAt: Date | null, requestedExpiry?: Date) => ({
+  hop,
+  ...limits,
+  ...firstTimes(asked, requestedExpiry, limits),
+  escalates_at: escalatesAt,
+});
+
+describe('what is due', () => {
+  test.each<[string, ReturnType<typeof dueStep>, Parameters<typeof dueStep>]>([
+    ['nothing before the window has passed', null, [approval(0, after(10)), after(9)]],
+    ['a hop once it has', 'escalate', [approval(0, after(10)), after(10)]],
+    ['one hop after many windows', 'escalate', [approval(0, after(10)), after(600)]],
+    ['the end, when no hop is left', 'exhaust', [approval(2, after(30)), after(30)]],
+    ['the expiry of an acknowledged approval', 'expire', [approval(0, null), after(30)]],
+    [
+      'an expiry that was asked for, before the window has passed',
+      'expire',
+      [approval(0, after(10), after(5)), after(6)],
+    ],
+    [
+      'an expiry that was asked for, also when a hop is due too',
+      'expire',
+      [approval(0, after(10), after(5)), after(11)],
+    ],
+    [
+      'of an expiry that was asked for and the end, the earlier: the expiry',
+      'expire',
+      [approval(2, after(30), after(25)), after(31)],
+    ],
+    [
+      'of an expiry that was asked for and the end, the earlier: the end',
+      'exhaust',
+      [approval(2, after(30), after(35)), after(36)],
+    ],
+  ])('%s', (_what, step, [times, now]) => {
+    expect(dueStep(times, now)).toBe(step);
+  });
+});
+
+test('an approval outlives its escalation, unless an expiry was asked for', () => {
+  expect(firstTimes(asked, undefined, limits).expires_at).toEqual(after(30));
+  const patient = { ...limits, timeout_seconds: 3600 };
+  expect(firstTimes(asked, undefined, patient).expires_at).toEqual(after(60));
+  expect(firstTimes(asked, after(5), patient).expires_at).toEqual(after(5));
+});
+
+test('the next window begins when a hop has fired, however late that was', () => {
+  const late = nextTimes(approval(0, after(10)), after(100));
+  expect(late).toMatchObject({ hop: 1, escalates_at: after(110), expires_at: after(120) });
+  const fixed = nextTimes(approval(0, after(10), after(115)), after(100));
+  expect(fixed.expires_at).toEqual(after(115));
+});
+
+test('each hop asks the next group, and the last one again', () => {
+  const chain = ['sre', 'leads'];
+  expect([0, 1, 2, 3].map((hop) => groupAt(chain, hop))).toEqual([
+    'sre',
+    'leads',
+    'leads',
+    'leads',
+  ]);
+  expect(groupAt([], 0)).toBeNull();
+});
