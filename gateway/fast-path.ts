@@ -59,7 +59,7 @@ export function createFastPath({
     sizeCalculation: (_read, url) => readBytes + url.length,
   });
 
-  /** Kept as long as the cached result that it is made of. */
+  /** By the cached value, which is one object for all callers, and kept as long as that. */
   const prepared = new WeakMap<object, Prepared>();
 
   function preparedFor(read: KnownRead, result: object): Prepared {
@@ -80,8 +80,8 @@ export function createFastPath({
     now: number,
   ): object | undefined {
     const { contract, params, entry } = read;
+    // A parameter in a header is none that the URL stands for.
     for (const name in contract.rest?.headers) {
-      // A parameter that the URL does not have.
       if (headers[name] !== undefined) return undefined;
     }
     // The CORS plug-in answers each origin with headers of its own.
@@ -105,6 +105,7 @@ export function createFastPath({
     tryAnswer(request, response) {
       const { method, url } = request;
       if (method !== 'GET' && method !== 'HEAD') return false;
+      // A URL's place in the order of eviction is when it was learned; renewing it costs more than learning it again.
       const read = reads.peek(url!);
       if (!read || isRateLimited()) return false;
       const began = performance.now();
@@ -112,7 +113,7 @@ export function createFastPath({
       if (result === undefined) return false;
       const { head, text } = preparedFor(read, result);
       const requestId = requestIdOf(request);
-      // The array is shared by all answers made of this result: writeHead has copied it before the next one changes it.
+      // Shared by all answers of this result. That is safe because writeHead copies it at once.
       head[head.length - 1] = requestId;
       response.writeHead(200, head);
       // Of an answer to HEAD, Node sends no body.

@@ -126,14 +126,18 @@ export function documentActions<Address, Document, Context>(
     return { document: kind.secrets ? kind.secrets.seal(document, address, current) : document };
   }
 
-  /** The document to store from the history, as it was stored then. It is checked as anybody would send it, with masks. */
+  /**
+   * The document to store from the history, with its secrets as they were sealed then. Rules see masks in their place, as they do
+   * in what readers send back; so a rule of today may refuse it.
+   */
   function fromHistory(after: unknown, found: Found): Plan['next'] {
     if (after === null && !nullIsDocument) return null;
     checked(conceal(after), found);
     return { document: after as Document };
   }
 
-  async function store(
+  /** Saves the document, or removes it where `next` is null, once the rules that need the transaction have passed. */
+  async function saveOrRemove(
     manager: EntityManager,
     address: Address,
     next: Stored<Document> | null,
@@ -173,13 +177,14 @@ export function documentActions<Address, Document, Context>(
 
         const at = new Date().toISOString();
         const written = { revision, updated_by: request.caller.id, updated_at: at };
-        await store(manager, params, next && { ...next, ...written }, current);
+        await saveOrRemove(manager, params, next && { ...next, ...written }, current);
 
         const before = current?.document ?? null;
         const after = next?.document ?? null;
         const record = { revision, action, before, after, at, reason };
         await kind.recordHistory?.(manager, params, record, request);
 
+        // To `diff`, undefined is what does not exist, and null a value.
         const changes = diff(before ?? undefined, after ?? undefined).map(conceal);
         const event = {
           action: `config.${kind.auditName}.${pastTense[action]}`,

@@ -51,7 +51,7 @@ interface Beginning {
 }
 
 /** The account that a person may enter; `link` where this is the first time through this provider. */
-type Entry = Extract<SsoJudgement<UserRow>, { kind: 'known' | 'link' }>;
+type Admitted = Extract<SsoJudgement<UserRow>, { kind: 'known' | 'link' }>;
 
 const pendingSeconds = 600;
 const pendingKey = (state: string): string => `sso_${state}`;
@@ -109,6 +109,7 @@ export function ssoLoginActions(
     return { authorization_url: begun.url, state: begun.state, expires_in: pendingSeconds };
   }
 
+  /** Taken before the verifier is compared, so that a state can be tried once and not again with another verifier. */
   async function takePending(state: string, clientVerifier: string): Promise<PendingSignIn> {
     const pending = await shortLived.take<PendingSignIn>(pendingKey(state));
     if (pending?.client_challenge !== challengeOf(clientVerifier))
@@ -116,7 +117,7 @@ export function ssoLoginActions(
     return pending;
   }
 
-  async function unchangedProvider(pending: PendingSignIn): Promise<SsoProviderRow> {
+  async function requireUnchangedProvider(pending: PendingSignIn): Promise<SsoProviderRow> {
     const provider = await findEnabledProvider(db.manager, pending.provider_id);
     if (!provider) throw new StrataError('auth_sso_provider_not_found');
     const isUnchanged =
@@ -174,14 +175,14 @@ export function ssoLoginActions(
     provider: SsoProviderRow,
     linkingUserId: string | null,
     request: Request,
-  ): Promise<Entry> {
+  ): Promise<Admitted> {
     const first = await judge(claims, provider, linkingUserId);
     if (first.kind === 'refuse') throw new StrataError(first.code);
     if (first.kind !== 'provision') return first;
 
     if (provider.tenant_id !== null) await requireActiveTenant(provider.tenant_id, request);
     if (claims.email !== null) await provision(claims.email, claims.name, provider, request);
-    // Judged again, since the account of this address may be one that appeared meanwhile, by other means and unverified.
+    // Still to be provisioned where the provider tells no address. Judged again otherwise, since the account of this address may be one that appeared meanwhile, by other means and unverified.
     const second = await judge(claims, provider, linkingUserId);
     if (second.kind === 'refuse') throw new StrataError(second.code);
     if (second.kind === 'provision') throw new StrataError('auth_sso_account_not_provisioned');
@@ -190,7 +191,7 @@ export function ssoLoginActions(
 
   /** Membership is given with the first sign-in only, so that a member who is removed stays removed. */
   async function membershipFor(
-    { kind, user }: Entry,
+    { kind, user }: Admitted,
     provider: SsoProviderRow,
     request: Request,
   ): Promise<Membership | null> {
@@ -199,8 +200,8 @@ export function ssoLoginActions(
     const memberships = await membershipsOf();
     const isMember = memberships.some((membership) => membership.tenant_id === tenantId);
     const isFirstTime = kind === 'link';
-    if (tenantId === null || isMember || !isFirstTime || !provisions)
-      return chooseMembership(memberships, tenantId ?? undefined);
+    const joins = tenantId !== null && !isMember && isFirstTime && provisions;
+    if (!joins) return chooseMembership(memberships, tenantId ?? undefined);
     await request.call('tenant-config.members.provision', {
       tenant_id: tenantId,
       user_id: user.id,
@@ -238,14 +239,14 @@ export function ssoLoginActions(
     response: AuthorizationResponse,
     request: Request,
   ): Promise<TokenResponse> {
-    const provider = await unchangedProvider(pending);
+    const provider = await requireUnchangedProvider(pending);
     const client = clientOf(provider, settings());
     const claims = await identityProviders.redeem(client, pending, response);
-    const entry = await accountFor(claims, provider, pending.linking_user_id, request);
-    const membership = await membershipFor(entry, provider, request);
+    const admitted = await accountFor(claims, provider, pending.linking_user_id, request);
+    const membership = await membershipFor(admitted, provider, request);
     return signIn.complete(
       {
-        userId: entry.user.id,
+        userId: admitted.user.id,
         method: 'sso',
         membership,
         async confirm(manager, user) {

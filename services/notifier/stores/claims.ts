@@ -26,7 +26,7 @@ export const withoutDiskWait = `(SELECT set_config('synchronous_commit', 'off', 
 export const unclaimed = `d.state = 'pending' AND (d.lease_until IS NULL OR d.lease_until <= now())`;
 /** Of a delivery `d`: it may be sent now, as far as its endpoint allows. */
 const due = `${unclaimed} AND d.next_attempt_at <= now()`;
-/** Of an endpoint `e`: its breaker is closed, or the time of its next probe has come. */
+/** Of an endpoint `e`: the time of its next probe has come. It never opened where `blocked_until` is null, so nothing waits. */
 const firstSendMayPass = `coalesce(e.blocked_until <= now(), true)`;
 
 /** A claimed delivery, with what its approval and its endpoint add. */
@@ -52,9 +52,14 @@ export type Claim = Pick<
  * Claims up to `slots` due deliveries for a worker. The endpoint served longest ago comes first, and each gives only as many as may
  * be on their way to it, so one that hangs delays itself alone.
  *
- * An endpoint whose breaker is open still gives its retries, because a notice that has begun keeps to its own waits. Of its first
- * sends it gives one, the probe, once `blocked_until` has passed. A claimed probe sets that time anew, and nothing else does, so
- * retries neither use up a probe's turn nor put it off.
+ * | Breaker | First sends (`round` 0) | Retries |
+ * |---|---|---|
+ * | closed | when they are due | when they are due |
+ * | open, `blocked_until` ahead | wait | when they are due |
+ * | open, `blocked_until` past | one, the probe | when they are due |
+ *
+ * Retries always pass, because a notice that has begun keeps to its own waits. Only a claimed probe moves `blocked_until`, so that
+ * retries neither use up a probe's turn nor put it off. What a probe's outcome does to the breaker is in attempts.ts.
  */
 export const claimDue = (db: DataSource, worker: string, slots: number): Promise<Claim[]> =>
   db.query<Claim[]>(

@@ -92,7 +92,7 @@ export class CoherentCache {
     hits: 0,
     misses: 0,
     drops: 0,
-    /** Loads marked as outdated. This and the other names are labels of the metric `strata_cache`. */
+    /** Loads marked as outdated. These names are labels of the metric `strata_cache`, so the older word for it stays. */
     disowned: 0,
     rejectedBelowFloor: 0,
     stale: 0,
@@ -155,7 +155,10 @@ export class CoherentCache {
     for (let attempt = 0; attempt <= maxRetries; attempt += 1) {
       try {
         const patienceMs = this.#patienceMs(key, deadline);
+        // A load whose answer was below the floor has ended, so each attempt gets an answer that was made later.
         const loaded = await within(patienceMs, this.#load(key, scopes, load, min));
+        // `min` is not compared: where the reader requires a revision that does not exist yet, asking again brings nothing, and
+        // whoever required it refuses the answer.
         if (includes(loaded.asOf, floor))
           return { value: loaded.value as T, asOf: loaded.asOf, hit: false, stale: false };
       } catch (error) {
@@ -168,11 +171,9 @@ export class CoherentCache {
       }
       this.#counts.rejectedBelowFloor += 1;
     }
-    throw Object.assign(
-      new Error(
-        'The owner of this value answers from before a change that is known to be committed. Try again.',
-      ),
-      { code: 'service_unavailable' },
+    throw new StrataError(
+      'service_unavailable',
+      'The owner of this value answers from before a change that is known to be committed. Try again.',
     );
   }
 
@@ -184,6 +185,7 @@ export class CoherentCache {
     return this.#lookUpEvictingDropped(key) ? Math.min(leftMs, ownerPatienceMs) : leftMs;
   }
 
+  /** Asks for the newest floor that is known by now, which may be above the one that `read` accepts an answer by. */
   #load(
     key: string,
     scopes: readonly string[],
@@ -294,7 +296,7 @@ export class CoherentCache {
   flushScope(scope: string): void {
     const shared = this.#scopes.get(scope);
     if (shared) shared.droppedBelow = Infinity;
-    // Entries that are cached from now on share a new object of the same name.
+    // Entries that are there already keep the old object and so stay dropped. Later ones share a new object of the same name.
     this.#scopes.delete(scope);
     this.#markLoadsOutdated(scope);
   }
