@@ -1,15 +1,15 @@
 /**
  * Stands in front of every action on every node, and makes every call keep to the action's contract:
  *
- * | Step       | Where                | What it does                                                                        |
- * |------------|----------------------|-------------------------------------------------------------------------------------|
- * | access     | caller's and owner's | refuses who may not call, before anything else is looked at                         |
- * | cache      | caller's node        | answers a cached read from this node's memory (`local-cache.ts`)                    |
- * | parameters | caller's and owner's | refuses what the contract's schema does not allow; the caller's node, cached reads  |
- * | handler    | owning node          | does the work                                                                       |
- * | result     | owning node          | refuses an answer that the contract's schema does not allow                         |
- * | publish    | owning node          | announces what was committed, and waits until no node answers the older value       |
- * | floor      | caller's node        | refuses an answer from before the revision that the caller asked for (`X-Min-Revision`) |
+ * | Step       | On which node                       | What it does                                                        |
+ * |------------|-------------------------------------|---------------------------------------------------------------------|
+ * | access     | the owner; a cached read: both      | refuses who may not call, before anything else is looked at         |
+ * | cache      | the caller's, for a cached read     | answers from this node's memory (`local-cache.ts`)                  |
+ * | parameters | the owner; a cached read: both      | refuses what the contract's schema does not allow                   |
+ * | handler    | the owner                           | does the work                                                       |
+ * | result     | the owner                           | refuses an answer that the contract's schema does not allow         |
+ * | publish    | the owner, after a commit           | announces it, and waits until no node answers the older value       |
+ * | floor      | the caller's, with `X-Min-Revision` | refuses an answer from before the revision that the caller asks for |
  *
  * Which keys a write drops is declared in its contract (`drops`) and reaches the handler as `request.keys`. Some writes drop keys
  * that only the handler can know, such as the sessions of an account that is being disabled; there the handler gives the keys to the
