@@ -1,7 +1,7 @@
 /** Real NATS and Redis for tests, on free ports, and the programs of the machine that tests need. */
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { connect, createServer, Socket, type AddressInfo } from 'node:net';
+import { connect, createServer, Socket } from 'node:net';
 import type { Writable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 
@@ -13,15 +13,27 @@ export interface Process {
   readonly stop: (signal?: NodeJS.Signals) => Promise<void>;
 }
 
-export const freePort = (): Promise<number> =>
-  new Promise((done, fail) => {
-    const probe = createServer()
-      .once('error', fail)
-      .listen(0, '127.0.0.1', () => {
-        const { port } = probe.address() as AddressInfo;
-        probe.close(() => done(port));
-      });
-  });
+/** Below the ports that Linux and macOS give to outgoing connections. */
+const ports = { from: 20_000, count: 12_000 } as const;
+
+/**
+ * A port that nobody listens on, for a program that is told its port. Not one that the system would choose: between here and that
+ * program's start, an outgoing connection of another test might be given the same.
+ */
+export async function freePort(): Promise<number> {
+  for (;;) {
+    const port = ports.from + Math.floor(Math.random() * ports.count);
+    const probe = createServer();
+    const isFree = await new Promise<boolean>((resolve) => {
+      probe.once('error', () => resolve(false)).listen(port, '0.0.0.0', () => resolve(true));
+    });
+    if (!isFree) continue;
+    await new Promise((closed) => {
+      probe.close(closed);
+    });
+    return port;
+  }
+}
 
 /**
  * The path of a program, also under one of its other names. Where it is missing, it is installed if this is root on Debian; else the
