@@ -353,7 +353,7 @@ describe.each<[string, (cache: Cache) => unknown]>([
         loads += 1;
         return { value: 'old', asOf: { [tenant]: 4 } };
       });
-      await expect(reading).rejects.toMatchObject({ code: 'service_unavailable' });
+      await expect(reading).rejects.toMatchObject({ type: 'service_unavailable' });
       expect(loads).toBe(4);
       expect(cache.keys()).toEqual([]);
     },
