@@ -199,9 +199,20 @@ function summaryOf(
   };
 }
 
+/** Moleculer's own errors name its internals, so what they mean for the node is said instead. */
 function messageOf(error: unknown): string {
   const { name, message } = error as Error;
-  return name === 'RequestTimeoutError' ? `did not answer in ${nodeTimeoutMs / 1000} s` : message;
+  switch (name) {
+    case 'RequestTimeoutError':
+      return `did not answer in ${nodeTimeoutMs / 1000} s`;
+    case 'RequestRejectedError':
+      return 'left the cluster before it answered';
+    case 'ServiceNotFoundError':
+    case 'ServiceNotAvailableError':
+      return 'is not available';
+    default:
+      return message;
+  }
 }
 
 /** Through the feed's outbox, since the node that is called may have no database. */

@@ -24,6 +24,8 @@ const reload = {
   reload_env: true,
   reinit: { configuration_service: true, dynamic_config_service: true },
 };
+/** What is said of a paused node: it has not answered yet, or the others have already given it up. */
+const silence = /^(did not answer in 5 s|left the cluster before it answered|is not available)$/;
 const at = (index: number): Client =>
   new Client(cluster.gateways[index]!.url, cluster.tenant.admin.token);
 
@@ -99,7 +101,7 @@ test('a node that does not answer is named, and the others are reloaded', async 
       {
         node: 'gateway-2',
         action: 'reload',
-        message: expect.stringMatching(/did not answer in 5 s|not available/),
+        message: expect.stringMatching(silence),
       },
     ]);
     expect(body.nodes.sort()).toEqual(nodes.filter((node) => node !== 'gateway-2'));
@@ -135,7 +137,7 @@ test('a node that stays silent is named when a tenant drops its entries, and the
         {
           node: 'gateway-2',
           action: 'invalidate',
-          message: expect.stringMatching(/did not answer in 5 s|not available/),
+          message: expect.stringMatching(silence),
         },
       ],
     });
