@@ -125,6 +125,20 @@ export const memberContracts = {
     body: Type.Object({ roles: Roles }, strict),
     result: Type.Null(),
   }),
+  'tenant-config.members.decider': action({
+    summary:
+      'In whose name a link mailed to an address decides now; null where it may not any more',
+    access: { level: 'internal' },
+    path: {
+      ...tenantPath,
+      email: Type.String({ maxLength: 254 }),
+      chain: Type.Array(Type.String(), { description: 'Approver groups of the approval' }),
+    },
+    result: Type.Object(
+      { decider: Nullable(Type.String({ description: 'User id, or the address itself' })) },
+      strict,
+    ),
+  }),
   'tenant-config.members.approvers': action({
     summary: 'Who is in each approver group, and who administers the tenant, for the notifier',
     access: { level: 'internal' },

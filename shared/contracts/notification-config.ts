@@ -369,12 +369,13 @@ export const notificationSecrets = (config: NotificationConfig | null) => [
   { kind: 'google_chat', path: ['chat', 'google_chat'], url: null, secrets: [['webhook_url']] },
 ];
 
+/** `__proto__` is a name that HTTP allows and no HTTP client of JavaScript sends. */
 const reserved = new RegExp(
-  '^(host|content-length|content-type|transfer-encoding|connection|keep-alive|upgrade|te|trailer|expect|proxy-.*' +
-    '|authorization|x-service-signature|webhook-.*)$',
+  '^(host|content-length|content-type|transfer-encoding|connection|keep-alive|upgrade|http2-settings|te|trailer|expect|proxy-.*' +
+    '|authorization|x-service-signature|webhook-.*|__proto__)$',
   'i',
 );
-/** Headers that Strata sets itself, or that belong to the connection. */
+/** Headers that Strata sets itself, that belong to the connection, or that cannot be sent: refused when they are saved. */
 export const isReservedHeader = (name: string): boolean => reserved.test(name);
 
 // ---------------------------------------------------------------- contracts

@@ -1,6 +1,6 @@
 /** notifier: approvals, the notices that tell people of them, and the links in mails by which they are decided. */
 import { Type } from 'typebox';
-import { action, page, Page, type Access } from './contract.ts';
+import { action, page, Page, type Access, type TenantRole } from './contract.ts';
 import { Line, Nullable, strict, Timestamp, Uuid } from './fields.ts';
 
 const optional = Type.Optional;
@@ -131,8 +131,10 @@ export const Attempt = Type.Object(
 );
 const DeliveryDetail = Type.Object({ ...delivery, log: Type.Array(Attempt) }, strict);
 
-const approvers: Access = { level: 'tenant', roles: ['tenant_admin', 'operator'], services: true };
-const people: Access = { level: 'tenant', roles: ['tenant_admin', 'operator'] };
+/** Of those who may decide an approval, signed in or by a mailed link. */
+export const deciderRoles: readonly TenantRole[] = ['tenant_admin', 'operator'];
+const people: Access = { level: 'tenant', roles: deciderRoles };
+const approvers: Access = { ...people, services: true };
 const admins: Access = { level: 'tenant', roles: ['tenant_admin'] };
 const tenantPath = { tenant_id: Uuid };
 const approvalPath = { tenant_id: Uuid, approval_id: Uuid };

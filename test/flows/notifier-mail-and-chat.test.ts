@@ -231,25 +231,79 @@ describe('what a mail says and does', () => {
     ]);
   });
 
-  test('its link decides once, in the name of the member; that of a removed member or a disabled account is refused', async () => {
+  test('its link holds only while its reader could decide otherwise, opened or used, with one answer for every reason', async () => {
+    const people = {
+      removed: await member('removed@mail.example', ['sre']),
+      disabled: await member('disabled@mail.example', ['sre']),
+      demoted: await member('demoted@mail.example', ['sre']),
+      regrouped: await member('regrouped@mail.example', ['sre']),
+      unlisted: 'unlisted@mail.example',
+    };
+    await configure({ email: { approval_recipients: [people.unlisted] } });
+    const id = await ask('Held');
+    await told(id, 'Held');
+    await configure({
+      approver_groups: { risk_levels: { high: ['nobody'] } },
+      email: { approval_recipients: [people.unlisted] },
+    });
+    const listed = await ask('Listed');
+    await told(listed, 'Listed');
+    const linkIn = (title: string, address: string): string =>
+      approveLink(mails(`Approval needed: ${title}`).find(({ to }) => to.includes(address))!);
+    const links = [
+      ...['removed', 'disabled', 'demoted', 'regrouped'].map((who) =>
+        linkIn('Held', `${who}@mail.example`),
+      ),
+      linkIn('Listed', people.unlisted),
+    ];
+    const answersOf = (method: string) =>
+      Promise.all(
+        links.map(async (link) => {
+          const answer = await fetch(link, { method, headers: { accept: 'application/json' } });
+          const { detail } = (await answer.json()) as { detail?: unknown };
+          return [answer.status, detail];
+        }),
+      );
+    expect((await answersOf('GET')).map(([status]) => status)).toEqual(links.map(() => 200));
+
+    const users = `/tenants/${tenant.id}/users`;
+    const changes = await Promise.all([
+      tenant.admin.delete(`${users}/${people.removed}`),
+      platform.patch(`/auth/users/${people.disabled}`, { status: 'disabled' }),
+      tenant.admin.patch(`${users}/${people.demoted}`, { roles: ['viewer'] }),
+      tenant.admin.patch(`${users}/${people.regrouped}`, { groups: ['others'] }),
+    ]);
+    expect(changes.map(({ status }) => status)).toEqual([204, 200, 200, 200]);
+    await configure({ email: {} });
+
+    const refused = [
+      403,
+      {
+        status: 'error',
+        code: 'insufficient_role',
+        message: 'Whoever this link was sent to may not decide this approval.',
+      },
+    ];
+    for (const method of ['GET', 'POST'])
+      expect(await answersOf(method)).toEqual(links.map(() => refused));
+    for (const each of [id, listed]) expect((await read(each)).state).toBe('pending');
+    expect(await told(await ask('Asked later'), 'Asked later')).toEqual(['demoted@mail.example']);
+
+    await tenant.admin.patch(`${users}/${people.demoted}`, { roles: ['operator'] });
+    const again = linkIn('Held', 'demoted@mail.example');
+    await platform.patch(`/tenants/${tenant.id}`, { status: 'disabled' });
+    expect((await fetch(again, { method: 'POST' })).status).toBe(403);
+    await platform.patch(`/tenants/${tenant.id}`, { status: 'active' });
+    expect((await fetch(again, { method: 'POST' })).status).toBe(200);
+  });
+
+  test('its link decides once, in the name of the member', async () => {
     const stays = await member('stays@mail.example', ['sre']);
-    const leaves = await member('leaves@mail.example', ['sre']);
-    const disabled = await member('disabled@mail.example', ['sre']);
     await configure({});
     const id = await ask('Link');
     await told(id, 'Link');
     const linkOf = (address: string): string =>
       approveLink(mails('Approval needed: Link').find(({ to }) => to.includes(address))!);
-    expect((await tenant.admin.delete(`/tenants/${tenant.id}/users/${leaves}`)).status).toBe(204);
-    expect((await platform.patch(`/auth/users/${disabled}`, { status: 'disabled' })).status).toBe(
-      200,
-    );
-    for (const address of ['leaves@mail.example', 'disabled@mail.example']) {
-      const refused = await fetch(linkOf(address), { method: 'POST' });
-      expect([refused.status, (await read(id)).state]).toEqual([403, 'pending']);
-    }
-    expect(await told(await ask('Asked later'), 'Asked later')).toEqual(['stays@mail.example']);
-
     const answers = await Promise.all(
       Array.from({ length: 8 }, () => fetch(linkOf('stays@mail.example'), { method: 'POST' })),
     );

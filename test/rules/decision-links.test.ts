@@ -4,6 +4,7 @@ import {
   createDecisionLinks,
   type DecisionLink,
 } from '../../services/notifier/rules/decision-links.ts';
+import { deciderOf, type DeciderFacts } from '../../services/tenant-config/rules/decider.ts';
 
 const key = 'k'.repeat(32);
 const other = 'o'.repeat(32);
@@ -114,6 +115,73 @@ describe('nothing else opens', () => {
       signature.toUpperCase(),
     ])
       expect(links.open(`${body}.${each}`, now)).toEqual(invalid);
+  });
+});
+
+describe('who decides by a link', () => {
+  const id = '7c1d3f0a-2b4e-4c6d-8e9f-0a1b2c3d4e5f';
+  const active = { id, email_verified: true, status: 'active' } as const;
+  const operator = { user_id: id, roles: ['operator' as const], groups: ['sre'] };
+  const listed = { email: { approval_recipients: ['Ann@Example.com'] } };
+  const nobody: DeciderFacts = {
+    address: 'ann@example.com',
+    account: null,
+    member: null,
+    config: null,
+    chain: ['sre', 'leads'],
+  };
+  test.each<[who: string, facts: Partial<DeciderFacts>, decider: string | null]>([
+    ['an operator of a group that is asked', { account: active, member: operator }, id],
+    [
+      'one whose groups are not asked',
+      { account: active, member: { ...operator, groups: ['others'] } },
+      null,
+    ],
+    [
+      'one whose groups are not asked, named by the configuration',
+      { account: active, member: { ...operator, groups: [] }, config: listed },
+      id,
+    ],
+    [
+      'one of no group, where no group was asked',
+      { account: active, member: { ...operator, groups: [] }, chain: [] },
+      id,
+    ],
+    [
+      'an administrator of no group',
+      { account: active, member: { ...operator, roles: ['tenant_admin'], groups: [] } },
+      id,
+    ],
+    [
+      'a viewer of a group that is asked, named by the configuration',
+      { account: active, member: { ...operator, roles: ['viewer'] }, config: listed },
+      null,
+    ],
+    [
+      'a member whose account is disabled',
+      { account: { ...active, status: 'disabled' }, member: operator },
+      null,
+    ],
+    ['a person who is no member', { account: active, config: listed }, null],
+    [
+      'a disabled account that nobody proved, named by the configuration',
+      { account: { ...active, email_verified: false, status: 'disabled' }, config: listed },
+      null,
+    ],
+    [
+      'an address with an account that nobody proved, named by the configuration',
+      { account: { ...active, email_verified: false }, config: listed },
+      'ann@example.com',
+    ],
+    ['an address that the configuration names', { config: listed }, 'ann@example.com'],
+    [
+      'an address that the configuration names last',
+      { config: { email: { default_recipients: ['ann@example.com'] } } },
+      'ann@example.com',
+    ],
+    ['an address that the configuration names no more', { config: { email: {} } }, null],
+  ])('%s', (...[, facts, decider]) => {
+    expect(deciderOf({ ...nobody, ...facts })).toBe(decider);
   });
 });
 

@@ -216,13 +216,26 @@ describe('rules that the schema cannot say', () => {
     'X-Service-Signature',
     'webhook-id',
     'Webhook-Anything',
-  ])('%s is reserved', (name) =>
-    expect(refused(hook({ headers: { [name]: 'x' } }))).toEqual([`/webhook/headers/${name}`]),
-  );
+    '__proto__',
+    '__Proto__',
+    'TE',
+    'Keep-Alive',
+    'Trailer',
+    'Upgrade',
+    'HTTP2-Settings',
+    'Expect',
+    'Proxy-Connection',
+  ])('%s is reserved', (name) => {
+    expect(refused(hook({ headers: { [name]: 'x' } }))).toEqual([`/webhook/headers/${name}`]);
+    expect(refused(auth({ type: 'api_key', api_key: 'k', header_name: name }))).toEqual([
+      '/webhook/auth/header_name',
+    ]);
+  });
 
-  test.each(['User-Agent', 'X-Webhook-Id', 'Accept'])('%s is free', (name) =>
-    expect(refused(hook({ headers: { [name]: 'x' } }))).toEqual([]),
-  );
+  test.each(['User-Agent', 'X-Webhook-Id', 'Accept', 'constructor'])('%s is free', (name) => {
+    expect(refused(hook({ headers: { [name]: 'x' } }))).toEqual([]);
+    expect(refused(auth({ type: 'api_key', api_key: 'k', header_name: name }))).toEqual([]);
+  });
 
   test('masks pass where secrets have a form', () => {
     expect(

@@ -145,6 +145,27 @@ describe('what a webhook is sent', () => {
     expect(seen[0]!.headers[header]).toBe(value);
   });
 
+  test.each([
+    'constructor',
+    'toString',
+    '__defineGetter__',
+    'X-Prototype',
+    'Set-Cookie',
+    'Range',
+    'Accept-Encoding',
+    'Content-Encoding',
+    'Forwarded',
+    '0',
+    "!#$%&'*+.^_`|~-",
+  ])('every header that may be saved is sent: %s', async (name) => {
+    await post({ headers: { [name]: 'as sent' } });
+    await post({ auth: { type: 'api_key', api_key: 'as-sent', header_name: name } });
+    expect(seen.map(({ headers }) => [headers[name.toLowerCase()]].flat())).toEqual([
+      ['as sent'],
+      ['as-sent'],
+    ]);
+  });
+
   test('reserved headers stay ours', async () => {
     await post({
       secret: canaries.secret,

@@ -13,7 +13,7 @@ import type { PasswordHashing } from '../sign-in/password-hashing.ts';
 import { cacheKeysOfApiKeys } from '../stores/api-keys.ts';
 import { recordEvent } from '../stores/audit-events.ts';
 import { endSessionsOf } from '../stores/sessions.ts';
-import { insertUser } from '../stores/users.ts';
+import { findUserByAddress, insertUser } from '../stores/users.ts';
 
 /** An event about an account that somebody else caused: the caller is its actor. */
 const eventAbout = (action: string, userId: string, email: string): EventDraft => ({
@@ -54,6 +54,13 @@ export function userActions(db: DataSource, settings: () => Settings, hashing: P
     async 'auth.users.get'({ user_ids: ids }) {
       const users = await db.manager.findBy(UserEntity, { id: In(ids) });
       return users.map((user) => ({ ...accountOf(user, settings()), status: user.status }));
+    },
+
+    async 'auth.users.find'({ email }) {
+      const user = await findUserByAddress(db.manager, addressOf(email));
+      if (!user) return null;
+      const { id, email_verified, status } = user;
+      return { id, email_verified, status };
     },
 
     async 'auth.users.list'({ limit = defaultLimit, cursor, email }) {

@@ -1,40 +1,64 @@
 /**
- * The links in mails, by which a recipient decides without signing in. Opening a link only shows what it would decide; deciding is a
- * second request, because mail scanners open links.
+ * The links in mails, by which a recipient decides without signing in, for as long as the recipient could decide otherwise. Opening a
+ * link only shows what it would decide; deciding is a second request, because mail scanners open links.
  */
 import type { Handlers, Request } from '../../../shared/cluster/request.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
-import { codeOf, StrataError } from '../../../shared/errors.ts';
+import { StrataError } from '../../../shared/errors.ts';
 import { approvalView, type Approval } from '../rules/approval.ts';
 import type { DecisionLink, DecisionLinks } from '../rules/decision-links.ts';
+import type { ApprovalRow } from '../schema.ts';
 import { databaseTime } from '../stores/clock.ts';
 import { decide, findApproval, type ApprovalOptions } from './approvals.ts';
 
 type LinkView = ResultOf<'notifier.links.show'>;
 
+/** A link that holds now. */
+interface HeldLink {
+  readonly link: DecisionLink;
+  readonly row: ApprovalRow;
+  /** In whose name it decides: the id of a member, or the address of a recipient without an account. */
+  readonly by: string;
+}
+
 export function linkActions(options: ApprovalOptions, decisionLinks: () => DecisionLinks) {
   const { db } = options;
 
-  /** Refuses a link that is not ours, or has expired. */
-  async function openLink(token: string): Promise<DecisionLink> {
+  /**
+   * Refuses a link that is not ours, has expired, or was sent to somebody who may not decide now: with the same answer whatever the
+   * reason, since whoever holds a mail need not learn what has changed in the tenant.
+   */
+  async function openLink(token: string, request: Request): Promise<HeldLink> {
     const now = await databaseTime(db.manager);
     const opened = decisionLinks().open(token, now);
-    if ('link' in opened) return opened.link;
-    throw opened.problem === 'expired'
-      ? new StrataError('conflict', 'This link has expired.')
-      : new StrataError('not_found', 'This link is not valid.');
+    if ('problem' in opened)
+      throw opened.problem === 'expired'
+        ? new StrataError('conflict', 'This link has expired.')
+        : new StrataError('not_found', 'This link is not valid.');
+
+    const { link } = opened;
+    const row = await findApproval(db.manager, link.tenantId, link.approvalId);
+    const { decider } = await request.call('tenant-config.members.decider', {
+      tenant_id: link.tenantId,
+      email: link.recipient,
+      chain: row.chain,
+    });
+    if (decider === null)
+      throw new StrataError(
+        'insufficient_role',
+        'Whoever this link was sent to may not decide this approval.',
+      );
+    return { link, row, by: decider };
   }
 
   return {
-    async 'notifier.links.show'({ token }) {
-      const link = await openLink(token);
-      const row = await findApproval(db.manager, link.tenantId, link.approvalId);
+    async 'notifier.links.show'({ token }, request) {
+      const { link, row } = await openLink(token, request);
       return viewOf(link, approvalView(row));
     },
 
     async 'notifier.links.decide'({ token }, request) {
-      const link = await openLink(token);
-      const by = await deciderOf(options, link, request);
+      const { link, by } = await openLink(token, request);
       const decided = await decide(
         options,
         link.tenantId,
@@ -58,45 +82,3 @@ const viewOf = ({ decision }: DecisionLink, approval: Approval): LinkView => ({
   state: approval.state,
   expires_at: approval.expires_at,
 });
-
-/**
- * In whose name the link decides: the id of the member it was sent to, or the address of a recipient who is no member. Whoever was
- * asked as a member must still be one, with an account that may sign in.
- */
-async function deciderOf(
-  { db, vault }: ApprovalOptions,
-  { tenantId, approvalId, recipient }: DecisionLink,
-  request: Request,
-): Promise<string> {
-  const { frozen } = await findApproval(db.manager, tenantId, approvalId);
-  const { groups, admins } = vault.open(frozen, tenantId);
-  const asked = [...Object.values(groups).flat(), ...admins];
-  const address = recipient.toLowerCase();
-  const member = asked.find(({ email }) => email.toLowerCase() === address);
-  if (!member) return recipient;
-
-  await requireMember(tenantId, member.user_id, request);
-  const [account] = await request.call('auth.users.get', { user_ids: [member.user_id] });
-  if (account?.status !== 'active')
-    throw new StrataError(
-      'tenant_mismatch',
-      'Whoever this link was sent to has no account any more.',
-    );
-  return member.user_id;
-}
-
-async function requireMember(tenantId: string, userId: string, request: Request): Promise<void> {
-  try {
-    const membership = await request.call('tenant-config.members.resolve', {
-      tenant_id: tenantId,
-      user_id: userId,
-    });
-    if (membership.tenant_status === 'disabled') throw new StrataError('auth_tenant_disabled');
-  } catch (error) {
-    if (codeOf(error) !== 'not_found') throw error;
-    throw new StrataError(
-      'tenant_mismatch',
-      'Whoever this link was sent to is no member of the tenant any more.',
-    );
-  }
-}

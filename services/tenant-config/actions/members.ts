@@ -8,6 +8,7 @@ import { memberScope } from '../../../shared/contracts/revision-scopes.ts';
 import { decodeCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import { diff } from '../../../shared/schema/diff.ts';
+import { deciderOf } from '../rules/decider.ts';
 import { MemberEntity, TenantEntity, type MemberRow, type TenantRow } from '../schema.ts';
 import { findApprovers, findMember, requireAdministrator } from '../stores/members.ts';
 import { requireTenant } from '../stores/tenants.ts';
@@ -168,6 +169,16 @@ export const memberActions = (db: DataSource) =>
         };
       });
       return null;
+    },
+
+    async 'tenant-config.members.decider'({ tenant_id, email: address, chain }, request) {
+      const account = await request.call('auth.users.find', { email: address });
+      const tenant = await db.manager.findOneBy(TenantEntity, { id: tenant_id });
+      if (tenant?.status !== 'active') return { decider: null };
+      const member =
+        account && (await db.manager.findOneBy(MemberEntity, { tenant_id, user_id: account.id }));
+      const config = tenant.notification_config;
+      return { decider: deciderOf({ address, account, member, config, chain }) };
     },
 
     async 'tenant-config.members.approvers'({ tenant_id, groups }, request) {
