@@ -29,9 +29,20 @@ export const serviceCaller = (id: string): Caller => ({
   platform_roles: [],
 });
 
-/** Whoever is no user administers the platform: services, operators and Strata itself. */
+/** Who administers the platform beside the users with that role: services, operators and Strata itself. */
+const platformTypes: readonly Caller['type'][] = ['service', 'operator', 'system'];
+
 export const isPlatformAdmin = (caller: Caller): boolean =>
-  caller.type !== 'user' || caller.platform_roles.includes('platform_admin');
+  platformTypes.includes(caller.type) ||
+  (caller.type === 'user' && caller.platform_roles.includes('platform_admin'));
+
+/**
+ * Whether the caller sees what is the platform's alone, such as private global entries. Wider than one route, so it is asked apart
+ * from the route's own scope: of a platform administrator's API keys only those with `platform:read` do.
+ */
+export const seesPlatform = (caller: Caller): boolean =>
+  isPlatformAdmin(caller) &&
+  (caller.scopes === undefined || caller.scopes.includes('platform:read'));
 
 type Params = Readonly<Record<string, unknown>>;
 
@@ -87,7 +98,7 @@ function checkMember(roles: readonly TenantRole[], caller: Caller, params: Param
 
 function checkKeyScope({ keyScope }: Pick<Contract, 'keyScope'>, { scopes }: Caller): void {
   if (scopes === undefined) return;
-  if (keyScope === undefined)
+  if (keyScope === undefined || keyScope === null)
     throw new StrataError('insufficient_scope', 'API keys may not do this.');
   if (!scopes.includes(keyScope))
     throw new StrataError('insufficient_scope', `The API key lacks the scope ${keyScope}.`);

@@ -5,7 +5,7 @@
  * and the contract middleware in front of every call. Each has an entry, found by parameters or remembered from an earlier request,
  * and leaves it to `cachedAnswer` whether this caller gets an answer from it, and which.
  */
-import { checkAccess, isPlatformAdmin, type Caller } from '../access.ts';
+import { checkAccess, seesPlatform, type Caller } from '../access.ts';
 import type { Contract } from '../contracts/contract.ts';
 import { StrataError } from '../errors.ts';
 import type { Coherence } from './coherence/coherence.ts';
@@ -72,7 +72,7 @@ export function deliver(
 
 function isHidden(contract: Contract, value: unknown, caller: Caller | undefined): boolean {
   if (!contract.visible) return false;
-  const platform = caller !== undefined && isPlatformAdmin(caller);
+  const platform = caller !== undefined && seesPlatform(caller);
   return !contract.visible(value, { platform });
 }
 

@@ -31,6 +31,7 @@ export const apiKeyContracts = {
     summary: 'Make an API key for the tenant of this session',
     rest: 'POST /auth/api-key',
     access: signedIn,
+    keyScope: null,
     body: Type.Object(
       {
         name: Type.String({ minLength: 1, maxLength: 100, pattern: '^[^\\x00-\\x1f\\x7f]*$' }),
@@ -56,6 +57,7 @@ export const apiKeyContracts = {
     summary: 'My API keys',
     rest: 'GET /auth/api-keys',
     access: signedIn,
+    keyScope: null,
     query: page,
     result: Page(Type.Object({ ...key, last_used_at: Nullable(Timestamp) }, strict)),
     response: 'list',
@@ -64,6 +66,7 @@ export const apiKeyContracts = {
     summary: 'Revoke one of my API keys',
     rest: 'DELETE /auth/api-keys/{key_id}',
     access: signedIn,
+    keyScope: null,
     path: keyPath,
     result: Type.Null(),
     response: 'nothing',
@@ -73,6 +76,7 @@ export const apiKeyContracts = {
     summary: 'Give one of my API keys a new secret; the old one ends',
     rest: 'POST /auth/api-keys/{key_id}/rotate',
     access: signedIn,
+    keyScope: null,
     path: keyPath,
     result: IssuedKey,
     response: 'created',

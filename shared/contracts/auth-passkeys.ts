@@ -171,6 +171,7 @@ export const passkeyContracts = {
     summary: "Begin to add a passkey to one's own account",
     rest: 'POST /auth/webauthn/register/options',
     access: recently,
+    keyScope: null,
     body: Type.Object({}, strict),
     result: Ceremony(CreationOptions),
   }),
@@ -178,6 +179,7 @@ export const passkeyContracts = {
     summary: "Add a passkey to one's own account",
     rest: 'POST /auth/webauthn/register/verify',
     access: recently,
+    keyScope: null,
     body: Type.Object(
       { challenge_id: Uuid, credential: Attestation, name: Type.Optional(Name) },
       strict,
@@ -198,6 +200,7 @@ export const passkeyContracts = {
     summary: "Remove a passkey of one's own",
     rest: 'DELETE /auth/webauthn/credentials/{id}',
     access: signedIn,
+    keyScope: null,
     path: { id: Uuid },
     result: Type.Null(),
     response: 'nothing',

@@ -136,6 +136,7 @@ export const ssoContracts = {
       'Begin to link an identity at a provider with this account; ends with POST /auth/login/sso',
     rest: 'POST /auth/sso/link',
     access: { level: 'authenticated', recent: true },
+    keyScope: null,
     body: Type.Object(
       {
         provider_id: Uuid,

@@ -100,8 +100,8 @@ export interface Rest {
 export interface Contract<P extends TObject = TObject, R extends TSchema = TSchema> {
   readonly summary: string;
   readonly access: Access;
-  /** The right that an API key needs for this; without it no API key may. */
-  readonly keyScope?: KeyScope;
+  /** The right that an API key needs for this; null where no API key may. Each route that needs a caller says which. */
+  readonly keyScope?: KeyScope | null;
   readonly params: P;
   readonly result: R;
   readonly response: ResponseKind;
@@ -156,7 +156,7 @@ interface Definition<
   summary: string;
   rest?: `${Rest['method']} /${string}`;
   access: Access;
-  keyScope?: KeyScope;
+  keyScope?: KeyScope | null;
   path?: Path;
   query?: Query;
   body?: Body;

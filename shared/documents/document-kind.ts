@@ -98,6 +98,8 @@ export interface DocumentKind<Address, Document, Context = undefined> {
     next: Document | null,
     current: Document | null,
   ): Promise<Problem[]>;
+  /** Whether this caller may write the document and not read it, as an API key of the writing scope alone. */
+  isHidden?(document: Document, caller: Caller): boolean;
   /** Only for kinds that hold secrets. */
   readonly secrets?: SecretHandling<Address, Document>;
 

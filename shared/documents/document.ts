@@ -2,6 +2,7 @@
  * Reading and writing one stored document, the same for every configuration resource. `document-kind.ts` says what a kind adds.
  */
 import type { DataSource, EntityManager } from 'typeorm';
+import type { Caller } from '../access.ts';
 import type { Loaded } from '../cluster/coherence/entry.ts';
 import type { Request } from '../cluster/request.ts';
 import { commitChange, readSnapshot } from '../commits/commit.ts';
@@ -136,6 +137,11 @@ export function documentActions<Address, Document, Context>(
     return { document: after as Document };
   }
 
+  /** Throws `not_found` where the answer would show a document to a writer who may not read it. */
+  function refuseHidden(current: Stored<Document> | null, caller: Caller): void {
+    if (current && kind.isHidden?.(current.document, caller)) throw new StrataError('not_found');
+  }
+
   /** Saves the document, or removes it where `next` is null, once the rules that need the transaction have passed. */
   async function saveOrRemove(
     manager: EntityManager,
@@ -172,6 +178,8 @@ export function documentActions<Address, Document, Context>(
       kind.revisionScope(params),
       async (manager, revision) => {
         const current = await kind.read(manager, params);
+        // A trial shows what it would change.
+        if (isDryRun) refuseHidden(current, request.caller);
         checkPreconditions(params, current);
         const { action, next } = planOf({ address: params, current, context, request });
 
@@ -233,6 +241,7 @@ export function documentActions<Address, Document, Context>(
     patch: (params, request) =>
       write(params, request, params.body, request.keys, (found) => {
         if (found.current === null) throw new StrataError('not_found');
+        refuseHidden(found.current, request.caller);
         const shown = conceal(found.current.document);
         return { action: 'update', next: fromDraft(applyMergePatch(shown, params.body), found) };
       }),

@@ -7,7 +7,7 @@ import jwt from 'jsonwebtoken';
 import { randomUUID } from 'node:crypto';
 import { createAccessTokens, type AccessClaims } from '../../shared/security/access-tokens.ts';
 import { restRoutes } from '../../gateway/rest.ts';
-import type { Access } from '../../shared/contracts/contract.ts';
+import { keyScopes, type Access, type KeyScope } from '../../shared/contracts/contract.ts';
 import { contracts } from '../../shared/contracts/index.ts';
 import { createDatabase, type Database } from '../support/postgres.ts';
 import {
@@ -28,6 +28,16 @@ let strata: Running;
 let own: TenantFixture;
 let other: TenantFixture;
 let callers: Record<string, Client>;
+
+/** API keys with one scope each, of these owners. */
+const keyOwners = ['tenant_admin', 'platform_admin'] as const;
+let keys: readonly { readonly owner: string; readonly scope: KeyScope; readonly client: Client }[];
+
+async function keyOf(owner: Client, scope: KeyScope): Promise<Client> {
+  const made = await owner.post('/auth/api-key', { name: scope, scopes: [scope] });
+  if (made.status !== 201) throw new Error(made.text);
+  return new Client(strata.url, made.body.api_key);
+}
 
 beforeAll(async () => {
   database = await createDatabase();
@@ -53,6 +63,14 @@ beforeAll(async () => {
     platform_admin: platform,
     outsider: other.admin,
   };
+  keys = await Promise.all(
+    keyOwners.flatMap((owner) =>
+      keyScopes.map(async (scope) => {
+        const client = await keyOf(callers[owner]!, scope);
+        return { owner, scope, client };
+      }),
+    ),
+  );
 });
 afterAll(async () => {
   await strata?.stop();
@@ -129,6 +147,29 @@ describe('every route', () => {
           }
           if (role !== 'outsider' && role !== 'platform_admin')
             expect(answer.text).not.toContain(marker);
+        }
+      }
+    },
+  );
+
+  test.each(restRoutes.filter(({ contract }) => contract.access.level !== 'public'))(
+    '$name is open to an API key of its scope alone',
+    async ({ contract, rest }) => {
+      const inPath = rest.pathParams.includes('tenant_id');
+      for (const { owner, scope, client } of keys) {
+        const { status, text, body } = await client.send(
+          rest.method,
+          at(rest.path, 'own'),
+          harmless(rest.method),
+        );
+        const refusal =
+          expected(contract.access, owner, 'own', inPath) ??
+          (contract.keyScope === scope ? undefined : 'insufficient_scope');
+        const about = `${owner}'s key with ${scope}: ${status} ${text.slice(0, 300)}`;
+        if (refusal === undefined) {
+          if ([401, 403].includes(status)) throw new Error(`refused: ${about}`);
+        } else if (status !== 403 || body.detail.code !== refusal) {
+          throw new Error(`expected ${refusal}: ${about}`);
         }
       }
     },

@@ -11,7 +11,7 @@ import {
 } from '../../shared/cluster/cluster-service.ts';
 import { errorTable } from '../../shared/contracts/error-codes.ts';
 import { contracts, type ActionName } from '../../shared/contracts/index.ts';
-import type { Contract } from '../../shared/contracts/contract.ts';
+import { keyScopes, type Contract } from '../../shared/contracts/contract.ts';
 import { createShortLivedState } from '../../shared/short-lived-state.ts';
 
 const root = join(import.meta.dirname, '../..');
@@ -56,6 +56,27 @@ describe('contracts', () => {
       expect([name, summary]).toEqual([name, expect.stringMatching(/./)]);
     const routes = all.flatMap(([, { rest }]) => (rest ? `${rest.method} ${rest.path}` : []));
     expect(routes.toSorted()).toEqual([...new Set(routes)].sort());
+  });
+
+  test('each route that needs a caller says which scope an API key needs, or that none will do', () => {
+    const undecided = all
+      .filter(([, { rest, access }]) => rest && access.level !== 'public')
+      .filter(
+        ([, { keyScope }]) => keyScope !== null && !keyScopes.some((each) => each === keyScope),
+      )
+      .map(([name]) => name);
+    expect(undecided).toEqual([]);
+  });
+
+  test('docs/operations.md says of each scope of an API key what it opens', () => {
+    const text = readFileSync(join(root, 'docs/operations.md'), 'utf8');
+    const [, section] = /^## Scopes of API keys$([^]*?)^## /m.exec(text)!;
+    const described = [...section!.matchAll(/^\| `([a-z]+:[a-z]+)` +\| \S/gm)].map(
+      ([, name]) => name,
+    );
+    expect(described).toEqual([...keyScopes]);
+    for (const scope of keyScopes)
+      expect([scope, all.some(([, { keyScope }]) => keyScope === scope)]).toEqual([scope, true]);
   });
 
   test('each placeholder of a path is a parameter', () => {

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { randomUUID } from 'node:crypto';
 import { createApiKeys, newApiKey, parseApiKey } from '../../shared/security/api-keys.ts';
+import { eventually } from '../support/cluster.ts';
 import { createDatabase, type Database } from '../support/postgres.ts';
 import {
   adminPassword,
@@ -132,6 +133,66 @@ test('scopes bound it, and so do the roles that its owner has now', async () => 
   expect(await reading(operators, risk())).toBe('403 insufficient_role');
   await tenant.admin.delete(member);
   expect(await reading(operators, risk())).toBe('403 tenant_mismatch');
+});
+
+test('a key with members:write makes nobody a tenant_admin', async () => {
+  const key = await clientWithKey(tenant.admin, { scopes: ['members:write', 'members:read'] });
+  const users = `/tenants/${tenant.id}/users`;
+  const members = (await key.get(users)).body.items as { email: string; user_id: string }[];
+  const { user_id: viewer } = members.find(({ email }) => email === tenant.emails.viewer)!;
+  const raised = await key.patch(`${users}/${viewer}`, { roles: ['viewer', 'tenant_admin'] });
+  expect(outcome(raised)).toBe('403 insufficient_scope');
+  const roles = ['tenant_admin'];
+  expect(outcome(await key.post(users, { email: 'new-admin@keys.example', roles }))).toBe(
+    '403 insufficient_scope',
+  );
+  expect((await key.patch(`${users}/${viewer}`, { groups: ['night'] })).status).toBe(200);
+  const { user_id: admin } = members.find(({ email }) => email === tenant.emails.tenant_admin)!;
+  expect((await key.patch(`${users}/${admin}`, { groups: ['night'] })).status).toBe(200);
+});
+
+test("what is the platform's alone is seen with platform:read only, whoever owns the key", async () => {
+  const keyWith = (...scopes: string[]): Promise<Client> => clientWithKey(platform, { scopes });
+  const [config, audit, write, read] = await Promise.all([
+    keyWith('config:read'),
+    keyWith('audit:read'),
+    keyWith('platform:write'),
+    keyWith('platform:read', 'config:read', 'audit:read'),
+  ]);
+  const entry = '/config/global/private-of-the-platform';
+  const secret = 'seen-by-the-platform-only';
+  expect((await platform.put(entry, { config_value: secret })).status).toBe(201);
+  const type = '/config/service-types/dormant/default';
+  const dormant = { is_active: false, default_settings: { note: secret } };
+  expect((await platform.put(type, dormant)).status).toBe(201);
+  await platform.put('/config/global/public-of-the-platform', { config_value: 1, is_public: true });
+
+  for (const path of [entry, type]) {
+    // Twice: the second answer is one from memory.
+    expect(await reading(config, path)).toBe('404 not_found');
+    expect((await read.get(path)).text).toContain(secret);
+    expect(await reading(config, path)).toBe('404 not_found');
+  }
+  expect(await reading(config, '/config/global/public-of-the-platform')).toBe('200');
+  expect(await reading(config, '/config/global')).toBe('403 insufficient_scope');
+  expect((await config.get('/config/service-types?limit=200')).text).not.toContain(secret);
+  expect((await read.get('/config/service-types?limit=200')).text).toContain(secret);
+
+  // A writer gets no sight of what stays as it was.
+  for (const path of [entry, type]) {
+    expect(outcome(await write.patch(path, {}))).toBe('404 not_found');
+    expect(outcome(await write.patch(`${path}?dry_run=true`, {}))).toBe('404 not_found');
+    expect(outcome(await write.put(`${path}?dry_run=true`, { config_value: 2 }))).toMatch(/^4/);
+    expect(outcome(await write.delete(`${path}?dry_run=true`))).toBe('404 not_found');
+  }
+  expect(outcome(await write.put(entry, { config_value: secret }))).toBe('200');
+
+  await eventually(async () =>
+    expect((await read.get('/audit/events?limit=200')).text).toContain(secret),
+  );
+  const events = await audit.get('/audit/events?limit=200');
+  expect([events.status, events.body.items.length > 0]).toEqual([200, true]);
+  expect(events.text).not.toContain(secret);
 });
 
 test('rotation ends the old secret, revocation the key, disabling the account until it is enabled', async () => {

@@ -1,9 +1,11 @@
 /** Recording events, for the relay of each node with a database; and their list, for administrators. */
 import type { DataSource } from 'typeorm';
+import { seesPlatform } from '../../../shared/access.ts';
 import type { Handlers } from '../../../shared/cluster/request.ts';
 import { decodeCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';
 import { invalid } from '../../../shared/errors.ts';
 import { momentOf } from '../../../shared/schema/moment.ts';
+import { platformChain } from '../rules/chain.ts';
 import { visibleTenant } from '../rules/visible-tenant.ts';
 import { EventEntity, eventFrom, type EventRow } from '../schema.ts';
 import { appendEvents } from '../stores/chains.ts';
@@ -32,6 +34,9 @@ export const eventActions = (db: DataSource) =>
 
       const query = db.manager.createQueryBuilder(EventEntity, 'e').where('true');
       if (tenant !== undefined) query.andWhere('e.chain = :tenant', { tenant });
+      // The platform's events tell of private global entries, their values included.
+      if (tenant === undefined && !seesPlatform(caller))
+        query.andWhere('e.chain <> :platform', { platform: platformChain });
       if (actor !== undefined) query.andWhere('e.actor_id = :actor', { actor });
       if (action !== undefined) query.andWhere('e.action = :action', { action });
       if (since !== undefined)

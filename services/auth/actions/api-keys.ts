@@ -1,6 +1,6 @@
 /**
  * API keys. They belong to who made them, in the tenant they were signed in to. Only a sign-in makes or changes one, never a key;
- * the contracts say so by having no `keyScope`.
+ * the contracts say so by `keyScope: null`.
  */
 import { randomUUID } from 'node:crypto';
 import { MoreThan, type DataSource, type EntityManager } from 'typeorm';

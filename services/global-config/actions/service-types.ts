@@ -1,6 +1,6 @@
 /** Actions on service types. */
 import type { DataSource } from 'typeorm';
-import { isPlatformAdmin } from '../../../shared/access.ts';
+import { seesPlatform } from '../../../shared/access.ts';
 import type { Handlers } from '../../../shared/cluster/request.ts';
 import { readSnapshot } from '../../../shared/commits/commit.ts';
 import { platformScope } from '../../../shared/contracts/revision-scopes.ts';
@@ -13,13 +13,13 @@ import { ServiceTypeEntity } from '../schema.ts';
 export function serviceTypeActions(db: DataSource) {
   const types = documentActions(db, serviceTypeKind);
   return {
-    /** By type, then name. Who does not administer the platform sees the active ones. */
+    /** By type, then name. Who does not see what is the platform's alone sees the active ones. */
     async 'global-config.service-types.list'({ limit = defaultLimit, cursor }, { caller }) {
       const [type = '', name = ''] = (decodeCursor(cursor) ?? '').split('/');
       const rows = await db.manager
         .createQueryBuilder(ServiceTypeEntity, 't')
         .where('(t.service_type, t.configuration_name) > (:type, :name)', { type, name })
-        .andWhere(isPlatformAdmin(caller) ? 'true' : 't.is_active')
+        .andWhere(seesPlatform(caller) ? 'true' : 't.is_active')
         .orderBy({ 't.service_type': 'ASC', 't.configuration_name': 'ASC' })
         .limit(limit + 1)
         .getMany();

@@ -1,4 +1,5 @@
 /** Global entries, one document per key. */
+import { seesPlatform } from '../../../shared/access.ts';
 import {
   StoredGlobalEntry,
   type GlobalEntryAddress,
@@ -67,5 +68,6 @@ export const globalEntryKind: DocumentKind<GlobalEntryAddress, StoredGlobalEntry
     if (next.config_key === address.key) return [];
     return [{ path: '/config_key', message: 'is not the key of the path' }];
   },
+  isHidden: ({ is_public: isPublic }, caller) => !isPublic && !seesPlatform(caller),
   requiresRestart: (document) => document.requires_restart,
 };

@@ -1,4 +1,5 @@
 /** Service types, one document per type and configuration_name. */
+import { seesPlatform } from '../../../shared/access.ts';
 import { ServiceType, type ServiceTypeAddress } from '../../../shared/contracts/service-types.ts';
 import { columnsOf } from '../../../shared/database/columns.ts';
 import type { DocumentKind, Stored } from '../../../shared/documents/document-kind.ts';
@@ -48,6 +49,7 @@ export const serviceTypeKind: DocumentKind<ServiceTypeAddress, ServiceType> = {
     configuration_name,
     ...draft,
   }),
+  isHidden: ({ is_active: isActive }, caller) => !isActive && !seesPlatform(caller),
   check: ({ next, address }) => [...namesOfPath(next, address), ...scalingOrder(next)],
 };
 

@@ -9,6 +9,7 @@ import { decodeCursor, defaultLimit, pageOf } from '../../../shared/documents/pa
 import { StrataError } from '../../../shared/errors.ts';
 import { diff } from '../../../shared/schema/diff.ts';
 import { deciderOf } from '../rules/decider.ts';
+import { checkGrant } from '../rules/granting.ts';
 import { MemberEntity, TenantEntity, type MemberRow, type TenantRow } from '../schema.ts';
 import { findApprovers, findMember, requireAdministrator } from '../stores/members.ts';
 import { requireTenant } from '../stores/tenants.ts';
@@ -75,6 +76,7 @@ export const memberActions = (db: DataSource) =>
 
     async 'tenant-config.members.add'({ tenant_id, body }, request) {
       const { roles, groups = [], ...account } = body;
+      checkGrant(request.caller, roles);
       const user = await request.call('auth.users.ensure', { body: account });
       const address = { tenant_id, user_id: user.id };
       const row: MemberRow = { ...address, roles, groups, added_at: new Date() };
@@ -104,6 +106,7 @@ export const memberActions = (db: DataSource) =>
         async (manager) => {
           const before = await findMember(manager, tenant_id, user_id);
           const after: MemberRow = { ...before, ...body };
+          checkGrant(request.caller, after.roles, before.roles);
           const { roles, groups } = after;
           await manager.update(MemberEntity, { tenant_id, user_id }, { roles, groups });
           await requireAdministrator(manager, tenant_id);
