@@ -19,6 +19,7 @@ import {
   type DatabaseOptions,
   type Schema,
 } from './shared/database/open.ts';
+import { Interrupted, Lifetime } from './shared/lifetime.ts';
 import { firstSettings } from './shared/live-settings.ts';
 import { createMailer } from './shared/mail/mailer.ts';
 import {
@@ -41,50 +42,6 @@ const complain = (line: string): void => {
   process.stderr.write(`${line}\n`);
 };
 
-/** A signal asked for the end while the start was under way. */
-class Interrupted extends Error {}
-
-/** What has been opened so far, in order, and whether a signal has asked for the end. */
-class Lifetime {
-  readonly #closers: (() => Promise<unknown>)[] = [];
-  readonly #signal = new AbortController();
-  #ending: Promise<void> | undefined;
-
-  /** Remembers how to close what was just opened. */
-  closeWith(close: () => Promise<unknown>): void {
-    this.#closers.push(close);
-  }
-
-  interrupt(): void {
-    this.#signal.abort(new Interrupted());
-  }
-
-  /**
-   * Takes a step of the start that may last. Throws Interrupted as soon as a signal asks for the
-   * end, and leaves the step alone.
-   */
-  async whileWanted<T>(step: () => Promise<T>): Promise<T> {
-    const { signal } = this.#signal;
-    signal.throwIfAborted();
-    const interrupted = new Promise<never>((_resolve, reject) => {
-      signal.addEventListener('abort', () => reject(signal.reason as Interrupted), { once: true });
-    });
-    return Promise.race([step(), interrupted]);
-  }
-
-  /**
-   * Last opened, first closed: the gateway drains before the services, and the database goes last.
-   */
-  end(): Promise<void> {
-    this.#ending ??= this.#closeAll();
-    return this.#ending;
-  }
-
-  async #closeAll(): Promise<void> {
-    for (const close of this.#closers.toReversed()) await close();
-  }
-}
-
 /**
  * Starts the node and returns once a signal has ended it, or throws why it cannot start; everything
  * is closed then.
@@ -95,12 +52,21 @@ async function runNode(pieces: readonly Piece[]): Promise<void> {
   try {
     await start(pieces, lifetime);
   } catch (error) {
-    await lifetime.end();
+    await close(lifetime);
     if (error instanceof Interrupted) return;
     throw error;
   }
   await signalled;
-  await lifetime.end();
+  await close(lifetime);
+}
+
+/** Says what could not be closed; the process then ends with 1. */
+async function close(lifetime: Lifetime): Promise<void> {
+  const failures = await lifetime.end();
+  for (const failure of failures) {
+    complain(`Something could not be closed: ${reasonOf(failure)}`);
+    process.exitCode = 1;
+  }
 }
 
 /**
@@ -311,7 +277,7 @@ function reasonOf(error: unknown): string {
 }
 
 main().then(
-  () => process.exit(0),
+  () => process.exit(),
   (error: unknown) => {
     complain(reasonOf(error));
     process.exit(1);

@@ -113,7 +113,7 @@ function routeOf({ name, contract, rest }: RestRoute, options: RoutesOptions): R
     }
   }
 
-  /** A credential that is no good counts as none where nobody needs one. */
+  /** Where a parameter makes the call public, a credential that is no good counts as none. */
   async function findCaller(request: FastifyRequest): Promise<void> {
     let identity: Identity | undefined;
     try {
@@ -129,6 +129,11 @@ function routeOf({ name, contract, rest }: RestRoute, options: RoutesOptions): R
   function admit(request: FastifyRequest): Promise<void> | undefined {
     request.urlParams = urlParamsOf(contract, rest, request);
     request.timeLeft = timeLeft(requestTimeoutMs);
+    // A credential that comes along changes nothing, so neither a bad one nor one that cannot be checked is in anyone's way.
+    if (contract.access.level === 'public') {
+      enter(request, undefined);
+      return undefined;
+    }
     const known = authenticator.known(request.headers, performance.now());
     if (!known) return findCaller(request);
     enter(request, known);

@@ -75,11 +75,10 @@ const nobodyAnswers = new Set([
 
 /** The code of any error: our own by `type`, Moleculer's by what it means to a client; everything else is `internal_error`. */
 export function codeOf(error: unknown): ErrorCode {
-  const { type, name, code } = (error ?? {}) as { type?: unknown; name?: unknown; code?: unknown };
+  const { type, name } = (error ?? {}) as { type?: unknown; name?: unknown };
   if (typeof type === 'string' && Object.hasOwn(errorTable, type)) return type as ErrorCode;
   if (name === 'RequestTimeoutError' || name === 'RequestSkippedError') return 'timeout';
   if (typeof name === 'string' && nobodyAnswers.has(name)) return 'service_unavailable';
-  if (code === 'service_unavailable') return 'service_unavailable';
   return 'internal_error';
 }
 

@@ -22,7 +22,7 @@
 import type { CallingOptions, Context, Middleware, ServiceBroker } from 'moleculer';
 import type { Logger } from 'pino';
 import { checkAccess, serviceCaller, type Caller } from '../access.ts';
-import type { Change } from '../commits/commit.ts';
+import { refuseOlderThan, type Change } from '../commits/commit.ts';
 import type { CacheRule, Contract } from '../contracts/contract.ts';
 import { contractOf } from '../contracts/index.ts';
 import { isDatabaseFailure, isDatabaseOutage, isRefusedData } from '../database/failures.ts';
@@ -219,24 +219,6 @@ export function checkParams(contract: Contract, params: Params): void {
       message,
     })),
   );
-}
-
-/**
- * For `X-Min-Revision`: throws `precondition_failed` where the answer is from before the revision that the caller asked for. The cache
- * serves nothing so old from memory, so the owner has just been asked, and the revision does not exist yet.
- */
-function refuseOlderThan(
-  min: Readonly<Record<string, number>>,
-  asOf: Readonly<Record<string, number>>,
-): void {
-  for (const [scope, wanted] of Object.entries(min)) {
-    const newest = asOf[scope] ?? 0;
-    if (newest < wanted)
-      throw new StrataError(
-        'precondition_failed',
-        `Revision ${wanted} does not exist yet; the newest is ${newest}.`,
-      );
-  }
 }
 
 /**

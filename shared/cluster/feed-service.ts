@@ -2,7 +2,7 @@
 import type { ServiceBroker, ServiceSchema } from 'moleculer';
 import type { DataSource } from 'typeorm';
 import { serviceCaller } from '../access.ts';
-import { recordEvents, type AuditEventFacts } from '../commits/commit.ts';
+import { recordEvents } from '../commits/commit.ts';
 import { invalidateEvent } from './cluster-service.ts';
 import type { ClusterLink } from './coherence/coherence.ts';
 import type { Feed } from './coherence/feed.ts';
@@ -18,8 +18,7 @@ export const feedService = (feed: Feed, commits: DataSource): ServiceSchema =>
       return null;
     },
     'feed.record': async ({ body }) => {
-      // The contract leaves the body open. Only Strata's own nodes may call this, with what `auditFacts` has made.
-      await recordEvents(commits.manager, body as AuditEventFacts[]);
+      await recordEvents(commits.manager, body);
       return null;
     },
   });

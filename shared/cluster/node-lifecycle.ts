@@ -59,8 +59,11 @@ export function nodeLifecycle(options: LifecycleOptions): NodeLifecycle {
       },
       async stopping() {
         clearInterval(pruning);
-        await relay?.stop();
-        await coherence.stop();
+        try {
+          await relay?.stop();
+        } finally {
+          await coherence.stop();
+        }
       },
     },
     onCommitted: () => relay?.wake(),

@@ -8,6 +8,7 @@ import type { Caller } from '../access.ts';
 import type { Static } from 'typebox';
 import type { AuditFacts } from '../contracts/audit.ts';
 import type { ChangeRecord } from '../contracts/feed.ts';
+import { StrataError } from '../errors.ts';
 
 export type AuditEventFacts = Static<typeof AuditFacts>;
 export type Change = Static<typeof ChangeRecord>;
@@ -168,3 +169,21 @@ export const readSnapshot = <T>(
     asOf: { [scope]: await revisionOf(manager, scope) },
     value: await read(manager),
   }));
+
+/**
+ * For `X-Min-Revision`: throws `precondition_failed` where the answer is from before the revision that the caller asked for. The
+ * owner has just been asked, because no cache serves anything so old, and so the revision does not exist yet.
+ */
+export function refuseOlderThan(
+  min: Readonly<Record<string, number>>,
+  asOf: Readonly<Record<string, number>>,
+): void {
+  for (const [scope, wanted] of Object.entries(min)) {
+    const newest = asOf[scope] ?? 0;
+    if (newest < wanted)
+      throw new StrataError(
+        'precondition_failed',
+        `Revision ${wanted} does not exist yet; the newest is ${newest}.`,
+      );
+  }
+}

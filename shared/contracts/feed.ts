@@ -1,5 +1,6 @@
 /** The change feed, answered by every node with a database: how other nodes learn what was committed, and hand over audit events. */
 import { Type } from 'typebox';
+import { AuditFacts } from './audit.ts';
 import { action } from './contract.ts';
 import { Nullable, strict } from './fields.ts';
 
@@ -35,7 +36,7 @@ export const feedContracts = {
   'feed.record': action({
     summary: 'Take audit events of a node without a database into the outbox',
     access: internal,
-    body: Type.Unknown(),
+    body: Type.Array(AuditFacts, { maxItems: 500 }),
     result: Type.Null(),
   }),
 } as const;

@@ -326,6 +326,25 @@ describe('conventions', () => {
     expect([ahead.status, ahead.body.detail.code]).toEqual([412, 'precondition_failed']);
   });
 
+  const readsWithRevision = restRoutes
+    .filter(({ rest }) => 'x-min-revision' in rest.headers)
+    .map(({ rest }) => rest.path);
+  test.each(readsWithRevision)('X-Min-Revision is heard by GET %s', async (path) => {
+    const known: Readonly<Record<string, string>> = {
+      tenant_id: tenant.id,
+      agent_type: 'cost_optimizer',
+      service_id: 'heard',
+      project_id: 'heard',
+      service_type: 'cloud_run',
+      configuration_name: 'default',
+      key: 'heard',
+    };
+    const url = path.replace(/\{(\w+)\}/g, (_all, name: string) => known[name]!);
+    const client = path.startsWith('/config/service-types') ? platform : tenant.admin;
+    const ahead = await client.get(url, { 'x-min-revision': '1000000' });
+    expect([ahead.status, ahead.body.detail.code]).toEqual([412, 'precondition_failed']);
+  });
+
   test('DELETE removes an override and lets the lower layers show; risk has none', async () => {
     const path = `/tenants/${tenant.id}/config/agents/short_lived`;
     const effective = `/tenants/${tenant.id}/config/effective?agent_type=short_lived`;

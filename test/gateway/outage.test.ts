@@ -93,6 +93,13 @@ test('signing in has codes of its own, and tells nothing of the cause', async ()
   expect(refusalOf(refresh)).toEqual([503, 'auth_refresh_db_error']);
 });
 
+test('a public route does not look at a credential, which could not be checked', async () => {
+  const options = await tenant.admin.post('/auth/webauthn/login/options', {});
+  expect(options.status).toBe(200);
+  const refresh = await tenant.admin.post('/auth/refresh', { refresh_token: 'x' });
+  expect(refusalOf(refresh)).toEqual([503, 'auth_refresh_db_error']);
+});
+
 test('the node is not ready, and names the database', async () => {
   const ready = await tenant.admin.get('/readyz');
   expect([ready.status, ready.body.checks.database]).toEqual([503, false]);

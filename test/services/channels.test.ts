@@ -542,6 +542,8 @@ describe('chat', () => {
     readonly include_links?: boolean;
     readonly decision?: { decision: 'approve' | 'deny'; by: string; comment?: string };
     readonly webhook_url?: string;
+    /** Instead of what the approval says otherwise. */
+    readonly asked?: Partial<typeof data>;
   }
   /** Sends a notice to the space and answers how that went. */
   async function say(given: Said = {}): Promise<Outcome> {
@@ -554,7 +556,10 @@ describe('chat', () => {
       place: 'google_chat',
       target: new URL(spaceUrl).origin,
       endpoint_key: 'chat',
-      body: JSON.stringify({ type, data: { ...data, decision: given.decision ?? null } }),
+      body: JSON.stringify({
+        type,
+        data: { ...data, ...given.asked, decision: given.decision ?? null },
+      }),
       expires_at: new Date(data.expires_at),
     } as const;
     const space = { webhook_url, ...(include_links === undefined ? {} : { include_links }) };
@@ -606,6 +611,35 @@ describe('chat', () => {
       new RegExp(`^\\*${heading.replaceAll(/[()]/g, '\\$&')}\\*\nScale ‹users/all›\n`),
     );
     expect(message().text.includes('by ada: too dear')).toBe(type === 'approval.decided');
+  });
+
+  test('no message is longer than Google Chat takes, and it still says until when and where', async () => {
+    const asked = {
+      title: 't'.repeat(300),
+      action: 'a'.repeat(100),
+      current_group: 'g'.repeat(64),
+      cost_impact: 1e20,
+      description: '𝄞<'.repeat(3333),
+    };
+    const decision = {
+      decision: 'deny',
+      by: `${'b'.repeat(242)}@example.com`,
+      comment: 'c'.repeat(2000),
+    } as const;
+    for (const said of [
+      { type: 'approval.escalated' },
+      { type: 'approval.decided', decision, include_links: true },
+    ]) {
+      await say({ ...said, asked });
+      const { text } = message();
+      expect([text.length <= 4096, text.isWellFormed(), text.includes('…')]).toEqual([
+        true,
+        true,
+        true,
+      ]);
+    }
+    await say({ asked, include_links: true });
+    expect(message().text).toMatch(/\nUntil \S+\n<https:\/\/app\.example\S+\|Open>$/);
   });
 
   test('its key and token stay secret, whatever comes back', async () => {

@@ -32,24 +32,40 @@ export interface ChatMessage {
   readonly thread: { readonly threadKey: string };
 }
 
-/** In characters. A whole message may have 4096. */
+/** In characters (UTF-16 code units); Google Chat refuses a longer one for good, and nobody would be asked. */
+const longestMessage = 4096;
 const longestDescription = 2000;
+const longestComment = 1000;
 
 /** A message (developers.google.com/workspace/chat/api/reference/rest/v1/spaces.messages) in the thread of its approval. */
 export function chatMessage(notice: ChatNotice, links: readonly ChatLink[]): ChatMessage {
   const { type, data } = notice;
-  const lines = [`*${headingOf(notice)}*`, withoutMarkup(data.title), summaryOf(data)];
+  const above = [`*${headingOf(notice)}*`, withoutMarkup(data.title), summaryOf(data)];
   // `==` also finds a test notice's cost, which is undefined.
-  if (data.cost_impact != null) lines.push(`Cost impact: ${data.cost_impact}`);
-  if (data.description) {
-    const shortened = data.description.slice(0, longestDescription).toWellFormed();
-    lines.push(withoutMarkup(shortened));
-  }
-  if (data.decision) lines.push(decisionLine(data.decision));
-  if (asksForDecision(type)) lines.push(`Until ${data.expires_at}`);
-  for (const { label, url } of links) lines.push(`<${url}|${withoutMarkup(label)}>`);
+  if (data.cost_impact != null) above.push(`Cost impact: ${data.cost_impact}`);
+  const below: string[] = [];
+  if (data.decision) below.push(decisionLine(data.decision));
+  if (asksForDecision(type)) below.push(`Until ${data.expires_at}`);
+  for (const { label, url } of links) below.push(`<${url}|${withoutMarkup(label)}>`);
+
+  const lines = [...above, ...descriptionLines(data, [...above, ...below]), ...below];
   return { text: lines.join('\n'), thread: { threadKey: data.approval_id } };
 }
+
+/** The description takes what the other lines leave of the message. */
+function descriptionLines(
+  { description }: ChatNotice['data'],
+  others: readonly string[],
+): string[] {
+  if (!description) return [];
+  const taken = others.join('\n').length + 1;
+  const room = Math.min(longestDescription, longestMessage - taken);
+  return room > 0 ? [shortened(withoutMarkup(description), room)] : [];
+}
+
+/** At most `length` characters, without half of a surrogate pair at the cut. */
+const shortened = (text: string, length: number): string =>
+  text.length <= length ? text : `${text.slice(0, length - 1).toWellFormed()}…`;
 
 function headingOf({ type, data }: ChatNotice): string {
   switch (type) {
@@ -74,7 +90,7 @@ function summaryOf({ action, risk_level: risk, current_group: group }: ChatNotic
 }
 
 function decisionLine({ by, comment }: NonNullable<ChatNotice['data']['decision']>): string {
-  const said = comment ? `: ${withoutMarkup(comment)}` : '';
+  const said = comment ? `: ${shortened(withoutMarkup(comment), longestComment)}` : '';
   return `by ${withoutMarkup(by)}${said}`;
 }
 
