@@ -7,7 +7,7 @@
  * | cache      | the caller's, for a cached read     | answers from this node's memory (`local-cache.ts`)                  |
  * | parameters | the owner; a cached read: both      | refuses what the contract's schema does not allow                   |
  * | handler    | the owner                           | does the work                                                       |
- * | result     | the owner                           | refuses an answer that the contract's schema does not allow         |
+ * | result     | the owner; a write: before a commit | refuses an answer that the contract's schema does not allow         |
  * | publish    | the owner, after a commit           | announces it, and waits until no node answers the older value       |
  * | floor      | the caller's, with `X-Min-Revision` | refuses an answer from before the revision that the caller asks for |
  *
@@ -167,6 +167,7 @@ export function contractMiddleware({
           requestId: ctx.requestID ?? ctx.id,
           client,
           keys: contract.drops?.(params) ?? [],
+          checkAnswer: (answer) => checkResult(contract, name, answer),
           committed,
           log: log.child({ request_id: ctx.requestID, action: name }),
           call: callWithin(ctx, name),

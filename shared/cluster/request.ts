@@ -20,6 +20,11 @@ export interface Request extends Committing {
   readonly client: Client;
   /** The exact cache keys that the contract says this call drops. */
   readonly keys: readonly string[];
+  /**
+   * Throws where the contract does not allow this answer. A write asks inside its transaction, since the middleware's own check comes
+   * when the handler has returned, and so after the commit.
+   */
+  readonly checkAnswer: (answer: unknown) => void;
   readonly log: Logger;
   /** Calls another service, as this service. */
   readonly call: Call;

@@ -12,6 +12,7 @@ import { diff, type Difference } from '../schema/diff.ts';
 import { applyMergePatch } from '../schema/merge-patch.ts';
 import { problemsOf } from '../schema/validate.ts';
 import type { DocumentKind, Draft, Stored } from './document-kind.ts';
+import { refuseTooLarge } from './document-size.ts';
 import { checkPreconditions } from './preconditions.ts';
 
 /** The options of every write, as `write()` in `shared/contracts/contract.ts` defines them. */
@@ -37,8 +38,9 @@ export type WrittenDocument<Document> =
 /**
  * The handlers of one kind's contracts, and the write behind a rollback. Documents are answered with their secrets masked.
  *
- * Writes throw 412 where a precondition fails, 422 with every problem found, and whatever the kind's own rules throw. `patch` and
- * `delete` throw 404 where there is no document. With `dry_run` they do everything, to see that it would work, and undo it.
+ * Writes throw 412 where a precondition fails, 422 with every problem found, 413 for a document that would be too large to store,
+ * and whatever the kind's own rules throw. `patch` and `delete` throw 404 where there is no document. With `dry_run` they do
+ * everything, to see that it would work, and undo it.
  */
 export interface DocumentActions<Address, Document> {
   get(address: Address): Promise<Loaded<Stored<Document> | null>>;
@@ -100,7 +102,6 @@ export function documentActions<Address, Document, Context>(
     readonly next: Plan['next'];
     readonly isNew: boolean;
     readonly written: Omit<Stored<Document>, 'document'>;
-    readonly changes: Difference[];
   }
 
   /** The document, once it has passed the schema and the rules of its kind. */
@@ -172,7 +173,7 @@ export function documentActions<Address, Document, Context>(
     const reason = params.reason ?? null;
     const isDryRun = params.dry_run === true;
 
-    const { result } = await commitChange<Done>(
+    const { result } = await commitChange<WrittenDocument<Document>>(
       db,
       request,
       kind.revisionScope(params),
@@ -182,6 +183,7 @@ export function documentActions<Address, Document, Context>(
         if (isDryRun) refuseHidden(current, request.caller);
         checkPreconditions(params, current);
         const { action, next } = planOf({ address: params, current, context, request });
+        if (next !== null) refuseTooLarge(next.document);
 
         const at = new Date().toISOString();
         const written = { revision, updated_by: request.caller.id, updated_at: at };
@@ -200,18 +202,16 @@ export function documentActions<Address, Document, Context>(
           target: kind.resourceId(params),
           payload: { revision, reason, changes },
         };
-        return {
-          result: { written, next, changes, isNew: current === null },
-          keys: cacheKeys,
-          events: [event],
-        };
+        const answer: WrittenDocument<Document> = isDryRun
+          ? { dry_run: true, changes, invalidates: [...cacheKeys] }
+          : answerTo({ written, next, isNew: current === null });
+        // Before the commit: nothing is stored behind an answer that will not be given.
+        request.checkAnswer(answer);
+        return { result: answer, keys: cacheKeys, events: [event] };
       },
       { discard: isDryRun },
     );
-
-    return isDryRun
-      ? { dry_run: true, changes: result.changes, invalidates: [...cacheKeys] }
-      : answerTo(result);
+    return result;
   }
 
   function answerTo({ next, written, isNew }: Done): WrittenDocument<Document> {

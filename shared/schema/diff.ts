@@ -1,5 +1,6 @@
 /** What differs between two documents, for the history, audit events and dry runs. */
 import { isDeepStrictEqual } from 'node:util';
+import { maxPathLength } from '../errors.ts';
 import { pointerToken } from './json-pointer.ts';
 
 /** One difference; a side that does not exist is left out. `path` is a JSON Pointer (RFC 6901). */
@@ -14,19 +15,23 @@ const isPlain = (value: unknown): value is Record<string, unknown> =>
 
 /**
  * The smallest differing members: descends into objects on both sides, takes arrays as a whole. `undefined` is no document.
- * Each member is compared once, so the cost is linear in the size of both sides however deep they are.
+ * Each member is compared once, and objects whose path is long are told as a whole, so the cost is linear in the size of both
+ * sides however deep they are.
  */
 export function diff(before: unknown, after: unknown): Difference[] {
   const differences: Difference[] = [];
-  // A document that appears or goes is told member by member.
-  if (before === undefined && isPlain(after)) collect({}, after, '', differences);
-  else if (after === undefined && isPlain(before)) collect(before, {}, '', differences);
+  // A document that appears or goes is told member by member, an empty one as a whole.
+  if (before === undefined && hasMembers(after)) collect({}, after, '', differences);
+  else if (after === undefined && hasMembers(before)) collect(before, {}, '', differences);
   else collect(before, after, '', differences);
   return differences;
 }
 
+const hasMembers = (value: unknown): value is Record<string, unknown> =>
+  isPlain(value) && Object.keys(value).length > 0;
+
 function collect(before: unknown, after: unknown, path: string, differences: Difference[]): void {
-  if (isPlain(before) && isPlain(after)) {
+  if (isPlain(before) && isPlain(after) && path.length <= maxPathLength) {
     const names = new Set([...Object.keys(before), ...Object.keys(after)]);
     for (const name of names)
       collect(own(before, name), own(after, name), `${path}/${pointerToken(name)}`, differences);

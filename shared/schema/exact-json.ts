@@ -19,9 +19,15 @@ export class InexactJson extends Error {
   }
 }
 
-const maxDepth = 64;
-/** Member names of one body, over all its objects. */
-const maxNames = 10_000;
+/** How deep objects and arrays may be nested, in a body and in what is stored. */
+export const maxDepth = 64;
+/** Member names of one body or stored document, over all its objects. */
+export const maxNames = 10_000;
+/**
+ * Characters of one member name. Paths to problems and differences are made of names: without a bound, many of them below one
+ * long name would cost many times its length.
+ */
+const maxNameLength = 1000;
 /** A double has at most 767 significant digits; nobody writes more than this on purpose. */
 const maxNumberLength = 400;
 
@@ -40,7 +46,7 @@ const char = {
 
 /**
  * The value of the text. Throws InvalidJson for bad syntax, and InexactJson where a number, a text or a name cannot be kept, a
- * name is given twice, or the value is nested too deeply or has too many names.
+ * name is given twice or too long, or the value is nested too deeply or has too many names.
  */
 export function parseExactJson(text: string): unknown {
   let value: unknown;
@@ -112,6 +118,8 @@ function problemsIn(text: string): Problem[] {
         if (inside?.names && inside.expectsName) {
           inside.name = content;
           inside.expectsName = false;
+          if (content.length > maxNameLength)
+            report(`has more than ${maxNameLength} characters in its name`);
           if (inside.names.has(content)) report('is given twice in one object');
           inside.names.add(content);
           nameCount += 1;

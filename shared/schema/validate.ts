@@ -65,7 +65,8 @@ export function problemsOf(schema: TSchema, value: unknown): Problem[] {
   if (problems.length > 0) return problems;
   // Whatever is taken for an echo: a value that was refused is never answered as if it were good.
   const all = boundedProblems(worded(errors));
-  return all.length > 0 ? all : [{ path: '', message: 'is not valid' }];
+  if (all.length === 0) throw new Error('A value was refused without a reason.');
+  return all;
 }
 
 /** Each error once, as a path and a sentence. Lazily, since only the first ones are told. */

@@ -44,3 +44,19 @@ test('comparing documents costs no more where the difference lies deep', () => {
   const [flat, deep] = costsOf(comparisonAt(1), comparisonAt(60));
   expect(deep).toBeLessThanOrEqual(3 * flat!);
 });
+
+test('comparing documents costs no more where the names around the differences are long', () => {
+  const under = (length: number, value: number): unknown => ({
+    ['n'.repeat(length)]: Object.fromEntries(
+      Array.from({ length: 3000 }, (_each, index) => [`m${index}`, value]),
+    ),
+  });
+  const work = (length: number) => {
+    const [before, after] = [under(length, 1), under(length, 2)];
+    return () => {
+      JSON.stringify(diff(before, after));
+    };
+  };
+  const [short, long] = costsOf(work(10), work(50_000));
+  expect(long).toBeLessThanOrEqual(5 * short!);
+});

@@ -73,6 +73,10 @@ describe('exact JSON', () => {
       '/\0',
     ]);
   });
+  test('refuses a name of more than 1000 characters, at the place around it', () => {
+    expect(problems(`{"a":{"${'n'.repeat(1000)}":1}}`)).toEqual([]);
+    expect(problems(`{"a":{"${'n'.repeat(1001)}":1}}`)).toEqual(['/a']);
+  });
   test('refuses more than 64 levels without recursion', () => {
     expect(problems('['.repeat(64) + ']'.repeat(64))).toEqual([]);
     expect(problems('['.repeat(65) + ']'.repeat(65))).toHaveLength(1);
@@ -204,6 +208,8 @@ describe('diff', () => {
     );
   });
   test('a document that appears or goes is told member by member; arrays are told whole', () => {
+    expect(diff(undefined, {})).toEqual([{ path: '', after: {} }]);
+    expect(diff({}, undefined)).toEqual([{ path: '', before: {} }]);
     expect(diff(undefined, { a: 1, b: { c: 2 } })).toEqual([
       { path: '/a', after: 1 },
       { path: '/b', after: { c: 2 } },

@@ -2,20 +2,26 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { serviceCaller } from '../../shared/access.ts';
 import { createNode } from '../../shared/cluster/broker.ts';
+import type { Request } from '../../shared/cluster/request.ts';
 import { liveSettings } from '../../shared/live-settings.ts';
 import { loadSettings } from '../../shared/settings.ts';
 
 const settings = loadSettings({ LOG_LEVEL: 'silent' }, { pieces: [] });
 const { broker } = createNode({ settings: liveSettings(settings, {}, []) });
 /** What the stand-in for the service answers next, and what it was asked. */
-const standIn = { answer: [] as unknown, asked: [] as unknown[] };
+const standIn = {
+  answer: [] as unknown,
+  asked: [] as unknown[],
+  onAppend: (_request: Request): void => {},
+};
 
 beforeAll(async () => {
   broker.createService({
     name: 'audit',
     actions: {
-      append({ params }: { params: unknown }) {
+      append({ params, locals }: { params: unknown; locals: Record<string, unknown> }) {
         standIn.asked.push(params);
+        standIn.onAppend(locals.request as Request);
         return standIn.answer;
       },
     },
@@ -46,4 +52,21 @@ test('a field that the contract does not name is not answered, with nothing of i
   );
   expect(error?.type).toBe('internal_error');
   expect(`${error?.stack} ${JSON.stringify(error)}`).not.toContain('canary');
+});
+
+test('a handler can ask before it commits what the middleware would refuse afterwards', async () => {
+  const judged: string[] = [];
+  standIn.onAppend = ({ checkAnswer }) => {
+    for (const answer of [{ recorded: 0 }, { recorded: 0, password_hash: 'canary' }]) {
+      try {
+        checkAnswer(answer);
+        judged.push('allowed');
+      } catch {
+        judged.push('refused');
+      }
+    }
+  };
+  standIn.answer = { recorded: 0 };
+  await append([]);
+  expect(judged).toEqual(['allowed', 'refused']);
 });

@@ -124,6 +124,7 @@ const request = (): Request =>
     requestId: 'r',
     client: {},
     keys: ['shelf_key'],
+    checkAnswer: () => {},
     committed: [],
   }) as Partial<Request> as Request;
 
@@ -202,6 +203,45 @@ describe('a rule inside the transaction', () => {
     expect(await remove('c')).toMatchObject({ outcome: 'deleted' });
     const refusal = await remove('a').catch((error: unknown) => error);
     expect(problemsOf(refusal)).toEqual(['is the last shelf']);
+  });
+});
+
+// ---------------------------------------------------------------- an answer that is refused
+
+describe('a write whose answer the contract does not allow', () => {
+  const refusing = (): Request => ({
+    ...request(),
+    checkAnswer: () => {
+      throw new Error('against its contract');
+    },
+  });
+  const body = { label: 'refused' };
+
+  test('stores nothing: no row, no revision, no change, no event', async () => {
+    await put('kept');
+    await put('other');
+    const kept = { tenant_id: tenantId, shelf_id: 'kept' };
+    const writes = [
+      () => shelves.put({ ...kept, shelf_id: 'new', body }, refusing()),
+      () => shelves.put({ ...kept, body }, refusing()),
+      () => shelves.patch({ ...kept, body }, refusing()),
+      () => shelves.delete(kept, refusing()),
+      () => shelves.rollback(kept, refusing(), body, []),
+      () => shelves.put({ ...kept, body, dry_run: true }, refusing()),
+    ];
+    for (const write of writes) await expect(write()).rejects.toThrow('against its contract');
+    const rows = await database.query<{ document: Shelf }>(
+      'SELECT document FROM shelves.shelves WHERE tenant_id = $1 ORDER BY shelf_id',
+      [tenantId],
+    );
+    expect(rows.map(({ document }) => document.label)).toEqual(['kept', 'other']);
+    expect(await revision()).toBe(2);
+    const told = await database.query(
+      `SELECT FROM strata.changes WHERE scope = $1
+       UNION ALL SELECT FROM strata.outbox WHERE event->>'tenant_id' = $2`,
+      [tenantScope(tenantId), tenantId],
+    );
+    expect(told).toHaveLength(4);
   });
 });
 

@@ -1,6 +1,6 @@
 /** Actions on global entries. */
 import { MoreThan, type DataSource } from 'typeorm';
-import type { Handlers } from '../../../shared/cluster/request.ts';
+import type { Handlers, Request } from '../../../shared/cluster/request.ts';
 import type { GlobalEntry, StoredGlobalEntry } from '../../../shared/contracts/global-entries.ts';
 import type { Stored } from '../../../shared/documents/document-kind.ts';
 import { documentActions, type WrittenDocument } from '../../../shared/documents/document.ts';
@@ -21,6 +21,13 @@ function describedWrite(written: WrittenDocument<StoredGlobalEntry>): WrittenDoc
   const { document } = written;
   return document === null ? { ...written, document } : described({ ...written, document });
 }
+
+/** The request of a write whose answer is described before it is judged. */
+const describing = (request: Request): Request => ({
+  ...request,
+  checkAnswer: (answer) =>
+    request.checkAnswer(describedWrite(answer as WrittenDocument<StoredGlobalEntry>)),
+});
 
 export function entryActions(db: DataSource) {
   const entries = documentActions(db, globalEntryKind);
@@ -46,13 +53,13 @@ export function entryActions(db: DataSource) {
     },
 
     async 'global-config.entries.put'(params, request) {
-      return describedWrite(await entries.put(params, request));
+      return describedWrite(await entries.put(params, describing(request)));
     },
     async 'global-config.entries.patch'(params, request) {
-      return describedWrite(await entries.patch(params, request));
+      return describedWrite(await entries.patch(params, describing(request)));
     },
     async 'global-config.entries.delete'(params, request) {
-      return describedWrite(await entries.delete(params, request));
+      return describedWrite(await entries.delete(params, describing(request)));
     },
   } satisfies Handlers;
 }

@@ -1,0 +1,144 @@
+/** G7: a stored document stays within its bounds whatever writes lead there, for every kind, and a refusal leaves nothing behind. */
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { isDeepStrictEqual } from 'node:util';
+import { createDatabase, type Database } from '../support/postgres.ts';
+import {
+  adminPassword,
+  createTenant,
+  signIn,
+  startStrata,
+  type Client,
+  type Running,
+  type TenantFixture,
+} from '../support/strata.ts';
+
+let database: Database;
+let strata: Running;
+let platform: Client;
+let tenant: TenantFixture;
+
+beforeAll(async () => {
+  database = await createDatabase();
+  strata = await startStrata({ DATABASE_URL: database.url, LOG_LEVEL: 'warn' });
+  platform = await signIn(strata.url, 'admin@example.com', adminPassword);
+  tenant = await createTenant(strata.url, platform, 'Document size');
+});
+afterAll(async () => {
+  await strata?.stop();
+  await database?.drop();
+});
+
+type Members = Record<string, unknown>;
+interface Kind {
+  readonly name: string;
+  /** `T` stands for the tenant. */
+  readonly path: string;
+  readonly by?: 'platform';
+  readonly first: Members;
+  /** A patch that adds these members where the kind holds any. */
+  readonly adding: (members: Members) => Members;
+}
+
+const kinds: readonly Kind[] = [
+  {
+    name: 'risk limits',
+    path: '/tenants/T/config/risk',
+    first: {},
+    adding: (members) => ({ service_overrides: { cloud_run: members } }),
+  },
+  {
+    name: 'an agent configuration',
+    path: '/tenants/T/config/agents/grown',
+    first: {},
+    adding: (custom) => ({ custom }),
+  },
+  {
+    name: 'a service instance',
+    path: '/tenants/T/services/grown',
+    first: { service_type: 'cloud_run' },
+    adding: (members) => ({ custom_thresholds: members }),
+  },
+  {
+    name: 'a project',
+    path: '/tenants/T/projects/grown/config',
+    first: {},
+    adding: (members) => ({ project_config: members }),
+  },
+  {
+    name: 'notification_config',
+    path: '/tenants/T/config/notifications',
+    first: {},
+    adding: (members) => ({
+      email: { template_overrides: { approval_request: { branding: members } } },
+    }),
+  },
+  {
+    name: 'a global entry',
+    path: '/config/global/grown',
+    by: 'platform',
+    first: { config_value: {} },
+    adding: (members) => ({ config_value: members }),
+  },
+  {
+    name: 'a service type',
+    path: '/config/service-types/grown/default',
+    by: 'platform',
+    first: {},
+    adding: (members) => ({ default_settings: members }),
+  },
+  {
+    name: "a service type's scaling limits",
+    path: '/config/service-types/grown-limits/default',
+    by: 'platform',
+    first: {},
+    adding: (members) => ({ scaling_limits: members }),
+  },
+];
+
+const members = (prefix: string, count: number, length: number): Members =>
+  Object.fromEntries(
+    Array.from({ length: count }, (_each, index) => [`${prefix}${index}`, 'x'.repeat(length)]),
+  );
+
+/** How many rows could tell of a write. */
+async function traces(): Promise<unknown> {
+  const [row] = await database.query(
+    `SELECT (SELECT sum(revision) FROM strata.revisions WHERE scope <> 'auth') AS revisions,
+            (SELECT count(*) FROM strata.changes WHERE scope <> 'auth') AS changes,
+            (SELECT count(*) FROM tenant_config.configuration_history) AS history,
+            (SELECT count(*) FROM (SELECT event_id FROM strata.outbox UNION SELECT id FROM audit.events) e) AS events`,
+  );
+  return row;
+}
+
+describe.each(kinds)('$name', ({ path, by, first, adding }) => {
+  const url = (): string => path.replace('/T/', `/${tenant.id}/`);
+  const writer = (): Client => (by === 'platform' ? platform : tenant.admin);
+  test.each([
+    ['bytes', (prefix: string) => members(prefix, 2500, 280)],
+    ['names', (prefix: string) => members(prefix, 6000, 1)],
+  ])('does not grow past its %s', async (...[, part]) => {
+    expect((await writer().put(url(), first)).status).toBeLessThan(300);
+    const grown = await writer().patch(url(), adding(part('a')));
+    expect([grown.status, grown.body.detail]).toEqual([200, undefined]);
+    const before = await traces();
+    for (const query of ['', '?dry_run=true']) {
+      const refused = await writer().patch(url() + query, adding(part('b')));
+      expect([refused.status, refused.body.detail.code]).toEqual([413, 'payload_too_large']);
+    }
+    expect(await traces()).toEqual(before);
+    const read = await writer().get(url());
+    expect(read.headers.get('x-config-revision')).toBe(grown.headers.get('x-config-revision'));
+    // Not `toEqual`, which would print both documents.
+    expect(isDeepStrictEqual(read.body, grown.body)).toBe(true);
+  });
+});
+
+test('a notification_config that becomes an empty one is a change', async () => {
+  const path = `/tenants/${tenant.id}/config/notifications`;
+  await tenant.admin.put(path, null);
+  const written = await tenant.admin.put(path, {});
+  const revision = written.headers.get('x-config-revision');
+  const entry = await tenant.admin.get(`/tenants/${tenant.id}/config/history/${revision}`);
+  expect(entry.body.changes).toEqual([{ path: '', after: {} }]);
+});
