@@ -11,6 +11,8 @@ export interface ShortLivedState {
   /** For whoever needs more of Redis than this; absent where there is none. */
   readonly redis: Redis | undefined;
   readonly put: (key: string, value: unknown, ttlSeconds: number) => Promise<void>;
+  /** The value, which stays; null where `take` would give null. */
+  readonly peek: <T>(key: string) => Promise<T | null>;
   /**
    * Gives the value to exactly one taker; null where it is unknown, taken or expired. `T` is what was put under the key: whoever
    * puts and takes keep to one type.
@@ -27,6 +29,10 @@ function inMemory(): ShortLivedState {
     redis: undefined,
     async put(key, value, ttlSeconds) {
       texts.set(key, JSON.stringify(value), { ttl: ttlSeconds * 1000 });
+    },
+    async peek(key) {
+      const text = texts.get(key);
+      return text === undefined ? null : JSON.parse(text);
     },
     async take(key) {
       const text = texts.get(key);
@@ -49,6 +55,10 @@ function inRedis(redis: Redis): ShortLivedState {
     redis,
     async put(key, value, ttlSeconds) {
       await redis.set(nameOf(key), JSON.stringify(value), 'EX', ttlSeconds).catch(fail);
+    },
+    async peek(key) {
+      const text = await redis.get(nameOf(key)).catch(fail);
+      return text === null ? null : JSON.parse(text);
     },
     async take(key) {
       const text = await redis.getdel(nameOf(key)).catch(fail);

@@ -1,6 +1,7 @@
 /** Changing a password, and setting a new one through a mailed link. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
+import { randomBytes } from 'node:crypto';
 import { audited } from '../support/audit.ts';
 import { startMailServer, type MailServer } from '../support/mail-server.ts';
 import { createDatabase, type Database } from '../support/postgres.ts';
@@ -161,6 +162,18 @@ describe('a mailed link', () => {
     });
     const events = (await platform.get('/audit/events?limit=200')).text;
     for (const secret of [token, newPassword, memberPassword]) expect(events).not.toContain(secret);
+  });
+
+  test('is looked up before a password is hashed: made-up ones by the hundred fill no queue', async () => {
+    const madeUp = Array.from({ length: 300 }, (_each, index) =>
+      anyone().post(
+        '/auth/password/reset',
+        { token: randomBytes(32).toString('base64url'), new_password: newPassword },
+        { 'x-forwarded-for': `10.1.${index % 256}.${index >> 8}` },
+      ),
+    );
+    const outcomes = (await Promise.all(madeUp)).map(outcome);
+    expect(new Set(outcomes)).toEqual(new Set(['401 auth_password_reset_invalid']));
   });
 
   test('is good for half an hour', async () => {

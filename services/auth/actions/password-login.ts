@@ -2,6 +2,7 @@
 import type { DataSource } from 'typeorm';
 import type { Handlers } from '../../../shared/cluster/request.ts';
 import { chooseMembership } from '../rules/memberships.ts';
+import { networkOf } from '../rules/throttle.ts';
 import { UserEntity, type UserRow } from '../schema.ts';
 import type { CheckPassword } from '../sign-in/check-password.ts';
 import { needsRehash, type PasswordHashing } from '../sign-in/password-hashing.ts';
@@ -18,21 +19,23 @@ export function passwordLoginActions(
     password: string,
     checked: UserRow,
     current: UserRow,
+    network: string,
   ): Promise<boolean> =>
     current.password_hash === checked.password_hash ||
-    hashing.verify(current.password_hash, password);
+    hashing.verify(current.password_hash, password, network);
 
   /** A sign-in is the only moment at which the password is known, and so can be hashed with the parameters of now. */
-  async function renewHash(user: UserRow, password: string): Promise<void> {
+  async function renewHash(user: UserRow, password: string, network: string): Promise<void> {
     const outdated = user.password_hash;
     if (outdated === null || !needsRehash(outdated)) return;
-    const renewed = await hashing.hash(password);
+    const renewed = await hashing.hash(password, network);
     const unchanged = { id: user.id, password_hash: outdated };
     await db.manager.update(UserEntity, unchanged, { password_hash: renewed });
   }
 
   return {
     async 'auth.login'({ body: { email, password, tenant_id: wantedTenant } }, request) {
+      const network = networkOf(request.client.ip);
       const user = await checkPassword(email, password, request);
       const memberships = await request.call('tenant-config.members.of', { user_id: user.id });
       const response = await signIn.complete(
@@ -40,12 +43,12 @@ export function passwordLoginActions(
           userId: user.id,
           method: 'password',
           membership: chooseMembership(memberships, wantedTenant),
-          confirm: (_manager, current) => isStillPassword(password, user, current),
+          confirm: (_manager, current) => isStillPassword(password, user, current, network),
           refusal: 'auth_invalid_credentials',
         },
         request,
       );
-      await renewHash(user, password);
+      await renewHash(user, password, network);
       return response;
     },
   } satisfies Handlers;

@@ -11,7 +11,7 @@ import type { DeferredMail } from '../mail/deferred-mail.ts';
 import { resetLink, resetMail, resetSeconds } from '../mail/reset-mail.ts';
 import { addressOf } from '../rules/accounts.ts';
 import { requireStrongPassword } from '../rules/password-strength.ts';
-import { throttleKey } from '../rules/throttle.ts';
+import { networkOf, throttleKey } from '../rules/throttle.ts';
 import { UserEntity, type UserRow } from '../schema.ts';
 import type { CheckPassword } from '../sign-in/check-password.ts';
 import type { PasswordHashing } from '../sign-in/password-hashing.ts';
@@ -59,7 +59,7 @@ export function passwordActions(
       if (!user) throw new StrataError('not_found', 'There is no account for this caller.');
       requireStrongPassword(newPassword, '/new_password');
       await checkPassword(user.email, currentPassword, request);
-      const hash = await hashing.hash(newPassword);
+      const hash = await hashing.hash(newPassword, networkOf(request.client.ip));
       await commitChange(db, request, authScope, async (manager) => {
         const locked = await lockForChange(manager, user.id);
         // Another change was faster: the password that was checked is no longer the current one.
@@ -96,7 +96,10 @@ export function passwordActions(
     /** The link came by mail, so the address is proven to be the account's. */
     async 'auth.password.reset'({ body: { token, new_password: newPassword } }, request) {
       requireStrongPassword(newPassword, '/new_password');
-      const hash = await hashing.hash(newPassword);
+      // Looked up before anything is hashed, so that made-up tokens cost nothing; taken once nothing but the database can fail.
+      const known = await shortLived.peek<ResetGrant>(grantKey(token));
+      if (!known) throw new StrataError('auth_password_reset_invalid');
+      const hash = await hashing.hash(newPassword, networkOf(request.client.ip));
       const grant = await shortLived.take<ResetGrant>(grantKey(token));
       if (!grant) throw new StrataError('auth_password_reset_invalid');
       const { result: user } = await commitChange(db, request, authScope, async (manager) => {

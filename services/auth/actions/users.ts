@@ -8,6 +8,7 @@ import { StrataError } from '../../../shared/errors.ts';
 import type { Settings } from '../../../shared/settings.ts';
 import { accountOf, addressOf } from '../rules/accounts.ts';
 import { requireStrongPassword } from '../rules/password-strength.ts';
+import { networkOf } from '../rules/throttle.ts';
 import { UserEntity, type UserRow } from '../schema.ts';
 import type { PasswordHashing } from '../sign-in/password-hashing.ts';
 import { cacheKeysOfApiKeys } from '../stores/api-keys.ts';
@@ -35,7 +36,8 @@ export function userActions(db: DataSource, settings: () => Settings, hashing: P
     /** The password is used only where this makes the account: nobody sets another's password, or learns that an account exists. */
     async 'auth.users.ensure'({ body: { email, password, display_name: name = null } }, request) {
       if (password !== undefined) requireStrongPassword(password, '/password');
-      const hash = password === undefined ? null : await hashing.hash(password);
+      const hash =
+        password === undefined ? null : await hashing.hash(password, networkOf(request.client.ip));
       const address = addressOf(email);
       await db.transaction(async (manager) => {
         const id = await insertUser(manager, {

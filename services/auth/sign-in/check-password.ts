@@ -3,7 +3,7 @@ import type { DataSource } from 'typeorm';
 import type { Request } from '../../../shared/cluster/request.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import { addressOf } from '../rules/accounts.ts';
-import { throttleKey } from '../rules/throttle.ts';
+import { networkOf, throttleKey } from '../rules/throttle.ts';
 import type { UserRow } from '../schema.ts';
 import { anonymousEvent, recordEvent } from '../stores/audit-events.ts';
 import { findUserByAddress } from '../stores/users.ts';
@@ -22,7 +22,8 @@ export function createCheckPassword(
   async function attempt(address: string, password: string, request: Request): Promise<UserRow> {
     const user = await findUserByAddress(db.manager, address);
     const usable = user?.status === 'active' ? user : null;
-    const matches = await hashing.verify(usable?.password_hash ?? null, password);
+    const network = networkOf(request.client.ip);
+    const matches = await hashing.verify(usable?.password_hash ?? null, password, network);
     if (usable && matches) return usable;
     const event = anonymousEvent('auth.login_failed', user?.id ?? null, { email: address });
     await recordEvent(db.manager, event, request);

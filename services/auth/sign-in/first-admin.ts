@@ -3,6 +3,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import type { DataSource } from 'typeorm';
 import type { Settings } from '../../../shared/settings.ts';
 import { addressOf } from '../rules/accounts.ts';
+import { networkOf } from '../rules/throttle.ts';
 import { UserEntity } from '../schema.ts';
 import type { PasswordHashing } from './password-hashing.ts';
 
@@ -31,7 +32,7 @@ export async function ensureFirstAdmin(
   const inserted = await db.query<unknown[]>(
     `INSERT INTO auth.users SELECT $1, $2, true, NULL, $3, 'active', now() WHERE NOT EXISTS (SELECT FROM auth.users)
      ON CONFLICT (email) DO NOTHING RETURNING id`,
-    [randomUUID(), email, await hashing.hash(password)],
+    [randomUUID(), email, await hashing.hash(password, networkOf(undefined))],
   );
   if (inserted.length === 0) return undefined;
   return given === null ? { email, password } : { email };
