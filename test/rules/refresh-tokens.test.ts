@@ -5,6 +5,7 @@ import {
   newRefreshToken,
   refreshHash,
   successorOf,
+  successorStoredAs,
   type Judgement,
 } from '../../services/auth/rules/refresh-tokens.ts';
 
@@ -49,6 +50,15 @@ test('a successor follows from token and key, and is as long as a new one', () =
   expect(successor).toBe(successorOf(first, key));
   expect(successor).not.toBe(successorOf(first, otherKey));
   expect(successor).toHaveLength(first.length);
+});
+
+test('a retry after a rotation of the keys finds the successor that was given out', () => {
+  const token = newRefreshToken();
+  const [old, current, other] = [1, 2, 3].map((byte) => Buffer.alloc(32, byte));
+  const given = successorOf(token, old!);
+  const stored = refreshHash(given);
+  expect(successorStoredAs(stored, token, [current!, old!])).toBe(given);
+  expect(successorStoredAs(stored, token, [current!, other!])).toBeUndefined();
 });
 
 test('nothing of a token is in its hash', () => {

@@ -7,6 +7,7 @@ import {
   Client,
   createTenant,
   memberPassword,
+  secretKey,
   signIn,
   startStrata,
   type Answer,
@@ -102,6 +103,27 @@ test('an answer that was lost logs nobody out: within 10 s the token gives the s
   const again = await refresh(body.refresh_token);
   expect(again.body.refresh_token).toBe(lost.body.refresh_token);
   expect((await refresh(again.body.refresh_token)).status).toBe(200);
+});
+
+test('also after a rotation of SECRET_KEY', async () => {
+  const { body } = await login();
+  const lost = await refresh(body.refresh_token);
+  const rotated = await startStrata({
+    DATABASE_URL: database.url,
+    SECRET_KEY: 'another-secret-key-of-at-least-32-bytes',
+    SECRET_KEY_PREVIOUS: secretKey,
+  });
+  try {
+    // Its start has taken some of the 10 s.
+    await backdate(body.session_id, 'used_at', '1 second');
+    const client = new Client(rotated.url);
+    const again = await client.post('/auth/refresh', { refresh_token: body.refresh_token });
+    expect(again.body.refresh_token).toBe(lost.body.refresh_token);
+    const next = await client.post('/auth/refresh', { refresh_token: again.body.refresh_token });
+    expect(next.status).toBe(200);
+  } finally {
+    await rotated.stop();
+  }
 });
 
 test('later than that it is a theft, also where its successor was never used', async () => {

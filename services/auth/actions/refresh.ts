@@ -4,7 +4,13 @@ import type { Handlers, Request } from '../../../shared/cluster/request.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import { deriveKey } from '../../../shared/security/derived-keys.ts';
 import type { Settings } from '../../../shared/settings.ts';
-import { judgeRefresh, refreshHash, successorOf, type Judgement } from '../rules/refresh-tokens.ts';
+import {
+  judgeRefresh,
+  refreshHash,
+  successorOf,
+  successorStoredAs,
+  type Judgement,
+} from '../rules/refresh-tokens.ts';
 import { RefreshEntity, SessionEntity, type RefreshRow, type SessionRow } from '../schema.ts';
 import type { SignIn } from '../sign-in/sign-in.ts';
 import { accountEvent } from '../stores/audit-events.ts';
@@ -15,7 +21,17 @@ interface Exchange {
   readonly judgement: Judgement;
   /** Null where the token is unknown. */
   readonly session: SessionRow | null;
-  readonly successor: string;
+  /** What to go on with; undefined where nothing is given out. */
+  readonly successor?: string | undefined;
+}
+
+/** Of SECRET_KEY, and after it of SECRET_KEY_PREVIOUS: which of them made a successor is told by its stored hash. */
+function successorKeys({ secret_key: current, secret_key_previous: previous }: Settings) {
+  const keyOf = (secret: string): Buffer => deriveKey(secret, 'refresh token');
+  return {
+    current: keyOf(current!),
+    all: [current!, previous].filter((secret) => secret !== null).map(keyOf),
+  };
 }
 
 export function refreshActions(db: DataSource, settings: () => Settings, signIn: SignIn) {
@@ -41,10 +57,19 @@ export function refreshActions(db: DataSource, settings: () => Settings, signIn:
     const successorUsed = next !== null && next.used_at !== null;
     const now = new Date();
     const judgement = judgeRefresh(token, session, successorUsed, now);
-    const successor = successorOf(presented, deriveKey(settings().secret_key!, 'refresh token'));
-    if (session && judgement === 'rotate')
+    const keys = successorKeys(settings());
+    if (session && judgement === 'rotate') {
+      const successor = successorOf(presented, keys.current);
       await rotateRefreshToken(manager, session.id, presented, successor, now);
-    return { judgement, session, successor };
+      return { judgement, session, successor };
+    }
+    if (token?.successor && judgement === 'repeat')
+      return {
+        judgement,
+        session,
+        successor: successorStoredAs(token.successor, presented, keys.all),
+      };
+    return { judgement, session };
   }
 
   async function endStolenSession(session: SessionRow, request: Request): Promise<void> {
@@ -65,6 +90,8 @@ export function refreshActions(db: DataSource, settings: () => Settings, signIn:
         await endStolenSession(session, request);
         throw new StrataError('auth_refresh_reused');
       }
+      // A retry whose successor was made with a key that is gone by now; whoever has that successor goes on.
+      if (successor === undefined) throw new StrataError('auth_refresh_invalid');
       const user = await findUser(db.manager, session.user_id);
       if (user?.status !== 'active') throw new StrataError('auth_refresh_invalid');
       return signIn.tokenResponse(user, { session, refreshToken: successor }, request.call);

@@ -25,6 +25,17 @@ export const refreshHash = (token: string): string =>
 export const successorOf = (token: string, key: Buffer): string =>
   prefix + createHmac('sha256', key).update(token).digest('base64url');
 
+/**
+ * The successor that a token was exchanged for, when its stored hash is `stored`: the hash says which of the keys made it, so that a
+ * retry after a rotation of the keys gets the same one. Undefined where none of them did.
+ */
+export const successorStoredAs = (
+  stored: string,
+  token: string,
+  keys: readonly Buffer[],
+): string | undefined =>
+  keys.map((key) => successorOf(token, key)).find((successor) => refreshHash(successor) === stored);
+
 interface Token {
   readonly used_at: Date | null;
   readonly created_at: Date;
