@@ -1,4 +1,5 @@
 /** A real browser with an authenticator of its own, on a page that speaks to the gateway as a user interface would. */
+import { isoCBOR } from '@simplewebauthn/server/helpers';
 import { createHash, createPrivateKey, randomUUID, sign, type KeyObject } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
@@ -129,7 +130,12 @@ export const flags = {
   verified: 0x04,
   backupEligible: 0x08,
   backedUp: 0x10,
+  attested: 0x40,
 } as const;
+
+const sha256 = (data: string | Buffer): Buffer => createHash('sha256').update(data).digest();
+const clientDataOf = (type: string, challenge: string, origin: string): Buffer =>
+  Buffer.from(JSON.stringify({ type, challenge, origin, crossOrigin: false }));
 export interface Assertion {
   readonly challenge: string;
   readonly origin: string;
@@ -154,8 +160,7 @@ export function assertion({
   userHandle,
   key,
 }: Assertion) {
-  const sha256 = (data: string | Buffer): Buffer => createHash('sha256').update(data).digest();
-  const clientData = Buffer.from(JSON.stringify({ type, challenge, origin, crossOrigin: false }));
+  const clientData = clientDataOf(type, challenge, origin);
   const authenticatorData = Buffer.concat([sha256(rpId), Buffer.from([set]), Buffer.alloc(4)]);
   authenticatorData.writeUInt32BE(counter, 33);
   const signature = sign(
@@ -179,3 +184,49 @@ export function assertion({
 }
 
 export const unknownId = (): string => Buffer.from(randomUUID()).toString('base64url');
+
+/** The members of a COSE_Key (RFC 9052, 7), by their labels. */
+export type CoseKey = ReadonlyMap<number, number | Uint8Array<ArrayBuffer>>;
+export interface NewCredential {
+  readonly challenge: string;
+  readonly origin: string;
+  readonly rpId: string;
+  readonly publicKey: CoseKey;
+}
+
+/** A new passkey as an authenticator without attestation makes it (Web Authentication, 6.5), with whatever key. */
+export function newCredential({ challenge, origin, rpId, publicKey }: NewCredential) {
+  const id = randomUUID();
+  const idLength = Buffer.alloc(2);
+  idLength.writeUInt16BE(id.length);
+  const counter = Buffer.alloc(4);
+  const aaguid = Buffer.alloc(16);
+  const authData = Buffer.concat([
+    sha256(rpId),
+    Buffer.from([flags.present | flags.verified | flags.attested]),
+    counter,
+    aaguid,
+    idLength,
+    Buffer.from(id),
+    isoCBOR.encode(new Map(publicKey)),
+  ]);
+  const attestation = isoCBOR.encode(
+    new Map<string, string | Map<never, never> | Uint8Array<ArrayBuffer>>([
+      ['fmt', 'none'],
+      ['attStmt', new Map<never, never>()],
+      ['authData', new Uint8Array(authData)],
+    ]),
+  );
+  const encodedId = Buffer.from(id).toString('base64url');
+  return {
+    id: encodedId,
+    rawId: encodedId,
+    type: 'public-key' as const,
+    clientExtensionResults: {},
+    response: {
+      clientDataJSON: clientDataOf('webauthn.create', challenge, origin).toString('base64url'),
+      attestationObject: Buffer.from(attestation).toString('base64url'),
+      transports: [],
+    },
+  };
+}

@@ -10,13 +10,35 @@ import {
   type AuthenticationResponseJSON,
   type RegistrationResponseJSON,
 } from '@simplewebauthn/server';
-import { COSEALG, decodeAttestationObject } from '@simplewebauthn/server/helpers';
+import {
+  cose,
+  COSEALG,
+  decodeAttestationObject,
+  decodeCredentialPublicKey,
+} from '@simplewebauthn/server/helpers';
 import type { Logger } from 'pino';
 import type { Settings } from '../../../shared/settings.ts';
 import type { PasskeyRow, UserRow } from '../schema.ts';
 import { challengeSeconds } from './challenges.ts';
 
-/** Named, so that nodes with different runtimes agree. */
+type PublicKey = ReturnType<typeof decodeCredentialPublicKey>;
+/**
+ * The algorithms that are asked for, in the order in which authenticators are to choose, each with the type and curve of its keys
+ * (Web Authentication Level 3, 5.8.5). Named, so that nodes with different runtimes agree.
+ */
+const algorithms: ReadonlyMap<COSEALG | undefined, (key: PublicKey) => boolean> = new Map([
+  [
+    COSEALG.EdDSA,
+    (key: PublicKey) =>
+      cose.isCOSEPublicKeyOKP(key) && key.get(cose.COSEKEYS.crv) === cose.COSECRV.ED25519,
+  ],
+  [
+    COSEALG.ES256,
+    (key: PublicKey) =>
+      cose.isCOSEPublicKeyEC2(key) && key.get(cose.COSEKEYS.crv) === cose.COSECRV.P256,
+  ],
+  [COSEALG.RS256, (key: PublicKey) => cose.isCOSEPublicKeyRSA(key)],
+]);
 const supportedAlgorithmIDs = [COSEALG.EdDSA, COSEALG.ES256, COSEALG.RS256];
 /** Others carry certificates, which the library would check against lists that it fetches from addresses named in them. */
 const attestationFormats: readonly string[] = ['none', 'packed'];
@@ -52,6 +74,17 @@ function requireSupportedAttestation(credential: RegistrationResponseJSON): void
   const attestation = Buffer.from(credential.response.attestationObject, 'base64url');
   const format = decodeAttestationObject(new Uint8Array(attestation)).get('fmt');
   if (!attestationFormats.includes(format)) throw new Error(`attestation of the format ${format}`);
+}
+
+/**
+ * Throws for a key whose algorithm contradicts its type or curve. The library verifies by the type alone, so the key would be used in
+ * another way than it says.
+ */
+function requireConsistentKey(publicKey: Uint8Array<ArrayBuffer>): void {
+  const key = decodeCredentialPublicKey(publicKey);
+  const algorithm = key.get(cose.COSEKEYS.alg);
+  const fits = algorithms.get(algorithm);
+  if (!fits?.(key)) throw new Error(`the key is not of the type of its algorithm ${algorithm}`);
 }
 
 /** The library throws for everything that does not fit. Why is for the log; a client learns only that it was refused. */
@@ -129,11 +162,13 @@ export function createRelyingParty(settings: () => Pick<Settings, 'frontend_orig
     ): Promise<VerifiedCredential | null> {
       const result = await nullWhereRefused(log, async () => {
         requireSupportedAttestation(credential);
-        return verifyRegistrationResponse({
+        const verified = await verifyRegistrationResponse({
           response: credential,
           ...expected(challenge),
           supportedAlgorithmIDs,
         });
+        if (verified.verified) requireConsistentKey(verified.registrationInfo.credential.publicKey);
+        return verified;
       });
       if (!result?.verified) return null;
       const {
