@@ -90,8 +90,13 @@ function whoMayCall(access: Access): string {
   if (access.level === 'tenant_or_platform')
     return `${access.roles.join(', ')} of the tenant, or platform_admin`;
   const anyone = 'publicWith' in access ? `; anyone, with ${access.publicWith}` : '';
-  const recent = 'recent' in access ? ', signed in at most 10 minutes ago' : '';
-  return `${access.level}${anyone}${recent}`;
+  return `${access.level}${anyone}${recencyOf(access)}`;
+}
+
+function recencyOf(access: Access): string {
+  if (access.level !== 'authenticated' || access.recent === undefined) return '';
+  const purpose = access.recent === true ? '' : ` to ${access.recent.to}`;
+  return `, signed in at most 10 minutes ago${purpose}`;
 }
 
 /** Alternatives, any of which is enough; `{}` stands for nobody signed in. */

@@ -72,8 +72,13 @@ export function checkAccess(
   // Also a type that does not exist: whatever is no operator is checked as a user.
   if (caller.type !== 'operator') checkUser(access, caller, params);
   checkKeyScope(contract, caller);
-  if ('recent' in access && access.recent && !isRecent(caller))
+  if (wantsRecentSignIn(access, caller, params) && !isRecent(caller))
     throw new StrataError('auth_reauth_required');
+}
+
+function wantsRecentSignIn(access: Access, caller: Caller, params: Params): boolean {
+  if (access.level !== 'authenticated' || access.recent === undefined) return false;
+  return access.recent === true || access.recent.includes(params, caller);
 }
 
 const admitsServices = (access: Access): boolean =>

@@ -30,6 +30,7 @@ import { sessionActions } from './actions/sessions.ts';
 import { ssoLoginActions } from './actions/sso-login.ts';
 import { ssoProviderActions } from './actions/sso-providers.ts';
 import { userActions } from './actions/users.ts';
+import { createAccountNotices } from './mail/account-notices.ts';
 import { createDeferredMail } from './mail/deferred-mail.ts';
 import { createIdentityProviders } from './oidc/identity-provider.ts';
 import { withFailureCodes } from './rules/failure-codes.ts';
@@ -63,6 +64,7 @@ export function authService({
   const throttle = createThrottle(shortLived.redis);
   const checkPassword = createCheckPassword(db, hashing, throttle);
   const deferredMail = createDeferredMail(mailer);
+  const notices = createAccountNotices(settings, deferredMail);
 
   const relyingParty = createRelyingParty(settings);
   const challenges = createChallenges(shortLived);
@@ -74,19 +76,20 @@ export function authService({
   const handlers = withFailureCodes({
     ...passwordLoginActions(db, hashing, checkPassword, signIn),
     ...passkeyLoginActions(db, relyingParty, challenges, signIn),
-    ...ssoLoginActions(db, settings, shortLived, identityProviders, signIn),
+    ...ssoLoginActions(db, settings, shortLived, identityProviders, signIn, notices),
     ...refreshActions(db, settings, signIn),
-    ...sessionActions(db, settings, signIn),
+    ...sessionActions(db, settings, signIn, notices),
     ...passwordActions(db, settings, {
       hashing,
       checkPassword,
       throttle,
       shortLived,
       deferredMail,
+      notices,
     }),
-    ...passkeyActions(db, relyingParty, challenges),
+    ...passkeyActions(db, relyingParty, challenges, notices),
     ...ssoProviderActions(db, settings, guard),
-    ...apiKeyActions(db, settings),
+    ...apiKeyActions(db, settings, notices),
     ...userActions(db, settings, hashing),
   });
   return serviceOf('auth', handlers, {

@@ -5,6 +5,7 @@ import { Nullable, strict, Timestamp, Uuid } from './fields.ts';
 import { authScope } from './revision-scopes.ts';
 
 const signedIn: Access = { level: 'authenticated' };
+const recently: Access = { level: 'authenticated', recent: true };
 const Scopes = Type.Array(Type.Enum(keyScopes), {
   description: "What it may do, within its owner's roles at the time of use",
 });
@@ -30,7 +31,7 @@ export const apiKeyContracts = {
   'auth.api-key.create': action({
     summary: 'Make an API key for the tenant of this session',
     rest: 'POST /auth/api-key',
-    access: signedIn,
+    access: recently,
     keyScope: null,
     body: Type.Object(
       {
@@ -75,7 +76,7 @@ export const apiKeyContracts = {
   'auth.api-key.rotate': action({
     summary: 'Give one of my API keys a new secret; the old one ends',
     rest: 'POST /auth/api-keys/{key_id}/rotate',
-    access: signedIn,
+    access: recently,
     keyScope: null,
     path: keyPath,
     result: IssuedKey,

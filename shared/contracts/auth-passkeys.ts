@@ -199,7 +199,7 @@ export const passkeyContracts = {
   'auth.webauthn.credentials.remove': action({
     summary: "Remove a passkey of one's own",
     rest: 'DELETE /auth/webauthn/credentials/{id}',
-    access: signedIn,
+    access: recently,
     keyScope: null,
     path: { id: Uuid },
     result: Type.Null(),

@@ -78,6 +78,23 @@ export const ManagedUser = Type.Object(
 
 const open: Access = { level: 'public' };
 const signedIn: Access = { level: 'authenticated' };
+
+const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null;
+/** Somebody who found an open session may end that one, and no other. */
+const recentlyForAll: Access = {
+  level: 'authenticated',
+  recent: {
+    to: 'end all sessions',
+    includes: ({ body }) => isObject(body) && 'all' in body && body.all === true,
+  },
+};
+const recentlyForOthers: Access = {
+  level: 'authenticated',
+  recent: {
+    to: 'end another session than its own',
+    includes: ({ session_id: ended }, { session_id: own }) => own === undefined || ended !== own,
+  },
+};
 /** Where every node caches what it knows of a session. */
 export const sessionCacheKey = ({ session_id }: { session_id: string }): string =>
   `session_${session_id}`;
@@ -110,7 +127,7 @@ export const authContracts = {
   'auth.logout': action({
     summary: 'End this session, or all of them',
     rest: 'POST /auth/logout',
-    access: signedIn,
+    access: recentlyForAll,
     keyScope: 'auth:self',
     body: Type.Object({ all: Type.Optional(Type.Boolean()) }, strict),
     result: Type.Null(),
@@ -128,7 +145,16 @@ export const authContracts = {
     rest: 'POST /auth/password/change',
     access: signedIn,
     keyScope: null,
-    body: Type.Object({ current_password: Password, new_password: Password }, strict),
+    body: Type.Object(
+      {
+        current_password: Password,
+        new_password: Password,
+        end_api_keys: Type.Optional(
+          Type.Boolean({ description: 'End my API keys too, in all tenants' }),
+        ),
+      },
+      strict,
+    ),
     result: Type.Null(),
     response: 'nothing',
   }),
@@ -145,7 +171,7 @@ export const authContracts = {
     response: 'accepted',
   }),
   'auth.password.reset': action({
-    summary: 'Set a new password with the token of a reset link; ends all sessions',
+    summary: 'Set a new password with the token of a reset link; ends all sessions and API keys',
     rest: 'POST /auth/password/reset',
     access: open,
     body: Type.Object(
@@ -167,7 +193,7 @@ export const authContracts = {
   'auth.sessions.end': action({
     summary: 'End one of my sessions',
     rest: 'DELETE /auth/sessions/{session_id}',
-    access: signedIn,
+    access: recentlyForOthers,
     keyScope: null,
     path: { session_id: Uuid },
     result: Type.Null(),

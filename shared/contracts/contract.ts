@@ -25,16 +25,31 @@ export const keyScopes = [
 ] as const;
 export type KeyScope = (typeof keyScopes)[number];
 
+/** The calls of an action that need a recent sign-in where others do not. */
+export interface RecentFor {
+  /** For the docs: recently signed in "to …". */
+  readonly to: string;
+  /** The parameters are unchecked; the gateway asks also before it has read the body. */
+  readonly includes: (
+    params: Readonly<Record<string, unknown>>,
+    caller: { readonly session_id?: string },
+  ) => boolean;
+}
+
 /**
  * Who may call; `shared/access.ts` checks it.
  *
  * - `services` also admits Strata's own services, for any tenant;
  * - `publicWith` also admits anyone who gives that parameter;
- * - `recent` asks for a sign-in of the last 10 minutes.
+ * - `recent` asks for a sign-in of the last 10 minutes: always, or for the calls that it names.
  */
 export type Access =
   | { readonly level: 'public' }
-  | { readonly level: 'authenticated'; readonly services?: boolean; readonly recent?: true }
+  | {
+      readonly level: 'authenticated';
+      readonly services?: boolean;
+      readonly recent?: true | RecentFor;
+    }
   | { readonly level: 'platform_admin'; readonly services?: boolean; readonly publicWith?: string }
   | { readonly level: 'tenant'; readonly roles: readonly TenantRole[]; readonly services?: boolean }
   | {

@@ -7,6 +7,7 @@ import type { Caller } from '../../shared/access.ts';
 import { createNode } from '../../shared/cluster/broker.ts';
 import { liveSettings } from '../../shared/live-settings.ts';
 import { CoherentCache } from '../../shared/cluster/coherence/cache.ts';
+import type { RecentFor } from '../../shared/contracts/contract.ts';
 import { contracts, type ActionName } from '../../shared/contracts/index.ts';
 import { loadSettings } from '../../shared/settings.ts';
 
@@ -73,9 +74,17 @@ const callers: Readonly<Record<string, Caller | undefined>> = {
   service: { type: 'service', id: 'neighbour', tenant_id: null, roles: [], platform_roles: [] },
 };
 
+const wantsRecentSignIn = (recent: true | RecentFor | undefined, who: string): boolean =>
+  recent === true || (recent?.includes({ tenant_id: own }, callers[who]!) ?? false);
+
 function expected(name: ActionName, who: string): string | undefined {
   const { access } = contracts[name] as {
-    access: { level: string; roles?: readonly string[]; services?: boolean; recent?: boolean };
+    access: {
+      level: string;
+      roles?: readonly string[];
+      services?: boolean;
+      recent?: true | RecentFor;
+    };
   };
   if (access.level === 'public') return undefined;
   if (who === 'nobody' || who === 'an empty caller') return 'auth_token_missing';
@@ -101,7 +110,7 @@ function expected(name: ActionName, who: string): string | undefined {
     refusal ??
     (who === 'a key without scopes'
       ? 'insufficient_scope'
-      : access.recent
+      : wantsRecentSignIn(access.recent, who)
         ? 'auth_reauth_required'
         : undefined)
   );

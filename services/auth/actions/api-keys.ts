@@ -14,8 +14,11 @@ import { decodeCursor, defaultLimit, pageOf } from '../../../shared/documents/pa
 import { StrataError } from '../../../shared/errors.ts';
 import { apiKeyPrefix, createApiKeys, newApiKey } from '../../../shared/security/api-keys.ts';
 import type { Settings } from '../../../shared/settings.ts';
+import type { AccountNotices } from '../mail/account-notices.ts';
 import { platformRolesOf } from '../rules/accounts.ts';
+import { ownSessionOf } from '../rules/own-session.ts';
 import { ApiKeyEntity, type ApiKeyRow } from '../schema.ts';
+import { requireOpenSession } from '../stores/sessions.ts';
 import { findUser } from '../stores/users.ts';
 
 const dayMs = 86_400_000;
@@ -39,7 +42,7 @@ const eventAbout = (
   { id, name, scopes, tenant_id: tenantId }: ApiKeyRow,
 ): EventDraft => ({ action, tenant_id: tenantId, target: id, payload: { name, scopes } });
 
-export function apiKeyActions(db: DataSource, settings: () => Settings) {
+export function apiKeyActions(db: DataSource, settings: () => Settings, notices: AccountNotices) {
   /** Throws `not_found` for a key that is another's, or nobody's. */
   async function lockOwnKey(
     manager: EntityManager,
@@ -90,14 +93,16 @@ export function apiKeyActions(db: DataSource, settings: () => Settings) {
         days,
         last_used_at: null,
       };
-      await commitChange(db, request, authScope, async (manager) => {
+      const { result: owner } = await commitChange(db, request, authScope, async (manager) => {
+        const user = await requireOpenSession(manager, ownSessionOf(request.caller));
         await manager.insert(ApiKeyEntity, row);
         return {
-          result: undefined,
+          result: user,
           keys: [apiKeyCacheKey({ key_id: id })],
           events: [eventAbout('auth.api_key_created', row)],
         };
       });
+      notices.send(owner.email, { kind: 'api_key_made', which: apiKeyPrefix(id) }, request);
       return { ...viewOf(row), api_key: key };
     },
 
@@ -132,6 +137,7 @@ export function apiKeyActions(db: DataSource, settings: () => Settings) {
     async 'auth.api-key.rotate'({ key_id: id }, request) {
       const { key, secret } = newApiKey(id);
       const { result } = await commitChange(db, request, authScope, async (manager) => {
+        const user = await requireOpenSession(manager, ownSessionOf(request.caller));
         const row = await lockOwnKey(manager, request.caller.id, id);
         const change = {
           hash: createApiKeys(settings()).hash(secret),
@@ -139,12 +145,14 @@ export function apiKeyActions(db: DataSource, settings: () => Settings) {
         };
         await manager.update(ApiKeyEntity, { id }, change);
         return {
-          result: { ...row, ...change },
+          result: { owner: user, rotated: { ...row, ...change } },
           keys: request.keys,
           events: [eventAbout('auth.api_key_rotated', row)],
         };
       });
-      return { ...viewOf(result), api_key: key };
+      const { owner, rotated } = result;
+      notices.send(owner.email, { kind: 'api_key_rotated', which: apiKeyPrefix(id) }, request);
+      return { ...viewOf(rotated), api_key: key };
     },
 
     'auth.api-key.resolve': ({ key_id: id }) =>

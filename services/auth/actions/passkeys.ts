@@ -6,8 +6,11 @@ import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { isUniqueViolation } from '../../../shared/database/failures.ts';
 import { decodeCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';
 import { StrataError } from '../../../shared/errors.ts';
-import { PasskeyEntity, UserEntity, type PasskeyRow } from '../schema.ts';
+import type { AccountNotices } from '../mail/account-notices.ts';
+import { ownSessionOf } from '../rules/own-session.ts';
+import { PasskeyEntity, UserEntity, type PasskeyRow, type UserRow } from '../schema.ts';
 import { accountEvent, recordEvent } from '../stores/audit-events.ts';
+import { requireOpenSession } from '../stores/sessions.ts';
 import { challengeSeconds, type Ceremony, type Challenges } from '../webauthn/challenges.ts';
 import type { RelyingParty } from '../webauthn/relying-party.ts';
 
@@ -25,9 +28,14 @@ const viewOf = (row: PasskeyRow): ResultOf<'auth.webauthn.register.verify'> => (
 /** Each account has ceremonies of its own, so that nobody answers another's challenge. */
 const registrationOf = (userId: string): Ceremony => `register:${userId}`;
 
-export function passkeyActions(db: DataSource, relyingParty: RelyingParty, challenges: Challenges) {
+export function passkeyActions(
+  db: DataSource,
+  relyingParty: RelyingParty,
+  challenges: Challenges,
+  notices: AccountNotices,
+) {
   /** Throws `conflict` where the passkey is registered already, with whatever account. */
-  async function insert(row: PasskeyRow, request: Request): Promise<void> {
+  async function insert(row: PasskeyRow, request: Request): Promise<UserRow> {
     const event = accountEvent('auth.passkey_registered', row.user_id, request.caller.tenant_id, {
       passkey_id: row.id,
       name: row.name,
@@ -35,9 +43,11 @@ export function passkeyActions(db: DataSource, relyingParty: RelyingParty, chall
       backup_eligible: row.backup_eligible,
     });
     try {
-      await db.transaction(async (manager) => {
+      return await db.transaction(async (manager) => {
+        const owner = await requireOpenSession(manager, ownSessionOf(request.caller));
         await manager.insert(PasskeyEntity, row);
         await recordEvent(manager, event, request);
+        return owner;
       });
     } catch (error) {
       if (!isUniqueViolation(error)) throw error;
@@ -71,7 +81,8 @@ export function passkeyActions(db: DataSource, relyingParty: RelyingParty, chall
         created_at: new Date(),
         last_used_at: null,
       };
-      await insert(row, request);
+      const owner = await insert(row, request);
+      notices.send(owner.email, { kind: 'passkey_added' }, request);
       return viewOf(row);
     },
 
@@ -90,11 +101,14 @@ export function passkeyActions(db: DataSource, relyingParty: RelyingParty, chall
       const event = accountEvent('auth.passkey_removed', caller.id, caller.tenant_id, {
         passkey_id: id,
       });
-      await db.transaction(async (manager) => {
+      const owner = await db.transaction(async (manager) => {
+        const user = await requireOpenSession(manager, ownSessionOf(caller));
         const { affected } = await manager.delete(PasskeyEntity, { id, user_id: caller.id });
         if (!affected) throw new StrataError('not_found', 'You have no such passkey.');
         await recordEvent(manager, event, request);
+        return user;
       });
+      notices.send(owner.email, { kind: 'passkey_removed' }, request);
       return null;
     },
   } satisfies Handlers;

@@ -7,6 +7,7 @@ import { authScope } from '../../../shared/contracts/revision-scopes.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import type { Settings } from '../../../shared/settings.ts';
 import type { ShortLivedState } from '../../../shared/short-lived-state.ts';
+import type { AccountNotices } from '../mail/account-notices.ts';
 import type { DeferredMail } from '../mail/deferred-mail.ts';
 import { resetLink, resetMail, resetSeconds } from '../mail/reset-mail.ts';
 import { addressOf } from '../rules/accounts.ts';
@@ -16,7 +17,7 @@ import { UserEntity, type UserRow } from '../schema.ts';
 import type { CheckPassword } from '../sign-in/check-password.ts';
 import type { PasswordHashing } from '../sign-in/password-hashing.ts';
 import type { Throttle } from '../sign-in/throttle.ts';
-import { cacheKeysOfApiKeys } from '../stores/api-keys.ts';
+import { endApiKeysOf } from '../stores/api-keys.ts';
 import { accountEvent, anonymousEvent, recordEvent } from '../stores/audit-events.ts';
 import { endSessionsOf } from '../stores/sessions.ts';
 import { findUser, findUserByAddress, lockForChange } from '../stores/users.ts';
@@ -42,16 +43,23 @@ export interface PasswordDependencies {
   readonly throttle: Throttle;
   readonly shortLived: ShortLivedState;
   readonly deferredMail: DeferredMail;
+  readonly notices: AccountNotices;
 }
 
 export function passwordActions(
   db: DataSource,
   settings: () => Settings,
-  { hashing, checkPassword, throttle, shortLived, deferredMail }: PasswordDependencies,
+  { hashing, checkPassword, throttle, shortLived, deferredMail, notices }: PasswordDependencies,
 ) {
   return {
     async 'auth.password.change'(
-      { body: { current_password: currentPassword, new_password: newPassword } },
+      {
+        body: {
+          current_password: currentPassword,
+          new_password: newPassword,
+          end_api_keys: endsApiKeys = false,
+        },
+      },
       request,
     ) {
       const { caller } = request;
@@ -66,11 +74,16 @@ export function passwordActions(
         if (locked?.password_hash !== user.password_hash)
           throw new StrataError('auth_invalid_credentials');
         await manager.update(UserEntity, { id: user.id }, { password_hash: hash });
-        const keys = await endSessionsOf(manager, user.id, caller.session_id);
-        const payload = { sessions_ended: keys.length };
+        const sessionKeys = await endSessionsOf(manager, user.id, caller.session_id);
+        const apiKeyKeys = endsApiKeys ? await endApiKeysOf(manager, user.id) : [];
+        const payload = {
+          sessions_ended: sessionKeys.length,
+          api_keys_ended: apiKeyKeys.length,
+        };
         const event = accountEvent('auth.password_changed', user.id, caller.tenant_id, payload);
-        return { result: undefined, keys, events: [event] };
+        return { result: undefined, keys: [...sessionKeys, ...apiKeyKeys], events: [event] };
       });
+      notices.send(user.email, { kind: 'password_changed' }, request);
       return null;
     },
 
@@ -93,7 +106,10 @@ export function passwordActions(
       return { expires_in: resetSeconds };
     },
 
-    /** The link came by mail, so the address is proven to be the account's. */
+    /**
+     * The link came by mail, so the address is proven to be the account's. Whoever knew the password before may have signed in and
+     * made keys with it: both end.
+     */
     async 'auth.password.reset'({ body: { token, new_password: newPassword } }, request) {
       requireStrongPassword(newPassword, '/new_password');
       // Looked up before anything is hashed, so that made-up tokens cost nothing; taken once nothing but the database can fail.
@@ -109,12 +125,15 @@ export function passwordActions(
         const change = { password_hash: hash, email_verified: true };
         await manager.update(UserEntity, { id: locked.id }, change);
         const sessionKeys = await endSessionsOf(manager, locked.id);
-        // A verified address may make a platform administrator, whose API keys may do more.
-        const apiKeyKeys = await cacheKeysOfApiKeys(manager, locked.id);
-        const payload = { sessions_ended: sessionKeys.length };
+        const apiKeyKeys = await endApiKeysOf(manager, locked.id);
+        const payload = {
+          sessions_ended: sessionKeys.length,
+          api_keys_ended: apiKeyKeys.length,
+        };
         const event = accountEvent('auth.password_reset', locked.id, null, payload);
         return { result: locked, keys: [...sessionKeys, ...apiKeyKeys], events: [event] };
       });
+      notices.send(user.email, { kind: 'password_reset' }, request);
       await throttle.forgive(throttleKey('password', user.email, request.client.ip), request.log);
       return null;
     },

@@ -1,15 +1,17 @@
 /** Sessions: who one is, listing and ending one's own, going on in another tenant, and what the gateway asks of them. */
 import { IsNull, type DataSource, type EntityManager } from 'typeorm';
-import type { Handlers } from '../../../shared/cluster/request.ts';
-import { commitChange, readSnapshot } from '../../../shared/commits/commit.ts';
+import type { Handlers, Request } from '../../../shared/cluster/request.ts';
+import { commitChange, readSnapshot, type EventDraft } from '../../../shared/commits/commit.ts';
 import { sessionCacheKey } from '../../../shared/contracts/auth.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { authScope } from '../../../shared/contracts/revision-scopes.ts';
 import { decodeCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import type { Settings } from '../../../shared/settings.ts';
+import type { AccountNotices } from '../mail/account-notices.ts';
 import { platformRolesOf } from '../rules/accounts.ts';
 import { chooseMembership } from '../rules/memberships.ts';
+import { ownSessionOf } from '../rules/own-session.ts';
 import { newRefreshToken } from '../rules/refresh-tokens.ts';
 import { SessionEntity, UserEntity, type SessionRow } from '../schema.ts';
 import type { SignIn } from '../sign-in/sign-in.ts';
@@ -31,7 +33,25 @@ const viewOf = (row: SessionRow, currentId: string | undefined): SessionView => 
   current: row.id === currentId,
 });
 
-export function sessionActions(db: DataSource, settings: () => Settings, signIn: SignIn) {
+export function sessionActions(
+  db: DataSource,
+  settings: () => Settings,
+  signIn: SignIn,
+  notices: AccountNotices,
+) {
+  /** Ends sessions of the caller's account, and mails its owner where one of them is not the session of this request. */
+  async function endOwnSessions(
+    ids: readonly string[],
+    event: EventDraft,
+    request: Request,
+  ): Promise<void> {
+    const { id: userId, session_id: currentId } = request.caller;
+    const endsOthers = ids.some((id) => id !== currentId);
+    const owner = endsOthers ? await findUser(db.manager, userId) : null;
+    await endSessions(db, request, ids, event);
+    if (owner) notices.send(owner.email, { kind: 'sessions_ended' }, request);
+  }
+
   async function idsOfOpenSessions(userId: string): Promise<string[]> {
     const rows = await db.query<{ id: string }[]>(
       'SELECT id FROM auth.sessions WHERE user_id = $1 AND revoked_at IS NULL',
@@ -63,7 +83,7 @@ export function sessionActions(db: DataSource, settings: () => Settings, signIn:
       const ids = all ? await idsOfOpenSessions(caller.id) : ownId;
       const payload = { all, sessions: ids };
       const event = accountEvent('auth.logged_out', caller.id, caller.tenant_id, payload);
-      await endSessions(db, request, ids, event);
+      await endOwnSessions(ids, event, request);
       return null;
     },
 
@@ -90,15 +110,13 @@ export function sessionActions(db: DataSource, settings: () => Settings, signIn:
       if (!session) throw new StrataError('not_found', 'You have no such session.');
       const payload = { session_id: id };
       const event = accountEvent('auth.session_ended', userId, session.tenant_id, payload);
-      await endSessions(db, request, [id], event);
+      await endOwnSessions([id], event, request);
       return null;
     },
 
     /** The refresh token in use stays good until either is exchanged, so that a lost answer logs nobody out. */
     async 'auth.switch-tenant'({ body: { tenant_id: tenantId } }, request) {
-      const { id: userId, session_id: sessionId } = request.caller;
-      if (sessionId === undefined)
-        throw new StrataError('auth_token_invalid', 'This needs a session of your own.');
+      const { user_id: userId, session_id: sessionId } = ownSessionOf(request.caller);
       const memberships = await request.call('tenant-config.members.of', { user_id: userId });
       chooseMembership(memberships, tenantId);
       const refreshToken = newRefreshToken();

@@ -23,12 +23,15 @@ import type {
   AuthorizationResponse,
   IdentityProviders,
 } from '../oidc/identity-provider.ts';
+import type { AccountNotices } from '../mail/account-notices.ts';
 import { addressOf } from '../rules/accounts.ts';
+import { ownSessionOf, type OwnSession } from '../rules/own-session.ts';
 import { chooseMembership, type Membership } from '../rules/memberships.ts';
 import { judgeSsoAccount, type SsoClaims, type SsoJudgement } from '../rules/sso-account.ts';
 import { SsoIdentityEntity, type SsoProviderRow, type UserRow } from '../schema.ts';
 import type { SignIn, TokenResponse } from '../sign-in/sign-in.ts';
 import { accountEvent, anonymousEvent, recordEvent } from '../stores/audit-events.ts';
+import { requireOpenSession } from '../stores/sessions.ts';
 import { clientOf, findEnabledProvider, findProvidersOfAddress } from '../stores/sso-providers.ts';
 import { findUser, findUserByAddress, insertUser } from '../stores/users.ts';
 
@@ -38,15 +41,15 @@ interface PendingSignIn extends AuthorizationRequest {
   readonly issuer: string;
   readonly client_id: string;
   readonly client_challenge: string;
-  /** The account that asked to be linked; null where the sign-in itself says whose it is. */
-  readonly linking_user_id: string | null;
+  /** The account that asked to be linked, and the session that must still be open at the end; null where the sign-in itself says whose it is. */
+  readonly linking: OwnSession | null;
 }
 
 /** What a client asks for when it begins. */
 interface Beginning {
   readonly redirectUri: string;
   readonly clientChallenge: string;
-  readonly linkingUserId: string | null;
+  readonly linking: OwnSession | null;
   readonly loginHint?: string | undefined;
 }
 
@@ -66,6 +69,7 @@ export function ssoLoginActions(
   shortLived: ShortLivedState,
   identityProviders: IdentityProviders,
   signIn: SignIn,
+  notices: AccountNotices,
 ) {
   /** By id, or the oldest that serves the address; null where there is none. */
   async function providerFor(
@@ -82,7 +86,7 @@ export function ssoLoginActions(
 
   async function beginAt(
     provider: SsoProviderRow | null,
-    { redirectUri, clientChallenge, linkingUserId, loginHint }: Beginning,
+    { redirectUri, clientChallenge, linking, loginHint }: Beginning,
     request: Request,
   ) {
     if (!provider) throw new StrataError('auth_sso_provider_not_found');
@@ -103,7 +107,7 @@ export function ssoLoginActions(
       issuer: provider.issuer,
       client_id: provider.client_id,
       client_challenge: clientChallenge,
-      linking_user_id: linkingUserId,
+      linking,
     };
     await shortLived.put(pendingKey(begun.state), pending, pendingSeconds);
     return { authorization_url: begun.url, state: begun.state, expires_in: pendingSeconds };
@@ -210,14 +214,14 @@ export function ssoLoginActions(
     return chooseMembership(await membershipsOf(), tenantId);
   }
 
-  /** Links the identity with the account unless it is already; throws `conflict` where it is linked with another by now. */
+  /** Links the identity with the account; false where it is already. Throws `conflict` where it is linked with another by now. */
   async function linkIdentity(
     manager: EntityManager,
     { issuer, subject }: SsoClaims,
     userId: string,
     provider: SsoProviderRow,
     request: Request,
-  ): Promise<void> {
+  ): Promise<boolean> {
     const inserted = await manager.query<unknown[]>(
       'INSERT INTO auth.sso_identities (issuer, subject, user_id, created_at) VALUES ($1, $2, $3, now()) ON CONFLICT DO NOTHING RETURNING user_id',
       [issuer, subject, userId],
@@ -226,37 +230,44 @@ export function ssoLoginActions(
       const payload = { provider_id: provider.id, issuer, subject };
       const event = accountEvent('auth.sso_linked', userId, provider.tenant_id, payload);
       await recordEvent(manager, event, request);
-      return;
+      return true;
     }
     const identity = { issuer, subject, user_id: userId };
     const isOwn = await manager.existsBy(SsoIdentityEntity, identity);
     if (!isOwn)
       throw new StrataError('conflict', 'The identity was linked with another account meanwhile.');
+    return false;
   }
 
   async function finish(
     pending: PendingSignIn,
-    response: AuthorizationResponse,
+    callback: AuthorizationResponse,
     request: Request,
   ): Promise<TokenResponse> {
     const provider = await requireUnchangedProvider(pending);
     const client = clientOf(provider, settings());
-    const claims = await identityProviders.redeem(client, pending, response);
-    const admitted = await accountFor(claims, provider, pending.linking_user_id, request);
+    const claims = await identityProviders.redeem(client, pending, callback);
+    const linkingUserId = pending.linking?.user_id ?? null;
+    const admitted = await accountFor(claims, provider, linkingUserId, request);
     const membership = await membershipFor(admitted, provider, request);
-    return signIn.complete(
+    let isNewLink = false;
+    const response = await signIn.complete(
       {
         userId: admitted.user.id,
         method: 'sso',
         membership,
         async confirm(manager, user) {
-          await linkIdentity(manager, claims, user.id, provider, request);
+          if (pending.linking) await requireOpenSession(manager, pending.linking);
+          isNewLink = await linkIdentity(manager, claims, user.id, provider, request);
           return true;
         },
         refusal: 'auth_sso_account_not_provisioned',
       },
       request,
     );
+    const notice = { kind: 'provider_linked', which: provider.name } as const;
+    if (isNewLink) notices.send(admitted.user.email, notice, request);
+    return response;
   }
 
   /** Runs a step of the end of a sign-in. Why it is refused goes to the log and, unless Strata or the provider failed, to the audit. */
@@ -285,7 +296,7 @@ export function ssoLoginActions(
       const beginning = {
         redirectUri: body.redirect_uri,
         clientChallenge: body.client_challenge,
-        linkingUserId: null,
+        linking: null,
         loginHint: body.email,
       };
       return beginAt(provider, beginning, request);
@@ -296,7 +307,7 @@ export function ssoLoginActions(
       const beginning = {
         redirectUri: body.redirect_uri,
         clientChallenge: body.client_challenge,
-        linkingUserId: request.caller.id,
+        linking: ownSessionOf(request.caller),
       };
       return beginAt(provider, beginning, request);
     },

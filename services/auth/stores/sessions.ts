@@ -5,8 +5,11 @@ import type { Client, Request } from '../../../shared/cluster/request.ts';
 import { commitChange, type EventDraft } from '../../../shared/commits/commit.ts';
 import { sessionCacheKey } from '../../../shared/contracts/auth.ts';
 import { authScope } from '../../../shared/contracts/revision-scopes.ts';
+import { StrataError } from '../../../shared/errors.ts';
+import type { OwnSession } from '../rules/own-session.ts';
 import { newRefreshToken, refreshHash, sessionSeconds } from '../rules/refresh-tokens.ts';
-import { RefreshEntity, SessionEntity, type SessionRow } from '../schema.ts';
+import { RefreshEntity, SessionEntity, type SessionRow, type UserRow } from '../schema.ts';
+import { lockForSignIn } from './users.ts';
 
 /** A session, and the token it is continued with: only here, since only its hash is stored. */
 export interface OpenedSession {
@@ -77,6 +80,24 @@ export async function rotateRefreshToken(
   );
   await insertRefreshToken(manager, sessionId, successor, now);
   await manager.update(SessionEntity, { id: sessionId }, { last_used_at: now });
+}
+
+/**
+ * The account, for whatever makes or takes away a credential. Throws `auth_session_revoked` where the session has ended since the request began. The account
+ * stays locked as for a sign-in: whoever ends its sessions waits for this transaction, and then ends what it made.
+ */
+export async function requireOpenSession(
+  manager: EntityManager,
+  { user_id: userId, session_id: id }: OwnSession,
+): Promise<UserRow> {
+  const user = await lockForSignIn(manager, userId);
+  const isOpen = await manager.existsBy(SessionEntity, {
+    id,
+    user_id: userId,
+    revoked_at: IsNull(),
+  });
+  if (!user || !isOpen) throw new StrataError('auth_session_revoked');
+  return user;
 }
 
 /** Ends an account's sessions but for `keptId`, inside the caller's change. Gives the cache keys to drop with it, one a session. */
