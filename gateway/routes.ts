@@ -24,7 +24,7 @@ import { cachedAnswer, type LocalCache } from '../shared/cluster/local-cache.ts'
 import { callAs, timeLeft, type Client } from '../shared/cluster/request.ts';
 import type { Contract } from '../shared/contracts/contract.ts';
 import type { ActionName, ParamsOf } from '../shared/contracts/index.ts';
-import { isOutage, StrataError } from '../shared/errors.ts';
+import { codeOf, isOutage, saysDatabase, statusOf, StrataError } from '../shared/errors.ts';
 import type { Authenticator, Identity } from './authenticate.ts';
 import type { FastPath } from './fast-path.ts';
 import { nodePaths } from './node-routes.ts';
@@ -227,7 +227,7 @@ const nobody: Caller = {
 };
 
 /**
- * The error for a caller that an outage keeps from being checked: the route's own code where it has one, and the cause in the log.
+ * The error for a caller who cannot be checked, for a reason of ours: the route's own code where it has one, and the cause in the log.
  * A public route checks nobody, so its own codes are for failures behind it.
  */
 function uncheckableCaller(
@@ -235,8 +235,10 @@ function uncheckableCaller(
   error: unknown,
   request: FastifyRequest,
 ): unknown {
-  const code = access.level === 'public' ? undefined : failures?.database;
-  if (code === undefined || !isOutage(error)) return error;
+  const isOurs = statusOf(codeOf(error)) >= 500;
+  if (access.level === 'public' || failures === undefined || !isOurs) return error;
+  const isDatabase = isOutage(error) || saysDatabase(error);
+  const code = isDatabase ? failures.database : failures.unexpected;
   request.log.error({ err: error, code, request_id: request.id }, 'the caller cannot be checked');
   return new StrataError(code, undefined, { cause: error });
 }

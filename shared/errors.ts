@@ -88,6 +88,10 @@ export function isOutage(error: unknown): boolean {
   return code === 'service_unavailable' || code === 'timeout' || code.endsWith('_db_error');
 }
 
+/** A neighbour whose database failed says so in its error's `data`, which is all that survives the bus. */
+export const saysDatabase = (error: unknown): boolean =>
+  (error as { data?: { database?: unknown } } | undefined)?.data?.database === true;
+
 /** The HTTP status that a code is answered with. */
 export const statusOf = (code: ErrorCode): number => errorTable[code].status;
 

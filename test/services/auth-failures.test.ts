@@ -128,10 +128,14 @@ const renamed = (what: string, table: string): Fault => ({
   undo: `ALTER TABLE ${table.split('.')[0]}.away RENAME TO ${table.split('.')[1]}`,
 });
 
-/** Faults of what every way of signing in needs. Memberships are read by another service. */
-const faultsOfSignIn: readonly Fault[] = [
+/** Faults of what every session needs. */
+const faultsOfSession: readonly Fault[] = [
   renamed('accounts that cannot be read', 'auth.users'),
   renamed('sessions that cannot be read', 'auth.sessions'),
+];
+/** Faults of what every way of signing in needs. Memberships are read by another service. */
+const faultsOfSignIn: readonly Fault[] = [
+  ...faultsOfSession,
   renamed('memberships that cannot be read', 'tenant_config.members'),
   renamed('tenants that cannot be read', 'tenant_config.tenants'),
   {
@@ -165,12 +169,16 @@ async function beginPasskeyLogin(): Promise<{ challenge_id: string; challenge: s
 const cases: readonly Case[] = [
   {
     action: 'auth.api-key.create',
-    begin: async () => () => tenant.admin.post('/auth/api-key', { name: 'ci' }),
+    // Signed in just now, so that no node has the session in memory.
+    async begin() {
+      const owner = await signIn(strata.url, tenant.emails.tenant_admin!, memberPassword);
+      return () => owner.post('/auth/api-key', { name: 'ci' });
+    },
     refused: {
       send: () => tenant.admin.post('/auth/api-key', { name: 'ci', expires_in_days: 366 }),
       code: 'validation_failed',
     },
-    faults: [renamed('keys that cannot be stored', 'auth.api_keys')],
+    faults: [...faultsOfSession, renamed('keys that cannot be stored', 'auth.api_keys')],
   },
   {
     action: 'auth.login',
@@ -362,7 +370,7 @@ test('an API key cannot be made without a key to hash it under', async () => {
     caller: serviceCaller('test'),
     log: { error: (entry: unknown) => lines.push(entry) },
   };
-  const actions = withFailureCodes(apiKeyActions(source, settings));
+  const actions = withFailureCodes(apiKeyActions(source, settings, { send() {} }));
   try {
     await expect(
       actions['auth.api-key.create']({ body: { name: 'ci' } }, request as never),

@@ -7,7 +7,7 @@ import type { FailureCodes } from '../../../shared/contracts/contract.ts';
 import type { ErrorCode } from '../../../shared/contracts/error-codes.ts';
 import { contractOf } from '../../../shared/contracts/index.ts';
 import { isDatabaseFailure } from '../../../shared/database/failures.ts';
-import { codeOf, statusOf, StrataError } from '../../../shared/errors.ts';
+import { codeOf, saysDatabase, statusOf, StrataError } from '../../../shared/errors.ts';
 
 /** 5xx codes that tell an operator more than the action's own would. */
 const specificCodes: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
@@ -15,10 +15,6 @@ const specificCodes: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'auth_sso_provider_error',
   'auth_sso_provider_timeout',
 ]);
-
-/** A neighbour whose database failed says so in its error's `data`, which is all that survives the bus. */
-const saysDatabase = (error: unknown): boolean =>
-  (error as { data?: { database?: unknown } } | undefined)?.data?.database === true;
 
 /** A neighbour out of reach counts as a database failure: all that sign-in asks of neighbours is what their databases hold. */
 function isUnreachable(error: unknown): boolean {
