@@ -104,7 +104,8 @@ export const WebhookEndpoint = Type.Object(
       minLength: 1,
       maxLength: 2048,
       pattern: '^https?://[^\\s\\x00-\\x1f\\x7f]+$',
-      description: 'Endpoint address',
+      description:
+        'Endpoint address; with another one, path and query included, its secrets are given anew',
     }),
     headers: optional(Headers),
     auth: optional(Auth),

@@ -57,9 +57,20 @@ function replaceSecrets<T>(
   return copy;
 }
 
-/** What a sealed secret is bound to. Without the holder's position, so that a list may be reordered. */
+/**
+ * What a sealed secret is bound to: whose document, which field, and the address it is for, so that one that is copied elsewhere
+ * behind Strata's back does not open there. Without the holder's position, so that a list may be reordered.
+ */
 const bindingOf = (context: string, { holder, secret }: SecretPlace): string =>
+  JSON.stringify([context, holder.kind, addressOf(holder), ...secret]);
+
+/** Without the address: how secrets were bound at first. They open until their document is written the next time. */
+const formerBindingOf = (context: string, { holder, secret }: SecretPlace): string =>
   [context, holder.kind, ...secret].join(' ');
+
+/** One spelling for each address. Whatever differs, the path and the query included, may be somebody else's. */
+const addressOf = ({ url }: SecretHolder): string | null =>
+  url === null ? null : (URL.parse(url)?.href ?? url);
 
 /**
  * The document as it is stored: every secret sealed. A mask keeps the secret of the stored holder that this one continues; where
@@ -81,7 +92,7 @@ export function sealSecrets<T>(
     const { holder, secret } = place;
     const before = continued.get(pathKey(holder));
     const kept = before && valueAt(stored, [...before.path, ...secret]);
-    if (isSealed(kept)) return kept;
+    if (isSealed(kept)) return boundToAddress(kept, vault, context, place);
     problems.push({
       path: pointerTo([...holder.path, ...secret]),
       message: 'is the mask, but nothing is stored for this address: give the secret itself',
@@ -92,6 +103,13 @@ export function sealSecrets<T>(
   return sealed;
 }
 
+/** A stored secret that stays; one of the former binding is sealed anew. What does not open is no matter of this write. */
+function boundToAddress(sealed: string, vault: Vault, context: string, place: SecretPlace): string {
+  const former = formerBindingOf(context, place);
+  if (!vault.opens(sealed, former)) return sealed;
+  return vault.seal(vault.open(sealed, former), bindingOf(context, place));
+}
+
 /** The document with its secrets open, as whoever sends them needs it. Throws where one does not open. */
 export const openSecrets = <T>(
   document: T,
@@ -100,7 +118,7 @@ export const openSecrets = <T>(
   context: string,
 ): T =>
   replaceSecrets(document, holdersOf, (value, place) =>
-    vault.open(value, bindingOf(context, place)),
+    vault.open(value, bindingOf(context, place), formerBindingOf(context, place)),
   );
 
 /** The document as it is shown. */
@@ -109,19 +127,13 @@ export const maskSecrets = <T>(document: T, holdersOf: HoldersOf<T>): T =>
 
 const pathKey = ({ path }: SecretHolder): string => path.join('/');
 
-/** Scheme, host and port. Null without an address; opaque origins, all written `null`, equal nothing. */
-function originOf({ url }: SecretHolder): string | null {
-  const origin = url === null ? undefined : URL.parse(url)?.origin;
-  return origin === undefined || origin === 'null' ? null : origin;
-}
-
 /** The holder's position among those of its kind. */
 const positionOf = (holder: SecretHolder, all: readonly SecretHolder[]): number =>
   all.filter(({ kind }) => kind === holder.kind).indexOf(holder);
 
 /**
- * New holder's path → the stored holder that it continues, each at most once. The closest matches are made first: same address and
- * position, then same address, then same origin and position.
+ * New holder's path → the stored holder that it continues, each at most once. Only one with the same address; where several have it,
+ * the one at the same position first.
  */
 function matchHolders(
   next: readonly SecretHolder[],
@@ -129,12 +141,10 @@ function matchHolders(
 ): ReadonlyMap<string, SecretHolder> {
   type Matches = (a: SecretHolder, b: SecretHolder) => boolean;
   const samePosition: Matches = (a, b) => positionOf(a, next) === positionOf(b, stored);
-  const sameUrl: Matches = (a, b) => a.url === b.url;
-  const sameOrigin: Matches = (a, b) => originOf(a) !== null && originOf(a) === originOf(b);
+  const sameAddress: Matches = (a, b) => addressOf(a) === addressOf(b);
   const rounds: readonly Matches[] = [
-    (a, b) => sameUrl(a, b) && samePosition(a, b),
-    sameUrl,
-    (a, b) => sameOrigin(a, b) && samePosition(a, b),
+    (a, b) => sameAddress(a, b) && samePosition(a, b),
+    sameAddress,
   ];
 
   const matched = new Map<string, SecretHolder>();

@@ -117,12 +117,20 @@ test('secrets are masked when read, kept when the mask is written back, and seal
   expect(listed.changes).toEqual(entry.body.changes);
   expect(JSON.stringify(listed.changes)).toContain(JSON.stringify(shown));
 
-  const moved = note(
-    await tenant.admin.put(path, {
-      webhook: { url: 'https://attacker.example/hook', secret: mask },
-    }),
-  );
-  expect([moved.status, moved.body.errors[0].path]).toEqual([422, '/webhook/secret']);
+  const [first] = shown;
+  for (const url of [
+    'https://attacker.example/hook',
+    'https://one.example/other',
+    `${first.url}?to=me`,
+  ]) {
+    const moved = note(
+      await tenant.admin.patch(path, { webhook: { endpoints: [{ ...first, url }] } }),
+    );
+    expect([moved.status, moved.body.errors.map((each: { path: string }) => each.path)]).toEqual([
+      422,
+      ['secret', 'previous_secret', 'auth/token'].map((field) => `/webhook/endpoints/0/${field}`),
+    ]);
+  }
 });
 
 test('notices are sent with them; receivers that give back what they were sent leave none in the delivery log', async () => {

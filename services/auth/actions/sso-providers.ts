@@ -79,7 +79,7 @@ export function ssoProviderActions(db: DataSource, settings: () => Settings, gua
     { client_secret: given, issuer }: SsoProviderBody,
     before: SsoProviderRow | null,
   ): string {
-    if (given !== mask) return sealClientSecret(given, id, settings());
+    if (given !== mask) return sealClientSecret(given, { id, issuer }, settings());
     if (before?.issuer === issuer) return before.client_secret;
     throw invalid([
       {

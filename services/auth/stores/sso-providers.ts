@@ -7,18 +7,28 @@ import { domainOf } from '../rules/sso-account.ts';
 import { SsoProviderEntity, type SsoProviderRow } from '../schema.ts';
 
 const vaultOf = (settings: Settings): Vault => createVault(settings, 'sso client secret');
-/** A sealed secret opens only for the provider it was given to. */
-const contextOf = (providerId: string): string => `sso provider ${providerId}`;
+/** A sealed secret opens only for the provider it was given to, and is sent to no other issuer. */
+const contextOf = ({ id, issuer }: Pick<SsoProviderRow, 'id' | 'issuer'>): string =>
+  JSON.stringify(['sso provider', id, issuer]);
+/** Without the issuer: how secrets were bound at first. */
+const formerContextOf = ({ id }: Pick<SsoProviderRow, 'id'>): string => `sso provider ${id}`;
 
-export const sealClientSecret = (secret: string, providerId: string, settings: Settings): string =>
-  vaultOf(settings).seal(secret, contextOf(providerId));
+export const sealClientSecret = (
+  secret: string,
+  provider: Pick<SsoProviderRow, 'id' | 'issuer'>,
+  settings: Settings,
+): string => vaultOf(settings).seal(secret, contextOf(provider));
 
 /** Strata as the provider knows it, with the client secret open. */
 export const clientOf = (provider: SsoProviderRow, settings: Settings): RegisteredClient => ({
   provider_id: provider.id,
   issuer: provider.issuer,
   client_id: provider.client_id,
-  client_secret: vaultOf(settings).open(provider.client_secret, contextOf(provider.id)),
+  client_secret: vaultOf(settings).open(
+    provider.client_secret,
+    contextOf(provider),
+    formerContextOf(provider),
+  ),
 });
 
 export const findEnabledProvider = (
