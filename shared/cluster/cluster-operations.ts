@@ -7,7 +7,7 @@ import { serviceCaller } from '../access.ts';
 import { auditFacts, type EventDraft } from '../commits/commit.ts';
 import type { ActionName, ParamsOf, ResultOf } from '../contracts/index.ts';
 import { tenantScope } from '../contracts/revision-scopes.ts';
-import { invalid, StrataError } from '../errors.ts';
+import { invalid, isOutage, StrataError } from '../errors.ts';
 import { nodesOf } from './nodes.ts';
 import { callAs, type Handlers, type Request } from './request.ts';
 
@@ -60,8 +60,9 @@ export function clusterOperations(broker: ServiceBroker): Handlers {
   }
 
   /**
-   * In two phases: effective values hold defaults of the environment, so they are cleared once every node has its new environment.
-   * Else a node that still has its old one would hand old values to a node that has cleared its own.
+   * In two phases: effective values hold defaults of the environment, and identities who administers the platform, so both are
+   * dropped once every node has its new environment. Else a node that still has its old one would hand old values to a node that has
+   * cleared its own.
    */
   async function reloadNodes(
     nodes: readonly string[],
@@ -76,6 +77,8 @@ export function clusterOperations(broker: ServiceBroker): Handlers {
       { body: { dry_run: dryRun } },
       as,
     );
+    const reloaded = environments.answers.map(({ node }) => node);
+    if (reloadEnv && !dryRun) await askAny(reloaded, 'feed.settings-replaced', {}, requestId);
     const silent = environments.errors.map(({ node }) => node);
     const cleared = await ask(
       nodes.filter((node) => !silent.includes(node)),
@@ -92,6 +95,34 @@ export function clusterOperations(broker: ServiceBroker): Handlers {
     return { environments, cleared };
   }
 
+  /**
+   * Any node with a database can do it: asks one after the other, so that one that has just gone away does not fail the whole. Throws
+   * what the last one did where none can.
+   */
+  async function askAny<A extends ActionName>(
+    nodes: readonly string[],
+    action: A,
+    params: ParamsOf<A>,
+    requestId: string,
+  ): Promise<void> {
+    const options = { caller: serviceCaller('cluster'), requestId, timeout: nodeTimeoutMs };
+    let failure: unknown = new StrataError('service_unavailable', 'No node answers. Try again.');
+    for (const nodeID of nodes) {
+      try {
+        await callAs(broker, action, params, { ...options, nodeID });
+        return;
+      } catch (error) {
+        if (!isOutage(error)) throw error;
+        failure = error;
+      }
+    }
+    throw failure;
+  }
+
+  /** Through the feed's outbox, since the node that is called may have no database. */
+  const record = (nodes: readonly string[], event: EventDraft, request: Request): Promise<void> =>
+    askAny(nodes, 'feed.record', { body: [auditFacts(event, request)] }, request.requestId);
+
   async function reload(body: ReloadRequest, request: Request): Promise<ReloadSummary> {
     const nodes = nodesOf(broker).map(({ id }) => id);
     const invalidated = invalidationOf(body);
@@ -99,6 +130,7 @@ export function clusterOperations(broker: ServiceBroker): Handlers {
     const summary = summaryOf(body, nodes, invalidated, phases);
     const { type, id } = request.caller;
     await record(
+      phases.cleared.answers.map(({ node }) => node),
       {
         action: 'config_reloaded',
         tenant_id: null,
@@ -128,6 +160,7 @@ export function clusterOperations(broker: ServiceBroker): Handlers {
       { operation: 'invalidate', requestId: request.requestId },
     );
     await record(
+      answers.map(({ node }) => node),
       {
         action: 'config.cache.invalidated',
         tenant_id: tenantId,
@@ -214,7 +247,3 @@ function messageOf(error: unknown): string {
       return message;
   }
 }
-
-/** Through the feed's outbox, since the node that is called may have no database. */
-const record = (event: EventDraft, request: Request): Promise<null> =>
-  request.call('feed.record', { body: [auditFacts(event, request)] });

@@ -1,6 +1,8 @@
 /** The service `cluster`, which every node hosts: what it does when the cluster is operated, and what it hears of changes. */
 import type { Context, ServiceBroker, ServiceSchema } from 'moleculer';
+import type { Logger } from 'pino';
 import type { Coherence } from './coherence/coherence.ts';
+import { settingsReplacedKey } from '../contracts/feed.ts';
 import { tenantScope } from '../contracts/revision-scopes.ts';
 import type { Change } from '../commits/commit.ts';
 import type { LiveSettings } from '../live-settings.ts';
@@ -12,6 +14,7 @@ export interface ClusterServiceOptions {
   readonly broker: ServiceBroker;
   readonly coherence: Coherence;
   readonly settings: LiveSettings;
+  readonly log: Logger;
   /** Names what this node needs and whether it answers: `{ database: true, … }`. */
   readonly health: () => Promise<Record<string, boolean>>;
 }
@@ -23,6 +26,7 @@ export const acknowledgedEvent = (nodeId: string): string => `cache.acknowledged
 
 export function clusterService(options: ClusterServiceOptions): ServiceSchema {
   const { broker, coherence, settings } = options;
+  reloadWithTheOthers(options);
   return {
     ...serviceOf('cluster', { ...clusterOperations(broker), ...nodeHandlers(options) }),
     events: {
@@ -41,6 +45,21 @@ export function clusterService(options: ClusterServiceOptions): ServiceSchema {
       },
     },
   };
+}
+
+/**
+ * A node that was away during a reload reads of it in the feed, and then reloads its own environment: else it would go on by
+ * settings that all others have given up. The others do so again, which changes nothing.
+ */
+function reloadWithTheOthers({ coherence, settings, log }: ClusterServiceOptions): void {
+  coherence.onChange(({ keys }) => {
+    if (!keys.includes(settingsReplacedKey)) return;
+    try {
+      settings.reload();
+    } catch (error) {
+      log.warn({ err: error }, 'the environment cannot be reloaded, so the settings stay');
+    }
+  });
 }
 
 /** What this node does and says by itself when it is asked with its node id. */

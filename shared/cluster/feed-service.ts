@@ -2,7 +2,9 @@
 import type { ServiceBroker, ServiceSchema } from 'moleculer';
 import type { DataSource } from 'typeorm';
 import { serviceCaller } from '../access.ts';
-import { recordEvents } from '../commits/commit.ts';
+import { commitChange, recordEvents } from '../commits/commit.ts';
+import { settingsReplacedKey } from '../contracts/feed.ts';
+import { authScope } from '../contracts/revision-scopes.ts';
 import { invalidateEvent } from './cluster-service.ts';
 import type { ClusterLink } from './coherence/coherence.ts';
 import type { Feed } from './coherence/feed.ts';
@@ -15,6 +17,11 @@ export const feedService = (feed: Feed, commits: DataSource): ServiceSchema =>
     'feed.poll': ({ body: { node_id: nodeId, cursor } }) => feed.poll(nodeId, cursor),
     'feed.leave': async ({ body: { node_id: nodeId } }) => {
       await feed.leave(nodeId);
+      return null;
+    },
+    'feed.settings-replaced': async (_params, request) => {
+      const change = { result: undefined, keys: [settingsReplacedKey], events: [] };
+      await commitChange(commits, request, authScope, async () => change);
       return null;
     },
     'feed.record': async ({ body }) => {

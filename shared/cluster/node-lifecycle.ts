@@ -47,7 +47,7 @@ export function nodeLifecycle(options: LifecycleOptions): NodeLifecycle {
       name: 'Node',
       created(broker) {
         const health = (): Promise<Record<string, boolean>> => healthOf(broker, options);
-        broker.createService(clusterService({ broker, coherence, settings, health }));
+        broker.createService(clusterService({ broker, coherence, settings, log, health }));
         if (feed && commits) broker.createService(feedService(feed, commits));
       },
       async started(broker) {

@@ -11,7 +11,7 @@ const internal = { level: 'internal' } as const;
 /** Shows memory and health, so operators and Strata's neighbours may ask; there is no route to it. */
 const observer = { level: 'platform_admin', services: true } as const;
 
-/** A node may stay silent for 5 seconds in each of two phases, and the audit event is recorded after them. */
+/** A node may stay silent for 5 seconds in each of two phases; a change waits for the fence between them, an audit event comes after. */
 const minTimeoutMs = 15_000;
 
 export const ReloadRequest = Type.Object(

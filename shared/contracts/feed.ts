@@ -17,6 +17,12 @@ export const ChangeRecord = Type.Object(
   strict,
 );
 
+/**
+ * The key of a change that replaced settings on all nodes: it drops every cached identity, since what a caller may do follows from
+ * settings, too. Through the feed it reaches a node that was away meanwhile.
+ */
+export const settingsReplacedKey = 'settings_replaced';
+
 export const feedContracts = {
   'feed.poll': action({
     summary: 'Renew the caching lease of a node and read the changes since its cursor',
@@ -31,6 +37,11 @@ export const feedContracts = {
     summary: 'Give a caching lease back',
     access: internal,
     body: Type.Object({ node_id: Type.String() }, strict),
+    result: Type.Null(),
+  }),
+  'feed.settings-replaced': action({
+    summary: 'Have every node forget what callers may do, once all have their new settings',
+    access: internal,
     result: Type.Null(),
   }),
   'feed.record': action({

@@ -1,10 +1,11 @@
 /** Operating a cluster: reload on every node, revocation everywhere, stopping without losing a request. */
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { eventually, startCluster, type Cluster } from '../support/cluster.ts';
-import { Client } from '../support/strata.ts';
+import { watch } from '../support/event-stream.ts';
+import { Client, signIn } from '../support/strata.ts';
 
 let cluster: Cluster;
 const folder = mkdtempSync(join(tmpdir(), 'strata-env-'));
@@ -171,6 +172,104 @@ test('a reload waits for a silent node longer than REQUEST_TIMEOUT_MS gives othe
     await impatient.stop('SIGTERM');
   }
   await eventually(async () => expect((await at(1).get('/readyz')).status).toBe(200));
+});
+
+describe('platform admins by reload', () => {
+  const second = 'second-admin@platform.example';
+  const admins = (...emails: string[]): void =>
+    writeFileSync(envFile, `PLATFORM_ADMIN_EMAILS=${emails.join(',')}\n`);
+  const reloaded = async (): Promise<void> => {
+    const { status, text } = await cluster.platform.post('/config/reload', { reload_env: true });
+    if (status !== 200) throw new Error(text);
+  };
+  const everywhere = (token: string): Client[] =>
+    cluster.gateways.map(({ url }) => new Client(url, token));
+  const statuses = (clients: readonly Client[], path: string): Promise<number[]> =>
+    Promise.all(clients.map(async (client) => (await client.get(path)).status));
+  let session: string;
+  let key: string;
+  let tenantId: string;
+
+  beforeAll(async () => {
+    const password = 'a-long-password-2';
+    const body = { name: 'Second', admin: { email: second, password } };
+    tenantId = (await cluster.platform.post('/tenants', body)).body.id;
+    await cluster.database.query(
+      `UPDATE auth.users SET email_verified = true WHERE email = '${second}'`,
+    );
+    session = (await signIn(cluster.gateways[0]!.url, second, password)).token!;
+    const scopes = ['platform:read', 'config:read'];
+    const made = await new Client(cluster.gateways[0]!.url, session).post('/auth/api-key', {
+      name: 'platform',
+      scopes,
+    });
+    key = made.body.api_key;
+  });
+  afterAll(() => writeFileSync(envFile, 'DEFAULT_MAX_COST_IMPACT_AUTO=15\n'));
+
+  test('one who is added or removed is so on every node, for sessions, keys and streams, when it is answered', async () => {
+    const credentials = [...everywhere(session), ...everywhere(key)];
+    const refused = credentials.map(() => 403);
+    const allowed = credentials.map(() => 200);
+    expect(await statuses(credentials, '/tenants')).toEqual(refused);
+
+    admins('admin@example.com', second);
+    await reloaded();
+    expect(await statuses(credentials, '/tenants')).toEqual(allowed);
+    // Again, from memory.
+    expect(await statuses(credentials, '/tenants')).toEqual(allowed);
+    const ofPlatform = await Promise.all(
+      credentials.map((client) => watch(client, '/config/watch')),
+    );
+    const ofTenant = await watch(credentials[1]!, `/tenants/${tenantId}/config/watch`);
+    for (const stream of [...ofPlatform, ofTenant])
+      await stream.until(({ event }) => event === 'ready');
+
+    admins('admin@example.com');
+    await reloaded();
+    expect(await statuses(credentials, '/tenants')).toEqual(refused);
+    await cluster.platform.put('/config/global/after-the-removal', { config_value: 1 });
+    for (const stream of ofPlatform) {
+      const { data } = await stream.until(({ event }) => event === 'closed');
+      expect(data).toEqual({ code: 'insufficient_role' });
+      expect(stream.changes()).toEqual([]);
+    }
+    const risk = `/tenants/${tenantId}/config/risk`;
+    await credentials[0]!.patch(risk, { global_settings: { max_concurrent_automations: 3 } });
+    await ofTenant.until(({ event }) => event === 'config.changed');
+    ofTenant.leave();
+  });
+
+  test('a node that was paused meanwhile makes up for the reload', async () => {
+    admins('admin@example.com', second);
+    await reloaded();
+    const credentials = [...everywhere(session), ...everywhere(key)];
+    expect(await statuses(credentials, '/tenants')).toEqual(credentials.map(() => 200));
+    // From here on known to the gateway that reloads, which then asks no paused node who calls.
+    expect((await cluster.platform.get('/tenants')).status).toBe(200);
+    const paused = [cluster.gateways[1]!, cluster.services[2]!];
+    for (const { pid } of paused) process.kill(pid, 'SIGSTOP');
+    try {
+      admins('admin@example.com');
+      const { status, text } = await cluster.platform.post('/config/reload', { reload_env: true });
+      expect([status, text]).toEqual([207, expect.stringContaining('gateway-2')]);
+    } finally {
+      for (const { pid } of paused) process.kill(pid, 'SIGCONT');
+    }
+    await eventually(async () => expect((await at(1).get('/readyz')).status).toBe(200));
+    await eventually(async () =>
+      expect(await statuses(credentials, '/tenants')).toEqual(credentials.map(() => 403)),
+    );
+  });
+
+  test('an address that nobody proved makes nobody an admin', async () => {
+    const unproved = `UPDATE auth.users SET email_verified = false WHERE email = '${second}'`;
+    await cluster.database.query(unproved);
+    admins('admin@example.com', second);
+    await reloaded();
+    const credentials = [...everywhere(session), ...everywhere(key)];
+    expect(await statuses(credentials, '/tenants')).toEqual(credentials.map(() => 403));
+  });
 });
 
 test('what ends a session or a right is refused on every node by the time it is answered', async () => {

@@ -28,7 +28,7 @@ function composedServices() {
   const ofPieces = pieces.flatMap(({ service }) => service?.(parts, db) ?? []);
   const ofEveryNode = clusterService({
     broker: {} as ServiceBroker,
-    coherence: { caches: {} },
+    coherence: { caches: {}, onChange: () => () => false },
     settings: { current: { node_id: 'a-node' } },
     health: async () => ({}),
   } as unknown as ClusterServiceOptions);

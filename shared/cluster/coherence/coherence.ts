@@ -15,6 +15,7 @@ import { LRUCache } from 'lru-cache';
 import { performance } from 'node:perf_hooks';
 import type { Logger } from 'pino';
 import type { CacheName } from '../../contracts/contract.ts';
+import { settingsReplacedKey } from '../../contracts/feed.ts';
 import { platformScope, tenantScope } from '../../contracts/revision-scopes.ts';
 import { isOutage } from '../../errors.ts';
 import type { Change } from '../../commits/commit.ts';
@@ -146,6 +147,7 @@ export class Coherence {
     const { keys, scope, revision } = change;
     this.caches.configuration_service.drop(keys, scope, revision);
     this.caches.identity.drop(keys, scope, revision);
+    if (keys.includes(settingsReplacedKey)) this.caches.identity.flush();
     const isConfiguration = scope === platformScope || scope.startsWith(tenantScope(''));
     // Its entries are made of many documents, so that exact keys do not name them.
     if (isConfiguration) this.caches.dynamic_config_service.dropScope(scope, revision);
