@@ -1,7 +1,8 @@
 /**
- * Strata's broker configuration for a platform service of one's own: for `moleculer-runner` with
- * `-c moleculer.config.ts`, or for `new ServiceBroker(config)`. It brings the contracts, the checks
- * and the local caches, so that a read like this one is answered from the memory of this process:
+ * Strata's broker configuration for a platform service of one's own that is trusted with SECRET_KEY:
+ * for `moleculer-runner` with `-c moleculer.config.ts`, or for `new ServiceBroker(config)`. It
+ * brings the contracts, the checks and the local caches, so that a read like this one is answered
+ * from the memory of this process:
  *
  *   broker.call('config-resolver.resolve', { tenant_id, agent_type }, { meta: { caller } })
  */

@@ -55,13 +55,13 @@ export type Piece = PieceWithTables | PieceWithoutTables;
 export const pieces: readonly Piece[] = [
   {
     name: 'tenant-config',
-    needs: ['secret_key', 'database_url'],
+    needs: ['database_url'],
     schema: tenantConfigSchema,
     service: ({ settings }, db) => tenantConfigService({ db, settings }),
   },
   {
     name: 'global-config',
-    needs: ['secret_key', 'database_url'],
+    needs: ['database_url'],
     schema: globalConfigSchema,
     service: (_parts, db) => globalConfigService({ db }),
   },
@@ -72,20 +72,20 @@ export const pieces: readonly Piece[] = [
   },
   {
     name: 'auth',
-    needs: ['secret_key', 'database_url', 'redis_url'],
+    needs: ['database_url', 'redis_url'],
     schema: authSchema,
     service: ({ settings, shortLived, mailer, onFirstAdmin }, db) =>
       authService({ db, settings, shortLived, mailer, onFirstAdmin }),
   },
   {
     name: 'audit',
-    needs: ['secret_key', 'database_url'],
+    needs: ['database_url'],
     schema: auditSchema,
     service: (_parts, db) => auditService({ db }),
   },
   {
     name: 'notifier',
-    needs: ['secret_key', 'database_url', 'redis_url'],
+    needs: ['database_url', 'redis_url'],
     schema: notifierSchema,
     service: ({ settings, mailer, log, metrics }, db) => {
       const http = createHttpClient(createGuard(settings), settings);
@@ -94,6 +94,6 @@ export const pieces: readonly Piece[] = [
   },
   {
     name: 'gateway',
-    needs: ['secret_key', 'redis_url'],
+    needs: ['redis_url'],
   },
 ];

@@ -40,7 +40,7 @@ export class SettingsInvalid extends Error {
  * A setting that a piece cannot do without once it is a node of a cluster. Embedded mode has a
  * stand-in for each.
  */
-export type Need = 'secret_key' | 'database_url' | 'redis_url';
+export type Need = 'database_url' | 'redis_url';
 
 /**
  * A piece that this node hosts, as far as settings are concerned. The table of all pieces is
@@ -233,7 +233,7 @@ function crossChecks(
   if (!isSet('secret_key')) {
     if (isSet('database_url'))
       report('secret_key', 'is required with a database of your own: at least 32 random bytes');
-    else if (clustered && needing('secret_key').length > 0)
+    else if (clustered)
       report('secret_key', 'is required with NATS_URL set, the same on every node');
   }
   if (clustered) {

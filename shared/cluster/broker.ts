@@ -17,6 +17,10 @@ import { createLocalCache, type LocalCache } from './local-cache.ts';
 import { createLog, logOptions } from './log.ts';
 import { createMetrics } from './metrics.ts';
 import { nodeLifecycle } from './node-lifecycle.ts';
+import { sealingMiddleware } from './sealing.ts';
+
+/** Its subjects on NATS, `MOL-strata-nodes.…`, are for sealed packets alone. Neighbours have others: `gateway/neighbours.ts`. */
+const nodesNamespace = 'strata-nodes';
 
 export interface NodeOptions {
   readonly settings: LiveSettings;
@@ -68,10 +72,17 @@ export function nodeOptions({
     requestTimeoutMs: current.request_timeout_ms,
     onCommitted: lifecycle.onCommitted,
   });
-  const chunking = chunkingMiddleware(current.request_timeout_ms);
+  // The one that is named first is the nearest to NATS, so that each chunk is sealed.
+  const transport =
+    current.nats_url === null
+      ? []
+      : [
+          sealingMiddleware(current, current.node_id, bus),
+          chunkingMiddleware(current.request_timeout_ms),
+        ];
 
   const options: BrokerOptions = {
-    namespace: 'strata',
+    namespace: nodesNamespace,
     nodeID: current.node_id,
     ...brokerLog(current),
     transporter: natsTransporter(current),
@@ -80,7 +91,7 @@ export function nodeOptions({
     heartbeatTimeout: 6,
     // The contract middleware checks parameters.
     validator: false,
-    middlewares: [contracts, lifecycle.middleware, chunking],
+    middlewares: [contracts, lifecycle.middleware, ...transport],
     // strata.ts handles signals.
     skipProcessEventRegistration: true,
     // A broker that stops lets running requests end, this long at most.

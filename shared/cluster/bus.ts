@@ -41,7 +41,8 @@ const blipMs = 1000;
  * what others broadcast in between never arrives.
  */
 export class Bus {
-  readonly figures = { drops: 0 };
+  /** `refused`: packets that were not from a node of Strata's, or had arrived before. */
+  readonly figures = { drops: 0, refused: 0 };
   readonly #log: Logger;
   #lostAt: number | undefined;
 

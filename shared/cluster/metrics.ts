@@ -55,12 +55,13 @@ export function createMetrics({ coherence, bus, commits }: NodeParts): Registry 
   coherence.onPublished((ms) => acknowledgements.observe(ms / 1000));
   new Gauge({
     name: 'strata_bus',
-    help: 'The connection to NATS: whether it is there, and how often it was lost',
+    help: 'NATS: whether the connection is there, how often it was lost, and how many packets were refused',
     labelNames: ['figure'],
     registers,
     collect() {
       this.set({ figure: 'connected' }, Number(bus.connected()));
       this.set({ figure: 'drops' }, bus.figures.drops);
+      this.set({ figure: 'refused' }, bus.figures.refused);
     },
   });
   if (commits) {

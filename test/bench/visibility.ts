@@ -19,6 +19,7 @@ import { commitSchema } from '../../shared/commits/schema.ts';
 import { loadSettings } from '../../shared/settings.ts';
 import { createDatabase, startPostgres } from '../support/postgres.ts';
 import { startNats } from '../support/servers.ts';
+import { secretKey } from '../support/strata.ts';
 import type { Comparison, Group } from './report.ts';
 
 /** Percentiles, in milliseconds. */
@@ -55,7 +56,10 @@ async function measureVisibility(nodes: number, writes: number): Promise<Visibil
   const node = (nodeId: string, commits?: typeof db): Node =>
     createNode({
       settings: liveSettings(
-        loadSettings({ NODE_ID: nodeId, NATS_URL: nats.url, LOG_LEVEL: 'silent' }, { pieces: [] }),
+        loadSettings(
+          { NODE_ID: nodeId, NATS_URL: nats.url, SECRET_KEY: secretKey, LOG_LEVEL: 'silent' },
+          { pieces: [] },
+        ),
         {},
         [],
       ),

@@ -42,7 +42,7 @@ describe('without any broadcast', () => {
     // NATS refuses the event packets of Moleculer, so all broadcasts and their acknowledgements are lost.
     writeFileSync(
       config,
-      'authorization { users = [ { user: strata, password: strata, permissions: { publish: { deny: ["MOL-strata.EVENT.>", "MOL-strata.EVENTB.>"] } } } ] }',
+      'authorization { users = [ { user: strata, password: strata, permissions: { publish: { deny: ["MOL-strata-nodes.EVENT.>", "MOL-strata-nodes.EVENTB.>"] } } } ] }',
     );
     cluster = await startCluster({
       natsConfig: config,

@@ -7,6 +7,7 @@ import { complete } from '../../gateway/repl/completion.ts';
 import { join } from '../../gateway/repl/session.ts';
 import { eventually, startCluster, type Cluster } from '../support/cluster.ts';
 import { operator, operatorPrompt, type Prompt, type Said } from '../support/operator.ts';
+import { secretKey } from '../support/strata.ts';
 
 let cluster: Cluster;
 let tenant: string;
@@ -18,12 +19,12 @@ afterAll(async () => {
   await cluster?.stop();
 });
 
+const joining = (): Record<string, string> => ({
+  NATS_URL: cluster.environment.NATS_URL!,
+  SECRET_KEY: secretKey,
+});
 const type = (args: readonly string[], input?: string): Promise<Said> =>
-  operator(
-    { NATS_URL: cluster.environment.NATS_URL!, STRATA_OPERATOR: 'grace', NODE_ID: 'gateway-1' },
-    args,
-    input,
-  );
+  operator({ ...joining(), STRATA_OPERATOR: 'grace', NODE_ID: 'gateway-1' }, args, input);
 // eslint-disable-next-line typescript/no-explicit-any -- tests look into bodies of any shape
 const answered = async (...args: string[]): Promise<any> => {
   const { code, out, err } = await type(args);
@@ -250,7 +251,7 @@ describe('the prompt', () => {
   let prompt: Prompt;
   beforeAll(async () => {
     prompt = await operatorPrompt({
-      NATS_URL: cluster.environment.NATS_URL!,
+      ...joining(),
       STRATA_OPERATOR: 'grace',
       HOME: home,
       SMTP_PASSWORD: canary,
@@ -355,7 +356,7 @@ test('without NATS it says what to do; help needs no cluster', async () => {
 });
 
 test('the tab key: commands, resources, ids, flags', async () => {
-  Object.assign(process.env, { NATS_URL: cluster.environment.NATS_URL, STRATA_OPERATOR: 'grace' });
+  Object.assign(process.env, { ...joining(), STRATA_OPERATOR: 'grace' });
   const session = await join();
   const offers = async (line: string): Promise<string[]> => (await complete(line, session))[0];
   try {

@@ -15,6 +15,7 @@ import { eventually } from '../support/cluster.ts';
 import { createDatabase, type Database } from '../support/postgres.ts';
 import { startProxy, type Proxy } from '../support/proxy.ts';
 import { startNats, type Process } from '../support/servers.ts';
+import { secretKey } from '../support/strata.ts';
 
 let nats: Process;
 let proxy: Proxy;
@@ -38,6 +39,7 @@ beforeAll(async () => {
           NODE_ID: nodeId,
           NATS_URL: `nats://127.0.0.1:${port}`,
           COHERENCE_FENCE_MS: '30000',
+          SECRET_KEY: secretKey,
           LOG_LEVEL: 'silent',
         },
         { pieces: [] },

@@ -12,6 +12,7 @@ import { loadSettings } from '../../shared/settings.ts';
 import { eventually } from '../support/cluster.ts';
 import { createDatabase, type Database } from '../support/postgres.ts';
 import { startNats, type Process } from '../support/servers.ts';
+import { secretKey } from '../support/strata.ts';
 
 let nats: Process;
 let database: Database;
@@ -19,7 +20,10 @@ let db: DataSource;
 let asker: Node;
 let owner: Node;
 const settingsOf = (nodeId: string) =>
-  loadSettings({ NODE_ID: nodeId, NATS_URL: nats.url, LOG_LEVEL: 'silent' }, { pieces: [] });
+  loadSettings(
+    { NODE_ID: nodeId, NATS_URL: nats.url, SECRET_KEY: secretKey, LOG_LEVEL: 'silent' },
+    { pieces: [] },
+  );
 
 beforeAll(async () => {
   [nats, database] = await Promise.all([startNats(), createDatabase()]);
