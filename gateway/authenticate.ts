@@ -179,7 +179,7 @@ export function createAuthenticator(
     );
   }
 
-  /** Roles in the tenant are those of now; none where the membership has ended. */
+  /** Roles in the tenant are those of now; none where the membership has ended or the tenant is disabled. */
   async function identify(
     credential: string,
     { holder, entry, expiresAt, own }: Verified,
@@ -195,14 +195,15 @@ export function createAuthenticator(
       member = membership.value;
       entries.push(membership.entry);
     }
-    if (member?.tenant_status === 'disabled') throw new StrataError('auth_tenant_disabled');
+    const isDisabled = member?.tenant_status === 'disabled';
     const identity: Identity = {
       caller: {
         type: 'user',
         id: userId,
         tenant_id: member ? tenantId : null,
-        roles: member?.roles ?? [],
+        roles: isDisabled ? [] : (member?.roles ?? []),
         platform_roles: platformRoles,
+        ...(isDisabled && { tenant_disabled: true }),
         ...own,
       },
       stale: isStale(holder) || isStale(member),

@@ -15,6 +15,8 @@ export interface Caller {
   readonly roles: readonly TenantRole[];
   readonly platform_roles: readonly string[];
   readonly session_id?: string;
+  /** The tenant is disabled; there are no roles then. */
+  readonly tenant_disabled?: boolean;
   /** When the session was signed in (RFC 3339). */
   readonly authenticated_at?: string;
   /** Only for an API key: its rights, which bound it within its owner's roles. */
@@ -54,7 +56,7 @@ export const isPublic = (access: Access, params: Params): boolean =>
     params[access.publicWith] !== undefined);
 
 /**
- * Throws 401 without a caller, otherwise 403 with the first reason that applies: that it is internal, then tenant, role, the API
+ * Throws 401 without a caller, otherwise 403 with the first reason that applies: that it is internal, then a disabled tenant, tenant, role, the API
  * key's right, and how long ago the sign-in was.
  */
 export function checkAccess(
@@ -81,10 +83,15 @@ function wantsRecentSignIn(access: Access, caller: Caller, params: Params): bool
   return access.recent === true || access.recent.includes(params, caller);
 }
 
+const admitsDisabledTenant = (access: Access): boolean =>
+  access.level === 'authenticated' && access.inDisabledTenant === true;
+
 const admitsServices = (access: Access): boolean =>
   access.level === 'internal' || ('services' in access && access.services === true);
 
 function checkUser(access: Access, caller: Caller, params: Params): void {
+  if (caller.tenant_disabled && !admitsDisabledTenant(access))
+    throw new StrataError('auth_tenant_disabled');
   if (access.level === 'platform_admin' && !isPlatformAdmin(caller))
     throw new StrataError('insufficient_role', 'This needs the role platform_admin.');
   if (access.level === 'tenant_or_platform' && isPlatformAdmin(caller)) return;

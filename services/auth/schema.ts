@@ -139,7 +139,7 @@ export const SessionEntity = new EntitySchema<SessionRow>({
     user_agent: nullableText,
     ip: nullableText,
   },
-  indices: [{ name: 'sessions_user_id', columns: ['user_id'] }],
+  indices: [{ name: 'sessions_last_used', columns: ['user_id', 'last_used_at'] }],
 });
 
 export const RefreshEntity = new EntitySchema<RefreshRow>({
@@ -334,6 +334,11 @@ export const authSchema: Schema = {
         last_used_at timestamptz
       )`,
       'CREATE INDEX api_keys_user_id ON auth.api_keys (user_id)',
+    ),
+    migration(
+      'AuthSessionsByLastUse1763700000501',
+      'CREATE INDEX sessions_last_used ON auth.sessions (user_id, last_used_at)',
+      'DROP INDEX auth.sessions_user_id',
     ),
   ],
 };

@@ -78,18 +78,20 @@ export const ManagedUser = Type.Object(
 
 const open: Access = { level: 'public' };
 const signedIn: Access = { level: 'authenticated' };
+/** What nobody is kept from by a tenant that was disabled. */
+const anywhere: Access = { level: 'authenticated', inDisabledTenant: true };
 
 const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null;
 /** Somebody who found an open session may end that one, and no other. */
 const recentlyForAll: Access = {
-  level: 'authenticated',
+  ...anywhere,
   recent: {
     to: 'end all sessions',
     includes: ({ body }) => isObject(body) && 'all' in body && body.all === true,
   },
 };
 const recentlyForOthers: Access = {
-  level: 'authenticated',
+  ...anywhere,
   recent: {
     to: 'end another session than its own',
     includes: ({ session_id: ended }, { session_id: own }) => own === undefined || ended !== own,
@@ -136,7 +138,7 @@ export const authContracts = {
   'auth.me': action({
     summary: 'Who am I',
     rest: 'GET /auth/me',
-    access: signedIn,
+    access: anywhere,
     keyScope: 'auth:self',
     result: Type.Object({ ...identity, session_id: Nullable(Uuid) }, strict),
   }),
@@ -184,7 +186,7 @@ export const authContracts = {
   'auth.sessions.list': action({
     summary: 'My sessions, newest first',
     rest: 'GET /auth/sessions',
-    access: signedIn,
+    access: anywhere,
     keyScope: null,
     query: page,
     result: Page(Session),
@@ -202,7 +204,7 @@ export const authContracts = {
   'auth.switch-tenant': action({
     summary: 'Go on in another of my tenants, in the same session',
     rest: 'POST /auth/switch-tenant',
-    access: signedIn,
+    access: anywhere,
     keyScope: null,
     body: Type.Object({ tenant_id: Uuid }, strict),
     result: TokenResponse,

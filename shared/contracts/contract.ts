@@ -41,6 +41,7 @@ export interface RecentFor {
  *
  * - `services` also admits Strata's own services, for any tenant;
  * - `publicWith` also admits anyone who gives that parameter;
+ * - `inDisabledTenant` also admits whoever is signed in to a tenant that is disabled: to look, to leave, to go elsewhere;
  * - `recent` asks for a sign-in of the last 10 minutes: always, or for the calls that it names.
  */
 export type Access =
@@ -49,6 +50,7 @@ export type Access =
       readonly level: 'authenticated';
       readonly services?: boolean;
       readonly recent?: true | RecentFor;
+      readonly inDisabledTenant?: true;
     }
   | { readonly level: 'platform_admin'; readonly services?: boolean; readonly publicWith?: string }
   | { readonly level: 'tenant'; readonly roles: readonly TenantRole[]; readonly services?: boolean }

@@ -151,6 +151,97 @@ describe('another tenant', () => {
   });
 });
 
+describe('a sign-in without a tenant', () => {
+  const email = (): string => first.emails.operator!;
+  const landing = async (): Promise<string | null> => {
+    const { status, body, text } = await login(email());
+    if (status !== 200) throw new Error(text);
+    return body.tenant?.id ?? null;
+  };
+
+  test('lands where its person was last: signed in, switched to, or refreshed', async () => {
+    const { body: inFirst } = await login(email(), first.id);
+    expect(await landing()).toBe(first.id);
+    const { body: inSecond } = await login(email(), second.id);
+    expect(await landing()).toBe(second.id);
+    const { body: elsewhere } = await login(email(), second.id);
+    await as(elsewhere.access_token).post('/auth/switch-tenant', { tenant_id: first.id });
+    expect(await landing()).toBe(first.id);
+    await refresh(inSecond.refresh_token);
+    expect(await landing()).toBe(second.id);
+    await refresh(inFirst.refresh_token);
+    expect(await landing()).toBe(first.id);
+  });
+
+  test('lands in none of several that were never used, and from there goes on in one', async () => {
+    const { id } = (await login(email())).body.user;
+    await database.query('DELETE FROM auth.sessions WHERE user_id = $1', [id]);
+    const { body } = await login(email());
+    expect([body.tenant, body.memberships.length]).toEqual([null, 2]);
+    const client = as(body.access_token);
+    expect((await client.get('/auth/me')).body.tenant).toBeNull();
+    expect(outcome(await client.get(`/tenants/${first.id}/config/effective`))).toBe(
+      '403 tenant_mismatch',
+    );
+    const switched = await client.post('/auth/switch-tenant', { tenant_id: second.id });
+    expect(switched.body.tenant.id).toBe(second.id);
+    expect(await landing()).toBe(second.id);
+  });
+
+  test('lands in the only one; in no disabled one, which is refused where it is asked for', async () => {
+    await login(email(), second.id);
+    await platform.patch(`/tenants/${second.id}`, { status: 'disabled' });
+    try {
+      expect(await landing()).toBe(first.id);
+      expect(outcome(await login(email(), second.id))).toBe('403 auth_tenant_disabled');
+      expect(outcome(await login(second.emails.viewer!))).toBe('403 auth_tenant_disabled');
+    } finally {
+      await platform.patch(`/tenants/${second.id}`, { status: 'active' });
+    }
+    expect((await login(second.emails.viewer!)).body.tenant.id).toBe(second.id);
+  });
+});
+
+describe('in a tenant that is disabled', () => {
+  test('a session can look at itself, refresh, end and go elsewhere, and nothing else', async () => {
+    const [{ body: leaving }, { body: ending }] = [
+      await login(first.emails.operator!, second.id),
+      await login(first.emails.operator!, second.id),
+    ];
+    const { body: signedInBefore } = await login(second.emails.viewer!);
+    const key = await as(leaving.access_token).post('/auth/api-key', { name: 'ci' });
+    const config = `/tenants/${second.id}/config/effective`;
+    await platform.patch(`/tenants/${second.id}`, { status: 'disabled' });
+    try {
+      const client = as(leaving.access_token);
+      for (const path of ['/auth/me', '/auth/sessions'])
+        expect(outcome(await client.get(path))).toBe('200');
+      for (const path of [config, '/auth/api-keys', '/auth/webauthn/credentials', '/tenants'])
+        expect(outcome(await client.get(path))).toBe('403 auth_tenant_disabled');
+      expect(outcome(await as(key.body.api_key).get(config))).toBe('403 auth_tenant_disabled');
+      expect(outcome(await client.post('/auth/api-key', { name: 'ci' }))).toBe(
+        '403 auth_tenant_disabled',
+      );
+      expect(outcome(await client.delete(`/auth/sessions/${ending.session_id}`))).toBe('204');
+      const { body: refreshed } = await refresh(leaving.refresh_token);
+      const switched = await as(refreshed.access_token).post('/auth/switch-tenant', {
+        tenant_id: first.id,
+      });
+      expect(switched.body.tenant.id).toBe(first.id);
+      expect(outcome(await client.get(`/tenants/${first.id}/config/effective`))).toBe('200');
+      const { body: viewer } = await anyone().post('/auth/refresh', {
+        refresh_token: signedInBefore.refresh_token,
+      });
+      expect(outcome(await as(viewer.access_token).post('/auth/logout', {}))).toBe('204');
+      expect(outcome(await as(viewer.access_token).get('/auth/me'))).toBe(
+        '401 auth_session_revoked',
+      );
+    } finally {
+      await platform.patch(`/tenants/${second.id}`, { status: 'active' });
+    }
+  });
+});
+
 describe('accounts', () => {
   const find = async (email: string): Promise<{ id: string; status: string }> =>
     (await platform.get(`/auth/users?email=${email}`)).body.items[0];

@@ -4,7 +4,7 @@ import type { DataSource, EntityManager } from 'typeorm';
 import type { Handlers, Request } from '../../../shared/cluster/request.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import { addressOf } from '../rules/accounts.ts';
-import { chooseMembership, type Membership } from '../rules/memberships.ts';
+import type { Membership } from '../rules/memberships.ts';
 import { judgeCounter } from '../rules/passkey-counter.ts';
 import { PasskeyEntity, type PasskeyRow, type UserRow } from '../schema.ts';
 import type { SignIn } from '../sign-in/sign-in.ts';
@@ -93,10 +93,7 @@ export function passkeyLoginActions(
         await recordEvent(db.manager, event, request);
         throw new StrataError(refusal);
       }
-      const memberships = await request.call('tenant-config.members.of', {
-        user_id: proof.user.id,
-      });
-      const membership = chooseMembership(memberships, wantedTenant);
+      const membership = await signIn.membershipFor(proof.user, wantedTenant, request.call);
       const identity = {
         userId: proof.user.id,
         method: 'passkey',

@@ -1,7 +1,6 @@
 /** Signing in with an e-mail address and a password. */
 import type { DataSource } from 'typeorm';
 import type { Handlers } from '../../../shared/cluster/request.ts';
-import { chooseMembership } from '../rules/memberships.ts';
 import { networkOf } from '../rules/throttle.ts';
 import { UserEntity, type UserRow } from '../schema.ts';
 import type { CheckPassword } from '../sign-in/check-password.ts';
@@ -37,12 +36,12 @@ export function passwordLoginActions(
     async 'auth.login'({ body: { email, password, tenant_id: wantedTenant } }, request) {
       const network = networkOf(request.client.ip);
       const user = await checkPassword(email, password, request);
-      const memberships = await request.call('tenant-config.members.of', { user_id: user.id });
+      const membership = await signIn.membershipFor(user, wantedTenant, request.call);
       const response = await signIn.complete(
         {
           userId: user.id,
           method: 'password',
-          membership: chooseMembership(memberships, wantedTenant),
+          membership,
           confirm: (_manager, current) => isStillPassword(password, user, current, network),
           refusal: 'auth_invalid_credentials',
         },

@@ -10,7 +10,7 @@ import { StrataError } from '../../../shared/errors.ts';
 import type { Settings } from '../../../shared/settings.ts';
 import type { AccountNotices } from '../mail/account-notices.ts';
 import { platformRolesOf } from '../rules/accounts.ts';
-import { chooseMembership } from '../rules/memberships.ts';
+import { requireMembership } from '../rules/memberships.ts';
 import { ownSessionOf } from '../rules/own-session.ts';
 import { newRefreshToken } from '../rules/refresh-tokens.ts';
 import { SessionEntity, UserEntity, type SessionRow } from '../schema.ts';
@@ -118,7 +118,7 @@ export function sessionActions(
     async 'auth.switch-tenant'({ body: { tenant_id: tenantId } }, request) {
       const { user_id: userId, session_id: sessionId } = ownSessionOf(request.caller);
       const memberships = await request.call('tenant-config.members.of', { user_id: userId });
-      chooseMembership(memberships, tenantId);
+      requireMembership(memberships, tenantId);
       const refreshToken = newRefreshToken();
       const { result: session } = await commitChange(db, request, authScope, async (manager) => {
         const before = await manager.findOne(SessionEntity, {

@@ -26,7 +26,7 @@ import type {
 import type { AccountNotices } from '../mail/account-notices.ts';
 import { addressOf } from '../rules/accounts.ts';
 import { ownSessionOf, type OwnSession } from '../rules/own-session.ts';
-import { chooseMembership, type Membership } from '../rules/memberships.ts';
+import type { Membership } from '../rules/memberships.ts';
 import { judgeSsoAccount, type SsoClaims, type SsoJudgement } from '../rules/sso-account.ts';
 import { SsoIdentityEntity, type SsoProviderRow, type UserRow } from '../schema.ts';
 import type { SignIn, TokenResponse } from '../sign-in/sign-in.ts';
@@ -200,18 +200,15 @@ export function ssoLoginActions(
     request: Request,
   ): Promise<Membership | null> {
     const { tenant_id: tenantId, jit_enabled: provisions, default_roles: roles } = provider;
-    const membershipsOf = () => request.call('tenant-config.members.of', { user_id: user.id });
-    const memberships = await membershipsOf();
-    const isMember = memberships.some((membership) => membership.tenant_id === tenantId);
     const isFirstTime = kind === 'link';
-    const joins = tenantId !== null && !isMember && isFirstTime && provisions;
-    if (!joins) return chooseMembership(memberships, tenantId ?? undefined);
-    await request.call('tenant-config.members.provision', {
-      tenant_id: tenantId,
-      user_id: user.id,
-      body: { roles },
-    });
-    return chooseMembership(await membershipsOf(), tenantId);
+    // A member already stays as they are.
+    if (tenantId !== null && isFirstTime && provisions)
+      await request.call('tenant-config.members.provision', {
+        tenant_id: tenantId,
+        user_id: user.id,
+        body: { roles },
+      });
+    return signIn.membershipFor(user, tenantId ?? undefined, request.call);
   }
 
   /** Links the identity with the account; false where it is already. Throws `conflict` where it is linked with another by now. */

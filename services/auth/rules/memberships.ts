@@ -4,23 +4,30 @@ import { StrataError } from '../../../shared/errors.ts';
 
 export type Membership = ResultOf<'tenant-config.members.of'>[number];
 
-/** The first in an active tenant, else the first: its error says that the tenant is disabled. */
-const defaultMembership = (memberships: readonly Membership[]): Membership | undefined =>
-  memberships.find(({ tenant_status: status }) => status === 'active') ?? memberships[0];
+const isOpen = ({ tenant_status: status }: Membership): boolean => status === 'active';
+
+/** The membership in a tenant. Throws `auth_no_tenant_membership` or `auth_tenant_disabled`. */
+export function requireMembership(
+  memberships: readonly Membership[],
+  tenantId: string,
+): Membership {
+  const membership = memberships.find(({ tenant_id: id }) => id === tenantId);
+  if (!membership) throw new StrataError('auth_no_tenant_membership');
+  if (!isOpen(membership)) throw new StrataError('auth_tenant_disabled');
+  return membership;
+}
 
 /**
- * The membership in the wanted tenant, or a default where none is wanted. Null for an account without any: a platform
- * administrator needs none. Throws `auth_no_tenant_membership` or `auth_tenant_disabled`.
+ * The membership of a session that was asked for without a tenant: in the tenant last used, else in the only one, else in none, which
+ * is what somebody of several tenants chooses from. Disabled tenants count as none.
  */
-export function chooseMembership(
+export function landingMembership(
   memberships: readonly Membership[],
-  wantedTenant: string | undefined,
+  lastUsedTenant: string | null,
 ): Membership | null {
-  const chosen =
-    wantedTenant === undefined
-      ? defaultMembership(memberships)
-      : memberships.find(({ tenant_id: id }) => id === wantedTenant);
-  if (wantedTenant !== undefined && !chosen) throw new StrataError('auth_no_tenant_membership');
-  if (chosen?.tenant_status === 'disabled') throw new StrataError('auth_tenant_disabled');
-  return chosen ?? null;
+  const open = memberships.filter(isOpen);
+  const lastUsed = open.find(({ tenant_id: id }) => id === lastUsedTenant);
+  if (lastUsed) return lastUsed;
+  const [only, ...others] = open;
+  return only && others.length === 0 ? only : null;
 }

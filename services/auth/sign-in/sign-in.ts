@@ -10,11 +10,11 @@ import { StrataError } from '../../../shared/errors.ts';
 import { createAccessTokens } from '../../../shared/security/access-tokens.ts';
 import type { Settings } from '../../../shared/settings.ts';
 import { accountOf, platformRolesOf } from '../rules/accounts.ts';
-import type { Membership } from '../rules/memberships.ts';
+import { landingMembership, requireMembership, type Membership } from '../rules/memberships.ts';
 import { idleSeconds } from '../rules/refresh-tokens.ts';
 import type { UserRow } from '../schema.ts';
 import { accountEvent, recordEvent } from '../stores/audit-events.ts';
-import { insertSession, type OpenedSession } from '../stores/sessions.ts';
+import { findLastUsedTenant, insertSession, type OpenedSession } from '../stores/sessions.ts';
 import { lockForSignIn } from '../stores/users.ts';
 
 export type TokenResponse = ResultOf<'auth.login'>;
@@ -49,6 +49,29 @@ export function createSignIn(db: DataSource, settings: () => Settings) {
       roles,
     })),
   });
+
+  /**
+   * What a new session is for: the wanted tenant, or where its user lands. Throws `auth_no_tenant_membership` or
+   * `auth_tenant_disabled`, the latter also for whoever has nothing but disabled tenants to sign in for.
+   */
+  async function membershipFor(
+    user: UserRow,
+    wantedTenant: string | undefined,
+    call: Call,
+  ): Promise<Membership | null> {
+    const memberships = await call('tenant-config.members.of', { user_id: user.id });
+    if (wantedTenant !== undefined) return requireMembership(memberships, wantedTenant);
+    const tenantIds = memberships.map(({ tenant_id: id }) => id);
+    const landing = landingMembership(
+      memberships,
+      await findLastUsedTenant(db.manager, user.id, tenantIds),
+    );
+    const isPlatformAdmin = platformRolesOf(user, settings()).length > 0;
+    const isShutOut = memberships.every(({ tenant_status: status }) => status === 'disabled');
+    if (memberships.length > 0 && isShutOut && !isPlatformAdmin)
+      throw new StrataError('auth_tenant_disabled');
+    return landing;
+  }
 
   /** A fresh access token for a session, with the refresh token to continue it. Roles are those of now. */
   async function tokenResponse(
@@ -96,5 +119,5 @@ export function createSignIn(db: DataSource, settings: () => Settings) {
     return tokenResponse(opened.user, opened.session, request.call);
   }
 
-  return { identityOf, tokenResponse, complete };
+  return { identityOf, membershipFor, tokenResponse, complete };
 }

@@ -82,6 +82,20 @@ export async function rotateRefreshToken(
   await manager.update(SessionEntity, { id: sessionId }, { last_used_at: now });
 }
 
+/** Which of these tenants the account's sessions were in last: signed in, switched to or refreshed. Null where in none of them. */
+export async function findLastUsedTenant(
+  manager: EntityManager,
+  userId: string,
+  tenantIds: readonly string[],
+): Promise<string | null> {
+  const [last] = await manager.query<{ tenant_id: string }[]>(
+    `SELECT tenant_id FROM auth.sessions WHERE user_id = $1 AND tenant_id = ANY($2)
+     ORDER BY last_used_at DESC LIMIT 1`,
+    [userId, tenantIds],
+  );
+  return last?.tenant_id ?? null;
+}
+
 /**
  * The account, for whatever makes or takes away a credential. Throws `auth_session_revoked` where the session has ended since the request began. The account
  * stays locked as for a sign-in: whoever ends its sessions waits for this transaction, and then ends what it made.
