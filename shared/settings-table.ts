@@ -52,6 +52,10 @@ const nats = matches(
   'must be nats:// addresses, comma separated',
 );
 const email = matches(/^[^\s@]+@[^\s@]+$/, 'must be a mail address');
+const domains = matches(
+  /^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z]([a-z0-9-]{0,61}[a-z0-9])?$/,
+  'must be domains in lower case, in ASCII, such as example.com',
+);
 const nodeName = matches(
   /^[A-Za-z0-9._-]{1,100}$/,
   'must be 1 to 100 letters, digits, dots, dashes or underscores',
@@ -485,6 +489,13 @@ export const settingsGroups = {
       default: 'strata@localhost',
       form: email,
       description: 'Sender of mail',
+    },
+    mail_allowed_domains: {
+      type: 'list',
+      default: [],
+      form: domains,
+      description:
+        'Domains that any tenant may send from (from_email), beside those that its own sign-in providers have verified; that of FROM_EMAIL only if it is listed',
     },
   },
   'Risk configuration that new tenants start with': {

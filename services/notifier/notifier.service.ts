@@ -4,10 +4,13 @@
  * What it answers: approvals (actions/approvals.ts), links in mails (actions/links.ts), deliveries (actions/deliveries.ts), test
  * notices (actions/test-send.ts). What it does by itself: delivers (worker/deliver.ts) and escalates (worker/escalate.ts).
  */
+import { randomUUID } from 'node:crypto';
 import type { Context, ServiceBroker, ServiceSchema } from 'moleculer';
 import type { Logger } from 'pino';
 import { Gauge, type Registry } from 'prom-client';
 import type { DataSource } from 'typeorm';
+import { serviceCaller } from '../../shared/access.ts';
+import { callAs } from '../../shared/cluster/request.ts';
 import { serviceOf } from '../../shared/cluster/service.ts';
 import type { Mailer } from '../../shared/mail/mailer.ts';
 import type { HttpClient } from '../../shared/outgoing/http-client.ts';
@@ -37,7 +40,6 @@ const queuedEvent = 'notifier.queued';
 export function notifierService(options: NotifierOptions): ServiceSchema {
   const { db, settings, http, mailer, log, metrics } = options;
   const vault = createFrozenConfigVault(settings);
-  const sender = createSender({ settings, http, mailer });
   let broker: ServiceBroker | undefined;
   let delivering: DeliveryWorker | undefined;
   let escalating: ReturnType<typeof startEscalating> | undefined;
@@ -46,6 +48,12 @@ export function notifierService(options: NotifierOptions): ServiceSchema {
   const onQueued = (): void => {
     void broker?.broadcast(queuedEvent, {}, ['notifier']);
   };
+  async function verifiedDomains(tenantId: string): Promise<readonly string[]> {
+    if (!broker) throw new Error('the notifier has not started');
+    const by = { caller: serviceCaller('notifier'), requestId: randomUUID() };
+    return callAs(broker, 'auth.sso.providers.domains', { tenant_id: tenantId }, by);
+  }
+  const sender = createSender({ settings, http, mailer, verifiedDomains });
   const approvals = { db, vault, onQueued };
   const handlers = {
     ...approvalActions(approvals),

@@ -155,6 +155,12 @@ export const ssoContracts = {
     query: { ...page, email: Type.Optional(Email) },
     result: Type.Union([Page(Provider), Page(Type.Object({ id: Uuid, name: Name }, strict))]),
   }),
+  'auth.sso.providers.domains': action({
+    summary: "Domains that a tenant's enabled providers have verified",
+    access: { level: 'internal' },
+    path: { tenant_id: Uuid },
+    result: Type.Array(Type.String()),
+  }),
   'auth.sso.providers.get': action({
     summary: 'Read an identity provider',
     rest: `GET ${provider}`,

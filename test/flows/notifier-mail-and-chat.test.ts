@@ -53,6 +53,7 @@ beforeAll(async () => {
     SMTP_PORT: String(mailServer.port),
     SMTP_TLS_CA: mailServer.certificate,
     FROM_EMAIL: 'strata@platform.example',
+    MAIL_ALLOWED_DOMAINS: 'tenant.example',
     BASE_URL: 'https://strata.example.com',
     FRONTEND_ORIGIN: frontend,
     NODE_EXTRA_CA_CERTS: certificate,
@@ -200,6 +201,81 @@ describe('what a mail says and does', () => {
     ])
       expect(mail.html).toContain(text);
     expect(mail.html).not.toContain('<b>needs');
+  });
+
+  test('a sender needs somebody who vouches for its domain, when it is saved and when it is used', async () => {
+    const path = `/tenants/${tenant.id}/config/notifications`;
+    const email = (from: string) => ({
+      email: { default_recipients: ['d@mail.example'], from_email: from },
+    });
+    const refusalOf = (answer: Awaited<ReturnType<Client['put']>>) => [
+      answer.status,
+      answer.body.errors?.map((each: { path: string }) => each.path),
+    ];
+    const refused = [422, ['/email/from_email']];
+    const provider = {
+      name: 'Vouching',
+      issuer: 'https://127.0.0.1:1',
+      client_id: 'c',
+      client_secret: 's',
+      redirect_uris: [`${frontend}/sso`],
+    };
+    const vouching = (domain: string, verified: boolean, owner: string | null) => ({
+      ...provider,
+      tenant_id: owner,
+      domains: [{ domain, verified }],
+    });
+    const other = await createTenant(strata.url, platform, 'Mail of others');
+    const made = [
+      await platform.post('/auth/sso/providers', vouching('other.example', true, other.id)),
+      await platform.post('/auth/sso/providers', vouching('anyone.example', true, null)),
+      await platform.post('/auth/sso/providers', vouching('vouched.example', false, tenant.id)),
+    ];
+    expect(made.map(({ status }) => status)).toEqual([201, 201, 201]);
+    for (const domain of [
+      'other.example',
+      'anyone.example',
+      'vouched.example',
+      'platform.example',
+      'sub.tenant.example',
+      'tenant.example.evil.example',
+    ]) {
+      expect(refusalOf(await tenant.admin.put(path, email(`ops@${domain}`)))).toEqual(refused);
+      const patched = await tenant.admin.patch(path, { email: { from_email: `ops@${domain}` } });
+      expect(refusalOf(patched)).toEqual(refused);
+    }
+    const own = `/auth/sso/providers/${made[2]!.body.id}`;
+    const verified = vouching('vouched.example', true, tenant.id);
+    expect((await platform.put(own, verified)).status).toBe(200);
+    await configure(email('Ops@Vouched.example'));
+    const senderOf = async (title: string): Promise<unknown[]> => {
+      const id = await ask(title);
+      await told(id, title);
+      const [{ mail }] = mails(title) as [ReceivedMail];
+      const { body } = await tenant.admin.get(
+        `/tenants/${tenant.id}/notifications/deliveries?approval_id=${id}`,
+      );
+      const delivery = `/tenants/${tenant.id}/notifications/deliveries/${body.items[0].id}`;
+      const { log } = (await tenant.admin.get(delivery)).body;
+      const effective = (await tenant.admin.get(`${path}/effective`)).body.email.from_email;
+      return [mail.from?.address, effective, log[0].answer];
+    };
+    const accepted = expect.stringMatching(/^accepted as <[^>]+>$/);
+    expect(await senderOf('Vouched')).toEqual([
+      'Ops@vouched.example',
+      'Ops@Vouched.example',
+      accepted,
+    ]);
+
+    expect((await platform.put(own, { ...verified, enabled: false })).status).toBe(200);
+    expect(await senderOf('No more')).toEqual([
+      'strata@platform.example',
+      'strata@platform.example',
+      expect.stringContaining('; sent from strata@platform.example: nobody vouches now'),
+    ]);
+    // What is stored already is in the way of no other change.
+    const patched = await tenant.admin.patch(path, { escalation: { max_hops: 1 } });
+    expect([patched.status, patched.body.email.from_email]).toEqual([200, 'Ops@Vouched.example']);
   });
 
   test('the process sender where the tenant has none; a mail that is refused for now is sent again as the same, one refused for good fails', async () => {

@@ -219,6 +219,14 @@ const badForms: Partial<Record<Field, string[]>> = {
     '10.0.0.0/8;127.0.0.0/8',
   ],
   from_email: ['strata', 'a b@c', '@'],
+  mail_allowed_domains: [
+    'Example.com',
+    'a@b.example',
+    '*.example',
+    'a_b.example',
+    '-a.example',
+    'a..b',
+  ],
 };
 
 describe('rows', () => {
@@ -434,6 +442,7 @@ describe('changes', () => {
       /^(default|approval_webhook|smtp|webhook_allow(ed)?|http_client|watch_max|platform_admin)_/;
     const others: Field[] = [
       'from_email',
+      'mail_allowed_domains',
       'cache_default_ttl',
       'access_token_ttl_seconds',
       'rate_limit_per_minute',

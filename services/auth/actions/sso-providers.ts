@@ -16,6 +16,7 @@ import { SsoProviderEntity, type SsoProviderRow } from '../schema.ts';
 import {
   findProvidersOfAddress,
   findTakenDomain,
+  findVerifiedDomains,
   sealClientSecret,
 } from '../stores/sso-providers.ts';
 
@@ -110,6 +111,8 @@ export function ssoProviderActions(db: DataSource, settings: () => Settings, gua
   });
 
   return {
+    'auth.sso.providers.domains': ({ tenant_id }) => findVerifiedDomains(db.manager, tenant_id),
+
     async 'auth.sso.providers.list'({ limit = defaultLimit, cursor, email }) {
       if (email !== undefined) {
         const serving = await findProvidersOfAddress(db.manager, email);

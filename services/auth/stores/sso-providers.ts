@@ -49,6 +49,19 @@ export const findProvidersOfAddress = (
     .orderBy({ 'p.created_at': 'ASC', 'p.id': 'ASC' })
     .getMany();
 
+/** Domains whose owner was checked for an enabled provider of the tenant's own. */
+export async function findVerifiedDomains(
+  manager: EntityManager,
+  tenantId: string,
+): Promise<string[]> {
+  const rows = await manager.query<{ domain: string }[]>(
+    `SELECT DISTINCT d->>'domain' AS domain FROM auth.sso_providers p, jsonb_array_elements(p.domains) d
+     WHERE p.enabled AND p.tenant_id = $1 AND (d->>'verified')::boolean ORDER BY domain`,
+    [tenantId],
+  );
+  return rows.map(({ domain }) => domain);
+}
+
 /** One of the provider's domains that a provider of another tenant has; undefined where there is none. */
 export async function findTakenDomain(
   manager: EntityManager,

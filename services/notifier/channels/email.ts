@@ -2,6 +2,8 @@
 import { basename } from 'node:path';
 import { MailError } from '../../../shared/mail/mail-error.ts';
 import type { Mailer, SentMail } from '../../../shared/mail/mailer.ts';
+import { senderInUse } from '../../../shared/mail/sender.ts';
+import type { Settings } from '../../../shared/settings.ts';
 import { renderApprovalMail } from '../rules/approval-mail.ts';
 import type { DecisionLinks } from '../rules/decision-links.ts';
 import {
@@ -16,8 +18,10 @@ import type { NoticeChannel, Outcome, OutgoingNotice } from './channel.ts';
 export interface EmailOptions {
   readonly mailer: Mailer;
   readonly decisionLinks: () => DecisionLinks;
-  /** Where links in mails lead: the gateway, as people reach it. */
-  readonly baseUrl: () => string;
+  /** `base_url` is where links in mails lead: the gateway, as people reach it. */
+  readonly settings: () => Settings;
+  /** Domains that a tenant's sign-in providers have verified. */
+  readonly verifiedDomains: (tenantId: string) => Promise<readonly string[]>;
 }
 
 const testMail = layOut({
@@ -30,7 +34,9 @@ const testMail = layOut({
   branding: { above: '', below: [], color: defaultColor, logo: '' },
 });
 
-export function emailChannel({ mailer, decisionLinks, baseUrl }: EmailOptions): NoticeChannel {
+export function emailChannel(options: EmailOptions): NoticeChannel {
+  const { mailer, decisionLinks, settings, verifiedDomains } = options;
+
   function decisionUrls(
     approval: { readonly id: string; readonly tenant_id: string },
     { target: recipient, expires_at: expiresAt }: OutgoingNotice,
@@ -39,22 +45,36 @@ export function emailChannel({ mailer, decisionLinks, baseUrl }: EmailOptions): 
     const urlOf = (decision: 'approve' | 'deny'): string => {
       const { id: approvalId, tenant_id: tenantId } = approval;
       const token = links.issue({ approvalId, tenantId, decision, recipient, expiresAt });
-      return `${baseUrl()}/approvals/decision?token=${token}`;
+      return `${settings().base_url}/approvals/decision?token=${token}`;
     };
     return { approve_url: urlOf('approve'), deny_url: urlOf('deny') };
   }
 
+  /**
+   * The sender that is vouched for now, whatever was when it was saved. A mail does not wait for that to be known: where `auth` does
+   * not answer, it goes out from FROM_EMAIL.
+   */
+  async function senderFor(wanted: string, tenantId: string): Promise<string> {
+    try {
+      return await senderInUse(wanted, settings(), () => verifiedDomains(tenantId));
+    } catch {
+      return settings().from_email;
+    }
+  }
+
   return {
     async send(notice, { email }) {
-      const { from_email: from, template_overrides: overrides } = email;
+      const { from_email: wanted, template_overrides: overrides } = email;
       const { id, target: to } = notice;
       const body = parseBody(notice.body);
-      if (body.type === testNotice) return sendEmail(mailer, { id, to, from, mail: testMail });
+      const from = await senderFor(wanted, body.data.tenant_id);
+      if (body.type === testNotice)
+        return sendEmail(mailer, { id, to, from, wanted, mail: testMail });
 
       const approval = { ...body.data, id: body.data.approval_id };
       const links = decisionUrls(approval, notice);
       const mail = renderApprovalMail(body.type, approval, { links, overrides });
-      return sendEmail(mailer, { id, to, from, mail });
+      return sendEmail(mailer, { id, to, from, wanted, mail });
     },
   };
 }
@@ -64,19 +84,26 @@ export interface EmailRequest {
   readonly id: string;
   readonly to: string;
   readonly from: string;
+  /** The sender that the tenant wants; `from`, where absent. */
+  readonly wanted?: string;
   readonly mail: RenderedMail;
 }
 
 /** Sends one mail to one recipient. */
 export async function sendEmail(
   mailer: Mailer,
-  { id, to, from, mail }: EmailRequest,
+  { id, to, from, wanted = from, mail }: EmailRequest,
 ): Promise<Outcome> {
   const began = performance.now();
   const attempted = () => ({ duration_ms: performance.now() - began, status: null });
   try {
     const sent = await mailer.send({ ...mail, to: [to], messageId: id, from });
-    return { result: 'delivered', ...attempted(), answer: whereItWent(sent), error: null };
+    return {
+      result: 'delivered',
+      ...attempted(),
+      answer: whereItWent(sent) + senderNote(from, wanted),
+      error: null,
+    };
   } catch (error) {
     if (!(error instanceof MailError)) throw error;
     const result = error.retry ? 'retry' : 'final';
@@ -86,3 +113,7 @@ export async function sendEmail(
 
 const whereItWent = ({ messageId, file }: SentMail): string =>
   file === undefined ? `accepted as ${messageId}` : `written to ${basename(file)}`;
+
+/** For the delivery log, where the mail is not from whom the tenant wants it to be. */
+const senderNote = (from: string, wanted: string): string =>
+  from === wanted ? '' : `; sent from ${from}: nobody vouches now for the domain of ${wanted}`;

@@ -16,6 +16,8 @@ export interface SenderOptions {
   readonly settings: () => Settings;
   readonly http: HttpClient;
   readonly mailer: Mailer;
+  /** Domains that a tenant's sign-in providers have verified. */
+  readonly verifiedDomains: (tenantId: string) => Promise<readonly string[]>;
 }
 export interface Sender {
   /** One attempt; rejects only for a fault of ours. */
@@ -23,14 +25,16 @@ export interface Sender {
   readonly retryPlan: (destination: Destination, config: ChannelConfig) => RetryPlan;
 }
 
-export function createSender({ settings, http, mailer }: SenderOptions): Sender {
+export function createSender(options: SenderOptions): Sender {
+  const { settings, http, mailer, verifiedDomains } = options;
   const channels: Readonly<Record<Channel, NoticeChannel>> = {
     webhook: webhookChannel(http),
     chat: chatChannel(http, () => settings().frontend_origin),
     email: emailChannel({
       mailer,
       decisionLinks: () => createDecisionLinks(settings()),
-      baseUrl: () => settings().base_url,
+      settings,
+      verifiedDomains,
     }),
   };
 

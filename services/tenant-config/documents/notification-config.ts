@@ -1,4 +1,5 @@
 /** A tenant's notification_config: a column of the tenant, null until it is set, its secrets encrypted. */
+import type { Call } from '../../../shared/cluster/request.ts';
 import {
   notificationSecrets,
   NullableNotificationConfig,
@@ -16,6 +17,7 @@ import {
   refusedAddresses,
   type RefusedAddresses,
 } from '../rules/notification-addresses.ts';
+import { maySetSender, senderProblems } from '../rules/sender.ts';
 import { TenantEntity, type TenantRow } from '../schema.ts';
 import { tenantDocument } from './tenant-document.ts';
 
@@ -25,9 +27,26 @@ export const notificationVault = (settings: Settings) =>
 /** What such a secret is bound to: it opens for no other tenant. */
 export const notificationContext = (tenantId: string): string => `notification_config ${tenantId}`;
 
+/** What had to be asked before the rules can judge. */
+interface Findings {
+  readonly refused: RefusedAddresses;
+  /** Domains that the tenant may send mail from. */
+  readonly vouchedDomains: readonly string[];
+}
+
+/** Domains that a tenant may send mail from: those of the platform, and those that the tenant's own providers have verified. */
+async function vouchedDomainsOf(
+  tenantId: string,
+  settings: Settings,
+  call: Call,
+): Promise<readonly string[]> {
+  const verified = await call('auth.sso.providers.domains', { tenant_id: tenantId });
+  return [...settings.mail_allowed_domains, ...verified];
+}
+
 export function notificationKind(
   settings: () => Settings,
-): DocumentKind<TenantAddress, NotificationConfig | null, RefusedAddresses> {
+): DocumentKind<TenantAddress, NotificationConfig | null, Findings> {
   const guard = createGuard(settings);
   const endpointsCap = (): number => settings().approval_webhook_endpoints_cap;
   return {
@@ -59,10 +78,18 @@ export function notificationKind(
       await manager.update(TenantEntity, { id }, columns);
     },
 
-    prepare: (_address, _request, body) => refusedAddresses(body, endpointsCap(), guard),
+    async prepare({ tenant_id: tenantId }, request, body) {
+      const [refused, vouchedDomains] = await Promise.all([
+        refusedAddresses(body, endpointsCap(), guard),
+        maySetSender(body) ? vouchedDomainsOf(tenantId, settings(), request.call) : [],
+      ]);
+      return { refused, vouchedDomains };
+    },
     complete: (draft) => draft,
-    check: ({ next, context: refused }) =>
-      notificationProblems(next, endpointsCap(), guard, refused),
+    check: ({ next, current, context: { refused, vouchedDomains } }) => [
+      ...notificationProblems(next, endpointsCap(), guard, refused),
+      ...senderProblems(next, current, vouchedDomains),
+    ],
     secrets: {
       conceal: concealSecrets,
       seal: (document, { tenant_id }, current) =>
