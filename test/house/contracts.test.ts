@@ -99,6 +99,20 @@ describe('contracts', () => {
     expect(all.flatMap(([name, { params }]) => undecided(params, name))).toEqual([]);
   });
 
+  test('the key of a cached read names every parameter that its answer depends on', () => {
+    // An answer from before the wanted revision is not given, so it needs no key of its own.
+    const notInKeys = new Set(['min_revision']);
+    for (const [name, { params, cache }] of all) {
+      if (!cache) continue;
+      const names = Object.keys(params.properties).filter((each) => !notInKeys.has(each));
+      const given = Object.fromEntries(names.map((each) => [each, `some ${each}`]));
+      for (const left of names) {
+        const { [left]: _left, ...others } = given;
+        expect([name, left, cache.key(given)]).not.toEqual([name, left, cache.key(others)]);
+      }
+    }
+  });
+
   test('writes of configuration name the keys that they drop', () => {
     const silent = all
       .filter(([, { response, drops }]) => response === 'write' && !drops)
