@@ -109,7 +109,7 @@ function resolve(
 const effective: Command = {
   name: 'config effective',
   parameters: '<tenant>',
-  summary: 'the six layers merged',
+  summary: 'all layers merged',
   flags: aspects,
   complete: completeTenant,
   async run(input) {

@@ -1,4 +1,4 @@
-/** config-resolver: six layers to one effective configuration. Holds no data; its answers are cached on the caller's node. */
+/** config-resolver: all layers to one effective configuration. Holds no data; its answers are cached on the caller's node. */
 import type { ServiceSchema } from 'moleculer';
 import { serviceOf } from '../../shared/cluster/service.ts';
 import type { Settings } from '../../shared/settings.ts';

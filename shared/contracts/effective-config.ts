@@ -1,4 +1,4 @@
-/** Effective configurations: what holds for an agent on a service after the six layers are merged, and why. */
+/** Effective configurations: what holds for an agent on a service after the layers are merged, and why. */
 import { Type } from 'typebox';
 import { read, tenantRoles } from './contract.ts';
 import { Identifier, Nullable, Slug, strict, Timestamp, Uuid } from './fields.ts';
@@ -56,7 +56,7 @@ const effectiveScopes = (tenantId: string): RevisionScope[] => [
 
 export const effectiveConfigContracts = {
   'config-resolver.resolve': read({
-    summary: 'Effective configuration: six layers merged',
+    summary: 'Effective configuration: all layers merged',
     rest: 'GET /tenants/{tenant_id}/config/effective',
     access: { level: 'tenant', roles: tenantRoles, services: true },
     keyScope: 'config:read',

@@ -1,4 +1,4 @@
-/** The six layers over REST: each shown to win and to be shadowed, with `explain` naming where the value comes from. */
+/** The layers over REST: each shown to win and to be shadowed, with `explain` naming where the value comes from. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { createDatabase, type Database } from '../support/postgres.ts';
 import {

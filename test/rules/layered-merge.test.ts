@@ -11,6 +11,7 @@ import {
   explainValues,
   type Sources,
 } from '../../services/config-resolver/rules/layers.ts';
+import { layerNames, type LayerName } from '../../shared/contracts/effective-config.ts';
 import { riskDefaults } from '../../shared/contracts/risk.ts';
 import { loadSettings } from '../../shared/settings.ts';
 
@@ -126,20 +127,13 @@ test('resolve_value is the first that is not null, else the default, else null',
 });
 
 describe('explain', () => {
-  const order = ['service_instance', 'agent', 'tenant_risk', 'service_type', 'global', 'env'];
   const written = { revision: 1, updated_by: 'someone', updated_at: '2026-01-01T00:00:00.000Z' };
   const settings = loadSettings({ SECRET_KEY: 'x'.repeat(32) }, { pieces: [] });
 
   type Values = Record<string, unknown>;
-  /** What the layers hold beside the fields that they must have. */
-  interface Held {
-    readonly service: Values;
-    readonly agent: Values;
-    readonly overrides: Values;
-    readonly typeDefaults: Values;
-    readonly global: Values;
-  }
-  const sourcesOf = ({ service, agent, overrides, typeDefaults, global }: Held): Sources => ({
+  /** What each stored layer holds beside the fields that it must have. */
+  type Held = Readonly<Record<Exclude<LayerName, 'env'>, Values>>;
+  const sourcesOf = (layers: Held): Sources => ({
     tenantId: 't',
     serviceType: 'cloud_run',
     settings,
@@ -151,18 +145,18 @@ describe('explain', () => {
         document: {
           global_settings: riskDefaults(settings),
           // An override may hold anything, which its type does not say.
-          service_overrides: { cloud_run: overrides as Record<string, number> },
+          service_overrides: { cloud_run: layers.tenant_risk as Record<string, number> },
         },
       },
-      agent: { ...written, document: { ...agent, agent_type: 'x' } },
+      agent: { ...written, document: { ...layers.agent, agent_type: 'x' } },
       service: {
         ...written,
-        document: { ...service, service_id: 's', service_type: 'cloud_run' },
+        document: { ...layers.service_instance, service_id: 's', service_type: 'cloud_run' },
       },
     },
     platform: {
       revision: 1,
-      entries: Object.entries(global).map(([config_key, config_value]) => ({
+      entries: Object.entries(layers.global).map(([config_key, config_value]) => ({
         ...written,
         document: {
           config_key,
@@ -178,7 +172,7 @@ describe('explain', () => {
           document: {
             service_type: 'cloud_run',
             configuration_name: 'default',
-            default_settings: typeDefaults,
+            default_settings: layers.service_type,
             scaling_limits: {},
             monitoring_defaults: {},
             is_active: true,
@@ -193,11 +187,11 @@ describe('explain', () => {
     fc.jsonValue(),
     { maxKeys: 6, noNullPrototype: true },
   );
-  const held = fc.record({
-    service: values,
+  const held: fc.Arbitrary<Held> = fc.record({
+    service_instance: values,
     agent: values,
-    overrides: values,
-    typeDefaults: values,
+    tenant_risk: values,
+    service_type: values,
     global: fc.dictionary(name, fc.jsonValue(), { maxKeys: 4 }),
   });
 
@@ -209,7 +203,7 @@ describe('explain', () => {
         expect(Object.keys(explained).sort()).toEqual(Object.keys(effectiveValues(sources)).sort());
         for (const [key, { layer: decides, shadowed }] of Object.entries(explained)) {
           const found = [decides, ...shadowed.map(({ layer }) => layer)];
-          const positions = found.map((each) => order.indexOf(each));
+          const positions = found.map((each) => layerNames.indexOf(each));
           expect(positions).toEqual([...positions].sort((a, b) => a - b));
           if (decides === 'env') expect(key in layers.global).toBe(false);
         }
@@ -220,21 +214,22 @@ describe('explain', () => {
 
   test('names the document by its cache key', () => {
     const sources = sourcesOf({
-      service: { a: 1 },
+      service_instance: { a: 1 },
       agent: { b: 1 },
-      overrides: { c: 1 },
-      typeDefaults: { d: 1 },
+      tenant_risk: { c: 1 },
+      service_type: { d: 1 },
       global: { e: 1 },
     });
-    const explained = explainValues(sources);
-    const sourceOf = (key: string): string => explained[key]!.source;
-    expect(['a', 'b', 'c', 'd', 'e', 'http_client_timeout_seconds'].map(sourceOf)).toEqual([
-      'service_instance_t_s',
-      'agent_config_t_x',
-      'risk_config_t',
-      'service_type_cloud_run_default',
-      'global_e',
-      'env',
-    ]);
+    const explained = Object.values(explainValues(sources));
+    const expected: Readonly<Record<LayerName, string>> = {
+      service_instance: 'service_instance_t_s',
+      agent: 'agent_config_t_x',
+      tenant_risk: 'risk_config_t',
+      service_type: 'service_type_cloud_run_default',
+      global: 'global_e',
+      env: 'env',
+    };
+    const found = explained.map(({ layer, source }) => [layer, source] as const);
+    expect(Object.fromEntries(found)).toEqual(expected);
   });
 });

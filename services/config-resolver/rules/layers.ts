@@ -1,10 +1,14 @@
 /**
- * The six layers as a table, the one that decides first at the top; and their merge, with its explanation. The README has the same
- * table for readers.
+ * What each layer holds, as a table; and their merge, with its explanation. Which layer decides first is said by `layerNames` alone.
+ * The README has the same table for readers.
  */
 import type { Static } from 'typebox';
 import { agentKey } from '../../../shared/contracts/agents.ts';
-import type { Explanation, LayerName } from '../../../shared/contracts/effective-config.ts';
+import {
+  layerNames,
+  type Explanation,
+  type LayerName,
+} from '../../../shared/contracts/effective-config.ts';
 import { globalEntryKey } from '../../../shared/contracts/global-entries.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { riskDefaults, riskKey } from '../../../shared/contracts/risk.ts';
@@ -26,7 +30,6 @@ export interface Sources {
 type Origin = Pick<Static<typeof Explanation>, 'source' | 'revision' | 'updated_by' | 'updated_at'>;
 
 interface LayerDefinition {
-  readonly name: LayerName;
   readonly values: (from: Sources) => Layer;
   /** The document that set `key`. Only the global layer looks at it: it holds one document per key, the others one for all. */
   readonly origin: (from: Sources, key: string) => Origin;
@@ -45,9 +48,8 @@ const serviceTypeOf = ({ platform, serviceType }: Sources) =>
     ? platform.service_types[serviceType]
     : undefined;
 
-const layers: readonly LayerDefinition[] = [
-  {
-    name: 'service_instance',
+const definitions: Readonly<Record<LayerName, LayerDefinition>> = {
+  service_instance: {
     values({ tenant }) {
       if (!tenant.service) return null;
       const {
@@ -68,8 +70,7 @@ const layers: readonly LayerDefinition[] = [
         tenant.service,
       ),
   },
-  {
-    name: 'agent',
+  agent: {
     values({ tenant }) {
       if (!tenant.agent) return null;
       const { agent_type: _type, ...values } = tenant.agent.document;
@@ -81,8 +82,7 @@ const layers: readonly LayerDefinition[] = [
         tenant.agent,
       ),
   },
-  {
-    name: 'tenant_risk',
+  tenant_risk: {
     values({ tenant, serviceType }) {
       if (!tenant.risk) return null;
       const { global_settings: limits, service_overrides: overrides } = tenant.risk.document;
@@ -91,8 +91,7 @@ const layers: readonly LayerDefinition[] = [
     },
     origin: ({ tenant, tenantId }) => originOf(riskKey({ tenant_id: tenantId }), tenant.risk),
   },
-  {
-    name: 'service_type',
+  service_type: {
     values(from) {
       const stored = serviceTypeOf(from);
       if (!stored) return null;
@@ -108,8 +107,7 @@ const layers: readonly LayerDefinition[] = [
         serviceTypeOf(from),
       ),
   },
-  {
-    name: 'global',
+  global: {
     values: ({ platform }) =>
       Object.fromEntries(
         platform.entries.map(({ document }) => [document.config_key, document.config_value]),
@@ -120,12 +118,14 @@ const layers: readonly LayerDefinition[] = [
         platform.entries.find(({ document }) => document.config_key === key),
       ),
   },
-  {
-    name: 'env',
+  env: {
     values: ({ settings }) => environmentDefaults(settings),
     origin: () => originOf('env', null),
   },
-];
+};
+
+/** The one that decides first at the front. */
+const layers = layerNames.map((name) => ({ name, ...definitions[name] }));
 
 /** What the environment contributes: risk defaults by field name, webhook defaults and HTTP time-outs. Never a secret. */
 export const environmentDefaults = (settings: Settings): Record<string, unknown> => ({
