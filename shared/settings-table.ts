@@ -440,6 +440,12 @@ export const settingsGroups = {
       max: 100,
       description: 'The most webhook endpoints of a tenant',
     },
+    approvals_max_pending: {
+      type: 'integer',
+      default: 10_000,
+      min: 1,
+      description: 'The most approvals of a tenant that may be pending; a further one is 429',
+    },
     webhook_allowed_networks: {
       type: 'list',
       default: [],

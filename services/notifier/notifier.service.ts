@@ -54,7 +54,8 @@ export function notifierService(options: NotifierOptions): ServiceSchema {
     return callAs(broker, 'auth.sso.providers.domains', { tenant_id: tenantId }, by);
   }
   const sender = createSender({ settings, http, mailer, verifiedDomains });
-  const approvals = { db, vault, onQueued };
+  const maxPending = (): number => settings().approvals_max_pending;
+  const approvals = { db, vault, onQueued, maxPending };
   const handlers = {
     ...approvalActions(approvals),
     ...linkActions(approvals, () => createDecisionLinks(settings())),

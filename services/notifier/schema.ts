@@ -166,6 +166,7 @@ export const ApprovalEntity = new EntitySchema<ApprovalRow>({
   indices: [
     { name: 'approvals_idempotency', columns: ['tenant_id', 'idempotency_key'], unique: true },
     { name: 'approvals_tenant', columns: ['tenant_id', 'created_at', 'id'] },
+    { name: 'approvals_pending', columns: ['tenant_id'], where: `state = 'pending'` },
   ],
 });
 export const DeliveryEntity = new EntitySchema<DeliveryRow>({
@@ -317,6 +318,10 @@ export const notifierSchema: Schema = {
          blocked_until timestamptz,
          paused_revision int8
        )`,
+    ),
+    migration(
+      'CountPendingApprovals1763900000001',
+      `CREATE INDEX approvals_pending ON notifier.approvals (tenant_id) WHERE state = 'pending'`,
     ),
   ],
 };

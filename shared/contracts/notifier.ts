@@ -55,14 +55,14 @@ const Description = Type.String({
 });
 const Resource = Type.Union(
   [Line(500, 'Name of the resource'), Type.Record(Type.String(), Type.Unknown())],
-  { description: 'What would be changed' },
+  { description: 'What would be changed; at most 32 KiB of JSON' },
 );
 const CostImpact = Type.Number({
   minimum: 0,
   description: "Cost of the change, in the tenant's currency",
 });
 const Metadata = Type.Record(Type.String(), Type.Unknown(), {
-  description: 'Handed on to the receivers as it is',
+  description: 'Handed on to the receivers as it is; at most 32 KiB of JSON',
 });
 
 /** An approval as everybody sees it: its readers, and the receivers of its notices. */

@@ -12,6 +12,7 @@ import {
   createTenant,
   signIn,
   startStrata,
+  type Client,
   type Running,
   type TenantFixture,
 } from '../support/strata.ts';
@@ -24,6 +25,7 @@ const ask = {
 } as const;
 let database: Database;
 let strata: Running;
+let platform: Client;
 let tenant: TenantFixture;
 let receiver: Receiver;
 const dataDir = mkdtempSync(join(tmpdir(), 'strata-approvals-'));
@@ -36,12 +38,10 @@ beforeAll(async () => {
     DATA_DIR: dataDir,
     WEBHOOK_ALLOW_HTTP: 'true',
     WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8',
+    APPROVALS_MAX_PENDING: '10',
   });
-  tenant = await createTenant(
-    strata.url,
-    await signIn(strata.url, 'admin@example.com', adminPassword),
-    'Approvals',
-  );
+  platform = await signIn(strata.url, 'admin@example.com', adminPassword);
+  tenant = await createTenant(strata.url, platform, 'Approvals');
 });
 afterAll(async () => {
   await strata?.stop();
@@ -168,6 +168,33 @@ test('the same idempotency_key gives the same approval, another request with it 
   );
   expect(new Set(answers.map(({ body: { id } }) => id)).size).toBe(1);
   expect((await tenant.admin.post(path(), { ...body, title: 'Another' })).status).toBe(409);
+});
+
+test('what is asked is bounded: the size of one, and how many of a tenant are pending', async () => {
+  const asked = { action: 'scale', risk_level: 'low', title: 'Bounded' };
+  const large = { text: 'ä'.repeat(17_000) };
+  const refused = await tenant.admin.post(path(''), { ...asked, metadata: large, resource: large });
+  expect([refused.status, refused.body.errors.map((each: { path: string }) => each.path)]).toEqual([
+    422,
+    ['/resource', '/metadata'],
+  ]);
+
+  const other = await createTenant(strata.url, platform, 'Many pending');
+  const ask = (key: string) =>
+    other.admin.post(`/tenants/${other.id}/approvals`, { ...asked, idempotency_key: key });
+  for (let n = 1; n <= 10; n += 1) expect((await ask(String(n))).status).toBe(202);
+  const tooMany = await ask('11');
+  expect([tooMany.status, tooMany.body.detail.code, tooMany.headers.get('retry-after')]).toEqual([
+    429,
+    'rate_limited',
+    '60',
+  ]);
+  const repeated = await ask('1');
+  expect(repeated.status).toBe(202);
+  await other.admin.post(`/tenants/${other.id}/approvals/${repeated.body.id}/decision`, {
+    decision: 'deny',
+  });
+  expect((await ask('11')).status).toBe(202);
 });
 
 test('of 16 decisions at once one counts', async () => {

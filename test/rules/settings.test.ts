@@ -443,6 +443,7 @@ describe('changes', () => {
     const others: Field[] = [
       'from_email',
       'mail_allowed_domains',
+      'approvals_max_pending',
       'cache_default_ttl',
       'access_token_ttl_seconds',
       'rate_limit_per_minute',

@@ -24,14 +24,18 @@ export interface ApprovalOptions {
   readonly vault: FrozenConfigVault;
   /** Called when notices have been queued. */
   readonly onQueued: () => void;
+  /** How many approvals of a tenant may be pending. */
+  readonly maxPending: () => number;
 }
 
 export function approvalActions(options: ApprovalOptions) {
-  const { db, onQueued } = options;
+  const { db, onQueued, maxPending } = options;
   return {
     async 'notifier.approvals.request'({ tenant_id: tenantId, body }, request) {
       const repeated = await findRepeated(db.manager, tenantId, body);
       if (repeated) return approvalView(repeated);
+      refuseLarge(body);
+      await refuseTooManyPending(db.manager, tenantId, maxPending());
 
       const plan = await planOf(tenantId, body, request);
       const made = await db.transaction((manager) =>
@@ -106,6 +110,35 @@ async function findRepeated(
   if (row && row.request_hash !== hashOf(body))
     throw new StrataError('conflict', 'This idempotency_key was used for another request.');
   return row;
+}
+
+/** In bytes of JSON. Each notice carries them, and an approval may have some two hundred notices at each hop. */
+const largestPart = 32 * 1024;
+
+function refuseLarge(body: ApprovalRequest): void {
+  const problems = (['resource', 'metadata'] as const)
+    .filter((part) => Buffer.byteLength(JSON.stringify(body[part] ?? null)) > largestPart)
+    .map((part) => ({ path: `/${part}`, message: 'is larger than 32 KiB of JSON' }));
+  if (problems.length > 0) throw invalid(problems);
+}
+
+/** Requests at the same moment may pass it by their number; nothing grows without end all the same. */
+async function refuseTooManyPending(
+  manager: EntityManager,
+  tenantId: string,
+  most: number,
+): Promise<void> {
+  const [row] = await manager.query<[{ pending: number }]>(
+    `SELECT count(*)::int AS pending FROM (
+       SELECT FROM notifier.approvals WHERE tenant_id = $1 AND state = 'pending' LIMIT $2) AS counted`,
+    [tenantId, most],
+  );
+  if (row.pending < most) return;
+  throw new StrataError(
+    'rate_limited',
+    `The tenant has ${most} approvals pending (APPROVALS_MAX_PENDING). Decide some, or wait until they expire.`,
+    { headers: { 'retry-after': '60' } },
+  );
 }
 
 async function planOf(
