@@ -10,7 +10,7 @@ import type { Coherence } from '../shared/cluster/coherence/coherence.ts';
 import type { LocalCache } from '../shared/cluster/local-cache.ts';
 import type { LiveSettings } from '../shared/live-settings.ts';
 import { createAuthenticator } from './authenticate.ts';
-import { mapErrors, refuseBeforeRouting, refuseUnreadable } from './error-responses.ts';
+import { mapErrors, refuseBeforeRouting } from './error-responses.ts';
 import { createFastPath } from './fast-path.ts';
 import { observeRequests } from './metrics.ts';
 import { serveDocs, serveHealth } from './node-routes.ts';
@@ -50,7 +50,7 @@ export async function buildApp(options: AppOptions): Promise<App> {
   const record = createRequestLog(log, observeRequests(metrics, watch.open));
   const authenticator = createAuthenticator(broker, localCache, settings, log);
   const fastPath = createFastPath({ authenticator, settings, requestIdOf, record });
-  const server = createGatewayServer(fastPath);
+  const server = createGatewayServer(fastPath, requestIdOf);
 
   const app = fastify({
     serverFactory: server.create,
@@ -64,7 +64,7 @@ export async function buildApp(options: AppOptions): Promise<App> {
     forceCloseConnections: 'idle',
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: 500 },
     frameworkErrors: refuseBeforeRouting,
-    clientErrorHandler: refuseUnreadable,
+    clientErrorHandler: server.refuse,
     exposeHeadRoutes: true,
   });
   addCommonHeaders(app);

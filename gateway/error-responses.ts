@@ -1,10 +1,10 @@
 /** Every refusal of the gateway in the one envelope that docs and clients know, whoever found the reason: a handler, Fastify or Node. */
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { randomUUID } from 'node:crypto';
-import { STATUS_CODES } from 'node:http';
+import { STATUS_CODES, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
-import { codeOf, StrataError, errorResponse } from '../shared/errors.ts';
+import { codeOf, StrataError, errorResponse, statusOf } from '../shared/errors.ts';
 import { jsonHeaders } from './security-headers.ts';
 
 /** Fastify's own refusals in our codes. */
@@ -59,21 +59,37 @@ export function mapErrors(app: FastifyInstance, log: Logger): void {
   });
 }
 
-/** What Node's parser says of bytes that are no HTTP request. */
-const unreadable: Readonly<Record<string, string>> = {
-  HPE_HEADER_OVERFLOW: 'The headers are too large.',
-  ERR_HTTP_REQUEST_TIMEOUT: 'The request did not arrive in time.',
-};
+/** A refusal ahead of Fastify. The rest of the request is not waited for: the connection ends. */
+export function refuseRequest(
+  error: StrataError,
+  requestId: string,
+  response: ServerResponse,
+): void {
+  const { status, headers, body } = errorResponse(error, requestId);
+  const text = JSON.stringify(body);
+  response
+    .writeHead(status, {
+      ...jsonHeaders,
+      ...headers,
+      'content-type': 'application/json',
+      'content-length': Buffer.byteLength(text),
+      'x-request-id': requestId,
+      connection: 'close',
+    })
+    .end(text);
+}
 
-/** Fastify's `clientErrorHandler`. There is no request to answer: the envelope goes to the connection, which then ends. */
+/** How long a client that is refused may take to read that and to hang up, in milliseconds. */
+const hangUpMs = 1000;
+
+/** Answers what is no request, or none that arrives in time: the envelope goes to the connection, which then ends. */
 export function refuseUnreadable({ code }: { readonly code?: string }, socket: Socket): void {
   if (code === 'ECONNRESET' || !socket.writable) {
     socket.destroy();
     return;
   }
   const requestId = randomUUID();
-  const error = new StrataError('invalid_request', unreadable[code ?? '']);
-  const { status, body } = errorResponse(error, requestId);
+  const { status, body } = errorResponse(unreadableError(code), requestId);
   const text = JSON.stringify(body);
   const head = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
@@ -83,4 +99,23 @@ export function refuseUnreadable({ code }: { readonly code?: string }, socket: S
     'Connection: close',
   ];
   socket.end(`${head.join('\r\n')}\r\n\r\n${text}`);
+  if (status === statusOf('request_timeout')) {
+    // The rest of the request must not arrive after all and be acted upon.
+    socket.destroySoon();
+    return;
+  }
+  // The client may leave its half open for ever.
+  const straggler = setTimeout(() => socket.destroy(), hangUpMs);
+  socket.once('close', () => clearTimeout(straggler));
+}
+
+function unreadableError(code: string | undefined): StrataError {
+  switch (code) {
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return new StrataError('request_timeout');
+    case 'HPE_HEADER_OVERFLOW':
+      return new StrataError('invalid_request', 'The headers are too large.');
+    default:
+      return new StrataError('invalid_request');
+  }
 }

@@ -1,7 +1,7 @@
 /** From a request to the parameters of its contract's action. */
 import type { FastifyRequest } from 'fastify';
 import type { Contract, Rest } from '../shared/contracts/contract.ts';
-import { invalid, type Problem } from '../shared/errors.ts';
+import { invalid, StrataError, type Problem } from '../shared/errors.ts';
 
 type Texts = Readonly<Record<string, unknown>>;
 type Params = Record<string, unknown>;
@@ -20,7 +20,7 @@ export function urlParamsOf(contract: Contract, rest: Rest, request: FastifyRequ
 
 /**
  * Everything that the action is called with. Throws 422 for a query parameter that the contract does not know, and for headers that do
- * not fit: the contract would name those by the parameter, and the caller knows them by the header.
+ * not fit, 412 for a condition that cannot be kept: the contract would name those by the parameter, and the caller knows them by the header.
  */
 export function parametersOf(
   contract: Contract,
@@ -28,6 +28,7 @@ export function parametersOf(
   request: FastifyRequest,
   urlParams: Readonly<Params>,
 ): Params {
+  if (rest.method !== 'GET') refuseUnmodifiedSince(rest, request);
   const params = { ...urlParams };
   const problems: Problem[] = Object.keys(request.query as Texts)
     .filter((name) => !rest.query.includes(name))
@@ -46,6 +47,20 @@ export function parametersOf(
     params.body = request.body === undefined && mayBeAbsent ? {} : request.body;
   }
   return params;
+}
+
+/**
+ * A date cannot tell two changes of one second apart, so a write that counts on one could overwrite what its client has not seen.
+ * Beside If-Match, where that is taken, the date does not count (RFC 9110, section 13.1.4).
+ */
+function refuseUnmodifiedSince(rest: Rest, { headers }: FastifyRequest): void {
+  if (headers['if-unmodified-since'] === undefined) return;
+  const isMatched = 'if-match' in rest.headers && headers['if-match'] !== undefined;
+  if (isMatched) return;
+  throw new StrataError(
+    'precondition_failed',
+    'If-Unmodified-Since cannot tell two changes of one second apart, so it is not taken. Send If-Match with the ETag.',
+  );
 }
 
 /** A text from the URL or a header in the type that the contract gives it. What does not fit stays text, and the contract refuses it. */

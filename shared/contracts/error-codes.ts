@@ -64,6 +64,7 @@ export const errorTable = {
   not_found: { status: 404, message: 'Not found.' },
   auth_sso_provider_not_found: { status: 404, message: 'No identity provider serves this.' },
   method_not_allowed: { status: 405, message: 'This path does not take this method.' },
+  request_timeout: { status: 408, message: 'The request did not arrive in time.' },
   conflict: { status: 409, message: 'The request conflicts with what is stored.' },
   auth_sso_link_required: {
     status: 409,

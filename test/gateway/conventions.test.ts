@@ -43,6 +43,7 @@ async function rawly(text: string): Promise<{
   const socket = connect(Number(port), hostname);
   const chunks: Buffer[] = [];
   socket.on('data', (chunk: Buffer) => chunks.push(chunk));
+  socket.setTimeout(5000, () => socket.destroy());
   socket.write(text);
   await once(socket, 'close');
   const [head, body] = Buffer.concat(chunks).toString().split('\r\n\r\n') as [string, string];
@@ -73,7 +74,87 @@ describe('what is not a request', () => {
   });
 });
 
+describe('the Host header', () => {
+  test.each([
+    ['none', 'GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\n', 400],
+    ['two', 'GET /healthz HTTP/1.1\r\nHost: a\r\nhOST: b\r\nConnection: close\r\n\r\n', 400],
+    ['two that are the same', 'GET /healthz HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n', 400],
+    ['two in HTTP/1.0', 'GET /healthz HTTP/1.0\r\nHost: a\r\nHost: b\r\n\r\n', 400],
+    ['none in HTTP/1.0', 'GET /healthz HTTP/1.0\r\n\r\n', 200],
+    ['one', 'GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n', 200],
+  ])('%s', async (...[, text, status]) => {
+    const { head, body } = await rawly(text);
+    expect(head).toMatch(new RegExp(`^HTTP/1\\.[01] ${status} `));
+    if (status === 200) return;
+    expect(body.detail).toMatchObject({ code: 'invalid_request' });
+    expect(head.toLowerCase()).toContain(`x-request-id: ${body.request_id}`);
+  });
+});
+
 describe('paths and methods', () => {
+  const unknownMethods = [
+    'PROPFIND',
+    'QUERY',
+    'TRACE',
+    'MKCOL',
+    'REPORT',
+    'LOCK',
+    'PURGE',
+    'M-SEARCH',
+  ];
+  test.each(unknownMethods)('%s is taken by no path', async (method) => {
+    const withoutBody = '';
+    const withBody = 'Content-Type: application/json\r\nContent-Length: 2\r\n';
+    for (const headers of [withoutBody, withBody]) {
+      const ask = (path: string) =>
+        rawly(
+          `${method} ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${headers}\r\n${headers && '{}'}`,
+        );
+      const known = await ask('/tenants/x/config/risk');
+      expect([known.head.slice(9, 12), known.body.detail.code]).toEqual([
+        '405',
+        'method_not_allowed',
+      ]);
+      expect(known.head.toLowerCase()).toContain('\r\nallow: get, put, patch\r\n');
+      const unknown = await ask('/nowhere');
+      expect([unknown.head.slice(9, 12), unknown.body.detail.code]).toEqual(['404', 'not_found']);
+    }
+  });
+
+  test('CONNECT is refused: Strata is no proxy', async () => {
+    const { head, body } = await rawly('CONNECT example.com:443 HTTP/1.1\r\nHost: x\r\n\r\n');
+    expect([head.slice(9, 12), body.detail.code]).toEqual(['405', 'method_not_allowed']);
+    expect(head.toLowerCase()).toContain('\r\nallow: get,');
+  });
+
+  test('If-Unmodified-Since is refused on a write, also a date to come, and nothing is written', async () => {
+    const path = `/tenants/${tenant.id}/config/risk`;
+    const before = await tenant.admin.get(path);
+    const tag = before.headers.get('etag')!;
+    const dates = ['Mon, 01 Jan 2024 00:00:00 GMT', 'Fri, 01 Jan 2100 00:00:00 GMT', 'no date'];
+    for (const date of dates) {
+      const headers = { 'if-unmodified-since': date };
+      const answers = [
+        await tenant.admin.put(path, {}, headers),
+        await tenant.admin.patch(path, {}, headers),
+        await tenant.admin.put(`${path}?dry_run=true`, {}, headers),
+        await platform.send('POST', '/tenants', { body: { name: 'Never' }, headers }),
+        await platform.delete('/config/global/never', headers),
+      ];
+      for (const { status, body } of answers)
+        expect([status, body.detail.code]).toEqual([412, 'precondition_failed']);
+      expect((await tenant.viewer.put(path, {}, headers)).status).toBe(403);
+      // Beside If-Match it does not count (RFC 9110, section 13.1.4).
+      const matched = await tenant.admin.put(
+        `${path}?dry_run=true`,
+        {},
+        { ...headers, 'if-match': tag },
+      );
+      expect(matched.status).toBe(200);
+    }
+    expect((await tenant.admin.get(path)).headers.get('etag')).toBe(tag);
+  });
+
   test.each([
     ['a name of 501 characters', `/config/global/${'a'.repeat(501)}`],
     ['a broken percent-encoding', '/config/global/a%ZZ'],
