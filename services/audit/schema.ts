@@ -56,7 +56,14 @@ export const EventEntity = new EntitySchema<EventRow>({
     occurred_at: { type: 'timestamptz' },
     hash: text,
   },
-  indices: [{ name: 'events_time', columns: ['occurred_at', 'chain', 'seq'] }],
+  indices: [
+    { name: 'events_time', columns: ['occurred_at', 'chain', 'seq'] },
+    {
+      name: 'events_account',
+      columns: ['target', 'occurred_at', 'chain', 'seq'],
+      where: "action LIKE 'auth.%'",
+    },
+  ],
 });
 export const ChainEntity = new EntitySchema<ChainRow>({
   name: 'AuditChain',
@@ -81,6 +88,10 @@ export const auditSchema: Schema = {
       `CREATE FUNCTION audit.refuse() RETURNS trigger LANGUAGE plpgsql AS
      $$ BEGIN RAISE EXCEPTION 'audit events are append-only' USING ERRCODE = 'insufficient_privilege'; END $$`,
       'CREATE TRIGGER append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON audit.events FOR EACH STATEMENT EXECUTE FUNCTION audit.refuse()',
+    ),
+    migration(
+      'AuditAccounts1763700000502',
+      `CREATE INDEX events_account ON audit.events (target, occurred_at, chain, seq) WHERE action LIKE 'auth.%'`,
     ),
   ],
 };

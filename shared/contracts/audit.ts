@@ -28,6 +28,10 @@ export const AuditEvent = Type.Object(
   strict,
 );
 
+/** What its owner sees of an event about their account: all but its place in the chain. */
+const { target: _target, ...told } = facts;
+const Activity = Type.Object(told, strict);
+
 const reader = { level: 'tenant_or_platform', roles: ['tenant_admin'] } as const;
 
 export const auditContracts = {
@@ -51,6 +55,15 @@ export const auditContracts = {
       ...page,
     },
     result: Page(AuditEvent),
+    response: 'list',
+  }),
+  'audit.activity': action({
+    summary: 'What happened to my account, newest first',
+    rest: 'GET /auth/activity',
+    access: { level: 'authenticated' },
+    keyScope: null,
+    query: page,
+    result: Page(Activity),
     response: 'list',
   }),
   'audit.verify': action({

@@ -35,6 +35,7 @@ let site: Site;
 let elsewhere: Site;
 let browser: Browser;
 let strata: Running;
+let platform: Client;
 let tenant: TenantFixture;
 let anyone: Client;
 
@@ -52,11 +53,8 @@ beforeAll(async () => {
     FRONTEND_ORIGIN: site.origin,
     CORS_ORIGINS: `${site.origin},${elsewhere.origin}`,
   });
-  tenant = await createTenant(
-    strata.url,
-    await signIn(strata.url, 'admin@example.com', adminPassword),
-    'Passkeys',
-  );
+  platform = await signIn(strata.url, 'admin@example.com', adminPassword);
+  tenant = await createTenant(strata.url, platform, 'Passkeys');
   anyone = new Client(strata.url);
 });
 afterAll(async () => {
@@ -92,7 +90,7 @@ const stale = [401, 'auth_webauthn_challenge_invalid'];
 /** A member who has signed in just now, as adding a passkey wants it. */
 const signInAs = (role: string): Promise<Client> =>
   signIn(strata.url, tenant.emails[role]!, memberPassword);
-const events = (action: string): Promise<AuditEvent[]> => auditEvents(tenant.admin, action);
+const events = (action: string): Promise<AuditEvent[]> => auditEvents(platform, action);
 const payloadsOf = async (action: string): Promise<unknown[]> =>
   (await events(action)).map(({ payload }) => payload);
 

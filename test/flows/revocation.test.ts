@@ -100,6 +100,20 @@ test('an API key, rotated and revoked', async () => {
   expect(await answers(second, path)).toEqual(invalid);
 });
 
+test('API keys that end with the password of their owner', async () => {
+  const path = `/tenants/${cluster.tenant.id}/config/effective`;
+  const made = await cluster.tenant.viewer.post('/auth/api-key', { name: 'three nodes' });
+  const keys = everywhere(made.body.api_key);
+  expect(await answers(keys, path)).toEqual([200, 200, 200]);
+  const changed = await cluster.tenant.viewer.post('/auth/password/change', {
+    current_password: memberPassword,
+    new_password: 'grapefruit lamp seventy',
+    end_api_keys: true,
+  });
+  expect(changed.status).toBe(204);
+  expect(await answers(keys, path)).toEqual(Array(3).fill('auth_api_key_invalid'));
+});
+
 test('a disabled tenant', async () => {
   const path = `/tenants/${cluster.tenant.id}/services`;
   const clients = everywhere(cluster.tenant.admin.token);

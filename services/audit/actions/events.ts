@@ -1,4 +1,4 @@
-/** Recording events, for the relay of each node with a database; and their list, for administrators. */
+/** Recording events, for the relay of each node with a database; their list, for administrators; and everybody's own. */
 import type { DataSource } from 'typeorm';
 import { seesPlatform } from '../../../shared/access.ts';
 import type { Handlers } from '../../../shared/cluster/request.ts';
@@ -17,9 +17,18 @@ function momentIn(parameter: string, text: string): Date {
   return moment;
 }
 
+/** Their target is the account that they are about, unless it is a provider. In the words of the index on them. */
+const isOfSignIn = "e.action LIKE 'auth.%'";
+
 /** Where a page ends. The order of the list is total: two events of one moment are told apart by chain and number. */
 const sortKeyOf = (row: EventRow): string =>
   `${row.occurred_at.toISOString()} ${row.chain} ${row.seq}`;
+
+/** Where the page before ended; undefined for the first page. */
+function positionAfter(cursor: string | undefined) {
+  const [time, chain, seq] = decodeCursor(cursor, 'chain')?.split(' ') ?? [];
+  return seq === undefined ? undefined : { time, chain, seq: Number(seq) };
+}
 
 export const eventActions = (db: DataSource) =>
   ({
@@ -30,7 +39,7 @@ export const eventActions = (db: DataSource) =>
     async 'audit.events.list'(params, { caller }) {
       const { actor, action, since, until, limit = defaultLimit } = params;
       const tenant = visibleTenant(caller, params.tenant_id);
-      const [time, chain, seq] = decodeCursor(params.cursor, 'chain')?.split(' ') ?? [];
+      const after = positionAfter(params.cursor);
 
       const query = db.manager.createQueryBuilder(EventEntity, 'e').where('true');
       if (tenant !== undefined) query.andWhere('e.chain = :tenant', { tenant });
@@ -43,12 +52,7 @@ export const eventActions = (db: DataSource) =>
         query.andWhere('e.occurred_at >= :since', { since: momentIn('since', since) });
       if (until !== undefined)
         query.andWhere('e.occurred_at < :until', { until: momentIn('until', until) });
-      if (seq !== undefined)
-        query.andWhere('(e.occurred_at, e.chain, e.seq) > (:time, :chain, :seq)', {
-          time,
-          chain,
-          seq: Number(seq),
-        });
+      if (after) query.andWhere('(e.occurred_at, e.chain, e.seq) > (:time, :chain, :seq)', after);
       const rows = await query
         .orderBy({ 'e.occurred_at': 'ASC', 'e.chain': 'ASC', 'e.seq': 'ASC' })
         .limit(limit + 1)
@@ -58,5 +62,23 @@ export const eventActions = (db: DataSource) =>
         seq: row.seq,
         hash: row.hash,
       }));
+    },
+
+    /** From all chains, because a sign-in into a tenant is in that tenant's. One index has just these events, in this order. */
+    async 'audit.activity'({ limit = defaultLimit, cursor }, { caller }) {
+      const after = positionAfter(cursor);
+      const query = db.manager
+        .createQueryBuilder(EventEntity, 'e')
+        .where(isOfSignIn)
+        .andWhere('e.target = :account', { account: caller.id });
+      if (after) query.andWhere('(e.occurred_at, e.chain, e.seq) < (:time, :chain, :seq)', after);
+      const rows = await query
+        .orderBy({ 'e.occurred_at': 'DESC', 'e.chain': 'DESC', 'e.seq': 'DESC' })
+        .limit(limit + 1)
+        .getMany();
+      return pageOf(rows, limit, sortKeyOf, (row) => {
+        const { target: _own, ...told } = eventFrom(row);
+        return told;
+      });
     },
   }) satisfies Handlers;

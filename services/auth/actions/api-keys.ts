@@ -18,6 +18,7 @@ import type { AccountNotices } from '../mail/account-notices.ts';
 import { platformRolesOf } from '../rules/accounts.ts';
 import { ownSessionOf } from '../rules/own-session.ts';
 import { ApiKeyEntity, type ApiKeyRow } from '../schema.ts';
+import { identityEvent } from '../stores/audit-events.ts';
 import { requireOpenSession } from '../stores/sessions.ts';
 import { findUser } from '../stores/users.ts';
 
@@ -37,10 +38,8 @@ const viewOf = ({ id, name, scopes, tenant_id, expires_at, created_at }: ApiKeyR
   created_at: created_at.toISOString(),
 });
 
-const eventAbout = (
-  action: string,
-  { id, name, scopes, tenant_id: tenantId }: ApiKeyRow,
-): EventDraft => ({ action, tenant_id: tenantId, target: id, payload: { name, scopes } });
+const eventAbout = (action: string, { id, user_id: userId, name, scopes }: ApiKeyRow): EventDraft =>
+  identityEvent(action, userId, { key_id: id, name, scopes });
 
 export function apiKeyActions(db: DataSource, settings: () => Settings, notices: AccountNotices) {
   /** Throws `not_found` for a key that is another's, or nobody's. */

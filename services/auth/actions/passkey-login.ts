@@ -4,11 +4,10 @@ import type { DataSource, EntityManager } from 'typeorm';
 import type { Handlers, Request } from '../../../shared/cluster/request.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import { addressOf } from '../rules/accounts.ts';
-import type { Membership } from '../rules/memberships.ts';
 import { judgeCounter } from '../rules/passkey-counter.ts';
 import { PasskeyEntity, type PasskeyRow, type UserRow } from '../schema.ts';
 import type { SignIn } from '../sign-in/sign-in.ts';
-import { accountEvent, anonymousEvent, recordEvent } from '../stores/audit-events.ts';
+import { anonymousEvent, identityEvent, recordEvent } from '../stores/audit-events.ts';
 import { findUser } from '../stores/users.ts';
 import { challengeSeconds, type Challenge, type Challenges } from '../webauthn/challenges.ts';
 import { userIdOf, type RelyingParty, type VerifiedAssertion } from '../webauthn/relying-party.ts';
@@ -45,7 +44,6 @@ export function passkeyLoginActions(
   async function recordUse(
     manager: EntityManager,
     { user, passkey: { id }, counter, backedUp }: PasskeyProof,
-    membership: Membership | null,
     request: Request,
   ): Promise<boolean> {
     const passkey = await manager.findOne(PasskeyEntity, {
@@ -56,8 +54,7 @@ export function passkeyLoginActions(
     const judgement = judgeCounter(passkey, counter);
     const isCloned = judgement === 'cloned';
     if (judgement !== 'fine') {
-      const tenantId = membership?.tenant_id ?? null;
-      const event = accountEvent('auth.passkey_counter_regressed', user.id, tenantId, {
+      const event = identityEvent('auth.passkey_counter_regressed', user.id, {
         passkey_id: id,
         stored: passkey.counter,
         presented: counter,
@@ -98,7 +95,7 @@ export function passkeyLoginActions(
         userId: proof.user.id,
         method: 'passkey',
         membership,
-        confirm: (manager: EntityManager) => recordUse(manager, proof, membership, request),
+        confirm: (manager: EntityManager) => recordUse(manager, proof, request),
         refusal,
       } as const;
       return signIn.complete(identity, request);

@@ -9,7 +9,7 @@ import { StrataError } from '../../../shared/errors.ts';
 import type { AccountNotices } from '../mail/account-notices.ts';
 import { ownSessionOf } from '../rules/own-session.ts';
 import { PasskeyEntity, UserEntity, type PasskeyRow, type UserRow } from '../schema.ts';
-import { accountEvent, recordEvent } from '../stores/audit-events.ts';
+import { identityEvent, recordEvent } from '../stores/audit-events.ts';
 import { requireOpenSession } from '../stores/sessions.ts';
 import { challengeSeconds, type Ceremony, type Challenges } from '../webauthn/challenges.ts';
 import type { RelyingParty } from '../webauthn/relying-party.ts';
@@ -36,7 +36,7 @@ export function passkeyActions(
 ) {
   /** Throws `conflict` where the passkey is registered already, with whatever account. */
   async function insert(row: PasskeyRow, request: Request): Promise<UserRow> {
-    const event = accountEvent('auth.passkey_registered', row.user_id, request.caller.tenant_id, {
+    const event = identityEvent('auth.passkey_registered', row.user_id, {
       passkey_id: row.id,
       name: row.name,
       aaguid: row.aaguid,
@@ -98,7 +98,7 @@ export function passkeyActions(
 
     async 'auth.webauthn.credentials.remove'({ id }, request) {
       const { caller } = request;
-      const event = accountEvent('auth.passkey_removed', caller.id, caller.tenant_id, {
+      const event = identityEvent('auth.passkey_removed', caller.id, {
         passkey_id: id,
       });
       const owner = await db.transaction(async (manager) => {

@@ -18,7 +18,7 @@ import type { CheckPassword } from '../sign-in/check-password.ts';
 import type { PasswordHashing } from '../sign-in/password-hashing.ts';
 import type { Throttle } from '../sign-in/throttle.ts';
 import { endApiKeysOf } from '../stores/api-keys.ts';
-import { accountEvent, anonymousEvent, recordEvent } from '../stores/audit-events.ts';
+import { anonymousEvent, identityEvent, recordEvent } from '../stores/audit-events.ts';
 import { endSessionsOf } from '../stores/sessions.ts';
 import { findUser, findUserByAddress, lockForChange } from '../stores/users.ts';
 
@@ -80,7 +80,7 @@ export function passwordActions(
           sessions_ended: sessionKeys.length,
           api_keys_ended: apiKeyKeys.length,
         };
-        const event = accountEvent('auth.password_changed', user.id, caller.tenant_id, payload);
+        const event = identityEvent('auth.password_changed', user.id, payload);
         return { result: undefined, keys: [...sessionKeys, ...apiKeyKeys], events: [event] };
       });
       notices.send(user.email, { kind: 'password_changed' }, request);
@@ -130,7 +130,7 @@ export function passwordActions(
           sessions_ended: sessionKeys.length,
           api_keys_ended: apiKeyKeys.length,
         };
-        const event = accountEvent('auth.password_reset', locked.id, null, payload);
+        const event = identityEvent('auth.password_reset', locked.id, payload);
         return { result: locked, keys: [...sessionKeys, ...apiKeyKeys], events: [event] };
       });
       notices.send(user.email, { kind: 'password_reset' }, request);

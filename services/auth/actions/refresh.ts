@@ -13,7 +13,7 @@ import {
 } from '../rules/refresh-tokens.ts';
 import { RefreshEntity, SessionEntity, type RefreshRow, type SessionRow } from '../schema.ts';
 import type { SignIn } from '../sign-in/sign-in.ts';
-import { accountEvent } from '../stores/audit-events.ts';
+import { identityEvent } from '../stores/audit-events.ts';
 import { endSessions, rotateRefreshToken } from '../stores/sessions.ts';
 import { findUser } from '../stores/users.ts';
 
@@ -73,9 +73,9 @@ export function refreshActions(db: DataSource, settings: () => Settings, signIn:
   }
 
   async function endStolenSession(session: SessionRow, request: Request): Promise<void> {
-    const { id, user_id: userId, tenant_id: tenantId } = session;
+    const { id, user_id: userId } = session;
     const payload = { session_id: id };
-    const event = accountEvent('auth.refresh_reused', userId, tenantId, payload);
+    const event = identityEvent('auth.refresh_reused', userId, payload);
     await endSessions(db, request, [id], event);
   }
 

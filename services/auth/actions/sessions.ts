@@ -15,7 +15,7 @@ import { ownSessionOf } from '../rules/own-session.ts';
 import { newRefreshToken } from '../rules/refresh-tokens.ts';
 import { SessionEntity, UserEntity, type SessionRow } from '../schema.ts';
 import type { SignIn } from '../sign-in/sign-in.ts';
-import { accountEvent } from '../stores/audit-events.ts';
+import { entryEvent, identityEvent } from '../stores/audit-events.ts';
 import { endSessions, insertRefreshToken } from '../stores/sessions.ts';
 import { findUser } from '../stores/users.ts';
 
@@ -82,7 +82,7 @@ export function sessionActions(
       const ownId = caller.session_id === undefined ? [] : [caller.session_id];
       const ids = all ? await idsOfOpenSessions(caller.id) : ownId;
       const payload = { all, sessions: ids };
-      const event = accountEvent('auth.logged_out', caller.id, caller.tenant_id, payload);
+      const event = identityEvent('auth.logged_out', caller.id, payload);
       await endOwnSessions(ids, event, request);
       return null;
     },
@@ -109,7 +109,7 @@ export function sessionActions(
       const session = await db.manager.findOneBy(SessionEntity, open);
       if (!session) throw new StrataError('not_found', 'You have no such session.');
       const payload = { session_id: id };
-      const event = accountEvent('auth.session_ended', userId, session.tenant_id, payload);
+      const event = identityEvent('auth.session_ended', userId, payload);
       await endOwnSessions([id], event, request);
       return null;
     },
@@ -130,10 +130,8 @@ export function sessionActions(
         const change = { tenant_id: tenantId, last_used_at: now };
         await manager.update(SessionEntity, { id: sessionId }, change);
         await insertRefreshToken(manager, sessionId, refreshToken, now);
-        const event = accountEvent('auth.tenant_switched', userId, tenantId, {
-          session_id: sessionId,
-          from: before.tenant_id,
-        });
+        const payload = { session_id: sessionId };
+        const event = entryEvent('auth.tenant_switched', userId, tenantId, payload);
         return {
           result: { ...before, ...change },
           keys: [sessionCacheKey({ session_id: sessionId })],

@@ -30,7 +30,7 @@ import type { Membership } from '../rules/memberships.ts';
 import { judgeSsoAccount, type SsoClaims, type SsoJudgement } from '../rules/sso-account.ts';
 import { SsoIdentityEntity, type SsoProviderRow, type UserRow } from '../schema.ts';
 import type { SignIn, TokenResponse } from '../sign-in/sign-in.ts';
-import { accountEvent, anonymousEvent, recordEvent } from '../stores/audit-events.ts';
+import { anonymousEvent, identityEvent, recordEvent } from '../stores/audit-events.ts';
 import { requireOpenSession } from '../stores/sessions.ts';
 import { clientOf, findEnabledProvider, findProvidersOfAddress } from '../stores/sso-providers.ts';
 import { findUser, findUserByAddress, insertUser } from '../stores/users.ts';
@@ -164,7 +164,7 @@ export function ssoLoginActions(
       });
       if (id === null) return;
       const payload = { email: address, provider_id: provider.id };
-      const event = accountEvent('auth.user_provisioned', id, provider.tenant_id, payload);
+      const event = identityEvent('auth.user_provisioned', id, payload);
       await recordEvent(manager, event, request);
     });
   }
@@ -225,7 +225,7 @@ export function ssoLoginActions(
     );
     if (inserted.length > 0) {
       const payload = { provider_id: provider.id, issuer, subject };
-      const event = accountEvent('auth.sso_linked', userId, provider.tenant_id, payload);
+      const event = identityEvent('auth.sso_linked', userId, payload);
       await recordEvent(manager, event, request);
       return true;
     }

@@ -150,10 +150,14 @@ export function ssoProviderActions(db: DataSource, settings: () => Settings, gua
         const row = rowOf(id, body, before);
         await requireFreeDomains(manager, row);
         await manager.save(SsoProviderEntity, row);
-        const event = eventAbout('auth.sso_provider_updated', row, {
+        const payload = {
           changes: changesBetween(before, row),
           secret_replaced: row.client_secret !== before.client_secret,
-        });
+        };
+        // A provider that moves is neither tenant's to tell, since its changes name the other.
+        const isMoved = row.tenant_id !== before.tenant_id;
+        const owner = isMoved ? { ...row, tenant_id: null } : row;
+        const event = eventAbout('auth.sso_provider_updated', owner, payload);
         return { result: row, keys: [], events: [event] };
       });
       return viewOf(result);

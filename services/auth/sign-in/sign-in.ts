@@ -13,7 +13,7 @@ import { accountOf, platformRolesOf } from '../rules/accounts.ts';
 import { landingMembership, requireMembership, type Membership } from '../rules/memberships.ts';
 import { idleSeconds } from '../rules/refresh-tokens.ts';
 import type { UserRow } from '../schema.ts';
-import { accountEvent, recordEvent } from '../stores/audit-events.ts';
+import { entryEvent, recordEvent } from '../stores/audit-events.ts';
 import { findLastUsedTenant, insertSession, type OpenedSession } from '../stores/sessions.ts';
 import { lockForSignIn } from '../stores/users.ts';
 
@@ -111,7 +111,7 @@ export function createSignIn(db: DataSource, settings: () => Settings) {
       if (!confirmed) return null;
       const session = await insertSession(manager, userId, tenantId, request.client);
       const payload = { method, session_id: session.session.id };
-      const event = accountEvent('auth.login_succeeded', userId, tenantId, payload);
+      const event = entryEvent('auth.login_succeeded', userId, tenantId, payload);
       await recordEvent(manager, event, request);
       return { user, session };
     });
