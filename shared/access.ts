@@ -118,5 +118,5 @@ function checkKeyScope({ keyScope }: Pick<Contract, 'keyScope'>, { scopes }: Cal
 
 /** For actions that somebody who found an open session must not do. */
 const recentMs = 10 * 60_000;
-const isRecent = ({ authenticated_at: at }: Caller): boolean =>
+export const isRecent = ({ authenticated_at: at }: Caller): boolean =>
   at !== undefined && Date.now() - Date.parse(at) <= recentMs;

@@ -199,6 +199,15 @@ function derive(values: Values): Settings {
   };
 }
 
+/** Whether the address is one of PLATFORM_ADMIN_EMAILS, whose owner administers the platform. */
+export function isPlatformAdminAddress(
+  address: string,
+  { platform_admin_emails: listed }: Pick<Settings, 'platform_admin_emails'>,
+): boolean {
+  const wanted = address.trim().toLowerCase();
+  return listed.some((each) => each.trim().toLowerCase() === wanted);
+}
+
 /** An IPv6 address as it stands in a URL. */
 const bracketed = (host: string): string => (host.includes(':') ? `[${host}]` : host);
 

@@ -21,6 +21,7 @@ import { createHttpClient } from '../../shared/outgoing/http-client.ts';
 import type { Settings } from '../../shared/settings.ts';
 import type { ShortLivedState } from '../../shared/short-lived-state.ts';
 import { apiKeyActions } from './actions/api-keys.ts';
+import { invitationActions } from './actions/invitations.ts';
 import { passkeyLoginActions } from './actions/passkey-login.ts';
 import { passkeyActions } from './actions/passkeys.ts';
 import { passwordLoginActions } from './actions/password-login.ts';
@@ -91,6 +92,7 @@ export function authService({
     ...ssoProviderActions(db, settings, guard),
     ...apiKeyActions(db, settings, notices),
     ...userActions(db, settings, hashing),
+    ...invitationActions(db, settings, { hashing, throttle, deferredMail, signIn }),
   });
   return serviceOf('auth', handlers, {
     async started() {

@@ -61,6 +61,23 @@ export interface RefreshRow {
   successor: string | null;
 }
 
+/** What a person was asked: to join a tenant. There is one for each membership that is not accepted yet. */
+export interface InvitationRow {
+  id: string;
+  tenant_id: string;
+  user_id: string;
+  /** As it was when the mail was sent. */
+  tenant_name: string;
+  /** SHA-256 of the mailed token, as hex: the token itself is not stored. */
+  token_hash: string;
+  /** Whoever sent it: a user id, or the name of a service or operator. */
+  invited_by: string;
+  created_at: Date;
+  expires_at: Date;
+  /** When the mailed link was used. */
+  used_at: Date | null;
+}
+
 export interface SsoProviderRow {
   id: string;
   name: string;
@@ -177,6 +194,27 @@ export const PasskeyEntity = new EntitySchema<PasskeyRow>({
   indices: [{ name: 'passkeys_user_id', columns: ['user_id'] }],
 });
 
+export const InvitationEntity = new EntitySchema<InvitationRow>({
+  name: 'Invitation',
+  tableName: 'invitations',
+  schema: 'auth',
+  columns: {
+    id: { type: 'uuid', primary: true },
+    tenant_id: { type: 'uuid' },
+    user_id: { type: 'uuid' },
+    tenant_name: text,
+    token_hash: text,
+    invited_by: text,
+    created_at: time,
+    expires_at: time,
+    used_at: nullableTime,
+  },
+  indices: [
+    { name: 'invitations_member', columns: ['user_id', 'tenant_id'], unique: true },
+    { name: 'invitations_token_hash', columns: ['token_hash'], unique: true },
+  ],
+});
+
 export const SsoProviderEntity = new EntitySchema<SsoProviderRow>({
   name: 'SsoProvider',
   tableName: 'sso_providers',
@@ -240,6 +278,7 @@ export const authSchema: Schema = {
     SsoProviderEntity,
     SsoIdentityEntity,
     ApiKeyEntity,
+    InvitationEntity,
   ],
   migrations: [
     migration(
@@ -339,6 +378,22 @@ export const authSchema: Schema = {
       'AuthSessionsByLastUse1763700000501',
       'CREATE INDEX sessions_last_used ON auth.sessions (user_id, last_used_at)',
       'DROP INDEX auth.sessions_user_id',
+    ),
+    migration(
+      'AuthInvitations1763700000502',
+      `CREATE TABLE auth.invitations (
+        id uuid PRIMARY KEY,
+        tenant_id uuid NOT NULL,
+        user_id uuid NOT NULL,
+        tenant_name text NOT NULL,
+        token_hash text NOT NULL,
+        invited_by text NOT NULL,
+        created_at timestamptz NOT NULL,
+        expires_at timestamptz NOT NULL,
+        used_at timestamptz
+      )`,
+      'CREATE UNIQUE INDEX invitations_member ON auth.invitations (user_id, tenant_id)',
+      'CREATE UNIQUE INDEX invitations_token_hash ON auth.invitations (token_hash)',
     ),
   ],
 };

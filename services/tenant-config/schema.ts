@@ -22,6 +22,9 @@ export interface MemberRow {
   user_id: string;
   roles: TenantRole[];
   groups: string[];
+  /** Whoever is invited has no right anywhere until they accept. */
+  status: 'invited' | 'active';
+  /** When the person was invited or, without an invitation, made a member. */
   added_at: Date;
 }
 /** A row of each of the four tables of documents. */
@@ -90,6 +93,7 @@ export const MemberEntity = new EntitySchema<MemberRow>({
     user_id: uuidKey,
     roles: { type: 'text', array: true },
     groups: { type: 'text', array: true },
+    status: text,
     added_at: time,
   },
   indices: [{ name: 'members_user_id', columns: ['user_id'] }],
@@ -179,6 +183,12 @@ export const tenantConfigSchema: Schema = {
       PRIMARY KEY (tenant_id, revision)
     )`,
       'CREATE INDEX history_resource ON tenant_config.configuration_history (tenant_id, config_type, resource_id, revision)',
+    ),
+    migration(
+      'TenantConfigMembersAreInvited1763700000501',
+      // Whoever is a member already stays one; the default is for these rows alone.
+      `ALTER TABLE tenant_config.members ADD COLUMN status text NOT NULL DEFAULT 'active'`,
+      'ALTER TABLE tenant_config.members ALTER COLUMN status DROP DEFAULT',
     ),
   ],
 };

@@ -31,13 +31,16 @@ export interface EventDraft {
   readonly actor?: AuditEventFacts['actor'];
 }
 
+/** The caller as audit events name it. */
+export const actorOf = ({ type, id }: Caller): AuditEventFacts['actor'] => ({ type, id });
+
 export const auditFacts = (
   draft: EventDraft,
   by: { caller: Caller; requestId: string },
 ): AuditEventFacts => ({
   id: randomUUID(),
   action: draft.action,
-  actor: draft.actor ?? { type: by.caller.type, id: by.caller.id },
+  actor: draft.actor ?? actorOf(by.caller),
   tenant_id: draft.tenant_id,
   target: draft.target,
   payload: draft.payload,

@@ -6,7 +6,7 @@ import { authScope } from './revision-scopes.ts';
 
 /** What somebody says their address is. Its form is not judged: an address that is none belongs to nobody, like any unknown one. */
 export const claimedAddress = { minLength: 1, maxLength: 254 } as const;
-const Password = Type.String({ minLength: 1, maxLength: 1024 });
+export const Password = Type.String({ minLength: 1, maxLength: 1024 });
 const Roles = Type.Array(Type.Enum(tenantRoles));
 
 export const User = Type.Object(
@@ -18,7 +18,7 @@ export const User = Type.Object(
   },
   strict,
 );
-const TenantRef = Type.Object({ id: Uuid, name: Type.String(), roles: Roles }, strict);
+export const TenantRef = Type.Object({ id: Uuid, name: Type.String(), roles: Roles }, strict);
 const MembershipRef = Type.Object({ tenant_id: Uuid, name: Type.String(), roles: Roles }, strict);
 const identity = {
   user: User,
@@ -244,12 +244,27 @@ export const authContracts = {
     body: Type.Object(
       {
         email: Email,
-        password: Type.Optional(Password),
-        display_name: Type.Optional(Type.String()),
+        tenant_id: Type.Optional(Uuid),
+        tenant_name: Type.String(),
+        password: Type.Optional(
+          Type.String({
+            maxLength: 1024,
+            description: "The platform administrator's word for a new account, which proves it",
+          }),
+        ),
       },
       strict,
     ),
-    result: User,
+    result: Type.Object(
+      {
+        id: Uuid,
+        email: Email,
+        admitted: Type.Boolean({
+          description: 'The person need not accept: somebody who may has vouched for the address',
+        }),
+      },
+      strict,
+    ),
   }),
   'auth.users.get': action({
     summary: 'Accounts by id',

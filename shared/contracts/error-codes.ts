@@ -27,6 +27,10 @@ export const errorTable = {
     status: 401,
     message: 'The password reset link is unknown, used or expired. Ask for a new one.',
   },
+  auth_invitation_invalid: {
+    status: 401,
+    message: 'The invitation is unknown, used or expired. Ask for it to be sent again.',
+  },
   auth_webauthn_challenge_invalid: {
     status: 401,
     message: 'The passkey challenge is unknown, used or expired. Start again.',
@@ -49,6 +53,10 @@ export const errorTable = {
   tenant_mismatch: { status: 403, message: 'You are not a member of this tenant.' },
   auth_no_tenant_membership: { status: 403, message: 'You are not a member of that tenant.' },
   auth_tenant_disabled: { status: 403, message: 'The tenant is disabled.' },
+  auth_address_unproved: {
+    status: 403,
+    message: 'Nobody has proved that the address of this account is theirs. Use the mailed link.',
+  },
   auth_reauth_required: {
     status: 403,
     message: 'Sign in again: this needs a sign-in of the last 10 minutes.',

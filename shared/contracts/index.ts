@@ -3,6 +3,7 @@ import type { Static } from 'typebox';
 import { agentContracts } from './agents.ts';
 import { auditContracts } from './audit.ts';
 import { apiKeyContracts } from './auth-api-keys.ts';
+import { invitationContracts } from './auth-invitations.ts';
 import { passkeyContracts } from './auth-passkeys.ts';
 import { ssoContracts } from './auth-sso.ts';
 import { authContracts } from './auth.ts';
@@ -44,6 +45,7 @@ export const contracts = {
 
   // auth
   ...authContracts,
+  ...invitationContracts,
   ...ssoContracts,
   ...passkeyContracts,
   ...apiKeyContracts,

@@ -1,7 +1,7 @@
 /** Memberships: who belongs to a tenant, with which roles and approver groups. The accounts themselves are `auth`'s. */
 import { Type } from 'typebox';
 import { action, Page, page, tenantRoles } from './contract.ts';
-import { Email, Nullable, strict, Text, Timestamp, Uuid } from './fields.ts';
+import { Email, Nullable, strict, Timestamp, Uuid } from './fields.ts';
 import { memberScope } from './revision-scopes.ts';
 import { tenantAdmins, tenantPath } from './tenant-document.ts';
 
@@ -11,18 +11,20 @@ const Groups = Type.Array(Type.String({ pattern: '^[A-Za-z0-9._-]{1,64}$' }), {
   maxItems: 100,
   description: 'Approver groups',
 });
-export const InitialPassword = Type.String({
-  maxLength: 1024,
-  description: 'Initial password, used only where this creates the account',
+export const MemberStatus = Type.Enum(['invited', 'active'], {
+  description: 'Whoever is invited has no right until they accept',
 });
 
 const Member = Type.Object(
   {
     user_id: Uuid,
     email: Email,
-    display_name: Nullable(Type.String()),
+    display_name: Nullable(
+      Type.String({ description: 'Of the account; null until the person has accepted' }),
+    ),
     roles: Roles,
     groups: Groups,
+    status: MemberStatus,
     added_at: Timestamp,
   },
   strict,
@@ -60,7 +62,8 @@ export const memberContracts = {
     response: 'list',
   }),
   'tenant-config.members.add': action({
-    summary: 'Add a member',
+    summary:
+      "Invite a member; active at once where the tenant's own identity provider owns the address",
     rest: 'POST /tenants/{tenant_id}/users',
     access: tenantAdmins,
     keyScope: 'members:write',
@@ -68,8 +71,6 @@ export const memberContracts = {
     body: Type.Object(
       {
         email: Email,
-        display_name: Type.Optional(Text),
-        password: Type.Optional(InitialPassword),
         roles: Roles,
         groups: Type.Optional(Groups),
       },
@@ -77,6 +78,15 @@ export const memberContracts = {
     ),
     result: Member,
     response: 'created',
+  }),
+  'tenant-config.members.invite': action({
+    summary: 'Send an invitation again; the link of the one before ends',
+    rest: 'POST /tenants/{tenant_id}/users/{user_id}/invite',
+    access: { level: 'tenant_or_platform', roles: ['tenant_admin'] },
+    keyScope: 'members:write',
+    path: memberPath,
+    result: Member,
+    response: 'accepted',
   }),
   'tenant-config.members.patch': action({
     summary: "Change a member's roles or groups",
@@ -118,8 +128,26 @@ export const memberContracts = {
     path: { user_id: Uuid },
     result: Type.Array(Membership),
   }),
+  'tenant-config.members.invitations': action({
+    summary: 'The memberships that a user has not accepted yet',
+    access: { level: 'internal' },
+    path: { user_id: Uuid },
+    result: Type.Array(Membership),
+  }),
+  'tenant-config.members.accept': action({
+    summary: 'Make an invited member active, by their own word; one who is active stays so',
+    access: { level: 'internal' },
+    path: memberPath,
+    result: Membership,
+  }),
+  'tenant-config.members.decline': action({
+    summary: 'Remove an invited member, by their own word',
+    access: { level: 'internal' },
+    path: memberPath,
+    result: Type.Null(),
+  }),
   'tenant-config.members.provision': action({
-    summary: 'Membership for whoever signs in the first time; an existing one stays as it is',
+    summary: 'Membership for whoever signs in the first time; an active one stays as it is',
     access: { level: 'internal' },
     path: memberPath,
     body: Type.Object({ roles: Roles }, strict),

@@ -2,7 +2,7 @@
 import { Type } from 'typebox';
 import { action, Page, page, tenantRoles } from './contract.ts';
 import { Email, strict, Text, Timestamp, Uuid } from './fields.ts';
-import { InitialPassword } from './members.ts';
+import { MemberStatus } from './members.ts';
 import { tenantPath } from './tenant-document.ts';
 
 const Status = Type.Enum(['active', 'disabled']);
@@ -27,12 +27,27 @@ export const tenantContracts = {
     body: Type.Object(
       {
         name: Text,
-        admin: Type.Object({ email: Email, password: Type.Optional(InitialPassword) }, strict),
+        admin: Type.Object(
+          {
+            email: Email,
+            password: Type.Optional(
+              Type.String({
+                maxLength: 1024,
+                description:
+                  'Initial password, used only where this makes the account; whoever has one is invited',
+              }),
+            ),
+          },
+          strict,
+        ),
       },
       strict,
     ),
     result: Type.Object(
-      { ...Tenant.properties, admin: Type.Object({ user_id: Uuid, email: Email }, strict) },
+      {
+        ...Tenant.properties,
+        admin: Type.Object({ user_id: Uuid, email: Email, status: MemberStatus }, strict),
+      },
       strict,
     ),
     response: 'created',

@@ -7,9 +7,9 @@ import { startMailServer, type MailServer, type ReceivedMail } from '../support/
 import { createDatabase, type Database } from '../support/postgres.ts';
 import { startReceiver, type Receiver } from '../support/receiver.ts';
 import {
+  addMember,
   adminPassword,
   createTenant,
-  memberPassword,
   signIn,
   startStrata,
   type Client,
@@ -74,14 +74,7 @@ beforeEach(async () => {
 });
 
 const member = async (email: string, groups: readonly string[]): Promise<string> =>
-  (
-    await tenant.admin.post(`/tenants/${tenant.id}/users`, {
-      email,
-      password: memberPassword,
-      roles: ['operator'],
-      groups,
-    })
-  ).body.user_id;
+  (await addMember(tenant.admin, tenant.id, { email, roles: ['operator'], groups })).user_id;
 const groups = { risk_levels: { high: ['sre', 'leads'] } };
 async function configure(config: object): Promise<void> {
   const saved = await tenant.admin.put(`/tenants/${tenant.id}/config/notifications`, {

@@ -1,7 +1,7 @@
 /** Whatever ends a right is refused on every one of three gateways by the time it is answered. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { startCluster, type Cluster } from '../support/cluster.ts';
-import { Client, memberPassword, signIn } from '../support/strata.ts';
+import { addMember, Client, memberPassword, signIn } from '../support/strata.ts';
 
 let cluster: Cluster;
 beforeAll(async () => {
@@ -13,8 +13,7 @@ const member = async (email: string, roles: string[]): Promise<{ user_id: string
   const {
     tenant: { id, admin },
   } = cluster;
-  return (await admin.post(`/tenants/${id}/users`, { email, password: memberPassword, roles }))
-    .body;
+  return addMember(admin, id, { email, roles });
 };
 const everywhere = (token: string | undefined): Client[] =>
   cluster.gateways.map(({ url }) => new Client(url, token));

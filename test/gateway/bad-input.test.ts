@@ -581,6 +581,16 @@ const cases: readonly Case[] = [
   ...invalid('POST', '/tenants/T/users', [
     ['no role', { body: { email: 'a@b.example', roles: [] } }, '/roles'],
     ['an unknown role', { body: { email: 'a@b.example', roles: ['root'] } }, '/roles/0'],
+    [
+      'a password for somebody else',
+      { body: { email: 'a@b.example', roles: ['viewer'], password: 'a password of mine' } },
+      '/password',
+    ],
+    [
+      'a name for somebody else',
+      { body: { email: 'a@b.example', roles: ['viewer'], display_name: 'Ada' } },
+      '/display_name',
+    ],
   ]),
   ...invalid('POST', '/tenants/T/config/rollback', [
     ['a rollback to nowhere', { body: { revision: 0 } }, '/revision'],

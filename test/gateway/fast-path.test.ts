@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createDatabase, type Database } from '../support/postgres.ts';
 import {
+  addMember,
   adminPassword,
   Client,
   createTenant,
@@ -229,14 +230,10 @@ describe('a read that another was allowed', () => {
 
   test('is refused to them once their role is another, and their key is revoked', async () => {
     const email = 'promoted@fast-path.example';
-    const {
-      body: { user_id: userId },
-    } = await tenant.admin.post(`/tenants/${tenant.id}/users`, {
+    const { user_id: userId, client: member } = await addMember(tenant.admin, tenant.id, {
       email,
-      password: memberPassword,
       roles: ['operator'],
     });
-    const member = await signIn(strata.url, email, memberPassword);
     const { body: key } = await member.post('/auth/api-key', {
       name: 'reader',
       scopes: ['config:read'],

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import PostalMime from 'postal-mime';
 import { restRoutes } from '../../gateway/rest.ts';
 import { eventually } from '../support/cluster.ts';
+import { invitationToken } from '../support/mailboxes.ts';
 import { createDatabase, type Database } from '../support/postgres.ts';
 import { startReceiver } from '../support/receiver.ts';
 import {
@@ -34,6 +35,8 @@ const secrets = {
   member: canary('member-password'),
   wrongPlace: canary('wrong-place'),
   guess: canary('guess'),
+  /** Known once it was mailed. */
+  invitation: '',
 };
 /** Of an endpoint, the origin alone is known outside the configuration. */
 const hook = canary('hook');
@@ -196,11 +199,14 @@ test('no canary in any answer, log line, metric or row', async () => {
   const { admin, id } = tenant;
   const made = await makeSecrets();
   const notifications = `/tenants/${id}/config/notifications`;
+  const email = 'new@canaries.example';
+  note(await admin.post(`/tenants/${id}/users`, { email, roles: ['viewer'] }));
+  const invitation = await invitationToken(email);
+  secrets.invitation = invitation;
   note(
-    await admin.post(`/tenants/${id}/users`, {
-      email: 'new@canaries.example',
+    await new Client(strata.url).post('/auth/invitations/accept', {
+      token: invitation,
       password: secrets.member,
-      roles: ['viewer'],
     }),
   );
   note(
@@ -336,7 +342,7 @@ async function makeSecrets(): Promise<Readonly<Record<string, string>>> {
     });
     return found!;
   };
-  const reset = await mailed(/#token=([\w.-]+)/);
+  const reset = await mailed(/\/reset-password#token=([\w.-]+)/);
   const decision = await mailed(/Approve: \S+\?token=([\w.-]+)/);
   const shown = await fetch(`${strata.url}/approvals/decision?token=${decision}`);
   const used = await fetch(`${strata.url}/approvals/decision?token=${decision}`, {

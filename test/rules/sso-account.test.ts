@@ -3,6 +3,7 @@ import { expect, test } from '@jest/globals';
 import {
   domainOf,
   judgeSsoAccount,
+  provesAddress,
   type SsoClaims,
   type SsoJudgement,
 } from '../../services/auth/rules/sso-account.ts';
@@ -24,7 +25,7 @@ const claims: SsoClaims = {
 };
 const ada = { id: 'ada', status: 'active', email_verified: true } as const;
 const bob = { ...ada, id: 'bob' };
-const unverified = { ...ada, email_verified: false };
+const unproved = { ...ada, email_verified: false };
 const disabled = { ...ada, status: 'disabled' } as const;
 type User = Parameters<typeof judgeSsoAccount>[2]['linked'];
 
@@ -48,12 +49,12 @@ const rows: Record<string, Row> = {
   'linked before, disabled': { linked: disabled, gives: 'auth_sso_account_not_provisioned' },
   'linked with the account that asks': { linked: ada, linking: ada, gives: 'known ada' },
   'linked with another than asks': { linked: ada, linking: bob, gives: 'conflict' },
-  'verified on both sides': { addressed: ada, gives: 'link ada' },
-  'verified on both sides, disabled': {
+  'verified by the provider': { addressed: ada, gives: 'link ada' },
+  'verified by the provider, disabled': {
     addressed: disabled,
     gives: 'auth_sso_account_not_provisioned',
   },
-  'not verified by us': { addressed: unverified, gives: 'auth_sso_link_required' },
+  'verified by the provider, the first proof': { addressed: unproved, gives: 'link ada' },
   'not verified by the provider': {
     addressed: ada,
     claims: { email_verified: false },
@@ -123,6 +124,18 @@ test.each(Object.entries(rows))('%s', (...[, row]) => {
     },
   );
   expect(outcomeOf(judged)).toBe(row.gives);
+});
+
+test.each<[string, Partial<SsoClaims>, boolean]>([
+  ['its own address, verified at a verified domain', { email: 'Ada@ACME.example' }, true],
+  ['another address of the domain', { email: 'bob@acme.example' }, false],
+  ['its own address, not verified', { email_verified: false }, false],
+  ['no address', { email: null }, false],
+])('a sign-in proves the address of the account: %s', (...[, told, proves]) => {
+  const account = { email: 'ada@acme.example' };
+  expect(provesAddress({ ...claims, ...told }, rules, account)).toBe(proves);
+  const unverified = { domains: [{ domain: 'acme.example', verified: false }] };
+  expect(provesAddress({ ...claims, ...told }, unverified, account)).toBe(false);
 });
 
 test('domains are compared without case, in ASCII', () => {

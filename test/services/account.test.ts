@@ -5,6 +5,7 @@ import {
   adminPassword,
   Client,
   createTenant,
+  joinTenant,
   memberPassword,
   signIn,
   startStrata,
@@ -24,8 +25,8 @@ beforeAll(async () => {
   platform = await signIn(strata.url, 'admin@example.com', adminPassword);
   first = await createTenant(strata.url, platform, 'First');
   second = await createTenant(strata.url, platform, 'Second');
-  await second.admin.post(`/tenants/${second.id}/users`, {
-    email: first.emails.operator,
+  await joinTenant(second.admin, second.id, first.operator, {
+    email: first.emails.operator!,
     roles: ['viewer'],
   });
 });
@@ -252,7 +253,7 @@ describe('accounts', () => {
       email: first.emails.viewer,
       display_name: null,
       platform_roles: [],
-      email_verified: false,
+      email_verified: true,
       status: 'active',
       created_at: expect.any(String),
     });

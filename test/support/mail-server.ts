@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import PostalMime, { type Email } from 'postal-mime';
 import { SMTPServer, type SMTPServerOptions } from 'smtp-server';
 import { makeCertificate } from './certificate.ts';
+import { addMailbox } from './mailboxes.ts';
 
 export interface ReceivedMail {
   readonly from: string;
@@ -87,6 +88,10 @@ export async function startMailServer({
   server.on('error', () => {});
   await once(server.listen(0, '127.0.0.1'), 'listening');
 
+  const removeMailbox = addMailbox(async () =>
+    received.map(({ to, mail }) => ({ to, text: mail.text ?? '' })),
+  );
+
   return {
     port: (server.server.address() as AddressInfo).port,
     /** File with the certificate that it shows, for SMTP_TLS_CA. */
@@ -100,6 +105,7 @@ export async function startMailServer({
       return received;
     },
     async stop(): Promise<void> {
+      removeMailbox();
       await new Promise<void>((done) => {
         server.close(done);
       });

@@ -3,6 +3,7 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import { invitationToken, invitationTokens, mailDataDir, watchMailFolder } from './mailboxes.ts';
 import { guard } from './servers.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -24,6 +25,8 @@ export async function startStrata(
   pieces: readonly string[] = [],
 ): Promise<Running> {
   const { PATH, HOME, TMPDIR } = process.env;
+  const dataDir = environment.DATA_DIR ?? (environment.DATABASE_URL && mailDataDir());
+  if (dataDir !== undefined) watchMailFolder(dataDir);
   const child = spawn(process.execPath, ['strata.ts', ...pieces], {
     cwd: root,
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -36,6 +39,7 @@ export async function startStrata(
       PLATFORM_ADMIN_EMAILS: 'admin@example.com',
       PLATFORM_ADMIN_PASSWORD: adminPassword,
       SECRET_KEY: secretKey,
+      ...(dataDir === undefined ? {} : { DATA_DIR: dataDir }),
       ...environment,
     },
   });
@@ -168,6 +172,61 @@ export interface TenantFixture {
 }
 export const memberPassword = 'member-password-123';
 
+export interface NewMember {
+  readonly email: string;
+  readonly roles: readonly string[];
+  readonly groups?: readonly string[];
+  /** Set when the person accepts; `memberPassword` unless told. Only for whoever has no account. */
+  readonly password?: string;
+}
+interface AddedMember {
+  readonly user_id: string;
+  /** Signed in: accepting with a password is a sign-in. */
+  readonly client: Client;
+}
+
+/** Makes somebody without an account a member with a password, as they would be: invited, mailed, and of their own will. */
+export async function addMember(
+  admin: Client,
+  tenantId: string,
+  { password = memberPassword, ...member }: NewMember,
+): Promise<AddedMember> {
+  const before = await invitationTokens(member.email);
+  const invited = await admin.post(`/tenants/${tenantId}/users`, member);
+  if (invited.status !== 201)
+    throw new Error(`invitation of ${member.email}: ${invited.status} ${invited.text}`);
+  const token = await invitationToken(member.email, before.length + 1);
+  const accepted = await new Client(admin.url).post('/auth/invitations/accept', {
+    token,
+    password,
+  });
+  if (accepted.status !== 200)
+    throw new Error(`acceptance of ${member.email}: ${accepted.status} ${accepted.text}`);
+  const { access_token: accessToken } = accepted.body as { access_token: string };
+  return {
+    user_id: (invited.body as { user_id: string }).user_id,
+    client: new Client(admin.url, accessToken),
+  };
+}
+
+/** Makes somebody who has an account a member: they accept signed in, as `client`. */
+export async function joinTenant(
+  admin: Client,
+  tenantId: string,
+  client: Client,
+  member: Omit<NewMember, 'password'>,
+): Promise<void> {
+  const invited = await admin.post(`/tenants/${tenantId}/users`, member);
+  if (invited.status !== 201)
+    throw new Error(`invitation of ${member.email}: ${invited.status} ${invited.text}`);
+  const { body } = await client.get('/auth/invitations');
+  const invitations = (body as { items: { id: string; tenant: { id: string } }[] }).items;
+  const invitation = invitations.find(({ tenant }) => tenant.id === tenantId);
+  const accepted = await client.post(`/auth/invitations/${invitation?.id}/accept`);
+  if (accepted.status !== 200)
+    throw new Error(`acceptance of ${member.email}: ${accepted.status} ${accepted.text}`);
+}
+
 /** A tenant with one member of each role, all signed in. */
 export async function createTenant(
   url: string,
@@ -187,19 +246,13 @@ export async function createTenant(
   if (made.status !== 201) throw new Error(`tenant ${name}: ${made.status} ${made.text}`);
   const { id } = made.body as { id: string };
   const admin = await signIn(url, emails.tenant_admin, memberPassword);
-  for (const role of ['operator', 'viewer'] as const) {
-    const added = await admin.post(`/tenants/${id}/users`, {
-      email: emails[role],
-      password: memberPassword,
-      roles: [role],
-    });
-    if (added.status !== 201) throw new Error(`member ${role}: ${added.status} ${added.text}`);
-  }
+  const operator = await addMember(admin, id, { email: emails.operator, roles: ['operator'] });
+  const viewer = await addMember(admin, id, { email: emails.viewer, roles: ['viewer'] });
   return {
     id,
     admin,
-    operator: await signIn(url, emails.operator, memberPassword),
-    viewer: await signIn(url, emails.viewer, memberPassword),
+    operator: operator.client,
+    viewer: viewer.client,
     emails,
   };
 }

@@ -19,20 +19,21 @@ import type { PasswordHashing } from '../sign-in/password-hashing.ts';
 import type { Throttle } from '../sign-in/throttle.ts';
 import { endApiKeysOf } from '../stores/api-keys.ts';
 import { anonymousEvent, identityEvent, recordEvent } from '../stores/audit-events.ts';
+import { proveAddress } from '../stores/proof.ts';
 import { endSessionsOf } from '../stores/sessions.ts';
 import { findUser, findUserByAddress, lockForChange } from '../stores/users.ts';
 
 /** What a reset link is for. A changed password makes it void, and with it every other link that is on its way. */
 interface ResetGrant {
   readonly user_id: string;
-  /** Digest of the password hash that the link replaces. */
+  /** Digest of the password hash that the link replaces, and of whether the address was proved: the first proof voids links, too. */
   readonly from: string;
 }
 
 const digest = (text: string): string => createHash('sha256').update(text).digest('base64url');
 const grantFor = (user: UserRow): ResetGrant => ({
   user_id: user.id,
-  from: digest(user.password_hash ?? ''),
+  from: digest(`${user.email_verified} ${user.password_hash ?? ''}`),
 });
 /** Kept under the token's digest, so that Redis holds nothing that a link can be made of. */
 const grantKey = (token: string): string => `password_reset:${digest(token)}`;
@@ -122,16 +123,17 @@ export function passwordActions(
         const locked = await lockForChange(manager, grant.user_id);
         if (!locked || grantFor(locked).from !== grant.from)
           throw new StrataError('auth_password_reset_invalid');
-        const change = { password_hash: hash, email_verified: true };
-        await manager.update(UserEntity, { id: locked.id }, change);
         const sessionKeys = await endSessionsOf(manager, locked.id);
         const apiKeyKeys = await endApiKeysOf(manager, locked.id);
+        const proof = await proveAddress(manager, locked, 'password_reset');
+        await manager.update(UserEntity, { id: locked.id }, { password_hash: hash });
         const payload = {
           sessions_ended: sessionKeys.length,
           api_keys_ended: apiKeyKeys.length,
         };
         const event = identityEvent('auth.password_reset', locked.id, payload);
-        return { result: locked, keys: [...sessionKeys, ...apiKeyKeys], events: [event] };
+        const keys = [...proof.keys, ...sessionKeys, ...apiKeyKeys];
+        return { result: locked, keys, events: [...proof.events, event] };
       });
       notices.send(user.email, { kind: 'password_reset' }, request);
       await throttle.forgive(throttleKey('password', user.email, request.client.ip), request.log);

@@ -9,12 +9,15 @@
  * | `unchangedProvider` | database | a code sent to an issuer that it is not from |
  * | `redeem` exchanges the code for claims | provider | forged claims |
  * | `accountFor` finds, links or makes the account | database | an account taken over by claiming its address |
+ * | `prove` ends what was there before an address was proved | database | credentials that somebody else had planted |
  * | `membershipFor` adds it to the provider's tenant, the first time | tenant-config | a removed member who comes back |
  * | `linkIdentity` while the session is made | database | one identity linked with two accounts |
  */
 import { createHash } from 'node:crypto';
 import type { DataSource, EntityManager } from 'typeorm';
 import type { Handlers, Request } from '../../../shared/cluster/request.ts';
+import { commitChange } from '../../../shared/commits/commit.ts';
+import { authScope } from '../../../shared/contracts/revision-scopes.ts';
 import { codeOf, invalid, statusOf, StrataError } from '../../../shared/errors.ts';
 import type { Settings } from '../../../shared/settings.ts';
 import type { ShortLivedState } from '../../../shared/short-lived-state.ts';
@@ -27,13 +30,19 @@ import type { AccountNotices } from '../mail/account-notices.ts';
 import { addressOf } from '../rules/accounts.ts';
 import { ownSessionOf, type OwnSession } from '../rules/own-session.ts';
 import type { Membership } from '../rules/memberships.ts';
-import { judgeSsoAccount, type SsoClaims, type SsoJudgement } from '../rules/sso-account.ts';
+import {
+  judgeSsoAccount,
+  provesAddress,
+  type SsoClaims,
+  type SsoJudgement,
+} from '../rules/sso-account.ts';
 import { SsoIdentityEntity, type SsoProviderRow, type UserRow } from '../schema.ts';
 import type { SignIn, TokenResponse } from '../sign-in/sign-in.ts';
 import { anonymousEvent, identityEvent, recordEvent } from '../stores/audit-events.ts';
+import { proveAddress } from '../stores/proof.ts';
 import { requireOpenSession } from '../stores/sessions.ts';
 import { clientOf, findEnabledProvider, findProvidersOfAddress } from '../stores/sso-providers.ts';
-import { findUser, findUserByAddress, insertUser } from '../stores/users.ts';
+import { findUser, findUserByAddress, insertUser, lockForChange } from '../stores/users.ts';
 
 /** A sign-in that the provider has not answered yet. */
 interface PendingSignIn extends AuthorizationRequest {
@@ -193,9 +202,39 @@ export function ssoLoginActions(
     return second;
   }
 
+  /** Notes the first proof of the account's address, where this sign-in is one; true where it was. */
+  async function prove(
+    claims: SsoClaims,
+    provider: SsoProviderRow,
+    account: UserRow,
+    request: Request,
+  ): Promise<boolean> {
+    if (account.email_verified || !provesAddress(claims, provider, account)) return false;
+    await commitChange(db, request, authScope, async (manager) => {
+      const user = await lockForChange(manager, account.id);
+      if (!user) throw new StrataError('auth_sso_account_not_provisioned');
+      return { result: undefined, ...(await proveAddress(manager, user, 'sso')) };
+    });
+    return true;
+  }
+
+  /** Somebody whose address the tenant's own provider vouches for needs no mail to accept. */
+  async function acceptInvitation(
+    tenantId: string,
+    userId: string,
+    request: Request,
+  ): Promise<void> {
+    const invitations = await request.call('tenant-config.members.invitations', {
+      user_id: userId,
+    });
+    if (!invitations.some((invitation) => invitation.tenant_id === tenantId)) return;
+    await request.call('tenant-config.members.accept', { tenant_id: tenantId, user_id: userId });
+  }
+
   /** Membership is given with the first sign-in only, so that a member who is removed stays removed. */
   async function membershipFor(
     { kind, user }: Admitted,
+    claims: SsoClaims,
     provider: SsoProviderRow,
     request: Request,
   ): Promise<Membership | null> {
@@ -208,8 +247,16 @@ export function ssoLoginActions(
         user_id: user.id,
         body: { roles },
       });
+    else if (tenantId !== null && provesAddress(claims, provider, user))
+      await acceptInvitation(tenantId, user.id, request);
     return signIn.membershipFor(user, tenantId ?? undefined, request.call);
   }
+
+  const isLinked = (
+    manager: EntityManager,
+    { issuer, subject }: Pick<SsoClaims, 'issuer' | 'subject'>,
+    userId: string,
+  ): Promise<boolean> => manager.existsBy(SsoIdentityEntity, { issuer, subject, user_id: userId });
 
   /** Links the identity with the account; false where it is already. Throws `conflict` where it is linked with another by now. */
   async function linkIdentity(
@@ -229,8 +276,7 @@ export function ssoLoginActions(
       await recordEvent(manager, event, request);
       return true;
     }
-    const identity = { issuer, subject, user_id: userId };
-    const isOwn = await manager.existsBy(SsoIdentityEntity, identity);
+    const isOwn = await isLinked(manager, { issuer, subject }, userId);
     if (!isOwn)
       throw new StrataError('conflict', 'The identity was linked with another account meanwhile.');
     return false;
@@ -246,7 +292,8 @@ export function ssoLoginActions(
     const claims = await identityProviders.redeem(client, pending, callback);
     const linkingUserId = pending.linking?.user_id ?? null;
     const admitted = await accountFor(claims, provider, linkingUserId, request);
-    const membership = await membershipFor(admitted, provider, request);
+    const isFirstProof = await prove(claims, provider, admitted.user, request);
+    const membership = await membershipFor(admitted, claims, provider, request);
     let isNewLink = false;
     const response = await signIn.complete(
       {
@@ -254,7 +301,10 @@ export function ssoLoginActions(
         method: 'sso',
         membership,
         async confirm(manager, user) {
-          if (pending.linking) await requireOpenSession(manager, pending.linking);
+          // The first proof has just ended the session that asked, with everything else that was there.
+          if (pending.linking && !isFirstProof) await requireOpenSession(manager, pending.linking);
+          // A link that was there a moment ago and is gone was ended by somebody's first proof.
+          if (admitted.kind === 'known' && !isFirstProof) return isLinked(manager, claims, user.id);
           isNewLink = await linkIdentity(manager, claims, user.id, provider, request);
           return true;
         },

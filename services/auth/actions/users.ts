@@ -1,6 +1,6 @@
 /** Accounts: made and looked up for other services, listed and disabled by platform administrators. */
-import { In, MoreThan, type DataSource } from 'typeorm';
-import type { Handlers } from '../../../shared/cluster/request.ts';
+import { In, MoreThan, type DataSource, type EntityManager } from 'typeorm';
+import type { Handlers, Request } from '../../../shared/cluster/request.ts';
 import { commitChange, type EventDraft } from '../../../shared/commits/commit.ts';
 import { authScope } from '../../../shared/contracts/revision-scopes.ts';
 import { decodeCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';
@@ -13,8 +13,10 @@ import { UserEntity, type UserRow } from '../schema.ts';
 import type { PasswordHashing } from '../sign-in/password-hashing.ts';
 import { cacheKeysOfApiKeys } from '../stores/api-keys.ts';
 import { recordEvent } from '../stores/audit-events.ts';
+import { endCredentials } from '../stores/proof.ts';
 import { endSessionsOf } from '../stores/sessions.ts';
-import { findUserByAddress, insertUser } from '../stores/users.ts';
+import { isDomainVerified } from '../stores/sso-providers.ts';
+import { findUserByAddress, insertUser, lockForChange, type NewUser } from '../stores/users.ts';
 
 /** An event about an account that somebody else caused: the caller is its actor. */
 const eventAbout = (action: string, userId: string, email: string): EventDraft => ({
@@ -32,25 +34,47 @@ export function userActions(db: DataSource, settings: () => Settings, hashing: P
     created_at: user.created_at.toISOString(),
   });
 
+  /** True where this made the account. */
+  async function make(
+    manager: EntityManager,
+    account: Omit<NewUser, 'display_name'>,
+    request: Request,
+  ): Promise<boolean> {
+    const id = await insertUser(manager, { ...account, display_name: null });
+    if (id === null) return false;
+    const event = eventAbout('auth.user_created', id, account.email);
+    await recordEvent(manager, event, request);
+    return true;
+  }
+
+  /** Before its domain's owner admits an account that nobody has proved: whoever entered it until now was somebody else. */
+  async function clear(id: string, request: Request): Promise<void> {
+    await commitChange(db, request, authScope, async (manager) => {
+      const user = await lockForChange(manager, id);
+      if (!user || user.email_verified) return { result: undefined, keys: [], events: [] };
+      const { keys } = await endCredentials(manager, user);
+      return { result: undefined, keys, events: [] };
+    });
+  }
+
   return {
-    /** The password is used only where this makes the account: nobody sets another's password, or learns that an account exists. */
-    async 'auth.users.ensure'({ body: { email, password, display_name: name = null } }, request) {
+    /**
+     * A new account has no password and is nobody's until its address is proved; a password comes from a platform administrator, whose
+     * word proves a new account. An account that exists stays as it is, also its password.
+     */
+    async 'auth.users.ensure'({ body: { email, password, tenant_id: tenantId } }, request) {
       if (password !== undefined) requireStrongPassword(password, '/password');
-      const hash =
-        password === undefined ? null : await hashing.hash(password, networkOf(request.client.ip));
       const address = addressOf(email);
-      await db.transaction(async (manager) => {
-        const id = await insertUser(manager, {
-          email: address,
-          email_verified: false,
-          display_name: name,
-          password_hash: hash,
-        });
-        if (id === null) return;
-        await recordEvent(manager, eventAbout('auth.user_created', id, address), request);
-      });
+      const isProved = password !== undefined;
+      const hash = isProved ? await hashing.hash(password, networkOf(request.client.ip)) : null;
+      const isNew = await db.transaction((manager) =>
+        make(manager, { email: address, email_verified: isProved, password_hash: hash }, request),
+      );
       const user = await db.manager.findOneByOrFail(UserEntity, { email: address });
-      return accountOf(user, settings());
+      const isOwn =
+        tenantId !== undefined && (await isDomainVerified(db.manager, address, tenantId));
+      if (isOwn && !user.email_verified) await clear(user.id, request);
+      return { id: user.id, email: address, admitted: isOwn || (isNew && isProved) };
     },
 
     async 'auth.users.get'({ user_ids: ids }) {

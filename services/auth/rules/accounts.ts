@@ -1,18 +1,16 @@
 /** An account as it is addressed, ranked and shown. */
 import type { ResultOf } from '../../../shared/contracts/index.ts';
-import type { Settings } from '../../../shared/settings.ts';
+import { isPlatformAdminAddress, type Settings } from '../../../shared/settings.ts';
 import type { UserRow } from '../schema.ts';
 
-export type Account = ResultOf<'auth.users.ensure'>;
+export type Account = ResultOf<'auth.login'>['user'];
 
 /** The form in which addresses are stored and compared: trimmed and in lower case. */
 export const addressOf = (email: string): string => email.trim().toLowerCase();
 
-/** Whoever has one of PLATFORM_ADMIN_EMAILS administers the platform, once the address is verified. */
-export function platformRolesOf(user: UserRow, settings: Settings): string[] {
-  const isListed = settings.platform_admin_emails.some((email) => addressOf(email) === user.email);
-  return isListed && user.email_verified ? ['platform_admin'] : [];
-}
+/** Whoever has one of PLATFORM_ADMIN_EMAILS administers the platform, once the address is proved. */
+export const platformRolesOf = (user: UserRow, settings: Settings): string[] =>
+  user.email_verified && isPlatformAdminAddress(user.email, settings) ? ['platform_admin'] : [];
 
 export const accountOf = (user: UserRow, settings: Settings): Account => ({
   id: user.id,

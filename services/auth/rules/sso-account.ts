@@ -2,6 +2,7 @@
 import { domainToASCII } from 'node:url';
 import type { ErrorCode } from '../../../shared/contracts/error-codes.ts';
 import type { SsoProviderRow, UserRow } from '../schema.ts';
+import { addressOf } from './accounts.ts';
 
 /** What an identity provider says of somebody. */
 export interface SsoClaims {
@@ -34,11 +35,27 @@ export type SsoJudgement<User> =
 export const domainOf = (email: string): string =>
   domainToASCII(email.slice(email.lastIndexOf('@') + 1).toLowerCase());
 
+/** The claimed address is the person's: the provider is known to own its domain, and has verified it. */
+function isAddressProven(claims: SsoClaims, { domains }: Pick<SsoRules, 'domains'>): boolean {
+  if (claims.email === null || !claims.email_verified) return false;
+  const claimedDomain = domainOf(claims.email);
+  return domains.some(({ domain, verified }) => verified && domain === claimedDomain);
+}
+
+/** Whether this sign-in proves that the account's address is the person's. */
+export const provesAddress = (
+  claims: SsoClaims,
+  rules: Pick<SsoRules, 'domains'>,
+  { email }: Pick<UserRow, 'email'>,
+): boolean =>
+  claims.email !== null && addressOf(claims.email) === email && isAddressProven(claims, rules);
+
 /**
- * Whose sign-in this is. An e-mail address identifies an account only where the provider is known to own its domain and both sides
- * have verified it; otherwise whoever can claim an address at some provider would take the account over.
+ * Whose sign-in this is. An e-mail address identifies an account only where the provider is known to own its domain and has verified
+ * it; otherwise whoever can claim an address at some provider would take the account over. Where nobody had proved the account's
+ * address, this is the first proof, which ends what was before it.
  */
-export function judgeSsoAccount<User extends Pick<UserRow, 'id' | 'status' | 'email_verified'>>(
+export function judgeSsoAccount<User extends Pick<UserRow, 'id' | 'status'>>(
   claims: SsoClaims,
   rules: SsoRules,
   { linked, linking, addressed }: Candidates<User>,
@@ -55,12 +72,9 @@ export function judgeSsoAccount<User extends Pick<UserRow, 'id' | 'status' | 'em
   if (!domain) return refuse('auth_sso_domain_not_allowed');
   if (linking) return enter('link', linking);
 
-  const addressIsProven = domain.verified && claims.email_verified;
-  if (addressed) {
-    return addressIsProven && addressed.email_verified
-      ? enter('link', addressed)
-      : refuse('auth_sso_link_required');
-  }
+  const addressIsProven = isAddressProven(claims, rules);
+  if (addressed)
+    return addressIsProven ? enter('link', addressed) : refuse('auth_sso_link_required');
   const mayProvision = rules.jit_enabled && rules.tenant_id !== null;
   return mayProvision && addressIsProven
     ? { kind: 'provision' }

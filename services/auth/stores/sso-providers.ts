@@ -62,6 +62,23 @@ export async function findVerifiedDomains(
   return rows.map(({ domain }) => domain);
 }
 
+/**
+ * Whether an enabled provider is known to own the address's domain: of any tenant, or of this one alone. What such a provider says of
+ * the address is as good as the person's own word.
+ */
+export const isDomainVerified = (
+  manager: EntityManager,
+  email: string,
+  tenantId?: string,
+): Promise<boolean> =>
+  manager
+    .createQueryBuilder(SsoProviderEntity, 'p')
+    .where('p.enabled AND p.domains @> CAST(:domains AS jsonb)', {
+      domains: JSON.stringify([{ domain: domainOf(email), verified: true }]),
+    })
+    .andWhere(tenantId === undefined ? 'TRUE' : 'p.tenant_id = :tenantId', { tenantId })
+    .getExists();
+
 /** One of the provider's domains that a provider of another tenant has; undefined where there is none. */
 export async function findTakenDomain(
   manager: EntityManager,

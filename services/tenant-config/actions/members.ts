@@ -1,5 +1,5 @@
 /** Actions on memberships. Their revisions are those of the scope `members:<id>`; names and addresses come from `auth`. */
-import { MoreThan, type DataSource } from 'typeorm';
+import { MoreThan, type DataSource, type EntityManager } from 'typeorm';
 import type { Handlers, Request } from '../../../shared/cluster/request.ts';
 import { commitChange, readSnapshot, type EventDraft } from '../../../shared/commits/commit.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
@@ -11,20 +11,31 @@ import { diff } from '../../../shared/schema/diff.ts';
 import { deciderOf } from '../rules/decider.ts';
 import { checkGrant } from '../rules/granting.ts';
 import { MemberEntity, TenantEntity, type MemberRow, type TenantRow } from '../schema.ts';
-import { findApprovers, findMember, requireAdministrator } from '../stores/members.ts';
-import { requireTenant } from '../stores/tenants.ts';
+import {
+  findApprovers,
+  findMember,
+  isAdministrator,
+  requireAdministrator,
+} from '../stores/members.ts';
+import { findTenant, requireTenant } from '../stores/tenants.ts';
+import { invite, tryToInvite } from './inviting.ts';
 
 type Member = ResultOf<'tenant-config.members.add'>;
-type Account = ResultOf<'auth.users.ensure'>;
 
-const memberOf = (row: MemberRow, account: Account | undefined): Member => ({
+const memberOf = (row: MemberRow, email: string, displayName: string | null): Member => ({
   user_id: row.user_id,
-  email: account?.email ?? '',
-  display_name: account?.display_name ?? null,
+  email,
+  display_name: displayName,
   roles: row.roles,
   groups: row.groups,
+  status: row.status,
   added_at: row.added_at.toISOString(),
 });
+
+const alreadyThere = {
+  active: 'This person is a member already. Change their roles instead.',
+  invited: 'This person is invited already. Send the invitation again, or change their roles.',
+} as const satisfies Record<MemberRow['status'], string>;
 
 const membershipOf = (tenant: TenantRow, row: MemberRow) => ({
   tenant_id: tenant.id,
@@ -34,18 +45,40 @@ const membershipOf = (tenant: TenantRow, row: MemberRow) => ({
   groups: row.groups,
 });
 
-/** The rows with name and address from the accounts, which are `auth`'s. */
+/** The user's memberships of one status, by the tenants' names. */
+async function membershipsOf(
+  manager: EntityManager,
+  userId: string,
+  status: MemberRow['status'],
+): Promise<ReturnType<typeof membershipOf>[]> {
+  const rows = await manager.findBy(MemberEntity, { user_id: userId, status });
+  const tenants = await Promise.all(
+    rows.map((row) => manager.findOneByOrFail(TenantEntity, { id: row.tenant_id })),
+  );
+  return rows
+    .map((row, index) => membershipOf(tenants[index]!, row))
+    .sort((a, b) => a.tenant_name.localeCompare(b.tenant_name));
+}
+
+/**
+ * The rows with name and address from the accounts, which are `auth`'s. The name of somebody who has not accepted is not the
+ * tenant's to know.
+ */
 async function withAccounts(rows: readonly MemberRow[], request: Request): Promise<Member[]> {
   if (rows.length === 0) return [];
   const accounts = await request.call('auth.users.get', {
     user_ids: rows.map((row) => row.user_id),
   });
   const byId = new Map(accounts.map((account) => [account.id, account]));
-  return rows.map((row) => memberOf(row, byId.get(row.user_id)));
+  return rows.map((row) => {
+    const account = byId.get(row.user_id);
+    const name = row.status === 'active' ? account?.display_name : null;
+    return memberOf(row, account?.email ?? '', name ?? null);
+  });
 }
 
 const eventOf = (
-  action: 'added' | 'updated' | 'removed',
+  action: 'invited' | 'joined' | 'declined' | 'added' | 'updated' | 'removed',
   tenantId: string,
   userId: string,
   payload: unknown,
@@ -55,6 +88,20 @@ const eventOf = (
   target: userId,
   payload,
 });
+
+/** The person is the actor of what they decided themselves, whichever service asks for it. */
+const byThemselves = (event: EventDraft, userId: string): EventDraft => ({
+  ...event,
+  actor: { type: 'user', id: userId },
+});
+
+/** Makes an invited member active, inside the caller's change. */
+async function admit(manager: EntityManager, row: MemberRow): Promise<EventDraft> {
+  const { tenant_id: tenantId, user_id: userId, roles, groups } = row;
+  const address = { tenant_id: tenantId, user_id: userId };
+  await manager.update(MemberEntity, address, { status: 'active' });
+  return byThemselves(eventOf('joined', tenantId, userId, { roles, groups }), userId);
+}
 
 export const memberActions = (db: DataSource) =>
   ({
@@ -74,28 +121,39 @@ export const memberActions = (db: DataSource) =>
       return { items: await withAccounts(items, request), next_cursor };
     },
 
+    /** Whoever may vouch for the address makes the person a member at once; everybody else asks them first. */
     async 'tenant-config.members.add'({ tenant_id, body }, request) {
-      const { roles, groups = [], ...account } = body;
+      const { email, roles, groups = [] } = body;
       checkGrant(request.caller, roles);
-      const user = await request.call('auth.users.ensure', { body: account });
-      const address = { tenant_id, user_id: user.id };
-      const row: MemberRow = { ...address, roles, groups, added_at: new Date() };
+      const tenant = await findTenant(db.manager, tenant_id);
+      const account = await request.call('auth.users.ensure', {
+        body: { email, tenant_id, tenant_name: tenant.name },
+      });
+      const address = { tenant_id, user_id: account.id };
+      const status = account.admitted ? 'active' : 'invited';
+      const row: MemberRow = { ...address, roles, groups, status, added_at: new Date() };
       await commitChange(db, request, memberScope(tenant_id), async (manager) => {
-        await requireTenant(manager, tenant_id);
-        const isMember = await manager.existsBy(MemberEntity, address);
-        if (isMember)
-          throw new StrataError(
-            'conflict',
-            'This person is a member already. Change their roles instead.',
-          );
+        const known = await manager.findOneBy(MemberEntity, address);
+        if (known) throw new StrataError('conflict', alreadyThere[known.status]);
         await manager.insert(MemberEntity, row);
+        const action = account.admitted ? 'added' : 'invited';
         return {
           result: undefined,
           keys: [memberKey(address)],
-          events: [eventOf('added', tenant_id, user.id, { roles, groups })],
+          events: [eventOf(action, tenant_id, account.id, { roles, groups })],
         };
       });
-      return memberOf(row, user);
+      if (status === 'invited') await tryToInvite(tenant, account.id, request);
+      return memberOf(row, account.email, null);
+    },
+
+    async 'tenant-config.members.invite'({ tenant_id, user_id }, request) {
+      const tenant = await findTenant(db.manager, tenant_id);
+      const row = await findMember(db.manager, tenant_id, user_id);
+      if (row.status === 'active') throw new StrataError('conflict', alreadyThere.active);
+      await invite(tenant, user_id, request);
+      const [member] = await withAccounts([row], request);
+      return member!;
     },
 
     async 'tenant-config.members.patch'({ tenant_id, user_id, body }, request) {
@@ -109,7 +167,7 @@ export const memberActions = (db: DataSource) =>
           checkGrant(request.caller, after.roles, before.roles);
           const { roles, groups } = after;
           await manager.update(MemberEntity, { tenant_id, user_id }, { roles, groups });
-          await requireAdministrator(manager, tenant_id);
+          if (isAdministrator(before)) await requireAdministrator(manager, tenant_id);
           const changes = diff({ roles: before.roles, groups: before.groups }, { roles, groups });
           return {
             result: after,
@@ -124,52 +182,81 @@ export const memberActions = (db: DataSource) =>
 
     async 'tenant-config.members.remove'({ tenant_id, user_id }, request) {
       await commitChange(db, request, memberScope(tenant_id), async (manager) => {
-        const { roles, groups } = await findMember(manager, tenant_id, user_id);
+        const removed = await findMember(manager, tenant_id, user_id);
+        const { roles, groups } = removed;
         await manager.delete(MemberEntity, { tenant_id, user_id });
-        await requireAdministrator(manager, tenant_id);
+        if (isAdministrator(removed)) await requireAdministrator(manager, tenant_id);
         return {
           result: undefined,
           keys: request.keys,
           events: [eventOf('removed', tenant_id, user_id, { roles, groups })],
         };
       });
+      // Without its membership the invitation is good for nothing; this only tidies up.
+      await request.call('auth.invitations.end', { tenant_id, user_id });
       return null;
     },
 
     'tenant-config.members.resolve': ({ tenant_id, user_id }) =>
       readSnapshot(db, memberScope(tenant_id), async (manager) => {
-        const row = await manager.findOneBy(MemberEntity, { tenant_id, user_id });
+        const row = await manager.findOneBy(MemberEntity, { tenant_id, user_id, status: 'active' });
         const tenant = row && (await manager.findOneBy(TenantEntity, { id: tenant_id }));
         return row && tenant ? membershipOf(tenant, row) : null;
       }),
 
-    async 'tenant-config.members.of'({ user_id }) {
-      const rows = await db.manager.findBy(MemberEntity, { user_id });
-      const tenants = await Promise.all(
-        rows.map((row) => db.manager.findOneByOrFail(TenantEntity, { id: row.tenant_id })),
+    'tenant-config.members.of': ({ user_id }) => membershipsOf(db.manager, user_id, 'active'),
+
+    'tenant-config.members.invitations': ({ user_id }) =>
+      membershipsOf(db.manager, user_id, 'invited'),
+
+    async 'tenant-config.members.accept'({ tenant_id, user_id }, request) {
+      const { result } = await commitChange(
+        db,
+        request,
+        memberScope(tenant_id),
+        async (manager) => {
+          const tenant = await findTenant(manager, tenant_id);
+          if (tenant.status === 'disabled') throw new StrataError('auth_tenant_disabled');
+          const row = await findMember(manager, tenant_id, user_id);
+          const membership = membershipOf(tenant, row);
+          if (row.status === 'active') return { result: membership, keys: [], events: [] };
+          return {
+            result: membership,
+            keys: [memberKey({ tenant_id, user_id })],
+            events: [await admit(manager, row)],
+          };
+        },
       );
-      return rows
-        .map((row, index) => membershipOf(tenants[index]!, row))
-        .sort((a, b) => a.tenant_name.localeCompare(b.tenant_name));
+      return result;
+    },
+
+    async 'tenant-config.members.decline'({ tenant_id, user_id }, request) {
+      await commitChange(db, request, memberScope(tenant_id), async (manager) => {
+        const invited = { tenant_id, user_id, status: 'invited' } as const;
+        const { affected } = await manager.delete(MemberEntity, invited);
+        const event = byThemselves(eventOf('declined', tenant_id, user_id, {}), user_id);
+        return { result: undefined, keys: [], events: affected ? [event] : [] };
+      });
+      return null;
     },
 
     async 'tenant-config.members.provision'({ tenant_id, user_id, body: { roles } }, request) {
       const address = { tenant_id, user_id };
       await commitChange(db, request, memberScope(tenant_id), async (manager) => {
         await requireTenant(manager, tenant_id);
-        const isMember = await manager.existsBy(MemberEntity, address);
-        if (isMember) return { result: undefined, keys: [], events: [] };
+        const known = await manager.findOneBy(MemberEntity, address);
+        if (known?.status === 'active') return { result: undefined, keys: [], events: [] };
+        const keys = [memberKey(address)];
+        if (known) return { result: undefined, keys, events: [await admit(manager, known)] };
         await manager.insert(MemberEntity, {
           ...address,
           roles,
           groups: [],
+          status: 'active',
           added_at: new Date(),
         });
-        return {
-          result: undefined,
-          keys: [memberKey(address)],
-          events: [eventOf('added', tenant_id, user_id, { roles, groups: [] })],
-        };
+        const event = eventOf('added', tenant_id, user_id, { roles, groups: [] });
+        return { result: undefined, keys, events: [event] };
       });
       return null;
     },
@@ -179,7 +266,12 @@ export const memberActions = (db: DataSource) =>
       const tenant = await db.manager.findOneBy(TenantEntity, { id: tenant_id });
       if (tenant?.status !== 'active') return { decider: null };
       const member =
-        account && (await db.manager.findOneBy(MemberEntity, { tenant_id, user_id: account.id }));
+        account &&
+        (await db.manager.findOneBy(MemberEntity, {
+          tenant_id,
+          user_id: account.id,
+          status: 'active',
+        }));
       const config = tenant.notification_config;
       return { decider: deciderOf({ address, account, member, config, chain }) };
     },

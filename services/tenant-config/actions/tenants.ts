@@ -10,11 +10,19 @@ import { columnsOf } from '../../../shared/database/columns.ts';
 import { decodeCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';
 import { diff } from '../../../shared/schema/diff.ts';
 import type { Settings } from '../../../shared/settings.ts';
+import { checkWord } from '../rules/granting.ts';
 import { seedRisk } from '../rules/risk.ts';
-import { MemberEntity, RiskEntity, TenantEntity, type TenantRow } from '../schema.ts';
+import {
+  MemberEntity,
+  RiskEntity,
+  TenantEntity,
+  type MemberRow,
+  type TenantRow,
+} from '../schema.ts';
 import { recordHistory } from '../stores/history.ts';
 import { managedTypes } from '../stores/managed-types.ts';
 import { findTenant } from '../stores/tenants.ts';
+import { tryToInvite } from './inviting.ts';
 
 const tenantOf = (row: TenantRow) => ({
   id: row.id,
@@ -29,7 +37,7 @@ async function insertTenant(
   manager: EntityManager,
   tenant: TenantRow,
   risk: RiskConfig,
-  administratorId: string,
+  administrator: Pick<MemberRow, 'user_id' | 'status'>,
 ): Promise<void> {
   const { id, created_at: now } = tenant;
   await manager.insert(TenantEntity, columnsOf(tenant));
@@ -43,7 +51,7 @@ async function insertTenant(
   });
   await manager.insert(MemberEntity, {
     tenant_id: id,
-    user_id: administratorId,
+    ...administrator,
     roles: ['tenant_admin'],
     groups: [],
     added_at: now,
@@ -52,10 +60,17 @@ async function insertTenant(
 
 export const tenantActions = (db: DataSource, settings: () => Settings) =>
   ({
-    /** The tenant, its risk limits and its first administrator appear together or not at all. */
+    /**
+     * The tenant, its risk limits and its first administrator appear together or not at all. The platform administrator's word proves
+     * a new account; whoever has an account already is invited, and keeps their password.
+     */
     async 'tenant-config.tenants.create'({ body: { name, admin } }, request) {
+      checkWord(request.caller, admin, settings());
       const types = await managedTypes(request);
-      const user = await request.call('auth.users.ensure', { body: admin });
+      const account = await request.call('auth.users.ensure', {
+        body: { ...admin, tenant_name: name },
+      });
+      const status = account.admitted ? 'active' : 'invited';
       const id = randomUUID();
       const risk = seedRisk(settings(), types);
       const { result } = await commitChange(
@@ -75,7 +90,7 @@ export const tenantActions = (db: DataSource, settings: () => Settings) =>
             notification_updated_by: request.caller.id,
             notification_updated_at: now,
           };
-          await insertTenant(manager, tenant, risk, user.id);
+          await insertTenant(manager, tenant, risk, { user_id: account.id, status });
           await recordHistory(
             manager,
             { tenantId: id, configType: 'tenant_risk_config', resourceId: id },
@@ -89,15 +104,16 @@ export const tenantActions = (db: DataSource, settings: () => Settings) =>
             },
             request,
           );
-          const payload = { name, admin: user.id };
+          const payload = { name, admin: account.id, admin_status: status };
           return {
             result: tenant,
-            keys: [riskKey({ tenant_id: id }), memberKey({ tenant_id: id, user_id: user.id })],
+            keys: [riskKey({ tenant_id: id }), memberKey({ tenant_id: id, user_id: account.id })],
             events: [{ action: 'tenant.created', tenant_id: id, target: id, payload }],
           };
         },
       );
-      return { ...tenantOf(result), admin: { user_id: user.id, email: user.email } };
+      if (status === 'invited') await tryToInvite(result, account.id, request);
+      return { ...tenantOf(result), admin: { user_id: account.id, email: account.email, status } };
     },
 
     async 'tenant-config.tenants.list'({ limit = defaultLimit, cursor }) {

@@ -14,13 +14,17 @@ export async function findMember(
   return row;
 }
 
-/** Throws 409 where a tenant has no administrator: nobody could manage it any more. */
+/** Whether the row counts as an administrator: whoever is only invited manages nothing yet. */
+export const isAdministrator = ({ status, roles }: MemberRow): boolean =>
+  status === 'active' && roles.includes('tenant_admin');
+
+/** After a change of an administrator: throws 409 where the tenant has none left, and nobody could manage it any more. */
 export async function requireAdministrator(
   manager: EntityManager,
   tenantId: string,
 ): Promise<void> {
   const [found] = await manager.query<{ count: number }[]>(
-    `SELECT count(*) FROM tenant_config.members WHERE tenant_id = $1 AND 'tenant_admin' = ANY(roles)`,
+    `SELECT count(*) FROM tenant_config.members WHERE tenant_id = $1 AND status = 'active' AND 'tenant_admin' = ANY(roles)`,
     [tenantId],
   );
   if (found?.count) return;
@@ -30,7 +34,7 @@ export async function requireAdministrator(
   );
 }
 
-/** The members of any of the groups, and all administrators, by user id. */
+/** The active members of any of the groups, and all administrators, by user id. */
 export const findApprovers = (
   manager: EntityManager,
   tenantId: string,
@@ -38,6 +42,6 @@ export const findApprovers = (
 ): Promise<MemberRow[]> =>
   manager.query(
     `SELECT * FROM tenant_config.members
-     WHERE tenant_id = $1 AND (groups && $2 OR 'tenant_admin' = ANY(roles)) ORDER BY user_id`,
+     WHERE tenant_id = $1 AND status = 'active' AND (groups && $2 OR 'tenant_admin' = ANY(roles)) ORDER BY user_id`,
     [tenantId, groups],
   );

@@ -1,0 +1,460 @@
+/** Invitations: nobody becomes a member, or loses what is theirs, by another's word. */
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { audited } from '../support/audit.ts';
+import { invitationToken, invitationTokens } from '../support/mailboxes.ts';
+import { createDatabase, type Database } from '../support/postgres.ts';
+import {
+  addMember,
+  adminPassword,
+  Client,
+  createTenant,
+  memberPassword,
+  signIn,
+  startStrata,
+  type Answer,
+  type Running,
+  type TenantFixture,
+} from '../support/strata.ts';
+
+const password = 'grapefruit lamp seventy';
+/** One of PLATFORM_ADMIN_EMAILS, without an account to begin with. */
+const futureAdmin = 'future@platform.example';
+let database: Database;
+let strata: Running;
+let platform: Client;
+let first: TenantFixture;
+let second: TenantFixture;
+beforeAll(async () => {
+  database = await createDatabase();
+  strata = await startStrata({
+    DATABASE_URL: database.url,
+    PLATFORM_ADMIN_EMAILS: `admin@example.com,${futureAdmin}`,
+  });
+  platform = await signIn(strata.url, 'admin@example.com', adminPassword);
+  first = await createTenant(strata.url, platform, 'First');
+  second = await createTenant(strata.url, platform, 'Second');
+});
+afterAll(async () => {
+  await strata?.stop();
+  await database?.drop();
+});
+
+const anyone = (): Client => new Client(strata.url);
+const outcome = ({ status, body }: Answer): string =>
+  status < 300 ? String(status) : `${status} ${body.detail.code}`;
+let people = 0;
+const somebody = (domain = 'people.example'): string => {
+  people += 1;
+  return `person${people}@${domain}`;
+};
+const invite = (email: string, tenant = first, fields: object = {}): Promise<Answer> =>
+  tenant.admin.post(`/tenants/${tenant.id}/users`, { email, roles: ['operator'], ...fields });
+const accept = (token: string, given?: string): Promise<Answer> =>
+  anyone().post('/auth/invitations/accept', {
+    token,
+    ...(given === undefined ? {} : { password: given }),
+  });
+const login = (email: string, given: string, tenantId?: string): Promise<Answer> =>
+  anyone().post('/auth/login', {
+    email,
+    password: given,
+    ...(tenantId === undefined ? {} : { tenant_id: tenantId }),
+  });
+const memberOf = async (tenant: TenantFixture, userId: string) => {
+  const { body } = await tenant.admin.get(`/tenants/${tenant.id}/users?limit=200`);
+  return body.items.find((member: { user_id: string }) => member.user_id === userId);
+};
+/** The account as it was when somebody else could still choose its password. */
+const plantPassword = (userId: string): Promise<unknown> =>
+  database.query(
+    'UPDATE auth.users SET password_hash = (SELECT password_hash FROM auth.users WHERE email = $2) WHERE id = $1',
+    [userId, first.emails.viewer],
+  );
+
+describe('an invitation', () => {
+  test('shows what was sent in, gives no right, and makes a member once it is accepted', async () => {
+    const email = somebody();
+    const invited = await invite(email.toUpperCase(), first, { groups: ['sre'] });
+    expect([invited.status, invited.body]).toEqual([
+      201,
+      {
+        user_id: expect.any(String),
+        email,
+        display_name: null,
+        roles: ['operator'],
+        groups: ['sre'],
+        status: 'invited',
+        added_at: expect.any(String),
+      },
+    ]);
+    const { user_id: userId } = invited.body;
+    expect(await memberOf(first, userId)).toEqual(invited.body);
+    expect(outcome(await invite(email))).toBe('409 conflict');
+    const token = await invitationToken(email);
+    const stored = await database.query('SELECT * FROM auth.invitations');
+    expect(JSON.stringify(stored)).not.toContain(token);
+
+    const accepted = await accept(token, password);
+    expect(accepted.headers.get('cache-control')).toBe('no-store');
+    expect([accepted.status, accepted.body]).toEqual([
+      200,
+      expect.objectContaining({
+        access_token: expect.any(String),
+        user: expect.objectContaining({ id: userId, email }),
+        tenant: { id: first.id, name: 'First', roles: ['operator'] },
+        memberships: [{ tenant_id: first.id, name: 'First', roles: ['operator'] }],
+      }),
+    ]);
+    expect(await memberOf(first, userId)).toMatchObject({ status: 'active', roles: ['operator'] });
+    const client = new Client(strata.url, accepted.body.access_token);
+    expect(outcome(await client.get(`/tenants/${first.id}/services`))).toBe('200');
+    expect(outcome(await login(email, password))).toBe('200');
+    await audited(first.admin, 'tenant.member_invited', (event) => event.target === userId);
+    expect(
+      await audited(first.admin, 'tenant.member_joined', (event) => event.target === userId),
+    ).toMatchObject({ actor: { type: 'user', id: userId } });
+    expect(
+      await audited(platform, 'auth.address_proved', (event) => event.target === userId),
+    ).toMatchObject({ tenant_id: null, payload: { proof: 'invitation' } });
+  });
+
+  test('is good once, for seven days, and ends with the next one', async () => {
+    const email = somebody();
+    const { body } = await invite(email);
+    const again = `/tenants/${first.id}/users/${body.user_id}/invite`;
+    const sent = await first.admin.post(again);
+    expect([sent.status, sent.body.status]).toEqual([202, 'invited']);
+    const latest = await invitationToken(email, 2);
+    const [earlier] = await invitationTokens(email);
+    expect(outcome(await accept(earlier!, password))).toBe('401 auth_invitation_invalid');
+
+    const [row] = await database.query<{ days: number }>(
+      `SELECT extract(epoch FROM expires_at - now()) / 86400 AS days FROM auth.invitations WHERE user_id = $1`,
+      [body.user_id],
+    );
+    expect(Number(row!.days)).toBeGreaterThan(6.9);
+    expect(Number(row!.days)).toBeLessThanOrEqual(7);
+    const moveEnd = (interval: string) =>
+      database.query(
+        'UPDATE auth.invitations SET expires_at = now() + $2::interval WHERE user_id = $1',
+        [body.user_id, interval],
+      );
+    await moveEnd('-1 second');
+    expect(outcome(await accept(latest, password))).toBe('401 auth_invitation_invalid');
+    await moveEnd('1 minute');
+    const both = await Promise.all([accept(latest, password), accept(latest, password)]);
+    expect(both.map(outcome).sort()).toEqual(['200', '401 auth_invitation_invalid']);
+    expect(outcome(await accept(latest, password))).toBe('401 auth_invitation_invalid');
+    expect(outcome(await accept('unknown', password))).toBe('401 auth_invitation_invalid');
+    expect(outcome(await first.admin.post(again))).toBe('409 conflict');
+  });
+
+  test('asks whoever has no way in for a good password, and the link stays good meanwhile', async () => {
+    const email = somebody();
+    await invite(email);
+    const token = await invitationToken(email);
+    const without = await accept(token);
+    expect([outcome(without), without.body.errors[0].path]).toEqual([
+      '422 validation_failed',
+      '/password',
+    ]);
+    expect(outcome(await accept(token, 'short'))).toBe('422 auth_password_too_short');
+    expect(outcome(await accept(token, 'Administrator1!'))).toBe('422 auth_password_breached');
+    expect(outcome(await accept(token, password))).toBe('200');
+  });
+
+  test('leaves the password of an account alone, and is no sign-in to it', async () => {
+    const email = somebody();
+    await addMember(first.admin, first.id, { email, roles: ['viewer'] });
+    const { body } = await invite(email, second);
+    expect(body).toMatchObject({ email, display_name: null, status: 'invited' });
+    const token = await invitationToken(email, 2);
+    const withPassword = await accept(token, password);
+    expect([outcome(withPassword), withPassword.body.errors[0].path]).toEqual([
+      '422 validation_failed',
+      '/password',
+    ]);
+    const accepted = await accept(token);
+    expect([accepted.status, accepted.body]).toEqual([
+      200,
+      {
+        sign_in_required: true,
+        email,
+        tenant: { id: second.id, name: 'Second', roles: ['operator'] },
+      },
+    ]);
+    expect(outcome(await login(email, password))).toBe('401 auth_invalid_credentials');
+    expect(outcome(await login(email, memberPassword, second.id))).toBe('200');
+  });
+
+  test('is listed, accepted and declined signed in, by its owner alone', async () => {
+    const email = somebody();
+    const { client } = await addMember(first.admin, first.id, { email, roles: ['viewer'] });
+    const { body: member } = await invite(email, second);
+    const listed = await client.get('/auth/invitations');
+    const [invitation] = listed.body.items;
+    expect(listed.body).toEqual({
+      items: [
+        {
+          id: expect.any(String),
+          tenant: { id: second.id, name: 'Second' },
+          roles: ['operator'],
+          created_at: expect.any(String),
+          expires_at: expect.any(String),
+        },
+      ],
+      next_cursor: null,
+    });
+    const path = `/auth/invitations/${invitation.id}`;
+    expect((await first.viewer.get('/auth/invitations')).body.items).toEqual([]);
+    expect(outcome(await first.viewer.post(`${path}/accept`))).toBe('404 not_found');
+    expect(outcome(await first.viewer.post(`${path}/decline`))).toBe('404 not_found');
+
+    expect(outcome(await client.post(`${path}/decline`))).toBe('204');
+    expect(await memberOf(second, member.user_id)).toBeUndefined();
+    expect(outcome(await client.post(`${path}/accept`))).toBe('404 not_found');
+    await audited(
+      second.admin,
+      'tenant.member_declined',
+      (event) => event.target === member.user_id,
+    );
+
+    expect(outcome(await invite(email, second))).toBe('201');
+    const token = await invitationToken(email, 3);
+    const again = (await client.get('/auth/invitations')).body.items[0];
+    const joined = await client.post(`/auth/invitations/${again.id}/accept`);
+    expect([joined.status, joined.body]).toEqual([
+      200,
+      { id: second.id, name: 'Second', roles: ['operator'] },
+    ]);
+    expect(outcome(await accept(token))).toBe('401 auth_invitation_invalid');
+    expect(outcome(await client.post('/auth/switch-tenant', { tenant_id: second.id }))).toBe('200');
+  });
+
+  test('ends when it is taken back, and its roles are those of the moment it is accepted', async () => {
+    const email = somebody();
+    const { body } = await invite(email);
+    const path = `/tenants/${first.id}/users/${body.user_id}`;
+    const token = await invitationToken(email);
+    expect(outcome(await first.admin.delete(path))).toBe('204');
+    expect(outcome(await accept(token, password))).toBe('401 auth_invitation_invalid');
+    expect(outcome(await first.admin.post(`${path}/invite`))).toBe('404 not_found');
+    await invite(email);
+    const changed = await first.admin.patch(path, { roles: ['viewer'], groups: ['leads'] });
+    expect([changed.status, changed.body]).toEqual([
+      200,
+      expect.objectContaining({ status: 'invited', roles: ['viewer'], groups: ['leads'] }),
+    ]);
+    const accepted = await accept(await invitationToken(email, 2), password);
+    expect(accepted.body.tenant.roles).toEqual(['viewer']);
+  });
+
+  test('waits while the tenant or the account is disabled', async () => {
+    const tenant = await createTenant(strata.url, platform, 'Waiting');
+    const email = somebody();
+    const { body } = await invite(email, tenant);
+    const token = await invitationToken(email);
+    await platform.patch(`/tenants/${tenant.id}`, { status: 'disabled' });
+    expect(outcome(await accept(token, password))).toBe('403 auth_tenant_disabled');
+    await platform.patch(`/tenants/${tenant.id}`, { status: 'active' });
+    await platform.patch(`/auth/users/${body.user_id}`, { status: 'disabled' });
+    expect(outcome(await accept(token, password))).toBe('401 auth_invitation_invalid');
+    await platform.patch(`/auth/users/${body.user_id}`, { status: 'active' });
+    expect(outcome(await accept(token, password))).toBe('200');
+  });
+});
+
+describe('whoever is only invited', () => {
+  test('has no right: not to sign in there, to go on there, to approve, or to keep the tenant alive', async () => {
+    const tenant = await createTenant(strata.url, platform, 'Inviting');
+    const email = somebody();
+    const { client } = await addMember(first.admin, first.id, { email, roles: ['viewer'] });
+    const { body } = await invite(email, tenant, { roles: ['tenant_admin'], groups: ['sre'] });
+    expect(outcome(await login(email, memberPassword, tenant.id))).toBe(
+      '403 auth_no_tenant_membership',
+    );
+    expect(outcome(await client.post('/auth/switch-tenant', { tenant_id: tenant.id }))).toBe(
+      '403 auth_no_tenant_membership',
+    );
+    expect((await login(email, memberPassword)).body).toMatchObject({
+      tenant: { id: first.id },
+      memberships: [{ tenant_id: first.id }],
+    });
+    expect((await client.get('/auth/me')).body.memberships).toHaveLength(1);
+    expect(outcome(await client.get(`/tenants/${tenant.id}/users`))).toBe('403 tenant_mismatch');
+    // As the gateway asks it, of a session that somebody moved to the tenant.
+    await database.query('UPDATE auth.sessions SET tenant_id = $2 WHERE user_id = $1', [
+      body.user_id,
+      tenant.id,
+    ]);
+    const moved = await login(email, memberPassword);
+    await database.query('UPDATE auth.sessions SET tenant_id = $2 WHERE id = $1', [
+      moved.body.session_id,
+      tenant.id,
+    ]);
+    expect(
+      outcome(
+        await new Client(strata.url, moved.body.access_token).get(`/tenants/${tenant.id}/users`),
+      ),
+    ).toBe('403 tenant_mismatch');
+    const [me] = (await tenant.admin.get(`/tenants/${tenant.id}/users`)).body.items.filter(
+      (member: { email: string }) => member.email === tenant.emails.tenant_admin,
+    );
+    const self = `/tenants/${tenant.id}/users/${me.user_id}`;
+    expect(outcome(await tenant.admin.patch(self, { roles: ['viewer'] }))).toBe('409 conflict');
+    expect(outcome(await tenant.admin.delete(self))).toBe('409 conflict');
+    expect(outcome(await tenant.admin.delete(`/tenants/${tenant.id}/users/${body.user_id}`))).toBe(
+      '204',
+    );
+  });
+
+  test('is not known by name', async () => {
+    const email = somebody();
+    await addMember(first.admin, first.id, { email, roles: ['viewer'] });
+    await database.query(`UPDATE auth.users SET display_name = 'Ada Secret' WHERE email = $1`, [
+      email,
+    ]);
+    const invited = await invite(email, second);
+    expect(invited.text).not.toContain('Ada Secret');
+    const again = await second.admin.post(
+      `/tenants/${second.id}/users/${invited.body.user_id}/invite`,
+    );
+    expect(again.text).not.toContain('Ada Secret');
+    expect((await memberOf(second, invited.body.user_id)).display_name).toBeNull();
+    expect((await memberOf(first, invited.body.user_id)).display_name).toBe('Ada Secret');
+  });
+});
+
+describe('an address that nobody had proved', () => {
+  /** An account as another made it, with a password of theirs, entered before its owner proves the address. */
+  async function planted(email: string) {
+    const { body } = await invite(email, first);
+    await database.query(`UPDATE tenant_config.members SET status = 'active' WHERE user_id = $1`, [
+      body.user_id,
+    ]);
+    await plantPassword(body.user_id);
+    const signedIn = await login(email, memberPassword);
+    const session = new Client(strata.url, signedIn.body.access_token);
+    const made = await session.post('/auth/api-key', { name: 'planted', scopes: ['auth:self'] });
+    expect(made.status).toBe(201);
+    const key = new Client(strata.url, made.body.api_key);
+    expect([outcome(await session.get('/auth/me')), outcome(await key.get('/auth/me'))]).toEqual([
+      '200',
+      '200',
+    ]);
+    for (const statement of [
+      `INSERT INTO auth.passkeys SELECT gen_random_uuid(), id, 'planted ' || id, '\\x00', 0, NULL, gen_random_uuid(), '{}', false, false, now(), NULL FROM auth.users WHERE id = $1`,
+      `INSERT INTO auth.sso_identities SELECT 'https://planted.example', id::text, id, now() FROM auth.users WHERE id = $1`,
+    ])
+      await database.query(statement, [body.user_id]);
+    return { userId: body.user_id as string, session, key };
+  }
+  const isLeft = async (userId: string): Promise<string[]> => {
+    const [row] = await database.query<Record<string, number>>(
+      `SELECT (SELECT count(*) FROM auth.passkeys WHERE user_id = $1) AS passkeys,
+        (SELECT count(*) FROM auth.sso_identities WHERE user_id = $1) AS links,
+        (SELECT count(*) FROM auth.api_keys WHERE user_id = $1) AS keys`,
+      [userId],
+    );
+    return Object.keys(row!).filter((each) => Number(row![each]) > 0);
+  };
+
+  test('is entered with nothing that another had planted, once an invitation is accepted', async () => {
+    const email = somebody();
+    const { userId, session, key } = await planted(email);
+    await invite(email, second, { roles: ['tenant_admin'] });
+    // The session of whoever planted it neither sees nor takes what the owner is asked.
+    expect((await session.get('/auth/invitations')).body.items).toEqual([]);
+    const [{ id }] = (await database.query<{ id: string }>(
+      'SELECT id FROM auth.invitations WHERE user_id = $1 AND tenant_id = $2',
+      [userId, second.id],
+    )) as [{ id: string }];
+    for (const answer of ['accept', 'decline'])
+      expect(outcome(await session.post(`/auth/invitations/${id}/${answer}`))).toBe(
+        '403 auth_address_unproved',
+      );
+
+    const accepted = await accept(await invitationToken(email, 2), password);
+    expect([accepted.status, accepted.body.tenant.id]).toEqual([200, second.id]);
+    expect(outcome(await session.get('/auth/me'))).toBe('401 auth_session_revoked');
+    expect(outcome(await key.get('/auth/me'))).toBe('401 auth_api_key_invalid');
+    expect(outcome(await login(email, memberPassword))).toBe('401 auth_invalid_credentials');
+    expect(outcome(await login(email, memberPassword, second.id))).toBe(
+      '401 auth_invalid_credentials',
+    );
+    expect(await isLeft(userId)).toEqual([]);
+    expect(
+      (await audited(platform, 'auth.address_proved', (event) => event.target === userId)).payload,
+    ).toEqual({
+      proof: 'invitation',
+      ended: { passwords: 1, sessions: 1, api_keys: 1, passkeys: 1, provider_links: 1 },
+    });
+    // What its owner makes now stays: the next proof is not the first.
+    const owner = new Client(strata.url, accepted.body.access_token);
+    const own = await owner.post('/auth/api-key', { name: 'mine', scopes: ['auth:self'] });
+    const third = await createTenant(strata.url, platform, `Third ${people}`);
+    await invite(email, third);
+    expect(outcome(await accept(await invitationToken(email, 3)))).toBe('200');
+    expect(outcome(await new Client(strata.url, own.body.api_key).get('/auth/me'))).toBe('200');
+    expect(outcome(await owner.get('/auth/me'))).toBe('200');
+  });
+
+  test("never administers the platform, and its owner's proof ends what was planted", async () => {
+    const { session, key } = await planted(futureAdmin);
+    for (const client of [session, key]) {
+      const { body } = await client.get('/auth/me');
+      expect(body.user.platform_roles).toEqual([]);
+    }
+    expect(outcome(await session.get('/tenants'))).toBe('403 insufficient_role');
+    await invite(futureAdmin, second);
+    const accepted = await accept(await invitationToken(futureAdmin, 2), password);
+    expect(accepted.body.user.platform_roles).toEqual(['platform_admin']);
+    const owner = new Client(strata.url, accepted.body.access_token);
+    expect(outcome(await owner.get('/tenants'))).toBe('200');
+    expect(outcome(await session.get('/tenants'))).toBe('401 auth_session_revoked');
+    expect(outcome(await key.get('/auth/me'))).toBe('401 auth_api_key_invalid');
+  });
+});
+
+describe('the first administrator of a tenant', () => {
+  const create = (admin: object, name = `Tenant ${somebody()}`): Promise<Answer> =>
+    platform.post('/tenants', { name, admin });
+
+  test("is active at once by the platform administrator's word, where the account is new", async () => {
+    const email = somebody();
+    const made = await create({ email, password });
+    expect(made.body.admin).toEqual({ user_id: expect.any(String), email, status: 'active' });
+    expect((await login(email, password)).body.tenant).toMatchObject({
+      id: made.body.id,
+      roles: ['tenant_admin'],
+    });
+    expect(await invitationTokens(email)).toEqual([]);
+    expect(outcome(await create({ email: somebody(), password: 'short' }))).toBe(
+      '422 auth_password_too_short',
+    );
+  });
+
+  test('is invited by mail without a password', async () => {
+    const email = somebody();
+    const made = await create({ email });
+    expect(made.body.admin.status).toBe('invited');
+    // Nobody in the tenant can send it again, so the platform can.
+    const again = `/tenants/${made.body.id}/users/${made.body.admin.user_id}/invite`;
+    expect(outcome(await platform.post(again))).toBe('202');
+    const accepted = await accept(await invitationToken(email, 2), password);
+    expect(accepted.body.tenant).toMatchObject({ id: made.body.id, roles: ['tenant_admin'] });
+  });
+
+  test('who has an account is invited and keeps their password', async () => {
+    const made = await create({ email: first.emails.operator, password });
+    expect(made.body.admin.status).toBe('invited');
+    expect(outcome(await login(first.emails.operator!, password))).toBe(
+      '401 auth_invalid_credentials',
+    );
+    expect(outcome(await login(first.emails.operator!, memberPassword, made.body.id))).toBe(
+      '403 auth_no_tenant_membership',
+    );
+    expect(outcome(await accept(await invitationToken(first.emails.operator!, 2)))).toBe('200');
+    expect(outcome(await login(first.emails.operator!, memberPassword, made.body.id))).toBe('200');
+  });
+});
