@@ -352,7 +352,7 @@ export const page = {
       minimum: 1,
       maximum: 200,
       default: defaultPageSize,
-      description: `How many items, ${defaultPageSize} by default`,
+      description: `At most so many items, ${defaultPageSize} by default. A page also ends after 2 MiB`,
     }),
   ),
   cursor: Type.Optional(

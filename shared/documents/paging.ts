@@ -1,4 +1,8 @@
-/** Pages of lists. A page ends with a cursor, the sort key of its last item in base64url, opaque to clients. */
+/**
+ * Pages of lists. A page ends with a cursor, the sort key of its last item in base64url, opaque to clients; it ends by count, and
+ * where items are large by bytes.
+ */
+import type { ObjectLiteral, SelectQueryBuilder } from 'typeorm';
 import { defaultPageSize } from '../contracts/contract.ts';
 import { invalid } from '../errors.ts';
 import { momentOf } from '../schema/moment.ts';
@@ -40,21 +44,94 @@ export function decodeCursor(
   return key;
 }
 
-/** For a list that is sorted by a number. */
-export function decodeNumberCursor(cursor: string | undefined): number | undefined {
-  const key = decodeCursor(cursor, 'number');
-  return key === undefined ? undefined : Number(key);
+/** The time and the id in a sort key of the form `time`. */
+export function timeAndId(key: string): { readonly time: string; readonly id: string } {
+  const [time = '', id = ''] = key.split(' ');
+  return { time, id };
 }
 
-/** For a list that is sorted by time and id. */
-export function decodeTimeCursor(
-  cursor: string | undefined,
-): { readonly time: string; readonly id: string } | undefined {
-  const [time, id] = decodeCursor(cursor, 'time')?.split(' ') ?? [];
-  return time === undefined || id === undefined ? undefined : { time, id };
+/** Bytes of JSON after which a page ends, unless its first item alone has more. */
+const maxPageBytes = 2 * 1024 * 1024;
+/** Bytes of rows that are in memory at the same time, unless one alone has more. */
+const maxStepBytes = 2 * 1024 * 1024;
+/** Bytes of rows that are read for one page, however small the items are that become of them. */
+const maxReadBytes = 16 * 1024 * 1024;
+
+export interface ListOf<Row extends ObjectLiteral, Item> {
+  /** At most so many items. */
+  readonly limit: number;
+  /** The sort key after which the page begins; undefined for the first page. */
+  readonly after: string | undefined;
+  /** The rows after a sort key, in the order of the list. The query's alias stands for its rows. */
+  readonly rowsAfter: (key: string | undefined) => SelectQueryBuilder<Row>;
+  readonly keyOf: (row: Row) => string | number;
+  readonly itemOf: (row: Row) => Item;
 }
 
-/** A page from `limit + 1` rows: the last, where it is there, says only that there is another page. */
+/**
+ * A page of a list whose rows may be large. The database is asked for their sizes first, so that never more is loaded than a step
+ * has room for. A page of small rows is one step.
+ */
+export async function readPage<Row extends ObjectLiteral, Item>({
+  limit,
+  after,
+  rowsAfter,
+  keyOf,
+  itemOf,
+}: ListOf<Row, Item>): Promise<{ items: Item[]; next_cursor: string | null }> {
+  const sizes = await sizesOf(rowsAfter(after), limit + 1);
+  const steps = stepsOf(sizes.slice(0, limit));
+  const items: Item[] = [];
+  let last = after;
+  let bytes = 0;
+  let seen = 0;
+  for (const count of steps) {
+    const rows = await rowsAfter(last).limit(count).getMany();
+    for (const row of rows) {
+      const item = itemOf(row);
+      bytes += Buffer.byteLength(JSON.stringify(item));
+      if (items.length > 0 && bytes > maxPageBytes)
+        return { items, next_cursor: encodeCursor(last!) };
+      items.push(item);
+      last = String(keyOf(row));
+    }
+    seen += count;
+  }
+  const isEnd = seen >= sizes.length || last === undefined;
+  return { items, next_cursor: isEnd ? null : encodeCursor(last!) };
+}
+
+/** The sizes of the query's first rows, in bytes of text, which is more than they have as JSON. */
+async function sizesOf<Row extends ObjectLiteral>(
+  query: SelectQueryBuilder<Row>,
+  count: number,
+): Promise<number[]> {
+  const rows = await query
+    .select(`octet_length(CAST(${query.alias} AS text))`, 'bytes')
+    .limit(count)
+    .getRawMany<{ bytes: number }>();
+  return rows.map(({ bytes }) => bytes);
+}
+
+/** How many rows to load at a time, until a page has read enough. */
+function stepsOf(sizes: readonly number[]): number[] {
+  const steps: number[] = [];
+  let stepBytes = Infinity;
+  let readBytes = 0;
+  for (const size of sizes) {
+    if (readBytes > 0 && readBytes + size > maxReadBytes) return steps;
+    if (stepBytes + size > maxStepBytes) {
+      steps.push(0);
+      stepBytes = 0;
+    }
+    steps[steps.length - 1]! += 1;
+    stepBytes += size;
+    readBytes += size;
+  }
+  return steps;
+}
+
+/** A page from `limit + 1` rows, which are small: the last, where it is there, says only that there is another page. */
 export function pageOf<Row, Item>(
   rows: readonly Row[],
   limit: number,

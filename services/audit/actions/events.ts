@@ -2,7 +2,7 @@
 import type { DataSource } from 'typeorm';
 import { seesPlatform } from '../../../shared/access.ts';
 import type { Handlers } from '../../../shared/cluster/request.ts';
-import { decodeCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';
+import { decodeCursor, defaultLimit, readPage } from '../../../shared/documents/paging.ts';
 import { invalid } from '../../../shared/errors.ts';
 import { momentOf } from '../../../shared/schema/moment.ts';
 import { platformChain } from '../rules/chain.ts';
@@ -24,10 +24,10 @@ const isOfSignIn = "e.action LIKE 'auth.%'";
 const sortKeyOf = (row: EventRow): string =>
   `${row.occurred_at.toISOString()} ${row.chain} ${row.seq}`;
 
-/** Where the page before ended; undefined for the first page. */
-function positionAfter(cursor: string | undefined) {
-  const [time, chain, seq] = decodeCursor(cursor, 'chain')?.split(' ') ?? [];
-  return seq === undefined ? undefined : { time, chain, seq: Number(seq) };
+/** Its parts, for a query. */
+function positionIn(key: string) {
+  const [time, chain, seq] = key.split(' ');
+  return { time, chain, seq: Number(seq) };
 }
 
 export const eventActions = (db: DataSource) =>
@@ -39,46 +39,61 @@ export const eventActions = (db: DataSource) =>
     async 'audit.events.list'(params, { caller }) {
       const { actor, action, since, until, limit = defaultLimit } = params;
       const tenant = visibleTenant(caller, params.tenant_id);
-      const after = positionAfter(params.cursor);
-
-      const query = db.manager.createQueryBuilder(EventEntity, 'e').where('true');
-      if (tenant !== undefined) query.andWhere('e.chain = :tenant', { tenant });
-      // The platform's events tell of private global entries, their values included.
-      if (tenant === undefined && !seesPlatform(caller))
-        query.andWhere('e.chain <> :platform', { platform: platformChain });
-      if (actor !== undefined) query.andWhere('e.actor_id = :actor', { actor });
-      if (action !== undefined) query.andWhere('e.action = :action', { action });
-      if (since !== undefined)
-        query.andWhere('e.occurred_at >= :since', { since: momentIn('since', since) });
-      if (until !== undefined)
-        query.andWhere('e.occurred_at < :until', { until: momentIn('until', until) });
-      if (after) query.andWhere('(e.occurred_at, e.chain, e.seq) > (:time, :chain, :seq)', after);
-      const rows = await query
-        .orderBy({ 'e.occurred_at': 'ASC', 'e.chain': 'ASC', 'e.seq': 'ASC' })
-        .limit(limit + 1)
-        .getMany();
-      return pageOf(rows, limit, sortKeyOf, (row) => ({
-        ...eventFrom(row),
-        seq: row.seq,
-        hash: row.hash,
-      }));
+      const filtered = () => {
+        const query = db.manager.createQueryBuilder(EventEntity, 'e').where('true');
+        if (tenant !== undefined) query.andWhere('e.chain = :tenant', { tenant });
+        // The platform's events tell of private global entries, their values included.
+        if (tenant === undefined && !seesPlatform(caller))
+          query.andWhere('e.chain <> :platform', { platform: platformChain });
+        if (actor !== undefined) query.andWhere('e.actor_id = :actor', { actor });
+        if (action !== undefined) query.andWhere('e.action = :action', { action });
+        if (since !== undefined)
+          query.andWhere('e.occurred_at >= :since', { since: momentIn('since', since) });
+        if (until !== undefined)
+          query.andWhere('e.occurred_at < :until', { until: momentIn('until', until) });
+        return query;
+      };
+      const rowsAfter = (key: string | undefined) => {
+        const query = filtered();
+        if (key !== undefined)
+          query.andWhere(
+            '(e.occurred_at, e.chain, e.seq) > (:time, :chain, :seq)',
+            positionIn(key),
+          );
+        return query.orderBy({ 'e.occurred_at': 'ASC', 'e.chain': 'ASC', 'e.seq': 'ASC' });
+      };
+      return readPage({
+        limit,
+        after: decodeCursor(params.cursor, 'chain'),
+        rowsAfter,
+        keyOf: sortKeyOf,
+        itemOf: (row) => ({ ...eventFrom(row), seq: row.seq, hash: row.hash }),
+      });
     },
 
     /** From all chains, because a sign-in into a tenant is in that tenant's. One index has just these events, in this order. */
     async 'audit.activity'({ limit = defaultLimit, cursor }, { caller }) {
-      const after = positionAfter(cursor);
-      const query = db.manager
-        .createQueryBuilder(EventEntity, 'e')
-        .where(isOfSignIn)
-        .andWhere('e.target = :account', { account: caller.id });
-      if (after) query.andWhere('(e.occurred_at, e.chain, e.seq) < (:time, :chain, :seq)', after);
-      const rows = await query
-        .orderBy({ 'e.occurred_at': 'DESC', 'e.chain': 'DESC', 'e.seq': 'DESC' })
-        .limit(limit + 1)
-        .getMany();
-      return pageOf(rows, limit, sortKeyOf, (row) => {
-        const { target: _own, ...told } = eventFrom(row);
-        return told;
+      const rowsAfter = (key: string | undefined) => {
+        const query = db.manager
+          .createQueryBuilder(EventEntity, 'e')
+          .where(isOfSignIn)
+          .andWhere('e.target = :account', { account: caller.id });
+        if (key !== undefined)
+          query.andWhere(
+            '(e.occurred_at, e.chain, e.seq) < (:time, :chain, :seq)',
+            positionIn(key),
+          );
+        return query.orderBy({ 'e.occurred_at': 'DESC', 'e.chain': 'DESC', 'e.seq': 'DESC' });
+      };
+      return readPage({
+        limit,
+        after: decodeCursor(cursor, 'chain'),
+        rowsAfter,
+        keyOf: sortKeyOf,
+        itemOf(row) {
+          const { target: _own, ...told } = eventFrom(row);
+          return told;
+        },
       });
     },
   }) satisfies Handlers;

@@ -1,10 +1,10 @@
 /** Actions on global entries. */
-import { MoreThan, type DataSource } from 'typeorm';
+import type { DataSource } from 'typeorm';
 import type { Handlers, Request } from '../../../shared/cluster/request.ts';
 import type { GlobalEntry, StoredGlobalEntry } from '../../../shared/contracts/global-entries.ts';
 import type { Stored } from '../../../shared/documents/document-kind.ts';
 import { documentActions, type WrittenDocument } from '../../../shared/documents/document.ts';
-import { decodeCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';
+import { decodeCursor, defaultLimit, readPage } from '../../../shared/documents/paging.ts';
 import { globalEntryKind, storedEntry } from '../documents/global-entry.ts';
 import { GlobalEntity } from '../schema.ts';
 
@@ -38,18 +38,18 @@ export function entryActions(db: DataSource) {
     },
 
     async 'global-config.entries.list'({ limit = defaultLimit, cursor }) {
-      const after = decodeCursor(cursor);
-      const rows = await db.manager.find(GlobalEntity, {
-        where: after === undefined ? {} : { config_key: MoreThan(after) },
-        order: { config_key: 'ASC' },
-        take: limit + 1,
-      });
-      return pageOf(
-        rows,
+      const rowsAfter = (key: string | undefined) => {
+        const query = db.manager.createQueryBuilder(GlobalEntity, 'g');
+        if (key !== undefined) query.where('g.config_key > :key', { key });
+        return query.orderBy('g.config_key', 'ASC');
+      };
+      return readPage({
         limit,
-        (row) => row.config_key,
-        (row) => described(storedEntry(row)).document,
-      );
+        after: decodeCursor(cursor),
+        rowsAfter,
+        keyOf: (row) => row.config_key,
+        itemOf: (row) => described(storedEntry(row)).document,
+      });
     },
 
     async 'global-config.entries.put'(params, request) {

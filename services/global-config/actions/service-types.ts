@@ -6,7 +6,7 @@ import { readSnapshot } from '../../../shared/commits/commit.ts';
 import { platformScope } from '../../../shared/contracts/revision-scopes.ts';
 import { defaultConfiguration } from '../../../shared/contracts/service-types.ts';
 import { documentActions } from '../../../shared/documents/document.ts';
-import { decodeCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';
+import { decodeCursor, defaultLimit, readPage } from '../../../shared/documents/paging.ts';
 import { serviceTypeKind, storedServiceType } from '../documents/service-type.ts';
 import { ServiceTypeEntity } from '../schema.ts';
 
@@ -15,20 +15,21 @@ export function serviceTypeActions(db: DataSource) {
   return {
     /** By type, then name. Who does not see what is the platform's alone sees the active ones. */
     async 'global-config.service-types.list'({ limit = defaultLimit, cursor }, { caller }) {
-      const [type = '', name = ''] = (decodeCursor(cursor) ?? '').split('/');
-      const rows = await db.manager
-        .createQueryBuilder(ServiceTypeEntity, 't')
-        .where('(t.service_type, t.configuration_name) > (:type, :name)', { type, name })
-        .andWhere(seesPlatform(caller) ? 'true' : 't.is_active')
-        .orderBy({ 't.service_type': 'ASC', 't.configuration_name': 'ASC' })
-        .limit(limit + 1)
-        .getMany();
-      return pageOf(
-        rows,
+      const rowsAfter = (key = '') => {
+        const [type = '', name = ''] = key.split('/');
+        return db.manager
+          .createQueryBuilder(ServiceTypeEntity, 't')
+          .where('(t.service_type, t.configuration_name) > (:type, :name)', { type, name })
+          .andWhere(seesPlatform(caller) ? 'true' : 't.is_active')
+          .orderBy({ 't.service_type': 'ASC', 't.configuration_name': 'ASC' });
+      };
+      return readPage({
         limit,
-        (row) => `${row.service_type}/${row.configuration_name}`,
-        (row) => storedServiceType(row).document,
-      );
+        after: decodeCursor(cursor),
+        rowsAfter,
+        keyOf: (row) => `${row.service_type}/${row.configuration_name}`,
+        itemOf: (row) => storedServiceType(row).document,
+      });
     },
 
     'global-config.service-types.get': types.get,

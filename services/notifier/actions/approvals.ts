@@ -6,7 +6,12 @@ import type { Handlers, Request } from '../../../shared/cluster/request.ts';
 import { auditFacts, recordEvents, type EventDraft } from '../../../shared/commits/commit.ts';
 import type { ParamsOf } from '../../../shared/contracts/index.ts';
 import type { DecisionVia } from '../../../shared/contracts/notifier.ts';
-import { decodeTimeCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';
+import {
+  decodeCursor,
+  defaultLimit,
+  readPage,
+  timeAndId,
+} from '../../../shared/documents/paging.ts';
 import { invalid, StrataError } from '../../../shared/errors.ts';
 import { momentOf } from '../../../shared/schema/moment.ts';
 import { approvalView, groupAt, type Approval } from '../rules/approval.ts';
@@ -52,18 +57,22 @@ export function approvalActions(options: ApprovalOptions) {
     },
 
     async 'notifier.approvals.list'({ tenant_id: tenantId, state, limit = defaultLimit, cursor }) {
-      const after = decodeTimeCursor(cursor);
-      const query = db.manager
-        .createQueryBuilder(ApprovalEntity, 'a')
-        .where('a.tenant_id = :tenantId', { tenantId });
-      if (state !== undefined) query.andWhere('a.state = :state', { state });
-      if (after) query.andWhere('(a.created_at, a.id) < (:time, :id)', after);
-      const rows = await query
-        .orderBy({ 'a.created_at': 'DESC', 'a.id': 'DESC' })
-        .limit(limit + 1)
-        .getMany();
-      const cursorOf = (row: ApprovalRow): string => `${row.created_at.toISOString()} ${row.id}`;
-      return pageOf(rows, limit, cursorOf, approvalView);
+      const rowsAfter = (key: string | undefined) => {
+        const query = db.manager
+          .createQueryBuilder(ApprovalEntity, 'a')
+          .where('a.tenant_id = :tenantId', { tenantId });
+        if (state !== undefined) query.andWhere('a.state = :state', { state });
+        if (key !== undefined)
+          query.andWhere('(a.created_at, a.id) < (:time, :id)', timeAndId(key));
+        return query.orderBy({ 'a.created_at': 'DESC', 'a.id': 'DESC' });
+      };
+      return readPage({
+        limit,
+        after: decodeCursor(cursor, 'time'),
+        rowsAfter,
+        keyOf: (row) => `${row.created_at.toISOString()} ${row.id}`,
+        itemOf: approvalView,
+      });
     },
 
     async 'notifier.approvals.get'({ tenant_id: tenantId, approval_id: id }) {

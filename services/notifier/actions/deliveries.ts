@@ -4,7 +4,12 @@ import type { Handlers, Request } from '../../../shared/cluster/request.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import { auditFacts, recordEvents } from '../../../shared/commits/commit.ts';
-import { decodeTimeCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';
+import {
+  decodeCursor,
+  defaultLimit,
+  readPage,
+  timeAndId,
+} from '../../../shared/documents/paging.ts';
 import { webhookId } from '../rules/notice.ts';
 import { AttemptEntity, DeliveryEntity, EndpointEntity, type DeliveryRow } from '../schema.ts';
 
@@ -36,20 +41,24 @@ export function deliveryActions(db: DataSource, onQueued: () => void) {
       limit = defaultLimit,
       cursor,
     }) {
-      const after = decodeTimeCursor(cursor);
-      const query = db.manager
-        .createQueryBuilder(DeliveryEntity, 'd')
-        .where('d.tenant_id = :tenantId', { tenantId });
-      if (approvalId !== undefined) query.andWhere('d.approval_id = :approvalId', { approvalId });
-      if (state !== undefined) query.andWhere('d.state = :state', { state });
-      if (channel !== undefined) query.andWhere('d.channel = :channel', { channel });
-      if (after) query.andWhere('(d.created_at, d.id) < (:time, :id)', after);
-      const rows = await query
-        .orderBy({ 'd.created_at': 'DESC', 'd.id': 'DESC' })
-        .limit(limit + 1)
-        .getMany();
-      const cursorOf = (row: DeliveryRow): string => `${row.created_at.toISOString()} ${row.id}`;
-      return pageOf(rows, limit, cursorOf, deliveryView);
+      const rowsAfter = (key: string | undefined) => {
+        const query = db.manager
+          .createQueryBuilder(DeliveryEntity, 'd')
+          .where('d.tenant_id = :tenantId', { tenantId });
+        if (approvalId !== undefined) query.andWhere('d.approval_id = :approvalId', { approvalId });
+        if (state !== undefined) query.andWhere('d.state = :state', { state });
+        if (channel !== undefined) query.andWhere('d.channel = :channel', { channel });
+        if (key !== undefined)
+          query.andWhere('(d.created_at, d.id) < (:time, :id)', timeAndId(key));
+        return query.orderBy({ 'd.created_at': 'DESC', 'd.id': 'DESC' });
+      };
+      return readPage({
+        limit,
+        after: decodeCursor(cursor, 'time'),
+        rowsAfter,
+        keyOf: (row) => `${row.created_at.toISOString()} ${row.id}`,
+        itemOf: deliveryView,
+      });
     },
 
     async 'notifier.deliveries.get'({ tenant_id: tenantId, delivery_id: id }) {

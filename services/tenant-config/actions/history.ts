@@ -1,9 +1,9 @@
 /** Actions on ConfigurationHistory: its pages, one entry in full, and the changes that watch streams follow. */
-import { LessThan, MoreThan, type DataSource } from 'typeorm';
+import { MoreThan, type DataSource } from 'typeorm';
 import type { Handlers } from '../../../shared/cluster/request.ts';
 import { revisionOf } from '../../../shared/commits/commit.ts';
 import { tenantScope } from '../../../shared/contracts/revision-scopes.ts';
-import { decodeNumberCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';
+import { decodeCursor, defaultLimit, readPage } from '../../../shared/documents/paging.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import { diff } from '../../../shared/schema/diff.ts';
 import { concealSecrets } from '../../../shared/security/document-secrets.ts';
@@ -42,18 +42,24 @@ export const historyActions = (db: DataSource) =>
   ({
     async 'tenant-config.history.list'(params) {
       const { tenant_id, config_type, resource_id, limit = defaultLimit, cursor } = params;
-      const before = decodeNumberCursor(cursor);
-      const rows = await db.manager.find(HistoryEntity, {
-        where: {
-          tenant_id,
-          ...(config_type !== undefined && { config_type }),
-          ...(resource_id !== undefined && { resource_id }),
-          ...(before !== undefined && { revision: LessThan(before) }),
-        },
-        order: { revision: 'DESC' },
-        take: limit + 1,
+      const rowsAfter = (key: string | undefined) => {
+        const query = db.manager
+          .createQueryBuilder(HistoryEntity, 'h')
+          .where('h.tenant_id = :tenant_id', { tenant_id });
+        if (config_type !== undefined)
+          query.andWhere('h.config_type = :config_type', { config_type });
+        if (resource_id !== undefined)
+          query.andWhere('h.resource_id = :resource_id', { resource_id });
+        if (key !== undefined) query.andWhere('h.revision < :before', { before: Number(key) });
+        return query.orderBy('h.revision', 'DESC');
+      };
+      return readPage({
+        limit,
+        after: decodeCursor(cursor, 'number'),
+        rowsAfter,
+        keyOf: (row) => row.revision,
+        itemOf: entryOf,
       });
-      return pageOf(rows, limit, (row) => row.revision, entryOf);
     },
 
     async 'tenant-config.history.get'({ tenant_id, revision }) {

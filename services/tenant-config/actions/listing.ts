@@ -1,5 +1,5 @@
-import { MoreThan, type DataSource, type EntitySchema } from 'typeorm';
-import { decodeCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';
+import type { DataSource, EntitySchema } from 'typeorm';
+import { decodeCursor, defaultLimit, readPage } from '../../../shared/documents/paging.ts';
 import { storedFrom, type DocumentRow } from '../schema.ts';
 
 interface Params {
@@ -11,17 +11,19 @@ interface Params {
 /** The handler of a list of a tenant's documents of one kind, in the order of their ids. */
 export const listing =
   <Document>(db: DataSource, entity: EntitySchema<DocumentRow>) =>
-  async ({ tenant_id, limit = defaultLimit, cursor }: Params) => {
-    const after = decodeCursor(cursor);
-    const rows = await db.manager.find(entity, {
-      where: { tenant_id, ...(after !== undefined && { id: MoreThan(after) }) },
-      order: { id: 'ASC' },
-      take: limit + 1,
-    });
-    return pageOf(
-      rows,
+  ({ tenant_id, limit = defaultLimit, cursor }: Params) => {
+    const rowsAfter = (key: string | undefined) => {
+      const query = db.manager
+        .createQueryBuilder(entity, 'd')
+        .where('d.tenant_id = :tenant_id', { tenant_id });
+      if (key !== undefined) query.andWhere('d.id > :key', { key });
+      return query.orderBy('d.id', 'ASC');
+    };
+    return readPage({
       limit,
-      (row) => row.id,
-      (row) => storedFrom<Document>(row).document,
-    );
+      after: decodeCursor(cursor),
+      rowsAfter,
+      keyOf: (row) => row.id,
+      itemOf: (row) => storedFrom<Document>(row).document,
+    });
   };

@@ -1,0 +1,118 @@
+/** G7: lists and histories end a page by bytes as well as by count, and continue exactly. */
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { createDatabase, type Database } from '../support/postgres.ts';
+import {
+  adminPassword,
+  createTenant,
+  signIn,
+  startStrata,
+  type Client,
+  type Running,
+  type TenantFixture,
+} from '../support/strata.ts';
+
+const maxPageBytes = 2 * 1024 * 1024;
+const large = 700_000;
+
+let database: Database;
+let strata: Running;
+let platform: Client;
+let tenant: TenantFixture;
+
+beforeAll(async () => {
+  database = await createDatabase();
+  strata = await startStrata({ DATABASE_URL: database.url, LOG_LEVEL: 'warn' });
+  platform = await signIn(strata.url, 'admin@example.com', adminPassword);
+  tenant = await createTenant(strata.url, platform, 'Large pages');
+  for (const index of [1, 2, 3, 4, 5]) {
+    const text = String(index).repeat(large);
+    const answers = [
+      await tenant.admin.put(`/tenants/${tenant.id}/config/agents/agent-${index}`, {
+        custom: { text },
+      }),
+      await platform.put(`/config/global/entry-${index}`, { config_value: text }),
+      await platform.put(`/config/service-types/type-${index}/default`, {
+        default_settings: { text },
+      }),
+    ];
+    for (const { status } of answers) expect(status).toBe(201);
+  }
+});
+afterAll(async () => {
+  await strata?.stop();
+  await database?.drop();
+});
+
+type Item = Record<string, unknown>;
+
+/** All pages of a list; throws where one is too large or empty. */
+async function pagesOf(client: Client, path: string, limit: number): Promise<Item[][]> {
+  const pages: Item[][] = [];
+  let cursor: string | null = '';
+  while (cursor !== null) {
+    const query = `limit=${limit}${cursor && `&cursor=${cursor}`}`;
+    const answer = await client.get(`${path}${path.includes('?') ? '&' : '?'}${query}`);
+    if (answer.status !== 200) throw new Error(`${path}: ${answer.status} ${answer.text}`);
+    const { items, next_cursor } = answer.body as { items: Item[]; next_cursor: string | null };
+    if (items.length === 0 && next_cursor !== null) throw new Error(`${path}: an empty page`);
+    const bytes = Buffer.byteLength(JSON.stringify(items));
+    if (items.length > 1 && bytes > maxPageBytes + items.length)
+      throw new Error(`${path}: a page of ${bytes} bytes`);
+    pages.push(items);
+    cursor = next_cursor;
+  }
+  return pages;
+}
+
+test.each([
+  [
+    'tenant documents',
+    () => `/tenants/${tenant.id}/config/agents`,
+    () => tenant.admin,
+    'agent_type',
+  ],
+  ['global entries', () => '/config/global', () => platform, 'config_key'],
+  ['service types', () => '/config/service-types', () => platform, 'service_type'],
+])('a list of %s', async (_name, path, client, key) => {
+  const pages = await pagesOf(client(), path(), 200);
+  expect(pages.length).toBeGreaterThan(1);
+  const names = pages.flat().map((item) => item[key] as string);
+  expect(names).toEqual(names.toSorted());
+  expect(new Set(names).size).toBe(names.length);
+  expect(names.filter((name) => /^(agent|entry|type)-[1-5]$/.test(name))).toHaveLength(5);
+  // The same by count.
+  const single = await pagesOf(client(), path(), 1);
+  expect(single.flat().map((item) => item[key])).toEqual(names);
+});
+
+test('a history with changes of 1 MiB each', async () => {
+  const path = `/tenants/${tenant.id}/config/agents/agent-1`;
+  for (const letter of ['a', 'b', 'c'])
+    await tenant.admin.put(path, { custom: { text: letter.repeat(1_000_000) } });
+  const pages = await pagesOf(tenant.admin, `/tenants/${tenant.id}/config/history`, 200);
+  expect(pages.length).toBeGreaterThan(3);
+  const revisions = pages.flat().map(({ revision }) => revision as number);
+  const newest = Math.max(...revisions);
+  expect(revisions).toEqual(Array.from({ length: newest }, (_each, index) => newest - index));
+});
+
+test('a history of small changes to a large document has many entries to a page', async () => {
+  const path = `/tenants/${tenant.id}/config/agents/agent-2`;
+  for (const region of Array.from({ length: 12 }, (_each, index) => `region-${index}`))
+    await tenant.admin.patch(path, { default_region: region });
+  const history = `/tenants/${tenant.id}/config/history?resource_id=agent-2`;
+  const pages = await pagesOf(tenant.admin, history, 50);
+  expect(pages.flat()).toHaveLength(13);
+  expect(pages[0]!.length).toBeGreaterThan(5);
+});
+
+test('audit events', async () => {
+  const pages = await pagesOf(tenant.admin, '/audit/events?action=config.agent.updated', 200);
+  expect(pages.length).toBeGreaterThan(1);
+  const numbers = pages.flat().map(({ seq }) => seq as number);
+  expect(new Set(numbers).size).toBe(numbers.length);
+  const [row] = await database.query<{ count: string }>(
+    "SELECT count(*) FROM audit.events WHERE action = 'config.agent.updated'",
+  );
+  expect(numbers).toHaveLength(Number(row!.count));
+});
