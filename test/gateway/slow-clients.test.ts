@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import type { Server } from 'node:http';
 import { connect, type AddressInfo, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import { createGatewayServer } from '../../gateway/server.ts';
 import { createDatabase, type Database } from '../support/postgres.ts';
 import {
@@ -125,6 +126,15 @@ describe('with short times', () => {
 
   test('an answer that takes longer is not', async () => {
     expect(await longAnswer.text()).toBe('{}');
+  });
+
+  test('no half-open connection is left', async () => {
+    // The one of the long answer may still be there.
+    const [count] = await Promise.all([
+      promisify(server.getConnections.bind(server))(),
+      delay(100),
+    ]);
+    expect(count).toBeLessThanOrEqual(1);
   });
 });
 
