@@ -126,6 +126,8 @@ const request = (): Request =>
     keys: ['shelf_key'],
     checkAnswer: () => {},
     committed: [],
+    // The domains that a tenant's sign-in providers have verified: none.
+    call: async () => [],
   }) as Partial<Request> as Request;
 
 const put = (shelfId: string, dryRun = false) =>
