@@ -299,6 +299,7 @@ export type EffectiveEndpoint = Static<typeof EffectiveEndpoint>;
 /** As it is used: process defaults where a field is missing, process caps where it asks for more, webhooks as a list. */
 export const EffectiveNotifications = Type.Object(
   {
+    ...NotificationConfig.properties,
     webhook: Type.Object({ endpoints: Type.Array(EffectiveEndpoint) }, strict),
     email: Type.Object(
       {
@@ -309,7 +310,6 @@ export const EffectiveNotifications = Type.Object(
       },
       strict,
     ),
-    chat: optional(Chat),
     approver_groups: Type.Object(
       {
         risk_levels: optional(RiskLevelGroups),

@@ -9,11 +9,15 @@ import {
 } from '../../../shared/contracts/notification-config.ts';
 import type { Settings } from '../../../shared/settings.ts';
 
-/** The whole document in use. Webhooks come as a list, whether one or several were written. */
+/**
+ * The whole document in use. Webhooks come as a list, whether one or several were written; a section without defaults is as it was
+ * written.
+ */
 export const effectiveNotifications = (
   config: NotificationConfig | null,
   settings: Settings,
 ): EffectiveNotifications => ({
+  ...config,
   webhook: { endpoints: effectiveEndpoints(config, settings) },
   email: {
     approval_recipients: [],
@@ -22,7 +26,6 @@ export const effectiveNotifications = (
     from_email: settings.from_email,
     ...config?.email,
   },
-  ...(config?.chat && { chat: config.chat }),
   approver_groups: { risk_levels: {}, action_overrides: {}, ...config?.approver_groups },
   escalation: { ...escalationDefaults, ...config?.escalation },
 });

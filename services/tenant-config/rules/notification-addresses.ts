@@ -1,8 +1,5 @@
 /** All rules of a notification_config that its schema can't say, those about its addresses included: where this process may send. */
-import {
-  endpointsOf,
-  type NotificationConfig,
-} from '../../../shared/contracts/notification-config.ts';
+import type { NotificationConfig } from '../../../shared/contracts/notification-config.ts';
 import type { Problem } from '../../../shared/errors.ts';
 import type { Guard } from '../../../shared/outgoing/guard.ts';
 import type { OutgoingError } from '../../../shared/outgoing/outgoing-error.ts';
@@ -38,15 +35,23 @@ interface Address {
   readonly url: string;
 }
 
-function addressesOf(config: NotificationConfig | null): Address[] {
-  const addresses = endpointsOf(config).map(({ path, endpoint }) => ({
-    path: pointerTo([...path, 'url']),
-    url: endpoint.url,
-  }));
-  const chat = config?.chat?.google_chat?.webhook_url;
-  if (chat !== undefined && chat !== mask)
-    addresses.push({ path: '/chat/google_chat/webhook_url', url: chat });
-  return addresses;
+/** Every address in a configuration, or in whatever was sent as one or as a merge patch of one. A masked one is not known here. */
+function addressesOf(config: unknown, endpointsCap = Infinity): Address[] {
+  const webhook = member(config, 'webhook');
+  const endpoints = member(webhook, 'endpoints');
+  const listed: unknown[] = Array.isArray(endpoints) ? endpoints.slice(0, endpointsCap) : [];
+  const googleChat = member(member(config, 'chat'), 'google_chat');
+  const places = [
+    { path: ['webhook', 'url'], url: member(webhook, 'url') },
+    ...listed.map((endpoint, index) => ({
+      path: ['webhook', 'endpoints', String(index), 'url'],
+      url: member(endpoint, 'url'),
+    })),
+    { path: ['chat', 'google_chat', 'webhook_url'], url: member(googleChat, 'webhook_url') },
+  ];
+  return places.flatMap(({ path, url }) =>
+    typeof url === 'string' && url !== mask ? [{ path: pointerTo(path), url }] : [],
+  );
 }
 
 /** Why the guard refuses a URL by its text alone. */
@@ -75,7 +80,7 @@ export async function refusedAddresses(
   endpointsCap: number,
   guard: Guard,
 ): Promise<RefusedAddresses> {
-  const urls = new Set(sentUrls(body, endpointsCap));
+  const urls = new Set(addressesOf(body, endpointsCap).map(({ url }) => url));
   const refused = new Map<string, string>();
   await Promise.all(
     [...urls].map(async (url) => {
@@ -87,17 +92,6 @@ export async function refusedAddresses(
     }),
   );
   return refused;
-}
-
-function sentUrls(body: unknown, endpointsCap: number): string[] {
-  const webhook = member(body, 'webhook');
-  const endpoints = member(webhook, 'endpoints');
-  const capped: unknown[] = Array.isArray(endpoints) ? endpoints.slice(0, endpointsCap) : [];
-  const sent = [
-    ...[webhook, ...capped].map((endpoint) => member(endpoint, 'url')),
-    member(member(member(body, 'chat'), 'google_chat'), 'webhook_url'),
-  ];
-  return sent.filter((url) => typeof url === 'string');
 }
 
 const member = (value: unknown, name: string): unknown =>
