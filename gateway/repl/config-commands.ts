@@ -5,8 +5,8 @@ import { Misused, type Command, type Flag, type Input } from './command.ts';
 import { json } from './output.ts';
 import { countOf, given, jsonOf, revisionOf, tenantIds, textOf } from './typed.ts';
 
-/** What an operator calls a resource, and what its actions begin with. */
-const resources: Readonly<Record<string, string>> = {
+/** What an operator calls a resource, and what its actions begin with. A test finds a document that is missing here. */
+export const resources: Readonly<Record<string, string>> = {
   risk: 'tenant-config.risk',
   agent: 'tenant-config.agents',
   service: 'tenant-config.services',

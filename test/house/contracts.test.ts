@@ -4,6 +4,7 @@ import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ServiceBroker } from 'moleculer';
 import type { DataSource } from 'typeorm';
+import { resources } from '../../gateway/repl/config-commands.ts';
 import { pieces, type Parts } from '../../services/pieces.ts';
 import {
   clusterService,
@@ -121,6 +122,14 @@ describe('contracts', () => {
     const expected: ActionName[] = ['tenant-config.rollback'];
     expect(silent).toEqual(expected);
   });
+});
+
+test('the console has a name for every document that is read and patched', () => {
+  const patched = all.filter(
+    ([name, { response }]) => response === 'write' && name.endsWith('.patch'),
+  );
+  const documents = patched.map(([name]) => name.slice(0, -'.patch'.length));
+  expect(Object.values(resources).sort()).toEqual(documents.sort());
 });
 
 describe('error codes', () => {
