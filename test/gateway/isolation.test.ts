@@ -140,8 +140,9 @@ describe('every route', () => {
           const code = expected(contract.access, role, target, inPath);
           const about = `${role} ${rest.method} ${rest.path} of ${target}: ${answer.status} ${answer.text.slice(0, 300)}`;
           if (code === undefined) {
-            // Login and refresh answer 422 to this body; nothing else may refuse who is allowed.
+            // Login and refresh answer 422 to this body; nothing else may refuse who is allowed, and nothing fails.
             if ([401, 403].includes(answer.status)) throw new Error(`refused: ${about}`);
+            if (answer.status >= 500) throw new Error(`failed: ${about}`);
           } else if (answer.status !== 403 || answer.body.detail.code !== code) {
             throw new Error(`expected ${code}: ${about}`);
           }
