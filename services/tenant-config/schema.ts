@@ -27,7 +27,7 @@ export interface MemberRow {
   /** When the person was invited or, without an invitation, made a member. */
   added_at: Date;
 }
-/** A row of each of the four tables of documents. */
+/** A row of a table of documents. */
 export interface DocumentRow {
   tenant_id: string;
   id: string;

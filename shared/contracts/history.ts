@@ -22,7 +22,7 @@ const entryFields = {
   config_type: Type.Enum(configTypes),
   resource_id: Type.String({
     description:
-      'Agent type, service id or project id; the tenant id where there is one per tenant',
+      "The document's id in its path, such as an agent type; the tenant id where there is one per tenant",
   }),
   action: Type.Enum(writeActions),
   changed_by: Type.String(),

@@ -8,7 +8,10 @@ pg.types.setTypeParser(pg.types.builtins.INT8, Number);
 
 export type MigrationClass = new () => MigrationInterface & { name: string };
 
-/** A migration of plain SQL. `name` ends in a 13-digit timestamp, which orders it. */
+/**
+ * A migration of plain SQL. `name` ends in a 13-digit timestamp, which orders it. A database runs it once, so what is released stays
+ * as it is, and a change is a migration of its own after it.
+ */
 export function migration(name: string, ...statements: string[]): MigrationClass {
   return class {
     name = name;

@@ -22,7 +22,7 @@ export type TokenResponse = ResultOf<'auth.login'>;
 /** Who somebody has proved to be, and what is still to be checked in the transaction that makes the session. */
 export interface ProvenIdentity {
   readonly userId: string;
-  /** How, as the audit event says it: `password`, `passkey` or `sso`. */
+  /** How, as the audit event says it, such as `password`. */
   readonly method: string;
   /** What the session is for; null without a tenant. */
   readonly membership: Membership | null;
