@@ -41,7 +41,11 @@ export interface Authenticator {
 }
 
 /** What the gateway asks on its own behalf to find out who calls. */
-type Resolving = 'auth.sessions.resolve' | 'auth.api-key.resolve' | 'tenant-config.members.resolve';
+type Resolving =
+  | 'auth.sessions.resolve'
+  | 'auth.api-key.resolve'
+  | 'tenant-config.members.resolve'
+  | 'tenant-config.service-accounts.resolve';
 
 interface Resolved<T> {
   /** Null where there is no such thing. */
@@ -52,17 +56,21 @@ interface Resolved<T> {
 
 /** A credential that was found good. */
 interface Verified {
-  /** The session or API key. */
-  readonly holder: {
-    readonly user_id: string;
-    readonly tenant_id: string | null;
-    readonly platform_roles: readonly string[];
-  };
+  /** Whose it is, and for which tenant. */
+  readonly holder: Pick<Caller, 'type' | 'id' | 'tenant_id' | 'platform_roles'>;
+  /** Known from before an outage. */
+  readonly stale: boolean;
   readonly entry: CachedEntry<unknown> | undefined;
   /** Milliseconds since 1970; it is verified again after that. */
   readonly expiresAt: number;
   /** What the caller has from this credential and not from their account. */
   readonly own: Partial<Caller>;
+}
+
+/** What somebody is in the tenant of their credential. */
+interface Standing {
+  readonly tenant_status: 'active' | 'disabled';
+  readonly roles: Caller['roles'];
 }
 
 interface KnownIdentity {
@@ -140,7 +148,13 @@ export function createAuthenticator(
     const { value: session, entry } = await resolve('auth.sessions.resolve', params, call);
     if (session?.status !== 'active') throw new StrataError('auth_session_revoked');
     return {
-      holder: session,
+      holder: {
+        type: 'user',
+        id: session.user_id,
+        tenant_id: session.tenant_id,
+        platform_roles: session.platform_roles,
+      },
+      stale: isStale(session),
       entry,
       expiresAt: result.claims.exp * 1000,
       own: { session_id: session.session_id, authenticated_at: session.authenticated_at },
@@ -162,7 +176,8 @@ export function createAuthenticator(
     if (expiresAt <= Date.now()) throw new StrataError('auth_api_key_invalid');
     noteUse(parsed.id, call);
     return {
-      holder: key,
+      holder: { ...key.owner, tenant_id: key.tenant_id, platform_roles: key.platform_roles },
+      stale: isStale(key),
       entry,
       // Verified again when its next use has to be noted.
       expiresAt: Math.min(expiresAt, Date.now() + noteUseMs),
@@ -179,34 +194,42 @@ export function createAuthenticator(
     );
   }
 
-  /** Roles in the tenant are those of now; none where the membership has ended or the tenant is disabled. */
+  /** Roles in the tenant are those of now; none where the membership has ended or the tenant is disabled. Throws where a service account has. */
+  async function standingOf(
+    { type, id, tenant_id: tenantId }: Verified['holder'],
+    call: CallOptions,
+  ): Promise<Resolved<Standing> | undefined> {
+    if (tenantId === null) return undefined;
+    if (type === 'user') {
+      const member = { tenant_id: tenantId, user_id: id };
+      return resolve('tenant-config.members.resolve', member, call);
+    }
+    const params = { tenant_id: tenantId, account_id: id };
+    const account = await resolve('tenant-config.service-accounts.resolve', params, call);
+    if (account.value?.status !== 'active') throw new StrataError('auth_api_key_invalid');
+    return account;
+  }
+
   async function identify(
     credential: string,
-    { holder, entry, expiresAt, own }: Verified,
+    { holder, stale, entry, expiresAt, own }: Verified,
     { identities }: KeyMaterial,
     call: CallOptions,
   ): Promise<Identity> {
-    const { tenant_id: tenantId, user_id: userId, platform_roles: platformRoles } = holder;
     const entries = [entry];
-    let member: ResultOf<'tenant-config.members.resolve'> | null = null;
-    if (tenantId !== null) {
-      const params = { tenant_id: tenantId, user_id: userId };
-      const membership = await resolve('tenant-config.members.resolve', params, call);
-      member = membership.value;
-      entries.push(membership.entry);
-    }
-    const isDisabled = member?.tenant_status === 'disabled';
+    const standing = await standingOf(holder, call);
+    if (standing) entries.push(standing.entry);
+    const inTenant = standing?.value ?? null;
+    const isDisabled = inTenant?.tenant_status === 'disabled';
     const identity: Identity = {
       caller: {
-        type: 'user',
-        id: userId,
-        tenant_id: member ? tenantId : null,
-        roles: isDisabled ? [] : (member?.roles ?? []),
-        platform_roles: platformRoles,
+        ...holder,
+        tenant_id: inTenant ? holder.tenant_id : null,
+        roles: isDisabled ? [] : (inTenant?.roles ?? []),
         ...(isDisabled && { tenant_disabled: true }),
         ...own,
       },
-      stale: isStale(holder) || isStale(member),
+      stale: stale || isStale(inTenant),
     };
     const present = entries.filter((each) => each !== undefined);
     if (present.length === entries.length)

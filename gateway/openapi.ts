@@ -86,7 +86,8 @@ function operationOf({ name, contract, rest }: RestRoute) {
 }
 
 function whoMayCall(access: Access): string {
-  if (access.level === 'tenant') return `${access.roles.join(', ')} of the tenant`;
+  if (access.level === 'tenant')
+    return `${access.roles.join(', ')} of the tenant${recencyOf(access)}`;
   if (access.level === 'tenant_or_platform')
     return `${access.roles.join(', ')} of the tenant, or platform_admin`;
   const anyone = 'publicWith' in access ? `; anyone, with ${access.publicWith}` : '';
@@ -94,7 +95,7 @@ function whoMayCall(access: Access): string {
 }
 
 function recencyOf(access: Access): string {
-  if (access.level !== 'authenticated' || access.recent === undefined) return '';
+  if (!('recent' in access) || access.recent === undefined) return '';
   const purpose = access.recent === true ? '' : ` to ${access.recent.to}`;
   return `, signed in at most 10 minutes ago${purpose}`;
 }

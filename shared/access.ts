@@ -4,12 +4,13 @@ import { StrataError } from './errors.ts';
 
 export interface Caller {
   /**
-   * - `user`: whoever is signed in over REST, also by an API key; REST makes no other.
+   * - `user`: a person who is signed in over REST, or called with an API key of theirs.
+   * - `service_account`: a principal of a tenant that is no person, called with an API key of its own. REST makes no other.
    * - `service`: another service of Strata, on the bus.
    * - `operator`: the operator's console.
    * - `system`: Strata itself.
    */
-  readonly type: 'user' | 'service' | 'operator' | 'system';
+  readonly type: 'user' | 'service_account' | 'service' | 'operator' | 'system';
   readonly id: string;
   readonly tenant_id: string | null;
   readonly roles: readonly TenantRole[];
@@ -30,6 +31,10 @@ export const serviceCaller = (id: string): Caller => ({
   roles: [],
   platform_roles: [],
 });
+
+/** Whether a caller may do what their roles say, as people and service accounts, and not whatever their action admits. */
+export const actsByRoles = ({ type }: Caller): boolean =>
+  type === 'user' || type === 'service_account';
 
 /** Who administers the platform beside the users with that role: services, operators and Strata itself. */
 const platformTypes: readonly Caller['type'][] = ['service', 'operator', 'system'];
@@ -79,7 +84,7 @@ export function checkAccess(
 }
 
 function wantsRecentSignIn(access: Access, caller: Caller, params: Params): boolean {
-  if (access.level !== 'authenticated' || access.recent === undefined) return false;
+  if (!('recent' in access) || access.recent === undefined) return false;
   return access.recent === true || access.recent.includes(params, caller);
 }
 

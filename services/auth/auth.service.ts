@@ -27,6 +27,7 @@ import { passkeyActions } from './actions/passkeys.ts';
 import { passwordLoginActions } from './actions/password-login.ts';
 import { passwordActions } from './actions/passwords.ts';
 import { refreshActions } from './actions/refresh.ts';
+import { serviceAccountKeyActions } from './actions/service-account-keys.ts';
 import { sessionActions } from './actions/sessions.ts';
 import { ssoLoginActions } from './actions/sso-login.ts';
 import { ssoProviderActions } from './actions/sso-providers.ts';
@@ -91,6 +92,7 @@ export function authService({
     ...passkeyActions(db, relyingParty, challenges, notices),
     ...ssoProviderActions(db, settings, guard),
     ...apiKeyActions(db, settings, notices),
+    ...serviceAccountKeyActions(db, settings),
     ...userActions(db, settings, hashing),
     ...invitationActions(db, settings, { hashing, throttle, deferredMail, signIn }),
   });

@@ -107,7 +107,9 @@ export interface SsoIdentityRow {
 
 export interface ApiKeyRow {
   id: string;
-  user_id: string;
+  /** The person whose it is; null where it is a service account's. */
+  user_id: string | null;
+  service_account_id: string | null;
   tenant_id: string | null;
   name: string;
   scopes: KeyScope[];
@@ -255,7 +257,8 @@ export const ApiKeyEntity = new EntitySchema<ApiKeyRow>({
   schema: 'auth',
   columns: {
     id: { type: 'uuid', primary: true },
-    user_id: { type: 'uuid' },
+    user_id: { type: 'uuid', nullable: true },
+    service_account_id: { type: 'uuid', nullable: true },
     tenant_id: { type: 'uuid', nullable: true },
     name: text,
     scopes: { type: 'text', array: true },
@@ -265,7 +268,13 @@ export const ApiKeyEntity = new EntitySchema<ApiKeyRow>({
     days: { type: 'int4' },
     last_used_at: nullableTime,
   },
-  indices: [{ name: 'api_keys_user_id', columns: ['user_id'] }],
+  indices: [
+    { name: 'api_keys_user_id', columns: ['user_id'] },
+    { name: 'api_keys_service_account_id', columns: ['service_account_id'] },
+  ],
+  checks: [
+    { name: 'api_keys_one_owner', expression: 'num_nonnulls(user_id, service_account_id) = 1' },
+  ],
 });
 
 export const authSchema: Schema = {
@@ -394,6 +403,13 @@ export const authSchema: Schema = {
       )`,
       'CREATE UNIQUE INDEX invitations_member ON auth.invitations (user_id, tenant_id)',
       'CREATE UNIQUE INDEX invitations_token_hash ON auth.invitations (token_hash)',
+    ),
+    migration(
+      'AuthServiceAccountKeys1763700000602',
+      'ALTER TABLE auth.api_keys ALTER COLUMN user_id DROP NOT NULL',
+      'ALTER TABLE auth.api_keys ADD COLUMN service_account_id uuid',
+      'ALTER TABLE auth.api_keys ADD CONSTRAINT api_keys_one_owner CHECK (num_nonnulls(user_id, service_account_id) = 1)',
+      'CREATE INDEX api_keys_service_account_id ON auth.api_keys (service_account_id)',
     ),
   ],
 };

@@ -27,6 +27,17 @@ export interface MemberRow {
   /** When the person was invited or, without an invitation, made a member. */
   added_at: Date;
 }
+export interface ServiceAccountRow {
+  tenant_id: string;
+  id: string;
+  name: string;
+  description: string | null;
+  roles: TenantRole[];
+  status: 'active' | 'disabled';
+  created_by: string;
+  created_at: Date;
+  updated_at: Date;
+}
 /** A row of a table of documents. */
 export interface DocumentRow {
   tenant_id: string;
@@ -98,6 +109,22 @@ export const MemberEntity = new EntitySchema<MemberRow>({
   },
   indices: [{ name: 'members_user_id', columns: ['user_id'] }],
 });
+export const ServiceAccountEntity = new EntitySchema<ServiceAccountRow>({
+  name: 'ServiceAccount',
+  tableName: 'service_accounts',
+  schema,
+  columns: {
+    tenant_id: uuidKey,
+    id: uuidKey,
+    name: text,
+    description: { ...text, nullable: true },
+    roles: { type: 'text', array: true },
+    status: text,
+    created_by: text,
+    created_at: time,
+    updated_at: time,
+  },
+});
 const documentEntity = (name: string, tableName: string): EntitySchema<DocumentRow> =>
   new EntitySchema<DocumentRow>({
     name,
@@ -153,6 +180,7 @@ export const tenantConfigSchema: Schema = {
   entities: [
     TenantEntity,
     MemberEntity,
+    ServiceAccountEntity,
     RiskEntity,
     AgentEntity,
     ServiceInstanceEntity,
@@ -189,6 +217,13 @@ export const tenantConfigSchema: Schema = {
       // Whoever is a member already stays one; the default is for these rows alone.
       `ALTER TABLE tenant_config.members ADD COLUMN status text NOT NULL DEFAULT 'active'`,
       'ALTER TABLE tenant_config.members ALTER COLUMN status DROP DEFAULT',
+    ),
+    migration(
+      'TenantConfigServiceAccounts1763700000601',
+      `CREATE TABLE tenant_config.service_accounts (
+        tenant_id uuid NOT NULL, id uuid NOT NULL, name text NOT NULL, description text, roles text[] NOT NULL, status text NOT NULL,
+        created_by text NOT NULL, created_at timestamptz NOT NULL, updated_at timestamptz NOT NULL, PRIMARY KEY (tenant_id, id)
+      )`,
     ),
   ],
 };

@@ -30,6 +30,7 @@ import { listing } from './actions/listing.ts';
 import { memberActions } from './actions/members.ts';
 import { notificationActions } from './actions/notifications.ts';
 import { restorer, rollbackAction } from './actions/rollback.ts';
+import { serviceAccountActions } from './actions/service-accounts.ts';
 import { tenantActions } from './actions/tenants.ts';
 import { agentKind } from './documents/agent.ts';
 import { notificationKind } from './documents/notification-config.ts';
@@ -54,6 +55,7 @@ export function tenantConfigService({ db, settings }: TenantConfigOptions): Serv
   return serviceOf('tenant-config', {
     ...tenantActions(db, settings),
     ...memberActions(db),
+    ...serviceAccountActions(db),
 
     'tenant-config.risk.get': risk.get,
     'tenant-config.risk.put': risk.put,

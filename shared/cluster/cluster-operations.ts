@@ -4,7 +4,7 @@
  */
 import type { ServiceBroker } from 'moleculer';
 import { serviceCaller } from '../access.ts';
-import { auditFacts, type EventDraft } from '../commits/commit.ts';
+import { actorOf, auditFacts, type EventDraft } from '../commits/commit.ts';
 import type { ActionName, ParamsOf, ResultOf } from '../contracts/index.ts';
 import { tenantScope } from '../contracts/revision-scopes.ts';
 import { invalid, isOutage, StrataError } from '../errors.ts';
@@ -128,7 +128,7 @@ export function clusterOperations(broker: ServiceBroker): Handlers {
     const invalidated = invalidationOf(body);
     const phases = await reloadNodes(nodes, body, invalidated, request.requestId);
     const summary = summaryOf(body, nodes, invalidated, phases);
-    const { type, id } = request.caller;
+    const { type, id } = actorOf(request.caller);
     await record(
       phases.cleared.answers.map(({ node }) => node),
       {

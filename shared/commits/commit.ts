@@ -31,8 +31,11 @@ export interface EventDraft {
   readonly actor?: AuditEventFacts['actor'];
 }
 
-/** The caller as audit events name it. */
-export const actorOf = ({ type, id }: Caller): AuditEventFacts['actor'] => ({ type, id });
+/** The caller as the audit names them: a service account is a service, and its id says which. */
+export const actorOf = ({ type, id }: Caller): AuditEventFacts['actor'] => ({
+  type: type === 'service_account' ? 'service' : type,
+  id,
+});
 
 export const auditFacts = (
   draft: EventDraft,

@@ -20,8 +20,24 @@ const key = {
   expires_at: Timestamp,
   created_at: Timestamp,
 };
-const IssuedKey = Type.Object(
+export const IssuedApiKey = Type.Object(
   { ...key, api_key: Type.String({ description: 'Shown this once' }) },
+  strict,
+);
+export const ApiKey = Type.Object({ ...key, last_used_at: Nullable(Timestamp) }, strict);
+/** What is asked for. */
+export const NewApiKey = Type.Object(
+  {
+    name: Type.String({ minLength: 1, maxLength: 100, pattern: '^[^\\x00-\\x1f\\x7f]*$' }),
+    scopes: Type.Optional(
+      Type.Array(Type.Enum(keyScopes), {
+        uniqueItems: true,
+        minItems: 1,
+        description: 'config:read unless told',
+      }),
+    ),
+    expires_in_days: Type.Optional(Type.Integer({ minimum: 1, maximum: 365, default: 90 })),
+  },
   strict,
 );
 /** Where every node caches what it knows of an API key. */
@@ -33,21 +49,8 @@ export const apiKeyContracts = {
     rest: 'POST /auth/api-key',
     access: recently,
     keyScope: null,
-    body: Type.Object(
-      {
-        name: Type.String({ minLength: 1, maxLength: 100, pattern: '^[^\\x00-\\x1f\\x7f]*$' }),
-        scopes: Type.Optional(
-          Type.Array(Type.Enum(keyScopes), {
-            uniqueItems: true,
-            minItems: 1,
-            description: 'config:read unless told',
-          }),
-        ),
-        expires_in_days: Type.Optional(Type.Integer({ minimum: 1, maximum: 365, default: 90 })),
-      },
-      strict,
-    ),
-    result: IssuedKey,
+    body: NewApiKey,
+    result: IssuedApiKey,
     response: 'created',
     failures: {
       database: 'auth_api_key_internal_error',
@@ -60,7 +63,7 @@ export const apiKeyContracts = {
     access: signedIn,
     keyScope: null,
     query: page,
-    result: Page(Type.Object({ ...key, last_used_at: Nullable(Timestamp) }, strict)),
+    result: Page(ApiKey),
     response: 'list',
   }),
   'auth.api-key.revoke': action({
@@ -79,7 +82,7 @@ export const apiKeyContracts = {
     access: recently,
     keyScope: null,
     path: keyPath,
-    result: IssuedKey,
+    result: IssuedApiKey,
     response: 'created',
     drops: (params) => [apiKeyCacheKey(params)],
   }),
@@ -89,7 +92,8 @@ export const apiKeyContracts = {
     path: keyPath,
     result: Type.Object(
       {
-        user_id: Uuid,
+        /** Whose it is: a person's, or a service account's of the tenant. */
+        owner: Type.Object({ type: Type.Enum(['user', 'service_account']), id: Uuid }, strict),
         tenant_id: Nullable(Uuid),
         platform_roles: Type.Array(Type.String()),
         scopes: Scopes,

@@ -140,7 +140,20 @@ export const authContracts = {
     rest: 'GET /auth/me',
     access: anywhere,
     keyScope: 'auth:self',
-    result: Type.Object({ ...identity, session_id: Nullable(Uuid) }, strict),
+    result: Type.Object(
+      {
+        ...identity,
+        user: Nullable(User),
+        service_account: Nullable(
+          Type.Object(
+            { id: Uuid, name: Type.String() },
+            { ...strict, description: "Whose API key this is, where it is no person's" },
+          ),
+        ),
+        session_id: Nullable(Uuid),
+      },
+      strict,
+    ),
   }),
   'auth.password.change': action({
     summary: 'Change my password; ends my other sessions',

@@ -53,7 +53,12 @@ export type Access =
       readonly inDisabledTenant?: true;
     }
   | { readonly level: 'platform_admin'; readonly services?: boolean; readonly publicWith?: string }
-  | { readonly level: 'tenant'; readonly roles: readonly TenantRole[]; readonly services?: boolean }
+  | {
+      readonly level: 'tenant';
+      readonly roles: readonly TenantRole[];
+      readonly services?: boolean;
+      readonly recent?: true | RecentFor;
+    }
   | {
       readonly level: 'tenant_or_platform';
       readonly roles: readonly TenantRole[];

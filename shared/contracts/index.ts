@@ -19,6 +19,7 @@ import { notificationContracts } from './notification-config.ts';
 import { notifierContracts } from './notifier.ts';
 import { projectContracts } from './projects.ts';
 import { riskContracts } from './risk.ts';
+import { serviceAccountContracts } from './service-accounts.ts';
 import { serviceInstanceContracts } from './service-instances.ts';
 import { serviceTypeContracts } from './service-types.ts';
 import { tenantContracts } from './tenants.ts';
@@ -49,6 +50,9 @@ export const contracts = {
   ...ssoContracts,
   ...passkeyContracts,
   ...apiKeyContracts,
+
+  // tenant-config has the accounts, auth their keys
+  ...serviceAccountContracts,
 
   ...auditContracts,
   ...notifierContracts,

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { eventually, startCluster, type Cluster } from '../support/cluster.ts';
 import { watch } from '../support/event-stream.ts';
-import { Client, signIn } from '../support/strata.ts';
+import { Client, memberPassword, signIn } from '../support/strata.ts';
 
 let cluster: Cluster;
 const folder = mkdtempSync(join(tmpdir(), 'strata-env-'));
@@ -296,6 +296,38 @@ test('what ends a session or a right is refused on every node by the time it is 
   expect((await operators[0]!.post('/auth/logout')).status).toBe(204);
   for (const operator of operators)
     expect((await operator.get('/auth/me')).body.detail.code).toBe('auth_session_revoked');
+});
+
+test('what a service account may do, and its end, hold on every node by the time they are answered', async () => {
+  const { id, emails } = cluster.tenant;
+  const accounts = `/tenants/${id}/service-accounts`;
+  const services = `/tenants/${id}/services`;
+  const admin = await signIn(cluster.gateways[0]!.url, emails.tenant_admin!, memberPassword);
+  const made = await admin.post(accounts, { name: 'pipeline', roles: ['operator'] });
+  const account = `${accounts}/${made.body.id}`;
+  const key = await admin.post(`${account}/api-keys`, { name: 'ci' });
+  const everywhere = cluster.gateways.map(({ url }) => new Client(url, key.body.api_key));
+  const outcomes = () =>
+    Promise.all(
+      everywhere.map(async (client) => {
+        const { status, body } = await client.get(services);
+        return status === 200 ? 'ok' : body.detail.code;
+      }),
+    );
+  const all = (outcome: string): string[] => everywhere.map(() => outcome);
+  expect(await outcomes()).toEqual(all('ok'));
+  const stream = await watch(everywhere[1]!, `/tenants/${id}/config/watch`);
+  await stream.until(({ event }) => event === 'ready');
+  await admin.patch(account, { roles: ['viewer'] });
+  expect(await outcomes()).toEqual(all('insufficient_role'));
+  const { data } = await stream.until(({ event }) => event === 'closed');
+  expect(data).toEqual({ code: 'insufficient_role' });
+  await admin.patch(account, { roles: ['operator'], status: 'disabled' });
+  expect(await outcomes()).toEqual(all('auth_api_key_invalid'));
+  await admin.patch(account, { status: 'active' });
+  expect(await outcomes()).toEqual(all('ok'));
+  expect((await admin.delete(account)).status).toBe(204);
+  expect(await outcomes()).toEqual(all('auth_api_key_invalid'));
 });
 
 test('another tenant, another password and a disabled account hold on every node by the time they are answered', async () => {

@@ -7,7 +7,13 @@ import jwt from 'jsonwebtoken';
 import { randomUUID } from 'node:crypto';
 import { createAccessTokens, type AccessClaims } from '../../shared/security/access-tokens.ts';
 import { restRoutes } from '../../gateway/rest.ts';
-import { keyScopes, type Access, type KeyScope } from '../../shared/contracts/contract.ts';
+import {
+  keyScopes,
+  tenantRoles,
+  type Access,
+  type KeyScope,
+  type TenantRole,
+} from '../../shared/contracts/contract.ts';
 import { contracts } from '../../shared/contracts/index.ts';
 import { createDatabase, type Database } from '../support/postgres.ts';
 import {
@@ -29,14 +35,40 @@ let own: TenantFixture;
 let other: TenantFixture;
 let callers: Record<string, Client>;
 
-/** API keys with one scope each, of these owners. */
+/** API keys with one scope each, of these people. */
 const keyOwners = ['tenant_admin', 'platform_admin'] as const;
-let keys: readonly { readonly owner: string; readonly scope: KeyScope; readonly client: Client }[];
+interface ScopedKey {
+  readonly owner: string;
+  /** The role that is expected of it. */
+  readonly role: string;
+  readonly scope: KeyScope;
+  readonly client: Client;
+}
+let keys: readonly ScopedKey[];
 
-async function keyOf(owner: Client, scope: KeyScope): Promise<Client> {
-  const made = await owner.post('/auth/api-key', { name: scope, scopes: [scope] });
+async function keyFrom(owner: Client, path: string, scope: KeyScope): Promise<Client> {
+  const made = await owner.post(path, { name: scope, scopes: [scope] });
   if (made.status !== 201) throw new Error(made.text);
   return new Client(strata.url, made.body.api_key);
+}
+
+const keysOfPerson = (role: (typeof keyOwners)[number]): Promise<ScopedKey>[] =>
+  keyScopes.map(async (scope) => {
+    const client = await keyFrom(callers[role]!, '/auth/api-key', scope);
+    return { owner: role, role, scope, client };
+  });
+
+async function keysOfServiceAccount(role: TenantRole): Promise<ScopedKey[]> {
+  const accounts = `/tenants/${own.id}/service-accounts`;
+  const made = await own.admin.post(accounts, { name: role, roles: [role] });
+  if (made.status !== 201) throw new Error(made.text);
+  const path = `${accounts}/${made.body.id}/api-keys`;
+  return Promise.all(
+    keyScopes.map(async (scope) => {
+      const client = await keyFrom(own.admin, path, scope);
+      return { owner: `a service account that is ${role}`, role, scope, client };
+    }),
+  );
 }
 
 beforeAll(async () => {
@@ -63,14 +95,9 @@ beforeAll(async () => {
     platform_admin: platform,
     outsider: other.admin,
   };
-  keys = await Promise.all(
-    keyOwners.flatMap((owner) =>
-      keyScopes.map(async (scope) => {
-        const client = await keyOf(callers[owner]!, scope);
-        return { owner, scope, client };
-      }),
-    ),
-  );
+  const ofPeople = await Promise.all(keyOwners.flatMap(keysOfPerson));
+  const ofAccounts = await Promise.all(tenantRoles.map(keysOfServiceAccount));
+  keys = [...ofPeople, ...ofAccounts.flat()];
 });
 afterAll(async () => {
   await strata?.stop();
@@ -157,14 +184,14 @@ describe('every route', () => {
     '$name is open to an API key of its scope alone',
     async ({ contract, rest }) => {
       const inPath = rest.pathParams.includes('tenant_id');
-      for (const { owner, scope, client } of keys) {
+      for (const { owner, role, scope, client } of keys) {
         const { status, text, body } = await client.send(
           rest.method,
           at(rest.path, 'own'),
           harmless(rest.method),
         );
         const refusal =
-          expected(contract.access, owner, 'own', inPath) ??
+          expected(contract.access, role, 'own', inPath) ??
           (contract.keyScope === scope ? undefined : 'insufficient_scope');
         const about = `${owner}'s key with ${scope}: ${status} ${text.slice(0, 300)}`;
         if (refusal === undefined) {

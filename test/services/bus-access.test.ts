@@ -7,8 +7,8 @@ import type { Caller } from '../../shared/access.ts';
 import { createNode } from '../../shared/cluster/broker.ts';
 import { liveSettings } from '../../shared/live-settings.ts';
 import { CoherentCache } from '../../shared/cluster/coherence/cache.ts';
-import type { RecentFor } from '../../shared/contracts/contract.ts';
-import { contracts, type ActionName } from '../../shared/contracts/index.ts';
+import { keyScopes, tenantRoles, type RecentFor } from '../../shared/contracts/contract.ts';
+import { contracts, contractTable, type ActionName } from '../../shared/contracts/index.ts';
 import { loadSettings } from '../../shared/settings.ts';
 
 const own = randomUUID();
@@ -116,6 +116,14 @@ function expected(name: ActionName, who: string): string | undefined {
   );
 }
 
+const refusals = [
+  'auth_token_missing',
+  'insufficient_role',
+  'insufficient_scope',
+  'tenant_mismatch',
+  'auth_reauth_required',
+];
+
 describe('every action, called over the bus', () => {
   test.each(Object.keys(contracts) as ActionName[])('%s', async (name) => {
     for (const [who, caller] of Object.entries(callers)) {
@@ -127,14 +135,7 @@ describe('every action, called over the bus', () => {
           (failure: { type?: string }) => failure,
         );
       const code = expected(name, who);
-      if (code === undefined)
-        expect([
-          'auth_token_missing',
-          'insufficient_role',
-          'insufficient_scope',
-          'tenant_mismatch',
-          'auth_reauth_required',
-        ]).not.toContain(error?.type);
+      if (code === undefined) expect(refusals).not.toContain(error?.type);
       else
         expect({ who, type: error?.type, reached: reached.called - before }).toEqual({
           who,
@@ -143,6 +144,43 @@ describe('every action, called over the bus', () => {
         });
     }
   });
+
+  test.each(Object.keys(contracts) as ActionName[])(
+    '%s, by service accounts of each role with each scope alone',
+    async (name) => {
+      const { access, keyScope } = contractTable[name];
+      if (access.level === 'public') return;
+      for (const role of tenantRoles) {
+        for (const scope of keyScopes) {
+          const caller: Caller = {
+            ...user([role], own, ['platform_admin']),
+            type: 'service_account',
+            scopes: [scope],
+          };
+          const before = reached.called;
+          const error = await broker.call(name, { tenant_id: own }, { meta: { caller } }).then(
+            () => undefined,
+            (failure: { type?: string }) => failure,
+          );
+          const refusal =
+            expected(name, role) ?? (keyScope === scope ? undefined : 'insufficient_scope');
+          // Only a sign-in is recent.
+          const code =
+            refusal === 'auth_reauth_required' && keyScope !== scope
+              ? 'insufficient_scope'
+              : refusal;
+          if (code === undefined) expect(refusals).not.toContain(error?.type);
+          else
+            expect({ role, scope, type: error?.type, reached: reached.called - before }).toEqual({
+              role,
+              scope,
+              type: code,
+              reached: 0,
+            });
+        }
+      }
+    },
+  );
 
   test('what changes the memory or the settings of a node is for services only', async () => {
     const internal = (Object.keys(contracts) as ActionName[]).filter(

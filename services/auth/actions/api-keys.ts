@@ -2,13 +2,11 @@
  * API keys. They belong to who made them, in the tenant they were signed in to. Only a sign-in makes or changes one, never a key;
  * the contracts say so by `keyScope: null`.
  */
-import { randomUUID } from 'node:crypto';
 import { MoreThan, type DataSource, type EntityManager } from 'typeorm';
 import type { Handlers } from '../../../shared/cluster/request.ts';
 import { commitChange, readSnapshot, type EventDraft } from '../../../shared/commits/commit.ts';
 import { apiKeyCacheKey } from '../../../shared/contracts/auth-api-keys.ts';
 import { authScope } from '../../../shared/contracts/revision-scopes.ts';
-import type { KeyScope } from '../../../shared/contracts/contract.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { decodeCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';
 import { StrataError } from '../../../shared/errors.ts';
@@ -16,30 +14,17 @@ import { apiKeyPrefix, createApiKeys, newApiKey } from '../../../shared/security
 import type { Settings } from '../../../shared/settings.ts';
 import type { AccountNotices } from '../mail/account-notices.ts';
 import { platformRolesOf } from '../rules/accounts.ts';
+import { apiKeyView, dayMs, listedApiKey, makeApiKey } from '../rules/api-keys.ts';
 import { ownSessionOf } from '../rules/own-session.ts';
 import { ApiKeyEntity, type ApiKeyRow } from '../schema.ts';
 import { identityEvent } from '../stores/audit-events.ts';
 import { requireOpenSession } from '../stores/sessions.ts';
 import { findUser } from '../stores/users.ts';
 
-const dayMs = 86_400_000;
-const defaultDays = 90;
-const defaultScopes: KeyScope[] = ['config:read'];
-
 type ResolvedKey = ResultOf<'auth.api-key.resolve'>;
 
-const viewOf = ({ id, name, scopes, tenant_id, expires_at, created_at }: ApiKeyRow) => ({
-  id,
-  prefix: apiKeyPrefix(id),
-  name,
-  scopes,
-  tenant_id,
-  expires_at: expires_at.toISOString(),
-  created_at: created_at.toISOString(),
-});
-
-const eventAbout = (action: string, { id, user_id: userId, name, scopes }: ApiKeyRow): EventDraft =>
-  identityEvent(action, userId, { key_id: id, name, scopes });
+const eventAbout = (action: string, ownerId: string, { id, name, scopes }: ApiKeyRow): EventDraft =>
+  identityEvent(action, ownerId, { key_id: id, name, scopes });
 
 export function apiKeyActions(db: DataSource, settings: () => Settings, notices: AccountNotices) {
   /** Throws `not_found` for a key that is another's, or nobody's. */
@@ -59,50 +44,53 @@ export function apiKeyActions(db: DataSource, settings: () => Settings, notices:
   /** The key as the gateway needs it, with what it may do on the platform now; whether it has expired is the gateway's to see. */
   async function resolve(manager: EntityManager, id: string): Promise<ResolvedKey | null> {
     const row = await manager.findOneBy(ApiKeyEntity, { id });
-    const user = row && (await findUser(manager, row.user_id));
+    if (!row) return null;
+    const owned = await ownerOf(manager, row);
+    return (
+      owned && {
+        ...owned,
+        tenant_id: row.tenant_id,
+        scopes: row.scopes,
+        hash: row.hash,
+        expires_at: row.expires_at.toISOString(),
+      }
+    );
+  }
+
+  /** What follows from whose it is. Whether a service account is there and active is tenant-config's to say. */
+  async function ownerOf(
+    manager: EntityManager,
+    { user_id: userId, service_account_id: accountId }: ApiKeyRow,
+  ): Promise<Pick<ResolvedKey, 'owner' | 'platform_roles' | 'usable'> | null> {
+    if (accountId !== null) {
+      const owner = { type: 'service_account', id: accountId } as const;
+      return { owner, platform_roles: [], usable: true };
+    }
+    const user = userId === null ? null : await findUser(manager, userId);
     if (!user) return null;
     return {
-      user_id: user.id,
-      tenant_id: row.tenant_id,
+      owner: { type: 'user', id: user.id },
       platform_roles: platformRolesOf(user, settings()),
-      scopes: row.scopes,
-      hash: row.hash,
-      expires_at: row.expires_at.toISOString(),
       usable: user.status === 'active',
     };
   }
 
   return {
-    async 'auth.api-key.create'(
-      { body: { name, scopes = defaultScopes, expires_in_days: days = defaultDays } },
-      request,
-    ) {
-      const now = new Date();
-      const id = randomUUID();
-      const { key, secret } = newApiKey(id);
-      const row: ApiKeyRow = {
-        id,
-        user_id: request.caller.id,
-        tenant_id: request.caller.tenant_id,
-        name,
-        scopes,
-        hash: createApiKeys(settings()).hash(secret),
-        created_at: now,
-        expires_at: new Date(now.getTime() + days * dayMs),
-        days,
-        last_used_at: null,
-      };
+    async 'auth.api-key.create'({ body }, request) {
+      const { id: userId, tenant_id: tenantId } = request.caller;
+      const holder = { user_id: userId, service_account_id: null, tenant_id: tenantId };
+      const { row, key } = makeApiKey(holder, body, settings());
       const { result: owner } = await commitChange(db, request, authScope, async (manager) => {
         const user = await requireOpenSession(manager, ownSessionOf(request.caller));
         await manager.insert(ApiKeyEntity, row);
         return {
           result: user,
-          keys: [apiKeyCacheKey({ key_id: id })],
-          events: [eventAbout('auth.api_key_created', row)],
+          keys: [apiKeyCacheKey({ key_id: row.id })],
+          events: [eventAbout('auth.api_key_created', request.caller.id, row)],
         };
       });
-      notices.send(owner.email, { kind: 'api_key_made', which: apiKeyPrefix(id) }, request);
-      return { ...viewOf(row), api_key: key };
+      notices.send(owner.email, { kind: 'api_key_made', which: apiKeyPrefix(row.id) }, request);
+      return { ...apiKeyView(row), api_key: key };
     },
 
     async 'auth.api-key.list'({ limit = defaultLimit, cursor }, { caller }) {
@@ -112,12 +100,7 @@ export function apiKeyActions(db: DataSource, settings: () => Settings, notices:
         order: { id: 'ASC' },
         take: limit + 1,
       });
-      return pageOf(
-        rows,
-        limit,
-        ({ id }) => id,
-        (row) => ({ ...viewOf(row), last_used_at: row.last_used_at?.toISOString() ?? null }),
-      );
+      return pageOf(rows, limit, ({ id }) => id, listedApiKey);
     },
 
     async 'auth.api-key.revoke'({ key_id: id }, request) {
@@ -127,7 +110,7 @@ export function apiKeyActions(db: DataSource, settings: () => Settings, notices:
         return {
           result: undefined,
           keys: request.keys,
-          events: [eventAbout('auth.api_key_revoked', row)],
+          events: [eventAbout('auth.api_key_revoked', request.caller.id, row)],
         };
       });
       return null;
@@ -146,12 +129,12 @@ export function apiKeyActions(db: DataSource, settings: () => Settings, notices:
         return {
           result: { owner: user, rotated: { ...row, ...change } },
           keys: request.keys,
-          events: [eventAbout('auth.api_key_rotated', row)],
+          events: [eventAbout('auth.api_key_rotated', request.caller.id, row)],
         };
       });
       const { owner, rotated } = result;
       notices.send(owner.email, { kind: 'api_key_rotated', which: apiKeyPrefix(id) }, request);
-      return { ...viewOf(rotated), api_key: key };
+      return { ...apiKeyView(rotated), api_key: key };
     },
 
     'auth.api-key.resolve': ({ key_id: id }) =>

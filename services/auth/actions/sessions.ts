@@ -1,6 +1,7 @@
 /** Sessions: who one is, listing and ending one's own, going on in another tenant, and what the gateway asks of them. */
 import { IsNull, type DataSource, type EntityManager } from 'typeorm';
-import type { Handlers, Request } from '../../../shared/cluster/request.ts';
+import type { Caller } from '../../../shared/access.ts';
+import type { Call, Handlers, Request } from '../../../shared/cluster/request.ts';
 import { commitChange, readSnapshot, type EventDraft } from '../../../shared/commits/commit.ts';
 import { sessionCacheKey } from '../../../shared/contracts/auth.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
@@ -32,6 +33,24 @@ const viewOf = (row: SessionRow, currentId: string | undefined): SessionView => 
   user_agent: row.user_agent,
   current: row.id === currentId,
 });
+
+/** Who a service account is: in its tenant and in no other. */
+async function serviceAccountOf(
+  { id, tenant_id: tenantId }: Caller,
+  call: Call,
+): Promise<ResultOf<'auth.me'>> {
+  if (tenantId === null) throw new StrataError('not_found', 'There is no account for this caller.');
+  const address = { tenant_id: tenantId, account_id: id };
+  const account = await call('tenant-config.service-accounts.resolve', address);
+  const { tenant_name: tenantName, roles, name } = account;
+  return {
+    user: null,
+    service_account: { id, name },
+    tenant: { id: tenantId, name: tenantName, roles },
+    memberships: [{ tenant_id: tenantId, name: tenantName, roles }],
+    session_id: null,
+  };
+}
 
 export function sessionActions(
   db: DataSource,
@@ -81,6 +100,8 @@ export function sessionActions(
       const { caller } = request;
       const ownId = caller.session_id === undefined ? [] : [caller.session_id];
       const ids = all ? await idsOfOpenSessions(caller.id) : ownId;
+      // An API key has no session, and a service account none at all.
+      if (ids.length === 0) return null;
       const payload = { all, sessions: ids };
       const event = identityEvent('auth.logged_out', caller.id, payload);
       await endOwnSessions(ids, event, request);
@@ -143,12 +164,14 @@ export function sessionActions(
     },
 
     async 'auth.me'(_params, { caller, call }) {
+      if (caller.type === 'service_account') return serviceAccountOf(caller, call);
       const user = await findUser(db.manager, caller.id);
       if (!user) throw new StrataError('not_found', 'There is no account for this caller.');
       const memberships = await call('tenant-config.members.of', { user_id: user.id });
       const current = memberships.find(({ tenant_id: id }) => id === caller.tenant_id) ?? null;
       return {
         ...signIn.identityOf(user, current, memberships),
+        service_account: null,
         session_id: caller.session_id ?? null,
       };
     },

@@ -3,7 +3,12 @@ import canonicalize from 'canonicalize';
 import { createHash, randomUUID } from 'node:crypto';
 import type { DataSource, EntityManager } from 'typeorm';
 import type { Handlers, Request } from '../../../shared/cluster/request.ts';
-import { auditFacts, recordEvents, type EventDraft } from '../../../shared/commits/commit.ts';
+import {
+  actorOf,
+  auditFacts,
+  recordEvents,
+  type EventDraft,
+} from '../../../shared/commits/commit.ts';
 import type { ParamsOf } from '../../../shared/contracts/index.ts';
 import type { DecisionVia } from '../../../shared/contracts/notifier.ts';
 import {
@@ -202,7 +207,7 @@ async function insertApproval(
     window_seconds: limits.window_seconds,
     chain,
     frozen: vault.seal(frozen, tenantId),
-    requested_by: { type: request.caller.type, id: request.caller.id },
+    requested_by: actorOf(request.caller),
     request_id: request.requestId,
     idempotency_key: body.idempotency_key ?? null,
     request_hash: hashOf(body),

@@ -6,6 +6,7 @@ import { commitChange } from '../../../shared/commits/commit.ts';
 import { memberKey } from '../../../shared/contracts/members.ts';
 import { memberScope, tenantScope } from '../../../shared/contracts/revision-scopes.ts';
 import { riskKey, type RiskConfig } from '../../../shared/contracts/risk.ts';
+import { serviceAccountKey } from '../../../shared/contracts/service-accounts.ts';
 import { columnsOf } from '../../../shared/database/columns.ts';
 import { decodeCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';
 import { diff } from '../../../shared/schema/diff.ts';
@@ -15,6 +16,7 @@ import { seedRisk } from '../rules/risk.ts';
 import {
   MemberEntity,
   RiskEntity,
+  ServiceAccountEntity,
   TenantEntity,
   type MemberRow,
   type TenantRow,
@@ -130,7 +132,7 @@ export const tenantActions = (db: DataSource, settings: () => Settings) =>
       return tenantOf(await findTenant(db.manager, tenant_id));
     },
 
-    /** Disabling takes effect on every node at once: every member's cached membership is dropped. */
+    /** Disabling takes effect on every node at once: what is cached of every member and service account is dropped. */
     async 'tenant-config.tenants.patch'({ tenant_id: id, body }, request) {
       const { result } = await commitChange(db, request, memberScope(id), async (manager) => {
         const before = await findTenant(manager, id);
@@ -141,13 +143,22 @@ export const tenantActions = (db: DataSource, settings: () => Settings) =>
           where: { tenant_id: id },
           select: { user_id: true },
         });
+        const accounts = await manager.find(ServiceAccountEntity, {
+          where: { tenant_id: id },
+          select: { id: true },
+        });
         const changes = diff(
           { name: before.name, status: before.status },
           { name: after.name, status: after.status },
         );
         return {
           result: after,
-          keys: members.map(({ user_id }) => memberKey({ tenant_id: id, user_id })),
+          keys: [
+            ...members.map(({ user_id }) => memberKey({ tenant_id: id, user_id })),
+            ...accounts.map((account) =>
+              serviceAccountKey({ tenant_id: id, account_id: account.id }),
+            ),
+          ],
           events: [{ action: 'tenant.updated', tenant_id: id, target: id, payload: { changes } }],
         };
       });

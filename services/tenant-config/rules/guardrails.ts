@@ -1,6 +1,6 @@
 /** What others set for a service instance: the platform its limits, the tenant's administrators some of its fields. */
 import { isDeepStrictEqual } from 'node:util';
-import type { Caller } from '../../../shared/access.ts';
+import { actsByRoles, type Caller } from '../../../shared/access.ts';
 import type { ServiceInstance } from '../../../shared/contracts/service-instances.ts';
 import { StrataError, type Problem } from '../../../shared/errors.ts';
 import type { ManagedTypes } from '../stores/managed-types.ts';
@@ -38,7 +38,7 @@ export function checkOperator(
   current: ServiceInstance | null,
   caller: Caller,
 ): void {
-  if (caller.type !== 'user' || caller.roles.includes('tenant_admin')) return;
+  if (!actsByRoles(caller) || caller.roles.includes('tenant_admin')) return;
   const field = administratorOnly.find((name) => !isDeepStrictEqual(next[name], current?.[name]));
   if (field === undefined) return;
   throw new StrataError(

@@ -1,0 +1,171 @@
+/** Actions on service accounts. Like memberships they have the revisions of the scope `members:<id>`; their keys are `auth`'s. */
+import { randomUUID } from 'node:crypto';
+import { MoreThan, type DataSource, type EntityManager } from 'typeorm';
+import type { Handlers } from '../../../shared/cluster/request.ts';
+import { commitChange, readSnapshot, type EventDraft } from '../../../shared/commits/commit.ts';
+import type { ResultOf } from '../../../shared/contracts/index.ts';
+import { memberScope } from '../../../shared/contracts/revision-scopes.ts';
+import {
+  maxServiceAccounts,
+  serviceAccountKey,
+} from '../../../shared/contracts/service-accounts.ts';
+import { decodeCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';
+import { StrataError } from '../../../shared/errors.ts';
+import { diff } from '../../../shared/schema/diff.ts';
+import { checkGrant } from '../rules/granting.ts';
+import { ServiceAccountEntity, TenantEntity, type ServiceAccountRow } from '../schema.ts';
+import { requireTenant } from '../stores/tenants.ts';
+
+type ServiceAccount = ResultOf<'tenant-config.service-accounts.create'>;
+
+const viewOf = ({
+  tenant_id: _tenant,
+  created_at,
+  updated_at,
+  ...account
+}: ServiceAccountRow): ServiceAccount => ({
+  ...account,
+  created_at: created_at.toISOString(),
+  updated_at: updated_at.toISOString(),
+});
+
+const eventOf = (
+  action: 'created' | 'updated' | 'removed',
+  { tenant_id: tenantId, id }: ServiceAccountRow,
+  payload: unknown,
+): EventDraft => ({
+  action: `tenant.service_account_${action}`,
+  tenant_id: tenantId,
+  target: id,
+  payload,
+});
+
+/** What may be changed of it. */
+const settingsOf = ({ name, description, roles, status }: ServiceAccountRow) => ({
+  name,
+  description,
+  roles,
+  status,
+});
+
+/** Throws 404 where the tenant has no such account. */
+async function findAccount(
+  manager: EntityManager,
+  tenantId: string,
+  id: string,
+): Promise<ServiceAccountRow> {
+  const row = await manager.findOneBy(ServiceAccountEntity, { tenant_id: tenantId, id });
+  if (!row) throw new StrataError('not_found', 'The tenant has no such service account.');
+  return row;
+}
+
+/** Throws 409 where the tenant has as many accounts as it may. */
+async function requireRoom(manager: EntityManager, tenantId: string): Promise<void> {
+  const count = await manager.countBy(ServiceAccountEntity, { tenant_id: tenantId });
+  if (count < maxServiceAccounts) return;
+  throw new StrataError(
+    'conflict',
+    `A tenant has at most ${maxServiceAccounts} service accounts. Remove one first.`,
+  );
+}
+
+export const serviceAccountActions = (db: DataSource) =>
+  ({
+    async 'tenant-config.service-accounts.list'({ tenant_id, limit = defaultLimit, cursor }) {
+      const after = decodeCursor(cursor, 'id');
+      const rows = await db.manager.find(ServiceAccountEntity, {
+        where: { tenant_id, ...(after !== undefined && { id: MoreThan(after) }) },
+        order: { id: 'ASC' },
+        take: limit + 1,
+      });
+      return pageOf(rows, limit, ({ id }) => id, viewOf);
+    },
+
+    async 'tenant-config.service-accounts.create'({ tenant_id, body }, request) {
+      const { name, description = null, roles } = body;
+      checkGrant(request.caller, roles);
+      const now = new Date();
+      const row: ServiceAccountRow = {
+        tenant_id,
+        id: randomUUID(),
+        name,
+        description,
+        roles,
+        status: 'active',
+        created_by: request.caller.id,
+        created_at: now,
+        updated_at: now,
+      };
+      await commitChange(db, request, memberScope(tenant_id), async (manager) => {
+        await requireTenant(manager, tenant_id);
+        await requireRoom(manager, tenant_id);
+        await manager.insert(ServiceAccountEntity, row);
+        return {
+          result: undefined,
+          keys: [serviceAccountKey({ tenant_id, account_id: row.id })],
+          events: [eventOf('created', row, { name, roles })],
+        };
+      });
+      return viewOf(row);
+    },
+
+    /** Roles and status hold on every node at once: the account's cached state is dropped. */
+    async 'tenant-config.service-accounts.patch'({ tenant_id, account_id: id, body }, request) {
+      const { result } = await commitChange(
+        db,
+        request,
+        memberScope(tenant_id),
+        async (manager) => {
+          const before = await findAccount(manager, tenant_id, id);
+          const after: ServiceAccountRow = { ...before, ...body, updated_at: new Date() };
+          const hadRoles = before.status === 'active' ? before.roles : [];
+          checkGrant(request.caller, after.roles, hadRoles);
+          const { name, description, roles, status, updated_at } = after;
+          const change = { name, description, roles, status, updated_at };
+          await manager.update(ServiceAccountEntity, { tenant_id, id }, change);
+          const changes = diff(settingsOf(before), settingsOf(after));
+          return {
+            result: after,
+            keys: request.keys,
+            events: [eventOf('updated', after, { changes })],
+          };
+        },
+      );
+      return viewOf(result);
+    },
+
+    /** The keys first: where that fails, or the account is not removed after it, removing it again does both. */
+    async 'tenant-config.service-accounts.delete'({ tenant_id, account_id: id }, request) {
+      await findAccount(db.manager, tenant_id, id);
+      const address = { tenant_id, account_id: id };
+      await request.call('auth.service-account-key.revoke-all', address);
+      await commitChange(db, request, memberScope(tenant_id), async (manager) => {
+        const row = await findAccount(manager, tenant_id, id);
+        await manager.delete(ServiceAccountEntity, { tenant_id, id });
+        const { name, roles } = row;
+        return {
+          result: undefined,
+          keys: request.keys,
+          events: [eventOf('removed', row, { name, roles })],
+        };
+      });
+      return null;
+    },
+
+    'tenant-config.service-accounts.resolve': ({ tenant_id, account_id: id }) =>
+      readSnapshot(db, memberScope(tenant_id), async (manager) => {
+        const row = await manager.findOneBy(ServiceAccountEntity, { tenant_id, id });
+        const tenant = row && (await manager.findOneBy(TenantEntity, { id: tenant_id }));
+        if (!row || !tenant) return null;
+        const { name, status, roles } = row;
+        return {
+          tenant_id,
+          tenant_name: tenant.name,
+          tenant_status: tenant.status,
+          account_id: id,
+          name,
+          status,
+          roles,
+        };
+      }),
+  }) satisfies Handlers;

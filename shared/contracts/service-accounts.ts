@@ -1,0 +1,171 @@
+/**
+ * Service accounts: principals of a tenant that are no people. They call with API keys of their own, which outlive whoever made them.
+ * The accounts are `tenant-config`'s, as memberships are; their keys are `auth`'s, as all keys are.
+ */
+import { Type } from 'typebox';
+import { ApiKey, apiKeyCacheKey, IssuedApiKey, NewApiKey } from './auth-api-keys.ts';
+import { action, Page, page, tenantRoles, type Access } from './contract.ts';
+import { Line, Nullable, strict, Timestamp, Uuid } from './fields.ts';
+import { memberScope } from './revision-scopes.ts';
+import { tenantAdmins, tenantPath } from './tenant-document.ts';
+
+/** How many accounts a tenant has, and keys an account, at most. */
+export const maxServiceAccounts = 200;
+export const maxKeysOfServiceAccount = 20;
+
+const Roles = Type.Array(Type.Enum(tenantRoles), { minItems: 1, uniqueItems: true });
+const Status = Type.Enum(['active', 'disabled']);
+const ServiceAccount = Type.Object(
+  {
+    id: Uuid,
+    name: Type.String(),
+    description: Nullable(Type.String()),
+    roles: Roles,
+    status: Status,
+    created_by: Type.String(),
+    created_at: Timestamp,
+    updated_at: Timestamp,
+  },
+  strict,
+);
+const Name = Line(100, 'For people, such as deploy-pipeline');
+const Description = Nullable(Line(500, 'What it is for'));
+
+const accounts = '/tenants/{tenant_id}/service-accounts';
+const accountPath = { ...tenantPath, account_id: Uuid };
+interface AccountAddress {
+  readonly tenant_id: string;
+  readonly account_id: string;
+}
+export const serviceAccountKey = ({ tenant_id, account_id }: AccountAddress): string =>
+  `service_account_${tenant_id}_${account_id}`;
+
+/** Unchecked parameters, which the gateway asks about before it has read the body. */
+interface GivesRoles {
+  readonly body?: { readonly roles?: unknown };
+}
+/** Whoever makes an account an administrator makes a lasting credential for all of the tenant. */
+const accountWriters: Access = {
+  ...tenantAdmins,
+  recent: {
+    to: 'give the role tenant_admin',
+    includes: (params) => {
+      const { body } = params as GivesRoles;
+      return Array.isArray(body?.roles) && body.roles.includes('tenant_admin');
+    },
+  },
+};
+const keyMakers: Access = { ...tenantAdmins, recent: true };
+
+export const serviceAccountContracts = {
+  'tenant-config.service-accounts.list': action({
+    summary: 'List service accounts',
+    rest: `GET ${accounts}`,
+    access: tenantAdmins,
+    keyScope: 'members:read',
+    path: tenantPath,
+    query: page,
+    result: Page(ServiceAccount),
+    response: 'list',
+  }),
+  'tenant-config.service-accounts.create': action({
+    summary: `Make a service account; ${maxServiceAccounts} in a tenant at most`,
+    rest: `POST ${accounts}`,
+    access: accountWriters,
+    keyScope: 'members:write',
+    path: tenantPath,
+    body: Type.Object(
+      { name: Name, description: Type.Optional(Description), roles: Roles },
+      strict,
+    ),
+    result: ServiceAccount,
+    response: 'created',
+  }),
+  'tenant-config.service-accounts.patch': action({
+    summary: "Change a service account's name, description or roles; disable or enable it",
+    rest: `PATCH ${accounts}/{account_id}`,
+    access: accountWriters,
+    keyScope: 'members:write',
+    path: accountPath,
+    body: Type.Object(
+      {
+        name: Type.Optional(Name),
+        description: Type.Optional(Description),
+        roles: Type.Optional(Roles),
+        status: Type.Optional(Status),
+      },
+      { ...strict, minProperties: 1 },
+    ),
+    result: ServiceAccount,
+    drops: (params) => [serviceAccountKey(params)],
+  }),
+  'tenant-config.service-accounts.delete': action({
+    summary: 'Remove a service account; its API keys end with it',
+    rest: `DELETE ${accounts}/{account_id}`,
+    access: tenantAdmins,
+    keyScope: 'members:write',
+    path: accountPath,
+    result: Type.Null(),
+    response: 'nothing',
+    drops: (params) => [serviceAccountKey(params)],
+  }),
+  'tenant-config.service-accounts.resolve': action({
+    summary: 'A service account as the gateway needs it',
+    access: { level: 'internal' },
+    path: accountPath,
+    result: Type.Object(
+      {
+        tenant_id: Uuid,
+        tenant_name: Type.String(),
+        tenant_status: Status,
+        account_id: Uuid,
+        name: Type.String(),
+        status: Status,
+        roles: Roles,
+      },
+      strict,
+    ),
+    cache: {
+      cache: 'identity',
+      key: serviceAccountKey,
+      revisionScopes: ({ tenant_id }) => [memberScope(tenant_id)],
+    },
+  }),
+
+  'auth.service-account-key.create': action({
+    summary: `Make an API key of a service account; ${maxKeysOfServiceAccount} that have not expired at most`,
+    rest: `POST ${accounts}/{account_id}/api-keys`,
+    access: keyMakers,
+    keyScope: null,
+    path: accountPath,
+    body: NewApiKey,
+    result: IssuedApiKey,
+    response: 'created',
+  }),
+  'auth.service-account-key.list': action({
+    summary: 'API keys of a service account',
+    rest: `GET ${accounts}/{account_id}/api-keys`,
+    access: tenantAdmins,
+    keyScope: 'members:read',
+    path: accountPath,
+    query: page,
+    result: Page(ApiKey),
+    response: 'list',
+  }),
+  'auth.service-account-key.revoke': action({
+    summary: 'Revoke an API key of a service account',
+    rest: `DELETE ${accounts}/{account_id}/api-keys/{key_id}`,
+    access: tenantAdmins,
+    keyScope: 'members:write',
+    path: { ...accountPath, key_id: Uuid },
+    result: Type.Null(),
+    response: 'nothing',
+    drops: (params) => [apiKeyCacheKey(params)],
+  }),
+  'auth.service-account-key.revoke-all': action({
+    summary: 'Revoke every API key of a service account that is being removed',
+    access: { level: 'internal' },
+    path: accountPath,
+    result: Type.Null(),
+  }),
+} as const;
