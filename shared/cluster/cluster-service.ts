@@ -35,12 +35,12 @@ export function clusterService(options: ClusterServiceOptions): ServiceSchema {
           coherence.apply(change);
           if (!sender || sender === broker.nodeID) return;
           const { id, scope } = change;
-          broker.emit(acknowledgedEvent(sender), { id, scope, node: broker.nodeID });
+          broker.emit(acknowledgedEvent(sender), { id, scope, holder: coherence.holder });
         },
       },
       [acknowledgedEvent(settings.current.node_id)]: {
-        handler({ params }: Context<{ id: string; scope: string; node: string }>) {
-          coherence.acknowledge(params, params.node);
+        handler({ params }: Context<{ id: string; scope: string; holder: string }>) {
+          coherence.acknowledge(params, params.holder);
         },
       },
     },

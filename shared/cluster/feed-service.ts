@@ -1,10 +1,12 @@
 /** The change feed over the bus: nodes with a database answer it, the others poll it there. */
 import type { ServiceBroker, ServiceSchema } from 'moleculer';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { DataSource } from 'typeorm';
 import { serviceCaller } from '../access.ts';
 import { commitChange, recordEvents } from '../commits/commit.ts';
 import { settingsReplacedKey } from '../contracts/feed.ts';
 import { authScope } from '../contracts/revision-scopes.ts';
+import { natsConnectionOf } from './bus.ts';
 import { invalidateEvent } from './cluster-service.ts';
 import type { ClusterLink } from './coherence/coherence.ts';
 import type { Feed } from './coherence/feed.ts';
@@ -14,9 +16,9 @@ import { serviceOf } from './service.ts';
 /** On every node with a database. */
 export const feedService = (feed: Feed, commits: DataSource): ServiceSchema =>
   serviceOf('feed', {
-    'feed.poll': ({ body: { node_id: nodeId, cursor } }) => feed.poll(nodeId, cursor),
-    'feed.leave': async ({ body: { node_id: nodeId } }) => {
-      await feed.leave(nodeId);
+    'feed.poll': ({ body }) => feed.poll(body),
+    'feed.leave': async ({ body }) => {
+      await feed.leave(body);
       return null;
     },
     'feed.settings-replaced': async (_params, request) => {
@@ -41,17 +43,13 @@ export interface ClusterLinkOptions {
 }
 
 export function clusterLink(broker: ServiceBroker, options: ClusterLinkOptions): ClusterLink {
-  const { nodeId, feed, silent } = options;
+  const { feed, silent } = options;
   const broadcast: ClusterLink['broadcast'] = (change) => {
     if (!silent) void broker.broadcast(invalidateEvent, change);
   };
-  if (!feed) return { ...linkOverBus(broker, options), broadcast };
-  return {
-    poll: (cursor) => feed.poll(nodeId, cursor),
-    leave: () => feed.leave(nodeId),
-    leaseHolders: (changeId) => feed.leaseHolders(changeId),
-    broadcast,
-  };
+  const hearsOthers = (withinMs: number): Promise<boolean> => roundTrip(broker, withinMs);
+  if (!feed) return { ...linkOverBus(broker, options), hearsOthers, broadcast };
+  return { poll: feed.poll, leave: feed.leave, leases: feed.leases, hearsOthers, broadcast };
 }
 
 /** Answered by any node that has a database. */
@@ -61,9 +59,28 @@ function linkOverBus(
 ): Pick<ClusterLink, 'poll' | 'leave'> {
   const options = { caller: serviceCaller(nodeId), requestId: nodeId, timeout: fenceMs };
   return {
-    poll: (cursor) => callAs(broker, 'feed.poll', { body: { node_id: nodeId, cursor } }, options),
-    leave: async () => {
-      await callAs(broker, 'feed.leave', { body: { node_id: nodeId } }, options);
+    poll: (poll) => callAs(broker, 'feed.poll', { body: poll }, options),
+    leave: async (leave) => {
+      const soon = { ...options, timeout: fenceMs / 4 };
+      await callAs(broker, 'feed.leave', { body: leave }, soon);
     },
   };
+}
+
+/** Whether NATS answers in time. Its answer comes after everything that it had for this node. True in embedded mode. */
+async function roundTrip(broker: ServiceBroker, withinMs: number): Promise<boolean> {
+  const connection = natsConnectionOf(broker);
+  if (!connection) return true;
+  const timeout = new AbortController();
+  try {
+    return await Promise.race([
+      connection.flush().then(() => true),
+      delay(withinMs, false, { signal: timeout.signal }),
+    ]);
+  } catch {
+    // The connection is closed, or being made anew.
+    return false;
+  } finally {
+    timeout.abort();
+  }
 }

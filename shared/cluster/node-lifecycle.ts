@@ -38,7 +38,7 @@ export interface NodeLifecycle {
 export function nodeLifecycle(options: LifecycleOptions): NodeLifecycle {
   const { settings, commits, silent, coherence, bus, log } = options;
   const { node_id: nodeId, coherence_fence_ms: fenceMs } = settings.current;
-  const feed = commits && createFeed(commits, fenceMs);
+  const feed = commits && createFeed(commits);
   let relay: Relay | undefined;
   let pruning: NodeJS.Timeout | undefined;
 
@@ -55,7 +55,7 @@ export function nodeLifecycle(options: LifecycleOptions): NodeLifecycle {
         await coherence.start(clusterLink(broker, { nodeId, fenceMs, feed, silent }));
         if (!feed || !commits) return;
         relay = relayToAudit(broker, commits, log);
-        pruning = pruneRegularly(feed, log);
+        pruning = pruneRegularly(feed, coherence, log);
       },
       async stopping() {
         clearInterval(pruning);
@@ -115,10 +115,10 @@ const relayToAudit = (broker: ServiceBroker, commits: DataSource, log: Logger): 
     log,
   );
 
-function pruneRegularly(feed: Feed, log: Logger): NodeJS.Timeout {
+function pruneRegularly(feed: Feed, coherence: Coherence, log: Logger): NodeJS.Timeout {
   const prune = (): Promise<void> =>
     feed
-      .prune()
+      .prune(coherence.forgottenLeases())
       .catch((error: unknown) => log.warn({ err: error }, 'the change feed could not be pruned'));
   return setInterval(() => void prune(), pruneIntervalMs).unref();
 }

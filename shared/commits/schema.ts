@@ -54,5 +54,18 @@ export const commitSchema: Schema = {
       'ChangesByRevision1763800000000',
       "CREATE INDEX changes_platform ON strata.changes (scope, revision) WHERE scope = 'platform'",
     ),
+    migration(
+      'LeasesByHolder1763900000000',
+      `
+      -- Processes that may serve from memory, for how long after the poll that made the token, and what each has read of the feed.
+      -- Leases last for seconds, so none is carried over.
+      DROP TABLE strata.leases;
+      CREATE TABLE strata.leases (
+        holder text PRIMARY KEY,
+        token text NOT NULL,
+        fence_ms int4 NOT NULL,
+        cursor pg_snapshot
+      )`,
+    ),
   ],
 };

@@ -27,16 +27,44 @@ export const feedContracts = {
   'feed.poll': action({
     summary: 'Renew the caching lease of a node and read the changes since its cursor',
     access: internal,
-    body: Type.Object({ node_id: Type.String(), cursor: Nullable(Type.String()) }, strict),
+    body: Type.Object(
+      {
+        holder: Type.String({ description: 'The process that holds the lease' }),
+        token: Type.String({ description: 'Of this poll alone' }),
+        fence_ms: Type.Integer({
+          minimum: 1,
+          description: 'How long the lease lasts, at most, in milliseconds',
+        }),
+        cursor: Nullable(Type.String({ description: '`cursor` of the poll before' })),
+      },
+      strict,
+    ),
     result: Type.Object(
-      { cursor: Type.String(), reset: Type.Boolean(), changes: Type.Array(ChangeRecord) },
+      {
+        cursor: Type.String(),
+        complete: Type.Boolean({ description: '`changes` are all that came after the cursor' }),
+        changes: Type.Array(ChangeRecord),
+        previous_token: Nullable(
+          Type.String({ description: 'Of the last poll of this holder that the database has' }),
+        ),
+        server: Type.String({ description: 'Which database server, which start of it' }),
+      },
       strict,
     ),
   }),
   'feed.leave': action({
     summary: 'Give a caching lease back',
     access: internal,
-    body: Type.Object({ node_id: Type.String() }, strict),
+    body: Type.Object(
+      {
+        holder: Type.String(),
+        tokens: Type.Array(Type.String(), {
+          description: 'Of the polls, one of which made the lease',
+          maxItems: 200,
+        }),
+      },
+      strict,
+    ),
     result: Type.Null(),
   }),
   'feed.settings-replaced': action({

@@ -1,23 +1,31 @@
 /** When one node may serve from memory: its lease on the change feed, and what the feed and its own loads tell it. */
-import { afterEach, expect, test } from '@jest/globals';
+import { afterEach, expect, jest, test } from '@jest/globals';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as delay } from 'node:timers/promises';
 import pino from 'pino';
 import type { Change } from '../../shared/commits/commit.ts';
-import { Coherence } from '../../shared/cluster/coherence/coherence.ts';
+import { Coherence, type ClusterLink } from '../../shared/cluster/coherence/coherence.ts';
 import type { PollResult } from '../../shared/cluster/coherence/feed.ts';
 import { eventually } from '../support/cluster.ts';
 
 const fenceMs = 2000;
 const scope = 'tenant:x';
-const nothingNew: PollResult = { cursor: '1', reset: false, changes: [] };
+type Answer = Omit<PollResult, 'previous_token'> & Partial<Pick<PollResult, 'previous_token'>>;
+const nothingNew: Answer = { cursor: '1', complete: true, changes: [], server: 'one' };
 const started: Coherence[] = [];
 afterEach(async () => {
   for (const coherence of started.splice(0)) await coherence.stop();
 });
 
-/** A node whose feed answers as `poll` says; its first poll is over. */
-async function startNode(poll: () => Promise<PollResult>): Promise<Coherence> {
+/**
+ * A node whose feed answers as `poll` says; its first poll is over. The feed remembers the token of each poll that arrives, as the
+ * database does, unless the answer says another.
+ */
+async function startNode(
+  poll: () => Promise<Answer>,
+  link: Partial<ClusterLink> = {},
+): Promise<Coherence> {
+  const known: { token: string | null } = { token: null };
   const coherence = new Coherence({
     nodeId: 'node',
     fenceMs,
@@ -26,7 +34,19 @@ async function startNode(poll: () => Promise<PollResult>): Promise<Coherence> {
     log: pino({ level: 'silent' }),
   });
   started.push(coherence);
-  await coherence.start({ poll, leave: async () => {}, broadcast: () => {} });
+  await coherence.start({
+    poll: async ({ token }) => {
+      const previous_token = known.token;
+      known.token = token;
+      return { previous_token, ...(await poll()) };
+    },
+    leave: async () => {
+      known.token = null;
+    },
+    broadcast: () => {},
+    hearsOthers: async () => true,
+    ...link,
+  });
   return coherence;
 }
 
@@ -45,15 +65,21 @@ const serves = ({ caches }: Coherence, key: string): boolean =>
 const keysOf = ({ caches }: Coherence): string[] => caches.configuration_service.keys().toSorted();
 
 test('the lease begins when the poll began, since writers wait no longer than that', async () => {
-  const pollMs = 400;
-  const polled = { at: 0 };
+  const polled = { at: 0, count: 0 };
   const coherence = await startNode(async () => {
+    polled.count += 1;
+    if (polled.count > 1) throw new Error('away');
     polled.at = performance.now();
-    await delay(pollMs);
+    await delay(400);
     return nothingNew;
   });
-  expect(coherence.hasLease(polled.at + fenceMs - 50)).toBe(true);
-  expect(coherence.hasLease(polled.at + fenceMs + pollMs / 2)).toBe(false);
+  expect(coherence.hasLease()).toBe(true);
+  let lastSeen = 0;
+  for (let now = performance.now(); coherence.hasLease(now); now = performance.now()) {
+    lastSeen = now;
+    await delay(5);
+  }
+  expect(lastSeen).toBeLessThan(polled.at + fenceMs);
 });
 
 test('a node whose polls fail serves from memory until its lease runs out, and again after one that succeeds', async () => {
@@ -80,10 +106,10 @@ test('changes that only the feed brings drop their keys', async () => {
 });
 
 test('a node that missed changes which are no longer kept starts with empty caches', async () => {
-  const feed = { reset: false };
-  const coherence = await startNode(async () => ({ ...nothingNew, reset: feed.reset }));
+  const feed = { complete: true };
+  const coherence = await startNode(async () => ({ ...nothingNew, complete: feed.complete }));
   await keep(coherence, 'k', 1);
-  feed.reset = true;
+  feed.complete = false;
   await eventually(async () => expect(keysOf(coherence)).toEqual([]));
 });
 
@@ -94,4 +120,84 @@ test('a load that is ahead of the feed drops the older entries of its scope, so 
   expect(keysOf(coherence)).toEqual(['as early', 'earlier']);
   await keep(coherence, 'ahead', 2);
   expect(keysOf(coherence)).toEqual(['ahead']);
+});
+
+/** Keeps a value, and makes known that a revision of it is committed which no answer brings. */
+async function keepBelowFloor(coherence: Coherence): Promise<void> {
+  await keep(coherence, 'k', 1);
+  coherence.apply({ id: '9', scope, revision: 9, keys: ['k'] });
+  await expect(keep(coherence, 'k', 1)).rejects.toMatchObject({ type: 'service_unavailable' });
+}
+
+test('where another server answers, what was known of revisions counts no more', async () => {
+  const feed = { server: 'one' };
+  const coherence = await startNode(async () => ({ ...nothingNew, server: feed.server }));
+  await keep(coherence, 'other', 1);
+  await keepBelowFloor(coherence);
+  feed.server = 'two';
+  await eventually(async () => expect(coherence.figures.resets).toBe(1));
+  expect(keysOf(coherence)).toEqual([]);
+  await keep(coherence, 'k', 1);
+  expect(keysOf(coherence)).toEqual(['k']);
+});
+
+test('where the database knows an older poll than the last, or none, it went back, and everything begins anew', async () => {
+  for (const previous_token of ['an older one', null]) {
+    const feed: { previous?: Partial<PollResult> } = {};
+    const coherence = await startNode(async () => ({ ...nothingNew, ...feed.previous }));
+    await keepBelowFloor(coherence);
+    feed.previous = { previous_token };
+    await eventually(async () => expect(coherence.figures.resets).toBeGreaterThan(0));
+    await keep(coherence, 'k', 1);
+    expect(keysOf(coherence)).toEqual(['k']);
+  }
+});
+
+test('a poll whose answer was lost is no reason to begin anew', async () => {
+  const feed = { lost: false };
+  const coherence = await startNode(async () => {
+    if (feed.lost) throw new Error('lost');
+    return nothingNew;
+  });
+  feed.lost = true;
+  await eventually(async () => expect(coherence.figures.pollFailures).toBeGreaterThanOrEqual(2));
+  feed.lost = false;
+  const { polls } = coherence.figures;
+  await eventually(async () => expect(coherence.figures.polls).toBeGreaterThan(polls));
+  expect(coherence.figures.resets).toBe(0);
+});
+
+test('a node that does not hear the bus gives its lease back, and has none until it hears again', async () => {
+  const bus = { hears: true, left: 0 };
+  const coherence = await startNode(async () => nothingNew, {
+    hearsOthers: async () => bus.hears,
+    leave: async () => {
+      bus.left += 1;
+    },
+  });
+  await keep(coherence, 'k', 1);
+  expect(serves(coherence, 'k')).toBe(true);
+  bus.hears = false;
+  await eventually(async () => expect(coherence.hasLease()).toBe(false));
+  const { polls } = coherence.figures;
+  await delay(fenceMs / 2);
+  expect(coherence.figures.polls).toBe(polls);
+  expect(bus.left).toBe(1);
+  bus.hears = true;
+  await eventually(async () => expect(serves(coherence, 'k')).toBe(true));
+});
+
+test('a lease does not outlast a sleep of the machine, in which its monotonic clock stands', async () => {
+  const feed = { away: false };
+  const coherence = await startNode(async () => {
+    if (feed.away) throw new Error('away');
+    return nothingNew;
+  });
+  feed.away = true;
+  expect(coherence.hasLease()).toBe(true);
+  const wallClock = jest.spyOn(Date, 'now').mockReturnValue(Date.now() + 60_000);
+  expect(coherence.hasLease()).toBe(false);
+  feed.away = false;
+  await eventually(async () => expect(coherence.hasLease()).toBe(true));
+  wallClock.mockRestore();
 });

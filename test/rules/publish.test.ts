@@ -1,18 +1,33 @@
 /** When a write may be answered: `Coherence.publish` beside a lease table and other nodes of the test's own. */
 import { expect, test } from '@jest/globals';
 import { performance } from 'node:perf_hooks';
+import { setTimeout as delay } from 'node:timers/promises';
 import pino from 'pino';
 import { Coherence, type ClusterLink } from '../../shared/cluster/coherence/coherence.ts';
+import type { Lease } from '../../shared/cluster/coherence/feed.ts';
 
 const fenceMs = 1000;
 const change = { id: '7', scope: 'tenant:x', revision: 1, keys: ['risk_config_x'] };
 
+/** A lease as the table shows it, of a holder that has not read the change. */
+const lease = (holder: string, more: Partial<Lease> = {}): Lease => ({
+  holder,
+  token: 'one',
+  fenceMs,
+  hasRead: false,
+  ...more,
+});
+
 /**
- * A writing node. `holders` answers for the lease table, and is told how often it has been read so far; `counted.reads` is that
- * number at the end. `published()` commits the change and resolves to how many milliseconds the write waited.
+ * A writing node. `leases` answers for the lease table beside its own, and is told how often it has been read for the change so far;
+ * `counted.reads` is that number at the end. `published()` commits the change and resolves to how many milliseconds the write waited.
  */
-async function writer(holders: (reads: number) => string[], link: Partial<ClusterLink> = {}) {
+async function writer(
+  leases: (reads: number) => Lease[] | Promise<Lease[]>,
+  { server = 'here', ...link }: Partial<ClusterLink> & { server?: string } = {},
+) {
   const counted = { reads: 0 };
+  const polled: { token: string | null } = { token: null };
   const coherence = new Coherence({
     nodeId: 'writer',
     fenceMs,
@@ -21,12 +36,18 @@ async function writer(holders: (reads: number) => string[], link: Partial<Cluste
     log: pino({ level: 'silent' }),
   });
   await coherence.start({
-    poll: async () => ({ cursor: '1', reset: false, changes: [] }),
+    poll: async ({ token }) => {
+      const previous_token = polled.token;
+      polled.token = token;
+      return { cursor: '1', complete: true, changes: [], previous_token, server: 'here' };
+    },
     leave: async () => {},
     broadcast: () => {},
-    leaseHolders: async () => {
-      counted.reads += 1;
-      return holders(counted.reads);
+    hearsOthers: async () => true,
+    leases: async (changeId) => {
+      if (changeId === change.id) counted.reads += 1;
+      const others = await leases(counted.reads);
+      return { server, leases: [lease(coherence.holder), ...others] };
     },
     ...link,
   });
@@ -40,7 +61,7 @@ async function writer(holders: (reads: number) => string[], link: Partial<Cluste
 }
 
 test('the last acknowledgement ends the wait; the lease table is read once', async () => {
-  const { coherence, counted, published } = await writer(() => ['writer', 'a', 'b'], {
+  const { coherence, counted, published } = await writer(() => [lease('a'), lease('b')], {
     broadcast: (sent) => {
       for (const node of ['a', 'b']) setImmediate(() => coherence.acknowledge(sent, node));
     },
@@ -51,7 +72,7 @@ test('the last acknowledgement ends the wait; the lease table is read once', asy
 });
 
 test('a write is answered as soon as it is acknowledged', async () => {
-  const { coherence } = await writer(() => ['a'], {
+  const { coherence } = await writer(() => [lease('a')], {
     broadcast: (sent) => setImmediate(() => coherence.acknowledge(sent, 'a')),
   });
   const times: number[] = [];
@@ -64,7 +85,7 @@ test('a write is answered as soon as it is acknowledged', async () => {
 });
 
 test('an acknowledgement of another change does not count, and a silent node costs the fence', async () => {
-  const { coherence, published } = await writer(() => ['a'], {
+  const { coherence, published } = await writer(() => [lease('a')], {
     broadcast: (sent) => {
       for (const id of ['6', '8']) setImmediate(() => coherence.acknowledge({ ...sent, id }, 'a'));
     },
@@ -74,7 +95,9 @@ test('an acknowledgement of another change does not count, and a silent node cos
 });
 
 test('a node that saw the change in the feed, or left, is waited for no longer', async () => {
-  const { coherence, counted, published } = await writer((reads) => (reads === 1 ? ['a'] : []));
+  const { coherence, counted, published } = await writer((reads) => [
+    lease('a', { hasRead: reads > 1 }),
+  ]);
   await published();
   expect(counted.reads).toBe(2);
   expect(coherence.figures.fences).toBe(0);
@@ -86,4 +109,40 @@ test('where the lease table does not answer, only the fence is safe', async () =
   });
   expect(await published()).toBeGreaterThanOrEqual(fenceMs - 1);
   expect(coherence.figures.fences).toBe(1);
+});
+
+test('where the lease table stays silent, the write does not wait for it longer than the fence', async () => {
+  const { published } = await writer(() => new Promise(() => {}));
+  const waited = await published();
+  expect(waited).toBeGreaterThanOrEqual(fenceMs - 1);
+  expect(waited).toBeLessThan(2 * fenceMs);
+});
+
+test('a holder whose T is longer is waited for that long', async () => {
+  const longer = 1.5 * fenceMs;
+  const { published } = await writer(() => [lease('a', { fenceMs: longer })]);
+  expect(await published()).toBeGreaterThanOrEqual(longer - 1);
+});
+
+test('a lease that was seen unchanged for T is over, and its holder is waited for no longer', async () => {
+  const { coherence, published } = await writer(() => [lease('a')]);
+  await delay(1.5 * fenceMs);
+  expect(await published()).toBeLessThan(fenceMs / 2);
+  expect(coherence.figures.fences).toBe(0);
+});
+
+test('a lease that is renewed all the time is waited for, whatever any clock says', async () => {
+  const tokens = { made: 0 };
+  const renewed = (): Lease[] => {
+    tokens.made += 1;
+    return [lease('a', { token: String(tokens.made) })];
+  };
+  const { published } = await writer(renewed);
+  await delay(1.5 * fenceMs);
+  expect(await published()).toBeGreaterThanOrEqual(fenceMs - 1);
+});
+
+test('the lease table of another server than the polls were answered by proves nothing', async () => {
+  const { published } = await writer(() => [], { server: 'a standby that took over' });
+  expect(await published()).toBeGreaterThanOrEqual(fenceMs - 1);
 });

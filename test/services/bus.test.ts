@@ -112,7 +112,7 @@ test('while it is away health says so and calls fail at once; the feed is read a
   const refused = await callAs(
     reader.broker,
     'feed.leave',
-    { body: { node_id: 'nobody' } },
+    { body: { holder: 'nobody', tokens: [] } },
     { caller: serviceCaller('test'), requestId: 'r', timeout: 20_000 },
   ).then(() => 'answered', codeOf);
   expect(refused).toBe('service_unavailable');

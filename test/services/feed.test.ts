@@ -1,13 +1,14 @@
 /** The change feed against a real database: what commits out of order, late, or long ago. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import type { DataSource } from 'typeorm';
-import { createFeed, type Feed } from '../../shared/cluster/coherence/feed.ts';
+import { createFeed, type Feed, type PollResult } from '../../shared/cluster/coherence/feed.ts';
 import { migrate, openDatabase } from '../../shared/database/open.ts';
 import { commitChange, type Change } from '../../shared/commits/commit.ts';
 import { commitSchema } from '../../shared/commits/schema.ts';
 import { holdLock } from '../support/held-lock.ts';
-import { createDatabase, type Database } from '../support/postgres.ts';
+import { createDatabase, startPostgres, type Database } from '../support/postgres.ts';
 
 let database: Database;
 let db: DataSource;
@@ -18,7 +19,7 @@ beforeAll(async () => {
   const options = { url: database.url, poolSize: 8, timeoutMs: 10_000, ssl: false };
   await migrate(options, [commitSchema]);
   db = await openDatabase(options, commitSchema);
-  feed = createFeed(db, 2000);
+  feed = createFeed(db);
 });
 afterAll(async () => {
   await db?.destroy();
@@ -29,9 +30,9 @@ const system = {
   caller: { type: 'system', id: 'test', tenant_id: null, roles: [], platform_roles: [] },
   requestId: 'r',
 } as const;
-async function commit(scope: string, key: string): Promise<Change> {
+async function commit(scope: string, key: string, into = db): Promise<Change> {
   const committed: Change[] = [];
-  await commitChange(db, { ...system, committed }, scope, async () => ({
+  await commitChange(into, { ...system, committed }, scope, async () => ({
     result: undefined,
     keys: [key],
     events: [],
@@ -41,8 +42,22 @@ async function commit(scope: string, key: string): Promise<Change> {
 const keysOf = ({ changes }: { changes: Change[] }): string[] =>
   changes.flatMap(({ keys }) => keys);
 
+/** A poll of a node that takes no care of its tokens. */
+const poll = (holder: string, cursor: string | null): Promise<PollResult> =>
+  feed.poll({ holder, token: randomUUID(), fence_ms: 2000, cursor });
+const leave = async (holder: string): Promise<void> => {
+  const { leases } = await feed.leases('0');
+  const tokens = leases.filter((lease) => lease.holder === holder).map(({ token }) => token);
+  await feed.leave({ holder, tokens });
+};
+/** Who has a lease and has not read the change. */
+async function waitedFor(change: Change): Promise<string[]> {
+  const { leases } = await feed.leases(change.id);
+  return leases.filter(({ hasRead }) => !hasRead).map(({ holder }) => holder);
+}
+
 test('a slow transaction that commits out of order is not skipped', async () => {
-  const { cursor: first } = await feed.poll('slow-reader', null);
+  const { cursor: first } = await poll('slow-reader', null);
   const slow = new pg.Client({ connectionString: database.url });
   await slow.connect();
   await slow.query('BEGIN');
@@ -51,58 +66,164 @@ test('a slow transaction that commits out of order is not skipped', async () => 
     `INSERT INTO strata.changes VALUES (pg_current_xact_id(), 'tenant:slow', 1, '{slow}', clock_timestamp())`,
   );
   await commit('tenant:fast', 'fast');
-  const meanwhile = await feed.poll('slow-reader', first);
+  const meanwhile = await poll('slow-reader', first);
   expect(keysOf(meanwhile)).toEqual(['fast']);
   await commit('tenant:fast', 'faster');
   await slow.query('COMMIT');
   await slow.end();
-  const after = await feed.poll('slow-reader', meanwhile.cursor);
+  const after = await poll('slow-reader', meanwhile.cursor);
   expect(keysOf(after)).toEqual(expect.arrayContaining(['slow', 'faster']));
-  const settled = await feed.poll('slow-reader', after.cursor);
-  expect(keysOf(await feed.poll('slow-reader', settled.cursor))).toEqual([]);
+  const settled = await poll('slow-reader', after.cursor);
+  expect(keysOf(await poll('slow-reader', settled.cursor))).toEqual([]);
 });
 
-test('a lease holder is waited for until its cursor is past the change, it leaves, or its lease runs out', async () => {
-  await feed.poll('holder', null);
+test('a transaction that stays open, in any database of the server, does not make polls repeat what they brought', async () => {
+  const elsewhere = await createDatabase();
+  const open = new pg.Client({ connectionString: elsewhere.url });
+  await open.connect();
+  await open.query('BEGIN; SELECT pg_current_xact_id()');
+  let { cursor } = await poll('beside', null);
+  const brought: number[] = [];
+  for (let round = 0; round < 5; round += 1) {
+    for (let each = 0; each < 20; each += 1) await commit('tenant:busy', `k${each}`);
+    const result = await poll('beside', cursor);
+    brought.push(result.changes.length);
+    cursor = result.cursor;
+  }
+  expect(brought).toEqual([20, 20, 20, 20, 20]);
+  await open.query('COMMIT');
+  await open.end();
+  await elsewhere.drop();
+  expect(await poll('beside', cursor)).toMatchObject({ complete: true, changes: [] });
+});
+
+test('a lease holder is waited for until its cursor is past the change, or it leaves', async () => {
+  await poll('holder', null);
   const change = await commit('tenant:a', 'k');
-  expect(await feed.leaseHolders(change.id)).toContain('holder');
-  const { cursor } = await feed.poll('holder', (await feed.poll('holder', null)).cursor);
-  await feed.poll('holder', cursor);
-  expect(await feed.leaseHolders(change.id)).not.toContain('holder');
+  expect(await waitedFor(change)).toContain('holder');
+  const { cursor } = await poll('holder', (await poll('holder', null)).cursor);
+  await poll('holder', cursor);
+  expect(await waitedFor(change)).not.toContain('holder');
 
   const next = await commit('tenant:a', 'k');
-  expect(await feed.leaseHolders(next.id)).toContain('holder');
-  await db.query(
-    `UPDATE strata.leases SET renewed_at = clock_timestamp() - interval '2.1 seconds' WHERE node_id = 'holder'`,
-  );
-  expect(await feed.leaseHolders(next.id)).not.toContain('holder');
-  await feed.poll('holder', cursor);
-  expect(await feed.leaseHolders(next.id)).toContain('holder');
-  await feed.leave('holder');
-  expect(await feed.leaseHolders(next.id)).not.toContain('holder');
+  expect(await waitedFor(next)).toContain('holder');
+  await leave('holder');
+  expect(await waitedFor(next)).not.toContain('holder');
 });
 
-test('a node whose cursor is older than what is kept, or from another database, starts with empty caches', async () => {
-  const { cursor } = await feed.poll('away', null);
+test('a leave that arrives after the next poll takes nothing away', async () => {
+  const token = randomUUID();
+  await feed.poll({ holder: 'back', token, fence_ms: 2000, cursor: null });
+  const late = { holder: 'back', tokens: [token] };
+  await poll('back', null);
+  await feed.leave(late);
+  expect(await waitedFor(await commit('tenant:a', 'k'))).toContain('back');
+});
+
+test('a poll says which poll of its holder the database has seen last, and which server answers', async () => {
+  const body = { holder: 'known', fence_ms: 2000, cursor: null };
+  expect((await feed.poll({ ...body, token: 'one' })).previous_token).toBeNull();
+  const { previous_token: previous, server } = await feed.poll({ ...body, token: 'two' });
+  expect(previous).toBe('one');
+  expect(server).toBe((await feed.leases('0')).server);
+});
+
+test('a node whose cursor is older than what is kept, or from another database, misses changes', async () => {
+  const { cursor } = await poll('away', null);
   await commit('tenant:b', 'k');
-  expect((await feed.poll('away', cursor)).reset).toBe(false);
+  expect((await poll('away', cursor)).complete).toBe(true);
   await db.query(`UPDATE strata.changes SET created_at = clock_timestamp() - interval '1 hour'`);
-  await feed.prune();
-  expect((await feed.poll('away', cursor)).reset).toBe(true);
-  expect((await feed.poll('away', '99999999')).reset).toBe(true);
+  await feed.prune([]);
+  expect((await poll('away', cursor)).complete).toBe(false);
+  expect((await poll('away', '99999999:99999999:')).complete).toBe(false);
+});
+
+test('a change that was committed late and removed before it was read counts as missed', async () => {
+  const slow = new pg.Client({ connectionString: database.url });
+  await slow.connect();
+  await slow.query('BEGIN');
+  const { rows } = await slow.query(
+    `INSERT INTO strata.changes VALUES (pg_current_xact_id(), 'tenant:late', 1, '{late}', clock_timestamp() - interval '1 hour')
+     RETURNING id::text`,
+  );
+  const { cursor } = await poll('unlucky', null);
+  expect(cursor).toContain(rows[0].id);
+  const untouched = await poll('unlucky', cursor);
+  expect(untouched.complete).toBe(true);
+  await slow.query('COMMIT');
+  await slow.end();
+  await feed.prune([]);
+  expect((await poll('unlucky', cursor)).complete).toBe(false);
+});
+
+test('ended leases are removed, unless they were renewed meanwhile', async () => {
+  await feed.poll({ holder: 'ended', token: 'last', fence_ms: 2000, cursor: null });
+  await feed.poll({ holder: 'renewed', token: 'next', fence_ms: 2000, cursor: null });
+  await feed.prune([
+    { holder: 'ended', token: 'last' },
+    { holder: 'renewed', token: 'last' },
+  ]);
+  const { leases } = await feed.leases('0');
+  const holders = leases.map(({ holder }) => holder);
+  expect(holders).not.toContain('ended');
+  expect(holders).toContain('renewed');
 });
 
 test('a lease is renewed before the feed is read: of a write that commits in between, one of the two knows', async () => {
-  const { cursor } = await feed.poll('reader', null);
-  await feed.leave('reader');
+  const { cursor } = await poll('reader', null);
+  await leave('reader');
   const lock = await holdLock(database, 'LOCK TABLE strata.leases IN EXCLUSIVE MODE');
-  const polling = feed.poll('reader', cursor);
+  const polling = poll('reader', cursor);
   await lock.untilWaiting(1);
   const change = await commit('tenant:between', 'between');
-  const waitedFor = await feed.leaseHolders(change.id);
+  const waited = await waitedFor(change);
   await lock.release();
   const told = keysOf(await polling).includes('between');
-  expect(told || waitedFor.includes('reader')).toBe(true);
+  expect(told || waited.includes('reader')).toBe(true);
+});
+
+test('a change is read although a crash gave it an id that a poll had seen end', async () => {
+  const server = await startPostgres();
+  const own = await createDatabase(server.url);
+  // Else what has ended without a commit may be on disk by the time of the crash.
+  await own.query("ALTER SYSTEM SET wal_writer_delay = '10s'");
+  await own.query('SELECT pg_reload_conf()');
+  const options = { url: own.url, poolSize: 4, timeoutMs: 10_000, ssl: false };
+  await migrate(options, [commitSchema]);
+  const before = await openDatabase(options, commitSchema);
+  let after: DataSource | undefined;
+  try {
+    const body = { holder: 'survivor', fence_ms: 2000 };
+    // Between the lease, which is on disk, and the read, three transactions end that leave nothing on disk.
+    const lock = await holdLock(own, 'LOCK TABLE strata.feed_state IN ACCESS EXCLUSIVE MODE');
+    const polling = createFeed(before).poll({ ...body, token: 'one', cursor: null });
+    await lock.untilWaiting(1);
+    const ids: string[] = [];
+    const client = new pg.Client({ connectionString: own.url });
+    await client.connect();
+    for (let each = 0; each < 3; each += 1) {
+      await client.query('BEGIN');
+      const { rows } = await client.query('SELECT pg_current_xact_id()::text AS id');
+      ids.push(rows[0].id);
+      await client.query('ROLLBACK');
+    }
+    await client.end();
+    await lock.release();
+    const first = await polling;
+    await before.destroy();
+    await server.restart('SIGKILL');
+    after = await openDatabase(options, commitSchema);
+    const change = await commit('tenant:reissued', 'reissued', after);
+    expect(ids).toContain(change.id);
+    const { cursor } = first;
+    const second = await createFeed(after).poll({ ...body, token: 'two', cursor });
+    expect(keysOf(second)).toEqual(['reissued']);
+    expect(second.server).not.toBe(first.server);
+  } finally {
+    if (before.isInitialized) await before.destroy();
+    await after?.destroy();
+    await server.stop();
+  }
 });
 
 test('revisions of a scope have no gaps, also where transactions fail or are discarded', async () => {

@@ -40,7 +40,8 @@ export async function holdLock(
       }
     },
     async release() {
-      await holder.query('COMMIT');
+      // Nothing was written, and nothing is: a commit would also put on disk what others have just done.
+      await holder.query('ROLLBACK');
       await holder.end();
     },
   };

@@ -88,6 +88,7 @@ export class CoherentCache {
   readonly #floors: Floors;
   readonly #loads = new Map<string, PendingLoad>();
   readonly #keeper: EntryKeeper;
+  #resets = 0;
   readonly #counts = {
     hits: 0,
     misses: 0,
@@ -202,8 +203,9 @@ export class CoherentCache {
   /** A load whose answer is neither cached nor shared. */
   #readThrough(load: Load<unknown>, minAsOf: AsOf): Promise<Loaded<unknown>> {
     this.#counts.readThrough += 1;
+    const resets = this.#resets;
     return load(minAsOf).then((loaded) => {
-      this.#options.onLoaded?.(loaded.asOf);
+      this.#noteLoaded(loaded.asOf, resets);
       return loaded;
     });
   }
@@ -216,6 +218,7 @@ export class CoherentCache {
   ): Promise<Loaded<unknown>> {
     // A load that runs already requires less. It must not end later and replace what this one brings.
     this.#markLoadOutdated(key);
+    const resets = this.#resets;
     const own: PendingLoad = {
       scopes,
       minAsOf,
@@ -223,7 +226,7 @@ export class CoherentCache {
       promise: load(minAsOf)
         .then((loaded) => {
           if (this.#mayCache(key, own, loaded)) this.#cache(key, scopes, loaded);
-          this.#options.onLoaded?.(loaded.asOf);
+          this.#noteLoaded(loaded.asOf, resets);
           return loaded;
         })
         .finally(() => {
@@ -232,6 +235,10 @@ export class CoherentCache {
     };
     this.#loads.set(key, own);
     return own.promise;
+  }
+
+  #noteLoaded(asOf: AsOf, resetsWhenItBegan: number): void {
+    if (resetsWhenItBegan === this.#resets) this.#options.onLoaded?.(asOf);
   }
 
   #mayCache(key: string, { outdated, scopes }: PendingLoad, { asOf }: Loaded<unknown>): boolean {
@@ -306,6 +313,16 @@ export class CoherentCache {
     this.#counts.drops += this.#entries.size;
     this.#entries.clear();
     for (const key of this.#loads.keys()) this.#markLoadOutdated(key);
+  }
+
+  /**
+   * Removes everything, and what is known of revisions as well: the database has gone back to an older state, in which they count
+   * anew. Answers on their way from before are given to those who wait for them and otherwise ignored.
+   */
+  reset(): void {
+    this.flush();
+    this.#floors.clear();
+    this.#resets += 1;
   }
 
   /** The keys of what was not dropped, expired entries included; with a scope, of what was read with it. */

@@ -6,13 +6,18 @@
  * | broadcast      | (speed) a write waits for acknowledgements, not for T | lost: the feed brings the change within a poll interval |
  * | change feed    | lost broadcasts, a node that joined a moment ago      | polled every T/4; the cursor follows snapshots, see feed.ts |
  * | lease          | a node cut off from the feed serving what it has      | T after its last good poll *began* it reads through   |
- * | fence          | answering a write while such a node still serves      | a write waits for all lease holders, at most T        |
+ * | fence          | answering a write while such a node still serves      | a write waits for all lease holders, at most the longest T of any; lease-table.ts |
+ * | two clocks     | a lease that outlasts a suspension of the machine, in which the monotonic clock stood | where wall clock and monotonic clock part, no lease until the next poll |
+ * | round trip     | writes waiting for a node that no longer hears the bus | after T without one the lease is given back, and before one there is no new lease |
+ * | token, server  | a database that went back to an older state, or another one | everything is forgotten, the floors too          |
  * | outdated loads, floors | loads in flight while a key is dropped        | see cache.ts                                          |
  * | load ahead of the feed | a reader seeing the loaded value, then an older one from another entry of the scope | the older entries are dropped, and loaded again once |
  * | last known     | the owner or the database being away                  | the last known value, marked stale; else 503          |
  */
 import { LRUCache } from 'lru-cache';
+import { randomUUID } from 'node:crypto';
 import { performance } from 'node:perf_hooks';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { CacheName } from '../../contracts/contract.ts';
 import { settingsReplacedKey } from '../../contracts/feed.ts';
@@ -22,7 +27,8 @@ import type { Change } from '../../commits/commit.ts';
 import { WakeableWait } from '../../wakeable-wait.ts';
 import { CoherentCache } from './cache.ts';
 import type { AsOf } from './floors.ts';
-import type { PollResult } from './feed.ts';
+import type { Lease, LeaseTableRead, Leave, Poll, PollResult } from './feed.ts';
+import { LeaseTable } from './lease-table.ts';
 
 export interface CoherenceOptions {
   readonly nodeId: string;
@@ -36,29 +42,39 @@ export interface CoherenceOptions {
 
 /** How this node reaches the change feed and the other nodes. In embedded mode the feed is in its own database and nobody listens. */
 export interface ClusterLink {
-  /** Renews this node's lease and reads the changes since the cursor; null before the first poll. */
-  readonly poll: (cursor: string | null) => Promise<PollResult>;
+  /** Renews the lease and reads the changes since the cursor. */
+  readonly poll: (poll: Poll) => Promise<PollResult>;
   /** Gives the lease back. */
-  readonly leave: () => Promise<void>;
+  readonly leave: (leave: Leave) => Promise<void>;
   readonly broadcast: (change: Change) => void;
-  /** Nodes whose lease is valid and whose cursor is not past the change. Only on nodes with a database, which alone commit. */
-  readonly leaseHolders?: (changeId: string) => Promise<string[]>;
+  /** Whether broadcasts that were sent until now have arrived here, found out within so many milliseconds. */
+  readonly hearsOthers: (withinMs: number) => Promise<boolean>;
+  /** The lease table, each lease with whether its holder has read the change. Only on nodes with a database, which alone commit. */
+  readonly leases?: (changeId: string) => Promise<LeaseTableRead>;
 }
 
-/** What a write waits for: the nodes that have acknowledged its change so far, and the arrival of the next. */
+/** What a write waits for: the lease holders that have acknowledged its change so far, and the arrival of the next. */
 interface Acknowledgements {
-  readonly nodes: Set<string>;
+  readonly holders: Set<string>;
   readonly arrival: WakeableWait;
 }
 
 const dynamicTtlMs = 5 * 60_000;
 /** How often the lease table is read while acknowledgements are missing. */
 const leaseTableIntervalMs = 200;
+/** Polls without an answer whose tokens are remembered: the database may have any of them. */
+const maxUnansweredPolls = 100;
+/** No transaction has this id. */
+const noChange = '0';
+/** Stands for the token of a lease that is not in the table. */
+const noToken = '';
 
 export class Coherence {
+  /** Names this process in the lease table and in acknowledgements. */
+  readonly holder: string;
   readonly caches: Record<CacheName, CoherentCache>;
   /** `fences`: writes that waited for all of T. `fencedOut`: polls that failed while there was no lease. */
-  readonly figures = { polls: 0, pollFailures: 0, fences: 0, fencedOut: 0 };
+  readonly figures = { polls: 0, pollFailures: 0, fences: 0, fencedOut: 0, resets: 0 };
   readonly #options: CoherenceOptions;
   readonly #awaited = new Map<string, Acknowledgements>();
   readonly #listeners = new Set<(change: Change) => void>();
@@ -70,13 +86,26 @@ export class Coherence {
   readonly #nextPoll = new WakeableWait();
   #link: ClusterLink | undefined;
   #cursor: string | null = null;
+  /** Which server the last good poll was answered by. */
+  #server: string | undefined;
+  /** Of the last good poll and of those after it that were not answered. */
+  #tokens: string[] = [];
+  readonly #leaseTable = new LeaseTable();
   #leaseValidUntil = -Infinity;
+  /** How often the lease was given back. */
+  #leaseGeneration = 0;
+  /** A poll was sent since it was last given back. */
+  #mayHaveLease = false;
+  #isCheckingHearing = false;
+  /** Wall clock minus monotonic clock when the last good poll began, in milliseconds. */
+  #clockDifference = 0;
   #onPublished: (ms: number) => void = () => {};
   #stopped = false;
   #polling: Promise<void> = Promise.resolve();
 
   constructor(options: CoherenceOptions) {
     this.#options = options;
+    this.holder = `${options.nodeId} ${randomUUID()}`;
     const cache = (ttlMs: () => number) =>
       new CoherentCache({
         ttlMs,
@@ -97,12 +126,20 @@ export class Coherence {
 
   /** Whether this node may serve from memory at `now` (performance.now()). */
   hasLease(now = performance.now()): boolean {
-    return now < this.#leaseValidUntil;
+    if (now >= this.#leaseValidUntil) return false;
+    // While a machine sleeps its monotonic clock stands and its wall clock does not.
+    const drift = Date.now() - now - this.#clockDifference;
+    return Math.abs(drift) < this.#clockTolerance();
+  }
+
+  /** A lease ends by so much before T that neither this nor clocks of unequal speed make it last longer. */
+  #clockTolerance(): number {
+    return this.#options.fenceMs / 20;
   }
 
   /** Since the last good poll began. Infinite before the first. */
   pollAgeMs(): number {
-    return performance.now() - (this.#leaseValidUntil - this.#options.fenceMs);
+    return performance.now() - (this.#leaseValidUntil - this.#leaseMs());
   }
 
   /** Begins to poll the feed. Resolves once the first poll has succeeded or failed. */
@@ -116,11 +153,27 @@ export class Coherence {
     this.#stopped = true;
     this.#nextPoll.wake();
     await this.#polling;
+    await this.#leave();
+  }
+
+  async #leave(): Promise<void> {
+    this.#leaseValidUntil = -Infinity;
+    this.#leaseGeneration += 1;
+    if (!this.#mayHaveLease) return;
+    this.#mayHaveLease = false;
+    const tokens = this.#tokens.filter((token) => token !== noToken);
+    // Whether this arrives is not known: the next poll may find the lease or none.
+    this.#tokens = [...tokens, noToken];
     await this.#link
-      ?.leave()
+      ?.leave({ holder: this.holder, tokens })
       .catch((error: unknown) =>
         this.#options.log.debug({ err: error }, 'the caching lease runs out by itself'),
       );
+  }
+
+  /** Leases that ended long ago, for whoever prunes the feed. */
+  forgottenLeases(): Pick<Lease, 'holder' | 'token'>[] {
+    return this.#leaseTable.forgotten(performance.now());
   }
 
   /** For when broadcasts may have been lost. */
@@ -173,7 +226,8 @@ export class Coherence {
 
   /**
    * Makes committed changes known: drops here, broadcasts, and waits until every node that may cache has dropped too, at most T
-   * after the commit. A node that has said nothing for T has no lease any more and serves nothing from memory.
+   * after the commit. A node that has said nothing for T has no lease any more and serves nothing from memory. T is the longest of
+   * any lease holder.
    */
   async publish(changes: readonly Change[]): Promise<void> {
     await Promise.all(changes.map((change) => this.#publish(change)));
@@ -182,15 +236,14 @@ export class Coherence {
   async #publish(change: Change): Promise<void> {
     const began = performance.now();
     const acknowledgements: Acknowledgements = {
-      nodes: new Set([this.#options.nodeId]),
+      holders: new Set([this.holder]),
       arrival: new WakeableWait(),
     };
     this.#awaited.set(nameOf(change), acknowledgements);
     this.apply(change);
     this.#link?.broadcast(change);
     try {
-      const fenceEnd = began + this.#options.fenceMs;
-      const inTime = await this.#waitForLeaseHolders(change.id, acknowledgements, fenceEnd);
+      const inTime = await this.#waitForLeaseHolders(change.id, acknowledgements, began);
       if (!inTime) this.figures.fences += 1;
     } finally {
       this.#awaited.delete(nameOf(change));
@@ -201,39 +254,68 @@ export class Coherence {
   /** Resolves to true once every lease holder has acknowledged, to false at the end of the fence. */
   async #waitForLeaseHolders(
     changeId: string,
-    { nodes, arrival }: Acknowledgements,
-    fenceEnd: number,
+    acknowledgements: Acknowledgements,
+    began: number,
   ): Promise<boolean> {
     for (;;) {
       // Nobody joins the holders afterwards: a lease renewed after they were read belongs to a poll that reads this change.
-      const holders = await this.#leaseHolders(changeId);
+      const holders = await this.#leaseHolders(changeId, began + this.#fenceMs());
       const haveAllAnswered = (): boolean =>
-        holders !== undefined && holders.every((node) => nodes.has(node));
+        holders !== undefined && holders.every((each) => acknowledgements.holders.has(each));
       // Read again meanwhile, for nodes that saw the change in the feed, or left, and do not acknowledge.
+      const fenceEnd = began + this.#fenceMs();
       const readAgainAt = Math.min(fenceEnd, performance.now() + leaseTableIntervalMs);
       while (!haveAllAnswered() && performance.now() < readAgainAt)
-        await arrival.wait(readAgainAt - performance.now());
+        await acknowledgements.arrival.wait(readAgainAt - performance.now());
       if (haveAllAnswered()) return true;
       if (performance.now() >= fenceEnd) return false;
     }
   }
 
-  /** Undefined where the lease table cannot be read: then only waiting for the end of the fence is safe. */
-  async #leaseHolders(changeId: string): Promise<string[] | undefined> {
-    if (!this.#link?.leaseHolders) return [];
-    return this.#link.leaseHolders(changeId).catch((error: unknown) => {
+  /** How long after a commit its write waits at most. */
+  #fenceMs(): number {
+    return Math.max(this.#options.fenceMs, this.#leaseTable.longestFenceMs());
+  }
+
+  /**
+   * Who may still serve what was cached before the change. Undefined where the lease table cannot be read by then, or is another
+   * server's than this node's polls were answered by, so that leases may be missing from it: then only the end of the fence is safe.
+   */
+  async #leaseHolders(changeId: string, until: number): Promise<string[] | undefined> {
+    if (!this.#link?.leases) return [];
+    const polledServer = this.#server;
+    const read = await this.#readLeases(changeId, until);
+    if (read === undefined || read.server !== polledServer) return undefined;
+    return read.leases.filter(({ hasRead }) => !hasRead).map(({ holder }) => holder);
+  }
+
+  /** The leases that may be good. Undefined where the table does not answer by then. */
+  async #readLeases(changeId: string, until: number): Promise<LeaseTableRead | undefined> {
+    const began = performance.now();
+    const timeout = new AbortController();
+    try {
+      const read = await Promise.race([
+        this.#link!.leases!(changeId),
+        delay(until - began, undefined, { signal: timeout.signal }),
+      ]);
+      if (read === undefined) return undefined;
+      const leases = this.#leaseTable.observe(read.leases, began, performance.now());
+      return { server: read.server, leases };
+    } catch (error) {
       this.#options.log.warn(
         { err: error },
         'the lease table does not answer; the write waits for the fence',
       );
       return undefined;
-    });
+    } finally {
+      timeout.abort();
+    }
   }
 
   /** Another node has applied a change that was committed here. */
-  acknowledge(change: Pick<Change, 'id' | 'scope'>, nodeId: string): void {
+  acknowledge(change: Pick<Change, 'id' | 'scope'>, holder: string): void {
     const awaited = this.#awaited.get(nameOf(change));
-    awaited?.nodes.add(nodeId);
+    awaited?.holders.add(holder);
     awaited?.arrival.wake();
   }
 
@@ -244,21 +326,80 @@ export class Coherence {
     }
   }
 
+  /** What a lease lasts after its poll began, in milliseconds. */
+  #leaseMs(): number {
+    return this.#options.fenceMs - this.#clockTolerance();
+  }
+
   async #poll(): Promise<void> {
+    const link = this.#link!;
+    const { fenceMs } = this.#options;
+    if (this.hasLease()) this.#checkHearing();
+    else if (!(await link.hearsOthers(fenceMs))) return this.#giveUpLease();
+    const generation = this.#leaseGeneration;
     // The lease counts from here. Counted from the answer, it would outlast what writers read in the lease table.
     const began = performance.now();
+    const clockDifference = Date.now() - began;
+    const token = randomUUID();
+    this.#mayHaveLease = true;
+    this.#tokens = [...this.#tokens, token].slice(-maxUnansweredPolls);
     try {
-      const { cursor, reset, changes } = await this.#link!.poll(this.#cursor);
-      if (reset) for (const cache of Object.values(this.caches)) cache.flush();
-      for (const change of changes) this.apply(change);
-      this.#cursor = cursor;
-      this.#leaseValidUntil = began + this.#options.fenceMs;
+      const { holder } = this;
+      const answer = await link.poll({ holder, token, fence_ms: fenceMs, cursor: this.#cursor });
+      this.#catchUp(answer);
+      // It was given back meanwhile, perhaps after this poll had renewed it.
+      if (generation !== this.#leaseGeneration) return;
+      this.#tokens = [token];
+      this.#leaseValidUntil = began + this.#leaseMs();
+      this.#clockDifference = clockDifference;
       this.figures.polls += 1;
+      // So that a write finds leases that ended long ago already known to be over.
+      if (link.leases) await this.#readLeases(noChange, performance.now() + fenceMs / 4);
     } catch (error) {
       this.figures.pollFailures += 1;
       if (!this.hasLease()) this.figures.fencedOut += 1;
       this.#options.log.debug({ err: error }, 'the change feed does not answer');
     }
+  }
+
+  /** Applies what a poll brought, or begins anew where it cannot say what was missed. */
+  #catchUp({ cursor, complete, changes, previous_token: previousToken, server }: PollResult): void {
+    const isSameServer = this.#server === undefined || this.#server === server;
+    // The database has none of this process' polls, or an older one: it went back to a state from before.
+    const hasGoneBack = this.#cursor !== null && !this.#tokens.includes(previousToken ?? noToken);
+    if (!isSameServer || hasGoneBack) this.#reset();
+    else if (!complete) for (const cache of Object.values(this.caches)) cache.flush();
+    else for (const change of changes) this.apply(change);
+    this.#cursor = cursor;
+    this.#server = server;
+  }
+
+  /** Forgets everything that was learned from the database, revisions included. */
+  #reset(): void {
+    this.figures.resets += 1;
+    this.#options.log.warn(
+      'the database is another one than before, or was restarted or restored; the caches begin anew',
+    );
+    this.#applied.clear();
+    for (const cache of Object.values(this.caches)) cache.reset();
+  }
+
+  /** Beside the polls, so that these take no longer on a slow bus. */
+  #checkHearing(): void {
+    if (this.#isCheckingHearing) return;
+    this.#isCheckingHearing = true;
+    void this.#link!.hearsOthers(this.#options.fenceMs).then(async (isHearing) => {
+      this.#isCheckingHearing = false;
+      if (!isHearing && !this.#stopped) await this.#giveUpLease();
+    });
+  }
+
+  /** A node that does not hear the bus reads through, and writers need not wait for it. */
+  async #giveUpLease(): Promise<void> {
+    this.figures.pollFailures += 1;
+    if (!this.hasLease()) this.figures.fencedOut += 1;
+    this.#options.log.debug('the bus does not answer; the caching lease is given back');
+    await this.#leave();
   }
 }
 

@@ -53,6 +53,10 @@ export class Floors {
     return this.#revisions.size;
   }
 
+  clear(): void {
+    this.#revisions.clear();
+  }
+
   /** Raises the floor of the key, or of the whole scope where there is none. Returns whether the floor was lower before. */
   raise(scope: string, revision: number, key?: string): boolean {
     const name = nameOf(scope, key);
