@@ -368,6 +368,24 @@ describe('a decision', () => {
     expect(await claimDue(db, otherWorker, 10)).toEqual([]);
   });
 
+  test('and a recording that meet at a delivery in the middle do not wait for each other', async () => {
+    const approval = await queue(['a', 'b', 'c']);
+    const claims = await claimDue(db, worker, 10);
+    const [, middle] = claims.map(({ id }) => id).toSorted();
+    const lock = await holdLock(
+      database,
+      'SELECT FROM notifier.deliveries WHERE id = $1 FOR UPDATE',
+      [middle],
+    );
+    const attempts = claims.map((claim) => ended(claim, 'delivered'));
+    const recording = recordAttempts(db, worker, attempts, []);
+    await lock.untilWaiting(1);
+    const cancelling = cancel(approval);
+    await lock.untilWaiting(2);
+    await lock.release();
+    await Promise.all([recording, cancelling]);
+  });
+
   test('and the recording of the same deliveries never wait for each other', async () => {
     for (let round = 0; round < 60; round += 1) {
       const endpoints = Array.from({ length: 40 }, (_each, n) => `r${round}-${n}`);
