@@ -287,6 +287,7 @@ test('queries that could reach across tenants do not', async () => {
     `/tenants/${own.id}/projects`,
     `/tenants/${own.id}/config/agents`,
     '/auth/me',
+    '/auth/activity?limit=200',
   ];
   for (const query of queries) {
     const answer = await own.admin.get(query);

@@ -17,7 +17,7 @@ import { newRefreshToken } from '../rules/refresh-tokens.ts';
 import { SessionEntity, UserEntity, type SessionRow } from '../schema.ts';
 import type { SignIn } from '../sign-in/sign-in.ts';
 import { entryEvent, identityEvent } from '../stores/audit-events.ts';
-import { endSessions, insertRefreshToken } from '../stores/sessions.ts';
+import { endSessions, idsOfOpenSessions, insertRefreshToken } from '../stores/sessions.ts';
 import { findUser } from '../stores/users.ts';
 
 type SessionView = ResultOf<'auth.sessions.list'>['items'][number];
@@ -71,14 +71,6 @@ export function sessionActions(
     if (owner) notices.send(owner.email, { kind: 'sessions_ended' }, request);
   }
 
-  async function idsOfOpenSessions(userId: string): Promise<string[]> {
-    const rows = await db.query<{ id: string }[]>(
-      'SELECT id FROM auth.sessions WHERE user_id = $1 AND revoked_at IS NULL',
-      [userId],
-    );
-    return rows.map(({ id }) => id);
-  }
-
   async function stateOf(manager: EntityManager, id: string): Promise<SessionState | null> {
     const session = await manager.findOneBy(SessionEntity, { id });
     const user = session && (await findUser(manager, session.user_id));
@@ -99,10 +91,10 @@ export function sessionActions(
     async 'auth.logout'({ body: { all = false } }, request) {
       const { caller } = request;
       const ownId = caller.session_id === undefined ? [] : [caller.session_id];
-      const ids = all ? await idsOfOpenSessions(caller.id) : ownId;
+      const ids = all ? await idsOfOpenSessions(db.manager, caller.id) : ownId;
       // An API key has no session, and a service account none at all.
       if (ids.length === 0) return null;
-      const payload = { all, sessions: ids };
+      const payload = { all, session_id: caller.session_id ?? null, sessions_ended: ids.length };
       const event = identityEvent('auth.logged_out', caller.id, payload);
       await endOwnSessions(ids, event, request);
       return null;

@@ -17,6 +17,20 @@ export interface OpenedSession {
   readonly refreshToken: string;
 }
 
+/**
+ * Neither ended nor expired long ago: without the latter, ending all of them would name every session that ever was. An hour allows
+ * for clocks that differ.
+ */
+const whereOpen = "revoked_at IS NULL AND expires_at > now() - interval '1 hour'";
+
+export async function idsOfOpenSessions(manager: EntityManager, userId: string): Promise<string[]> {
+  const rows = await manager.query<{ id: string }[]>(
+    `SELECT id FROM auth.sessions WHERE user_id = $1 AND ${whereOpen}`,
+    [userId],
+  );
+  return rows.map(({ id }) => id);
+}
+
 const cacheKeyOf = (sessionId: string): string => sessionCacheKey({ session_id: sessionId });
 
 export async function insertRefreshToken(
@@ -114,14 +128,14 @@ export async function requireOpenSession(
   return user;
 }
 
-/** Ends an account's sessions but for `keptId`, inside the caller's change. Gives the cache keys to drop with it, one a session. */
+/** Ends an account's open sessions but for `keptId`, inside the caller's change. Gives the cache keys to drop with it, one a session. */
 export async function endSessionsOf(
   manager: EntityManager,
   userId: string,
   keptId?: string,
 ): Promise<string[]> {
   const [ended] = await manager.query<[{ id: string }[], number]>(
-    'UPDATE auth.sessions SET revoked_at = now() WHERE user_id = $1 AND revoked_at IS NULL AND id IS DISTINCT FROM $2 RETURNING id',
+    `UPDATE auth.sessions SET revoked_at = now() WHERE user_id = $1 AND ${whereOpen} AND id IS DISTINCT FROM $2 RETURNING id`,
     [userId, keptId ?? null],
   );
   return ended.map(({ id }) => cacheKeyOf(id));
