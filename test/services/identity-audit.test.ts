@@ -6,6 +6,7 @@ import {
   adminPassword,
   Client,
   createTenant,
+  joinTenant,
   memberPassword,
   signIn,
   startStrata,
@@ -56,7 +57,8 @@ beforeAll(async () => {
   second = await createTenant(strata.url, platform, 'Whose second');
   const { user } = (await first.operator.get('/auth/me')).body;
   person = user;
-  await second.admin.post(`/tenants/${second.id}/users`, { email: user.email, roles: ['viewer'] });
+  const membership = { email: user.email, roles: ['viewer'] };
+  await joinTenant(second.admin, second.id, first.operator, membership);
 
   const anyone = new Client(strata.url);
   const other = await signIn(strata.url, user.email, memberPassword, first.id);
@@ -119,6 +121,7 @@ test('a tenant has its memberships and the sign-ins into it, and nothing else of
       'auth.login',
       'auth.tenant',
       'tenant.created',
+      'tenant.invitation',
       'tenant.member',
     ]);
   }
@@ -145,6 +148,7 @@ test('all else is in the chain of the platform', async () => {
   const inTenants = new Set(['auth.login_succeeded', 'auth.tenant_switched']);
   expect(ofPlatform.map(({ action }) => action)).toEqual([
     'auth.user_created',
+    'auth.address_proved',
     ...done.filter((action) => !inTenants.has(action)),
   ]);
 });
