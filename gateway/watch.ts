@@ -10,7 +10,8 @@
  * | the owner is away               | the stream stays and asks again every second                                     |
  * | the caller's right ends         | checked before every read, when a session or membership changes, every heartbeat |
  * | a slow reader                   | nothing is read for it while its buffer is full; a heartbeat later it is dropped   |
- * | many streams                    | WATCH_MAX_STREAMS, WATCH_MAX_STREAMS_PER_CALLER                                   |
+ * | many streams                    | WATCH_MAX_STREAMS, and of these WATCH_MAX_STREAMS_PER_CALLER                      |
+ * | one tenant that takes them all  | WATCH_MAX_STREAMS_PER_TENANT, and at most half of WATCH_MAX_STREAMS               |
  * | the gateway stops               | streams end, stragglers are cut a second later                                    |
  */
 import { Readable } from 'node:stream';
@@ -52,6 +53,13 @@ interface Watched {
   readonly changes: (caller: Caller, after?: number) => Promise<Changes>;
 }
 
+/** Whose a stream is, for the limits. */
+interface Holder {
+  readonly watcher: string;
+  /** Null for who watches the platform's changes and acts for no tenant. */
+  readonly tenantId: string | null;
+}
+
 export interface Watch {
   readonly handlers: OwnHandlers;
   /** How many streams are open. */
@@ -69,32 +77,40 @@ export function createWatch(
   let stopped = false;
 
   /** Throws where one more stream would be too many. */
-  function checkLimits(watcher: string): void {
-    const { watch_max_streams: most, watch_max_streams_per_caller: mostPerCaller } =
-      settings.current;
+  function checkLimits({ watcher, tenantId }: Holder): void {
+    const {
+      watch_max_streams: most,
+      watch_max_streams_per_tenant: mostPerTenant,
+      watch_max_streams_per_caller: mostPerCaller,
+    } = settings.current;
+    const countOf = (isCounted: (stream: WatchStream) => boolean): number =>
+      [...open].filter(isCounted).length;
+    if (countOf((stream) => stream.holder.watcher === watcher) >= mostPerCaller)
+      throw tooMany(`You have ${mostPerCaller} streams open on this gateway. Close one first.`);
+    // Half, so that a tenant never takes all of them, however the limits are set.
+    const share = Math.min(mostPerTenant, Math.ceil(most / 2));
+    const isOfTenant = (stream: WatchStream): boolean => stream.holder.tenantId === tenantId;
+    if (tenantId !== null && countOf(isOfTenant) >= share)
+      throw tooMany(
+        `The tenant has ${share} streams open on this gateway, its share (WATCH_MAX_STREAMS_PER_TENANT). Close one first.`,
+      );
     if (stopped || open.size >= most)
       throw new StrataError(
         'service_unavailable',
         'This gateway takes no further stream. Try again.',
       );
-    const theirs = [...open].filter((stream) => stream.watcher === watcher).length;
-    if (theirs >= mostPerCaller)
-      throw new StrataError(
-        'rate_limited',
-        `You have ${mostPerCaller} streams open on this gateway. Close one first.`,
-        { headers: { 'retry-after': '10' } },
-      );
   }
 
   async function start(
     watched: Watched,
+    tenantId: string | null,
     lastEventId: unknown,
     request: OwnRequest,
   ): Promise<Readable> {
     const { caller } = request;
-    const watcher = `${caller.type} ${caller.id}`;
-    checkLimits(watcher);
-    const stream = new WatchStream(watcher, watched, request, coherence, () => open.delete(stream));
+    const holder = { watcher: `${caller.type} ${caller.id}`, tenantId };
+    checkLimits(holder);
+    const stream = new WatchStream(holder, watched, request, coherence, () => open.delete(stream));
     open.add(stream);
     await stream.begin(lastEventId as number | undefined);
     return stream.events;
@@ -102,9 +118,9 @@ export function createWatch(
 
   const handlers: OwnHandlers = {
     'gateway.watch.tenant': ({ tenant_id: id, last_event_id: last }, request) =>
-      start(tenantChanges(broker, id as string, request.requestId), last, request),
+      start(tenantChanges(broker, id as string, request.requestId), id as string, last, request),
     'gateway.watch.platform': ({ last_event_id: last }, request) =>
-      start(platformChanges(broker, request.requestId), last, request),
+      start(platformChanges(broker, request.requestId), request.caller.tenant_id, last, request),
   };
   return {
     handlers,
@@ -140,8 +156,11 @@ const platformChanges = (broker: ServiceBroker, requestId: string): Watched => (
     ),
 });
 
+const tooMany = (message: string): StrataError =>
+  new StrataError('rate_limited', message, { headers: { 'retry-after': '10' } });
+
 class WatchStream {
-  readonly watcher: string;
+  readonly holder: Holder;
   /** What the client is sent. */
   readonly events: Readable;
   readonly #watched: Watched;
@@ -157,13 +176,13 @@ class WatchStream {
 
   /** Listens from here on, so that a change that is committed while `begin` reads the revision is not missed. */
   constructor(
-    watcher: string,
+    holder: Holder,
     watched: Watched,
     request: OwnRequest,
     coherence: Coherence,
     onReleased: () => void,
   ) {
-    this.watcher = watcher;
+    this.holder = holder;
     this.#watched = watched;
     this.#request = request;
     this.#onReleased = onReleased;

@@ -354,6 +354,13 @@ export const settingsGroups = {
       max: 100_000,
       description: 'Watch streams open at the same time on a gateway',
     },
+    watch_max_streams_per_tenant: {
+      type: 'integer',
+      default: 250,
+      min: 1,
+      max: 100_000,
+      description: 'Of these, by one tenant; never more than half of them',
+    },
     watch_max_streams_per_caller: {
       type: 'integer',
       default: 20,
