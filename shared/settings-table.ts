@@ -347,6 +347,14 @@ export const settingsGroups = {
       max: 10_000_000,
       description: 'Requests of one client address per minute; 0 turns it off',
     },
+    network_rate_limit_per_minute: {
+      type: 'integer',
+      default: 20,
+      min: 1,
+      max: 1_000_000,
+      description:
+        'Requests of one network (/24 of IPv4, /56 of IPv6) per minute, for each route that begins a sign-in or sends or takes a mailed link',
+    },
     watch_max_streams: {
       type: 'integer',
       default: 1000,

@@ -39,8 +39,11 @@ import { withFailureCodes } from './rules/failure-codes.ts';
 import { createCheckPassword } from './sign-in/check-password.ts';
 import { ensureFirstAdmin, type FirstAdmin } from './sign-in/first-admin.ts';
 import { createPasswordHashing } from './sign-in/password-hashing.ts';
+import { createNetworkThrottle } from './sign-in/network-throttle.ts';
+import { withNetworkLimits } from './sign-in/network-limits.ts';
 import { createSignIn } from './sign-in/sign-in.ts';
 import { createThrottle } from './sign-in/throttle.ts';
+import { createDeferredEvents } from './stores/deferred-events.ts';
 import { createChallenges } from './webauthn/challenges.ts';
 import { createRelyingParty } from './webauthn/relying-party.ts';
 
@@ -64,7 +67,14 @@ export function authService({
 
   const hashing = createPasswordHashing();
   const throttle = createThrottle(shortLived.redis);
-  const checkPassword = createCheckPassword(db, hashing, throttle);
+  const networkThrottle = createNetworkThrottle(shortLived.redis);
+  const deferredEvents = createDeferredEvents(db);
+  const checkPassword = createCheckPassword(db, {
+    hashing,
+    throttle,
+    networkThrottle,
+    deferredEvents,
+  });
   const deferredMail = createDeferredMail(mailer);
   const notices = createAccountNotices(settings, deferredMail);
 
@@ -75,7 +85,7 @@ export function authService({
   const guardedFetch = createGuardedFetch(createHttpClient(guard, settings));
   const identityProviders = createIdentityProviders(guardedFetch, settings);
 
-  const handlers = withFailureCodes({
+  const actions = {
     ...passwordLoginActions(db, hashing, checkPassword, signIn),
     ...passkeyLoginActions(db, relyingParty, challenges, signIn),
     ...ssoLoginActions(db, settings, shortLived, identityProviders, signIn, notices),
@@ -87,6 +97,7 @@ export function authService({
       throttle,
       shortLived,
       deferredMail,
+      deferredEvents,
       notices,
     }),
     ...passkeyActions(db, relyingParty, challenges, notices),
@@ -95,12 +106,15 @@ export function authService({
     ...serviceAccountKeyActions(db, settings),
     ...userActions(db, settings, hashing),
     ...invitationActions(db, settings, { hashing, throttle, deferredMail, signIn }),
-  });
+  };
+  const handlers = withFailureCodes(withNetworkLimits(actions, settings, networkThrottle));
   return serviceOf('auth', handlers, {
     async started() {
       const admin = await ensureFirstAdmin(db, settings(), hashing);
       if (admin) onFirstAdmin(admin);
     },
-    stopped: deferredMail.stop,
+    async stopped() {
+      await Promise.all([deferredMail.stop(), deferredEvents.stop()]);
+    },
   });
 }

@@ -142,6 +142,7 @@ export const passkeyContracts = {
     summary: 'Begin to sign in with a passkey',
     rest: 'POST /auth/webauthn/login/options',
     access: open,
+    networkLimited: true,
     body: Type.Object(
       {
         email: Type.Optional(
@@ -171,6 +172,7 @@ export const passkeyContracts = {
     summary: "Begin to add a passkey to one's own account",
     rest: 'POST /auth/webauthn/register/options',
     access: recently,
+    networkLimited: true,
     keyScope: null,
     body: Type.Object({}, strict),
     result: Ceremony(CreationOptions),

@@ -124,6 +124,11 @@ export interface Contract<P extends TObject = TObject, R extends TSchema = TSche
   readonly access: Access;
   /** The right that an API key needs for this; null where no API key may. Each route that needs a caller says which. */
   readonly keyScope?: KeyScope | null;
+  /**
+   * One network may call this NETWORK_RATE_LIMIT_PER_MINUTE times a minute, because each call sends a mail, keeps something for
+   * whoever asks, or tries a token. Only `auth` has such actions, and heeds it.
+   */
+  readonly networkLimited?: true;
   readonly params: P;
   readonly result: R;
   readonly response: ResponseKind;
@@ -179,6 +184,7 @@ interface Definition<
   rest?: `${Rest['method']} /${string}`;
   access: Access;
   keyScope?: KeyScope | null;
+  networkLimited?: true;
   path?: Path;
   query?: Query;
   body?: Body;

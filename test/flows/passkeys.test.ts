@@ -52,6 +52,7 @@ beforeAll(async () => {
     REDIS_URL: redis.url,
     FRONTEND_ORIGIN: site.origin,
     CORS_ORIGINS: `${site.origin},${elsewhere.origin}`,
+    NETWORK_RATE_LIMIT_PER_MINUTE: '1000',
   });
   platform = await signIn(strata.url, 'admin@example.com', adminPassword);
   tenant = await createTenant(strata.url, platform, 'Passkeys');

@@ -67,6 +67,7 @@ beforeAll(async () => {
     WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8',
     WEBHOOK_ALLOW_HTTP: 'true',
     HTTP_CLIENT_TIMEOUT_SECONDS: '3',
+    NETWORK_RATE_LIMIT_PER_MINUTE: '1000',
   });
   platform = await signIn(strata.url, 'admin@example.com', adminPassword);
   anyone = new Client(strata.url);

@@ -22,7 +22,7 @@ let tenant: TenantFixture;
 let anyone: Client;
 beforeAll(async () => {
   database = await createDatabase();
-  strata = await startStrata({ DATABASE_URL: database.url });
+  strata = await startStrata({ DATABASE_URL: database.url, TRUSTED_PROXIES: '127.0.0.0/8' });
   platform = await signIn(strata.url, 'admin@example.com', adminPassword);
   tenant = await createTenant(strata.url, platform, 'Sign in');
   anyone = new Client(strata.url);
@@ -150,12 +150,21 @@ test('two nodes give one successor', async () => {
   }
 });
 
-test('more sign-ins at once than can be hashed are refused with 503, and later ones succeed', async () => {
-  const answers = await Promise.all(
-    Array.from({ length: 200 }, (_each, index) => login(`nobody-${index}@example.com`)),
+test('more sign-ins of a network at once than can be hashed are refused with 503, others succeed', async () => {
+  const flood = Promise.all(
+    Array.from({ length: 200 }, (_each, index) =>
+      anyone.post(
+        '/auth/login',
+        { email: `nobody-${index}@example.com`, password: memberPassword },
+        { 'x-forwarded-for': '192.0.2.1' },
+      ),
+    ),
   );
+  expect((await login()).status).toBe(200);
+  const answers = await flood;
   const refused = answers.filter(({ status }) => status === 503);
-  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([401, 503]));
+  // 429 are those whose turn to be hashed came after thirty of the network had failed.
+  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([401, 429, 503]));
   expect(refused.length).toBeGreaterThan(50);
   expect([refused[0]!.body.detail.code, refused[0]!.headers.has('retry-after')]).toEqual([
     'service_unavailable',

@@ -1,13 +1,18 @@
 /** Guessing is slowed across nodes: two processes with one Redis, and what holds while Redis is away. */
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
+import { randomUUID } from 'node:crypto';
+import { availableParallelism } from 'node:os';
+import { restRoutes } from '../../gateway/rest.ts';
 import { waitAfter } from '../../services/auth/rules/throttle.ts';
 import { failedAttemptsInRedis } from '../../services/auth/stores/failed-attempts.ts';
+import { auditEvents, audited } from '../support/audit.ts';
 import { createDatabase, type Database } from '../support/postgres.ts';
 import { startRedis, type Process } from '../support/servers.ts';
 import {
   adminPassword,
   Client,
+  signIn,
   startStrata,
   type Answer,
   type Running,
@@ -118,6 +123,142 @@ test('the wait doubles in Redis as it does in memory, and a right password ends 
   ]);
 });
 
+describe('of a network over all accounts', () => {
+  let networks = 0;
+  /** An address in a network that nobody has used yet. */
+  const elsewhere = (): string => {
+    networks += 1;
+    return `172.16.${networks}.9`;
+  };
+  let addresses = 0;
+  const unknown = (): string => {
+    addresses += 1;
+    return `nobody-${addresses}@example.com`;
+  };
+  async function fail(times: number, ip: string): Promise<Answer[]> {
+    const answers: Answer[] = [];
+    for (let time = 0; time < times; time += 1) answers.push(await login(time % 2, unknown(), ip));
+    return answers;
+  }
+  const retryAfter = ({ headers }: Answer): number => Number(headers.get('retry-after'));
+  /** As if the failures of every network had been so much earlier. */
+  async function timePasses(seconds: number): Promise<void> {
+    for (const key of await state.keys('strata:throttle:network:*')) {
+      const moments = await state.lrange(key, 0, -1);
+      for (const [index, moment] of moments.entries())
+        await state.lset(key, index, Number(moment) - seconds * 1000);
+    }
+  }
+
+  test('sixty accounts sprayed at once over two nodes: thirty and those being hashed, then 429', async () => {
+    const ip = elsewhere();
+    const answers = await Promise.all(
+      Array.from({ length: 60 }, (_each, index) => login(index % 2, unknown(), ip)),
+    );
+    const guesses = count(answers, 'auth_invalid_credentials');
+    expect(guesses).toBeGreaterThanOrEqual(30);
+    expect(guesses).toBeLessThanOrEqual(30 + 2 * availableParallelism());
+    expect(guesses + count(answers, 'rate_limited')).toBe(60);
+    expect(codes([await login(0, 'admin@example.com', ip, adminPassword)])).toEqual([
+      'rate_limited',
+    ]);
+    expect(codes([await login(0, 'admin@example.com', elsewhere(), adminPassword)])).toEqual([
+      'ok',
+    ]);
+  });
+
+  test('a right password of one account in between takes nothing off', async () => {
+    const ip = elsewhere();
+    await fail(29, ip);
+    const own = await login(0, 'admin@example.com', ip, adminPassword);
+    const answers = [own, ...(await fail(2, ip))];
+    expect(codes(answers)).toEqual(['ok', 'auth_invalid_credentials', 'rate_limited']);
+    expect(retryAfter(answers[2]!)).toBeGreaterThan(20);
+    expect(retryAfter(answers[2]!)).toBeLessThanOrEqual(30);
+  });
+
+  test('the wait doubles, and ten minutes later all is forgotten', async () => {
+    const ip = elsewhere();
+    await fail(30, ip);
+    await timePasses(31);
+    const [tried, refused] = await fail(2, ip);
+    expect(codes([tried!, refused!])).toEqual(['auth_invalid_credentials', 'rate_limited']);
+    expect(retryAfter(refused!)).toBeGreaterThan(50);
+    expect(retryAfter(refused!)).toBeLessThanOrEqual(60);
+    await timePasses(600);
+    expect(count(await fail(30, ip), 'auth_invalid_credentials')).toBe(30);
+  });
+
+  test('addresses without an account cost no audit row, and each wait of a network one', async () => {
+    const ip = elsewhere();
+    await fail(32, ip);
+    await new Client(nodes[0]!.url).post(
+      '/auth/password/forgot',
+      { email: 'nobody-at-all@example.com' },
+      { 'x-forwarded-for': ip },
+    );
+    const known = await login(0, 'admin@example.com', elsewhere());
+    const platform = await signIn(nodes[0]!.url, 'admin@example.com', adminPassword);
+    const throttled = await audited(platform, 'auth.network_throttled', ({ payload }) =>
+      ip.startsWith(String(payload.network).split('.0/')[0]!),
+    );
+    expect(throttled).toMatchObject({ target: null, payload: { wait_seconds: 30 } });
+    const failed = await audited(
+      platform,
+      'auth.login_failed',
+      (event) => event.request_id === known.headers.get('x-request-id'),
+    );
+    expect(failed).toMatchObject({ payload: { email: 'admin@example.com' } });
+    const events = (await platform.get('/audit/events?limit=200')).text;
+    expect(events).not.toContain('nobody');
+    const ofWaits = await auditEvents(platform, 'auth.network_throttled');
+    expect(
+      ofWaits.filter(({ payload }) => payload.network === throttled.payload.network),
+    ).toHaveLength(1);
+  });
+
+  /** Routes that send, keep or try something, with a body for each request. */
+  const limited: Readonly<Record<string, () => unknown>> = {
+    '/auth/login/sso/start': () => ({
+      provider_id: randomUUID(),
+      redirect_uri: 'https://app.example.com/back',
+      client_challenge: 'c'.repeat(43),
+    }),
+    '/auth/password/forgot': () => ({ email: unknown() }),
+    '/auth/password/reset': () => ({
+      token: randomUUID(),
+      new_password: 'grapefruit lamp seventy',
+    }),
+    '/auth/webauthn/login/options': () => ({}),
+    '/auth/webauthn/register/options': () => ({}),
+  };
+
+  test('the routes that send, keep or try something are the ones that are limited', () => {
+    const marked = restRoutes.filter(({ contract }) => contract.networkLimited);
+    expect(marked.map(({ rest }) => rest.path).sort()).toEqual(Object.keys(limited).sort());
+  });
+
+  test.each(Object.entries(limited))(
+    '%s: twenty a minute over two nodes, then 429',
+    async (path, makeBody) => {
+      const [ip, other] = [elsewhere(), elsewhere()];
+      const { token } = await signIn(nodes[0]!.url, 'admin@example.com', adminPassword);
+      const post = (node: number, from: string): Promise<Answer> =>
+        new Client(nodes[node]!.url, token).post(path, makeBody(), { 'x-forwarded-for': from });
+      const answers: Answer[] = [];
+      for (let time = 0; time < 23; time += 1) answers.push(await post(time % 2, ip));
+      const refused = answers.filter(({ status }) => status === 429);
+      expect(answers.indexOf(refused[0]!)).toBe(20);
+      for (const answer of refused) {
+        expect(answer.body.detail.code).toBe('rate_limited');
+        expect(retryAfter(answer)).toBeGreaterThan(0);
+        expect(retryAfter(answer)).toBeLessThanOrEqual(60);
+      }
+      expect((await post(0, other)).status).not.toBe(429);
+    },
+  );
+});
+
 test('a claim of where one comes from counts only from a trusted proxy', async () => {
   const alone = await createDatabase();
   const node = await startStrata({ DATABASE_URL: alone.url, LOG_LEVEL: 'warn' });
@@ -152,5 +293,11 @@ test('while Redis is away each node counts on its own, and signing in goes on', 
     expect([count(answers, 'auth_invalid_credentials'), count(answers, 'rate_limited')]).toEqual([
       10, 4,
     ]);
+    const sprayed = await Promise.all(
+      Array.from({ length: 60 }, (_each, index) =>
+        login(node, `sprayed-${index}@example.com`, '198.51.101.1'),
+      ),
+    );
+    expect(count(sprayed, 'rate_limited')).toBeGreaterThan(20);
   }
 });

@@ -18,7 +18,8 @@ import type { CheckPassword } from '../sign-in/check-password.ts';
 import type { PasswordHashing } from '../sign-in/password-hashing.ts';
 import type { Throttle } from '../sign-in/throttle.ts';
 import { endApiKeysOf } from '../stores/api-keys.ts';
-import { anonymousEvent, identityEvent, recordEvent } from '../stores/audit-events.ts';
+import { anonymousEvent, identityEvent } from '../stores/audit-events.ts';
+import type { DeferredEvents } from '../stores/deferred-events.ts';
 import { proveAddress } from '../stores/proof.ts';
 import { endSessionsOf } from '../stores/sessions.ts';
 import { findUser, findUserByAddress, lockForChange } from '../stores/users.ts';
@@ -44,13 +45,22 @@ export interface PasswordDependencies {
   readonly throttle: Throttle;
   readonly shortLived: ShortLivedState;
   readonly deferredMail: DeferredMail;
+  readonly deferredEvents: DeferredEvents;
   readonly notices: AccountNotices;
 }
 
 export function passwordActions(
   db: DataSource,
   settings: () => Settings,
-  { hashing, checkPassword, throttle, shortLived, deferredMail, notices }: PasswordDependencies,
+  {
+    hashing,
+    checkPassword,
+    throttle,
+    shortLived,
+    deferredMail,
+    deferredEvents,
+    notices,
+  }: PasswordDependencies,
 ) {
   return {
     async 'auth.password.change'(
@@ -88,7 +98,7 @@ export function passwordActions(
       return null;
     },
 
-    /** The same steps whether or not there is such an account, so that neither answer nor time tells; the mail goes afterwards. */
+    /** The same steps whether or not there is such an account, so that neither answer nor time tells; mail and audit event go afterwards. */
     async 'auth.password.forgot'({ body: { email } }, request) {
       const address = addressOf(email);
       await throttle.count(throttleKey('forgot', address, request.client.ip), request.log);
@@ -96,10 +106,12 @@ export function passwordActions(
       const usable = user?.status === 'active' ? user : null;
       const token = randomBytes(32).toString('base64url');
       await shortLived.put(grantKey(token), usable && grantFor(usable), resetSeconds);
-      const event = anonymousEvent('auth.password_reset_requested', user?.id ?? null, {
-        email: address,
-      });
-      await recordEvent(db.manager, event, request);
+      // An unknown address costs no row: anyone can make up any number of them.
+      if (user) {
+        const payload = { email: address };
+        const event = anonymousEvent('auth.password_reset_requested', user.id, payload);
+        deferredEvents.record(event, request);
+      }
       if (usable) {
         const link = resetLink(settings().frontend_origin, token);
         deferredMail.send(resetMail(address, link), request.log);

@@ -2,22 +2,25 @@
 import ipaddr from 'ipaddr.js';
 import { createHash } from 'node:crypto';
 
-/** The first wait follows this many failures. */
-const failuresToFirstWait = 10;
+/** The first wait follows this many failures of an account. */
+const accountFailures = 10;
+/** The first wait follows this many failures of a network within `networkWindowMs`, whatever accounts they are of. */
+const networkFailures = 30;
+const networkWindowMs = 10 * 60_000;
 const firstWaitMs = 30_000;
 const longestWaitMs = 15 * 60_000;
-/** Failures are forgotten this long after the last one. */
+const doublingsToLongestWait = Math.ceil(Math.log2(longestWaitMs / firstWaitMs));
+/** Failures of an account are forgotten this long after the last one. */
 export const memoryMs = 24 * 3_600_000;
 
-/** The wait after the nth failure, in milliseconds: none, then `firstWaitMs`, doubling up to `longestWaitMs`. */
-function waitOf(failures: number): number {
-  if (failures < failuresToFirstWait) return 0;
-  const doublings = failures - failuresToFirstWait;
+/** The wait after the nth failure, in milliseconds: none before the `first`, then `firstWaitMs`, doubling up to `longestWaitMs`. */
+function waitOf(failures: number, first: number): number {
+  if (failures < first) return 0;
+  const doublings = failures - first;
   return Math.min(longestWaitMs, firstWaitMs * 2 ** doublings);
 }
 
-const failuresToLongestWait =
-  failuresToFirstWait + Math.ceil(Math.log2(longestWaitMs / firstWaitMs));
+const failuresToLongestWait = accountFailures + doublingsToLongestWait;
 
 /**
  * The wait after the first failure, after the second, and so on; the last one holds for all that follow. A table, so that the
@@ -25,22 +28,42 @@ const failuresToLongestWait =
  */
 export const waitsMs: readonly number[] = Array.from(
   { length: failuresToLongestWait },
-  (_wait, index) => waitOf(index + 1),
+  (_wait, index) => waitOf(index + 1, accountFailures),
 );
 
 /** The wait after the nth failure, in milliseconds. */
 export const waitAfter = (failures: number): number =>
   waitsMs[Math.min(failures, waitsMs.length) - 1] ?? 0;
 
+/** As many failures of a network as its wait depends on; older ones need not be remembered. */
+export const networkFailuresRemembered = networkFailures + doublingsToLongestWait;
+/** For so long the failures of a network can still matter. */
+export const networkMemoryMs = networkWindowMs + longestWaitMs;
+
+/**
+ * How much longer a network waits, in milliseconds, by when its last failures were (newest first, on the same clock as `now`). Those
+ * of the last ten minutes count, so that an office in which somebody mistypes now and then never waits. Successes take nothing off,
+ * else an attacker with an account of their own would guess on and on.
+ */
+export function networkWaitMs(failedAt: readonly number[], now: number): number {
+  const [latest] = failedAt;
+  if (latest === undefined) return 0;
+  const failures = failedAt.filter((moment) => moment > latest - networkWindowMs).length;
+  return Math.max(0, latest + waitOf(failures, networkFailures) - now);
+}
+
 const networkBits = { ipv4: 24, ipv6: 56 } as const;
 
-/** The network that one attacker is likely to hold: /24 of IPv4, /56 of IPv6. Calls from the bus name no address and are one network. */
+/**
+ * The network that one attacker is likely to hold: /24 of IPv4, /56 of IPv6, in the notation of RFC 4632. Calls from the bus name no
+ * address and are one network.
+ */
 export function networkOf(ip: string | undefined): string {
   if (ip === undefined || !ipaddr.isValid(ip)) return 'bus';
   const address = ipaddr.process(ip);
   const bits = networkBits[address.kind()];
-  const bytes = address.toByteArray().slice(0, bits / 8);
-  return `${Buffer.from(bytes).toString('hex')}/${bits}`;
+  const bytes = address.toByteArray().fill(0, bits / 8);
+  return `${ipaddr.fromByteArray(bytes).toString()}/${bits}`;
 }
 
 /**
@@ -53,3 +76,7 @@ export function throttleKey(purpose: string, identifier: string, ip: string | un
     .digest('base64url');
   return `${purpose}:${digest}`;
 }
+
+/** What is counted of a network under one purpose, over all accounts. Hashed like `throttleKey`. */
+export const networkKey = (purpose: string, network: string): string =>
+  `${purpose}:${createHash('sha256').update(network).digest('base64url')}`;

@@ -5,34 +5,71 @@ import { StrataError } from '../../../shared/errors.ts';
 import { addressOf } from '../rules/accounts.ts';
 import { networkOf, throttleKey } from '../rules/throttle.ts';
 import type { UserRow } from '../schema.ts';
-import { anonymousEvent, recordEvent } from '../stores/audit-events.ts';
+import { anonymousEvent } from '../stores/audit-events.ts';
+import type { DeferredEvents } from '../stores/deferred-events.ts';
 import { findUserByAddress } from '../stores/users.ts';
+import type { NetworkThrottle } from './network-throttle.ts';
 import type { PasswordHashing } from './password-hashing.ts';
 import type { Throttle } from './throttle.ts';
 
 /** Gives the account; throws `auth_invalid_credentials`, or `rate_limited` after too many failures. */
 export type CheckPassword = (email: string, password: string, request: Request) => Promise<UserRow>;
 
-/** An unknown address, a wrong password and a disabled account are alike in answer, time, count and audit. */
+export interface CheckPasswordDependencies {
+  readonly hashing: PasswordHashing;
+  readonly throttle: Throttle;
+  readonly networkThrottle: NetworkThrottle;
+  readonly deferredEvents: DeferredEvents;
+}
+
+/**
+ * An unknown address, a wrong password and a disabled account are alike in answer, time and count. The audit has the failures of
+ * accounts that exist, and one event for each wait of a network; an unknown address costs no row, since anyone can make up any
+ * number of them.
+ */
 export function createCheckPassword(
   db: DataSource,
-  hashing: PasswordHashing,
-  throttle: Throttle,
+  { hashing, throttle, networkThrottle, deferredEvents }: CheckPasswordDependencies,
 ): CheckPassword {
-  async function attempt(address: string, password: string, request: Request): Promise<UserRow> {
+  async function recordFailure(
+    address: string,
+    user: UserRow | null,
+    network: string,
+    request: Request,
+  ): Promise<void> {
+    const waitMs = await networkThrottle.recordFailure(network, request.log);
+    if (user) {
+      const event = anonymousEvent('auth.login_failed', user.id, { email: address });
+      deferredEvents.record(event, request);
+    }
+    if (waitMs > 0) {
+      const payload = { network, wait_seconds: Math.ceil(waitMs / 1000) };
+      deferredEvents.record(anonymousEvent('auth.network_throttled', null, payload), request);
+    }
+  }
+
+  async function attempt(
+    address: string,
+    password: string,
+    network: string,
+    request: Request,
+  ): Promise<UserRow> {
     const user = await findUserByAddress(db.manager, address);
     const usable = user?.status === 'active' ? user : null;
-    const network = networkOf(request.client.ip);
-    const matches = await hashing.verify(usable?.password_hash ?? null, password, network);
+    const stored = usable?.password_hash ?? null;
+    const guard = networkThrottle.guard(network);
+    const matches = await hashing.verify(stored, password, network, guard);
     if (usable && matches) return usable;
-    const event = anonymousEvent('auth.login_failed', user?.id ?? null, { email: address });
-    await recordEvent(db.manager, event, request);
+    await recordFailure(address, user, network, request);
     throw new StrataError('auth_invalid_credentials');
   }
 
-  return (email, password, request) => {
+  return async (email, password, request) => {
     const address = addressOf(email);
-    const key = throttleKey('password', address, request.client.ip);
-    return throttle.attempt(key, request.log, () => attempt(address, password, request));
+    const { ip } = request.client;
+    const network = networkOf(ip);
+    await networkThrottle.admit(network, request.log);
+    const key = throttleKey('password', address, ip);
+    return throttle.attempt(key, request.log, () => attempt(address, password, network, request));
   };
 }

@@ -7,6 +7,7 @@ import {
   failedAttemptsInRedis,
   type FailedAttempts,
 } from '../stores/failed-attempts.ts';
+import { sharedCounts } from '../stores/shared-counts.ts';
 
 /** Keys are made by `throttleKey`. */
 export interface Throttle {
@@ -21,31 +22,15 @@ export interface Throttle {
   readonly forgive: (key: string, log: Logger) => Promise<void>;
 }
 
-/**
- * While Redis is away each node counts on its own. Refusing everyone would make Redis as vital as the database; admitting everyone
- * would let whoever can stop Redis guess freely. `queueLimit` bounds the attempts of one key that wait on this node.
- */
+/** `queueLimit` bounds the attempts of one key that wait on this node. */
 export function createThrottle(redis: Redis | undefined, { queueLimit = 64 } = {}): Throttle {
-  const inMemory = failedAttemptsInMemory();
   const inRedis = redis && failedAttemptsInRedis(redis);
+  const withStore = sharedCounts<FailedAttempts>(inRedis, failedAttemptsInMemory());
   const inTurn = createTurns(queueLimit);
-
-  async function withStore<T>(
-    log: Logger,
-    work: (store: FailedAttempts) => Promise<T>,
-  ): Promise<T> {
-    if (!inRedis) return work(inMemory);
-    try {
-      return await work(inRedis);
-    } catch (error) {
-      log.warn({ err: error }, 'Redis is away: this node counts failed sign-ins on its own');
-      return work(inMemory);
-    }
-  }
 
   async function begin(key: string, log: Logger): Promise<void> {
     const waitMs = await withStore(log, (store) => store.begin(key));
-    if (waitMs > 0) throw tooManyFailures(waitMs);
+    requireNoWait(waitMs);
   }
 
   async function attempt<T>(key: string, log: Logger, work: () => Promise<T>): Promise<T> {
@@ -92,9 +77,11 @@ function createTurns(queueLimit: number) {
   };
 }
 
-function tooManyFailures(waitMs: number): StrataError {
+/** Throws `rate_limited` where there is time left to wait. */
+export function requireNoWait(waitMs: number, why = 'Too many failed attempts.'): void {
+  if (waitMs <= 0) return;
   const seconds = String(Math.ceil(waitMs / 1000));
-  return new StrataError('rate_limited', `Too many failed attempts. Try again in ${seconds} s.`, {
+  throw new StrataError('rate_limited', `${why} Try again in ${seconds} s.`, {
     headers: { 'retry-after': seconds },
   });
 }

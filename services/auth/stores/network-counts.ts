@@ -1,0 +1,82 @@
+/**
+ * What all nodes count of a network: when its last failed sign-ins were, and how many requests it made of a kind in this minute. In
+ * Redis, or in this node's memory. What follows from failures is in `rules/throttle.ts`.
+ */
+import type { Redis } from 'ioredis';
+import { LRUCache } from 'lru-cache';
+import { networkFailuresRemembered, networkMemoryMs } from '../rules/throttle.ts';
+
+/** How long ago the last failures were, in milliseconds, the latest first. Ages, because each store has a clock of its own. */
+export type FailureAges = readonly number[];
+
+export interface NetworkCounts {
+  readonly failures: (key: string) => Promise<FailureAges>;
+  /** Counts one more, which is among those that it gives. */
+  readonly addFailure: (key: string) => Promise<FailureAges>;
+  /** Counts a request, unless there were `limit` in this minute: then gives the milliseconds until it is over, else 0. */
+  readonly countRequest: (key: string, limit: number) => Promise<number>;
+}
+
+const minuteMs = 60_000;
+
+export function networkCountsInMemory(): NetworkCounts {
+  const failedAt = new LRUCache<string, readonly number[]>({ max: 100_000, ttl: networkMemoryMs });
+  const requests = new LRUCache<string, { count: number; readonly until: number }>({
+    max: 100_000,
+    ttl: minuteMs,
+  });
+  const agesOf = (key: string): FailureAges =>
+    (failedAt.get(key) ?? []).map((moment) => Date.now() - moment);
+  return {
+    failures: async (key) => agesOf(key),
+    async addFailure(key) {
+      const moments = [Date.now(), ...(failedAt.get(key) ?? [])];
+      failedAt.set(key, moments.slice(0, networkFailuresRemembered));
+      return agesOf(key);
+    },
+    async countRequest(key, limit) {
+      const now = Date.now();
+      const known = requests.get(key);
+      const current = known && known.until > now ? known : { count: 0, until: now + minuteMs };
+      if (current.count >= limit) return current.until - now;
+      current.count += 1;
+      requests.set(key, current);
+      return 0;
+    },
+  };
+}
+
+/** The ages of the failures, by the clock of Redis; `ARGV[1]` adds one, remembering `ARGV[2]` of them for `ARGV[3]` ms. */
+const failuresScript = `
+  local time = redis.call('TIME')
+  local now = time[1] * 1000 + math.floor(time[2] / 1000)
+  if ARGV[1] == 'add' then
+    redis.call('LPUSH', KEYS[1], string.format('%.0f', now))
+    redis.call('LTRIM', KEYS[1], 0, ARGV[2] - 1)
+    redis.call('PEXPIRE', KEYS[1], ARGV[3])
+  end
+  local ages = {}
+  for index, moment in ipairs(redis.call('LRANGE', KEYS[1], 0, -1)) do ages[index] = now - moment end
+  return ages`;
+const requestScript = `
+  local left = redis.call('PTTL', KEYS[1])
+  if left > 0 and tonumber(redis.call('GET', KEYS[1])) >= tonumber(ARGV[1]) then return left end
+  redis.call('INCR', KEYS[1])
+  if left <= 0 then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
+  return 0`;
+
+export function networkCountsInRedis(redis: Redis): NetworkCounts {
+  const nameOf = (key: string): string => `strata:throttle:${key}`;
+  const failures = async (key: string, step: 'add' | 'read'): Promise<FailureAges> => {
+    const bounds = [networkFailuresRemembered, networkMemoryMs];
+    const ages = await redis.eval(failuresScript, 1, nameOf(key), step, ...bounds);
+    return (ages as unknown[]).map(Number);
+  };
+  return {
+    failures: (key) => failures(key, 'read'),
+    addFailure: (key) => failures(key, 'add'),
+    async countRequest(key, limit) {
+      return Number(await redis.eval(requestScript, 1, nameOf(key), limit, minuteMs));
+    },
+  };
+}
