@@ -114,6 +114,33 @@ describe('contracts', () => {
     }
   });
 
+  test('what anyone may send is bounded: each text in length, each list in number', () => {
+    /** A pattern that is anchored at both ends and repeats nothing without end. */
+    const isBoundedPattern = (pattern: string): boolean =>
+      /^\^.*\$$/.test(pattern) && !/[*+]|\{\d+,\}/.test(pattern.replaceAll(/\[[^\]]*\]/g, 'x'));
+    const unbounded = (schema: object, path: string): string[] => {
+      const { type, maxLength, pattern, maxItems } = schema as {
+        type?: unknown;
+        maxLength?: number;
+        pattern?: string;
+        maxItems?: number;
+      };
+      const isBounded =
+        type === 'string'
+          ? maxLength !== undefined || 'const' in schema || isBoundedPattern(pattern ?? '')
+          : type !== 'array' || maxItems !== undefined;
+      const inside = Object.entries(schema).flatMap(([key, value]) =>
+        typeof value === 'object' && value !== null ? unbounded(value, `${path}/${key}`) : [],
+      );
+      return isBounded ? inside : [path, ...inside];
+    };
+    const open = all.filter(
+      ([, { access }]) => access.level === 'public' || 'publicWith' in access,
+    );
+    expect(open.length).toBeGreaterThan(8);
+    expect(open.flatMap(([name, { params }]) => unbounded(params, name))).toEqual([]);
+  });
+
   test('writes of configuration name the keys that they drop', () => {
     const silent = all
       .filter(([, { response, drops }]) => response === 'write' && !drops)

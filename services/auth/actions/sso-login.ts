@@ -122,12 +122,19 @@ export function ssoLoginActions(
     return { authorization_url: begun.url, state: begun.state, expires_in: pendingSeconds };
   }
 
-  /** Taken before the verifier is compared, so that a state can be tried once and not again with another verifier. */
-  async function takePending(state: string, clientVerifier: string): Promise<PendingSignIn> {
+  /**
+   * Taken before the verifier is compared, so that a state can be tried once and not again with another verifier. A state that nobody
+   * was given is not audited: anyone can make up any number of them.
+   */
+  async function takePending(state: string): Promise<PendingSignIn> {
     const pending = await shortLived.take<PendingSignIn>(pendingKey(state));
-    if (pending?.client_challenge !== challengeOf(clientVerifier))
-      throw new StrataError('auth_sso_state_invalid');
+    if (!pending) throw new StrataError('auth_sso_state_invalid');
     return pending;
+  }
+
+  function requireOwnClient(pending: PendingSignIn, clientVerifier: string): void {
+    if (pending.client_challenge !== challengeOf(clientVerifier))
+      throw new StrataError('auth_sso_state_invalid');
   }
 
   async function requireUnchangedProvider(pending: PendingSignIn): Promise<SsoProviderRow> {
@@ -319,7 +326,7 @@ export function ssoLoginActions(
 
   /** Runs a step of the end of a sign-in. Why it is refused goes to the log and, unless Strata or the provider failed, to the audit. */
   async function auditingRefusals<T>(
-    providerId: string | null,
+    providerId: string,
     request: Request,
     step: () => Promise<T>,
   ): Promise<T> {
@@ -360,18 +367,17 @@ export function ssoLoginActions(
     },
 
     async 'auth.login.sso'({ body: { client_verifier: clientVerifier, ...response } }, request) {
-      const pending = await auditingRefusals(null, request, () =>
-        takePending(response.state, clientVerifier),
-      );
-      return auditingRefusals(pending.provider_id, request, () =>
-        finish(pending, response, request),
-      );
+      const pending = await takePending(response.state);
+      return auditingRefusals(pending.provider_id, request, async () => {
+        requireOwnClient(pending, clientVerifier);
+        return finish(pending, response, request);
+      });
     },
   } satisfies Handlers;
 }
 
 /** What openid-client found wrong is for the log; a client learns the code only. */
-function logReason(error: unknown, providerId: string | null, { log }: Request): void {
+function logReason(error: unknown, providerId: string, { log }: Request): void {
   const cause = error instanceof Error ? error.cause : undefined;
   if (!(cause instanceof Error)) return;
   log.warn(
