@@ -31,6 +31,7 @@ export const invitationContracts = {
       'Accept the invitation of a mailed link; signs in where it sets the password of the account',
     rest: 'POST /auth/invitations/accept',
     access: open,
+    networkLimited: 'failures',
     body: Type.Object(
       {
         token: Type.String({ minLength: 1, maxLength: 500 }),

@@ -142,7 +142,7 @@ export const passkeyContracts = {
     summary: 'Begin to sign in with a passkey',
     rest: 'POST /auth/webauthn/login/options',
     access: open,
-    networkLimited: true,
+    networkLimited: 'calls',
     body: Type.Object(
       {
         email: Type.Optional(
@@ -172,7 +172,7 @@ export const passkeyContracts = {
     summary: "Begin to add a passkey to one's own account",
     rest: 'POST /auth/webauthn/register/options',
     access: recently,
-    networkLimited: true,
+    networkLimited: 'calls',
     keyScope: null,
     body: Type.Object({}, strict),
     result: Ceremony(CreationOptions),

@@ -97,7 +97,7 @@ export const ssoContracts = {
     summary: 'Begin to sign in through an identity provider',
     rest: 'POST /auth/login/sso/start',
     access: open,
-    networkLimited: true,
+    networkLimited: 'calls',
     body: Type.Object(
       {
         provider_id: Type.Optional(Uuid),

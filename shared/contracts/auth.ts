@@ -178,7 +178,7 @@ export const authContracts = {
       'Have a link to reset the password mailed; answers alike whether or not there is such an account',
     rest: 'POST /auth/password/forgot',
     access: open,
-    networkLimited: true,
+    networkLimited: 'calls',
     body: Type.Object({ email: Type.String(claimedAddress) }, strict),
     result: Type.Object(
       { expires_in: Type.Integer({ description: 'Seconds that the link is good for' }) },
@@ -190,7 +190,7 @@ export const authContracts = {
     summary: 'Set a new password with the token of a reset link; ends all sessions and API keys',
     rest: 'POST /auth/password/reset',
     access: open,
-    networkLimited: true,
+    networkLimited: 'calls',
     body: Type.Object(
       { token: Type.String({ minLength: 1, maxLength: 500 }), new_password: Password },
       strict,

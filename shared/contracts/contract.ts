@@ -125,10 +125,11 @@ export interface Contract<P extends TObject = TObject, R extends TSchema = TSche
   /** The right that an API key needs for this; null where no API key may. Each route that needs a caller says which. */
   readonly keyScope?: KeyScope | null;
   /**
-   * One network may call this NETWORK_RATE_LIMIT_PER_MINUTE times a minute, because each call sends a mail, keeps something for
-   * whoever asks, or tries a token. Only `auth` has such actions, and heeds it.
+   * What of a network's calls NETWORK_RATE_LIMIT_PER_MINUTE bounds: all, because each sends a mail, keeps something for whoever asks
+   * or may cost a hash; or only those that are answered with 401, where a whole office may have good reason to call at once. Only
+   * `auth` has such actions, and heeds it.
    */
-  readonly networkLimited?: true;
+  readonly networkLimited?: 'calls' | 'failures';
   readonly params: P;
   readonly result: R;
   readonly response: ResponseKind;
@@ -184,7 +185,7 @@ interface Definition<
   rest?: `${Rest['method']} /${string}`;
   access: Access;
   keyScope?: KeyScope | null;
-  networkLimited?: true;
+  networkLimited?: 'calls' | 'failures';
   path?: Path;
   query?: Query;
   body?: Body;

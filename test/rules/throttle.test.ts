@@ -214,7 +214,7 @@ describe('a network, counted in memory', () => {
 
   test('so many requests a minute for each route and network', async () => {
     const ask = (action: string, from = network): Promise<string> =>
-      throttle.countRequest(action, from, 2, log).then(
+      throttle.countCall({ action, network: from, limit: 2 }, log).then(
         () => 'done',
         ({ type, data }) => `${type} ${data.headers['retry-after']}`,
       );

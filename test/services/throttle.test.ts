@@ -219,6 +219,7 @@ describe('of a network over all accounts', () => {
 
   /** Routes that send, keep or try something, with a body for each request. */
   const limited: Readonly<Record<string, () => unknown>> = {
+    '/auth/invitations/accept': () => ({ token: randomUUID() }),
     '/auth/login/sso/start': () => ({
       provider_id: randomUUID(),
       redirect_uri: 'https://app.example.com/back',

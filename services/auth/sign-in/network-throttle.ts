@@ -33,13 +33,17 @@ export interface NetworkThrottle {
   readonly guard: (network: string) => Guard;
   /** Makes a failure that the guard saw known to all nodes. Gives the wait that it brings, in milliseconds; 0 for none. */
   readonly recordFailure: (network: string, log: Logger) => Promise<number>;
-  /** Counts a request for an action, or throws `rate_limited` where there were `limit` of the network in this minute. */
-  readonly countRequest: (
-    action: string,
-    network: string,
-    limit: number,
-    log: Logger,
-  ) => Promise<void>;
+  /** Throws `rate_limited` where there were `limit` calls of the network in this minute. */
+  readonly admitCall: (call: LimitedCall, log: Logger) => Promise<void>;
+  /** The same, and counts one where there were fewer. */
+  readonly countCall: (call: LimitedCall, log: Logger) => Promise<void>;
+}
+
+export interface LimitedCall {
+  readonly action: string;
+  readonly network: string;
+  /** How many a minute. */
+  readonly limit: number;
 }
 
 /** Moments in milliseconds since 1970, newest first. */
@@ -49,6 +53,8 @@ interface KnownFailures {
   /** As all nodes counted them when this one asked last. */
   shared: readonly number[];
 }
+
+const tooManyCalls = 'Too many requests from your network.';
 
 export function createNetworkThrottle(redis: Redis | undefined): NetworkThrottle {
   const inRedis = redis && networkCountsInRedis(redis);
@@ -94,10 +100,16 @@ export function createNetworkThrottle(redis: Redis | undefined): NetworkThrottle
       return waitMs(network);
     },
 
-    async countRequest(action, network, limit, log) {
+    async admitCall({ action, network, limit }, log) {
+      const key = networkKey(action, network);
+      const wait = await withStore(log, (store) => store.requestWaitMs(key, limit));
+      requireNoWait(wait, tooManyCalls);
+    },
+
+    async countCall({ action, network, limit }, log) {
       const key = networkKey(action, network);
       const wait = await withStore(log, (store) => store.countRequest(key, limit));
-      requireNoWait(wait, 'Too many requests from your network.');
+      requireNoWait(wait, tooManyCalls);
     },
   };
 }

@@ -13,20 +13,32 @@ export interface NetworkCounts {
   readonly failures: (key: string) => Promise<FailureAges>;
   /** Counts one more, which is among those that it gives. */
   readonly addFailure: (key: string) => Promise<FailureAges>;
-  /** Counts a request, unless there were `limit` in this minute: then gives the milliseconds until it is over, else 0. */
+  /** The milliseconds until this minute is over, where there were `limit` requests in it; else 0. */
+  readonly requestWaitMs: (key: string, limit: number) => Promise<number>;
+  /** The same, and counts one more where it is 0. */
   readonly countRequest: (key: string, limit: number) => Promise<number>;
 }
 
 const minuteMs = 60_000;
 
+interface Minute {
+  readonly count: number;
+  /** Milliseconds since 1970. */
+  readonly until: number;
+}
+
 export function networkCountsInMemory(): NetworkCounts {
   const failedAt = new LRUCache<string, readonly number[]>({ max: 100_000, ttl: networkMemoryMs });
-  const requests = new LRUCache<string, { count: number; readonly until: number }>({
-    max: 100_000,
-    ttl: minuteMs,
-  });
+  const requests = new LRUCache<string, Minute>({ max: 100_000, ttl: minuteMs });
   const agesOf = (key: string): FailureAges =>
     (failedAt.get(key) ?? []).map((moment) => Date.now() - moment);
+  function minuteOf(key: string): Minute {
+    const now = Date.now();
+    const known = requests.get(key);
+    return known && known.until > now ? known : { count: 0, until: now + minuteMs };
+  }
+  const waitMs = ({ count, until }: Minute, limit: number): number =>
+    count >= limit ? until - Date.now() : 0;
   return {
     failures: async (key) => agesOf(key),
     async addFailure(key) {
@@ -34,14 +46,12 @@ export function networkCountsInMemory(): NetworkCounts {
       failedAt.set(key, moments.slice(0, networkFailuresRemembered));
       return agesOf(key);
     },
+    requestWaitMs: async (key, limit) => waitMs(minuteOf(key), limit),
     async countRequest(key, limit) {
-      const now = Date.now();
-      const known = requests.get(key);
-      const current = known && known.until > now ? known : { count: 0, until: now + minuteMs };
-      if (current.count >= limit) return current.until - now;
-      current.count += 1;
-      requests.set(key, current);
-      return 0;
+      const minute = minuteOf(key);
+      const wait = waitMs(minute, limit);
+      if (wait === 0) requests.set(key, { ...minute, count: minute.count + 1 });
+      return wait;
     },
   };
 }
@@ -58,11 +68,14 @@ const failuresScript = `
   local ages = {}
   for index, moment in ipairs(redis.call('LRANGE', KEYS[1], 0, -1)) do ages[index] = now - moment end
   return ages`;
+/** The milliseconds to wait where there were `ARGV[2]` requests; else 0, and `ARGV[1]` counts one, for a minute of `ARGV[3]` ms. */
 const requestScript = `
   local left = redis.call('PTTL', KEYS[1])
-  if left > 0 and tonumber(redis.call('GET', KEYS[1])) >= tonumber(ARGV[1]) then return left end
-  redis.call('INCR', KEYS[1])
-  if left <= 0 then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
+  if left > 0 and tonumber(redis.call('GET', KEYS[1])) >= tonumber(ARGV[2]) then return left end
+  if ARGV[1] == 'add' then
+    redis.call('INCR', KEYS[1])
+    if left <= 0 then redis.call('PEXPIRE', KEYS[1], ARGV[3]) end
+  end
   return 0`;
 
 export function networkCountsInRedis(redis: Redis): NetworkCounts {
@@ -72,11 +85,12 @@ export function networkCountsInRedis(redis: Redis): NetworkCounts {
     const ages = await redis.eval(failuresScript, 1, nameOf(key), step, ...bounds);
     return (ages as unknown[]).map(Number);
   };
+  const requestWaitMs = async (key: string, step: 'add' | 'read', limit: number): Promise<number> =>
+    Number(await redis.eval(requestScript, 1, nameOf(key), step, limit, minuteMs));
   return {
     failures: (key) => failures(key, 'read'),
     addFailure: (key) => failures(key, 'add'),
-    async countRequest(key, limit) {
-      return Number(await redis.eval(requestScript, 1, nameOf(key), limit, minuteMs));
-    },
+    requestWaitMs: (key, limit) => requestWaitMs(key, 'read', limit),
+    countRequest: (key, limit) => requestWaitMs(key, 'add', limit),
   };
 }
