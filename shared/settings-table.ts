@@ -312,7 +312,8 @@ export const settingsGroups = {
       type: 'string',
       default: null,
       secret: true,
-      description: 'Password of the first platform admin; random and printed once unless told',
+      description:
+        'Password of the first platform admin, 12 characters or more; random and printed once unless told',
     },
   },
   'Lifetimes and limits': {

@@ -5,6 +5,7 @@
 import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { parse } from 'dotenv';
+import { passwordProblem } from './security/password-strength.ts';
 import { settingsTable, type Field, type Row, type Values } from './settings-table.ts';
 
 /** Every row of the table by its field, with what is derived where a variable is not set. */
@@ -253,6 +254,11 @@ function crossChecks(
     if (redisNeeding !== '' && !isSet('redis_url'))
       report('redis_url', `is required, with NATS_URL set, by ${redisNeeding}`);
   }
+
+  const { platform_admin_password: password, platform_admin_emails: admins } = settings;
+  const passwordFault =
+    password === null ? undefined : passwordProblem(password, { address: admins[0] ?? '' });
+  if (passwordFault) report('platform_admin_password', passwordFault.message);
 
   const auto = 'default_max_cost_impact_auto';
   const approval = 'default_max_cost_impact_approval';

@@ -24,7 +24,7 @@ import {
 const canary = (name: string): string => `canary-${name}-${randomBytes(8).toString('hex')}`;
 const secrets = {
   secretKey: canary('secret-key-that-is-long-enough'),
-  adminPassword: canary('admin-password'),
+  adminPassword: canary('first-password'),
   webhook: canary('webhook'),
   previous: canary('previous'),
   bearer: canary('bearer'),

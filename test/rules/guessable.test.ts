@@ -1,8 +1,12 @@
 /** Passwords that guessers try first, and ones that only look like it. */
 import { describe, expect, test } from '@jest/globals';
 import { readFileSync } from 'node:fs';
-import { folded, isGuessable } from '../../services/auth/rules/guessable.ts';
-import { passwordProblem } from '../../services/auth/rules/password-strength.ts';
+import { folded, isGuessable } from '../../shared/security/guessable.ts';
+import { passwordProblem, type PasswordOwner } from '../../shared/security/password-strength.ts';
+
+const nobody: PasswordOwner = { address: '' };
+const codeOf = (password: string, owner = nobody): string | undefined =>
+  passwordProblem(password, owner)?.code;
 
 test.each([
   'administrator',
@@ -36,7 +40,7 @@ test.each([
   '2023dragons!!',
   'letmeinletmein',
 ])('%s is refused', (password) => {
-  expect(passwordProblem(password)).toBe('auth_password_breached');
+  expect(codeOf(password)).toBe('auth_password_breached');
 });
 
 test.each([
@@ -53,7 +57,39 @@ test.each([
   '394857201938',
   'the administrator of cats',
 ])('%s is taken', (password) => {
-  expect(passwordProblem(password)).toBeUndefined();
+  expect(codeOf(password)).toBeUndefined();
+});
+
+describe('what is known of its owner', () => {
+  const owner: PasswordOwner = {
+    address: 'ada.lovelace@acme.example',
+    displayName: 'Augusta Ada King',
+    tenantNames: ['Acme Cloud', 'Ltd'],
+  };
+  test.each([
+    'lovelace-in-the-garden',
+    'in the garden with LOVELACE',
+    'ada.lovelace@acme.example',
+    'augusta drinks her tea',
+    'grapefruit lamp Acme-Cloud',
+    'grapefruit lamp acmecloud',
+    'ａｃｍｅ ｃｌｏｕｄ grapefruit',
+  ])('%s is refused', (password) => {
+    expect(passwordProblem(password, owner)).toEqual({
+      code: 'auth_password_breached',
+      message: 'contains the name or address of its owner, or the name of their tenant',
+    });
+    expect(codeOf(password)).toBeUndefined();
+  });
+  test.each(['a garden for ada and her cat', 'the cloud over an acre', 'nothing limited here'])(
+    '%s is taken: short words are there by chance',
+    (password) => expect(codeOf(password, owner)).toBeUndefined(),
+  );
+  test('a mailbox that is named after a role says nothing of a person', () => {
+    const admin = { address: 'admin@example.com' };
+    expect(codeOf('the administrator of cats', admin)).toBeUndefined();
+    expect(codeOf('admin@example.com, truly', admin)).toBe('auth_password_breached');
+  });
 });
 
 describe('length counts characters once normalised', () => {
@@ -65,14 +101,14 @@ describe('length counts characters once normalised', () => {
     [`${'mKq8!vD2#'.repeat(28)}vD2#x`, 'auth_password_too_short'],
     ['e\u0301'.repeat(11), 'auth_password_too_short'],
   ])('%s', (...[password, expected]) => {
-    const problem = passwordProblem(password!);
+    const problem = codeOf(password!);
     // Whether it is guessable besides is another question.
     expect(problem === 'auth_password_breached' ? undefined : problem).toBe(expected);
   });
 });
 
 describe('the list of common passwords', () => {
-  const file = new URL('../../services/auth/common-passwords.txt', import.meta.url);
+  const file = new URL('../../shared/security/common-passwords.txt', import.meta.url);
   const lines = readFileSync(file, 'utf8').trim().split('\n');
   const words = lines.filter((line) => !line.startsWith('#'));
 

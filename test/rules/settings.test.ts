@@ -396,6 +396,18 @@ describe('pieces of a cluster', () => {
   });
 });
 
+test.each([
+  ['a', 'needs 12 to 256 characters'],
+  ['Administrator1!', 'is a common password'],
+  ['ada@acme.example', 'contains the name or address of its owner, or the name of their tenant'],
+])('PLATFORM_ADMIN_PASSWORD=%s is refused with all other problems', (...[password, message]) => {
+  const environment = { PLATFORM_ADMIN_EMAILS: 'ada@acme.example', PORT: 'x' };
+  expect(problemsOf({ ...environment, PLATFORM_ADMIN_PASSWORD: password })).toEqual([
+    expect.objectContaining({ variable: 'PORT' }),
+    { variable: 'PLATFORM_ADMIN_PASSWORD', message },
+  ]);
+});
+
 describe('ENV_FILE', () => {
   test('wins over the process environment, and is read afresh each time', () => {
     const file = join(directory, 'env');

@@ -28,7 +28,7 @@ beforeAll(async () => {
   database = await createDatabase();
   strata = await startStrata({
     DATABASE_URL: database.url,
-    PLATFORM_ADMIN_EMAILS: `admin@example.com,${futureAdmin}`,
+    PLATFORM_ADMIN_EMAILS: `admin@example.com,${futureAdmin},listed@platform.example`,
   });
   platform = await signIn(strata.url, 'admin@example.com', adminPassword);
   first = await createTenant(strata.url, platform, 'First');
@@ -159,7 +159,8 @@ describe('an invitation', () => {
       '/password',
     ]);
     expect(outcome(await accept(token, 'short'))).toBe('422 auth_password_too_short');
-    expect(outcome(await accept(token, 'Administrator1!'))).toBe('422 auth_password_breached');
+    for (const guessed of ['Administrator1!', `${email.split('@')[0]}-in-the-garden`])
+      expect(outcome(await accept(token, guessed))).toBe('422 auth_password_breached');
     expect(outcome(await accept(token, password))).toBe('200');
   });
 
@@ -416,6 +417,48 @@ describe('an address that nobody had proved', () => {
   });
 });
 
+describe('a tenant_admin', () => {
+  test('is made by nobody whose sign-in was longer ago than ten minutes', async () => {
+    const tenant = await createTenant(strata.url, platform, 'Granting');
+    const users = `/tenants/${tenant.id}/users`;
+    const { user_id: userId } = await addMember(tenant.admin, tenant.id, {
+      email: somebody(),
+      roles: ['viewer'],
+    });
+    // Of a session that no node has in memory yet.
+    const late = await signIn(strata.url, tenant.emails.tenant_admin!, memberPassword, tenant.id);
+    await database.query(
+      `UPDATE auth.sessions SET authenticated_at = now() - interval '11 minutes'
+         WHERE tenant_id = $1 AND id = (SELECT id FROM auth.sessions WHERE tenant_id = $1 ORDER BY created_at DESC LIMIT 1)`,
+      [tenant.id],
+    );
+    const roles = ['viewer', 'tenant_admin'];
+    expect(outcome(await late.post(users, { email: somebody(), roles }))).toBe(
+      '403 auth_reauth_required',
+    );
+    expect(outcome(await late.patch(`${users}/${userId}`, { roles }))).toBe(
+      '403 auth_reauth_required',
+    );
+    expect(outcome(await late.post(users, { email: somebody(), roles: ['viewer'] }))).toBe('201');
+    expect(outcome(await tenant.admin.patch(`${users}/${userId}`, { roles }))).toBe('200');
+    // Whoever is one already is not made one.
+    expect(outcome(await late.patch(`${users}/${userId}`, { roles, groups: ['sre'] }))).toBe('200');
+  });
+
+  test('of the platform is not proved by the word of an API key', async () => {
+    const email = 'listed@platform.example';
+    const made = await platform.post('/auth/api-key', { name: 'k', scopes: ['platform:write'] });
+    const key = new Client(strata.url, made.body.api_key);
+    const admin = { email, password };
+    expect(outcome(await key.post('/tenants', { name: 'By key', admin }))).toBe(
+      '403 insufficient_scope',
+    );
+    const own = await platform.post('/tenants', { name: 'By its owner', admin });
+    expect(own.body.admin.status).toBe('active');
+    expect((await login(email, password)).body.user.platform_roles).toEqual(['platform_admin']);
+  });
+});
+
 describe('the first administrator of a tenant', () => {
   const create = (admin: object, name = `Tenant ${somebody()}`): Promise<Answer> =>
     platform.post('/tenants', { name, admin });
@@ -432,6 +475,8 @@ describe('the first administrator of a tenant', () => {
     expect(outcome(await create({ email: somebody(), password: 'short' }))).toBe(
       '422 auth_password_too_short',
     );
+    const named = { email: somebody(), password: 'the garden of Eden Ltd' };
+    expect(outcome(await create(named, 'Eden Ltd'))).toBe('422 auth_password_breached');
   });
 
   test('is invited by mail without a password', async () => {

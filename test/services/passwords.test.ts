@@ -125,6 +125,15 @@ describe('a change', () => {
       '422 auth_password_breached',
       [{ path: '/new_password', message: 'is a common password' }],
     ]);
+    const named = await change(
+      tenant.viewer,
+      memberPassword,
+      `grapefruit at Passwords ${tenantCount}`,
+    );
+    expect([outcome(named), named.body.errors[0].path]).toEqual([
+      '422 auth_password_breached',
+      '/new_password',
+    ]);
     for (let failure = 0; failure < 10; failure += 1)
       expect(outcome(await change(tenant.viewer, 'not-my-password', newPassword))).toBe(
         '401 auth_invalid_credentials',

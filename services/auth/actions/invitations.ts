@@ -18,12 +18,12 @@ import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { authScope } from '../../../shared/contracts/revision-scopes.ts';
 import { decodeCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';
 import { codeOf, StrataError } from '../../../shared/errors.ts';
+import { requireStrongPassword } from '../../../shared/security/password-strength.ts';
 import type { Settings } from '../../../shared/settings.ts';
 import type { DeferredMail } from '../mail/deferred-mail.ts';
 import { invitationLink, invitationMail } from '../mail/invitation-mail.ts';
 import { newInvitationToken, requireFittingPassword, type WaysIn } from '../rules/invitations.ts';
 import type { Membership } from '../rules/memberships.ts';
-import { requireStrongPassword } from '../rules/password-strength.ts';
 import { networkOf, throttleKey } from '../rules/throttle.ts';
 import {
   InvitationEntity,
@@ -178,7 +178,12 @@ export function invitationActions(
     async 'auth.invitations.accept'({ body: { token, password } }, request) {
       const { invitation, user, membership: offered } = await invited(token, request);
       requireFittingPassword(password, await waysInto(db.manager, user));
-      if (password !== undefined) requireStrongPassword(password, '/password');
+      if (password !== undefined)
+        requireStrongPassword(password, '/password', {
+          address: user.email,
+          displayName: user.display_name,
+          tenantNames: [offered.tenant_name],
+        });
       const hash = await takeInvitation({ invitation, user }, password, request);
       const membership = await becomeMember(invitation, request, 'auth_invitation_invalid');
       if (hash === null)

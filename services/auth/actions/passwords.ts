@@ -1,17 +1,20 @@
 /** Changing one's password, and setting a new one through a mailed link. */
 import { createHash, randomBytes } from 'node:crypto';
 import type { DataSource } from 'typeorm';
-import type { Handlers } from '../../../shared/cluster/request.ts';
+import type { Handlers, Request } from '../../../shared/cluster/request.ts';
 import { commitChange } from '../../../shared/commits/commit.ts';
 import { authScope } from '../../../shared/contracts/revision-scopes.ts';
 import { StrataError } from '../../../shared/errors.ts';
+import {
+  requireStrongPassword,
+  type PasswordOwner,
+} from '../../../shared/security/password-strength.ts';
 import type { Settings } from '../../../shared/settings.ts';
 import type { ShortLivedState } from '../../../shared/short-lived-state.ts';
 import type { AccountNotices } from '../mail/account-notices.ts';
 import type { DeferredMail } from '../mail/deferred-mail.ts';
 import { resetLink, resetMail, resetSeconds } from '../mail/reset-mail.ts';
 import { addressOf } from '../rules/accounts.ts';
-import { requireStrongPassword } from '../rules/password-strength.ts';
 import { networkOf, throttleKey } from '../rules/throttle.ts';
 import { UserEntity, type UserRow } from '../schema.ts';
 import type { CheckPassword } from '../sign-in/check-password.ts';
@@ -62,6 +65,13 @@ export function passwordActions(
     notices,
   }: PasswordDependencies,
 ) {
+  /** What a password of this account must not contain. */
+  async function ownerOf(user: UserRow, request: Request): Promise<PasswordOwner> {
+    const memberships = await request.call('tenant-config.members.of', { user_id: user.id });
+    const tenantNames = memberships.map(({ tenant_name: name }) => name);
+    return { address: user.email, displayName: user.display_name, tenantNames };
+  }
+
   return {
     async 'auth.password.change'(
       {
@@ -76,7 +86,7 @@ export function passwordActions(
       const { caller } = request;
       const user = await findUser(db.manager, caller.id);
       if (!user) throw new StrataError('not_found', 'There is no account for this caller.');
-      requireStrongPassword(newPassword, '/new_password');
+      requireStrongPassword(newPassword, '/new_password', await ownerOf(user, request));
       await checkPassword(user.email, currentPassword, request);
       const hash = await hashing.hash(newPassword, networkOf(request.client.ip));
       await commitChange(db, request, authScope, async (manager) => {
@@ -124,10 +134,12 @@ export function passwordActions(
      * made keys with it: both end.
      */
     async 'auth.password.reset'({ body: { token, new_password: newPassword } }, request) {
-      requireStrongPassword(newPassword, '/new_password');
       // Looked up before anything is hashed, so that made-up tokens cost nothing; taken once nothing but the database can fail.
       const known = await shortLived.peek<ResetGrant>(grantKey(token));
       if (!known) throw new StrataError('auth_password_reset_invalid');
+      const owner = await findUser(db.manager, known.user_id);
+      if (!owner) throw new StrataError('auth_password_reset_invalid');
+      requireStrongPassword(newPassword, '/new_password', await ownerOf(owner, request));
       const hash = await hashing.hash(newPassword, networkOf(request.client.ip));
       const grant = await shortLived.take<ResetGrant>(grantKey(token));
       if (!grant) throw new StrataError('auth_password_reset_invalid');

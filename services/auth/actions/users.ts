@@ -5,9 +5,9 @@ import { commitChange, type EventDraft } from '../../../shared/commits/commit.ts
 import { authScope } from '../../../shared/contracts/revision-scopes.ts';
 import { decodeCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';
 import { StrataError } from '../../../shared/errors.ts';
+import { requireStrongPassword } from '../../../shared/security/password-strength.ts';
 import type { Settings } from '../../../shared/settings.ts';
 import { accountOf, addressOf } from '../rules/accounts.ts';
-import { requireStrongPassword } from '../rules/password-strength.ts';
 import { networkOf } from '../rules/throttle.ts';
 import { UserEntity, type UserRow } from '../schema.ts';
 import type { PasswordHashing } from '../sign-in/password-hashing.ts';
@@ -62,9 +62,11 @@ export function userActions(db: DataSource, settings: () => Settings, hashing: P
      * A new account has no password and is nobody's until its address is proved; a password comes from a platform administrator, whose
      * word proves a new account. An account that exists stays as it is, also its password.
      */
-    async 'auth.users.ensure'({ body: { email, password, tenant_id: tenantId } }, request) {
-      if (password !== undefined) requireStrongPassword(password, '/password');
+    async 'auth.users.ensure'({ body }, request) {
+      const { email, password, tenant_id: tenantId, tenant_name: tenantName } = body;
       const address = addressOf(email);
+      if (password !== undefined)
+        requireStrongPassword(password, '/password', { address, tenantNames: [tenantName] });
       const isProved = password !== undefined;
       const hash = isProved ? await hashing.hash(password, networkOf(request.client.ip)) : null;
       const isNew = await db.transaction((manager) =>

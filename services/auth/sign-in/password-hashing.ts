@@ -1,7 +1,7 @@
 /** Hashing passwords with argon2id, on a bounded number of cores that networks share. */
 import { hash, verify } from '@node-rs/argon2';
 import { availableParallelism } from 'node:os';
-import { normalisePassword } from '../rules/password-strength.ts';
+import { normalisePassword } from '../../../shared/security/password-strength.ts';
 import { createHashingQueue, type HashingQueueOptions } from './hashing-queue.ts';
 
 /** OWASP Password Storage Cheat Sheet: argon2id, 19 MiB, two passes, one lane. */

@@ -8,7 +8,7 @@ export const folded = (password: string): string =>
 let commonPasswords: ReadonlySet<string> | undefined;
 
 function readCommonPasswords(): ReadonlySet<string> {
-  const text = readFileSync(new URL('../common-passwords.txt', import.meta.url), 'utf8');
+  const text = readFileSync(new URL('./common-passwords.txt', import.meta.url), 'utf8');
   const words = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
   return new Set(words);
 }
