@@ -11,6 +11,7 @@ import type { CachedEntry } from '../shared/cluster/coherence/entry.ts';
 import { cachedAnswer, type LocalCache } from '../shared/cluster/local-cache.ts';
 import { callAs, type CallOptions } from '../shared/cluster/request.ts';
 import { contractTable, type ParamsOf, type ResultOf } from '../shared/contracts/index.ts';
+import { needsStrongerSignIn, type SignInPolicy } from '../shared/contracts/sign-in-policy.ts';
 import { codeOf, StrataError } from '../shared/errors.ts';
 import type { LiveSettings } from '../shared/live-settings.ts';
 import { createAccessTokens } from '../shared/security/access-tokens.ts';
@@ -60,6 +61,8 @@ interface Verified {
   readonly holder: Pick<Caller, 'type' | 'id' | 'tenant_id' | 'platform_roles'>;
   /** Known from before an outage. */
   readonly stale: boolean;
+  /** The platform's, for a session of one of its administrators. */
+  readonly platformPolicy?: SignInPolicy;
   readonly entry: CachedEntry<unknown> | undefined;
   /** Milliseconds since 1970; it is verified again after that. */
   readonly expiresAt: number;
@@ -71,6 +74,8 @@ interface Verified {
 interface Standing {
   readonly tenant_status: 'active' | 'disabled';
   readonly roles: Caller['roles'];
+  /** Absent for a service account, which does not sign in. */
+  readonly sign_in_policy?: SignInPolicy;
 }
 
 interface KnownIdentity {
@@ -157,7 +162,12 @@ export function createAuthenticator(
       stale: isStale(session),
       entry,
       expiresAt: result.claims.exp * 1000,
-      own: { session_id: session.session_id, authenticated_at: session.authenticated_at },
+      platformPolicy: session.sign_in_policy,
+      own: {
+        session_id: session.session_id,
+        authenticated_at: session.authenticated_at,
+        signed_in_with: session.method,
+      },
     };
   }
 
@@ -212,7 +222,7 @@ export function createAuthenticator(
 
   async function identify(
     credential: string,
-    { holder, stale, entry, expiresAt, own }: Verified,
+    { holder, stale, platformPolicy, entry, expiresAt, own }: Verified,
     { identities }: KeyMaterial,
     call: CallOptions,
   ): Promise<Identity> {
@@ -221,12 +231,16 @@ export function createAuthenticator(
     if (standing) entries.push(standing.entry);
     const inTenant = standing?.value ?? null;
     const isDisabled = inTenant?.tenant_status === 'disabled';
+    const { signed_in_with: method } = own;
+    const policies = [platformPolicy, inTenant?.sign_in_policy];
+    const isWeak = method !== undefined && needsStrongerSignIn(method, policies);
     const identity: Identity = {
       caller: {
         ...holder,
         tenant_id: inTenant ? holder.tenant_id : null,
         roles: isDisabled ? [] : (inTenant?.roles ?? []),
         ...(isDisabled && { tenant_disabled: true }),
+        ...(isWeak && { stronger_sign_in_required: true }),
         ...own,
       },
       stale: stale || isStale(inTenant),

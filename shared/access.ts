@@ -1,5 +1,6 @@
 /** Who calls, and the one check of whether they may. It runs on every node in front of every action and fails closed. */
 import type { Access, Contract, KeyScope, TenantRole } from './contracts/contract.ts';
+import type { SignInMethod } from './contracts/sign-in-policy.ts';
 import { StrataError } from './errors.ts';
 
 export interface Caller {
@@ -18,6 +19,10 @@ export interface Caller {
   readonly session_id?: string;
   /** The tenant is disabled; there are no roles then. */
   readonly tenant_disabled?: boolean;
+  /** A policy wants a passkey or an identity provider, and the session was signed in with a password. */
+  readonly stronger_sign_in_required?: boolean;
+  /** How the session was signed in. */
+  readonly signed_in_with?: SignInMethod;
   /** When the session was signed in (RFC 3339). */
   readonly authenticated_at?: string;
   /** Only for an API key: its rights, which bound it within its owner's roles. */
@@ -61,8 +66,8 @@ export const isPublic = (access: Access, params: Params): boolean =>
     params[access.publicWith] !== undefined);
 
 /**
- * Throws 401 without a caller, otherwise 403 with the first reason that applies: that it is internal, then a disabled tenant, tenant, role, the API
- * key's right, and how long ago the sign-in was.
+ * Throws 401 without a caller, otherwise 403 with the first reason that applies: that it is internal, then a disabled tenant, a sign-in that a policy
+ * does not accept, tenant, role, the API key's right, and how long ago the sign-in was.
  */
 export function checkAccess(
   contract: Pick<Contract, 'access' | 'keyScope'>,
@@ -91,12 +96,17 @@ function wantsRecentSignIn(access: Access, caller: Caller, params: Params): bool
 const admitsDisabledTenant = (access: Access): boolean =>
   access.level === 'authenticated' && access.inDisabledTenant === true;
 
+const admitsAnySignIn = (access: Access): boolean =>
+  access.level === 'authenticated' && access.withAnySignIn === true;
+
 const admitsServices = (access: Access): boolean =>
   access.level === 'internal' || ('services' in access && access.services === true);
 
 function checkUser(access: Access, caller: Caller, params: Params): void {
   if (caller.tenant_disabled && !admitsDisabledTenant(access))
     throw new StrataError('auth_tenant_disabled');
+  if (caller.stronger_sign_in_required && !admitsAnySignIn(access))
+    throw new StrataError('auth_stronger_sign_in_required');
   if (access.level === 'platform_admin' && !isPlatformAdmin(caller))
     throw new StrataError('insufficient_role', 'This needs the role platform_admin.');
   if (access.level === 'tenant_or_platform' && isPlatformAdmin(caller)) return;

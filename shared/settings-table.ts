@@ -5,6 +5,7 @@
  * reports, and its lines in `.env.example`, which `npm run settings` writes.
  */
 import ipaddr from 'ipaddr.js';
+import { signInPolicies } from './contracts/sign-in-policy.ts';
 
 /** What the text of a variable has to look like. */
 export interface Form {
@@ -307,6 +308,13 @@ export const settingsGroups = {
       form: email,
       description:
         'Whoever signs in with one of these verified addresses is platform_admin; admin@example.com in embedded mode',
+    },
+    platform_sign_in_policy: {
+      type: 'string',
+      default: 'any',
+      choices: signInPolicies,
+      description:
+        'any, or passkey_or_sso: platform admins who signed in with a password may then only register a passkey',
     },
     platform_admin_password: {
       type: 'string',

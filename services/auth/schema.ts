@@ -1,6 +1,7 @@
 /** Tables of sign-in: their rows, their entities, and the migrations that make them. A test compares the last two. */
 import { EntitySchema, type EntitySchemaColumnOptions } from 'typeorm';
 import type { KeyScope, TenantRole } from '../../shared/contracts/contract.ts';
+import type { SignInMethod } from '../../shared/contracts/sign-in-policy.ts';
 import { migration, type Schema } from '../../shared/database/open.ts';
 
 export interface UserRow {
@@ -24,6 +25,7 @@ export interface SessionRow {
   created_at: Date;
   /** When its sign-in was: some actions want a recent one. */
   authenticated_at: Date;
+  method: SignInMethod;
   last_used_at: Date;
   expires_at: Date;
   revoked_at: Date | null;
@@ -152,6 +154,7 @@ export const SessionEntity = new EntitySchema<SessionRow>({
     tenant_id: { type: 'uuid', nullable: true },
     created_at: time,
     authenticated_at: time,
+    method: { type: 'text', default: 'password' },
     last_used_at: time,
     expires_at: time,
     revoked_at: nullableTime,
@@ -410,6 +413,12 @@ export const authSchema: Schema = {
       'ALTER TABLE auth.api_keys ADD COLUMN service_account_id uuid',
       'ALTER TABLE auth.api_keys ADD CONSTRAINT api_keys_one_owner CHECK (num_nonnulls(user_id, service_account_id) = 1)',
       'CREATE INDEX api_keys_service_account_id ON auth.api_keys (service_account_id)',
+    ),
+    migration(
+      'AuthSessionsByMethod1763700000603',
+      // Of the sessions that are open already nobody knows it, so they count as the weakest. So do those that a node makes which
+      // has not been restarted with this yet.
+      `ALTER TABLE auth.sessions ADD COLUMN method text NOT NULL DEFAULT 'password'`,
     ),
   ],
 };

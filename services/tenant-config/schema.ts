@@ -3,6 +3,7 @@ import { EntitySchema, type EntitySchemaColumnOptions } from 'typeorm';
 import type { TenantRole } from '../../shared/contracts/contract.ts';
 import type { ConfigType, WriteAction } from '../../shared/contracts/history.ts';
 import type { NotificationConfig } from '../../shared/contracts/notification-config.ts';
+import type { SignInPolicy } from '../../shared/contracts/sign-in-policy.ts';
 import { migration, type Schema } from '../../shared/database/open.ts';
 import type { Stored } from '../../shared/documents/document-kind.ts';
 
@@ -10,6 +11,7 @@ export interface TenantRow {
   id: string;
   name: string;
   status: 'active' | 'disabled';
+  sign_in_policy: SignInPolicy;
   created_at: Date;
   updated_at: Date;
   notification_config: NotificationConfig | null;
@@ -87,6 +89,7 @@ export const TenantEntity = new EntitySchema<TenantRow>({
     id: uuidKey,
     name: text,
     status: text,
+    sign_in_policy: { ...text, default: 'any' },
     created_at: time,
     updated_at: time,
     notification_config: { ...json, nullable: true },
@@ -224,6 +227,11 @@ export const tenantConfigSchema: Schema = {
         tenant_id uuid NOT NULL, id uuid NOT NULL, name text NOT NULL, description text, roles text[] NOT NULL, status text NOT NULL,
         created_by text NOT NULL, created_at timestamptz NOT NULL, updated_at timestamptz NOT NULL, PRIMARY KEY (tenant_id, id)
       )`,
+    ),
+    migration(
+      'TenantConfigSignInPolicy1763700000602',
+      // The default is for the nodes that have not been restarted with this yet.
+      `ALTER TABLE tenant_config.tenants ADD COLUMN sign_in_policy text NOT NULL DEFAULT 'any'`,
     ),
   ],
 };

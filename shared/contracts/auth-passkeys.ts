@@ -137,6 +137,8 @@ export const Passkey = Type.Object(
 const open: Access = { level: 'public' };
 const signedIn: Access = { level: 'authenticated' };
 const recently: Access = { level: 'authenticated', recent: true };
+/** The way out for whoever is kept from everything else by a policy on how to sign in. */
+const registering: Access = { ...recently, withAnySignIn: true };
 export const passkeyContracts = {
   'auth.webauthn.login.options': action({
     summary: 'Begin to sign in with a passkey',
@@ -171,7 +173,7 @@ export const passkeyContracts = {
   'auth.webauthn.register.options': action({
     summary: "Begin to add a passkey to one's own account",
     rest: 'POST /auth/webauthn/register/options',
-    access: recently,
+    access: registering,
     networkLimited: 'calls',
     keyScope: null,
     body: Type.Object({}, strict),
@@ -180,7 +182,7 @@ export const passkeyContracts = {
   'auth.webauthn.register.verify': action({
     summary: "Add a passkey to one's own account",
     rest: 'POST /auth/webauthn/register/verify',
-    access: recently,
+    access: registering,
     keyScope: null,
     body: Type.Object(
       { challenge_id: Uuid, credential: Attestation, name: Type.Optional(Name) },

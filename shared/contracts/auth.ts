@@ -3,6 +3,7 @@ import { Type } from 'typebox';
 import { action, Page, page, tenantRoles, type Access } from './contract.ts';
 import { Email, Nullable, strict, Timestamp, Uuid } from './fields.ts';
 import { authScope } from './revision-scopes.ts';
+import { SignInMethod, SignInPolicy } from './sign-in-policy.ts';
 
 /** What somebody says their address is. Its form is not judged: an address that is none belongs to nobody, like any unknown one. */
 export const claimedAddress = { minLength: 1, maxLength: 254 } as const;
@@ -48,6 +49,9 @@ export const SessionState = Type.Object(
     platform_roles: Type.Array(Type.String()),
     status: Type.Enum(['active', 'revoked']),
     authenticated_at: Timestamp,
+    method: SignInMethod,
+    /** The platform's, which binds its administrators. */
+    sign_in_policy: SignInPolicy,
   },
   strict,
 );
@@ -78,8 +82,8 @@ export const ManagedUser = Type.Object(
 
 const open: Access = { level: 'public' };
 const signedIn: Access = { level: 'authenticated' };
-/** What nobody is kept from by a tenant that was disabled. */
-const anywhere: Access = { level: 'authenticated', inDisabledTenant: true };
+/** What nobody is kept from by a tenant that was disabled, or by a policy on how to sign in. */
+const anywhere: Access = { level: 'authenticated', inDisabledTenant: true, withAnySignIn: true };
 
 const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null;
 /** Somebody who found an open session may end that one, and no other. */

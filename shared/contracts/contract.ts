@@ -42,6 +42,7 @@ export interface RecentFor {
  * - `services` also admits Strata's own services, for any tenant;
  * - `publicWith` also admits anyone who gives that parameter;
  * - `inDisabledTenant` also admits whoever is signed in to a tenant that is disabled: to look, to leave, to go elsewhere;
+ * - `withAnySignIn` also admits a session by password alone where a policy wants more: to look, to leave, to register a passkey;
  * - `recent` asks for a sign-in of the last 10 minutes: always, or for the calls that it names.
  */
 export type Access =
@@ -51,6 +52,7 @@ export type Access =
       readonly services?: boolean;
       readonly recent?: true | RecentFor;
       readonly inDisabledTenant?: true;
+      readonly withAnySignIn?: true;
     }
   | { readonly level: 'platform_admin'; readonly services?: boolean; readonly publicWith?: string }
   | {

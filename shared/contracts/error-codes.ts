@@ -61,6 +61,11 @@ export const errorTable = {
     status: 403,
     message: 'Sign in again: this needs a sign-in of the last 10 minutes.',
   },
+  auth_stronger_sign_in_required: {
+    status: 403,
+    message:
+      'Sign in with a passkey or through your identity provider. This session can only register a passkey.',
+  },
   auth_sso_domain_not_allowed: {
     status: 403,
     message: 'The e-mail domain does not belong to this identity provider.',

@@ -3,6 +3,7 @@ import { Type } from 'typebox';
 import { action, Page, page, tenantRoles } from './contract.ts';
 import { Email, Nullable, strict, Timestamp, Uuid } from './fields.ts';
 import { memberScope } from './revision-scopes.ts';
+import { SignInPolicy } from './sign-in-policy.ts';
 import { tenantAdmins, tenantPath } from './tenant-document.ts';
 
 const Roles = Type.Array(Type.Enum(tenantRoles), { minItems: 1, uniqueItems: true });
@@ -36,6 +37,7 @@ const Membership = Type.Object(
     tenant_id: Uuid,
     tenant_name: Type.String(),
     tenant_status: Type.Enum(['active', 'disabled']),
+    sign_in_policy: SignInPolicy,
     roles: Roles,
     groups: Groups,
   },

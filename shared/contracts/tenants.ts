@@ -3,6 +3,7 @@ import { Type } from 'typebox';
 import { action, Page, page, tenantRoles } from './contract.ts';
 import { Email, strict, Text, Timestamp, Uuid } from './fields.ts';
 import { MemberStatus } from './members.ts';
+import { SignInPolicy } from './sign-in-policy.ts';
 import { tenantPath } from './tenant-document.ts';
 
 const Status = Type.Enum(['active', 'disabled']);
@@ -11,6 +12,7 @@ const Tenant = Type.Object(
     id: Uuid,
     name: Type.String(),
     status: Status,
+    sign_in_policy: SignInPolicy,
     created_at: Timestamp,
     updated_at: Timestamp,
   },
@@ -71,13 +73,18 @@ export const tenantContracts = {
   }),
   /** Names no key to drop: every member's cached membership says the tenant's name and status, so the service adds their keys. */
   'tenant-config.tenants.patch': action({
-    summary: 'Rename, disable or enable a tenant',
+    summary:
+      'Rename, disable or enable a tenant (platform_admin); say how its members must sign in (its tenant_admin, too)',
     rest: 'PATCH /tenants/{tenant_id}',
-    access: platformAdmins,
+    access: { level: 'tenant_or_platform', roles: ['tenant_admin'] },
     keyScope: 'platform:write',
     path: tenantPath,
     body: Type.Object(
-      { name: Type.Optional(Text), status: Type.Optional(Status) },
+      {
+        name: Type.Optional(Text),
+        status: Type.Optional(Status),
+        sign_in_policy: Type.Optional(SignInPolicy),
+      },
       { ...strict, minProperties: 1 },
     ),
     result: Tenant,

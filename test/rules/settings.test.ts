@@ -210,6 +210,7 @@ const badForms: Partial<Record<Field, string[]>> = {
   secret_key: ['short', 'k'.repeat(31)],
   secret_key_previous: ['short'],
   platform_admin_emails: ['a', 'a@b, c', 'a b@c'],
+  platform_sign_in_policy: ['passkey', 'ANY', 'passkey_or_sso,any'],
   webhook_allowed_networks: [
     '10.0.0.1',
     '10.0.0.0/33',
@@ -451,7 +452,7 @@ describe('changes', () => {
 
   test('limits, defaults, lifetimes and mail apply on reload; addresses and keys need a restart', () => {
     const groups =
-      /^(default|approval_webhook|smtp|webhook_allow(ed)?|http_client|watch_max|platform_admin)_/;
+      /^(default|approval_webhook|smtp|webhook_allow(ed)?|http_client|watch_max|platform)_/;
     const others: Field[] = [
       'from_email',
       'mail_allowed_domains',

@@ -6,6 +6,7 @@ import { commitChange, readSnapshot, type EventDraft } from '../../../shared/com
 import { sessionCacheKey } from '../../../shared/contracts/auth.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { authScope } from '../../../shared/contracts/revision-scopes.ts';
+import type { SignInPolicy } from '../../../shared/contracts/sign-in-policy.ts';
 import { decodeCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import type { Settings } from '../../../shared/settings.ts';
@@ -33,6 +34,12 @@ const viewOf = (row: SessionRow, currentId: string | undefined): SessionView => 
   user_agent: row.user_agent,
   current: row.id === currentId,
 });
+
+/** The platform's policy binds its administrators; everyone else is their tenant's to bind. */
+function platformPolicyFor(platformRoles: readonly string[], settings: Settings): SignInPolicy {
+  const isBound = platformRoles.length > 0 && settings.platform_sign_in_policy === 'passkey_or_sso';
+  return isBound ? 'passkey_or_sso' : 'any';
+}
 
 /** Who a service account is: in its tenant and in no other. */
 async function serviceAccountOf(
@@ -77,13 +84,16 @@ export function sessionActions(
     if (!user) return null;
     const isActive =
       session.revoked_at === null && session.expires_at > new Date() && user.status === 'active';
+    const platformRoles = platformRolesOf(user, settings());
     return {
       session_id: id,
       user_id: user.id,
       tenant_id: session.tenant_id,
-      platform_roles: platformRolesOf(user, settings()),
+      platform_roles: platformRoles,
       status: isActive ? 'active' : 'revoked',
       authenticated_at: session.authenticated_at.toISOString(),
+      method: session.method,
+      sign_in_policy: platformPolicyFor(platformRoles, settings()),
     };
   }
 

@@ -5,6 +5,7 @@
 import type { DataSource, EntityManager } from 'typeorm';
 import type { Call, Request } from '../../../shared/cluster/request.ts';
 import type { ErrorCode } from '../../../shared/contracts/error-codes.ts';
+import type { SignInMethod } from '../../../shared/contracts/sign-in-policy.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import { createAccessTokens } from '../../../shared/security/access-tokens.ts';
@@ -22,8 +23,7 @@ export type TokenResponse = ResultOf<'auth.login'>;
 /** Who somebody has proved to be, and what is still to be checked in the transaction that makes the session. */
 export interface ProvenIdentity {
   readonly userId: string;
-  /** How, as the audit event says it, such as `password`. */
-  readonly method: string;
+  readonly method: SignInMethod;
   /** What the session is for; null without a tenant. */
   readonly membership: Membership | null;
   /** Whether the proof still holds while the account is locked. What it writes is kept, also where it does not. */
@@ -109,7 +109,7 @@ export function createSignIn(db: DataSource, settings: () => Settings) {
       if (!user) return null;
       const confirmed = await confirm(manager, user);
       if (!confirmed) return null;
-      const session = await insertSession(manager, userId, tenantId, request.client);
+      const session = await insertSession(manager, userId, tenantId, method, request.client);
       const payload = { method, session_id: session.session.id };
       const event = entryEvent('auth.login_succeeded', userId, tenantId, payload);
       await recordEvent(manager, event, request);

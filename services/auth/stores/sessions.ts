@@ -7,6 +7,7 @@ import { sessionCacheKey } from '../../../shared/contracts/auth.ts';
 import { authScope } from '../../../shared/contracts/revision-scopes.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import type { OwnSession } from '../rules/own-session.ts';
+import type { SignInMethod } from '../../../shared/contracts/sign-in-policy.ts';
 import { newRefreshToken, refreshHash, sessionSeconds } from '../rules/refresh-tokens.ts';
 import { RefreshEntity, SessionEntity, type SessionRow, type UserRow } from '../schema.ts';
 import { lockForSignIn } from './users.ts';
@@ -52,6 +53,7 @@ export async function insertSession(
   manager: EntityManager,
   userId: string,
   tenantId: string | null,
+  method: SignInMethod,
   client: Client,
 ): Promise<OpenedSession> {
   const now = new Date();
@@ -61,6 +63,7 @@ export async function insertSession(
     tenant_id: tenantId,
     created_at: now,
     authenticated_at: now,
+    method,
     last_used_at: now,
     expires_at: new Date(now.getTime() + sessionSeconds * 1000),
     revoked_at: null,

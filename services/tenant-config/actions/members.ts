@@ -41,6 +41,7 @@ const membershipOf = (tenant: TenantRow, row: MemberRow) => ({
   tenant_id: tenant.id,
   tenant_name: tenant.name,
   tenant_status: tenant.status,
+  sign_in_policy: tenant.sign_in_policy,
   roles: row.roles,
   groups: row.groups,
 });

@@ -13,6 +13,7 @@ import { diff } from '../../../shared/schema/diff.ts';
 import type { Settings } from '../../../shared/settings.ts';
 import { checkWord } from '../rules/granting.ts';
 import { seedRisk } from '../rules/risk.ts';
+import { checkTenantChange } from '../rules/tenant-change.ts';
 import {
   MemberEntity,
   RiskEntity,
@@ -30,6 +31,7 @@ const tenantOf = (row: TenantRow) => ({
   id: row.id,
   name: row.name,
   status: row.status,
+  sign_in_policy: row.sign_in_policy,
   created_at: row.created_at.toISOString(),
   updated_at: row.updated_at.toISOString(),
 });
@@ -85,6 +87,7 @@ export const tenantActions = (db: DataSource, settings: () => Settings) =>
             id,
             name,
             status: 'active',
+            sign_in_policy: 'any',
             created_at: now,
             updated_at: now,
             notification_config: null,
@@ -132,13 +135,15 @@ export const tenantActions = (db: DataSource, settings: () => Settings) =>
       return tenantOf(await findTenant(db.manager, tenant_id));
     },
 
-    /** Disabling takes effect on every node at once: what is cached of every member and service account is dropped. */
+    /** Disabling and another policy take effect on every node at once: what is cached of every member and service account is dropped. */
     async 'tenant-config.tenants.patch'({ tenant_id: id, body }, request) {
+      checkTenantChange(request.caller, id, body);
       const { result } = await commitChange(db, request, memberScope(id), async (manager) => {
         const before = await findTenant(manager, id);
         const after: TenantRow = { ...before, ...body, updated_at: new Date() };
-        const { name, status, updated_at } = after;
-        await manager.update(TenantEntity, { id }, { name, status, updated_at });
+        const { name, status, sign_in_policy, updated_at } = after;
+        const change = { name, status, sign_in_policy, updated_at };
+        await manager.update(TenantEntity, { id }, change);
         const members = await manager.find(MemberEntity, {
           where: { tenant_id: id },
           select: { user_id: true },
@@ -148,8 +153,12 @@ export const tenantActions = (db: DataSource, settings: () => Settings) =>
           select: { id: true },
         });
         const changes = diff(
-          { name: before.name, status: before.status },
-          { name: after.name, status: after.status },
+          {
+            name: before.name,
+            status: before.status,
+            sign_in_policy: before.sign_in_policy,
+          },
+          { name, status, sign_in_policy },
         );
         return {
           result: after,

@@ -1,0 +1,165 @@
+/** Policies on how to sign in: what a session by password alone may still do, and who sets a policy. */
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { restRoutes } from '../../gateway/rest.ts';
+import { watch } from '../support/event-stream.ts';
+import { createDatabase, type Database } from '../support/postgres.ts';
+import {
+  adminPassword,
+  Client,
+  createTenant,
+  memberPassword,
+  signIn,
+  startStrata,
+  type Answer,
+  type Running,
+  type TenantFixture,
+} from '../support/strata.ts';
+
+let database: Database;
+let strata: Running;
+let platform: Client;
+let tenant: TenantFixture;
+let other: TenantFixture;
+const folder = mkdtempSync(join(tmpdir(), 'strata-policy-'));
+const envFile = join(folder, 'strata.env');
+beforeAll(async () => {
+  writeFileSync(envFile, '');
+  database = await createDatabase();
+  strata = await startStrata({ DATABASE_URL: database.url, ENV_FILE: envFile });
+  platform = await signIn(strata.url, 'admin@example.com', adminPassword);
+  tenant = await createTenant(strata.url, platform, 'Strict');
+  other = await createTenant(strata.url, platform, 'Lenient');
+});
+afterAll(async () => {
+  await strata?.stop();
+  await database?.drop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const outcome = ({ status, body }: Answer): string =>
+  status < 300 ? String(status) : `${status} ${body.detail.code}`;
+const weak = '403 auth_stronger_sign_in_required';
+const tenantPath = (id = tenant.id): string => `/tenants/${id}`;
+const risk = (id = tenant.id): string => `/tenants/${id}/config/risk`;
+async function setPolicy(policy: string, by = platform): Promise<string> {
+  return outcome(await by.patch(tenantPath(), { sign_in_policy: policy }));
+}
+/** A session that was signed in with a passkey, as the browser's own test in test/flows makes one. */
+async function withPasskey(email: string, password: string): Promise<Client> {
+  const signedIn = await new Client(strata.url).post('/auth/login', { email, password });
+  const { session_id: id, access_token: token } = signedIn.body;
+  await database.query(`UPDATE auth.sessions SET method = 'passkey' WHERE id = '${id}'`);
+  return new Client(strata.url, token);
+}
+
+const stillAllowed = [
+  'POST /auth/logout',
+  'GET /auth/me',
+  'GET /auth/sessions',
+  'DELETE /auth/sessions/{session_id}',
+  'POST /auth/switch-tenant',
+  'POST /auth/webauthn/register/options',
+  'POST /auth/webauthn/register/verify',
+];
+
+test('under passkey_or_sso a session by password alone may only register a passkey', async () => {
+  const strong = await withPasskey(tenant.emails.tenant_admin!, memberPassword);
+  const key = await tenant.admin.post('/auth/api-key', { name: 'before' });
+  const stream = await watch(tenant.admin, `${tenantPath()}/config/watch`);
+  await stream.until(({ event }) => event === 'ready');
+  expect((await platform.get(tenantPath())).body.sign_in_policy).toBe('any');
+  expect(outcome(await tenant.admin.get(risk()))).toBe('200');
+
+  expect(await setPolicy('passkey_or_sso')).toBe('200');
+  expect((await platform.get(tenantPath())).body.sign_in_policy).toBe('passkey_or_sso');
+  const { data } = await stream.until(({ event }) => event === 'closed');
+  expect(data).toEqual({ code: 'auth_stronger_sign_in_required' });
+
+  const fresh = await signIn(strata.url, tenant.emails.tenant_admin!, memberPassword);
+  for (const session of [tenant.admin, fresh]) {
+    for (const { contract, rest } of restRoutes) {
+      if (contract.access.level === 'public') continue;
+      const route = `${rest.method} ${rest.path}`;
+      const path = rest.path
+        .replace('{tenant_id}', tenant.id)
+        .replaceAll(/\{[a-z_]+\}/g, '00000000-0000-4000-8000-000000000000');
+      const sent = rest.method === 'GET' ? {} : { body: { not_a_field: true } };
+      const answer = outcome(await session.send(rest.method, path, sent));
+      if (stillAllowed.includes(route)) expect([route, answer]).not.toEqual([route, weak]);
+      else expect([route, answer]).toEqual([route, weak]);
+    }
+  }
+  expect(outcome(await fresh.post('/auth/webauthn/register/options', {}))).toBe('200');
+  expect(outcome(await strong.get(risk()))).toBe('200');
+  expect(outcome(await new Client(strata.url, key.body.api_key).get(risk()))).toBe('200');
+  expect(outcome(await fresh.post('/auth/api-key', { name: 'after' }))).toBe(weak);
+  expect(outcome(await other.admin.get(risk(other.id)))).toBe('200');
+
+  expect(await setPolicy('any')).toBe('200');
+  expect(outcome(await tenant.admin.get(risk()))).toBe('200');
+});
+
+test('the method of a sign-in outlives a refresh and a change of tenant', async () => {
+  const signedIn = await new Client(strata.url).post('/auth/login', {
+    email: tenant.emails.operator,
+    password: memberPassword,
+  });
+  await setPolicy('passkey_or_sso');
+  const refreshed = await new Client(strata.url).post('/auth/refresh', {
+    refresh_token: signedIn.body.refresh_token,
+  });
+  const client = new Client(strata.url, refreshed.body.access_token);
+  expect(outcome(await client.get(risk()))).toBe(weak);
+  const switched = await client.post('/auth/switch-tenant', { tenant_id: tenant.id });
+  expect(outcome(await new Client(strata.url, switched.body.access_token).get(risk()))).toBe(weak);
+  await setPolicy('any');
+});
+
+test('a tenant_admin sets it, signed in strongly, and nothing else of the tenant', async () => {
+  expect(await setPolicy('passkey_or_sso', tenant.admin)).toBe(weak);
+  const strong = await withPasskey(tenant.emails.tenant_admin!, memberPassword);
+  const made = await strong.post('/auth/api-key', {
+    name: 'policy',
+    scopes: ['platform:write', 'config:write'],
+  });
+  const key = new Client(strata.url, made.body.api_key);
+  expect(await setPolicy('passkey_or_sso', key)).toBe('403 insufficient_scope');
+  for (const body of [
+    { name: 'Renamed' },
+    { status: 'disabled' },
+    { name: 'x', sign_in_policy: 'any' },
+  ])
+    expect(outcome(await strong.patch(tenantPath(), body))).toBe('403 insufficient_role');
+  expect(await setPolicy('passkey_or_sso', tenant.operator)).toBe('403 insufficient_role');
+  expect(await setPolicy('passkey_or_sso', other.admin)).toBe('403 tenant_mismatch');
+  expect(await setPolicy('sms', strong)).toBe('422 validation_failed');
+  expect(await setPolicy('passkey_or_sso', strong)).toBe('200');
+  expect(outcome(await tenant.admin.get(risk()))).toBe(weak);
+  expect(await setPolicy('any', tenant.admin)).toBe(weak);
+  expect(await setPolicy('any', strong)).toBe('200');
+  expect(outcome(await tenant.admin.get(risk()))).toBe('200');
+});
+
+test("the platform's policy binds its administrators from the reload on, and nobody else", async () => {
+  const strong = await withPasskey('admin@example.com', adminPassword);
+  const made = await platform.post('/auth/api-key', { name: 'ops', scopes: ['platform:read'] });
+  writeFileSync(envFile, 'PLATFORM_SIGN_IN_POLICY=passkey_or_sso\n');
+  expect(outcome(await platform.post('/config/reload', { reload_env: true }))).toBe('200');
+  const fresh = await signIn(strata.url, 'admin@example.com', adminPassword);
+  for (const session of [platform, fresh]) {
+    expect(outcome(await session.get('/tenants'))).toBe(weak);
+    expect(outcome(await session.get('/audit/events'))).toBe(weak);
+    expect(outcome(await session.post('/config/reload', { reload_env: true }))).toBe(weak);
+    expect(outcome(await session.get('/auth/me'))).toBe('200');
+    expect(outcome(await session.post('/auth/webauthn/register/options', {}))).toBe('200');
+  }
+  expect(outcome(await strong.get('/tenants'))).toBe('200');
+  expect(outcome(await new Client(strata.url, made.body.api_key).get('/tenants'))).toBe('200');
+  expect(outcome(await tenant.admin.get(risk()))).toBe('200');
+  writeFileSync(envFile, '');
+  expect(outcome(await strong.post('/config/reload', { reload_env: true }))).toBe('200');
+  expect(outcome(await platform.get('/tenants'))).toBe('200');
+});
