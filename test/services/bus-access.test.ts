@@ -71,6 +71,13 @@ const callers: Readonly<Record<string, Caller | undefined>> = {
   outsider: user(['tenant_admin'], other),
   platform_admin: user([], null, ['platform_admin']),
   'a key without scopes': { ...user(['tenant_admin'], own, ['platform_admin']), scopes: [] },
+  'a password under a policy': {
+    ...user(['tenant_admin'], own, ['platform_admin']),
+    session_id: randomUUID(),
+    authenticated_at: new Date().toISOString(),
+    signed_in_with: 'password',
+    stronger_sign_in_required: true,
+  },
   service: { type: 'service', id: 'neighbour', tenant_id: null, roles: [], platform_roles: [] },
 };
 
@@ -84,6 +91,7 @@ function expected(name: ActionName, who: string): string | undefined {
       roles?: readonly string[];
       services?: boolean;
       recent?: true | RecentFor;
+      withAnySignIn?: true;
     };
   };
   if (access.level === 'public') return undefined;
@@ -91,6 +99,8 @@ function expected(name: ActionName, who: string): string | undefined {
   if (who === 'service')
     return access.level === 'internal' || access.services ? undefined : 'insufficient_role';
   if (access.level === 'internal') return 'insufficient_role';
+  if (who === 'a password under a policy')
+    return access.withAnySignIn ? undefined : 'auth_stronger_sign_in_required';
   const refusal = (() => {
     if (access.level === 'authenticated') return undefined;
     if (access.level === 'platform_admin')
@@ -122,6 +132,7 @@ const refusals = [
   'insufficient_scope',
   'tenant_mismatch',
   'auth_reauth_required',
+  'auth_stronger_sign_in_required',
 ];
 
 describe('every action, called over the bus', () => {
