@@ -7,7 +7,7 @@
  * | `tenant:<id>`      | the tenant's configuration documents                          |
  * | `members:<id>`     | the tenant's name, status and memberships                     |
  * | `platform`         | global entries and service types                              |
- * | `auth`             | accounts, sessions, API keys and identity providers           |
+ * | `auth`             | accounts, sessions, API keys, identity providers; reloads     |
  */
 export type RevisionScope = `tenant:${string}` | `members:${string}` | 'platform' | 'auth';
 
