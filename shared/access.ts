@@ -66,8 +66,8 @@ export const isPublic = (access: Access, params: Params): boolean =>
     params[access.publicWith] !== undefined);
 
 /**
- * Throws 401 without a caller, otherwise 403 with the first reason that applies: that it is internal, then a disabled tenant, a sign-in that a policy
- * does not accept, tenant, role, the API key's right, and how long ago the sign-in was.
+ * Throws 401 without a caller, otherwise 403 with the first reason that applies: that it is internal, then that the caller's tenant is
+ * disabled, that a policy does not accept the sign-in, tenant, role, the API key's right, and how long ago the sign-in was.
  */
 export function checkAccess(
   contract: Pick<Contract, 'access' | 'keyScope'>,
