@@ -29,6 +29,9 @@ const docsPolicy = [
   "img-src 'self' data:",
   "font-src 'self' data:",
   "connect-src 'self'",
+  "object-src 'none'",
+  "base-uri 'none'",
+  "frame-ancestors 'none'",
 ].join('; ');
 
 /** `/openapi.json`, and `/docs`, a page to browse it. */

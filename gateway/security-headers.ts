@@ -29,11 +29,11 @@ export const jsonHeaders: Readonly<Record<string, string>> = {
   ...headersOf({
     contentSecurityPolicy: {
       useDefaults: false,
-      directives: { defaultSrc: ["'none'"], frameAncestors: ["'none'"] },
+      // The last two do not follow from the first.
+      directives: { defaultSrc: ["'none'"], baseUri: ["'none'"], frameAncestors: ["'none'"] },
     },
     crossOriginResourcePolicy: false,
     crossOriginOpenerPolicy: false,
-    referrerPolicy: false,
     originAgentCluster: false,
     xDnsPrefetchControl: false,
     xDownloadOptions: false,

@@ -321,6 +321,22 @@ async function makeSecrets(): Promise<Readonly<Record<string, string>>> {
   await new Client(strata.url, key.body.key).get(`/tenants/${id}/config/risk`);
   await anyone.post('/auth/refresh', { refresh_token: login.body.refresh_token });
 
+  const machine = await admin.post(`/tenants/${id}/service-accounts`, {
+    name: 'canary',
+    roles: ['viewer'],
+  });
+  const machineKey = await admin.post(
+    `/tenants/${id}/service-accounts/${machine.body.id}/api-keys`,
+    { name: 'canary', scopes: ['config:read'] },
+  );
+  expect([machine.status, machineKey.status]).toEqual([201, 201]);
+  await new Client(strata.url, machineKey.body.key).get(`/tenants/${id}/config/effective`);
+
+  const invited = await admin.post(`/tenants/${id}/users`, {
+    email: 'canary-invited@mail.example',
+    roles: ['viewer'],
+  });
+  expect(invited.status).toBe(201);
   await anyone.post('/auth/password/forgot', { email });
   await admin.put(`/tenants/${id}/config/notifications`, {
     email: { approval_recipients: ['canary-links@mail.example'] },
@@ -330,20 +346,29 @@ async function makeSecrets(): Promise<Readonly<Record<string, string>>> {
     risk_level: 'low',
     title: 'Links',
   });
-  const mailed = async (pattern: RegExp): Promise<string> => {
+  const mailed = async (to: string, pattern: RegExp): Promise<string> => {
     let found: string | undefined;
     await eventually(async () => {
       const folder = join(dataDir, 'mail');
       for (const file of readdirSync(folder)) {
-        const { text = '' } = await PostalMime.parse(readFileSync(join(folder, file)));
-        found ??= pattern.exec(text)?.[1];
+        const mail = await PostalMime.parse(readFileSync(join(folder, file)));
+        if (mail.to?.[0]?.address === to) found ??= pattern.exec(mail.text ?? '')?.[1];
       }
       expect(found).toBeDefined();
     });
     return found!;
   };
-  const reset = await mailed(/\/reset-password#token=([\w.-]+)/);
-  const decision = await mailed(/Approve: \S+\?token=([\w.-]+)/);
+  const reset = await mailed(email!, /\/reset-password#token=([\w.-]+)/);
+  const invitation = await mailed(
+    'canary-invited@mail.example',
+    /\/accept-invitation#token=([\w.-]+)/,
+  );
+  const accepted = await anyone.post('/auth/invitations/accept', {
+    token: invitation,
+    password: memberPassword,
+  });
+  expect(accepted.status).toBe(200);
+  const decision = await mailed('canary-links@mail.example', /Approve: \S+\?token=([\w.-]+)/);
   const shown = await fetch(`${strata.url}/approvals/decision?token=${decision}`);
   const used = await fetch(`${strata.url}/approvals/decision?token=${decision}`, {
     method: 'POST',
@@ -351,6 +376,8 @@ async function makeSecrets(): Promise<Readonly<Record<string, string>>> {
   expect([shown.status, used.status]).toEqual([200, 200]);
   return {
     apiKey: key.body.key,
+    serviceAccountKey: machineKey.body.key,
+    invitation,
     refreshToken: login.body.refresh_token,
     resetToken: reset,
     decisionLink: decision,

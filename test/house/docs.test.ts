@@ -65,3 +65,27 @@ test('package.json and the newest release of the changelog have one version', ()
   const [, newest] = /^## (\d+\.\d+\.\d+)/m.exec(textOf('CHANGELOG.md')) ?? [];
   expect(newest).toBe(version);
 });
+
+describe('docs/security.md', () => {
+  const text = textOf('docs/security.md');
+  const citations = [...text.matchAll(/`(test\/[\w/-]+\.test\.ts)` "([^"]+)"/g)];
+
+  test.each(citations.map(([, file, name]): [string, string] => [file!, name!]))(
+    'cites a test that is there: %s %s',
+    (file, name) => {
+      expect(existsSync(join(root, file))).toBe(true);
+      const names = [...textOf(file).matchAll(/\b(?:test|it)(?:\.each\([^`]*?\))?\(\s*(.+)/g)];
+      expect(names.some(([, line]) => line!.includes(name))).toBe(true);
+    },
+  );
+
+  test('names no test file without the test', () => {
+    expect(citations.length).toBeGreaterThan(70);
+    expect([...text.matchAll(/`test\/[^`]*`/g)]).toHaveLength(citations.length);
+  });
+
+  test('speaks of every chapter of ASVS 5.0', () => {
+    const chapters = [...text.matchAll(/^### V(\d+) /gm)].map(([, number]) => Number(number));
+    expect(chapters).toEqual(Array.from({ length: 17 }, (_none, index) => index + 1));
+  });
+});
