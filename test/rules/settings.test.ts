@@ -460,6 +460,7 @@ describe('changes', () => {
       'cache_default_ttl',
       'access_token_ttl_seconds',
       'rate_limit_per_minute',
+      'network_rate_limit_per_minute',
       'frontend_origin',
     ];
     const expected = rows.filter(([field]) => groups.test(field) || others.includes(field));
