@@ -103,24 +103,30 @@ test('an answer that was lost logs nobody out: within 10 s the token gives the s
   expect((await refresh(again.body.refresh_token)).status).toBe(200);
 });
 
-test('also after a rotation of SECRET_KEY', async () => {
+test('also after a rotation of SECRET_KEY; a node that lacks the key asks for another try', async () => {
   const { body } = await login();
   const lost = await refresh(body.refresh_token);
-  const rotated = await startStrata({
-    DATABASE_URL: database.url,
-    SECRET_KEY: 'another-secret-key-of-at-least-32-bytes',
-    SECRET_KEY_PREVIOUS: secretKey,
-  });
+  const newKey = 'another-secret-key-of-at-least-32-bytes';
+  const [rotated, unaware] = await Promise.all([
+    startStrata({
+      DATABASE_URL: database.url,
+      SECRET_KEY: newKey,
+      SECRET_KEY_PREVIOUS: secretKey,
+    }),
+    startStrata({ DATABASE_URL: database.url, SECRET_KEY: newKey }),
+  ]);
+  const refreshOn = ({ url }: Running, token: string): Promise<Answer> =>
+    new Client(url).post('/auth/refresh', { refresh_token: token });
   try {
-    // Its start has taken some of the 10 s.
+    // Their start has taken some of the 10 s.
     await backdate(body.session_id, 'used_at', '1 second');
-    const client = new Client(rotated.url);
-    const again = await client.post('/auth/refresh', { refresh_token: body.refresh_token });
+    const early = await refreshOn(unaware, body.refresh_token);
+    expect([early.status, codeOf(early)]).toEqual([503, 'service_unavailable']);
+    const again = await refreshOn(rotated, body.refresh_token);
     expect(again.body.refresh_token).toBe(lost.body.refresh_token);
-    const next = await client.post('/auth/refresh', { refresh_token: again.body.refresh_token });
-    expect(next.status).toBe(200);
+    expect((await refreshOn(rotated, again.body.refresh_token)).status).toBe(200);
   } finally {
-    await rotated.stop();
+    await Promise.all([rotated.stop(), unaware.stop()]);
   }
 });
 

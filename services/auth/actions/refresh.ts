@@ -90,8 +90,9 @@ export function refreshActions(db: DataSource, settings: () => Settings, signIn:
         await endStolenSession(session, request);
         throw new StrataError('auth_refresh_reused');
       }
-      // A retry whose successor was made with a key that is gone by now; whoever has that successor goes on.
-      if (successor === undefined) throw new StrataError('auth_refresh_invalid');
+      // A retry whose successor was made with a key that this node does not have, while the nodes change theirs. Another node knows it.
+      if (successor === undefined)
+        throw new StrataError('service_unavailable', 'SECRET_KEY is being changed. Try again.');
       const user = await findUser(db.manager, session.user_id);
       if (user?.status !== 'active') throw new StrataError('auth_refresh_invalid');
       return signIn.tokenResponse(user, { session, refreshToken: successor }, request.call);
