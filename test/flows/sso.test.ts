@@ -294,6 +294,30 @@ describe('linking', () => {
     await audited(platform, 'auth.sso_linked', (event) => event.target === id);
   });
 
+  test('the first proof of an address ends what was planted before it', async () => {
+    const { email, id } = await member(false);
+    const planted = await signIn(strata.url, email, memberPassword);
+    const elsewhere = await startLinking(planted);
+    const forged = somebody({ email, email_verified: false });
+    expect((await goOn(await startLinking(planted), forged)).status).toBe(200);
+    const owner = await visit(somebody({ email }));
+    expect([owner.status, owner.body.user?.id]).toEqual([200, id]);
+    await audited(
+      platform,
+      'auth.address_proved',
+      (event) => event.target === id && event.payload.proof === 'sso',
+    );
+    expect(codeOf(await planted.get('/auth/me'))).toEqual([401, 'auth_session_revoked']);
+    const login = await anyone.post('/auth/login', { email, password: memberPassword });
+    expect(codeOf(login)).toEqual([401, 'auth_invalid_credentials']);
+    // Neither the identity that was linked, nor a link that had been begun.
+    expect(codeOf(await visit(forged))).toEqual([409, 'auth_sso_link_required']);
+    expect(codeOf(await goOn(elsewhere, somebody()))).toEqual([401, 'auth_session_revoked']);
+    expect(
+      await database.query('SELECT 1 FROM auth.sso_identities WHERE user_id = $1', [id]),
+    ).toHaveLength(1);
+  });
+
   test('not one that the provider has not verified', async () => {
     const { email, id } = await member(true);
     expect(codeOf(await visit(somebody({ email, email_verified: false })))).toEqual([

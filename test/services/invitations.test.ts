@@ -265,6 +265,58 @@ describe('an invitation', () => {
   });
 });
 
+describe('an address of a domain', () => {
+  const addProvider = (
+    tenantId: string | null,
+    domain: string,
+    verified: boolean,
+    enabled = true,
+  ) =>
+    database.query(
+      `INSERT INTO auth.sso_providers VALUES (gen_random_uuid(), 'P', 'https://idp.example', 'c', 's',
+         $1, $2, false, '{}', '{}', $3, now(), now())`,
+      [tenantId, JSON.stringify([{ domain, verified }]), enabled],
+    );
+  const statusOf = async (email: string, tenant: TenantFixture): Promise<string> =>
+    (await invite(email, tenant)).body.status;
+
+  test("is a member at once where the tenant's own provider is known to own it, and nowhere else", async () => {
+    await addProvider(first.id, 'owned.example', true);
+    await addProvider(first.id, 'claimed.example', false);
+    await addProvider(first.id, 'disabled.example', true, false);
+    await addProvider(null, 'platform-owned.example', true);
+    const email = somebody('owned.example');
+    expect(await statusOf(email, first)).toBe('active');
+    expect(await invitationTokens(email)).toEqual([]);
+    expect(await statusOf(email, second)).toBe('invited');
+    for (const domain of [
+      'claimed.example',
+      'disabled.example',
+      'platform-owned.example',
+      'sub.owned.example',
+      'owned.example.elsewhere.example',
+    ])
+      expect([domain, await statusOf(somebody(domain), first)]).toEqual([domain, 'invited']);
+    // The provider lets them in, so nothing has to be set. What a link may set, another may not.
+    expect(outcome(await accept(await invitationToken(email)))).toBe('200');
+  });
+
+  test('loses what another had planted, before its owner is made a member', async () => {
+    const email = somebody('later-owned.example');
+    const { body } = await invite(email, second);
+    await plantPassword(body.user_id);
+    const planted = await login(email, memberPassword);
+    expect(planted.status).toBe(200);
+    await addProvider(first.id, 'later-owned.example', true);
+    expect(await statusOf(email, first)).toBe('active');
+    const session = new Client(strata.url, planted.body.access_token);
+    expect(outcome(await session.get('/auth/me'))).toBe('401 auth_session_revoked');
+    expect(outcome(await login(email, memberPassword, first.id))).toBe(
+      '401 auth_invalid_credentials',
+    );
+  });
+});
+
 describe('whoever is only invited', () => {
   test('has no right: not to sign in there, to go on there, to approve, or to keep the tenant alive', async () => {
     const tenant = await createTenant(strata.url, platform, 'Inviting');

@@ -118,6 +118,11 @@ export function invitationActions(
     return user?.email_verified === true;
   }
 
+  async function requireProved(userId: string): Promise<void> {
+    const proved = await isProved(userId);
+    if (!proved) throw new StrataError('auth_address_unproved');
+  }
+
   /** The invitation of a mailed link, and whose it is; looked up before anything costly is done for whoever sent the token. */
   async function invited(
     token: string,
@@ -209,15 +214,13 @@ export function invitationActions(
     },
 
     async 'auth.invitations.join'({ invitation_id: id }, request) {
-      const proved = await isProved(request.caller.id);
-      if (!proved) throw new StrataError('auth_address_unproved');
+      await requireProved(request.caller.id);
       const { invitation } = await ownInvitation(id, request);
       return tenantOf(await becomeMember(invitation, request, 'not_found'));
     },
 
     async 'auth.invitations.decline'({ invitation_id: id }, request) {
-      const proved = await isProved(request.caller.id);
-      if (!proved) throw new StrataError('auth_address_unproved');
+      await requireProved(request.caller.id);
       const { invitation } = await ownInvitation(id, request);
       const { tenant_id, user_id } = invitation;
       await request.call('tenant-config.members.decline', { tenant_id, user_id });
