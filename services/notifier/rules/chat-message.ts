@@ -35,7 +35,6 @@ export interface ChatMessage {
 /** In characters (UTF-16 code units); Google Chat refuses a longer one for good, and nobody would be asked. */
 const longestMessage = 4096;
 const longestDescription = 2000;
-const longestComment = 1000;
 
 /** A message (developers.google.com/workspace/chat/api/reference/rest/v1/spaces.messages) in the thread of its approval. */
 export function chatMessage(notice: ChatNotice, links: readonly ChatLink[]): ChatMessage {
@@ -52,7 +51,7 @@ export function chatMessage(notice: ChatNotice, links: readonly ChatLink[]): Cha
   return { text: lines.join('\n'), thread: { threadKey: data.approval_id } };
 }
 
-/** The description takes what the other lines leave of the message. */
+/** The description takes what the other lines, none of which has more than some 2300 characters, leave of the message. */
 function descriptionLines(
   { description }: ChatNotice['data'],
   others: readonly string[],
@@ -90,7 +89,7 @@ function summaryOf({ action, risk_level: risk, current_group: group }: ChatNotic
 }
 
 function decisionLine({ by, comment }: NonNullable<ChatNotice['data']['decision']>): string {
-  const said = comment ? `: ${shortened(withoutMarkup(comment), longestComment)}` : '';
+  const said = comment ? `: ${withoutMarkup(comment)}` : '';
   return `by ${withoutMarkup(by)}${said}`;
 }
 
