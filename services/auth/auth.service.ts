@@ -87,7 +87,7 @@ export function authService({
 
   const actions = {
     ...passwordLoginActions(db, hashing, checkPassword, signIn),
-    ...passkeyLoginActions(db, relyingParty, challenges, signIn),
+    ...passkeyLoginActions(db, relyingParty, challenges, signIn, deferredEvents),
     ...ssoLoginActions(db, settings, shortLived, identityProviders, signIn, notices),
     ...refreshActions(db, settings, signIn),
     ...sessionActions(db, settings, signIn, notices),

@@ -13,7 +13,7 @@ import {
   type Assertion,
   type Site,
 } from '../support/browser.ts';
-import { auditEvents, type AuditEvent } from '../support/audit.ts';
+import { audited, auditEvents, type AuditEvent } from '../support/audit.ts';
 import { eventually } from '../support/cluster.ts';
 import { createDatabase, type Database } from '../support/postgres.ts';
 import { startRedis, type Process } from '../support/servers.ts';
@@ -253,6 +253,20 @@ describe('an assertion that the right key has signed', () => {
   test.each(tamperings)('is refused where it is %s', async (...[, change]) => {
     expect(outcome(await present(change()))).toEqual(refused);
     expect(outcome(await present())).toEqual([200, 'ok']);
+  });
+
+  test('is audited where it is refused, unless nobody has such a passkey', async () => {
+    const unknown = await present({ id: unknownId() });
+    const tampered = await present({ origin: elsewhere.origin });
+    const requestOf = ({ headers }: Answer) => headers.get('x-request-id');
+    const recorded = await audited(
+      platform,
+      'auth.login_failed',
+      (event) => event.request_id === requestOf(tampered),
+    );
+    expect(recorded).toMatchObject({ target: expect.any(String), payload: { method: 'passkey' } });
+    const all = await events('auth.login_failed');
+    expect(all.map((event) => event.request_id)).not.toContain(requestOf(unknown));
   });
 
   test('is refused, and audited, where its counter goes back or stands still', async () => {

@@ -8,6 +8,7 @@ import { judgeCounter } from '../rules/passkey-counter.ts';
 import { PasskeyEntity, type PasskeyRow, type UserRow } from '../schema.ts';
 import type { SignIn } from '../sign-in/sign-in.ts';
 import { anonymousEvent, identityEvent, recordEvent } from '../stores/audit-events.ts';
+import type { DeferredEvents } from '../stores/deferred-events.ts';
 import { findUser } from '../stores/users.ts';
 import { challengeSeconds, type Challenge, type Challenges } from '../webauthn/challenges.ts';
 import { userIdOf, type RelyingParty, type VerifiedAssertion } from '../webauthn/relying-party.ts';
@@ -25,6 +26,7 @@ export function passkeyLoginActions(
   relyingParty: RelyingParty,
   challenges: Challenges,
   signIn: SignIn,
+  deferredEvents: DeferredEvents,
 ) {
   /** Null for every reason not to believe it, so that no answer tells an unknown passkey from a disabled account. */
   async function prove(
@@ -68,6 +70,18 @@ export function passkeyLoginActions(
     return true;
   }
 
+  /** A passkey that nobody has costs no row: anyone can make up any number of them. */
+  async function recordRefusal(
+    assertion: AuthenticationResponseJSON,
+    request: Request,
+  ): Promise<void> {
+    const passkey = await db.manager.findOneBy(PasskeyEntity, { credential_id: assertion.id });
+    if (!passkey) return;
+    const payload = { method: 'passkey', passkey_id: passkey.id };
+    const event = anonymousEvent('auth.login_failed', passkey.user_id, payload);
+    deferredEvents.record(event, request);
+  }
+
   return {
     /** The same whether or not the address has an account or passkeys: it is compared once a passkey has proved whose it is. */
     async 'auth.webauthn.login.options'({ body: { email } }) {
@@ -86,8 +100,7 @@ export function passkeyLoginActions(
       const challenge = await challenges.take('login', challengeId);
       const proof = await prove(credential, challenge, request);
       if (!proof) {
-        const event = anonymousEvent('auth.login_failed', null, { method: 'passkey' });
-        await recordEvent(db.manager, event, request);
+        await recordRefusal(credential, request);
         throw new StrataError(refusal);
       }
       const membership = await signIn.membershipFor(proof.user, wantedTenant, request.call);
