@@ -71,7 +71,7 @@ function operationOf({ name, contract, rest }: RestRoute) {
     operationId: name,
     tags: [name.split('.')[0]],
     summary: contract.summary,
-    description: `Who may call: ${whoMayCall(contract.access)}.${keyScope}`,
+    description: `Who may call: ${whoMayCall(contract.access)}.${keyScope}${limitOf(contract)}`,
     security: securityOf(contract.access),
     parameters: parametersOf(contract, rest),
     ...(rest.body ? { requestBody: requestBodyOf(contract, rest) } : {}),
@@ -84,6 +84,13 @@ function operationOf({ name, contract, rest }: RestRoute) {
     },
   };
 }
+
+const limitTexts = {
+  calls: ' One network may call this `NETWORK_RATE_LIMIT_PER_MINUTE` times a minute.',
+  failures: ' One network may be answered with 401 `NETWORK_RATE_LIMIT_PER_MINUTE` times a minute.',
+} as const;
+const limitOf = ({ networkLimited }: Contract): string =>
+  networkLimited ? limitTexts[networkLimited] : '';
 
 function whoMayCall(access: Access): string {
   if (access.level === 'tenant')
