@@ -11,8 +11,15 @@ export const SignInPolicy = Type.Enum(signInPolicies, {
 });
 export type SignInPolicy = Static<typeof SignInPolicy>;
 
+/** Which ways of signing in satisfy `passkey_or_sso`. A record, so that whoever adds a way has to judge it. */
+const isStrong: Readonly<Record<SignInMethod, boolean>> = {
+  password: false,
+  passkey: true,
+  sso: true,
+};
+
 /** Whether a session that began this way has to be replaced by a stronger one, by any of the policies that hold for it. */
 export const needsStrongerSignIn = (
   method: SignInMethod,
   policies: readonly (SignInPolicy | undefined)[],
-): boolean => method === 'password' && policies.includes('passkey_or_sso');
+): boolean => !isStrong[method] && policies.includes('passkey_or_sso');

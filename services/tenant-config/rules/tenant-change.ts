@@ -1,6 +1,7 @@
 /** Who changes what of a tenant itself. */
 import { isPlatformAdmin, type Caller } from '../../../shared/access.ts';
 import type { ParamsOf } from '../../../shared/contracts/index.ts';
+import { needsStrongerSignIn } from '../../../shared/contracts/sign-in-policy.ts';
 import { StrataError } from '../../../shared/errors.ts';
 
 type TenantChange = ParamsOf<'tenant-config.tenants.patch'>['body'];
@@ -17,8 +18,9 @@ export function checkTenantChange(caller: Caller, tenantId: string, change: Tena
     if (caller.scopes !== undefined)
       throw new StrataError('insufficient_scope', 'API keys may not do this.');
   }
-  const isBound = caller.tenant_id === tenantId && caller.signed_in_with === 'password';
-  if (policy === 'passkey_or_sso' && isBound)
+  const { tenant_id: ownTenant, signed_in_with: method } = caller;
+  const isBound = ownTenant === tenantId && method !== undefined;
+  if (isBound && needsStrongerSignIn(method, [policy]))
     throw new StrataError(
       'auth_stronger_sign_in_required',
       'You would lock yourself out. Register a passkey, sign in with it, and set the policy then.',
