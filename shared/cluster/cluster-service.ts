@@ -1,13 +1,14 @@
 /** The service `cluster`, which every node hosts: what it does when the cluster is operated, and what it hears of changes. */
 import type { Context, ServiceBroker, ServiceSchema } from 'moleculer';
 import type { Logger } from 'pino';
+import { serviceCaller } from '../access.ts';
 import type { Coherence } from './coherence/coherence.ts';
 import { settingsReplacedKey } from '../contracts/feed.ts';
 import { tenantScope } from '../contracts/revision-scopes.ts';
 import type { Change } from '../commits/commit.ts';
 import type { LiveSettings } from '../live-settings.ts';
 import { clusterOperations } from './cluster-operations.ts';
-import type { Handlers } from './request.ts';
+import { callAs, type Handlers } from './request.ts';
 import { serviceOf } from './service.ts';
 
 export interface ClusterServiceOptions {
@@ -49,15 +50,20 @@ export function clusterService(options: ClusterServiceOptions): ServiceSchema {
 
 /**
  * A node that was away during a reload reads of it in the feed, and then reloads its own environment: else it would go on by
- * settings that all others have given up. The others do so again, which changes nothing.
+ * settings that all others have given up. Where that changes anything, others may have kept what it answered until now, so it has
+ * them forget once more. For the others it changes nothing.
  */
-function reloadWithTheOthers({ coherence, settings, log }: ClusterServiceOptions): void {
+function reloadWithTheOthers({ broker, coherence, settings, log }: ClusterServiceOptions): void {
+  const options = { caller: serviceCaller('cluster'), requestId: 'reload' };
+  const warn = (error: unknown): void =>
+    log.warn({ err: error }, 'this node has not made up for a reload');
   coherence.onChange(({ keys }) => {
     if (!keys.includes(settingsReplacedKey)) return;
     try {
-      settings.reload();
+      const { changed } = settings.reload();
+      if (changed.length > 0) callAs(broker, 'feed.settings-replaced', {}, options).catch(warn);
     } catch (error) {
-      log.warn({ err: error }, 'the environment cannot be reloaded, so the settings stay');
+      warn(error);
     }
   });
 }
