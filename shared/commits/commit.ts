@@ -40,6 +40,7 @@ export const actorOf = ({ type, id }: Caller): AuditEventFacts['actor'] => ({
 export const auditFacts = (
   draft: EventDraft,
   by: { caller: Caller; requestId: string },
+  at = new Date(),
 ): AuditEventFacts => ({
   id: randomUUID(),
   action: draft.action,
@@ -48,7 +49,7 @@ export const auditFacts = (
   target: draft.target,
   payload: draft.payload,
   request_id: by.requestId,
-  occurred_at: new Date().toISOString(),
+  occurred_at: at.toISOString(),
 });
 
 export interface Outcome<T> {
@@ -71,22 +72,23 @@ class Discarded<T> extends Error {
  * One change of a revision scope: `platform`, `auth`, `tenant:<id>` or `members:<id>`.
  *
  * The scope's counter is locked first. So writers of one scope follow each other, revisions have no gaps, and what `work` reads is
- * current. `work` is given the revision that its rows will carry. With `discard` everything is done and then rolled back, and the
+ * current. `work` is given the revision that its rows will carry and the time of the change. That is the database's, taken under the
+ * lock: clocks of nodes differ, and a later revision must not look older. With `discard` everything is done and then rolled back, and the
  * outcome is what it would have been. Throws what `work` and the database throw; then nothing is committed.
  */
 export async function commitChange<T>(
   db: DataSource,
   by: Committing,
   scope: string,
-  work: (manager: EntityManager, revision: number) => Promise<Outcome<T>>,
+  work: (manager: EntityManager, revision: number, at: Date) => Promise<Outcome<T>>,
   { discard = false } = {},
 ): Promise<Outcome<T>> {
   try {
     const { outcome, change } = await db.transaction(async (manager) => {
-      const revision = await lockAndCount(manager, scope);
-      const done = await work(manager, revision);
+      const { revision, changed_at: at } = await lockAndCount(manager, scope);
+      const done = await work(manager, revision, at);
       if (discard) throw new Discarded(done);
-      const id = await recordChange(manager, by, scope, revision, done);
+      const id = await recordChange(manager, by, { scope, revision, at }, done);
       const keys = [...done.keys];
       return { outcome: done, change: { id, scope, revision, keys } };
     });
@@ -98,25 +100,31 @@ export async function commitChange<T>(
   }
 }
 
-/** The scope's next revision. Its counter stays locked until the transaction ends. */
-async function lockAndCount(manager: EntityManager, scope: string): Promise<number> {
-  const [row] = await manager.query<{ revision: number }[]>(
-    `INSERT INTO strata.revisions AS r (scope, revision) VALUES ($1, 1)
-     ON CONFLICT (scope) DO UPDATE SET revision = r.revision + 1 RETURNING revision`,
+interface RevisionRow {
+  readonly revision: number;
+  /** Never before that of the revision before, also where the database's clock is set back. */
+  readonly changed_at: Date;
+}
+
+/** The scope's next revision and its time. Its counter stays locked until the transaction ends. */
+async function lockAndCount(manager: EntityManager, scope: string): Promise<RevisionRow> {
+  const [row] = await manager.query<RevisionRow[]>(
+    `INSERT INTO strata.revisions AS r (scope, revision, changed_at) VALUES ($1, 1, clock_timestamp())
+     ON CONFLICT (scope) DO UPDATE SET revision = r.revision + 1, changed_at = GREATEST(r.changed_at, clock_timestamp())
+     RETURNING revision, changed_at`,
     [scope],
   );
-  return row!.revision;
+  return row!;
 }
 
 /** Writes change record and audit events in one statement. Resolves to the change's id, the transaction's. */
 async function recordChange(
   manager: EntityManager,
   by: Committing,
-  scope: string,
-  revision: number,
+  { scope, revision, at }: { scope: string; revision: number; at: Date },
   { keys, events }: Outcome<unknown>,
 ): Promise<string> {
-  const facts = events.map((draft) => auditFacts(draft, by));
+  const facts = events.map((draft) => auditFacts(draft, by, at));
   const [change] = await manager.query<{ id: string }[]>(
     `WITH events AS (
        INSERT INTO strata.outbox (event_id, event, created_at)

@@ -67,5 +67,9 @@ export const commitSchema: Schema = {
         cursor pg_snapshot
       )`,
     ),
+    migration(
+      'TimesOfRevisions1764000000000',
+      'ALTER TABLE strata.revisions ADD COLUMN changed_at timestamptz NOT NULL DEFAULT clock_timestamp()',
+    ),
   ],
 };

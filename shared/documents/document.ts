@@ -177,7 +177,7 @@ export function documentActions<Address, Document, Context>(
       db,
       request,
       kind.revisionScope(params),
-      async (manager, revision) => {
+      async (manager, revision, changedAt) => {
         const current = await kind.read(manager, params);
         // A trial shows what it would change.
         if (isDryRun) refuseHidden(current, request.caller);
@@ -185,7 +185,7 @@ export function documentActions<Address, Document, Context>(
         const { action, next } = planOf({ address: params, current, context, request });
         if (next !== null) refuseTooLarge(next.document);
 
-        const at = new Date().toISOString();
+        const at = changedAt.toISOString();
         const written = { revision, updated_by: request.caller.id, updated_at: at };
         await saveOrRemove(manager, params, next && { ...next, ...written }, current);
 

@@ -208,6 +208,25 @@ describe('a rule inside the transaction', () => {
   });
 });
 
+// ---------------------------------------------------------------- when it was
+
+test('a change has the time of the database, and none before that of the revision before it', async () => {
+  // As if the database's clock had been an hour ahead until now.
+  const ahead = new Date(Date.now() + 3_600_000);
+  await put('a');
+  await database.query('UPDATE strata.revisions SET changed_at = $1 WHERE scope = $2', [
+    ahead,
+    tenantScope(tenantId),
+  ]);
+  const at = ahead.toISOString();
+  expect(await put('a')).toMatchObject({ revision: 2, updated_at: at });
+  const events = await database.query<{ at: string }>(
+    `SELECT event->>'occurred_at' AS at FROM strata.outbox WHERE event->>'tenant_id' = $1 ORDER BY seq`,
+    [tenantId],
+  );
+  expect(events.at(-1)).toEqual({ at });
+});
+
 // ---------------------------------------------------------------- an answer that is refused
 
 describe('a write whose answer the contract does not allow', () => {

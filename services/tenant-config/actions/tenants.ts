@@ -81,8 +81,7 @@ export const tenantActions = (db: DataSource, settings: () => Settings) =>
         db,
         request,
         tenantScope(id),
-        async (manager, revision) => {
-          const now = new Date();
+        async (manager, revision, now) => {
           const tenant: TenantRow = {
             id,
             name,
@@ -138,39 +137,44 @@ export const tenantActions = (db: DataSource, settings: () => Settings) =>
     /** Disabling and another policy take effect on every node at once: what is cached of every member and service account is dropped. */
     async 'tenant-config.tenants.patch'({ tenant_id: id, body }, request) {
       checkTenantChange(request.caller, id, body);
-      const { result } = await commitChange(db, request, memberScope(id), async (manager) => {
-        const before = await findTenant(manager, id);
-        const after: TenantRow = { ...before, ...body, updated_at: new Date() };
-        const { name, status, sign_in_policy, updated_at } = after;
-        const change = { name, status, sign_in_policy, updated_at };
-        await manager.update(TenantEntity, { id }, change);
-        const members = await manager.find(MemberEntity, {
-          where: { tenant_id: id },
-          select: { user_id: true },
-        });
-        const accounts = await manager.find(ServiceAccountEntity, {
-          where: { tenant_id: id },
-          select: { id: true },
-        });
-        const changes = diff(
-          {
-            name: before.name,
-            status: before.status,
-            sign_in_policy: before.sign_in_policy,
-          },
-          { name, status, sign_in_policy },
-        );
-        return {
-          result: after,
-          keys: [
-            ...members.map(({ user_id }) => memberKey({ tenant_id: id, user_id })),
-            ...accounts.map((account) =>
-              serviceAccountKey({ tenant_id: id, account_id: account.id }),
-            ),
-          ],
-          events: [{ action: 'tenant.updated', tenant_id: id, target: id, payload: { changes } }],
-        };
-      });
+      const { result } = await commitChange(
+        db,
+        request,
+        memberScope(id),
+        async (manager, _revision, at) => {
+          const before = await findTenant(manager, id);
+          const after: TenantRow = { ...before, ...body, updated_at: at };
+          const { name, status, sign_in_policy, updated_at } = after;
+          const change = { name, status, sign_in_policy, updated_at };
+          await manager.update(TenantEntity, { id }, change);
+          const members = await manager.find(MemberEntity, {
+            where: { tenant_id: id },
+            select: { user_id: true },
+          });
+          const accounts = await manager.find(ServiceAccountEntity, {
+            where: { tenant_id: id },
+            select: { id: true },
+          });
+          const changes = diff(
+            {
+              name: before.name,
+              status: before.status,
+              sign_in_policy: before.sign_in_policy,
+            },
+            { name, status, sign_in_policy },
+          );
+          return {
+            result: after,
+            keys: [
+              ...members.map(({ user_id }) => memberKey({ tenant_id: id, user_id })),
+              ...accounts.map((account) =>
+                serviceAccountKey({ tenant_id: id, account_id: account.id }),
+              ),
+            ],
+            events: [{ action: 'tenant.updated', tenant_id: id, target: id, payload: { changes } }],
+          };
+        },
+      );
       return tenantOf(result);
     },
   }) satisfies Handlers;
