@@ -9,7 +9,7 @@ import type { Registry } from 'prom-client';
 import type { Coherence } from '../shared/cluster/coherence/coherence.ts';
 import type { LocalCache } from '../shared/cluster/local-cache.ts';
 import type { LiveSettings } from '../shared/live-settings.ts';
-import { createAuthenticator } from './authenticate.ts';
+import { createAuthenticator, type Authenticator } from './authenticate.ts';
 import { mapErrors, refuseBeforeRouting } from './error-responses.ts';
 import { createFastPath } from './fast-path.ts';
 import { observeRequests } from './metrics.ts';
@@ -42,6 +42,7 @@ export interface App {
   readonly app: FastifyInstance;
   /** The server that `app` listens with; it has to be stopped before the app is closed. */
   readonly server: GatewayServer;
+  readonly authenticator: Authenticator;
 }
 
 export async function buildApp(options: AppOptions): Promise<App> {
@@ -85,7 +86,7 @@ export async function buildApp(options: AppOptions): Promise<App> {
     own: watch.handlers,
     requestTimeoutMs: settings.current.request_timeout_ms,
   });
-  return { app, server };
+  return { app, server, authenticator };
 }
 
 /** The caller's own request id where it is a sane one, else a random one: a number would tell callers how much others ask. */

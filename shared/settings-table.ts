@@ -204,6 +204,20 @@ export const settingsGroups = {
       requires_restart: true,
       description: 'File with the authority that signed the NATS server certificate; turns TLS on',
     },
+    nats_allow_plain: {
+      type: 'boolean',
+      default: false,
+      requires_restart: true,
+      description:
+        'Allows NATS beyond this machine without user, token and TLS, and credentials of neighbours in clear',
+    },
+    strata_api_key: {
+      type: 'string',
+      default: null,
+      secret: true,
+      requires_restart: true,
+      description: 'API key of a neighbour that loads moleculer.config.ts without SECRET_KEY',
+    },
     database_url: {
       type: 'string',
       default: null,

@@ -180,6 +180,38 @@ export const isEmbedded = ({
 }: Pick<Settings, 'database_url' | 'nats_url'>): boolean =>
   database_url === null && nats_url === null;
 
+/** A process that hosts nothing and acts by its own credential, not as a node of Strata's. */
+const isNeighbour = (
+  { secret_key, strata_api_key }: Pick<Settings, 'secret_key' | 'strata_api_key'>,
+  pieces: readonly HostedPiece[],
+): boolean => pieces.length === 0 && secret_key === null && strata_api_key !== null;
+
+const natsAddresses = ({ nats_url: url }: Pick<Settings, 'nats_url'>): URL[] =>
+  (url?.split(',') ?? []).filter((each) => URL.canParse(each)).map((each) => new URL(each));
+
+/** Whether the connections to NATS are encrypted. */
+export const isNatsEncrypted = (settings: Pick<Settings, 'nats_url' | 'nats_tls_ca'>): boolean =>
+  settings.nats_tls_ca !== null ||
+  natsAddresses(settings).every(({ protocol }) => protocol === 'tls:' || protocol === 'wss:');
+
+/** Whether NATS runs on this machine, so that nothing sent to it passes a network. */
+const isNatsLocal = (settings: Pick<Settings, 'nats_url'>): boolean =>
+  natsAddresses(settings).every(({ hostname: host }) =>
+    /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/.test(host),
+  );
+
+/** Whether what neighbours send and are sent, which nothing seals, passes no network unencrypted, or the operator wants it so. */
+export const takesClearCredentials = (settings: Settings): boolean =>
+  settings.nats_allow_plain || isNatsEncrypted(settings) || isNatsLocal(settings);
+
+/** Whether whoever reaches NATS over the network may use it, as far as this connection tells. */
+function isNatsOpen(settings: Settings): boolean {
+  const { nats_user: user, nats_token: token } = settings;
+  const hasLogin =
+    user !== null || token !== null || natsAddresses(settings).every(({ username }) => username);
+  return !hasLogin && !isNatsEncrypted(settings) && !isNatsLocal(settings);
+}
+
 /** Fills in what follows from other settings where it is not set itself. */
 function derive(values: Values): Settings {
   const databaseUrl = values.database_url ?? databaseUrlOf(values);
@@ -243,10 +275,15 @@ function crossChecks(
   if (!isSet('secret_key')) {
     if (isSet('database_url'))
       report('secret_key', 'is required with a database of your own: at least 32 random bytes');
-    else if (clustered)
+    else if (clustered && !isNeighbour(settings, pieces))
       report('secret_key', 'is required with NATS_URL set, the same on every node');
   }
   if (clustered) {
+    if (isNatsOpen(settings) && !settings.nats_allow_plain)
+      report(
+        'nats_url',
+        'leads beyond this machine with neither NATS_USER, NATS_TOKEN nor TLS (tls://, NATS_TLS_CA); NATS_ALLOW_PLAIN=true allows it',
+      );
     const databaseNeeding = needing('database_url').join(', ');
     if (databaseNeeding !== '' && !isSet('database_url'))
       report('database_url', `(or DB_HOST) is required, with NATS_URL set, by ${databaseNeeding}`);

@@ -60,6 +60,8 @@ export async function join(): Promise<Session> {
       ].join('\n'),
     );
   }
+  if (given.secret_key === null)
+    throw new CannotJoin('The REPL is a node of the cluster: give it the SECRET_KEY of the nodes.');
   const operator = given.strata_operator ?? userInfo().username;
   const broker = brokerOf(environment, operator);
   await startWithin(joinMs, broker, given.nats_url);

@@ -3,20 +3,22 @@ import { Transporters, type BrokerOptions, type ServiceBroker } from 'moleculer'
 import type { NatsConnection } from 'nats';
 import { performance } from 'node:perf_hooks';
 import type { Logger } from 'pino';
-import type { Settings } from '../settings.ts';
+import { isNatsEncrypted, type Settings } from '../settings.ts';
 
 /** Null without NATS_URL: then all services are in one process. */
 export function natsTransporter(settings: Settings): BrokerOptions['transporter'] {
-  const { nats_url: url, nats_user: user, nats_token: token, nats_tls_ca: caFile } = settings;
+  const { nats_url: url, nats_token: token, nats_tls_ca: caFile } = settings;
   if (!url) return null;
+  const { user, password } = natsLogin(settings);
   return {
     type: 'NATS',
     options: {
       // Not as `url`: Moleculer takes user and password from it, and overwrites these with nothing where it has none.
       servers: url.split(','),
-      ...(user ? { user, pass: settings.nats_password ?? undefined } : {}),
+      ...(user ? { user, pass: password } : {}),
       ...(token ? { token } : {}),
-      ...(caFile ? { tls: { caFile } } : {}),
+      // The client takes tls:// for nats://, and connects in clear, unless it is told.
+      ...(isNatsEncrypted(settings) ? { tls: caFile ? { caFile } : {} } : {}),
       reconnectTimeWait: 250,
       maxReconnectAttempts: -1,
       ignoreAuthErrorAbort: true,
@@ -24,6 +26,19 @@ export function natsTransporter(settings: Settings): BrokerOptions['transporter'
       pingInterval: 5000,
       maxPingOut: 2,
     },
+  };
+}
+
+/** NATS_USER and NATS_PASSWORD, else what the first address names. */
+function natsLogin({ nats_url: url, nats_user: user, nats_password: password }: Settings): {
+  readonly user: string;
+  readonly password: string;
+} {
+  if (user !== null) return { user, password: password ?? '' };
+  const first = new URL(url!.split(',')[0]!);
+  return {
+    user: decodeURIComponent(first.username),
+    password: decodeURIComponent(first.password),
   };
 }
 

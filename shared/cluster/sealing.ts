@@ -130,7 +130,11 @@ export function sealingMiddleware(secretKeys: SecretKeys, nodeId: string, bus: B
 
   function sendEmpty(peer: Peer, command: 'PING' | 'PONG'): void {
     const topic = `${prefixOf(broker)}.${command}.${peer.nodeId}`;
-    void sendSealed(topic, sealForPeer(peer, command, nothing), undefined);
+    const packet = sealForPeer(peer, command, nothing);
+    // Thrown into the client that hands packets over, it would close the connection. Where this node is stopping, nobody needs it.
+    try {
+      void sendSealed(topic, packet, undefined);
+    } catch {}
   }
 
   function accept(envelope: Envelope, packet: Buffer, command: string): Accepted | undefined {

@@ -1,8 +1,12 @@
 /** Operating a cluster: reload on every node, revocation everywhere, stopping without losing a request. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Errors, ServiceBroker } from 'moleculer';
+import { neighbourOptions } from '../../shared/cluster/neighbour.ts';
+import { loadSettings } from '../../shared/settings.ts';
 import { eventually, startCluster, type Cluster } from '../support/cluster.ts';
 import { watch } from '../support/event-stream.ts';
 import { Client, memberPassword, signIn } from '../support/strata.ts';
@@ -22,6 +26,58 @@ beforeAll(async () => {
 afterAll(async () => {
   await cluster?.stop();
   rmSync(folder, { recursive: true, force: true });
+});
+
+/** A platform service that holds no SECRET_KEY, as moleculer.config.ts makes it. */
+async function neighbourWith(apiKey: string, nodeId: string): Promise<ServiceBroker> {
+  const given = {
+    NODE_ID: nodeId,
+    NATS_URL: cluster.environment.NATS_URL,
+    STRATA_API_KEY: apiKey,
+  };
+  const options = neighbourOptions(loadSettings(given, { pieces: [] }));
+  const broker = new ServiceBroker({ ...options, logger: false });
+  await broker.start();
+  await broker.waitForServices('tenant-config', 10_000);
+  return broker;
+}
+
+test('a service without SECRET_KEY calls with an API key, by its rights, until it is revoked', async () => {
+  const { tenant } = cluster;
+  const made = await tenant.admin.post('/auth/api-key', { name: 'n', scopes: ['config:read'] });
+  expect(made.status).toBe(201);
+  const { api_key: key, id } = made.body;
+  const neighbour = await neighbourWith(key, 'neighbour-1');
+  try {
+    const call = (action: string, params: object): Promise<unknown> =>
+      neighbour.call<unknown, object>(action, params).catch((error: unknown) => error);
+    expect(await call('tenant-config.risk.get', { tenant_id: tenant.id })).toMatchObject({
+      document: { global_settings: {} },
+    });
+    const put = { tenant_id: tenant.id, body: { global_settings: { max_cost_impact_auto: 1 } } };
+    expect(await call('tenant-config.risk.put', put)).toMatchObject({
+      code: 403,
+      type: 'insufficient_scope',
+    });
+    expect(await call('tenant-config.risk.get', { tenant_id: randomUUID() })).toMatchObject({
+      code: 403,
+      type: 'tenant_mismatch',
+    });
+    expect(await call('tenant-config.risk.get', { tenant_id: tenant.id, x: 1 })).toMatchObject({
+      code: 422,
+      type: 'validation_failed',
+      data: { errors: [{ path: '/x' }] },
+    });
+    expect(await call('auth.login.password', {})).toBeInstanceOf(Errors.ServiceNotFoundError);
+    const revoked = await tenant.admin.delete(`/auth/api-keys/${id}`);
+    expect(revoked.status).toBe(204);
+    expect(await call('tenant-config.risk.get', { tenant_id: tenant.id })).toMatchObject({
+      code: 401,
+      type: 'auth_api_key_invalid',
+    });
+  } finally {
+    await neighbour.stop();
+  }
 });
 
 const nodes = ['config-1', 'config-2', 'gateway-1', 'gateway-2', 'identity-1', 'identity-2'];

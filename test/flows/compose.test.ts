@@ -4,6 +4,8 @@
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { execFile, execFileSync } from 'node:child_process';
+import { Redis } from 'ioredis';
+import { connect } from 'nats';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -26,6 +28,8 @@ const root = join(import.meta.dirname, '../..');
 /** What whoever runs compose gives it. */
 const operator: Record<string, string> = {
   POSTGRES_PASSWORD: 'compose',
+  NATS_PASSWORD: 'nats-of-compose',
+  REDIS_PASSWORD: 'redis-of-compose',
   SECRET_KEY: 'a-key-for-compose-of-at-least-thirty-two-bytes',
   PLATFORM_ADMIN_EMAILS: 'ops@example.com',
   PLATFORM_ADMIN_PASSWORD: 'a-long-first-password',
@@ -73,7 +77,7 @@ function environmentOf(
 ): Record<string, string> {
   const here: Record<string, string> = {
     'nats://nats:4222': nats!.url,
-    'redis://redis:6379': redis!.url,
+    'redis://:redis-of-compose@redis:6379': redis!.url.replace('//', '//:redis-of-compose@'),
     'postgres://strata:compose@postgres:5432/strata': database.url,
   };
   const mapped = Object.entries(environment).map(
@@ -83,7 +87,12 @@ function environmentOf(
 }
 
 beforeAll(async () => {
-  [database, nats, redis] = await Promise.all([createDatabase(), startNats(), startRedis()]);
+  const [, ...redisArguments] = services.redis!.command!;
+  [database, nats, redis] = await Promise.all([
+    createDatabase(),
+    startNats({ argv: services.nats!.command! }),
+    startRedis({ argv: redisArguments }),
+  ]);
   const migrate = services.migrate!;
   execFileSync(process.execPath, ['strata.ts', ...migrate.command!], {
     cwd: root,
@@ -120,6 +129,15 @@ test('every piece runs twice, and nothing else is made of the image', () => {
   expect(nodes.map(({ piece }) => piece).sort()).toEqual(twice.sort());
   for (const [name, { command }] of ours)
     expect(command).toEqual([name === 'migrate' ? '--migrate' : name]);
+});
+
+test('NATS and Redis ask for the passwords, and Redis does so for its own health check', async () => {
+  await expect(connect({ servers: nats!.url })).rejects.toThrow(/authorization/i);
+  const stranger = new Redis(redis!.url, { lazyConnect: true, retryStrategy: null });
+  stranger.on('error', () => {});
+  await expect(stranger.ping()).rejects.toThrow('NOAUTH');
+  stranger.disconnect();
+  expect(services.redis!.environment).toEqual({ REDISCLI_AUTH: operator.REDIS_PASSWORD });
 });
 
 test('the health check of every container passes', async () => {

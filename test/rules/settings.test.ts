@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { pieces, type Piece } from '../../services/pieces.ts';
 import { ensureSecretKey } from '../../shared/security/secret-key-file.ts';
 import {
+  takesClearCredentials,
   describeChanges,
   loadSettings,
   readEnvironment,
@@ -112,7 +113,7 @@ describe('defaults', () => {
     ['with DB_HOST', { DB_HOST: 'db', SECRET_KEY: key }, []],
     [
       'on a gateway of a cluster',
-      { NATS_URL: 'nats://bus', REDIS_URL: 'redis://r', SECRET_KEY: key },
+      { NATS_URL: 'tls://bus', REDIS_URL: 'redis://r', SECRET_KEY: key },
       [],
     ],
     [
@@ -365,7 +366,7 @@ describe('pieces of a cluster', () => {
     notifier: ['DATABASE_URL', 'REDIS_URL'],
     gateway: ['REDIS_URL'],
   };
-  const bus = { NATS_URL: 'nats://a:4222,nats://b:4222', SECRET_KEY: key };
+  const bus = { NATS_URL: 'nats://a:4222,nats://b:4222', NATS_USER: 'strata', SECRET_KEY: key };
 
   test('each has its row', () => {
     expect(pieces.map(({ name }) => name).sort()).toEqual(Object.keys(needs).sort());
@@ -379,7 +380,7 @@ describe('pieces of a cluster', () => {
 
   test('what is missing is said once, with the pieces that need it', () => {
     expect(
-      problemsOf({ NATS_URL: 'nats://a' }, ['gateway', 'auth', 'audit', 'config-resolver']),
+      problemsOf({ NATS_URL: 'tls://a' }, ['gateway', 'auth', 'audit', 'config-resolver']),
     ).toEqual([
       { variable: 'SECRET_KEY', message: 'is required with NATS_URL set, the same on every node' },
       {
@@ -388,12 +389,65 @@ describe('pieces of a cluster', () => {
       },
       { variable: 'REDIS_URL', message: 'is required, with NATS_URL set, by gateway, auth' },
     ]);
-    expect(wrong({ NATS_URL: 'nats://a', DATABASE_URL: 'postgres://db/x' }, ['audit'])).toEqual([
+    expect(wrong({ NATS_URL: 'tls://a', DATABASE_URL: 'postgres://db/x' }, ['audit'])).toEqual([
       'SECRET_KEY',
     ]);
     // Nobody talks to the nodes of a cluster without it, the operator's console included.
     for (const pieces of [['config-resolver'], []])
-      expect(wrong({ NATS_URL: 'nats://a' }, pieces)).toEqual(['SECRET_KEY']);
+      expect(wrong({ NATS_URL: 'tls://a' }, pieces)).toEqual(['SECRET_KEY']);
+  });
+});
+
+describe('NATS', () => {
+  const natsProblems = (environment: Environment): string[] =>
+    wrong({ SECRET_KEY: key, ...environment }, []);
+
+  test.each([
+    'nats://127.0.0.1:4222',
+    'nats://localhost',
+    'nats://[::1]:4222',
+    'tls://bus.example',
+    'nats://user:password@bus',
+  ])('may be %s', (url) => {
+    expect(natsProblems({ NATS_URL: url })).toEqual([]);
+  });
+
+  test.each([
+    'nats://bus',
+    'nats://10.0.0.1:4222',
+    'nats://127.0.0.1,nats://bus',
+    'nats://localhost.example',
+    'nats://127.0.0.1.example',
+    'tls://a,nats://b',
+    'nats://user:password@a,nats://b',
+  ])('is not %s, which anybody may use, unless the operator says so', (url) => {
+    expect(natsProblems({ NATS_URL: url })).toEqual(['NATS_URL']);
+    for (const more of [
+      { NATS_ALLOW_PLAIN: 'true' },
+      { NATS_USER: 'strata' },
+      { NATS_TOKEN: 'x' },
+      { NATS_TLS_CA: 'ca.pem' },
+    ])
+      expect(natsProblems({ NATS_URL: url, ...more })).toEqual([]);
+  });
+
+  test('takes no credentials in clear over a network, unless the operator says so', () => {
+    const takes = (environment: Environment): boolean =>
+      takesClearCredentials(loadSettings({ SECRET_KEY: key, ...environment }, { pieces: [] }));
+    const remote = { NATS_URL: 'nats://bus', NATS_USER: 'strata' };
+    expect(takes(remote)).toBe(false);
+    expect(takes({ ...remote, NATS_URL: 'nats://127.0.0.1,nats://bus' })).toBe(false);
+    expect(takes({ ...remote, NATS_ALLOW_PLAIN: 'true' })).toBe(true);
+    expect(takes({ ...remote, NATS_TLS_CA: 'ca.pem' })).toBe(true);
+    expect(takes({ NATS_URL: 'tls://bus' })).toBe(true);
+    expect(takes({ NATS_URL: 'nats://127.0.0.1:4222' })).toBe(true);
+  });
+
+  test('is for nodes with SECRET_KEY, and for neighbours with an API key, which host nothing', () => {
+    const neighbour = { NATS_URL: 'tls://bus', STRATA_API_KEY: 'strata_x' };
+    expect(wrong(neighbour, [])).toEqual([]);
+    expect(wrong(neighbour, ['config-resolver'])).toEqual(['SECRET_KEY']);
+    expect(wrong({ NATS_URL: 'tls://bus' }, [])).toEqual(['SECRET_KEY']);
   });
 });
 

@@ -1,15 +1,28 @@
-/** G4 on the bus: every action × caller, and what a callee could do to its caller's rights. */
+/**
+ * G4 on the bus: every action × caller, and what a callee could do to its caller's rights. The callers are those that a node of
+ * Strata's names, in its own process and on another node; that somebody names who does not hold SECRET_KEY, in clear, sealed under
+ * another key and by sending again what was heard; and those that a credential proves.
+ */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
-import type { Context, ServiceBroker } from 'moleculer';
+import { setTimeout as delay } from 'node:timers/promises';
+import { ServiceBroker, type Context } from 'moleculer';
+import { connect, type NatsConnection } from 'nats';
+import type { Authenticator } from '../../gateway/authenticate.ts';
+import { openToNeighbours, type Neighbours } from '../../gateway/neighbours.ts';
 import { pieces } from '../../services/pieces.ts';
 import type { Caller } from '../../shared/access.ts';
 import { createNode } from '../../shared/cluster/broker.ts';
 import { liveSettings } from '../../shared/live-settings.ts';
 import { CoherentCache } from '../../shared/cluster/coherence/cache.ts';
 import { keyScopes, tenantRoles, type RecentFor } from '../../shared/contracts/contract.ts';
+import { envelopeOf, keyIdLength, keyOfProcess, seal } from '../../shared/cluster/sealed-packet.ts';
+import { createLog } from '../../shared/cluster/log.ts';
 import { contracts, contractTable, type ActionName } from '../../shared/contracts/index.ts';
+import { StrataError } from '../../shared/errors.ts';
+import { createKeyRing } from '../../shared/security/derived-keys.ts';
 import { loadSettings } from '../../shared/settings.ts';
+import { startNats, type Process } from '../support/servers.ts';
 
 const own = randomUUID();
 const other = randomUUID();
@@ -19,6 +32,20 @@ const settings = liveSettings(
   [],
 );
 const { broker } = createNode({ settings });
+
+let nats: Process;
+let outsider: NatsConnection;
+/** Packets of nodes, by subject. */
+const heard: Packet[] = [];
+interface Packet {
+  readonly subject: string;
+  readonly data: Uint8Array;
+}
+/** On NATS: one that hosts everything, one that calls, and a service that does not hold SECRET_KEY. */
+let owner: ServiceBroker;
+let asker: ServiceBroker;
+let neighbour: ServiceBroker;
+let door: Neighbours;
 const reached = { called: 0, params: undefined as unknown };
 
 /** Stand-ins for all services: they note that they were reached. */
@@ -31,9 +58,11 @@ function standIn(service: string): Parameters<ServiceBroker['createService']>[0]
         name.slice(service.length + 1),
         {
           handler(ctx: Context) {
-            reached.called += 1;
+            const meta = ctx.meta as { caller?: Caller };
+            // Nodes read the change feed all the time.
+            if (service !== 'feed' || meta.caller?.id === 'neighbour') reached.called += 1;
             reached.params = ctx.params;
-            (ctx.meta as { caller?: Caller }).caller = {
+            meta.caller = {
               type: 'system',
               id: 'intruder',
               tenant_id: null,
@@ -50,10 +79,64 @@ function standIn(service: string): Parameters<ServiceBroker['createService']>[0]
 
 beforeAll(async () => {
   const services = pieces.map(({ name }) => name);
-  for (const service of [...services, 'feed']) broker.createService(standIn(service));
-  await broker.start();
+  nats = await startNats();
+  outsider = await connect({ servers: nats.url });
+  outsider.subscribe('MOL-strata-nodes.>', {
+    callback: (_error, { subject, data }) => heard.push({ subject, data: Uint8Array.from(data) }),
+  });
+  owner = nodeOnBus('owner');
+  asker = nodeOnBus('asker');
+  for (const each of [broker, owner])
+    for (const service of [...services, 'feed']) each.createService(standIn(service));
+  await Promise.all([broker, owner].map((each) => each.start()));
+  await asker.start();
+  await asker.waitForServices([...services, 'feed'].filter((name) => hasActions(name)));
+  door = openToNeighbours({
+    broker: asker,
+    authenticator: standInAuthenticator,
+    log: createLog(settings.current),
+    requestTimeoutMs: 5000,
+  })!;
+  neighbour = new ServiceBroker({
+    namespace: 'strata',
+    nodeID: 'neighbour',
+    logger: false,
+    transporter: { type: 'NATS', options: { servers: [nats.url] } },
+  });
+  await neighbour.start();
+  await neighbour.waitForServices('tenant-config', 5000);
+}, 30_000);
+afterAll(async () => {
+  await neighbour?.stop();
+  await door?.stop();
+  await Promise.all([broker, asker, owner].map((each) => each?.stop()));
+  await outsider?.close();
+  await nats?.stop('SIGKILL');
 });
-afterAll(() => broker.stop());
+
+const hasActions = (service: string): boolean =>
+  Object.keys(contracts).some((name) => name.startsWith(`${service}.`));
+
+function nodeOnBus(nodeId: string): ServiceBroker {
+  const given = {
+    NODE_ID: nodeId,
+    NATS_URL: nats.url,
+    SECRET_KEY: settings.current.secret_key!,
+    LOG_LEVEL: 'silent',
+  };
+  const onBus = liveSettings(loadSettings(given, { pieces: [] }), {}, []);
+  return createNode({ settings: onBus }).broker;
+}
+
+/** A credential is the name of a caller of the table below. */
+const standInAuthenticator: Authenticator = {
+  known: () => undefined,
+  async find({ authorization = '' }) {
+    const caller = callers[decodeURIComponent(authorization.replace('Bearer ', ''))];
+    if (!caller?.type) throw new StrataError('auth_token_invalid');
+    return { caller, stale: false };
+  },
+};
 
 const user = (roles: Caller['roles'], tenant: string | null, platform: string[] = []): Caller => ({
   type: 'user',
@@ -134,6 +217,174 @@ const refusals = [
   'auth_reauth_required',
   'auth_stronger_sign_in_required',
 ];
+const names = Object.keys(contracts) as ActionName[];
+const typeOf = (call: Promise<unknown>): Promise<string | undefined> =>
+  call.then(
+    () => undefined,
+    (error: { type?: string }) => error.type ?? 'untyped',
+  );
+/** Answered on the node that is asked, whoever hosts it, as are the caches of each node. */
+const isEverywhere = (name: ActionName): boolean => name.startsWith('cluster.');
+
+describe('every action, called from another node', () => {
+  test.each(names.filter((name) => !isEverywhere(name)))('%s', async (name) => {
+    for (const [who, caller] of Object.entries(callers)) {
+      const before = reached.called;
+      const type = await typeOf(
+        asker.call(name, { tenant_id: own }, { meta: caller ? { caller } : {}, timeout: 5000 }),
+      );
+      const code = expected(name, who);
+      if (code === undefined) expect(refusals).not.toContain(type);
+      else
+        expect({ who, type, reached: reached.called - before }).toEqual({
+          who,
+          type: code,
+          reached: 0,
+        });
+    }
+  });
+});
+
+describe('every action, called by whoever does not hold SECRET_KEY', () => {
+  const system = { ...callers.service!, type: 'system' as const };
+  const everything = { caller: system, load: true, credential: 'tenant_admin' };
+  const request = (action: string): Buffer =>
+    Buffer.from(
+      JSON.stringify({
+        ver: '5',
+        sender: 'asker',
+        id: randomUUID(),
+        action,
+        params: { tenant_id: own },
+        meta: everything,
+      }),
+    );
+  const settled = async (): Promise<void> => {
+    await outsider.flush();
+    await delay(300);
+  };
+
+  test('in clear, whoever it says it is', async () => {
+    const before = reached.called;
+    for (const name of names)
+      for (const node of ['owner', 'asker'])
+        outsider.publish(`MOL-strata-nodes.REQ.${node}`, request(name));
+    await settled();
+    expect(reached.called).toBe(before);
+  });
+
+  test('sealed under another key, to the very process that owns it', async () => {
+    await asker.call('audit.append', {}).catch(() => undefined);
+    await settled();
+    const before = reached.called;
+    const genuine = heard.findLast(({ subject }) => subject === 'MOL-strata-nodes.REQ.owner')!;
+    const envelope = envelopeOf(Buffer.from(genuine.data))!;
+    const other = createKeyRing(
+      { secret_key: 'y'.repeat(32), secret_key_previous: null },
+      { label: 'packets between nodes', idLength: keyIdLength, neededTo: 'forge' },
+    ).current;
+    const senders = [envelope.sender, 'f'.repeat(envelope.sender.length)];
+    names.forEach((name, index) => {
+      for (const sender of senders) {
+        const forged = { ...envelope, sender, number: envelope.number + 1 + index };
+        const message = { nodeId: 'asker', message: request(name) };
+        const packet = seal(forged, 'REQ', message, keyOfProcess(other, sender));
+        outsider.publish('MOL-strata-nodes.REQ.owner', packet);
+      }
+    });
+    await settled();
+    expect(reached.called).toBe(before);
+    // The genuine sender is still believed.
+    await asker.call('audit.append', {}, { meta: { caller: system } }).catch(() => undefined);
+    expect(await typeOf(asker.call('audit.append', {}))).toBe('auth_token_missing');
+  });
+
+  test('by sending again what a node was sent', async () => {
+    const callsBefore = reached.called;
+    for (const name of names)
+      await typeOf(asker.call(name, { tenant_id: own }, { meta: { caller: system } }));
+    expect(reached.called).toBeGreaterThan(callsBefore);
+    await settled();
+    const before = reached.called;
+    for (const { subject, data } of heard.slice()) outsider.publish(subject, data);
+    await settled();
+    expect(reached.called).toBe(before);
+  });
+});
+
+describe('every action, called by a neighbour', () => {
+  test.each(names)('%s', async (name) => {
+    const { access, response } = contracts[name] as (typeof contractTable)[ActionName];
+    const isOffered =
+      !['public', 'internal'].includes(access.level) &&
+      !['stream', 'page', 'token'].includes(response);
+    // The neighbour's registry has what is offered; the door decides for itself.
+    const ask = (meta: object): Promise<string | undefined> =>
+      new Promise((resolve) => {
+        const id = randomUUID();
+        const inbox = outsider.subscribe('MOL-strata.RES.rawneighbour', {
+          callback(_error, { data }) {
+            const answer = JSON.parse(Buffer.from(data).toString());
+            if (answer.id !== id) return;
+            inbox.unsubscribe();
+            expect(answer.meta).toEqual({});
+            resolve(answer.success ? undefined : answer.error.type);
+          },
+        });
+        const packet = { ver: '5', sender: 'rawneighbour', id, action: name, meta };
+        const params = { tenant_id: own };
+        outsider.publish('MOL-strata.REQ.asker', JSON.stringify({ ...packet, params }));
+      });
+
+    for (const [who, caller] of Object.entries(callers)) {
+      const before = reached.called;
+      const credential = encodeURIComponent(who);
+      const meta = caller?.type ? { credential } : {};
+      const claimed = { ...meta, caller: callers.platform_admin, load: true };
+      const type = await ask(claimed);
+      const offeredCode = caller?.type
+        ? isOffered
+          ? expected(name, who)
+          : 'not_found'
+        : 'auth_token_missing';
+      if (offeredCode === undefined) expect(refusals).not.toContain(type);
+      else
+        expect({ who, type, reached: reached.called - before }).toEqual({
+          who,
+          type: offeredCode,
+          reached: 0,
+        });
+    }
+    expect(await ask({ credential: 'unknown' })).toBe('auth_token_invalid');
+    const strange = { toString: 1 };
+    expect(await ask({ credential: strange })).toBe('auth_token_invalid');
+  });
+
+  test('through its own broker', async () => {
+    const called = (credential: string): Promise<string | undefined> =>
+      typeOf(
+        neighbour.call(
+          'tenant-config.risk.put',
+          { tenant_id: own, body: {} },
+          { meta: { credential } },
+        ),
+      );
+    const before = reached.called;
+    expect(await called('viewer')).toBe('insufficient_role');
+    expect(reached.called).toBe(before);
+    expect(await called('tenant_admin')).toBe('not_found');
+    expect(reached.called).toBe(before + 1);
+  });
+
+  test('is offered nothing that is internal, and learns nothing of the machine', () => {
+    const actions = neighbour.registry.getActionList({ skipInternal: true });
+    expect(actions.length).toBeGreaterThan(50);
+    for (const { name } of actions)
+      expect(['public', 'internal']).not.toContain(contracts[name as ActionName].access.level);
+    const node = neighbour.registry.getNodeList({}).find(({ id }) => id === 'asker')!;
+    expect(node).toMatchObject({ ipList: [], hostname: '', metadata: {} });
+  });
+});
 
 describe('every action, called over the bus', () => {
   test.each(Object.keys(contracts) as ActionName[])('%s', async (name) => {

@@ -9,10 +9,12 @@ import { ServiceBroker, type Context } from 'moleculer';
 import { connect, type NatsConnection } from 'nats';
 import { serviceCaller } from '../../shared/access.ts';
 import { createNode, type Node } from '../../shared/cluster/broker.ts';
+import { natsTransporter } from '../../shared/cluster/bus.ts';
 import { invalidateEvent } from '../../shared/cluster/cluster-service.ts';
 import { liveSettings } from '../../shared/live-settings.ts';
 import { loadSettings } from '../../shared/settings.ts';
 import { eventually } from '../support/cluster.ts';
+import { startProxy } from '../support/proxy.ts';
 import { startNats, type Process } from '../support/servers.ts';
 import { secretKey } from '../support/strata.ts';
 
@@ -269,18 +271,32 @@ describe('a node that has restarted', () => {
   });
 
   test('is found again, and what its process before had said no longer counts', async () => {
-    const { asker, owner } = await startPair();
-    await owner.broker.stop();
-    running.splice(running.indexOf(owner.broker), 1);
+    const proxy = await startProxy(nats.port);
+    const [owner] = await start(ownerOf('owner'));
+    const [asker] = await start(nodeOf('asker', { NATS_URL: `nats://127.0.0.1:${proxy.port}` }));
+    await asker!.broker.waitForServices('$owner', 5000);
+    expect(await call(asker!)).toEqual({ by: 'owner' });
+    // The asker never hears that the owner leaves; the outsider does, and keeps it for later.
+    proxy.cut();
+    await owner!.broker.stop();
+    running.splice(running.indexOf(owner!.broker), 1);
     await settled();
-    const recorded = heard.filter(({ subject }) => !subject.endsWith('.asker'));
-    const [again] = await start(ownerOf('owner'));
-    await eventually(async () => expect(await call(asker)).toEqual({ by: 'owner' }));
+    const recorded = [...heard];
+    expect(recorded.map(({ subject }) => subject)).toContain(`${prefix}.DISCONNECT`);
+    proxy.mend();
+    await start(ownerOf('owner'));
+    await eventually(async () => expect(await call(asker!)).toEqual({ by: 'owner' }), 15_000);
+
+    const gone = jest.fn();
+    asker!.broker.localBus.on('$node.disconnected', gone);
     for (const { subject, data } of recorded) outsider.publish(subject, data);
     await settled();
-    expect(await call(asker)).toEqual({ by: 'owner' });
-    expect(again!.calls.length).toBeGreaterThanOrEqual(2);
-  });
+    expect(gone).not.toHaveBeenCalled();
+    expect(await call(asker!)).toEqual({ by: 'owner' });
+    await asker!.broker.stop();
+    running.splice(running.indexOf(asker!.broker), 1);
+    await proxy.stop();
+  }, 30_000);
 
   test('under a name that another process has, it is still told apart', async () => {
     const [first, second] = [nodeOf('twin'), nodeOf('twin')];
@@ -292,11 +308,24 @@ describe('a node that has restarted', () => {
   });
 });
 
+test('tls:// is never a connection in clear, and an address may name user and password', () => {
+  const optionsOf = (url: string): unknown => {
+    const given = { NATS_URL: url, SECRET_KEY: secretKey };
+    return natsTransporter(loadSettings(given, { pieces: [] }));
+  };
+  expect(optionsOf('tls://bus')).toMatchObject({ options: { tls: {} } });
+  expect(optionsOf('nats://u:p%40ss@bus')).toMatchObject({ options: { user: 'u', pass: 'p@ss' } });
+  expect(optionsOf('nats://127.0.0.1')).not.toHaveProperty('options.tls');
+});
+
 test('while SECRET_KEY is being changed, nodes with one key and with both understand each other', async () => {
   const both = { SECRET_KEY: anotherKey, SECRET_KEY_PREVIOUS: secretKey };
-  const stages = [{}, both, both, { SECRET_KEY: anotherKey }] as Record<string, string>[];
-  for (let stage = 1; stage < stages.length; stage += 1) {
-    const [owner, asker] = [ownerOf('owner', stages[stage - 1]), nodeOf('asker', stages[stage])];
+  const pairs: [Record<string, string>, Record<string, string>][] = [
+    [{}, both],
+    [both, { SECRET_KEY: anotherKey }],
+  ];
+  for (const [ofOwner, ofAsker] of pairs) {
+    const [owner, asker] = [ownerOf('owner', ofOwner), nodeOf('asker', ofAsker)];
     await start<Node>(owner, asker);
     await asker.broker.waitForServices('$owner', 5000);
     expect(await call(asker)).toEqual({ by: 'owner' });

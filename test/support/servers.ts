@@ -121,11 +121,12 @@ async function start(
   };
 }
 
-/** `config` is a file of further settings, such as permissions. */
+/** `config` is a file of further settings, such as permissions; `argv` are further arguments. */
 export async function startNats({
   port,
   config,
-}: { port?: number; config?: string } = {}): Promise<Process> {
+  argv = [],
+}: { port?: number; config?: string; argv?: readonly string[] } = {}): Promise<Process> {
   const chosen = port ?? (await freePort());
   return start('nats-server', 'nats', chosen, [
     '-a',
@@ -133,10 +134,14 @@ export async function startNats({
     '-p',
     String(chosen),
     ...(config ? ['-c', config] : []),
+    ...argv,
   ]);
 }
 
-export async function startRedis({ port }: { port?: number } = {}): Promise<Process> {
+export async function startRedis({
+  port,
+  argv = [],
+}: { port?: number; argv?: readonly string[] } = {}): Promise<Process> {
   const chosen = port ?? (await freePort());
   return start('redis-server', 'redis', chosen, [
     '--port',
@@ -147,6 +152,7 @@ export async function startRedis({ port }: { port?: number } = {}): Promise<Proc
     '',
     '--appendonly',
     'no',
+    ...argv,
   ]);
 }
 

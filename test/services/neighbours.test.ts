@@ -1,0 +1,184 @@
+/**
+ * NATS as docs/operations.md sets it up for services without SECRET_KEY: two neighbours that do not trust each other, and a gateway.
+ */
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { ServiceBroker } from 'moleculer';
+import { connect, type NatsConnection } from 'nats';
+import { openToNeighbours, type Neighbours } from '../../gateway/neighbours.ts';
+import type { Caller } from '../../shared/access.ts';
+import { createNode, type Node } from '../../shared/cluster/broker.ts';
+import { createLog } from '../../shared/cluster/log.ts';
+import { neighbourOptions } from '../../shared/cluster/neighbour.ts';
+import { StrataError } from '../../shared/errors.ts';
+import { liveSettings } from '../../shared/live-settings.ts';
+import { loadSettings, type Settings } from '../../shared/settings.ts';
+import { eventually } from '../support/cluster.ts';
+import { startNats, type Process } from '../support/servers.ts';
+import { secretKey } from '../support/strata.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'strata-nats-'));
+const credential = 'strata_canary_credential';
+let nats: Process;
+let gateway: Node;
+let door: Neighbours;
+let neighbour: ServiceBroker;
+let stranger: NatsConnection;
+
+/** The users of the documentation, and a second neighbour `m` with the permissions of `n`. */
+function documentedConfig(): string {
+  const docs = readFileSync(new URL('../../docs/operations.md', import.meta.url), 'utf8');
+  const block = /```\n(authorization: [^`]+)```/.exec(docs)![1]!;
+  const given = block.replace('$NATS_PASSWORD', 'strata').replace('$N_PASSWORD', 'n');
+  const user = /^ {2}\{ user: n, [^]*?\] \} \}$/m.exec(given)![0];
+  const other = user
+    .replace('user: n, password: n', 'user: m, password: m')
+    .replaceAll('.n"', '.m"');
+  return given.replace(user, `${user}\n${other}`);
+}
+
+const settingsOf = (user: string, more: Record<string, string>): Settings =>
+  loadSettings(
+    {
+      NODE_ID: user,
+      NATS_URL: nats.url,
+      NATS_USER: user,
+      NATS_PASSWORD: user,
+      LOG_LEVEL: 'silent',
+      ...more,
+    },
+    { pieces: [] },
+  );
+
+const caller: Caller = {
+  type: 'user',
+  id: 'somebody',
+  tenant_id: null,
+  roles: [],
+  platform_roles: ['platform_admin'],
+};
+
+beforeAll(async () => {
+  const file = join(folder, 'nats.conf');
+  writeFileSync(file, documentedConfig());
+  nats = await startNats({ config: file });
+  const settings = liveSettings(settingsOf('strata', { SECRET_KEY: secretKey }), {}, []);
+  gateway = createNode({ settings });
+  await gateway.broker.start();
+  door = openToNeighbours({
+    broker: gateway.broker,
+    authenticator: {
+      known: () => undefined,
+      async find({ authorization }) {
+        if (authorization === `Bearer ${credential}`) return { caller, stale: false };
+        throw new StrataError('auth_api_key_invalid');
+      },
+    },
+    log: createLog(settings.current),
+    requestTimeoutMs: 5000,
+  })!;
+  const options = neighbourOptions(settingsOf('n', { STRATA_API_KEY: credential }));
+  neighbour = new ServiceBroker({ ...options, logger: false });
+  await neighbour.start();
+  await neighbour.waitForServices('cluster', 5000);
+  stranger = await connect({ servers: nats.url, user: 'm', pass: 'm' });
+}, 30_000);
+afterAll(async () => {
+  await stranger?.close();
+  await neighbour?.stop();
+  await door?.stop();
+  await gateway?.broker.stop();
+  await nats?.stop('SIGKILL');
+  rmSync(folder, { recursive: true });
+});
+
+const health = (): Promise<unknown> => neighbour.call('cluster.node.health', {});
+
+test('a neighbour calls by its credential, over and over', async () => {
+  for (let count = 0; count < 3; count += 1) expect(await health()).toMatchObject({ bus: true });
+});
+
+test('another hears nothing of it, and calls nothing with what it says of itself', async () => {
+  const heard: string[] = [];
+  for (const subject of ['>', 'MOL-strata.>', 'MOL-strata.REQ.strata', 'MOL-strata.RES.n'])
+    stranger.subscribe(subject, {
+      callback: (error, message) => {
+        if (!error) heard.push(Buffer.from(message.data).toString());
+      },
+    });
+  const answers: { id: string; error: { type: string } }[] = [];
+  stranger.subscribe('MOL-strata.RES.m', {
+    callback: (_error, { data }) => answers.push(JSON.parse(Buffer.from(data).toString())),
+  });
+  for (const meta of [{}, { caller }, { caller, load: true }, { credential: 'x', caller }])
+    stranger.publish(
+      'MOL-strata.REQ.strata',
+      JSON.stringify({ ver: '5', sender: 'm', id: '1', action: 'cluster.node.health', meta }),
+    );
+  await health();
+  await eventually(async () => expect(answers).toHaveLength(4));
+  expect(answers.map(({ error }) => error.type).sort()).toEqual([
+    'auth_api_key_invalid',
+    'auth_token_missing',
+    'auth_token_missing',
+    'auth_token_missing',
+  ]);
+  expect(heard).toEqual([]);
+});
+
+test('another cannot pose as a gateway, nor as the neighbour, nor end either', async () => {
+  const services = [
+    {
+      name: 'cluster',
+      fullName: 'cluster',
+      settings: {},
+      metadata: {},
+      events: {},
+      actions: { 'cluster.node.health': { name: 'cluster.node.health', rawName: 'health' } },
+    },
+  ];
+  for (const sender of ['m', 'strata'])
+    for (const subject of ['INFO', 'INFO.n', 'DISCONNECT', 'HEARTBEAT', 'RES.n'])
+      stranger.publish(
+        `MOL-strata.${subject}`,
+        JSON.stringify({ ver: '5', sender, services, instanceID: 'i', seq: 99, client: {} }),
+      );
+  stranger.publish('MOL-strata-nodes.DISCONNECT', '{"ver":"5","sender":"strata"}');
+  await stranger.flush();
+  await delay(200);
+  expect(
+    neighbour.registry
+      .getNodeList({})
+      .map(({ id }) => id)
+      .sort(),
+  ).toEqual(['n', 'strata']);
+  expect(await health()).toMatchObject({ bus: true });
+});
+
+test('nothing that a neighbour sends closes the connection of the gateway', async () => {
+  const packets: unknown[] = [
+    '',
+    '[]',
+    'null',
+    '{"ver"',
+    '[[[['.repeat(100_000),
+    { sender: 'm', id: '1', action: 'x', meta: { credential: { toString: 1 } } },
+    { sender: 'm', id: '1', action: '__proto__', meta: { credential } },
+    { sender: 'm', id: '1', action: 'cluster.node.health', meta: { credential }, params: 7 },
+    { sender: '>', id: '1', action: 'cluster.node.health', meta: { credential } },
+    { sender: 'm', id: {}, action: 'cluster.node.health', meta: null, timeout: -1 },
+    { sender: 'm', id: '1', action: 'cluster.node.health', requestID: 'ä\n', meta: { credential } },
+    { sender: 'm', time: {}, id: [] },
+  ];
+  for (const subject of ['REQ.strata', 'DISCOVER', 'DISCOVER.strata'])
+    for (const packet of packets)
+      stranger.publish(
+        `MOL-strata.${subject}`,
+        typeof packet === 'string' ? packet : JSON.stringify(packet),
+      );
+  await stranger.flush();
+  expect(await health()).toMatchObject({ bus: true });
+});
