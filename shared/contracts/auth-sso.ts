@@ -2,7 +2,7 @@
 import { Type } from 'typebox';
 import { TokenResponse } from './auth.ts';
 import { action, Page, page, tenantRoles, type Access } from './contract.ts';
-import { Email, Nullable, strict, Timestamp, Uuid } from './fields.ts';
+import { Email, Nullable, strict, Timestamp, Uuid, SomeOf } from './fields.ts';
 
 const Name = Type.String({ minLength: 1, maxLength: 200 });
 const Address = Type.String({ minLength: 1, maxLength: 500, format: 'uri' });
@@ -31,8 +31,7 @@ const RedirectUris = Type.Array(Address, {
   uniqueItems: true,
   description: 'Where the provider may send people back to',
 });
-const Roles = Type.Array(Type.Enum(tenantRoles), {
-  uniqueItems: true,
+const Roles = SomeOf(tenantRoles, {
   description: 'Roles in the tenant for people who are provisioned',
 });
 

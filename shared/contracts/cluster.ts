@@ -22,7 +22,7 @@ export const ReloadRequest = Type.Object(
         {
           all: Type.Optional(Type.Boolean()),
           tenant_ids: Type.Optional(
-            Type.Array(Type.String({ format: 'uuid' }), { maxItems: 1000 }),
+            Type.Array(Type.String({ format: 'uuid', maxLength: 36 }), { maxItems: 1000 }),
           ),
         },
         strict,

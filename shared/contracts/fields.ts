@@ -5,7 +5,12 @@ import { Type, type TSchema } from 'typebox';
 export const strict = { additionalProperties: false } as const;
 
 export const Uuid = Type.String({ format: 'uuid', pattern: '^[0-9a-f-]{36}$' });
-export const Timestamp = Type.String({ format: 'date-time' });
+export const Timestamp = Type.String({ format: 'date-time', maxLength: 40 });
+/** Some of the values, each once. The bound spares comparing the items of an array that is too long anyway. */
+export const SomeOf = <Values extends string[]>(
+  values: readonly [...Values],
+  options: { readonly minItems?: number; readonly description?: string } = {},
+) => Type.Array(Type.Enum(values), { ...options, maxItems: values.length, uniqueItems: true });
 /** An e-mail address of at most 254 characters, the longest that SMTP can carry (RFC 5321, 4.5.3.1.3, less its brackets). */
 export const Email = Type.String({ format: 'email', maxLength: 254 });
 

@@ -1,12 +1,12 @@
 /** Memberships: who belongs to a tenant, with which roles and approver groups. The accounts themselves are `auth`'s. */
 import { Type } from 'typebox';
 import { action, Page, page, tenantRoles } from './contract.ts';
-import { Email, Nullable, strict, Timestamp, Uuid } from './fields.ts';
+import { Email, Nullable, strict, Timestamp, Uuid, SomeOf } from './fields.ts';
 import { memberScope } from './revision-scopes.ts';
 import { SignInPolicy } from './sign-in-policy.ts';
 import { tenantAdmins, tenantPath } from './tenant-document.ts';
 
-const Roles = Type.Array(Type.Enum(tenantRoles), { minItems: 1, uniqueItems: true });
+const Roles = SomeOf(tenantRoles, { minItems: 1 });
 const Groups = Type.Array(Type.String({ pattern: '^[A-Za-z0-9._-]{1,64}$' }), {
   uniqueItems: true,
   maxItems: 100,

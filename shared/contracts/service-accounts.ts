@@ -5,7 +5,7 @@
 import { Type } from 'typebox';
 import { ApiKey, apiKeyCacheKey, IssuedApiKey, NewApiKey } from './auth-api-keys.ts';
 import { action, Page, page, tenantRoles, type Access } from './contract.ts';
-import { Line, Nullable, strict, Timestamp, Uuid } from './fields.ts';
+import { Line, Nullable, strict, Timestamp, Uuid, SomeOf } from './fields.ts';
 import { memberScope } from './revision-scopes.ts';
 import { tenantAdmins, tenantPath } from './tenant-document.ts';
 
@@ -13,7 +13,7 @@ import { tenantAdmins, tenantPath } from './tenant-document.ts';
 export const maxServiceAccounts = 200;
 export const maxKeysOfServiceAccount = 20;
 
-const Roles = Type.Array(Type.Enum(tenantRoles), { minItems: 1, uniqueItems: true });
+const Roles = SomeOf(tenantRoles, { minItems: 1 });
 const Status = Type.Enum(['active', 'disabled']);
 const ServiceAccount = Type.Object(
   {

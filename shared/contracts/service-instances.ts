@@ -1,7 +1,7 @@
 /** Service instances: what a tenant sets for one of its services, and the layer `service_instance` of the effective configuration. */
 import { Type, type Static } from 'typebox';
 import { documentContracts } from './document-contracts.ts';
-import { FreeForm, Identifier, InstanceCount, Slug, strict, Text } from './fields.ts';
+import { FreeForm, Identifier, InstanceCount, Slug, strict, Text, SomeOf } from './fields.ts';
 import {
   configurationReaders,
   ofTenant,
@@ -16,10 +16,7 @@ const TimeOfDay = Type.String({
 });
 const MaintenanceWindow = Type.Object(
   {
-    days: Type.Array(Type.Enum(['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun']), {
-      minItems: 1,
-      uniqueItems: true,
-    }),
+    days: SomeOf(['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'], { minItems: 1 }),
     start: TimeOfDay,
     end: TimeOfDay,
     timezone: Type.String({

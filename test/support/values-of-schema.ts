@@ -18,12 +18,15 @@ export function randomFrom(seed: number): Random {
   };
 }
 
-interface Schema {
+export interface Schema {
   readonly type?: string;
   readonly const?: unknown;
   readonly enum?: readonly unknown[];
   readonly anyOf?: readonly Schema[];
   readonly oneOf?: readonly Schema[];
+  readonly allOf?: readonly Schema[];
+  readonly then?: Schema;
+  readonly else?: Schema;
   readonly properties?: Readonly<Record<string, Schema>>;
   readonly required?: readonly string[];
   readonly patternProperties?: Readonly<Record<string, Schema>>;
@@ -68,6 +71,19 @@ const wrongValues: readonly unknown[] = [
 const pick = <T>(from: readonly T[], random: Random): T =>
   from[Math.floor(random() * from.length)]!;
 
+/** The names of this generator that a pattern of names lets through. */
+export const fittingNames = (pattern: string): string[] =>
+  names.filter((name) => new RegExp(pattern, 'u').test(name));
+
+/** The schemas that stand for the same place: of a choice, of a condition. */
+export const shapesOf = ({ anyOf, oneOf, allOf, then, else: otherwise }: Schema): Schema[] => [
+  ...(anyOf ?? []),
+  ...(oneOf ?? []),
+  ...(allOf ?? []),
+  ...(then ? [then] : []),
+  ...(otherwise ? [otherwise] : []),
+];
+
 /** A value for the schema; each part of it is wrong with the probability `faultRate`. */
 export function valueOf(schema: TSchema, random: Random, faultRate = 0): unknown {
   return valueFor(schema as Schema, random, faultRate);
@@ -77,8 +93,8 @@ function valueFor(schema: Schema, random: Random, faultRate: number): unknown {
   if (random() < faultRate) return pick(wrongValues, random);
   if ('const' in schema) return schema.const;
   if (schema.enum) return pick(schema.enum, random);
-  const shapes = schema.anyOf ?? schema.oneOf;
-  if (shapes) return valueFor(pick(shapes, random), random, faultRate);
+  const shapes = shapesOf(schema);
+  if (shapes.length > 0) return valueFor(pick(shapes, random), random, faultRate);
   switch (schema.type) {
     case 'object':
       return objectFor(schema, random, faultRate);

@@ -1,0 +1,55 @@
+/** G7: what a body costs to read and to judge grows with its length and no faster, for every route that takes one. */
+import { describe, expect, test } from '@jest/globals';
+import type { TSchema } from 'typebox';
+import { restRoutes } from '../../gateway/rest.ts';
+import { InexactJson, parseExactJson } from '../../shared/schema/exact-json.ts';
+import { problemsOf } from '../../shared/schema/validate.ts';
+import { quickCost } from '../support/cost.ts';
+import { firstNumber, hostileBodies, type HostileBody } from '../support/hostile-bodies.ts';
+
+/** Bytes of the smaller body. What is quadratic shows at this size, and a run of all of them stays short. */
+const small = 12_000;
+const mostGrowth = 5;
+
+/** What the gateway does with a body before an action sees it. */
+function judge(schema: TSchema, text: string): void {
+  try {
+    problemsOf(schema, parseExactJson(text));
+  } catch (error) {
+    if (!(error instanceof InexactJson)) throw error;
+  }
+}
+
+/**
+ * How many times as much one body costs at four times the length. It is compared with four different bodies of the length, so that
+ * both sides take the same room in the processor's caches. A quick look that finds it cheap is enough: chance makes the larger body
+ * look dear, a collection of garbage for one, and never cheap.
+ */
+function growthOf(schema: TSchema, textOf: HostileBody): number {
+  const smaller = [1, 2, 3, 4].map((part) => textOf(small, part * firstNumber));
+  const larger = textOf(4 * small);
+  const judgeSmaller = () => smaller.forEach((text) => judge(schema, text));
+  const judgeLarger = () => judge(schema, larger);
+  let least = Infinity;
+  for (let look = 0; look < 20 && least > mostGrowth; look += 1)
+    least = Math.min(least, (4 * quickCost(judgeLarger)) / quickCost(judgeSmaller));
+  return least;
+}
+
+/** The schemas inside bodies that have been judged; most routes share theirs. */
+const judged = new Set<string>();
+const bodies = restRoutes.flatMap(({ contract, rest }): [string, TSchema][] => {
+  const body = contract.params.properties.body as TSchema | undefined;
+  return body ? [[`${rest.method} ${rest.path}`, body]] : [];
+});
+
+describe.each(bodies)('%s', (_route, schema) => {
+  test('no shape of body costs more than its length', () => {
+    const tooCostly: string[] = [];
+    for (const [name, textOf] of hostileBodies(schema, judged)) {
+      const times = growthOf(schema, textOf);
+      if (times > mostGrowth) tooCostly.push(`${name}: ${times.toFixed(1)} times`);
+    }
+    expect(tooCostly).toEqual([]);
+  });
+});
