@@ -1,6 +1,6 @@
 /** Mutants as text: what is read, and when one no longer applies. */
 import { describe, expect, test } from '@jest/globals';
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { applyMutant, literally, parseMutant } from './mutant.ts';
 
@@ -65,10 +65,15 @@ describe('the source without the mechanism', () => {
   });
 });
 
-test('every mutant of this folder can be read', () => {
+test('every mutant of this folder finds its text in the source, and files for its tests', () => {
   const folder = import.meta.dirname;
-  for (const file of readdirSync(folder).filter((each) => each.endsWith('.mutant')))
-    parseMutant(file, readFileSync(join(folder, file), 'utf8'));
+  const inRoot = (path: string): string => join(folder, '../..', path);
+  for (const file of readdirSync(folder).filter((each) => each.endsWith('.mutant'))) {
+    const mutant = parseMutant(file, readFileSync(join(folder, file), 'utf8'));
+    applyMutant(mutant, readFileSync(inRoot(mutant.file), 'utf8'));
+    for (const { file: test } of mutant.tests)
+      expect([test, existsSync(inRoot(test))]).toEqual([test, true]);
+  }
 });
 
 test('a text is matched by what it says, not as an expression', () => {
