@@ -100,6 +100,14 @@ test('a public route does not look at a credential, which could not be checked',
   expect(refusalOf(refresh)).toEqual([503, 'auth_refresh_db_error']);
 });
 
+test('a made-up link is known by its signature, without a query', async () => {
+  const anyone = new Client(strata.url);
+  for (const token of ['x', 'e30.AAAA', `${'a'.repeat(1000)}.${'b'.repeat(43)}`]) {
+    const shown = await anyone.get(`/approvals/decision?token=${token}`);
+    expect(refusalOf(shown)).toEqual([404, 'not_found']);
+  }
+});
+
 test('the node is not ready, and names the database', async () => {
   const ready = await tenant.admin.get('/readyz');
   expect([ready.status, ready.body.checks.database]).toEqual([503, false]);
