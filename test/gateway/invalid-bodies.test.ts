@@ -1,0 +1,169 @@
+/** G6 and G7: bodies that a contract refuses are refused over every route that takes one, and leave nothing behind. */
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { Ajv, type ValidateFunction } from 'ajv';
+import addFormats from 'ajv-formats';
+import { randomUUID } from 'node:crypto';
+import type { TSchema } from 'typebox';
+import { restRoutes, type RestRoute } from '../../gateway/rest.ts';
+import { contractTable } from '../../shared/contracts/index.ts';
+import { applyMergePatch } from '../../shared/schema/merge-patch.ts';
+import { sendPipelined, type RawRequest } from '../support/pipelined.ts';
+import { createDatabase, type Database } from '../support/postgres.ts';
+import {
+  adminPassword,
+  createTenant,
+  signIn,
+  startStrata,
+  type Client,
+  type Running,
+  type TenantFixture,
+} from '../support/strata.ts';
+import { randomFrom, valueOf, type Random } from '../support/values-of-schema.ts';
+
+const total = 100_000;
+const lanes = 8;
+const faultRates = [0.1, 0.2, 0.3, 0.4, 0.5];
+
+let database: Database;
+let strata: Running;
+let platform: Client;
+let tenant: TenantFixture;
+
+beforeAll(async () => {
+  database = await createDatabase();
+  strata = await startStrata({ DATABASE_URL: database.url, LOG_LEVEL: 'error' });
+  platform = await signIn(strata.url, 'admin@example.com', adminPassword);
+  tenant = await createTenant(strata.url, platform, 'Invalid bodies');
+});
+afterAll(async () => {
+  await strata?.stop();
+  await database?.drop();
+});
+
+// Not the validator of Strata, which is what is tested.
+const oracle = new Ajv({ strict: false, discriminator: true });
+addFormats.default(oracle);
+
+/** What a route is sent: bodies that nothing it may rightly do could accept. */
+interface Target {
+  readonly method: string;
+  readonly path: string;
+  readonly token: string | undefined;
+  readonly bodyOf: (random: Random) => string;
+}
+
+/** Values for the placeholders of paths. */
+const named: Readonly<Record<string, () => string>> = {
+  tenant_id: () => tenant.id,
+  agent_type: () => 'generated',
+  service_id: () => 'generated',
+  project_id: () => 'generated',
+  key: () => 'generated',
+  service_type: () => 'generated',
+  configuration_name: () => 'default',
+};
+const pathOf = (path: string): string =>
+  path.replaceAll(/\{([a-z_]+)\}/g, (_all, name: string) => named[name]?.() ?? randomUUID());
+
+function refusedValue(schema: TSchema, isValid: (value: unknown) => boolean, random: Random) {
+  for (;;) {
+    const rate = faultRates[Math.floor(random() * faultRates.length)]!;
+    const value = valueOf(schema, random, rate);
+    if (!isValid(value)) return value;
+  }
+}
+
+async function targetOf({ name, contract, rest }: RestRoute): Promise<Target | undefined> {
+  const body = contract.params.properties.body as TSchema | undefined;
+  if (!body) return undefined;
+  const path = pathOf(rest.path);
+  const isTenants = contract.access.level === 'tenant' || contract.access.level === 'authenticated';
+  const client = isTenants ? tenant.admin : platform;
+  const common = { method: rest.method, path, token: client.token };
+  const isPatched = rest.method === 'PATCH' && contract.response === 'write';
+  if (!isPatched) {
+    const isValid = oracle.compile(body);
+    return { ...common, bodyOf: (random) => JSON.stringify(refusedValue(body, isValid, random)) };
+  }
+  return { ...common, bodyOf: await patchesOf(name, path, client) };
+}
+
+/** A PATCH takes any object: what it makes of the document has to be what the document's schema refuses. */
+async function patchesOf(name: string, path: string, client: Client) {
+  const put = contractTable[name.replace(/patch$/, 'put') as keyof typeof contractTable];
+  const body = (put as RestRoute['contract']).params.properties.body as TSchema;
+  const first = path.endsWith('services/generated') ? { service_type: 'cloud_run' } : {};
+  const made = await client.put(path, path.includes('global') ? { config_value: 1 } : first);
+  if (made.status >= 300) throw new Error(`${path}: ${made.status} ${made.text}`);
+  const isValidPut: ValidateFunction = oracle.compile(body);
+  const { properties = {} } = body as { properties?: object };
+  const allowed = new Set(Object.keys(properties));
+  const current = Object.fromEntries(
+    Object.entries((made.body ?? {}) as object).filter(([member]) => allowed.has(member)),
+  );
+  return (random: Random): string => {
+    for (;;) {
+      const patch = refusedValue(body, isValidPut, random);
+      const isObject = typeof patch === 'object' && patch !== null && !Array.isArray(patch);
+      if (!isObject || !isValidPut(applyMergePatch(current, patch))) return JSON.stringify(patch);
+    }
+  };
+}
+
+/** Everything that could tell of a write. */
+async function traces(): Promise<unknown> {
+  const tables = await database.query<{ name: string }>(
+    `SELECT schemaname || '.' || relname AS name FROM pg_stat_user_tables
+     WHERE relname NOT IN ('outbox', 'events', 'leases') AND schemaname <> 'public' ORDER BY 1`,
+  );
+  const counts = await Promise.all(
+    tables.map(async ({ name }) => {
+      const [row] = await database.query<{ count: string; sum: string }>(
+        `SELECT count(*), coalesce(sum(hashtextextended(t::text, 0)), 0)::text AS sum FROM ${name} t`,
+      );
+      return [name, row];
+    }),
+  );
+  const [events] = await database.query(
+    'SELECT count(*) FROM (SELECT event_id FROM strata.outbox UNION SELECT id FROM audit.events) e',
+  );
+  return { ...Object.fromEntries(counts), events };
+}
+
+test(`${total} bodies with several faults: none is answered 2xx or 5xx, nothing is stored`, async () => {
+  const found = await Promise.all(restRoutes.map(targetOf));
+  const targets = found.filter((target) => target !== undefined);
+  expect(targets.length).toBeGreaterThan(30);
+  const before = await traces();
+
+  const wrong: string[] = [];
+  const statuses = new Map<number, number>();
+  async function runLane(lane: number): Promise<void> {
+    const random = randomFrom(1000 + lane);
+    const share = total / lanes;
+    for (let done = 0; done < share; done += 500) {
+      const requests = Array.from(
+        { length: Math.min(500, share - done) },
+        (_each, index): RawRequest => {
+          const target = targets[(done + index) % targets.length]!;
+          return { ...target, body: target.bodyOf(random) };
+        },
+      );
+      const answers = await sendPipelined(strata.url, requests);
+      for (const [index, { status, text }] of answers.entries()) {
+        statuses.set(status, (statuses.get(status) ?? 0) + 1);
+        const { method, path, body } = requests[index]!;
+        const isReasoned = status !== 422 || /"errors":\[\{/.test(text);
+        if (status < 400 || status >= 500 || !isReasoned)
+          wrong.push(`${method} ${path} ${body.slice(0, 500)}: ${status} ${text.slice(0, 300)}`);
+      }
+    }
+  }
+  await Promise.all(Array.from({ length: lanes }, (_each, lane) => runLane(lane)));
+
+  expect(wrong.slice(0, 5)).toEqual([]);
+  expect([...statuses.values()].reduce((sum, each) => sum + each)).toBe(total);
+  // The others are throttled.
+  expect(statuses.get(422)).toBeGreaterThan(0.9 * total);
+  expect(await traces()).toEqual(before);
+}, 300_000);
