@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { createHash, createSecretKey, randomBytes, randomUUID } from 'node:crypto';
 import jwt from 'jsonwebtoken';
-import { audited } from '../support/audit.ts';
+import { audited, auditEvents, type AuditEvent } from '../support/audit.ts';
 import { eventually } from '../support/cluster.ts';
 import {
   startHonestProvider,
@@ -19,6 +19,7 @@ import {
   memberPassword,
   signIn,
   startStrata,
+  type Answer,
   type Running,
   type TenantFixture,
 } from '../support/strata.ts';
@@ -399,21 +400,16 @@ describe('refused', () => {
       401,
       'auth_sso_state_invalid',
     ]);
-    expect(codeOf(await finish({ ...started, state: 'made-up' }, { code }))).toEqual([
-      401,
-      'auth_sso_state_invalid',
-    ]);
+    const madeUp = await finish({ ...started, state: 'made-up' }, { code });
+    expect(codeOf(madeUp)).toEqual([401, 'auth_sso_state_invalid']);
 
     const [mine, theirs] = [await start(honestId), await start(honestId)];
     const stolen = await codeFor(mine);
-    expect(
-      codeOf(
-        await finish(
-          { state: mine.state, verifier: theirs.verifier },
-          { code: stolen, iss: honest.issuer },
-        ),
-      ),
-    ).toEqual([401, 'auth_sso_state_invalid']);
+    const intercepted = await finish(
+      { state: mine.state, verifier: theirs.verifier },
+      { code: stolen, iss: honest.issuer },
+    );
+    expect(codeOf(intercepted)).toEqual([401, 'auth_sso_state_invalid']);
     expect(codeOf(await finish(mine, { code: stolen, iss: honest.issuer }))).toEqual([
       401,
       'auth_sso_state_invalid',
@@ -423,6 +419,12 @@ describe('refused', () => {
       401,
       'auth_sso_exchange_failed',
     ]);
+
+    // A state that nobody was given costs no row, since anyone can make up any number of them.
+    const requestOf = ({ headers }: Answer) => headers.get('x-request-id');
+    const isOf = (answer: Answer) => (event: AuditEvent) => event.request_id === requestOf(answer);
+    await audited(platform, 'auth.login_failed', isOf(intercepted));
+    expect((await auditEvents(platform, 'auth.login_failed')).some(isOf(madeUp))).toBe(false);
   });
 
   test('an answer that another provider gave, before its code goes anywhere', async () => {
