@@ -57,6 +57,8 @@ const prefix = `MOL-${neighboursNamespace}`;
 const ver = ServiceBroker.PROTOCOL_VERSION;
 /** Well within the 30 s after which Moleculer gives a node up unless told otherwise. */
 const heartbeatMs = 2000;
+/** Answers to DISCOVER between two heartbeats. Who got none asks again when it hears the next; anybody on NATS may ask. */
+const maxInfos = 200;
 /** Answered with 429 beyond this, so that neighbours cannot take all of a gateway's memory. */
 const maxRunning = 500;
 
@@ -87,13 +89,14 @@ function serveNeighbours(
   const { nodeID } = broker;
   const node = infoOfNode();
   const running = new Set<Promise<void>>();
+  let infosLeft = maxInfos;
 
   function publish(command: string, to: string | undefined, payload: object): void {
     const subject = [prefix, command, ...(to === undefined ? [] : [to])].join('.');
     const packet = Buffer.from(JSON.stringify({ ver, sender: nodeID, ...payload }));
     const most = connection.info?.max_payload ?? Infinity;
     if (packet.length > most) throw new StrataError('payload_too_large', tooLarge);
-    if (!connection.isClosed()) connection.publish(subject, packet);
+    if (!connection.isClosed() && !connection.isDraining()) connection.publish(subject, packet);
   }
 
   async function identityOf({
@@ -184,8 +187,18 @@ function serveNeighbours(
     const packet = parsed(Buffer.from(data).toString());
     if (!packet || !isNodeName(packet.sender)) return;
     const { time, id, sender } = packet;
-    if (command === 'INFO') publish('INFO', sender, node);
-    else if (isShortText(id)) publish('PONG', sender, { time, id, arrived: Date.now() });
+    if (command === 'PONG') {
+      if (isShortText(id)) publish('PONG', sender, { time, id, arrived: Date.now() });
+      return;
+    }
+    if (infosLeft === 0) return;
+    infosLeft -= 1;
+    publish('INFO', sender, node);
+  }
+
+  function beat(): void {
+    infosLeft = maxInfos;
+    publish('HEARTBEAT', undefined, {});
   }
 
   const listen = (subject: string, use: (data: Uint8Array) => void): Subscription =>
@@ -205,7 +218,7 @@ function serveNeighbours(
     ...['PING', `PING.${nodeID}`].map((each) => listen(each, (data) => tell(data, 'PONG'))),
   ];
   publish('INFO', undefined, node);
-  const heartbeat = setInterval(() => publish('HEARTBEAT', undefined, {}), heartbeatMs).unref();
+  const heartbeat = setInterval(beat, heartbeatMs).unref();
 
   return {
     async stop() {

@@ -158,6 +158,24 @@ test('another cannot pose as a gateway, nor as the neighbour, nor end either', a
   expect(await health()).toMatchObject({ bus: true });
 });
 
+test('a flood of DISCOVER is not answered in full, and ends with the next heartbeat', async () => {
+  let answers = 0;
+  stranger.subscribe('MOL-strata.INFO.m', { callback: () => (answers += 1) });
+  const discover = '{"ver":"5","sender":"m"}';
+  for (let count = 0; count < 2000; count += 1)
+    stranger.publish('MOL-strata.DISCOVER.strata', discover);
+  await stranger.flush();
+  await delay(300);
+  expect(answers).toBeGreaterThan(0);
+  expect(answers).toBeLessThanOrEqual(400);
+  const before = answers;
+  await eventually(async () => {
+    stranger.publish('MOL-strata.DISCOVER.strata', discover);
+    await stranger.flush();
+    expect(answers).toBeGreaterThan(before);
+  });
+});
+
 test('nothing that a neighbour sends closes the connection of the gateway', async () => {
   const packets: unknown[] = [
     '',
