@@ -4,7 +4,6 @@
  * `agent_config` in the history and in cache keys, `config.agent.…` in audit events, `agent_configurations` for its table.
  */
 import { Type, type Static } from 'typebox';
-import { action } from './contract.ts';
 import { documentContracts } from './document-contracts.ts';
 import { FreeForm, InstanceCount, Slug, strict, Text } from './fields.ts';
 import { ofTenant, tenantListing, tenantPath, type TenantAddress } from './tenant-document.ts';
@@ -62,10 +61,4 @@ export const agentContracts = {
     '/tenants/{tenant_id}/config/agents',
     AgentConfig,
   ),
-  'tenant-config.agents.types': action({
-    summary: 'The agent types that the tenant has configured',
-    access: { level: 'internal' },
-    path: tenantPath,
-    result: Type.Array(Slug),
-  }),
 } as const;

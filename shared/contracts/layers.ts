@@ -36,6 +36,20 @@ export const layerContracts = {
       strict,
     ),
   }),
+  'tenant-config.layers.by-agent': action({
+    summary: "The tenant's layers below each of its agent configurations, from one snapshot",
+    access: { level: 'internal' },
+    path: tenantPath,
+    result: Type.Object(
+      {
+        revision: Type.Integer(),
+        newest: Type.Integer(),
+        risk: Layer(RiskConfig),
+        agents: Type.Array(Resource(AgentConfig), { description: 'By agent type' }),
+      },
+      strict,
+    ),
+  }),
   'global-config.layers': action({
     summary: 'The platform layers of one effective configuration, from one snapshot',
     access: { level: 'internal' },

@@ -169,6 +169,26 @@ test('a global null wins over env, a private entry is no layer', async () => {
   ).toBe(30);
 });
 
+test('the configurations of all agent types are from one moment, while the tenant writes', async () => {
+  const { id, admin } = await createTenant(strata.url, platform, 'One moment');
+  const types = Array.from({ length: 8 }, (_each, n) => `type-${n}`);
+  for (const type of types) await admin.put(`/tenants/${id}/config/agents/${type}`, {});
+  const state = { isWriting: true };
+  const writing = (async () => {
+    for (let value = 1; state.isWriting; value = (value % 900) + 1)
+      await admin.patch(`/tenants/${id}/config/risk`, { global_settings: { [key]: value } });
+  })();
+  const seen: unknown[][] = [];
+  for (let round = 0; round < 40; round += 1) {
+    const { body } = await admin.get('/configurations/');
+    const values = Object.values<Record<string, unknown>>(body.configurations);
+    seen.push([values.length, new Set(values.map((each) => each[key])).size]);
+  }
+  state.isWriting = false;
+  await writing;
+  expect(seen).toEqual(seen.map(() => [types.length, 1]));
+});
+
 test('an inactive service type is no layer, and as_of answers from history', async () => {
   const { id, admin } = tenant;
   const before = await admin.put(`/tenants/${id}/config/agents/past`, { default_cpu: '1' });

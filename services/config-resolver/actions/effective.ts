@@ -20,6 +20,8 @@ function revisionOrMoment(asOf: string | undefined): number | string | undefined
   return moment.toISOString();
 }
 
+const noSuchTenant = (): StrataError => new StrataError('not_found', 'There is no such tenant.');
+
 export function effectiveActions(settings: () => Settings) {
   /** Two calls, one after the other: the instance names the service type that the platform's layers are asked for. */
   async function sourcesOf(question: Question, request: Request): Promise<Sources> {
@@ -32,8 +34,7 @@ export function effectiveActions(settings: () => Settings) {
       ...(asOf !== undefined && { as_of: asOf }),
     });
     // Every tenant has risk limits; only in the past there may have been none yet.
-    if (tenant.risk === null && asOf === undefined)
-      throw new StrataError('not_found', 'There is no such tenant.');
+    if (tenant.risk === null && asOf === undefined) throw noSuchTenant();
 
     const serviceType = tenant.service?.document.service_type ?? asked ?? null;
     if (asked !== undefined && asked !== serviceType) {
@@ -70,22 +71,23 @@ export function effectiveActions(settings: () => Settings) {
 
     async 'config-resolver.configurations'({ tenant_id }, request) {
       if (tenant_id === undefined) throw invalid([{ path: '/tenant_id', message: 'is required' }]);
-      // The revision first: what is read after it includes at least that.
-      const { tenant, platform } = await sourcesOf({ tenant_id }, request);
-      const types = await request.call('tenant-config.agents.types', { tenant_id });
-      const configurations = await Promise.all(
-        types.map(async (agent_type) => {
-          const sources = await sourcesOf({ tenant_id, agent_type }, request);
-          return [agent_type, effectiveValues(sources)] as const;
-        }),
-      );
+      const { agents, ...tenant } = await request.call('tenant-config.layers.by-agent', {
+        tenant_id,
+      });
+      if (tenant.risk === null) throw noSuchTenant();
+      const platform = await request.call('global-config.layers', {});
+      const shared = { tenantId: tenant_id, serviceType: null, platform, settings: settings() };
+      const configurations = agents.map((agent) => {
+        const layers = { ...tenant, agent, service: null };
+        return [agent.document.agent_type, effectiveValues({ ...shared, tenant: layers })] as const;
+      });
       return {
         value: {
           tenant_id,
           revision: { tenant: tenant.revision, platform: platform.revision },
           configurations: Object.fromEntries(configurations),
         },
-        asOf: { [tenantScope(tenant_id)]: tenant.revision, [platformScope]: platform.revision },
+        asOf: { [tenantScope(tenant_id)]: tenant.newest, [platformScope]: platform.revision },
       };
     },
   } satisfies Handlers;

@@ -74,12 +74,19 @@ export const layerActions = (db: DataSource) =>
         };
       }),
 
-    async 'tenant-config.agents.types'({ tenant_id }) {
-      const rows = await db.manager.find(AgentEntity, {
-        where: { tenant_id },
-        select: { id: true },
-        order: { id: 'ASC' },
-      });
-      return rows.map((row) => row.id);
-    },
+    /** One snapshot as well: all agent types see the same risk limits. */
+    'tenant-config.layers.by-agent': ({ tenant_id }) =>
+      db.transaction('REPEATABLE READ', async (manager) => {
+        const revision = await revisionOf(manager, tenantScope(tenant_id));
+        const agents = await manager.find(AgentEntity, {
+          where: { tenant_id },
+          order: { id: 'ASC' },
+        });
+        return {
+          revision,
+          newest: revision,
+          risk: await currentLayer(manager, 'tenant_risk_config', tenant_id, tenant_id),
+          agents: agents.map((row) => storedFrom<AgentConfig>(row)),
+        };
+      }),
   }) satisfies Handlers;
