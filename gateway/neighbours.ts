@@ -203,10 +203,10 @@ function serveNeighbours(
 
   const listen = (subject: string, use: (data: Uint8Array) => void): Subscription =>
     connection.subscribe(`${prefix}.${subject}`, {
-      callback(error, { data }) {
-        // What is thrown here would close the node's connection to NATS.
+      callback(error, message) {
+        // An error is a permission that NATS denies, and has no message. What is thrown here would close the node's connection.
         try {
-          if (!error) use(data);
+          if (!error) use(message.data);
         } catch (thrown) {
           log.warn({ err: thrown }, 'a packet of a neighbour could not be read');
         }

@@ -14,7 +14,7 @@ import { invalidateEvent } from '../../shared/cluster/cluster-service.ts';
 import { liveSettings } from '../../shared/live-settings.ts';
 import { loadSettings } from '../../shared/settings.ts';
 import { eventually } from '../support/cluster.ts';
-import { startProxy } from '../support/proxy.ts';
+import { startProxy, type Proxy } from '../support/proxy.ts';
 import { startNats, type Process } from '../support/servers.ts';
 import { secretKey } from '../support/strata.ts';
 
@@ -31,6 +31,7 @@ let nats: Process;
 let outsider: NatsConnection;
 const heard: Packet[] = [];
 const running: ServiceBroker[] = [];
+const proxies: Proxy[] = [];
 
 beforeAll(async () => {
   nats = await startNats();
@@ -41,6 +42,7 @@ beforeAll(async () => {
 });
 afterEach(async () => {
   await Promise.all(running.splice(0).map((broker) => broker.stop()));
+  await Promise.all(proxies.splice(0).map((proxy) => proxy.stop()));
   heard.length = 0;
 });
 afterAll(async () => {
@@ -272,6 +274,7 @@ describe('a node that has restarted', () => {
 
   test('is found again, and what its process before had said no longer counts', async () => {
     const proxy = await startProxy(nats.port);
+    proxies.push(proxy);
     const [owner] = await start(ownerOf('owner'));
     const [asker] = await start(nodeOf('asker', { NATS_URL: `nats://127.0.0.1:${proxy.port}` }));
     await asker!.broker.waitForServices('$owner', 5000);
@@ -293,9 +296,6 @@ describe('a node that has restarted', () => {
     await settled();
     expect(gone).not.toHaveBeenCalled();
     expect(await call(asker!)).toEqual({ by: 'owner' });
-    await asker!.broker.stop();
-    running.splice(running.indexOf(asker!.broker), 1);
-    await proxy.stop();
   }, 30_000);
 
   test('under a name that another process has, it is still told apart', async () => {
