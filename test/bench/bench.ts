@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { effective } from './effective.ts';
 import { growth } from './growth.ts';
+import { hostile } from './hostile.ts';
 import { http } from './http.ts';
 import { machine, root } from './machine.ts';
 import { memory } from './memory.ts';
@@ -23,6 +24,7 @@ const groups: Readonly<Record<string, Group>> = {
   webhooks,
   growth,
   memory,
+  hostile,
 };
 
 const { values, positionals } = parseArgs({

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { openEmbeddedPostgres } from '../../shared/database/embedded.ts';
+import { mailDataDir, watchMailFolder } from '../support/mailboxes.ts';
 import { createDatabase, type Database } from '../support/postgres.ts';
 import { guard, startNats, startRedis, type Process } from '../support/servers.ts';
 import { adminPassword, secretKey, signIn, type Client } from '../support/strata.ts';
@@ -65,7 +66,10 @@ export async function startStage(): Promise<Stage> {
       return made;
     };
     const database = await anotherDatabase();
-    const alone = { DATABASE_URL: database.url, SECRET_KEY: secretKey };
+    // Members of a tenant accept an invitation, which is mailed.
+    const dataDir = mailDataDir();
+    watchMailFolder(dataDir);
+    const alone = { DATABASE_URL: database.url, SECRET_KEY: secretKey, DATA_DIR: dataDir };
     let started = 0;
     const start = async (
       pieces: readonly string[],
