@@ -232,6 +232,23 @@ describe('an invitation', () => {
     expect(outcome(await client.post('/auth/switch-tenant', { tenant_id: second.id }))).toBe('200');
   });
 
+  test('that was used by a request which died before the membership is accepted signed in', async () => {
+    const email = somebody();
+    const { client, user_id: userId } = await addMember(first.admin, first.id, {
+      email,
+      roles: ['viewer'],
+    });
+    await invite(email, second);
+    const token = await invitationToken(email, 2);
+    await database.query('UPDATE auth.invitations SET used_at = now() WHERE user_id = $1', [
+      userId,
+    ]);
+    expect(outcome(await accept(token))).toBe('401 auth_invitation_invalid');
+    const [{ id }] = (await client.get('/auth/invitations')).body.items;
+    expect(outcome(await client.post(`/auth/invitations/${id}/accept`))).toBe('200');
+    expect(await memberOf(second, userId)).toMatchObject({ status: 'active' });
+  });
+
   test('ends when it is taken back, and its roles are those of the moment it is accepted', async () => {
     const email = somebody();
     const { body } = await invite(email);
