@@ -9,6 +9,7 @@ const secretNames = [
   'access_token',
   'refresh_token',
   'api_key',
+  'credential',
   'authorization',
   'cookie',
   'client_secret',
