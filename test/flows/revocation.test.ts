@@ -1,6 +1,7 @@
 /** Whatever ends a right is refused on every one of three gateways by the time it is answered. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { startCluster, type Cluster } from '../support/cluster.ts';
+import { invitationToken } from '../support/mailboxes.ts';
 import { addMember, Client, memberPassword, signIn } from '../support/strata.ts';
 
 let cluster: Cluster;
@@ -59,6 +60,18 @@ test.each([
         },
       } = await cluster.platform.get(`/auth/users?email=${email}`);
       return cluster.platform.patch(`/auth/users/${account.id}`, { status: 'disabled' });
+    },
+  ],
+  [
+    'what was there before the first proof of an address',
+    'auth_session_revoked',
+    async (email: string) => {
+      const unproved = 'UPDATE auth.users SET email_verified = false WHERE email = $1';
+      await cluster.database.query(unproved, [email]);
+      await cluster.platform.post('/tenants', { name: 'Proving', admin: { email } });
+      const token = await invitationToken(email, 2);
+      const accepting = { token, password: 'grapefruit lamp seventy' };
+      return new Client(cluster.gateways[2]!.url).post('/auth/invitations/accept', accepting);
     },
   ],
   [

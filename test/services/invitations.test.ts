@@ -1,7 +1,8 @@
 /** Invitations: nobody becomes a member, or loses what is theirs, by another's word. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { audited } from '../support/audit.ts';
-import { invitationToken, invitationTokens } from '../support/mailboxes.ts';
+import { eventually } from '../support/cluster.ts';
+import { invitationToken, invitationTokens, mailsTo } from '../support/mailboxes.ts';
 import { createDatabase, type Database } from '../support/postgres.ts';
 import {
   addMember,
@@ -335,7 +336,7 @@ describe('an address of a domain', () => {
 });
 
 describe('whoever is only invited', () => {
-  test('has no right: not to sign in there, to go on there, to approve, or to keep the tenant alive', async () => {
+  test('has no right: not to sign in there, to go on there, or to keep the tenant alive', async () => {
     const tenant = await createTenant(strata.url, platform, 'Inviting');
     const email = somebody();
     const { client } = await addMember(first.admin, first.id, { email, roles: ['viewer'] });
@@ -376,6 +377,24 @@ describe('whoever is only invited', () => {
     expect(outcome(await tenant.admin.delete(`/tenants/${tenant.id}/users/${body.user_id}`))).toBe(
       '204',
     );
+  });
+
+  test('is not asked for approvals, by group or as an administrator', async () => {
+    const tenant = await createTenant(strata.url, platform, 'Asking');
+    const email = somebody();
+    await invite(email, tenant, { roles: ['operator', 'tenant_admin'], groups: ['sre'] });
+    await invitationToken(email);
+    const config = { approver_groups: { risk_levels: { high: ['sre'] } } };
+    await tenant.admin.put(`/tenants/${tenant.id}/config/notifications`, config);
+    const approval = { action: 'scale', risk_level: 'high', title: 'Scale checkout to 6' };
+    expect(outcome(await tenant.admin.post(`/tenants/${tenant.id}/approvals`, approval))).toBe(
+      '202',
+    );
+    await eventually(async () => {
+      const asked = await mailsTo(tenant.emails.tenant_admin!);
+      expect(asked.join()).toContain('Scale checkout to 6');
+    });
+    expect(await mailsTo(email)).toHaveLength(1);
   });
 
   test('is not known by name', async () => {

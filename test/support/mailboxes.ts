@@ -65,13 +65,17 @@ export function mailDataDir(): string {
 
 const tokenIn = /\/accept-invitation#token=([\w-]{43})/;
 
-/** The tokens of all invitations that were mailed to the address, the oldest first. */
-export async function invitationTokens(address: string): Promise<string[]> {
+/** The texts of all mails to the address, the oldest first. */
+export async function mailsTo(address: string): Promise<string[]> {
   const mails: KeptMail[] = [];
   for (const mailbox of mailboxes) mails.push(...(await mailbox()));
-  return mails
-    .filter(({ to }) => to.includes(address))
-    .flatMap(({ text }) => tokenIn.exec(text)?.[1] ?? []);
+  return mails.filter(({ to }) => to.includes(address)).map(({ text }) => text);
+}
+
+/** The tokens of all invitations that were mailed to the address, the oldest first. */
+export async function invitationTokens(address: string): Promise<string[]> {
+  const texts = await mailsTo(address);
+  return texts.flatMap((text) => tokenIn.exec(text)?.[1] ?? []);
 }
 
 /** The token of the nth invitation to the address, waiting up to 10 s: mail is sent after the request is answered. */
