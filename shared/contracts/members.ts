@@ -149,7 +149,8 @@ export const memberContracts = {
     result: Type.Null(),
   }),
   'tenant-config.members.provision': action({
-    summary: 'Membership for whoever signs in the first time; an active one stays as it is',
+    summary:
+      'Membership for whoever signs in the first time; one that is there, or offered, stays as it is',
     access: { level: 'internal' },
     path: memberPath,
     body: Type.Object({ roles: Roles }, strict),

@@ -319,6 +319,21 @@ describe('linking', () => {
     ).toHaveLength(1);
   });
 
+  test('an invitation is accepted by whoever proves its address, and by no other identity', async () => {
+    const { email, id } = await member(true);
+    const invitedAgain = () =>
+      database.query(
+        `UPDATE tenant_config.members SET status = 'invited', roles = '{tenant_admin}' WHERE user_id = $1`,
+        [id],
+      );
+    const session = await signIn(strata.url, email, memberPassword);
+    await invitedAgain();
+    const colleague = await goOn(await startLinking(session), somebody());
+    expect(codeOf(colleague)).toEqual([403, 'auth_no_tenant_membership']);
+    const owner = await visit(somebody({ email }));
+    expect([owner.status, owner.body.tenant?.roles]).toEqual([200, ['tenant_admin']]);
+  });
+
   test('not one that the provider has not verified', async () => {
     const { email, id } = await member(true);
     expect(codeOf(await visit(somebody({ email, email_verified: false })))).toEqual([

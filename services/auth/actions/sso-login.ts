@@ -247,15 +247,15 @@ export function ssoLoginActions(
   ): Promise<Membership | null> {
     const { tenant_id: tenantId, jit_enabled: provisions, default_roles: roles } = provider;
     const isFirstTime = kind === 'link';
-    // A member already stays as they are.
+    if (tenantId !== null && provesAddress(claims, provider, user))
+      await acceptInvitation(tenantId, user.id, request);
+    // Whoever is a member already, or is still invited, stays as they are.
     if (tenantId !== null && isFirstTime && provisions)
       await request.call('tenant-config.members.provision', {
         tenant_id: tenantId,
         user_id: user.id,
         body: { roles },
       });
-    else if (tenantId !== null && provesAddress(claims, provider, user))
-      await acceptInvitation(tenantId, user.id, request);
     return signIn.membershipFor(user, tenantId ?? undefined, request.call);
   }
 

@@ -245,10 +245,9 @@ export const memberActions = (db: DataSource) =>
       const address = { tenant_id, user_id };
       await commitChange(db, request, memberScope(tenant_id), async (manager) => {
         await requireTenant(manager, tenant_id);
-        const known = await manager.findOneBy(MemberEntity, address);
-        if (known?.status === 'active') return { result: undefined, keys: [], events: [] };
-        const keys = [memberKey(address)];
-        if (known) return { result: undefined, keys, events: [await admit(manager, known)] };
+        // Whoever is invited, perhaps to more than this, accepts that by themselves.
+        const isKnown = await manager.existsBy(MemberEntity, address);
+        if (isKnown) return { result: undefined, keys: [], events: [] };
         await manager.insert(MemberEntity, {
           ...address,
           roles,
@@ -257,7 +256,7 @@ export const memberActions = (db: DataSource) =>
           added_at: new Date(),
         });
         const event = eventOf('added', tenant_id, user_id, { roles, groups: [] });
-        return { result: undefined, keys, events: [event] };
+        return { result: undefined, keys: [memberKey(address)], events: [event] };
       });
       return null;
     },
