@@ -3,6 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/g
 import { randomUUID } from 'node:crypto';
 import { Type, type Static } from 'typebox';
 import { EntitySchema, type DataSource } from 'typeorm';
+import { tenantActions } from '../../services/tenant-config/actions/tenants.ts';
 import { notificationKind } from '../../services/tenant-config/documents/notification-config.ts';
 import { tenantConfigSchema } from '../../services/tenant-config/schema.ts';
 import type { Request } from '../../shared/cluster/request.ts';
@@ -130,6 +131,13 @@ const request = (): Request =>
     call: async () => [],
   }) as Partial<Request> as Request;
 
+const refusing = (): Request => ({
+  ...request(),
+  checkAnswer: () => {
+    throw new Error('against its contract');
+  },
+});
+
 const put = (shelfId: string, dryRun = false) =>
   shelves.put(
     { tenant_id: tenantId, shelf_id: shelfId, body: { label: shelfId }, dry_run: dryRun },
@@ -230,12 +238,6 @@ test('a change has the time of the database, and none before that of the revisio
 // ---------------------------------------------------------------- an answer that is refused
 
 describe('a write whose answer the contract does not allow', () => {
-  const refusing = (): Request => ({
-    ...request(),
-    checkAnswer: () => {
-      throw new Error('against its contract');
-    },
-  });
   const body = { label: 'refused' };
 
   test('stores nothing: no row, no revision, no change, no event', async () => {
@@ -296,6 +298,17 @@ describe('notification_config', () => {
       [tenantId],
     );
     expect(rows).toEqual([]);
+  });
+
+  test('a tenant whose answer is refused is not changed', async () => {
+    await createTenant();
+    const { 'tenant-config.tenants.patch': patch } = tenantActions(tenantDb, () => settings);
+    const change = patch({ tenant_id: tenantId, body: { name: 'Never' } }, refusing());
+    await expect(change).rejects.toThrow('against its contract');
+    const rows = await database.query('SELECT name FROM tenant_config.tenants WHERE id = $1', [
+      tenantId,
+    ]);
+    expect(rows).toEqual([{ name: 'Acme' }]);
   });
 
   test('is rolled back to null as to any document, for null is one', async () => {

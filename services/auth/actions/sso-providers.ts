@@ -137,6 +137,7 @@ export function ssoProviderActions(db: DataSource, settings: () => Settings, gua
         const row = rowOf(randomUUID(), body, null);
         await requireFreeDomains(manager, row);
         await manager.insert(SsoProviderEntity, row);
+        request.checkAnswer(viewOf(row));
         const event = eventAbout('auth.sso_provider_created', row, viewOf(row));
         return { result: row, keys: [], events: [event] };
       });
@@ -150,6 +151,7 @@ export function ssoProviderActions(db: DataSource, settings: () => Settings, gua
         const row = rowOf(id, body, before);
         await requireFreeDomains(manager, row);
         await manager.save(SsoProviderEntity, row);
+        request.checkAnswer(viewOf(row));
         const payload = {
           changes: changesBetween(before, row),
           secret_replaced: row.client_secret !== before.client_secret,

@@ -120,8 +120,10 @@ export function userActions(db: DataSource, settings: () => Settings, hashing: P
         const apiKeyKeys = await cacheKeysOfApiKeys(manager, id);
         const action = disables ? 'auth.user_disabled' : 'auth.user_enabled';
         const hasChanged = status !== user.status;
+        const changed = { ...user, status };
+        request.checkAnswer(managedAccountOf(changed));
         return {
-          result: { ...user, status },
+          result: changed,
           keys: [...sessionKeys, ...apiKeyKeys],
           events: hasChanged ? [eventAbout(action, id, user.email)] : [],
         };

@@ -100,6 +100,7 @@ export const serviceAccountActions = (db: DataSource) =>
         await requireTenant(manager, tenant_id);
         await requireRoom(manager, tenant_id);
         await manager.insert(ServiceAccountEntity, row);
+        request.checkAnswer(viewOf(row));
         return {
           result: undefined,
           keys: [serviceAccountKey({ tenant_id, account_id: row.id })],
@@ -124,6 +125,7 @@ export const serviceAccountActions = (db: DataSource) =>
           const change = { name, description, roles, status, updated_at };
           await manager.update(ServiceAccountEntity, { tenant_id, id }, change);
           const changes = diff(settingsOf(before), settingsOf(after));
+          request.checkAnswer(viewOf(after));
           return {
             result: after,
             keys: request.keys,

@@ -75,6 +75,7 @@ export const tenantActions = (db: DataSource, settings: () => Settings) =>
         body: { ...admin, tenant_name: name },
       });
       const status = account.admitted ? 'active' : 'invited';
+      const administrator = { user_id: account.id, email: account.email, status } as const;
       const id = randomUUID();
       const risk = seedRisk(settings(), types);
       const { result } = await commitChange(
@@ -109,15 +110,17 @@ export const tenantActions = (db: DataSource, settings: () => Settings) =>
             request,
           );
           const payload = { name, admin: account.id, admin_status: status };
+          const answer = { ...tenantOf(tenant), admin: administrator };
+          request.checkAnswer(answer);
           return {
-            result: tenant,
+            result: { tenant, answer },
             keys: [riskKey({ tenant_id: id }), memberKey({ tenant_id: id, user_id: account.id })],
             events: [{ action: 'tenant.created', tenant_id: id, target: id, payload }],
           };
         },
       );
-      if (status === 'invited') await tryToInvite(result, account.id, request);
-      return { ...tenantOf(result), admin: { user_id: account.id, email: account.email, status } };
+      if (status === 'invited') await tryToInvite(result.tenant, account.id, request);
+      return result.answer;
     },
 
     async 'tenant-config.tenants.list'({ limit = defaultLimit, cursor }) {
@@ -163,6 +166,7 @@ export const tenantActions = (db: DataSource, settings: () => Settings) =>
             },
             { name, status, sign_in_policy },
           );
+          request.checkAnswer(tenantOf(after));
           return {
             result: after,
             keys: [
