@@ -20,6 +20,8 @@ export function natsTransporter(settings: Settings): BrokerOptions['transporter'
       // The client takes tls:// for nats://, and connects in clear, unless it is told.
       ...(isNatsEncrypted(settings) ? { tls: caFile ? { caFile } : {} } : {}),
       reconnectTimeWait: 250,
+      // For a handshake. A server that accepts a connection and says nothing is given up, and the next attempt may reach it.
+      timeout: 2000,
       maxReconnectAttempts: -1,
       ignoreAuthErrorAbort: true,
       waitOnFirstConnect: true,

@@ -126,3 +126,10 @@ test('while it is away health says so and calls fail at once; the feed is read a
   // None of this is an event of Moleculer's broker, which is why the connection itself is watched.
   expect(said).toEqual([]);
 });
+
+test('a server that accepts the connection and says nothing is given up soon, and the next attempt reaches it', async () => {
+  await proxy.silence();
+  await eventually(async () => expect(await health()).toMatchObject({ bus: false }), 2000);
+  proxy.mend();
+  await eventually(async () => expect(await health()).toMatchObject({ bus: true }), 8000);
+});

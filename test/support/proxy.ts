@@ -1,10 +1,14 @@
 /** A TCP proxy on loopback whose connections a test can cut. */
+import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 
 export interface Proxy {
   readonly port: number;
   /** Resets every connection, and each new one until it is mended. */
   readonly cut: () => void;
+  /** Resets every connection, and says nothing on new ones for as long as they stay. Resolves once there is a new one. */
+  readonly silence: () => Promise<void>;
+  /** What connects from now on is forwarded again. */
   readonly mend: () => void;
   readonly stop: () => Promise<void>;
 }
@@ -12,10 +16,15 @@ export interface Proxy {
 /** Forwards what comes in on a free port to the target port, on loopback. */
 export async function startProxy(targetPort: number): Promise<Proxy> {
   const sockets = new Set<Socket>();
-  const state = { cut: false };
+  const state: { mode: 'forward' | 'cut' | 'silent' } = { mode: 'forward' };
   const server = createServer((client) => {
-    if (state.cut) {
+    if (state.mode === 'cut') {
       client.resetAndDestroy();
+      return;
+    }
+    if (state.mode === 'silent') {
+      sockets.add(client);
+      client.on('error', () => {}).on('close', () => sockets.delete(client));
       return;
     }
     const target = connect(targetPort, '127.0.0.1');
@@ -42,11 +51,17 @@ export async function startProxy(targetPort: number): Promise<Proxy> {
   return {
     port: (server.address() as AddressInfo).port,
     cut(): void {
-      state.cut = true;
+      state.mode = 'cut';
       resetAll();
     },
+    async silence(): Promise<void> {
+      state.mode = 'silent';
+      const connected = once(server, 'connection');
+      resetAll();
+      await connected;
+    },
     mend(): void {
-      state.cut = false;
+      state.mode = 'forward';
     },
     async stop(): Promise<void> {
       resetAll();
