@@ -29,9 +29,16 @@ function validatorOf(schema: TSchema): ValidateFunction {
   return validator;
 }
 
+/** By type: the keyword that bounds the size, and those whose cost grows with it. */
+const sized: Readonly<Record<string, { bound: string; costly: readonly string[] }>> = {
+  array: { bound: 'maxItems', costly: ['items', 'uniqueItems'] },
+  string: { bound: 'maxLength', costly: ['format', 'pattern'] },
+};
+
 /**
- * The schema with the items of each array judged only where the array is not too long. Ajv would otherwise tell of every item of
- * an array that is refused for its length, and compare them with each other where they have to be unique.
+ * The schema with what costs more the larger a value is judged only where the value is not too large. Ajv would otherwise tell of
+ * every item of an array that is refused for its length, compare them with each other where they have to be unique, and take a long
+ * text apart to see whether it is a time.
  */
 function sizeFirst(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(sizeFirst);
@@ -43,14 +50,16 @@ function sizeFirst(schema: unknown): unknown {
       keyword === 'const' || keyword === 'enum' ? value : sizeFirst(value),
     ]),
   );
-  if (members.type !== 'array' || members.maxItems === undefined) return members;
-  const { items, uniqueItems, ...rest } = members;
-  const forItems = {
-    ...(items === undefined ? {} : { items }),
-    ...(uniqueItems === undefined ? {} : { uniqueItems }),
-  };
+  const size = sized[String(members.type)];
+  if (size === undefined || members[size.bound] === undefined) return members;
+  const isCostly = ([keyword]: [string, unknown]): boolean => size.costly.includes(keyword);
+  const entries = Object.entries(members);
+  const costly = entries.filter(isCostly);
+  if (costly.length === 0) return members;
+  const rest = Object.fromEntries(entries.filter((entry) => !isCostly(entry)));
+  const inBounds = { [size.bound]: members[size.bound] };
   // oxlint-disable-next-line unicorn/no-thenable -- a keyword of JSON Schema; nobody awaits a schema
-  return { ...rest, if: { maxItems: members.maxItems }, then: forItems };
+  return { ...rest, if: inBounds, then: Object.fromEntries(costly) };
 }
 
 /**

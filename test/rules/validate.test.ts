@@ -36,6 +36,14 @@ test('an array that is too long is told once, whatever it holds', () => {
   expect(problemsOf(list, ['x', 'x'])).toHaveLength(1);
 });
 
+test('a text that is too long is told once, and not taken apart to see whether it is a time', () => {
+  const moment = Type.String({ format: 'date-time', maxLength: 40 });
+  expect(problemsOf(moment, ' '.repeat(100_000))).toEqual([
+    { path: '', message: 'must NOT have more than 40 characters' },
+  ]);
+  expect(problemsOf(moment, 'yesterday')).toHaveLength(1);
+});
+
 describe('an answer stays readable', () => {
   test('50 problems at most', () => {
     const value = Object.fromEntries(
