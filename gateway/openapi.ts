@@ -53,8 +53,8 @@ export function openApi(baseUrl: string, version: string) {
       description:
         'Layered configuration, policy and authentication for an operations-automation platform. ' +
         'A JSON body is kept exactly as it was sent, or refused with 422: a number that a double cannot hold, `-0`, a name given ' +
-        'twice in one object, U+0000 and half of a surrogate pair, more than 64 levels, more than 10,000 names, and a name of more ' +
-        'than 1,000 characters are refused. A body, and a stored document, of more than 1 MiB is refused with 413.',
+        'twice in one object, U+0000 and half of a surrogate pair, more than 64 levels, 10,000 names or 50,000 objects and arrays, ' +
+        'and a name of more than 1,000 characters are refused. A body, and a stored document, of more than 1 MiB is refused with 413.',
     },
     servers: [{ url: baseUrl }],
     paths,

@@ -221,3 +221,36 @@ describe('diff', () => {
     expect(diff({ a: 1 }, { a: null })).toEqual([{ path: '/a', before: 1, after: null }]);
   });
 });
+
+describe('what there is too much of', () => {
+  const refusal = (text: string): unknown => {
+    try {
+      return parseExactJson(text);
+    } catch (error) {
+      return error instanceof InexactJson ? error.problems : (error as Error).message;
+    }
+  };
+  const arrays = (count: number): string =>
+    `[${Array.from({ length: count }, () => '[]').join(',')}]`;
+  const members = (count: number): string =>
+    `{${Array.from({ length: count }, (_each, index) => `"n${index}":1`).join(',')}}`;
+
+  test('is counted before anything is built, in objects, arrays and names', () => {
+    expect(refusal(arrays(49_999))).toHaveLength(49_999);
+    expect(refusal(arrays(50_000))).toEqual([
+      { path: '', message: 'has more than 50000 objects and arrays' },
+    ]);
+    expect(Object.keys(refusal(members(10_000)) as object)).toHaveLength(10_000);
+    expect(refusal(members(10_001))).toEqual([{ path: '', message: 'has more than 10000 names' }]);
+  });
+
+  test('is not counted in texts', () => {
+    const text = '[{:"\\'.repeat(20_000);
+    expect(refusal(JSON.stringify([text]))).toEqual([text]);
+  });
+
+  test('is not told of what is no JSON', () => {
+    for (const text of ['['.repeat(60_000), ':'.repeat(20_000), '"['.repeat(60_000), '{"a'])
+      expect(refusal(text)).toMatch(/^The body is not valid JSON/);
+  });
+});
