@@ -17,6 +17,7 @@ import {
 import { contracts } from '../../shared/contracts/index.ts';
 import { createDatabase, type Database } from '../support/postgres.ts';
 import {
+  addMember,
   adminPassword,
   Client,
   createTenant,
@@ -36,7 +37,9 @@ let other: TenantFixture;
 let callers: Record<string, Client>;
 
 /** API keys with one scope each, of these people. */
-const keyOwners = ['tenant_admin', 'platform_admin'] as const;
+const keyOwners = ['tenant_admin', 'platform_admin', 'removed'] as const;
+/** Who administers the other tenant. One of them is invited to administer this one as well, and has not accepted. */
+const outsiders: readonly string[] = ['outsider', 'invited'];
 interface ScopedKey {
   readonly owner: string;
   /** The role that is expected of it. */
@@ -95,9 +98,19 @@ beforeAll(async () => {
     platform_admin: platform,
     outsider: other.admin,
   };
+  const administrator = { roles: ['tenant_admin'] };
+  const invited = { email: 'invited@isolation.example', ...administrator };
+  callers.invited = (await addMember(other.admin, other.id, invited)).client;
+  const asked = await own.admin.post(`/tenants/${own.id}/users`, invited);
+  expect([asked.status, asked.body.status]).toEqual([201, 'invited']);
+  const leaving = { email: 'removed@isolation.example', ...administrator };
+  const removed = await addMember(own.admin, own.id, leaving);
+  callers.removed = removed.client;
   const ofPeople = await Promise.all(keyOwners.flatMap(keysOfPerson));
   const ofAccounts = await Promise.all(tenantRoles.map(keysOfServiceAccount));
   keys = [...ofPeople, ...ofAccounts.flat()];
+  const gone = await own.admin.delete(`/tenants/${own.id}/users/${removed.user_id}`);
+  expect(gone.status).toBe(204);
 });
 afterAll(async () => {
   await strata?.stop();
@@ -115,8 +128,10 @@ function expected(
   target: Target,
   inPath: boolean,
 ): string | undefined {
-  const mine = !inPath || target === (role === 'outsider' ? 'other' : 'own');
-  const roleName = role === 'outsider' ? 'tenant_admin' : role;
+  const isOutsider = outsiders.includes(role);
+  const isIn = !inPath || target === (isOutsider ? 'other' : 'own');
+  const mine = isIn && role !== 'removed';
+  const roleName = isOutsider ? 'tenant_admin' : role;
   switch (access.level) {
     case 'public':
     case 'authenticated':
@@ -173,7 +188,7 @@ describe('every route', () => {
           } else if (answer.status !== 403 || answer.body.detail.code !== code) {
             throw new Error(`expected ${code}: ${about}`);
           }
-          if (role !== 'outsider' && role !== 'platform_admin')
+          if (!outsiders.includes(role) && role !== 'platform_admin')
             expect(answer.text).not.toContain(marker);
         }
       }
