@@ -12,12 +12,17 @@ export interface Gateway {
 export async function startGateway(options: AppOptions): Promise<Gateway> {
   const { app, server, authenticator } = await buildApp(options);
   const { broker, log, settings } = options;
-  const { host, port, request_timeout_ms: requestTimeoutMs } = settings.current;
+  const {
+    host,
+    port,
+    nats_namespace: namespace,
+    request_timeout_ms: requestTimeoutMs,
+  } = settings.current;
   await app.listen({ host, port });
   await server.listenBeside(host);
   const { port: bound } = app.server.address() as AddressInfo;
   const neighbours = takesClearCredentials(settings.current)
-    ? openToNeighbours({ broker, authenticator, log, requestTimeoutMs })
+    ? openToNeighbours({ broker, authenticator, log, namespace, requestTimeoutMs })
     : undefined;
   // An IPv6 address stands in brackets (RFC 3986, section 3.2.2).
   const shownHost = host.includes(':') ? `[${host}]` : host;

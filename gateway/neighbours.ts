@@ -2,7 +2,7 @@
  * The door for platform services that share NATS with Strata and do not hold SECRET_KEY: they call actions with a credential, as
  * others do over REST, and the gateway calls on for them as whoever the credential belongs to.
  *
- * To them each gateway is a node of Moleculer's protocol in the namespace `strata`, which answers the actions of the contracts. It is
+ * To them each gateway is a node of Moleculer's protocol in the namespace NATS_NAMESPACE, `strata` unless told, which answers the actions of the contracts. It is
  * no part of the nodes' own bus (`shared/cluster/sealing.ts`): of a neighbour's packet nothing is believed but its credential, an API
  * key or access token in `meta.credential`, and nothing that a neighbour registers, emits or answers is ever looked at.
  *
@@ -16,7 +16,6 @@ import { performance } from 'node:perf_hooks';
 import type { Logger } from 'pino';
 import { checkAccess } from '../shared/access.ts';
 import { natsConnectionOf } from '../shared/cluster/bus.ts';
-import { neighboursNamespace } from '../shared/cluster/neighbour.ts';
 import { callAs, timeLeft } from '../shared/cluster/request.ts';
 import type { Contract } from '../shared/contracts/contract.ts';
 import {
@@ -33,6 +32,7 @@ export interface NeighboursOptions {
   readonly broker: ServiceBroker;
   readonly authenticator: Authenticator;
   readonly log: Logger;
+  readonly namespace: string;
   readonly requestTimeoutMs: number;
 }
 
@@ -53,7 +53,6 @@ interface Request {
   readonly timeoutMs: number | undefined;
 }
 
-const prefix = `MOL-${neighboursNamespace}`;
 const ver = ServiceBroker.PROTOCOL_VERSION;
 /** Well within the 30 s after which Moleculer gives a node up unless told otherwise. */
 const heartbeatMs = 2000;
@@ -84,9 +83,10 @@ export function openToNeighbours(options: NeighboursOptions): Neighbours | undef
 
 function serveNeighbours(
   connection: NatsConnection,
-  { broker, authenticator, log, requestTimeoutMs }: NeighboursOptions,
+  { broker, authenticator, log, namespace, requestTimeoutMs }: NeighboursOptions,
 ): Neighbours {
   const { nodeID } = broker;
+  const prefix = `MOL-${namespace}`;
   const node = infoOfNode();
   const running = new Set<Promise<void>>();
   let infosLeft = maxInfos;

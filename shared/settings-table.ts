@@ -61,6 +61,11 @@ const nodeName = matches(
   /^[A-Za-z0-9._-]{1,100}$/,
   'must be 1 to 100 letters, digits, dots, dashes or underscores',
 );
+// A subject of NATS has it as one of its tokens.
+const namespace = matches(
+  /^(?!.*-nodes$)[A-Za-z0-9_-]{1,50}$/,
+  'must be 1 to 50 letters, digits, dashes or underscores, and not end in -nodes',
+);
 const personName = matches(/^[^\p{C}]{1,100}$/u, 'must be 1 to 100 printable characters');
 const key: Form = {
   fits: (text) => Buffer.byteLength(text) >= 32,
@@ -210,6 +215,14 @@ export const settingsGroups = {
       requires_restart: true,
       description:
         'Allows NATS beyond this machine without user, token and TLS, and credentials of neighbours in clear',
+    },
+    nats_namespace: {
+      type: 'string',
+      default: 'strata',
+      form: namespace,
+      requires_restart: true,
+      description:
+        'Part of all subjects on NATS; another one for each installation that shares the NATS servers',
     },
     strata_api_key: {
       type: 'string',

@@ -19,8 +19,11 @@ import { createMetrics } from './metrics.ts';
 import { nodeLifecycle } from './node-lifecycle.ts';
 import { sealingMiddleware } from './sealing.ts';
 
-/** Its subjects on NATS, `MOL-strata-nodes.…`, are for sealed packets alone. Neighbours have others: `gateway/neighbours.ts`. */
-const nodesNamespace = 'strata-nodes';
+/**
+ * Its subjects on NATS, `MOL-strata-nodes.…`, are for sealed packets alone. Neighbours have others (`gateway/neighbours.ts`), also
+ * those of another installation, since no NATS_NAMESPACE ends like this.
+ */
+const nodesNamespace = ({ nats_namespace: namespace }: Settings): string => `${namespace}-nodes`;
 
 export interface NodeOptions {
   readonly settings: LiveSettings;
@@ -82,7 +85,7 @@ export function nodeOptions({
         ];
 
   const options: BrokerOptions = {
-    namespace: nodesNamespace,
+    namespace: nodesNamespace(current),
     nodeID: current.node_id,
     ...brokerLog(current),
     transporter: natsTransporter(current),

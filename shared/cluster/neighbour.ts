@@ -8,10 +8,10 @@ import type { Settings } from '../settings.ts';
 import { natsTransporter } from './bus.ts';
 import { moleculerMiddleware, type BusCall } from './moleculer-middleware.ts';
 
-/** Its subjects on NATS, `MOL-strata.…`, carry clear packets between neighbours and gateways. */
-export const neighboursNamespace = 'strata';
-
-/** Options for the neighbour's broker. Its calls of Strata's actions bring the credential, and no other call does. */
+/**
+ * Options for the neighbour's broker. Its subjects on NATS, `MOL-strata.…` with the default namespace, carry clear packets between
+ * neighbours and gateways. Its calls of Strata's actions bring the credential, and no other call does.
+ */
 export function neighbourOptions(settings: Settings): BrokerOptions {
   const { strata_api_key: credential } = settings;
   const withCredential =
@@ -21,7 +21,7 @@ export function neighbourOptions(settings: Settings): BrokerOptions {
       return next(name, params, { ...options, meta: { ...options?.meta, credential } });
     };
   return {
-    namespace: neighboursNamespace,
+    namespace: settings.nats_namespace,
     nodeID: settings.node_id,
     transporter: natsTransporter(settings),
     requestTimeout: settings.request_timeout_ms,

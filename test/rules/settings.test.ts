@@ -206,6 +206,7 @@ const badForms: Partial<Record<Field, string[]>> = {
   log_level: ['INFO', 'verbose'],
   strata_operator: ['a\tb', 'x'.repeat(101)],
   nats_url: ['localhost:4222', 'http://a', 'nats://a,b', 'nats://a, nats://b'],
+  nats_namespace: ['a.b', 'a b', '*', 'a>', 'x'.repeat(51), 'strata-nodes'],
   database_url: ['db', 'mysql://a/b', 'postgres://', 'postgres://a b'],
   redis_url: ['r:6379', 'http://r', 'redis://'],
   secret_key: ['short', 'k'.repeat(31)],

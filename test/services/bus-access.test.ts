@@ -95,6 +95,7 @@ beforeAll(async () => {
     broker: asker,
     authenticator: standInAuthenticator,
     log: createLog(settings.current),
+    namespace: 'strata',
     requestTimeoutMs: 5000,
   })!;
   neighbour = new ServiceBroker({

@@ -78,6 +78,7 @@ beforeAll(async () => {
       },
     },
     log: createLog(settings.current),
+    namespace: 'strata',
     requestTimeoutMs: 5000,
   })!;
   const options = neighbourOptions(settingsOf('n', { STRATA_API_KEY: credential }));

@@ -1,0 +1,101 @@
+/** Two installations that share NATS, SECRET_KEY and even names of nodes: NATS_NAMESPACE alone keeps them apart. */
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { ServiceBroker } from 'moleculer';
+import { openToNeighbours, type Neighbours } from '../../gateway/neighbours.ts';
+import { createNode, type Node } from '../../shared/cluster/broker.ts';
+import { neighbourOptions } from '../../shared/cluster/neighbour.ts';
+import { nodesOf } from '../../shared/cluster/nodes.ts';
+import { StrataError } from '../../shared/errors.ts';
+import { liveSettings } from '../../shared/live-settings.ts';
+import { loadSettings, type Settings } from '../../shared/settings.ts';
+import { eventually } from '../support/cluster.ts';
+import { startNats, type Process } from '../support/servers.ts';
+import { secretKey } from '../support/strata.ts';
+
+let nats: Process;
+const nodes: Node[] = [];
+const doors: Neighbours[] = [];
+const neighbours: ServiceBroker[] = [];
+
+const settingsOf = (nodeId: string, more: Record<string, string>): Settings =>
+  loadSettings(
+    { NODE_ID: nodeId, NATS_URL: nats.url, LOG_LEVEL: 'silent', ...more },
+    { pieces: [] },
+  );
+
+async function startNode(nodeId: string, namespace: Record<string, string>): Promise<Node> {
+  const settings = settingsOf(nodeId, { SECRET_KEY: secretKey, ...namespace });
+  const node = createNode({ settings: liveSettings(settings, {}, []) });
+  nodes.push(node);
+  await node.broker.start();
+  const door = openToNeighbours({
+    broker: node.broker,
+    authenticator: {
+      known: () => undefined,
+      find: () => Promise.reject(new StrataError('auth_api_key_invalid')),
+    },
+    log: node.log,
+    namespace: settings.nats_namespace,
+    requestTimeoutMs: 5000,
+  });
+  doors.push(door!);
+  return node;
+}
+
+async function startNeighbour(
+  nodeId: string,
+  namespace: Record<string, string>,
+): Promise<ServiceBroker> {
+  const options = neighbourOptions(
+    settingsOf(nodeId, { STRATA_API_KEY: 'strata_x', ...namespace }),
+  );
+  const neighbour = new ServiceBroker({ ...options, logger: false });
+  neighbours.push(neighbour);
+  await neighbour.start();
+  return neighbour;
+}
+
+beforeAll(async () => {
+  nats = await startNats();
+}, 30_000);
+afterAll(async () => {
+  for (const neighbour of neighbours) await neighbour.stop();
+  for (const door of doors) await door.stop();
+  for (const { broker } of nodes) await broker.stop();
+  await nats?.stop('SIGKILL');
+});
+
+const knownTo = (broker: ServiceBroker): string[] =>
+  broker.registry.nodes
+    .list({ onlyAvailable: true })
+    .map(({ id }: { id: string }) => id)
+    .sort();
+
+test('nodes and neighbours of one NATS_NAMESPACE see each other and nobody else', async () => {
+  const staging = { NATS_NAMESPACE: 'staging' };
+  const [one, two, other] = [
+    await startNode('one', {}),
+    await startNode('two', {}),
+    await startNode('one', staging),
+  ];
+  const stranger = await startNode('three', staging);
+  const neighbour = await startNeighbour('n', {});
+  const otherNeighbour = await startNeighbour('n', staging);
+
+  await eventually(async () => {
+    expect(
+      nodesOf(one.broker)
+        .map(({ id }) => id)
+        .sort(),
+    ).toEqual(['one', 'two']);
+    expect(knownTo(two.broker)).toEqual(['one', 'two']);
+    expect(knownTo(other.broker)).toEqual(['one', 'three']);
+    expect(knownTo(stranger.broker)).toEqual(['one', 'three']);
+    expect(knownTo(neighbour)).toEqual(['n', 'one', 'two']);
+    expect(knownTo(otherNeighbour)).toEqual(['n', 'one', 'three']);
+  });
+  for (const { metrics } of nodes) {
+    const refused = /strata_bus\{figure="refused"\} (\d+)/.exec(await metrics.metrics())?.[1];
+    expect(refused).toBe('0');
+  }
+}, 30_000);
