@@ -184,6 +184,7 @@ function connectRedis(
   const isNeeded = pieces.some(({ needs }) => needs.includes('redis_url'));
   if (settings.redis_url === null || !isNeeded) return undefined;
   const redis = new Redis(settings.redis_url, {
+    ...(settings.redis_password === null ? {} : { password: settings.redis_password }),
     maxRetriesPerRequest: 1,
     commandTimeout: 1000,
     enableOfflineQueue: false,

@@ -126,7 +126,8 @@ export const settingsGroups = {
       default: null,
       form: address,
       requires_restart: true,
-      description: 'Address by which clients reach the gateway; http://HOST:PORT unless told',
+      description:
+        'Address by which clients reach the gateway; http://HOST:PORT unless told, http://localhost:PORT where HOST is every address',
     },
     frontend_origin: {
       type: 'string',
@@ -294,6 +295,14 @@ export const settingsGroups = {
       secret: true,
       requires_restart: true,
       description: 'Redis for short-lived shared state; none keeps it in memory',
+    },
+    redis_password: {
+      type: 'string',
+      default: null,
+      secret: true,
+      requires_restart: true,
+      description:
+        'Redis password, where REDIS_URL has none; unlike there nothing in it is escaped',
     },
   },
   'Keys and sign-in': {

@@ -216,7 +216,7 @@ function isNatsOpen(settings: Settings): boolean {
 function derive(values: Values): Settings {
   const databaseUrl = values.database_url ?? databaseUrlOf(values);
   const embedded = isEmbedded({ database_url: databaseUrl, nats_url: values.nats_url });
-  const baseUrl = values.base_url ?? `http://${bracketed(values.host)}:${values.port}`;
+  const baseUrl = values.base_url ?? `http://${reachable(values.host)}:${values.port}`;
   // A base_url that is no address is reported as that, and no further.
   const origin = URL.canParse(baseUrl) ? new URL(baseUrl).origin : baseUrl;
   const hostName = hostname().replaceAll(/[^A-Za-z0-9._-]/g, '-');
@@ -243,6 +243,10 @@ export function isPlatformAdminAddress(
 
 /** An IPv6 address as it stands in a URL. */
 const bracketed = (host: string): string => (host.includes(':') ? `[${host}]` : host);
+
+/** Of HOST, what a browser on this machine can open: every address at once is no address to open. */
+const reachable = (host: string): string =>
+  host === '0.0.0.0' || host === '::' ? 'localhost' : bracketed(host);
 
 /** The address that the DB_* variables make up; null where DB_HOST is not set. */
 function databaseUrlOf(values: Values): string | null {

@@ -11,9 +11,11 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { parse } from 'yaml';
 import { pieces } from '../../services/pieces.ts';
+import { loadSettings } from '../../shared/settings.ts';
 import { eventually } from '../support/cluster.ts';
 import { createDatabase, type Database } from '../support/postgres.ts';
-import { freePort, startNats, startRedis, type Process } from '../support/servers.ts';
+import { startNameServer } from '../support/name-server.ts';
+import { freePort, startNats, startNginx, startRedis, type Process } from '../support/servers.ts';
 import { Client, signIn, startStrata, type Running } from '../support/strata.ts';
 
 interface Container {
@@ -21,18 +23,21 @@ interface Container {
   command?: string[];
   environment?: Record<string, string>;
   deploy?: { replicas: number };
+  volumes?: string[];
   healthcheck?: { test: string[] };
 }
 
 const root = join(import.meta.dirname, '../..');
 /** What whoever runs compose gives it. */
 const operator: Record<string, string> = {
-  POSTGRES_PASSWORD: 'compose',
-  NATS_PASSWORD: 'nats-of-compose',
-  REDIS_PASSWORD: 'redis-of-compose',
+  // With what addresses would have to escape.
+  POSTGRES_PASSWORD: 'p@ss:w/rd?#%41',
+  NATS_PASSWORD: 'nats@of/compose',
+  REDIS_PASSWORD: 'redis@of/compose?#%41',
   SECRET_KEY: 'a-key-for-compose-of-at-least-thirty-two-bytes',
   PLATFORM_ADMIN_EMAILS: 'ops@example.com',
   PLATFORM_ADMIN_PASSWORD: 'a-long-first-password',
+  PORT: '9000',
 };
 /** `${NAME:-default}` and `${NAME:?message}`, as compose fills them in. */
 function filledIn(_key: unknown, value: unknown): unknown {
@@ -55,6 +60,8 @@ const image = Object.fromEntries(
 );
 
 let database: Database;
+/** A user of the database with the password of compose. */
+const role = `compose_${process.pid}`;
 let [nats, redis]: Process[] = [];
 interface ComposedNode {
   readonly piece: string;
@@ -70,6 +77,25 @@ async function metricsOf({ metricsPort }: ComposedNode): Promise<string> {
   return response.text();
 }
 
+/** As a node that is given this takes it, with the environment of its image. */
+const baseUrlOf = (environment: Readonly<Record<string, unknown>>): string => {
+  const { BASE_URL, PORT } = environment;
+  return loadSettings({ ...image, BASE_URL: String(BASE_URL), PORT: String(PORT) }).base_url;
+};
+
+/** The front of compose, asking this name server, with the gateways on this port. */
+async function startFront(nameServerPort: number, gatewayPort: string): Promise<Process> {
+  const port = await freePort();
+  const { environment, volumes } = services.front!;
+  expect(environment).toEqual({ PORT: operator.PORT });
+  const [file] = volumes![0]!.split(':');
+  const server = readFileSync(join(root, file!), 'utf8')
+    .replace('127.0.0.11', `127.0.0.1:${nameServerPort}`)
+    .replace('listen 80;', `listen 127.0.0.1:${port};`)
+    .replaceAll('${PORT}', gatewayPort);
+  return startNginx(port, server);
+}
+
 /** Container names become addresses of this machine; everything else stays as it is written. */
 function environmentOf(
   { environment = {} }: Container,
@@ -77,13 +103,22 @@ function environmentOf(
 ): Record<string, string> {
   const here: Record<string, string> = {
     'nats://nats:4222': nats!.url,
-    'redis://:redis-of-compose@redis:6379': redis!.url.replace('//', '//:redis-of-compose@'),
-    'postgres://strata:compose@postgres:5432/strata': database.url,
+    'redis://redis:6379': redis!.url,
   };
   const mapped = Object.entries(environment).map(
     ([name, value]) => [name, here[value] ?? String(value)] as const,
   );
-  return { ...image, ...Object.fromEntries(mapped), PORT: '0', METRICS_PORT: String(metricsPort) };
+  const { hostname, port, pathname } = new URL(database.url);
+  const server = { DB_HOST: hostname, DB_PORT: port, DB_NAME: pathname.slice(1), DB_USER: role };
+  return {
+    ...image,
+    ...Object.fromEntries(mapped),
+    ...server,
+    // That of the port in front; here each gateway listens on a port of its own.
+    BASE_URL: baseUrlOf(environment),
+    PORT: '0',
+    METRICS_PORT: String(metricsPort),
+  };
 }
 
 beforeAll(async () => {
@@ -93,6 +128,9 @@ beforeAll(async () => {
     startNats({ argv: services.nats!.command! }),
     startRedis({ argv: redisArguments }),
   ]);
+  await database.query(`CREATE ROLE ${role} LOGIN PASSWORD '${operator.POSTGRES_PASSWORD}'`);
+  const name = new URL(database.url).pathname.slice(1);
+  await database.query(`ALTER DATABASE ${name} OWNER TO ${role}`);
   const migrate = services.migrate!;
   execFileSync(process.execPath, ['strata.ts', ...migrate.command!], {
     cwd: root,
@@ -122,6 +160,9 @@ afterAll(async () => {
   await Promise.all(nodes.map(({ running }) => running.stop('SIGKILL')));
   await Promise.all([nats?.stop('SIGKILL'), redis?.stop('SIGKILL')]);
   await database?.drop();
+  const other = await createDatabase();
+  await other.query(`DROP ROLE IF EXISTS ${role}`);
+  await other.drop();
 }, 60_000);
 
 test('every piece runs twice, and nothing else is made of the image', () => {
@@ -146,6 +187,39 @@ test('the health check of every container passes', async () => {
   } of nodes) {
     expect([kind, program]).toEqual(['CMD', 'node']);
     await eventually(() => promisify(execFile)(process.execPath, argv));
+  }
+});
+
+test('the address that clients use follows the port, on every node', async () => {
+  for (const [, { environment = {} }] of ours)
+    expect(baseUrlOf(environment)).toBe('http://localhost:9000');
+  expect(baseUrlOf({ BASE_URL: 'https://strata.example', PORT: '9000' })).toBe(
+    'https://strata.example',
+  );
+  const [gateway] = nodesOf('gateway');
+  const described = await new Client(gateway!.running.url.replace('0.0.0.0', '127.0.0.1')).get(
+    '/openapi.json',
+  );
+  expect(described.body.servers).toEqual([{ url: 'http://localhost:9000' }]);
+});
+
+test('nginx in front starts before gateways have addresses, and finds them anew when they change', async () => {
+  const [gateway] = nodesOf('gateway');
+  const names = await startNameServer();
+  const front = await startFront(names.port, new URL(gateway!.running.url).port);
+  const health = async (): Promise<number> => (await new Client(front.url).get('/healthz')).status;
+  try {
+    expect(await health()).toBe(502);
+    // Nothing listens at the first.
+    names.answer(['127.0.0.2', '127.0.0.1']);
+    await eventually(async () => expect(await health()).toBe(200));
+    names.answer([]);
+    await eventually(async () => expect(await health()).toBe(502));
+    names.answer(['127.0.0.1']);
+    await eventually(async () => expect(await health()).toBe(200));
+  } finally {
+    await front.stop('SIGKILL');
+    names.stop();
   }
 });
 

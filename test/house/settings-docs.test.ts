@@ -3,6 +3,7 @@ import { expect, test } from '@jest/globals';
 import { parse } from 'dotenv';
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { parse as parseYaml } from 'yaml';
 import { loadSettings, variableOf } from '../../shared/settings.ts';
 import { settingsGroups, settingsTable } from '../../shared/settings-table.ts';
 import { renderEnvExample } from './env-example.ts';
@@ -32,4 +33,42 @@ test('only settings.ts reads the environment', () => {
   expect(
     sources.filter((file) => /\bprocess\.env\b/.test(readFileSync(join(root, file), 'utf8'))),
   ).toEqual([join('shared', 'settings.ts')]);
+});
+
+/** What docker-compose.yml does not pass on, each with the reason. */
+const notOfCompose: Readonly<Record<string, string>> = {
+  ENV_FILE: 'a file, which the container would have to have',
+  HOST: 'the image listens on every address of its container',
+  DATA_DIR: 'of embedded mode',
+  NODE_ID: 'each container has its own, of its host name',
+  STRATA_OPERATOR: 'of the console',
+  STRATA_API_KEY: 'of neighbours',
+  NATS_TOKEN: 'NATS is of compose, with a user and a password',
+  NATS_TLS_CA: 'the same',
+  DATABASE_URL: 'PostgreSQL is of compose, and DB_* take any password',
+  DB_PORT: 'that of the image',
+  DB_NAME: 'the default, which the image is told',
+  DB_USER: 'the same',
+  DB_SSL: 'PostgreSQL is of compose',
+  SMTP_TLS_CA: 'a file, which the container would have to have',
+};
+
+test('docker-compose.yml passes every setting on under its name', () => {
+  const text = readFileSync(join(root, 'docker-compose.yml'), 'utf8');
+  const { 'x-environment': environment } = parseYaml(text) as {
+    'x-environment': Record<string, string | number>;
+  };
+  expect([...Object.keys(environment), ...Object.keys(notOfCompose)].sort()).toEqual(
+    Object.keys(settingsTable).map(variableOf).sort(),
+  );
+  const renamed = Object.entries(environment).filter(([name, value]) => {
+    const [, filledIn = name] = /^\$\{([A-Z_]+)/.exec(String(value)) ?? [];
+    return filledIn !== name;
+  });
+  expect(renamed).toEqual([['DB_PASSWORD', '${POSTGRES_PASSWORD:?give POSTGRES_PASSWORD}']]);
+});
+
+test('docker-compose.yml has no default within a default, which its version 1 does not fill in', () => {
+  const text = readFileSync(join(root, 'docker-compose.yml'), 'utf8');
+  expect(text.match(/\$\{[^}]*\$\{.*/g)).toBeNull();
 });

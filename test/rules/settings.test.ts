@@ -93,6 +93,8 @@ describe('defaults', () => {
   test.each([
     [{}, 'http://127.0.0.1:8080', 'http://127.0.0.1:8080'],
     [{ HOST: '::1', PORT: '80' }, 'http://[::1]:80', 'http://[::1]'],
+    [{ HOST: '0.0.0.0', PORT: '9000' }, 'http://localhost:9000', 'http://localhost:9000'],
+    [{ HOST: '::' }, 'http://localhost:8080', 'http://localhost:8080'],
     [
       { BASE_URL: 'https://strata.example/api' },
       'https://strata.example/api',

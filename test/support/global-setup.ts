@@ -4,7 +4,7 @@ import { binary, chromium } from './servers.ts';
 /** One PostgreSQL for the run, or the one that TEST_DATABASE_URL names. Workers inherit the address. */
 export default async function setup(): Promise<void> {
   // Before any test, since an install takes longer than a test may, and two at once would wait for each other.
-  for (const program of ['nats-server', 'redis-server', 'openssl']) binary(program);
+  for (const program of ['nats-server', 'redis-server', 'openssl', 'nginx']) binary(program);
   chromium();
   if (process.env.TEST_DATABASE_URL) return;
   const server = await startPostgres();

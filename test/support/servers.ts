@@ -1,7 +1,10 @@
 /** Real NATS and Redis for tests, on free ports, and the programs of the machine that tests need. */
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { connect, createServer, Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import type { Writable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 
@@ -154,6 +157,36 @@ export async function startRedis({
     'no',
     ...argv,
   ]);
+}
+
+/** nginx with this configuration of a server, which listens on the port. */
+export async function startNginx(port: number, server: string): Promise<Process> {
+  const directory = mkdtempSync(join(tmpdir(), 'strata-nginx-'));
+  const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'];
+  const configuration = [
+    'daemon off;',
+    'master_process off;',
+    `pid ${directory}/pid;`,
+    'error_log /dev/null;',
+    'events {}',
+    'http {',
+    'access_log off;',
+    ...temporary.map((each) => `${each}_temp_path ${directory}/${each};`),
+    server,
+    '}',
+  ];
+  const file = join(directory, 'nginx.conf');
+  writeFileSync(file, configuration.join('\n'));
+  const nginx = await start('nginx', 'http', port, [
+    '-p',
+    directory,
+    '-e',
+    '/dev/null',
+    '-c',
+    file,
+  ]);
+  nginx.process.once('exit', () => rmSync(directory, { recursive: true, force: true }));
+  return nginx;
 }
 
 /**
