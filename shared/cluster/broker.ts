@@ -65,6 +65,7 @@ export function nodeOptions({
     fenceMs: current.coherence_fence_ms,
     requestTimeoutMs: current.request_timeout_ms,
     ttlMinutes: () => settings.current.cache_default_ttl,
+    staleIdentityMs: () => settings.current.access_token_ttl_seconds * 1000,
     log,
   });
   const lifecycle = nodeLifecycle({ settings, commits, probes, silent, coherence, bus, log });

@@ -1,12 +1,17 @@
-/** Whatever ends a right is refused on every one of three gateways by the time it is answered. */
+/**
+ * Whatever ends a right is refused on every one of three gateways by the time it is answered; a gateway that is cut off goes on by
+ * what it knows for a while, and for no longer.
+ */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { startCluster, type Cluster } from '../support/cluster.ts';
+import { setTimeout as delay } from 'node:timers/promises';
+import { eventually, startCluster, type Cluster } from '../support/cluster.ts';
 import { invitationToken } from '../support/mailboxes.ts';
 import { addMember, Client, memberPassword, signIn } from '../support/strata.ts';
 
+const cutOff = 'gateway-cut-off';
 let cluster: Cluster;
 beforeAll(async () => {
-  cluster = await startCluster({ gateways: 3 });
+  cluster = await startCluster({ gateways: 3, cuttable: [cutOff] });
 }, 120_000);
 afterAll(() => cluster?.stop());
 
@@ -125,6 +130,82 @@ test('API keys that end with the password of their owner', async () => {
   expect(changed.status).toBe(204);
   expect(await answers(keys, path)).toEqual(Array(3).fill('auth_api_key_invalid'));
 });
+
+test('a gateway that is cut off answers whom it knew, marked, for as long as an access token lives', async () => {
+  const {
+    tenant: { id, admin },
+  } = cluster;
+  const ttlSeconds = 30;
+  // Only this gateway's own, so that the access tokens themselves outlive it.
+  const own = { ACCESS_TOKEN_TTL_SECONDS: String(ttlSeconds), REQUEST_TIMEOUT_MS: '2500' };
+  const { url } = await cluster.start(cutOff, ['gateway'], own);
+  const [path, keyPath] = [`/tenants/${id}/config/risk`, '/auth/api-key'];
+
+  const made = await admin.post(keyPath, { name: 'revoked', scopes: ['config:read'] });
+  const account = await admin.post(`/tenants/${id}/service-accounts`, {
+    name: 'reader',
+    roles: ['operator'],
+  });
+  const accountPath = `/tenants/${id}/service-accounts/${account.body.id}`;
+  const ofAccount = await admin.post(`${accountPath}/api-keys`, {
+    name: 'reader',
+    scopes: ['config:read'],
+  });
+  const { user_id: memberId, client: removed } = await addMember(admin, id, {
+    email: 'removed@cut-off.example',
+    roles: ['operator'],
+  });
+  const { client: ended } = await addMember(admin, id, {
+    email: 'ended@cut-off.example',
+    roles: ['operator'],
+  });
+  const tokens = [made.body.api_key, ofAccount.body.api_key, removed.token, ended.token];
+  const clients = tokens.map((token) => new Client(url, token));
+  const said = () =>
+    Promise.all(
+      clients.map(async (client) => {
+        const { status, headers, body } = await client.get(path);
+        const marked = headers.get('x-config-stale') === 'true' ? ' stale' : '';
+        return status === 200 ? `200${marked}` : body.detail.code;
+      }),
+    );
+  const each = (answer: string): string[] => clients.map(() => answer);
+  const misses = async (): Promise<string[] | null> =>
+    (await new Client(url).get('/metrics')).text.match(/^strata_cache.*figure="misses".*$/gm);
+  // Until it answers all of them from its memory.
+  await eventually(async () => {
+    const before = await misses();
+    expect(await said()).toEqual(each('200'));
+    expect(await misses()).toEqual(before);
+  });
+
+  const began = performance.now();
+  cluster.proxies[cutOff]!.cut();
+  const revoked = await Promise.all([
+    admin.delete(`/auth/api-keys/${made.body.id}`),
+    admin.patch(accountPath, { status: 'disabled' }),
+    admin.delete(`/tenants/${id}/users/${memberId}`),
+    ended.post('/auth/logout'),
+  ]);
+  expect(revoked.map(({ status }) => status)).toEqual([204, 200, 204, 204]);
+  // Nobody reaches it, so it cannot know.
+  await eventually(async () => expect(await said()).toEqual(each('200 stale')));
+  const untilEnd = ttlSeconds * 1000 - (performance.now() - began);
+  await delay(untilEnd - 6000);
+  expect(await said()).toEqual(each('200 stale'));
+  await delay(6000);
+  expect(await said()).toEqual(each('service_unavailable'));
+
+  cluster.proxies[cutOff]!.mend();
+  await eventually(async () =>
+    expect(await said()).toEqual([
+      'auth_api_key_invalid',
+      'auth_api_key_invalid',
+      'tenant_mismatch',
+      'auth_session_revoked',
+    ]),
+  );
+}, 90_000);
 
 test('a disabled tenant', async () => {
   const path = `/tenants/${cluster.tenant.id}/services`;

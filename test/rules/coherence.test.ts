@@ -6,9 +6,11 @@ import pino from 'pino';
 import type { Change } from '../../shared/commits/commit.ts';
 import { Coherence, type ClusterLink } from '../../shared/cluster/coherence/coherence.ts';
 import type { PollResult } from '../../shared/cluster/coherence/feed.ts';
+import { StrataError } from '../../shared/errors.ts';
 import { eventually } from '../support/cluster.ts';
 
 const fenceMs = 2000;
+const staleIdentityMs = 60_000;
 const scope = 'tenant:x';
 type Answer = Omit<PollResult, 'previous_token'> & Partial<Pick<PollResult, 'previous_token'>>;
 const nothingNew: Answer = { cursor: '1', complete: true, changes: [], server: 'one' };
@@ -31,6 +33,7 @@ async function startNode(
     fenceMs,
     requestTimeoutMs: 1000,
     ttlMinutes: () => 5,
+    staleIdentityMs: () => staleIdentityMs,
     log: pino({ level: 'silent' }),
   });
   started.push(coherence);
@@ -200,4 +203,41 @@ test('a lease does not outlast a sleep of the machine, in which its monotonic cl
   feed.away = false;
   await eventually(async () => expect(coherence.hasLease()).toBe(true));
   wallClock.mockRestore();
+});
+
+test('who somebody is stands in for its owner no longer than it may after the last good poll, by whichever clock says more', async () => {
+  const feed = { away: false };
+  const coherence = await startNode(async () => {
+    if (feed.away) throw new Error('away');
+    return nothingNew;
+  });
+  const { identity, configuration_service: stored } = coherence.caches;
+  const answer = async () => ({ value: 'known', asOf: { auth: 1 } });
+  await identity.read('session', ['auth'], answer);
+  await stored.read('document', ['auth'], answer);
+  feed.away = true;
+  const away = async (): Promise<never> => {
+    throw new StrataError('service_unavailable');
+  };
+  const readSession = () => identity.read('session', ['auth'], away);
+  const readDocument = () => stored.read('document', ['auth'], away);
+  const known = { value: 'known', stale: true };
+  const refused = { type: 'service_unavailable' };
+  const clocks = [
+    jest.spyOn(Date, 'now').mockReturnValue(Date.now()),
+    jest.spyOn(performance, 'now').mockReturnValue(performance.now()),
+  ];
+  for (const clock of clocks) {
+    const before = clock.getMockImplementation()!();
+    clock.mockReturnValue(before + staleIdentityMs - fenceMs);
+    await expect(readSession()).resolves.toMatchObject(known);
+    clock.mockReturnValue(before + staleIdentityMs + 1);
+    await expect(readSession()).rejects.toMatchObject(refused);
+    await expect(readDocument()).resolves.toMatchObject(known);
+    clock.mockReturnValue(before);
+  }
+  for (const clock of clocks) clock.mockRestore();
+  feed.away = false;
+  await eventually(async () => expect(coherence.hasLease()).toBe(true));
+  await expect(identity.read('session', ['auth'], answer)).resolves.toMatchObject({ hit: true });
 });

@@ -33,6 +33,7 @@ async function writer(
     fenceMs,
     requestTimeoutMs: 1000,
     ttlMinutes: () => 5,
+    staleIdentityMs: () => 1000,
     log: pino({ level: 'silent' }),
   });
   await coherence.start({

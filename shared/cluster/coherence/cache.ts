@@ -9,7 +9,7 @@
  * | floor         | another node answering from before the change       | see floors.ts; asked again 3 times, then service_unavailable |
  * | lease         | serving while this node may have missed changes     | reads go through to the owner; nothing is cached or shared   |
  * | single flight | many readers asking the owner for the same at once  | per key and node; a reader who requires a later revision starts its own load |
- * | last known    | the owner being away, or slow while the lease is lost | marked stale; only what was never dropped, else the error  |
+ * | last known    | the owner being away, or slow while the lease is lost | marked stale; only what was never dropped and may still stand in, else the error |
  * | size          | running out of memory                               | entries and bytes, eviction of the least recently used       |
  *
  * A lease that ends and is renewed while a load is in flight needs no flag on the load: before the lease counts again, the poll that
@@ -61,6 +61,8 @@ export interface CacheOptions {
   readonly onLoaded?: (asOf: AsOf) => void;
   /** Whether the last known value may stand in after this failure of the owner. */
   readonly isOutage: (error: unknown) => boolean;
+  /** Whether last known values may stand in at `now` at all; always, where absent. */
+  readonly mayStandIn?: (now: number) => boolean;
   /** Milliseconds, monotonic. */
   readonly now?: () => number;
 }
@@ -163,7 +165,7 @@ export class CoherentCache {
         if (includes(loaded.asOf, floor))
           return { value: loaded.value as T, asOf: loaded.asOf, hit: false, stale: false };
       } catch (error) {
-        const lastKnown = this.#lookUpEvictingDropped(key);
+        const lastKnown = this.#lastKnown(key);
         const mayStandIn =
           lastKnown && includes(lastKnown.asOf, min) && this.#options.isOutage(error);
         if (!mayStandIn) throw error;
@@ -183,7 +185,13 @@ export class CoherentCache {
     const now = this.#now();
     const leftMs = deadline - now;
     if (this.#options.hasLease(now)) return leftMs;
-    return this.#lookUpEvictingDropped(key) ? Math.min(leftMs, ownerPatienceMs) : leftMs;
+    return this.#lastKnown(key) ? Math.min(leftMs, ownerPatienceMs) : leftMs;
+  }
+
+  /** What may stand in for the owner. */
+  #lastKnown(key: string): Entry | undefined {
+    const mayStandIn = this.#options.mayStandIn?.(this.#now()) ?? true;
+    return mayStandIn ? this.#lookUpEvictingDropped(key) : undefined;
   }
 
   /** Asks for the newest floor that is known by now, which may be above the one that `read` accepts an answer by. */

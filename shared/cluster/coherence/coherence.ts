@@ -13,6 +13,7 @@
  * | outdated loads, floors | loads in flight while a key is dropped        | see cache.ts                                          |
  * | load ahead of the feed | a reader seeing the loaded value, then an older one from another entry of the scope | the older entries are dropped, and loaded again once |
  * | last known     | the owner or the database being away                  | the last known value, marked stale; else 503          |
+ * | age of trust   | a credential that was revoked while this node is cut off | who somebody is stands in for ACCESS_TOKEN_TTL_SECONDS after the last good poll began |
  */
 import { LRUCache } from 'lru-cache';
 import { randomUUID } from 'node:crypto';
@@ -37,6 +38,8 @@ export interface CoherenceOptions {
   readonly requestTimeoutMs: number;
   /** Lifetime of the entries of `configuration_service` and `identity`, in minutes (CACHE_DEFAULT_TTL). */
   readonly ttlMinutes: () => number;
+  /** How long after the last good poll began what is known in `identity` may stand in for its owner. */
+  readonly staleIdentityMs: () => number;
   readonly log: Logger;
 }
 
@@ -99,6 +102,8 @@ export class Coherence {
   #isCheckingHearing = false;
   /** Wall clock minus monotonic clock when the last good poll began, in milliseconds. */
   #clockDifference = 0;
+  /** When the last good poll began, by both clocks, in milliseconds. What is kept and was not dropped was good then. */
+  #lastGood = { monotonic: -Infinity, wall: -Infinity };
   #onPublished: (ms: number) => void = () => {};
   #stopped = false;
   #polling: Promise<void> = Promise.resolve();
@@ -106,7 +111,7 @@ export class Coherence {
   constructor(options: CoherenceOptions) {
     this.#options = options;
     this.holder = `${options.nodeId} ${randomUUID()}`;
-    const cache = (ttlMs: () => number) =>
+    const cache = (ttlMs: () => number, mayStandIn = (_now: number): boolean => true) =>
       new CoherentCache({
         ttlMs,
         maxEntries: 100_000,
@@ -114,14 +119,21 @@ export class Coherence {
         floorTtlMs: 2 * (options.fenceMs + options.requestTimeoutMs),
         hasLease: (now) => this.hasLease(now),
         isOutage,
+        mayStandIn,
         onLoaded: (asOf) => this.#dropWhatIsOlder(asOf),
       });
     const ttlMs = () => options.ttlMinutes() * 60_000;
     this.caches = {
       configuration_service: cache(ttlMs),
       dynamic_config_service: cache(() => dynamicTtlMs),
-      identity: cache(ttlMs),
+      identity: cache(ttlMs, (now) => this.#knownGoodAgeMs(now) <= options.staleIdentityMs()),
     };
+  }
+
+  /** By whichever clock says more: while a machine sleeps its monotonic clock stands. */
+  #knownGoodAgeMs(now: number): number {
+    const { monotonic, wall } = this.#lastGood;
+    return Math.max(now - monotonic, Date.now() - wall);
   }
 
   /** Whether this node may serve from memory at `now` (performance.now()). */
@@ -347,6 +359,7 @@ export class Coherence {
       const { holder } = this;
       const answer = await link.poll({ holder, token, fence_ms: fenceMs, cursor: this.#cursor });
       this.#catchUp(answer);
+      this.#lastGood = { monotonic: began, wall: began + clockDifference };
       // It was given back meanwhile, perhaps after this poll had renewed it.
       if (generation !== this.#leaseGeneration) return;
       this.#tokens = [token];
