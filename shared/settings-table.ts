@@ -6,6 +6,8 @@
  */
 import ipaddr from 'ipaddr.js';
 import { signInPolicies } from './contracts/sign-in-policy.ts';
+import { BusinessHours } from './contracts/weekly-hours.ts';
+import { problemsOf } from './schema/validate.ts';
 
 /** What the text of a variable has to look like. */
 export interface Form {
@@ -86,6 +88,17 @@ const address: Form = {
 const networks: Form = {
   fits: (text) => ipaddr.IPv4.isValidCIDRFourPartDecimal(text) || ipaddr.IPv6.isValidCIDR(text),
   says: 'must be networks such as 10.0.0.0/8 or fd00::/8',
+};
+
+const weeklyHours: Form = {
+  fits: (text) => {
+    try {
+      return problemsOf(BusinessHours, JSON.parse(text)).length === 0;
+    } catch {
+      return false;
+    }
+  },
+  says: 'must be JSON such as {"days":["mon","tue"],"start":"09:00","end":"17:00","timezone":"Europe/Rome"}',
 };
 
 /** Heading → field → row. */
@@ -606,6 +619,14 @@ export const settingsGroups = {
       type: 'boolean',
       default: false,
       description: 'Automation keeps to business hours',
+    },
+    default_business_hours: {
+      type: 'string',
+      default:
+        '{"days":["mon","tue","wed","thu","fri"],"start":"09:00","end":"17:00","timezone":"UTC"}',
+      form: weeklyHours,
+      description:
+        'Business hours where no layer above the environment sets business_hours; as JSON',
     },
     default_max_concurrent_automations: {
       type: 'integer',

@@ -7,6 +7,7 @@ import { Type, type Static } from 'typebox';
 import { documentContracts } from './document-contracts.ts';
 import { FreeForm, InstanceCount, Slug, strict, Text } from './fields.ts';
 import { ofTenant, tenantListing, tenantPath, type TenantAddress } from './tenant-document.ts';
+import { BusinessHours } from './weekly-hours.ts';
 
 const fields = {
   default_region: Type.Optional(Text),
@@ -29,6 +30,7 @@ const fields = {
   monitoring_thresholds: Type.Optional(Type.Record(Type.String(), Type.Number())),
   templates: Type.Optional(FreeForm),
   tools: Type.Optional(Type.Array(Text, { maxItems: 200 })),
+  business_hours: Type.Optional(BusinessHours),
   custom: Type.Optional(FreeForm),
 };
 export const AgentConfig = Type.Object({ agent_type: Slug, ...fields }, strict);

@@ -3,6 +3,7 @@ import { Type, type Static } from 'typebox';
 import { documentContracts } from './document-contracts.ts';
 import { Slug, strict } from './fields.ts';
 import { ofTenant, tenantPath, type TenantAddress } from './tenant-document.ts';
+import { BusinessHours, businessHoursKey } from './weekly-hours.ts';
 
 const limits = {
   max_cost_impact_auto: Type.Number({
@@ -40,12 +41,9 @@ export type RiskLimits = Static<typeof RiskLimits>;
 /** Service type → what holds for it instead. May hold anything; the names of risk limits keep their types and bounds. */
 const ServiceOverrides = Type.Record(
   Slug,
-  Type.Object(
-    Object.fromEntries(
-      Object.entries(limits).map(([name, schema]) => [name, Type.Optional(schema)]),
-    ),
-    { additionalProperties: true },
-  ),
+  Type.Partial(Type.Object({ ...limits, [businessHoursKey]: BusinessHours }), {
+    additionalProperties: true,
+  }),
   strict,
 );
 

@@ -1,7 +1,7 @@
 /** Service instances: what a tenant sets for one of its services, and the layer `service_instance` of the effective configuration. */
 import { Type, type Static } from 'typebox';
 import { documentContracts } from './document-contracts.ts';
-import { FreeForm, Identifier, InstanceCount, Slug, strict, Text, SomeOf } from './fields.ts';
+import { FreeForm, Identifier, InstanceCount, Slug, strict, Text } from './fields.ts';
 import {
   configurationReaders,
   ofTenant,
@@ -9,24 +9,7 @@ import {
   tenantPath,
   type TenantAddress,
 } from './tenant-document.ts';
-
-const TimeOfDay = Type.String({
-  pattern: '^([01][0-9]|2[0-3]):[0-5][0-9]$',
-  description: 'HH:MM',
-});
-const MaintenanceWindow = Type.Object(
-  {
-    days: SomeOf(['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'], { minItems: 1 }),
-    start: TimeOfDay,
-    end: TimeOfDay,
-    timezone: Type.String({
-      minLength: 1,
-      maxLength: 64,
-      description: 'IANA name, such as Europe/Rome',
-    }),
-  },
-  strict,
-);
+import { BusinessHours, WeeklyHours } from './weekly-hours.ts';
 
 const fields = {
   service_name: Type.Optional(Text),
@@ -36,7 +19,8 @@ const fields = {
   max_instances: Type.Optional(InstanceCount),
   monitoring_enabled: Type.Optional(Type.Boolean()),
   automation_enabled: Type.Optional(Type.Boolean()),
-  maintenance_windows: Type.Optional(Type.Array(MaintenanceWindow, { maxItems: 100 })),
+  maintenance_windows: Type.Optional(Type.Array(WeeklyHours, { maxItems: 100 })),
+  business_hours: Type.Optional(BusinessHours),
   notification_channels: Type.Optional(Type.Array(Text, { maxItems: 100 })),
 };
 export const ServiceInstance = Type.Object(

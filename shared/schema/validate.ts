@@ -4,6 +4,10 @@ import addFormats from 'ajv-formats';
 import type { TSchema } from 'typebox';
 import { boundedProblems, type Problem } from '../errors.ts';
 import { pointerToken } from './json-pointer.ts';
+import { isTimeZone } from './time-zone.ts';
+
+/** The one format of our own. */
+const timeZoneFormat = 'iana-time-zone';
 
 // Refuses instead of repairing: no coercion, no defaults, no removal of unknown fields.
 const ajv = new Ajv({
@@ -18,6 +22,7 @@ const ajv = new Ajv({
   verbose: true,
 });
 addFormats.default(ajv);
+ajv.addFormat(timeZoneFormat, { validate: isTimeZone });
 
 const validators = new WeakMap<TSchema, ValidateFunction>();
 
@@ -160,6 +165,7 @@ function sentenceOf(error: ErrorObject): string {
     case 'enum':
       return `must be one of ${(params.allowedValues as unknown[]).map(String).join(', ')}`;
     default:
+      if (params.format === timeZoneFormat) return 'is not an IANA time zone';
       return message ?? 'is not valid';
   }
 }

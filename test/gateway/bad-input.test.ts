@@ -80,6 +80,7 @@ const fresh = '/tenants/T/services/fresh';
 const project = '/tenants/T/projects/p/config';
 const notify = '/tenants/T/config/notifications';
 const entry = '/config/global/k';
+const office = { days: ['mon'], start: '09:00', end: '17:00', timezone: 'UTC' };
 const type = '/config/service-types/cloud_run/default';
 const asking = '/tenants/T/approvals';
 const approval = '/tenants/T/approvals/00000000-0000-4000-8000-000000000000';
@@ -229,6 +230,11 @@ const cases: readonly Case[] = [
       '/service_overrides/cloud_run/max_cost_impact_auto',
     ],
     [
+      'an override of business hours without an end',
+      { body: { service_overrides: { cloud_run: { business_hours: { ...office, end: '' } } } } },
+      '/service_overrides/cloud_run/business_hours/end',
+    ],
+    [
       'an override over its approval',
       { body: { service_overrides: { cloud_run: { max_cost_impact_auto: 99 } } } },
       '/service_overrides/cloud_run/max_cost_impact_auto',
@@ -251,6 +257,11 @@ const cases: readonly Case[] = [
       'min over max',
       { body: { default_scaling: { min_instances: 3, max_instances: 2 } } },
       '/default_scaling/min_instances',
+    ],
+    [
+      'business hours of no time zone',
+      { body: { business_hours: { ...office, timezone: 'Berlin' } } },
+      '/business_hours/timezone',
     ],
     [
       'a threshold as text',
@@ -293,6 +304,11 @@ const cases: readonly Case[] = [
         },
       },
       '/maintenance_windows/0/timezone',
+    ],
+    [
+      'business hours without a day',
+      { body: { business_hours: { ...office, days: [] } } },
+      '/business_hours/days',
     ],
   ]),
   ...refused(403, 'insufficient_role', [
@@ -541,6 +557,13 @@ const cases: readonly Case[] = [
       'PATCH',
       '/config/global/there',
       { body: { config_key: 'else' }, by: 'platform' },
+    ],
+  ]),
+  ...invalid('PUT', '/config/global/business_hours', [
+    [
+      'business hours as text',
+      { body: { config_value: 'mon-fri', is_public: true }, by: 'platform' },
+      '/config_value',
     ],
   ]),
   ...invalid('PUT', '/config/global/a%2Fb', [

@@ -81,6 +81,40 @@ test('each layer wins over the one below it and is shadowed by the one above', a
   }
 });
 
+test('business hours are those of the environment, then of what lies above it', async () => {
+  const { id, admin } = tenant;
+  const read = async () => {
+    const { body } = await admin.get(effective());
+    const { layer, shadowed } = body.explain.business_hours;
+    return [body.values.business_hours.start, layer, shadowed.length];
+  };
+  const from = (start: string) => ({ days: ['mon'], start, end: '18:00', timezone: 'Asia/Tokyo' });
+  const { body: first } = await admin.get(effective());
+  expect(first.values.business_hours).toEqual({
+    days: ['mon', 'tue', 'wed', 'thu', 'fri'],
+    start: '09:00',
+    end: '17:00',
+    timezone: 'UTC',
+  });
+  expect(await read()).toEqual(['09:00', 'env', 0]);
+  await platform.put('/config/global/business_hours', {
+    config_value: from('01:00'),
+    is_public: true,
+  });
+  expect(await read()).toEqual(['01:00', 'global', 1]);
+  await admin.put(`/tenants/${id}/config/agents/scaler`, { business_hours: from('02:00') });
+  expect(await read()).toEqual(['02:00', 'agent', 2]);
+  await admin.put(`/tenants/${id}/services/web`, {
+    service_type: 'cloud_run',
+    business_hours: from('03:00'),
+  });
+  expect(await read()).toEqual(['03:00', 'service_instance', 3]);
+  await admin.patch(`/tenants/${id}/services/web`, { business_hours: null });
+  await admin.delete(`/tenants/${id}/config/agents/scaler`);
+  await platform.delete('/config/global/business_hours');
+  expect(await read()).toEqual(['09:00', 'env', 0]);
+});
+
 test('agent and instance win over what lies below, and deletion uncovers it again', async () => {
   const { id, admin } = tenant;
   await platform.put('/config/global/monitoring_thresholds', {

@@ -194,6 +194,13 @@ const badForms: Partial<Record<Field, string[]>> = {
     'https://a b',
     'http://a:99999',
   ],
+  default_business_hours: [
+    'mon-fri 09:00-17:00',
+    '{"days":["mon"],"start":"09:00","end":"17:00"}',
+    '{"days":["monday"],"start":"09:00","end":"17:00","timezone":"UTC"}',
+    '{"days":["mon"],"start":"9:00","end":"17:00","timezone":"UTC"}',
+    '{"days":["mon"],"start":"09:00","end":"17:00","timezone":"Mars/Base"}',
+  ],
   frontend_origin: [
     'a',
     'https://a/',

@@ -141,6 +141,7 @@ function textFor({ format, pattern }: Schema, random: Random): string {
   if (format === 'uuid') return texts[0]!;
   if (format === 'email') return texts[1]!;
   if (format === 'date-time') return texts[2]!;
+  if (format === 'iana-time-zone') return 'Europe/Rome';
   const fitting =
     pattern === undefined ? texts : texts.filter((text) => new RegExp(pattern, 'u').test(text));
   return pick(fitting.length > 0 ? fitting : texts, random);

@@ -14,6 +14,7 @@ import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { riskDefaults, riskKey } from '../../../shared/contracts/risk.ts';
 import { serviceInstanceKey } from '../../../shared/contracts/service-instances.ts';
 import { defaultConfiguration, serviceTypeKey } from '../../../shared/contracts/service-types.ts';
+import { businessHoursKey } from '../../../shared/contracts/weekly-hours.ts';
 import type { Settings } from '../../../shared/settings.ts';
 import { layeredMerge, type Layer } from './layered-merge.ts';
 
@@ -130,6 +131,7 @@ const layers = layerNames.map((name) => ({ name, ...definitions[name] }));
 /** What the environment contributes: risk defaults by field name, webhook defaults and HTTP time-outs. Never a secret. */
 export const environmentDefaults = (settings: Settings): Record<string, unknown> => ({
   ...riskDefaults(settings),
+  [businessHoursKey]: JSON.parse(settings.default_business_hours),
   approval_webhook_timeout_seconds: settings.approval_webhook_timeout_seconds,
   approval_webhook_retry_attempts: settings.approval_webhook_retry_attempts,
   approval_webhook_backoff_initial_seconds: settings.approval_webhook_backoff_initial_seconds,

@@ -4,7 +4,10 @@ import {
   StoredGlobalEntry,
   type GlobalEntryAddress,
 } from '../../../shared/contracts/global-entries.ts';
+import { BusinessHours, businessHoursKey } from '../../../shared/contracts/weekly-hours.ts';
 import type { DocumentKind, Stored } from '../../../shared/documents/document-kind.ts';
+import type { Problem } from '../../../shared/errors.ts';
+import { problemsOf } from '../../../shared/schema/validate.ts';
 import { GlobalEntity, type GlobalRow } from '../schema.ts';
 import { platformDocument } from './platform-document.ts';
 
@@ -20,6 +23,15 @@ export const storedEntry = (row: GlobalRow): Stored<StoredGlobalEntry> => ({
   updated_by: row.updated_by,
   updated_at: row.updated_at.toISOString(),
 });
+
+/** Of a key that Strata itself reads from the layers. */
+function valueProblems({ config_key: key, config_value: value }: StoredGlobalEntry): Problem[] {
+  if (key !== businessHoursKey) return [];
+  return problemsOf(BusinessHours, value).map(({ path, message }) => ({
+    path: `/config_value${path}`,
+    message,
+  }));
+}
 
 export const globalEntryKind: DocumentKind<GlobalEntryAddress, StoredGlobalEntry> = {
   ...platformDocument,
@@ -65,8 +77,9 @@ export const globalEntryKind: DocumentKind<GlobalEntryAddress, StoredGlobalEntry
     ...draft,
   }),
   check({ next, address }) {
-    if (next.config_key === address.key) return [];
-    return [{ path: '/config_key', message: 'is not the key of the path' }];
+    if (next.config_key !== address.key)
+      return [{ path: '/config_key', message: 'is not the key of the path' }];
+    return valueProblems(next);
   },
   isHidden: ({ is_public: isPublic }, caller) => !isPublic && !seesPlatform(caller),
   requiresRestart: (document) => document.requires_restart,

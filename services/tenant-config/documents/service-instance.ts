@@ -6,7 +6,7 @@ import {
 import type { DocumentKind } from '../../../shared/documents/document-kind.ts';
 import { sameAsInPath } from '../rules/checks.ts';
 import { checkOperator, withinLimits } from '../rules/guardrails.ts';
-import { knownTimezones, typeProblems } from '../rules/service-instance.ts';
+import { typeProblems } from '../rules/service-instance.ts';
 import { ServiceInstanceEntity } from '../schema.ts';
 import { managedTypes, type ManagedTypes } from '../stores/managed-types.ts';
 import { inTable, tenantDocument } from './tenant-document.ts';
@@ -34,7 +34,6 @@ export const serviceInstanceKind: DocumentKind<
       ...sameAsInPath('service_id', next, address),
       ...typeProblems(next, current, types),
       ...withinLimits(next, type),
-      ...knownTimezones(next),
     ];
   },
 };

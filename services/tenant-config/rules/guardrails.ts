@@ -30,7 +30,11 @@ export function withinLimits(next: ServiceInstance, type: ServiceType | undefine
 }
 
 /** Fields of a service instance that only a tenant administrator changes. */
-const administratorOnly = ['automation_enabled', 'notification_channels'] as const;
+const administratorOnly = [
+  'automation_enabled',
+  'business_hours',
+  'notification_channels',
+] as const;
 
 /** Throws 403 where an operator who is no administrator changes what only an administrator may. */
 export function checkOperator(

@@ -18,20 +18,3 @@ export function typeProblems(
   const isActive = types.some(({ service_type }) => service_type === next.service_type);
   return isActive ? [] : [notAnActiveType(path, types)];
 }
-
-export const knownTimezones = ({ maintenance_windows: windows = [] }: ServiceInstance): Problem[] =>
-  windows.flatMap(({ timezone }, index) =>
-    isTimezone(timezone)
-      ? []
-      : [{ path: `/maintenance_windows/${index}/timezone`, message: 'is not an IANA time zone' }],
-  );
-
-function isTimezone(name: string): boolean {
-  try {
-    const { timeZone } = new Intl.DateTimeFormat('en', { timeZone: name }).resolvedOptions();
-    // Offsets such as +02:00 pass too, and are no zone.
-    return !/^[+-]/.test(timeZone);
-  } catch {
-    return false;
-  }
-}

@@ -1,0 +1,40 @@
+/** Hours of the week on a place's own clock: when automation keeps to business hours, when an instance is maintained. */
+import { Type, type Static } from 'typebox';
+import { SomeOf, strict } from './fields.ts';
+
+/** In the order of ISO 8601, which counts them from 1. */
+export const weekdays = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'] as const;
+
+const TimeOfDay = Type.String({
+  pattern: '^([01][0-9]|2[0-3]):[0-5][0-9]$',
+  description: 'HH:MM',
+});
+
+export const WeeklyHours = Type.Object(
+  {
+    days: SomeOf(['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'], {
+      minItems: 1,
+      description: 'On which days they start',
+    }),
+    start: TimeOfDay,
+    end: TimeOfDay,
+    timezone: Type.String({
+      minLength: 1,
+      maxLength: 64,
+      format: 'iana-time-zone',
+      description: 'IANA name, such as Europe/Rome',
+    }),
+  },
+  strict,
+);
+export type WeeklyHours = Static<typeof WeeklyHours>;
+
+/**
+ * The key `business_hours` of the layers. From `start` to before `end`; an end that is not after the start is the next day's. A
+ * time that a change of the clocks leaves out is the first instant after it, one that comes twice is the first of the two.
+ */
+export const BusinessHours = WeeklyHours;
+export type BusinessHours = WeeklyHours;
+
+/** Its name in every layer. */
+export const businessHoursKey = 'business_hours';
