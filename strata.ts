@@ -108,15 +108,18 @@ async function start(pieces: readonly Piece[], lifetime: Lifetime): Promise<void
   const mailer = createMailer(() => settings.current, log);
   lifetime.closeWith(async () => mailer.close());
 
-  let firstAdmin: FirstAdmin | undefined;
+  const worksOnceServing: (() => Promise<void>)[] = [];
+  let isNew = false;
   const parts: Parts = {
     settings: () => settings.current,
     shortLived: createShortLivedState(redis),
     mailer,
     log,
     metrics,
+    onceServing: (work) => worksOnceServing.push(work),
     onFirstAdmin: (admin) => {
-      firstAdmin = admin;
+      isNew = true;
+      sayFirstAdmin(admin);
     },
   };
   for (const piece of pieces) {
@@ -144,7 +147,8 @@ async function start(pieces: readonly Piece[], lifetime: Lifetime): Promise<void
     });
     lifetime.closeWith(gateway.stop);
   }
-  announce({ pieces, gateway, firstAdmin, settings: first });
+  for (const work of worksOnceServing) await lifetime.whileWanted(work);
+  announce({ pieces, gateway, isNew, settings: first });
 }
 
 /**
@@ -211,29 +215,29 @@ const answers = (redis: Redis): Promise<boolean> =>
 interface Announcement {
   readonly pieces: readonly Piece[];
   readonly gateway: Gateway | undefined;
-  readonly firstAdmin: FirstAdmin | undefined;
+  /** The first admin has been said. */
+  readonly isNew: boolean;
   readonly settings: Settings;
 }
 
-/**
- * The lines that whoever started Strata waits for; the password of a first admin is shown nowhere
- * else.
- */
-function announce({ pieces, gateway, firstAdmin, settings }: Announcement): void {
-  if (firstAdmin) {
-    const password =
-      firstAdmin.password === undefined
-        ? ', with PLATFORM_ADMIN_PASSWORD'
-        : ` with password ${firstAdmin.password} (shown this once)`;
-    say(`First platform admin: ${firstAdmin.email}${password}`);
-  }
+/** A password that was made up is shown nowhere else. */
+function sayFirstAdmin({ email, password }: FirstAdmin): void {
+  const how =
+    password === undefined
+      ? ', with PLATFORM_ADMIN_PASSWORD'
+      : ` with password ${password} (shown this once)`;
+  say(`First platform admin: ${email}${how}`);
+}
+
+/** The lines that whoever started Strata waits for. */
+function announce({ pieces, gateway, isNew, settings }: Announcement): void {
   if (!gateway) {
     const names = pieces.map(({ name }) => name).join(', ');
     say(`Strata ${version} node ${settings.node_id} runs ${names}.`);
     return;
   }
   const knownAdmin = settings.platform_admin_emails[0];
-  if (!firstAdmin && knownAdmin) say(`Platform admin: ${knownAdmin}`);
+  if (!isNew && knownAdmin) say(`Platform admin: ${knownAdmin}`);
   say(`Strata ${version} serves on ${gateway.url} — docs at ${gateway.url}/docs`);
 }
 

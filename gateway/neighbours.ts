@@ -2,9 +2,10 @@
  * The door for platform services that share NATS with Strata and do not hold SECRET_KEY: they call actions with a credential, as
  * others do over REST, and the gateway calls on for them as whoever the credential belongs to.
  *
- * To them each gateway is a node of Moleculer's protocol in the namespace NATS_NAMESPACE, `strata` unless told, which answers the actions of the contracts. It is
- * no part of the nodes' own bus (`shared/cluster/sealing.ts`): of a neighbour's packet nothing is believed but its credential, an API
- * key or access token in `meta.credential`, and nothing that a neighbour registers, emits or answers is ever looked at.
+ * To them each gateway is a node of Moleculer's protocol in the namespace NATS_NAMESPACE, `strata` unless told, which answers the
+ * actions of the contracts. It is no part of the nodes' own bus (`shared/cluster/sealing.ts`): of a neighbour's packet nothing is
+ * believed but its credential, an API key or access token in `meta.credential`, and nothing that a neighbour registers, emits or
+ * answers is ever looked at.
  *
  * These packets are in clear. Whoever may subscribe to `MOL-strata.>` reads credentials and answers, and whoever may publish there can
  * pretend to be a gateway, so NATS has to keep neighbours apart; `docs/operations.md` has the permissions.

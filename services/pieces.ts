@@ -36,7 +36,9 @@ export interface Parts {
   readonly mailer: Mailer;
   readonly log: Logger;
   readonly metrics: Registry;
-  /** Called once, when an empty database got its first platform admin. */
+  /** Remembers work that is done once the node serves. A start that fails before leaves it undone. */
+  readonly onceServing: (work: () => Promise<void>) => void;
+  /** Called where an empty database got its first platform admin. Shows the password before it returns. */
   readonly onFirstAdmin: (admin: FirstAdmin) => void;
 }
 
@@ -74,8 +76,8 @@ export const pieces: readonly Piece[] = [
     name: 'auth',
     needs: ['database_url', 'redis_url'],
     schema: authSchema,
-    service: ({ settings, shortLived, mailer, onFirstAdmin }, db) =>
-      authService({ db, settings, shortLived, mailer, onFirstAdmin }),
+    service: ({ settings, shortLived, mailer, onceServing, onFirstAdmin }, db) =>
+      authService({ db, settings, shortLived, mailer, onceServing, onFirstAdmin }),
   },
   {
     name: 'audit',

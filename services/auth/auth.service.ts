@@ -37,7 +37,7 @@ import { createDeferredMail } from './mail/deferred-mail.ts';
 import { createIdentityProviders } from './oidc/identity-provider.ts';
 import { withFailureCodes } from './rules/failure-codes.ts';
 import { createCheckPassword } from './sign-in/check-password.ts';
-import { ensureFirstAdmin, type FirstAdmin } from './sign-in/first-admin.ts';
+import { announceFirstAdmin, type FirstAdmin } from './sign-in/first-admin.ts';
 import { createPasswordHashing } from './sign-in/password-hashing.ts';
 import { createNetworkThrottle } from './sign-in/network-throttle.ts';
 import { withNetworkLimits } from './sign-in/network-limits.ts';
@@ -52,7 +52,8 @@ export interface AuthOptions {
   readonly settings: () => Settings;
   readonly shortLived: ShortLivedState;
   readonly mailer: Mailer;
-  /** Called once, when an empty database got its first platform admin. */
+  readonly onceServing: (work: () => Promise<void>) => void;
+  /** Called where an empty database got its first platform admin. Shows the password before it returns. */
   readonly onFirstAdmin: (admin: FirstAdmin) => void;
 }
 
@@ -61,6 +62,7 @@ export function authService({
   settings,
   shortLived,
   mailer,
+  onceServing,
   onFirstAdmin,
 }: AuthOptions): ServiceSchema {
   const signIn = createSignIn(db, settings);
@@ -107,12 +109,9 @@ export function authService({
     ...userActions(db, settings, hashing),
     ...invitationActions(db, settings, { hashing, throttle, deferredMail, signIn }),
   };
+  onceServing(() => announceFirstAdmin(db, settings(), hashing, onFirstAdmin));
   const handlers = withFailureCodes(withNetworkLimits(actions, settings, networkThrottle));
   return serviceOf('auth', handlers, {
-    async started() {
-      const admin = await ensureFirstAdmin(db, settings(), hashing);
-      if (admin) onFirstAdmin(admin);
-    },
     async stopped() {
       await Promise.all([deferredMail.stop(), deferredEvents.stop()]);
     },

@@ -420,5 +420,9 @@ export const authSchema: Schema = {
       // has not been restarted with this yet.
       `ALTER TABLE auth.sessions ADD COLUMN method text NOT NULL DEFAULT 'password'`,
     ),
+    migration(
+      'AuthUnannouncedAdmin1763700000604',
+      'CREATE TABLE auth.unannounced_admin (user_id uuid PRIMARY KEY, password_hash text NOT NULL)',
+    ),
   ],
 };

