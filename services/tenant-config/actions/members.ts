@@ -14,6 +14,7 @@ import { MemberEntity, TenantEntity, type MemberRow, type TenantRow } from '../s
 import {
   findApprovers,
   findMember,
+  findMemberships,
   isAdministrator,
   requireAdministrator,
 } from '../stores/members.ts';
@@ -45,21 +46,6 @@ const membershipOf = (tenant: TenantRow, row: MemberRow) => ({
   roles: row.roles,
   groups: row.groups,
 });
-
-/** The user's memberships of one status, by the tenants' names. */
-async function membershipsOf(
-  manager: EntityManager,
-  userId: string,
-  status: MemberRow['status'],
-): Promise<ReturnType<typeof membershipOf>[]> {
-  const rows = await manager.findBy(MemberEntity, { user_id: userId, status });
-  const tenants = await Promise.all(
-    rows.map((row) => manager.findOneByOrFail(TenantEntity, { id: row.tenant_id })),
-  );
-  return rows
-    .map((row, index) => membershipOf(tenants[index]!, row))
-    .sort((a, b) => a.tenant_name.localeCompare(b.tenant_name));
-}
 
 /**
  * The rows with name and address from the accounts, which are `auth`'s. The name of somebody who has not accepted is not the
@@ -205,10 +191,10 @@ export const memberActions = (db: DataSource) =>
         return row && tenant ? membershipOf(tenant, row) : null;
       }),
 
-    'tenant-config.members.of': ({ user_id }) => membershipsOf(db.manager, user_id, 'active'),
+    'tenant-config.members.of': ({ user_id }) => findMemberships(db.manager, user_id, 'active'),
 
     'tenant-config.members.invitations': ({ user_id }) =>
-      membershipsOf(db.manager, user_id, 'invited'),
+      findMemberships(db.manager, user_id, 'invited'),
 
     async 'tenant-config.members.accept'({ tenant_id, user_id }, request) {
       const { result } = await commitChange(

@@ -1,5 +1,6 @@
 /** Memberships, as members.ts and its callers need them from the database. */
 import type { EntityManager } from 'typeorm';
+import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import { MemberEntity, type MemberRow } from '../schema.ts';
 
@@ -45,3 +46,21 @@ export const findApprovers = (
      WHERE tenant_id = $1 AND status = 'active' AND (groups && $2 OR 'tenant_admin' = ANY(roles)) ORDER BY user_id`,
     [tenantId, groups],
   );
+
+/**
+ * The user's memberships of one status, by the tenants' names. One statement, however many there are: every sign-in asks. It leaves
+ * the tenants' notification configurations where they are, which may have a mebibyte each.
+ */
+export async function findMemberships(
+  manager: EntityManager,
+  userId: string,
+  status: MemberRow['status'],
+): Promise<ResultOf<'tenant-config.members.of'>> {
+  const found = await manager.query<ResultOf<'tenant-config.members.of'>>(
+    `SELECT tenant_id, t.name AS tenant_name, t.status AS tenant_status, t.sign_in_policy, m.roles, m.groups
+     FROM tenant_config.members m JOIN tenant_config.tenants t ON t.id = m.tenant_id
+     WHERE m.user_id = $1 AND m.status = $2`,
+    [userId, status],
+  );
+  return found.sort((one, other) => one.tenant_name.localeCompare(other.tenant_name));
+}

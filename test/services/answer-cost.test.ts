@@ -1,0 +1,119 @@
+/** What an answer costs in statements and calls does not grow with what there is to be answered. */
+import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
+import { randomUUID } from 'node:crypto';
+import type { DataSource } from 'typeorm';
+import { configResolverService } from '../../services/config-resolver/config-resolver.service.ts';
+import { globalConfigSchema } from '../../services/global-config/schema.ts';
+import { globalConfigService } from '../../services/global-config/global-config.service.ts';
+import { seedRisk } from '../../services/tenant-config/rules/risk.ts';
+import { tenantConfigSchema } from '../../services/tenant-config/schema.ts';
+import { tenantConfigService } from '../../services/tenant-config/tenant-config.service.ts';
+import { serviceCaller } from '../../shared/access.ts';
+import { createNode, type Node } from '../../shared/cluster/broker.ts';
+import { callAs } from '../../shared/cluster/request.ts';
+import { commitSchema } from '../../shared/commits/schema.ts';
+import type { ActionName, ParamsOf, ResultOf } from '../../shared/contracts/index.ts';
+import { migrate, openDatabase } from '../../shared/database/open.ts';
+import { liveSettings } from '../../shared/live-settings.ts';
+import { loadSettings } from '../../shared/settings.ts';
+import { createDatabase, type Database } from '../support/postgres.ts';
+
+const person = randomUUID();
+let database: Database;
+let tenantDb: DataSource;
+let globalDb: DataSource;
+let node: Node;
+
+beforeAll(async () => {
+  database = await createDatabase();
+  const options = { url: database.url, poolSize: 4, timeoutMs: 10_000, ssl: false };
+  await migrate(options, [commitSchema, tenantConfigSchema, globalConfigSchema]);
+  tenantDb = await openDatabase(options, tenantConfigSchema);
+  globalDb = await openDatabase(options, globalConfigSchema);
+  const settings = loadSettings({ LOG_LEVEL: 'silent' }, { pieces: [] });
+  node = createNode({ settings: liveSettings(settings, {}, []) });
+  node.broker.createService(tenantConfigService({ db: tenantDb, settings: () => settings }));
+  node.broker.createService(globalConfigService({ db: globalDb }));
+  node.broker.createService(configResolverService({ settings: () => settings }));
+  await node.broker.start();
+});
+afterAll(async () => {
+  await node?.broker.stop();
+  await tenantDb?.destroy();
+  await globalDb?.destroy();
+  await database?.drop();
+});
+
+/** Calls as the gateway does. */
+const call = <A extends ActionName>(action: A, params: ParamsOf<A>): Promise<ResultOf<A>> =>
+  callAs(node.broker, action, params, { caller: serviceCaller('gateway'), requestId: 'r' });
+
+/** What the work costs: statements on either database connection, and calls of actions. */
+async function costOf(work: () => Promise<unknown>) {
+  const logged = [tenantDb, globalDb].map((db) => jest.spyOn(db.logger, 'logQuery'));
+  const called = jest.spyOn(node.broker, 'call');
+  try {
+    await work();
+    const statements = logged.reduce((sum, { mock }) => sum + mock.calls.length, 0);
+    return { statements, calls: called.mock.calls.length };
+  } finally {
+    for (const spy of [...logged, called]) spy.mockRestore();
+  }
+}
+
+/** Tenants that the person is an active member of, and one more where they are only invited. */
+const joinTenants = (count: number): Promise<unknown> =>
+  database.query(
+    `WITH tenants AS (
+       INSERT INTO tenant_config.tenants
+       SELECT gen_random_uuid(), 'Tenant ' || n, 'active', now(), now(), NULL, 0, 'test', now()
+       FROM generate_series(0, $2::int) n RETURNING id, name
+     )
+     INSERT INTO tenant_config.members (tenant_id, user_id, roles, groups, added_at, status)
+     SELECT id, $1, '{viewer}', '{sre}', now(), CASE name WHEN 'Tenant 0' THEN 'invited' ELSE 'active' END
+     FROM tenants`,
+    [person, count],
+  );
+
+test('memberships are read in one statement, however many there are', async () => {
+  const read = () => call('tenant-config.members.of', { user_id: person });
+  await joinTenants(1);
+  expect(await read()).toEqual([
+    {
+      tenant_id: expect.any(String),
+      tenant_name: 'Tenant 1',
+      tenant_status: 'active',
+      sign_in_policy: 'any',
+      roles: ['viewer'],
+      groups: ['sre'],
+    },
+  ]);
+  expect(await costOf(read)).toEqual({ statements: 1, calls: 1 });
+  await joinTenants(40);
+  expect((await read()).length).toBe(41);
+  expect(await costOf(read)).toEqual({ statements: 1, calls: 1 });
+});
+
+test('the configurations of all agent types cost as much as those of one', async () => {
+  const tenantId = randomUUID();
+  const read = () => call('config-resolver.configurations', { tenant_id: tenantId });
+  await database.query(
+    `INSERT INTO tenant_config.tenant_risk_configurations
+     VALUES ($1::uuid, $1::text, $2, 1, 'test', now())`,
+    [tenantId, JSON.stringify(seedRisk(loadSettings({}, { pieces: [] }), []))],
+  );
+  const addAgents = (first: number, last: number) =>
+    database.query(
+      `INSERT INTO tenant_config.agent_configurations
+       SELECT $1, 'agent' || n, json_build_object('agent_type', 'agent' || n), 1, 'test', now()
+       FROM generate_series($2::int, $3::int) n`,
+      [tenantId, first, last],
+    );
+  await addAgents(1, 1);
+  const one = await costOf(read);
+  await addAgents(2, 60);
+  const answer = await read();
+  expect(Object.keys(answer.configurations).length).toBe(60);
+  expect(await costOf(read)).toEqual(one);
+  expect(one.calls).toBe(3);
+});
