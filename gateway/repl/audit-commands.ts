@@ -1,11 +1,16 @@
 /** Commands about the audit. */
 import { setTimeout as delay } from 'node:timers/promises';
-import type { ResultOf } from '../../shared/contracts/index.ts';
+import type { ParamsOf, ResultOf } from '../../shared/contracts/index.ts';
 import type { Command } from './command.ts';
 import type { Session } from './session.ts';
+import { columns } from './output.ts';
 import { countOf, given, textOf } from './typed.ts';
 
 type Event = ResultOf<'audit.events.list'>['items'][number];
+type Proof = ResultOf<'audit.verify'>['chains'][number];
+type Filter = ParamsOf<'audit.events.list'>;
+
+const mostInPage = 200;
 
 const minuteMs = 60_000;
 const followMs = 1000;
@@ -24,21 +29,34 @@ const lineOf = ({ occurred_at, action, actor, tenant_id, target, request_id }: E
     request_id ?? '-',
   ].join('  ');
 
-/** Reads events since a moment, oldest first, each only once however often it is called. */
-function newEvents(session: Session, filter: object, signal: AbortSignal) {
-  const seen = new Set<string>();
+/** The newest events, at most `limit` of them, oldest first. */
+async function newestEvents(session: Session, filter: Filter, limit: number): Promise<Event[]> {
+  const found: Event[] = [];
+  let cursor: string | null | undefined;
+  do {
+    const params = { ...filter, order: 'desc', limit: Math.min(limit - found.length, mostInPage) };
+    const page = await session.call('audit.events.list', given({ ...params, cursor }));
+    found.push(...page.items);
+    cursor = page.next_cursor;
+  } while (cursor !== null && found.length < limit);
+  return found.toReversed();
+}
+
+/** Reads events since a moment, oldest first. It may be called with later and later moments, and gives each event once. */
+function newEvents(session: Session, filter: Filter, shown: readonly Event[], signal: AbortSignal) {
+  let seen = new Set(shown.map(({ id }) => id));
   return async (since: number): Promise<Event[]> => {
-    const found: Event[] = [];
+    const read: Event[] = [];
     let cursor: string | null | undefined;
     do {
-      const page = await session.call(
-        'audit.events.list',
-        given({ ...filter, since: new Date(since).toISOString(), limit: 200, cursor }),
-      );
-      found.push(...page.items.filter(({ id }) => !seen.has(id)));
+      const params = { ...filter, since: new Date(since).toISOString(), limit: mostInPage };
+      const page = await session.call('audit.events.list', given({ ...params, cursor }));
+      read.push(...page.items);
       cursor = page.next_cursor;
     } while (cursor !== null && !signal.aborted);
-    for (const { id } of found) seen.add(id);
+    const found = read.filter(({ id }) => !seen.has(id));
+    // What a later moment can bring again is among what this one has brought.
+    seen = new Set(read.map(({ id }) => id));
     return found;
   };
 }
@@ -56,22 +74,55 @@ const tail: Command = {
     follow: { type: 'boolean', summary: 'go on until Ctrl-C' },
   },
   async run({ session, flags, print, signal }) {
-    const filter = {
+    const filter = given({
       tenant_id: textOf(flags.tenant),
       actor: textOf(flags.actor),
       action: textOf(flags.action),
-    };
-    const eventsSince = newEvents(session, filter, signal);
+    });
     const began = Date.now();
-    const recent = await eventsSince(began - countOf(flags.minutes, 60) * minuteMs);
-    for (const event of recent.slice(-countOf(flags.limit, 20))) print(lineOf(event));
+    const since = new Date(began - countOf(flags.minutes, 60) * minuteMs).toISOString();
+    const limit = countOf(flags.limit, 20);
+    const newest = await newestEvents(session, { ...filter, since }, limit);
+    for (const event of newest) print(lineOf(event));
 
+    // What is older than the lines shown was left out on purpose.
+    const [oldest] = newest.length < limit ? [] : newest;
+    const from = Math.max(began - lateMs, oldest ? Date.parse(oldest.occurred_at) : 0);
+    const eventsSince = newEvents(session, filter, newest, signal);
     while (flags.follow && !signal.aborted) {
       await delay(followMs, undefined, { signal }).catch(() => {});
-      const since = Math.max(began - lateMs, Date.now() - lookBackMs);
-      for (const event of await eventsSince(since)) print(lineOf(event));
+      const found = await eventsSince(Math.max(from, Date.now() - lookBackMs));
+      for (const event of found) print(lineOf(event));
     }
   },
 };
 
-export const auditCommands: readonly Command[] = [tail];
+const verify: Command = {
+  name: 'audit verify',
+  parameters: '',
+  summary: 'prove the audit chains, piece by piece; ends with 1 where one is broken',
+  flags: { tenant: { type: 'string', summary: 'only this tenant' } },
+  async run({ session, flags, print, signal }) {
+    const filter = given({ tenant_id: textOf(flags.tenant) });
+    const proofs = new Map<string, Proof>();
+    let cursor: string | null | undefined;
+    do {
+      const piece = await session.call('audit.verify', given({ ...filter, cursor }));
+      for (const proof of piece.chains) proofs.set(proof.tenant_id ?? 'platform', proof);
+      cursor = piece.next_cursor;
+    } while (cursor !== null && !signal.aborted);
+
+    const rows = [...proofs].map(([chain, { events, head, broken_at }]) => ({
+      chain,
+      events,
+      head,
+      ...(broken_at && { broken_at: broken_at.seq, problem: broken_at.problem }),
+    }));
+    print(columns(rows));
+    if (rows.some(({ broken_at }) => broken_at !== undefined))
+      throw new Error('A chain is broken; broken_at says where.');
+    if (cursor !== null) throw new Error('Stopped before everything was verified.');
+  },
+};
+
+export const auditCommands: readonly Command[] = [tail, verify];

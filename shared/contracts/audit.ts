@@ -42,7 +42,7 @@ export const auditContracts = {
     result: Type.Object({ recorded: Type.Integer() }, strict),
   }),
   'audit.events.list': action({
-    summary: 'Audit events, oldest first',
+    summary: 'Audit events, oldest first unless told',
     rest: 'GET /audit/events',
     access: reader,
     keyScope: 'audit:read',
@@ -52,6 +52,9 @@ export const auditContracts = {
       action: Type.Optional(Type.String({ maxLength: 100 })),
       since: Type.Optional(Timestamp),
       until: Type.Optional(Timestamp),
+      order: Type.Optional(
+        Type.Enum(['asc', 'desc'], { description: 'By time; desc begins with the newest' }),
+      ),
       ...page,
     },
     result: Page(AuditEvent),
@@ -67,20 +70,35 @@ export const auditContracts = {
     response: 'list',
   }),
   'audit.verify': action({
-    summary: 'Prove the chain, or name its first broken link',
+    summary: 'Prove the chain, or name its first broken link; a long one in pieces',
     rest: 'GET /audit/verify',
     access: reader,
     keyScope: 'audit:read',
-    query: { tenant_id: Type.Optional(Uuid) },
+    query: {
+      tenant_id: Type.Optional(Uuid),
+      cursor: Type.Optional(
+        Type.String({ maxLength: 2000, description: 'next_cursor of the piece before' }),
+      ),
+    },
     result: Type.Object(
       {
-        valid: Type.Boolean(),
+        valid: Nullable(
+          Type.Boolean({
+            description:
+              'True once everything is proved, false from the first broken link on; null while there are more pieces and nothing is broken',
+          }),
+        ),
         chains: Type.Array(
           Type.Object(
             {
               tenant_id: Nullable(Uuid),
-              events: Type.Integer(),
-              head: NullableString,
+              events: Type.Integer({ description: 'How many hold, from the first on' }),
+              head: Nullable(
+                Type.String({
+                  description:
+                    'Hash of the last event; null where there is none, the chain is broken, or goes on in the next piece',
+                }),
+              ),
               broken_at: Type.Optional(
                 Type.Object(
                   { seq: Type.Integer(), id: NullableString, problem: Type.String() },
@@ -90,6 +108,9 @@ export const auditContracts = {
             },
             strict,
           ),
+        ),
+        next_cursor: Nullable(
+          Type.String({ description: 'For the next piece; null where all is verified' }),
         ),
       },
       strict,

@@ -9,7 +9,7 @@ import { momentOf } from '../schema/moment.ts';
 
 export const defaultLimit = defaultPageSize;
 
-const encodeCursor = (key: string | number): string =>
+export const encodeCursor = (key: string | number): string =>
   Buffer.from(String(key)).toString('base64url');
 
 const uuid = '[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}';
@@ -22,6 +22,7 @@ const keyForms = {
   number: /^[0-9]{1,15}$/,
   time: new RegExp(`^${timestamp} ${uuid}$`),
   chain: new RegExp(`^${timestamp} (?:platform|${uuid}) [0-9]{1,15}$`),
+  link: new RegExp(`^(?:whole|broken) (?:platform|${uuid}) [0-9]{1,15} [0-9a-f]{64}$`),
 };
 type KeyForm = keyof typeof keyForms;
 

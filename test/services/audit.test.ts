@@ -1,7 +1,12 @@
-/** The audit service on a real database: what is handed over twice, and what was removed behind its back. */
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+/**
+ * The audit service on a real database: what is handed over twice, and what was removed behind its back. The newest events, and the
+ * proof of long chains.
+ */
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import type { DataSource } from 'typeorm';
+import { run } from '../../gateway/repl/interpreter.ts';
+import type { Session } from '../../gateway/repl/session.ts';
 import { auditService } from '../../services/audit/audit.service.ts';
 import { auditSchema } from '../../services/audit/schema.ts';
 import { serviceCaller } from '../../shared/access.ts';
@@ -11,6 +16,7 @@ import type { AuditEventFacts } from '../../shared/commits/commit.ts';
 import { commitSchema } from '../../shared/commits/schema.ts';
 import { migrate, openDatabase } from '../../shared/database/open.ts';
 import { liveSettings } from '../../shared/live-settings.ts';
+import type { ActionName, ParamsOf, ResultOf } from '../../shared/contracts/index.ts';
 import { loadSettings } from '../../shared/settings.ts';
 import { createDatabase, type Database } from '../support/postgres.ts';
 
@@ -58,13 +64,32 @@ const operator = {
   roles: [],
   platform_roles: [],
 } as const;
-const verify = (tenantId: string) =>
-  callAs(
-    node.broker,
-    'audit.verify',
-    { tenant_id: tenantId },
-    { caller: operator, requestId: 'r' },
+const ask = <A extends ActionName>(action: A, params: ParamsOf<A>): Promise<ResultOf<A>> =>
+  callAs(node.broker, action, params, { caller: operator, requestId: 'r' });
+const verify = (tenantId: string, cursor?: string) =>
+  ask('audit.verify', { tenant_id: tenantId, ...(cursor !== undefined && { cursor }) });
+
+/** What a command of the console prints, how it ends, and which actions it calls. */
+async function typed(...words: string[]) {
+  const called: ActionName[] = [];
+  const session: Session = {
+    operator: 'test',
+    broker: node.broker,
+    call: (action, params) => {
+      called.push(action);
+      return ask(action, params as ParamsOf<typeof action>);
+    },
+    nodes: () => [],
+    leave: async () => {},
+  };
+  const printed: string[] = [];
+  const print = (text: string) => printed.push(text);
+  const problem = await run(words, session, { print, signal: new AbortController().signal }).then(
+    () => null,
+    (error: Error) => error.message,
   );
+  return { lines: printed.flatMap((text) => text.split('\n')), called, problem };
+}
 
 /** As whoever owns the database could do it: the trigger that refuses changes is taken off for a moment. */
 async function tamper(statement: string, values: unknown[]): Promise<void> {
@@ -109,4 +134,143 @@ test('the newest events cannot be removed unnoticed', async () => {
   await tamper('DELETE FROM audit.events WHERE chain = $1 AND seq = 3', [tenantId]);
   const { valid, chains } = await verify(tenantId);
   expect([valid, chains[0]!.broken_at?.seq]).toEqual([false, 3]);
+});
+
+test('a head that was taken away, or put back, is noticed', async () => {
+  const tenantId = randomUUID();
+  await append([0, 1].map((index) => eventOf(tenantId, index)));
+  const [older] = await database.query('SELECT * FROM audit.chains WHERE chain = $1', [tenantId]);
+  await append([eventOf(tenantId, 2)]);
+  await database.query('UPDATE audit.chains SET seq = 2, hash = $2 WHERE chain = $1', [
+    tenantId,
+    (older as { hash: string }).hash,
+  ]);
+  const putBack = await verify(tenantId);
+  expect([putBack.valid, putBack.chains[0]!.broken_at?.seq]).toEqual([false, 3]);
+  await database.query('DELETE FROM audit.chains WHERE chain = $1', [tenantId]);
+  const takenAway = await verify(tenantId);
+  expect([takenAway.valid, takenAway.chains[0]!.broken_at?.seq]).toEqual([false, 1]);
+});
+
+describe('newest first', () => {
+  const tenantId = randomUUID();
+  const indexOf = ({ payload }: { payload: unknown }) => (payload as { index: number }).index;
+  beforeAll(async () => {
+    const began = Date.now() - 60_000;
+    const events = Array.from({ length: 300 }, (_each, index) => ({
+      ...eventOf(tenantId, index),
+      occurred_at: new Date(began + index).toISOString(),
+    }));
+    await append(events);
+  });
+
+  test('pages go back in time, each event once', async () => {
+    const seen: number[] = [];
+    let cursor: string | null | undefined;
+    do {
+      const page = await ask('audit.events.list', {
+        tenant_id: tenantId,
+        order: 'desc',
+        limit: 70,
+        ...(typeof cursor === 'string' && { cursor }),
+      });
+      seen.push(...page.items.map(indexOf));
+      cursor = page.next_cursor;
+    } while (cursor !== null);
+    expect(seen).toEqual(Array.from({ length: 300 }, (_each, index) => 299 - index));
+    const oldest = await ask('audit.events.list', { tenant_id: tenantId, limit: 2 });
+    expect(oldest.items.map(indexOf)).toEqual([0, 1]);
+  });
+
+  test('the console shows the newest twenty of an hour after one request', async () => {
+    const { lines, called } = await typed('audit', 'tail', '--tenant', tenantId);
+    expect(called).toEqual(['audit.events.list']);
+    const newest = await ask('audit.events.list', {
+      tenant_id: tenantId,
+      order: 'desc',
+      limit: 20,
+    });
+    const times = newest.items.map(({ occurred_at: time }) => time).toReversed();
+    expect(lines.map((line) => line.split(' ')[0])).toEqual(times);
+    expect(
+      (await typed('audit', 'tail', '--tenant', tenantId, '--limit', '250')).lines.length,
+    ).toBe(250);
+  });
+});
+
+describe('a long chain is proved in pieces', () => {
+  const tenantId = randomUUID();
+  const count = 30;
+  const record = async (chain: string, events: number): Promise<void> => {
+    for (let index = 0; index < events; index += 1)
+      await append([{ ...eventOf(chain, index), payload: { text: 'x'.repeat(1_000_000) } }]);
+  };
+  beforeAll(() => record(tenantId, count));
+  const allPieces = async () => {
+    const pieces = [await verify(tenantId)];
+    for (let cursor = pieces[0]!.next_cursor; cursor !== null;) {
+      const piece = await verify(tenantId, cursor);
+      pieces.push(piece);
+      cursor = piece.next_cursor;
+    }
+    return pieces;
+  };
+  test('of some megabytes, and only the last says that it is valid', async () => {
+    const pieces = await allPieces();
+    expect(pieces.length).toBe(3);
+    expect(pieces.map(({ valid }) => valid)).toEqual([null, null, true]);
+    const chains = pieces.map(({ chains: [chain] }) => chain!);
+    expect(chains.slice(0, -1).map(({ head }) => head)).toEqual([null, null]);
+    expect(chains.at(-1)).toMatchObject({ events: count, head: expect.any(String) });
+  });
+
+  test('what was verified may not change before the next piece', async () => {
+    const piece = await verify(tenantId);
+    await expect(verify(randomUUID(), piece.next_cursor!)).rejects.toMatchObject({
+      type: 'validation_failed',
+    });
+    const [, chain, seq] = Buffer.from(piece.next_cursor!, 'base64url').toString().split(' ');
+    const forged = Buffer.from(`whole ${chain} ${seq} ${'0'.repeat(64)}`).toString('base64url');
+    expect((await verify(tenantId, forged)).valid).toBe(false);
+  });
+
+  test('the console follows the pieces', async () => {
+    const { lines, called, problem } = await typed('audit', 'verify', '--tenant', tenantId);
+    expect([called.length, problem]).toEqual([3, null]);
+    expect(lines.at(-1)).toMatch(new RegExp(`^${tenantId}  ${count} +[0-9a-f]{64}$`));
+  });
+
+  test('no later piece is valid again once a link was broken, and the other chains are still proved', async () => {
+    await tamper(`UPDATE audit.events SET payload = '{}' WHERE chain = $1 AND seq = 2`, [tenantId]);
+    const last = 'ffffffff-ffff-4fff-bfff-ffffffffffff';
+    await record(last, 12);
+    const pieces = [];
+    let cursor: string | null | undefined;
+    do {
+      const piece = await ask('audit.verify', typeof cursor === 'string' ? { cursor } : {});
+      pieces.push(piece);
+      cursor = piece.next_cursor;
+    } while (cursor !== null);
+    const [piece] = pieces.slice(-1);
+    expect([piece!.valid, piece!.chains]).toEqual([
+      false,
+      [{ tenant_id: last, events: 12, head: expect.any(String) }],
+    ]);
+    const { problem, lines } = await typed('audit', 'verify');
+    expect(problem).toContain('is broken');
+    expect(lines.some((line) => line.startsWith(tenantId) && line.includes(' 1 '))).toBe(true);
+  });
+});
+
+test('a proof in the middle of writes holds', async () => {
+  const tenantId = randomUUID();
+  const write = async (): Promise<void> => {
+    for (let index = 0; index < 150; index += 1) await append([eventOf(tenantId, index)]);
+  };
+  const proofs: (boolean | null)[] = [];
+  const prove = async (): Promise<void> => {
+    for (let index = 0; index < 50; index += 1) proofs.push((await verify(tenantId)).valid);
+  };
+  await Promise.all([write(), prove()]);
+  expect(new Set(proofs)).toEqual(new Set([true]));
 });

@@ -17,6 +17,17 @@ export async function auditEvents(reader: Client, action: string): Promise<Audit
   return body.items;
 }
 
+/** Throws unless every chain that the reader sees is proved to its end. */
+export async function requireProvedAudit(reader: Client): Promise<void> {
+  let query = '';
+  for (;;) {
+    const { status, body, text } = await reader.get(`/audit/verify${query}`);
+    if (status !== 200 || body.valid === false) throw new Error(`${status} ${text}`);
+    if (body.next_cursor === null) return;
+    query = `?cursor=${body.next_cursor}`;
+  }
+}
+
 /** The event of this action that fits, waiting for it up to 15 s. */
 export const audited = (
   reader: Client,

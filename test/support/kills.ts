@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
+import { requireProvedAudit } from './audit.ts';
 import { eventually, isAlive, killed, type Cluster } from './cluster.ts';
 import { startNats, startRedis } from './servers.ts';
 import { Client, type Answer } from './strata.ts';
@@ -176,8 +177,7 @@ async function assertAudited(
     new Set(history.map((row) => row.request_id)),
     'the chain has exactly the events of the history',
   );
-  const proof = await new Client(gateways[0]!.url, platform.token).get('/audit/verify');
-  assert.deepEqual([proof.status, proof.body.valid], [200, true], proof.text);
+  await requireProvedAudit(new Client(gateways[0]!.url, platform.token));
 }
 
 async function assertNoGaps({ tenant, database }: Cluster): Promise<void> {

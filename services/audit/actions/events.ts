@@ -1,5 +1,5 @@
 /** Recording events, for the relay of each node with a database; their list, for administrators; and everybody's own. */
-import type { DataSource } from 'typeorm';
+import type { DataSource, SelectQueryBuilder } from 'typeorm';
 import { seesPlatform } from '../../../shared/access.ts';
 import type { Handlers } from '../../../shared/cluster/request.ts';
 import { decodeCursor, defaultLimit, readPage } from '../../../shared/documents/paging.ts';
@@ -30,6 +30,27 @@ function positionIn(key: string) {
   return { time, chain, seq: Number(seq) };
 }
 
+/** The events after a sort key, by time. */
+function inOrder(
+  query: SelectQueryBuilder<EventRow>,
+  order: 'asc' | 'desc',
+  key: string | undefined,
+): SelectQueryBuilder<EventRow> {
+  if (key !== undefined) {
+    const isAfter = order === 'asc' ? '>' : '<';
+    query.andWhere(
+      `(e.occurred_at, e.chain, e.seq) ${isAfter} (:time, :chain, :seq)`,
+      positionIn(key),
+    );
+  }
+  const direction = order === 'asc' ? 'ASC' : 'DESC';
+  return query.orderBy({
+    'e.occurred_at': direction,
+    'e.chain': direction,
+    'e.seq': direction,
+  });
+}
+
 export const eventActions = (db: DataSource) =>
   ({
     'audit.append': async ({ body: events }) => ({
@@ -37,7 +58,7 @@ export const eventActions = (db: DataSource) =>
     }),
 
     async 'audit.events.list'(params, { caller }) {
-      const { actor, action, since, until, limit = defaultLimit } = params;
+      const { actor, action, since, until, order = 'asc', limit = defaultLimit } = params;
       const tenant = visibleTenant(caller, params.tenant_id);
       const filtered = () => {
         const query = db.manager.createQueryBuilder(EventEntity, 'e').where('true');
@@ -55,12 +76,7 @@ export const eventActions = (db: DataSource) =>
       };
       const rowsAfter = (key: string | undefined) => {
         const query = filtered();
-        if (key !== undefined)
-          query.andWhere(
-            '(e.occurred_at, e.chain, e.seq) > (:time, :chain, :seq)',
-            positionIn(key),
-          );
-        return query.orderBy({ 'e.occurred_at': 'ASC', 'e.chain': 'ASC', 'e.seq': 'ASC' });
+        return inOrder(query, order, key);
       };
       return readPage({
         limit,
@@ -78,12 +94,7 @@ export const eventActions = (db: DataSource) =>
           .createQueryBuilder(EventEntity, 'e')
           .where(isOfSignIn)
           .andWhere('e.target = :account', { account: caller.id });
-        if (key !== undefined)
-          query.andWhere(
-            '(e.occurred_at, e.chain, e.seq) < (:time, :chain, :seq)',
-            positionIn(key),
-          );
-        return query.orderBy({ 'e.occurred_at': 'DESC', 'e.chain': 'DESC', 'e.seq': 'DESC' });
+        return inOrder(query, 'desc', key);
       };
       return readPage({
         limit,

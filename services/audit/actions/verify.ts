@@ -1,20 +1,84 @@
-/** Proof that nobody changed the record. */
-import type { DataSource } from 'typeorm';
+/**
+ * Proof that nobody changed the record. It is made in pieces, so that the record may grow for years: each request verifies some
+ * megabytes and answers where the next has to go on. The cursor carries the hash up to which the chain holds, so that the pieces
+ * join: a link that is changed after its piece was verified is as good as changed after a proof in one piece.
+ */
+import type { DataSource, EntityManager } from 'typeorm';
 import type { Handlers } from '../../../shared/cluster/request.ts';
-import { platformChain } from '../rules/chain.ts';
+import type { ResultOf } from '../../../shared/contracts/index.ts';
+import { decodeCursor, encodeCursor } from '../../../shared/documents/paging.ts';
+import { invalid } from '../../../shared/errors.ts';
+import { platformChain, type Position } from '../rules/chain.ts';
 import { visibleTenant } from '../rules/visible-tenant.ts';
-import { chainNames, verifyChain } from '../stores/chains.ts';
+import { chainNames, chainStart, verifyChain } from '../stores/chains.ts';
+
+/** What one request verifies: about a second of work. */
+const pieceBytes = 8 * 1024 * 1024;
+const pieceChains = 200;
+
+/** How far all chains that the caller sees are verified. */
+interface Progress {
+  /** Whether no link was broken so far. */
+  readonly isWhole: boolean;
+  readonly chain: string;
+  readonly position: Position;
+}
+
+/** The chains are walked in the order of their names, all of which follow the empty one. */
+const beginningAt = (chain = ''): Progress => ({ isWhole: true, chain, position: chainStart });
+
+const cursorOf = ({ isWhole, chain, position: { seq, hash } }: Progress): string =>
+  encodeCursor([isWhole ? 'whole' : 'broken', chain, seq, hash].join(' '));
+
+/** Throws 422 for a cursor of another chain than the tenant's. */
+function progressIn(cursor: string | undefined, tenant: string | undefined): Progress {
+  const key = decodeCursor(cursor, 'link');
+  if (key === undefined) return beginningAt(tenant);
+  const [state, chain = '', seq, hash = ''] = key.split(' ');
+  if (tenant !== undefined && chain !== tenant)
+    throw invalid([{ path: '/cursor', message: 'is of the proof of another chain' }]);
+  return { isWhole: state === 'whole', chain, position: { seq: Number(seq), hash } };
+}
+
+async function verifyPiece(
+  manager: EntityManager,
+  from: Progress,
+  tenant: string | undefined,
+): Promise<ResultOf<'audit.verify'>> {
+  const names =
+    tenant === undefined ? await chainNames(manager, from.chain, pieceChains + 1) : [tenant];
+  const chains: ResultOf<'audit.verify'>['chains'] = [];
+  let { isWhole } = from;
+  let next: Progress | null = null;
+  let bytesLeft = pieceBytes;
+  for (const name of names) {
+    if (bytesLeft <= 0 || chains.length === pieceChains) {
+      next = { ...beginningAt(name), isWhole };
+      break;
+    }
+    const begin = name === from.chain ? from.position : chainStart;
+    const { proof, rest, bytes } = await verifyChain(manager, name, begin, bytesLeft);
+    chains.push({ tenant_id: name === platformChain ? null : name, ...proof });
+    bytesLeft -= bytes;
+    isWhole &&= proof.broken_at === undefined;
+    if (rest) {
+      next = { isWhole, chain: name, position: rest };
+      break;
+    }
+  }
+  const proved = next === null ? true : null;
+  return {
+    valid: isWhole ? proved : false,
+    chains,
+    next_cursor: next === null ? null : cursorOf(next),
+  };
+}
 
 export const verifyActions = (db: DataSource) =>
   ({
-    async 'audit.verify'({ tenant_id: asked }, { caller }) {
+    async 'audit.verify'({ tenant_id: asked, cursor }, { caller }) {
       const tenant = visibleTenant(caller, asked);
-      const names = tenant === undefined ? await chainNames(db) : [tenant];
-      const chains = [];
-      for (const name of names) {
-        const proof = await verifyChain(db, name);
-        chains.push({ tenant_id: name === platformChain ? null : name, ...proof });
-      }
-      return { valid: chains.every((chain) => chain.broken_at === undefined), chains };
+      const from = progressIn(cursor, tenant);
+      return db.transaction('REPEATABLE READ', (manager) => verifyPiece(manager, from, tenant));
     },
   }) satisfies Handlers;

@@ -1,5 +1,5 @@
 /** Chains in the database: appending under the lock on their heads, and reading them back to prove them. */
-import { MoreThan, type DataSource, type EntityManager } from 'typeorm';
+import type { EntityManager } from 'typeorm';
 import type { AuditEventFacts } from '../../../shared/commits/commit.ts';
 import {
   auditChainOf,
@@ -7,9 +7,10 @@ import {
   eventHash,
   genesis,
   type Break,
+  type Link,
   type Position,
 } from '../rules/chain.ts';
-import { ChainEntity, EventEntity, eventFrom, type ChainRow } from '../schema.ts';
+import { ChainEntity, eventFrom, type ChainRow, type EventRow } from '../schema.ts';
 
 /**
  * Gives the events their places in their chains, and returns how many were new: an event that is recorded already counts as done,
@@ -87,52 +88,111 @@ async function insertEvents(
   );
 }
 
-/** All chains that have events, by name. */
-export async function chainNames(db: DataSource): Promise<string[]> {
-  const heads = await db.manager.find(ChainEntity, { order: { chain: 'ASC' } });
+/** Names of chains that have events, in order: at most `count`, from a name on. */
+export async function chainNames(
+  manager: EntityManager,
+  from: string,
+  count: number,
+): Promise<string[]> {
+  const heads = await manager.query<Pick<ChainRow, 'chain'>[]>(
+    'SELECT chain FROM audit.chains WHERE chain >= $1 ORDER BY chain LIMIT $2',
+    [from, count],
+  );
   return heads.map(({ chain }) => chain);
 }
 
 /**
- * `events` is how many hold: all of them or, where the chain is broken, those of the batches before the break. `head` is the hash
- * of the last, null where the chain is empty or broken.
+ * `events` is how many hold. `head` is the hash of the last, null where the chain is empty, broken, or not verified to its end.
  */
 interface Proof {
   readonly events: number;
   readonly head: string | null;
   readonly broken_at?: Break;
 }
-
-/** Events are read in batches, so that a long chain takes time and not memory. */
-const batchSize = 5000;
-
-/** Computes every hash of a chain again. Stops at the first link that does not hold. */
-export async function verifyChain(db: DataSource, chain: string): Promise<Proof> {
-  let reached: Position = { seq: 0, hash: genesis };
-  for (;;) {
-    const rows = await db.manager.find(EventEntity, {
-      where: { chain, seq: MoreThan(reached.seq) },
-      order: { seq: 'ASC' },
-      take: batchSize,
-    });
-    const links = rows.map((row) => ({ seq: row.seq, hash: row.hash, event: eventFrom(row) }));
-    const { broken, ...end } = checkLinks(links, reached);
-    if (broken) return { events: reached.seq, head: null, broken_at: broken };
-    reached = end;
-    if (rows.length < batchSize) break;
-  }
-
-  const broken = breakAtHead(await db.manager.findOneBy(ChainEntity, { chain }), reached);
-  if (broken) return { events: reached.seq, head: null, broken_at: broken };
-  return { events: reached.seq, head: reached.seq === 0 ? null : reached.hash };
+export interface VerifiedPart {
+  readonly proof: Proof;
+  /** From where to go on; absent where the chain is verified to its end or its first break. */
+  readonly rest?: Position;
+  /** Of the events that were read. */
+  readonly bytes: number;
 }
 
-/** The head is written with the events, so one that is further on says that the newest events are gone. */
+/** The position before the first event. */
+export const chainStart: Position = { seq: 0, hash: genesis };
+
+/**
+ * Computes the hashes of a chain again, from a position on that is known to hold, until its end, the first link that does not hold,
+ * or `mostBytes` of events. `manager` reads one snapshot: otherwise an event that is appended meanwhile looks like one whose
+ * predecessors were removed.
+ */
+export async function verifyChain(
+  manager: EntityManager,
+  chain: string,
+  from: Position,
+  mostBytes: number,
+): Promise<VerifiedPart> {
+  let reached = from;
+  let bytes = 0;
+  for (;;) {
+    const page = await readLinks(manager, chain, reached.seq);
+    bytes += page.bytes;
+    const { broken, ...end } = checkLinks(page.links, reached);
+    reached = end;
+    if (broken) return { proof: brokenAt(reached, broken), bytes };
+    if (page.isLast) break;
+    if (bytes >= mostBytes)
+      return { proof: { events: reached.seq, head: null }, rest: reached, bytes };
+  }
+
+  const broken = breakAtHead(await manager.findOneBy(ChainEntity, { chain }), reached);
+  if (broken) return { proof: brokenAt(reached, broken), bytes };
+  const head = reached.seq === 0 ? null : reached.hash;
+  return { proof: { events: reached.seq, head }, bytes };
+}
+
+const brokenAt = ({ seq }: Position, broken: Break): Proof => ({
+  events: seq,
+  head: null,
+  broken_at: broken,
+});
+
+/** What is in memory, and hashed without a pause, at a time. A page ends with the event that reaches the bytes. */
+const pageEvents = 200;
+const pageBytes = 1024 * 1024;
+
+interface Page {
+  readonly links: Link[];
+  readonly bytes: number;
+  readonly isLast: boolean;
+}
+
+async function readLinks(manager: EntityManager, chain: string, after: number): Promise<Page> {
+  const rows = await manager.query<(EventRow & { bytes: number; found: number })[]>(
+    `SELECT * FROM (
+       SELECT *, sum(bytes) OVER (ORDER BY seq) - bytes AS bytes_before, count(*) OVER ()::int AS found
+       FROM (
+         SELECT e.*, octet_length(e::text) AS bytes FROM audit.events e
+         WHERE chain = $1 AND seq > $2 ORDER BY seq LIMIT $3
+       ) AS next
+     ) AS measured WHERE bytes_before < $4 ORDER BY seq`,
+    [chain, after, pageEvents, pageBytes],
+  );
+  const found = rows[0]?.found ?? 0;
+  return {
+    links: rows.map((row) => ({ seq: row.seq, hash: row.hash, event: eventFrom(row) })),
+    bytes: rows.reduce((sum, row) => sum + row.bytes, 0),
+    isLast: found < pageEvents && rows.length === found,
+  };
+}
+
+/** The head is written with the events: one that is elsewhere says that events were removed or put in behind its back. */
 function breakAtHead(head: ChainRow | null, reached: Position): Break | undefined {
-  if (head === null) return undefined;
-  if (head.seq > reached.seq)
+  const { seq, hash } = head ?? chainStart;
+  if (seq > reached.seq)
     return { seq: reached.seq + 1, id: null, problem: 'the newest events are missing' };
-  if (head.seq === reached.seq && head.hash !== reached.hash)
-    return { seq: reached.seq, id: null, problem: 'the head does not match the last event' };
+  if (seq < reached.seq)
+    return { seq: seq + 1, id: null, problem: 'the head of the chain is older than its events' };
+  if (hash !== reached.hash)
+    return { seq, id: null, problem: 'the head does not match the last event' };
   return undefined;
 }
