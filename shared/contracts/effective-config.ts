@@ -32,11 +32,21 @@ export const Explanation = Type.Object(
   strict,
 );
 
-const path = { tenant_id: Uuid };
-const query = {
+/** The parameters that say what a configuration is for: each names a layer, and part of another. */
+export const addressFields = ['agent_type', 'service_id', 'service_type'] as const;
+export type AddressField = (typeof addressFields)[number];
+const address = {
   agent_type: Type.Optional(Slug),
   service_id: Type.Optional(Identifier),
   service_type: Type.Optional(Slug),
+};
+
+const path = { tenant_id: Uuid };
+const query = {
+  ...address,
+  strict: Type.Optional(
+    Type.Boolean({ description: 'Answer 404 where a name is unknown, with the nearest names' }),
+  ),
   explain: Type.Optional(
     Type.Boolean({ description: 'Say for every key which layer decided it, and what it shadows' }),
   ),
@@ -69,6 +79,9 @@ export const effectiveConfigContracts = {
         service_type: Nullable(Type.String()),
         service_id: Nullable(Type.String()),
         revision: Revisions,
+        unknown: Type.Array(Type.Enum(addressFields), {
+          description: 'The parameters that name nothing: their layers are missing',
+        }),
         values: Values,
         explain: Type.Optional(Type.Record(Type.String(), Explanation)),
         stale: Type.Optional(Type.Literal(true)),
@@ -86,6 +99,7 @@ export const effectiveConfigContracts = {
           params.service_id ?? '',
           params.explain ? 'explain' : '',
           params.as_of ?? '',
+          params.strict ? 'strict' : '',
         ].join('|'),
       revisionScopes: ({ tenant_id }) => effectiveScopes(tenant_id),
     },

@@ -50,6 +50,19 @@ export const layerContracts = {
       strict,
     ),
   }),
+  'tenant-config.layers.nearest': action({
+    summary: "The tenant's names that are nearest to these, which it does not have",
+    access: { level: 'internal' },
+    path: tenantPath,
+    query: { agent_type: Type.Optional(Slug), service_id: Type.Optional(Identifier) },
+    result: Type.Object(
+      {
+        agent_type: Type.Optional(Type.Array(Type.String())),
+        service_id: Type.Optional(Type.Array(Type.String())),
+      },
+      strict,
+    ),
+  }),
   'global-config.layers': action({
     summary: 'The platform layers of one effective configuration, from one snapshot',
     access: { level: 'internal' },

@@ -115,6 +115,36 @@ test('business hours are those of the environment, then of what lies above it', 
   expect(await read()).toEqual(['09:00', 'env', 0]);
 });
 
+test('names that name nothing are listed, and refused where strict', async () => {
+  const { id, admin } = tenant;
+  const other = await createTenant(strata.url, platform, 'Names');
+  await other.admin.put(`/tenants/${other.id}/services/webs`, { service_type: 'cloud_run' });
+  await admin.put(`/tenants/${id}/config/agents/scaler`, {});
+  const ask = (query: string) => admin.get(`/tenants/${id}/config/effective?${query}`);
+  const unknown = async (query: string) => (await ask(query)).body.unknown;
+  expect(await unknown('agent_type=scaler&service_id=web')).toEqual([]);
+  expect(await unknown('service_type=cloud_run')).toEqual([]);
+  expect(await unknown('agent_type=scalar&service_id=wep&service_type=cloud_runs')).toEqual([
+    'agent_type',
+    'service_id',
+    'service_type',
+  ]);
+  expect((await ask('agent_type=scaler&service_id=web&strict=true')).status).toBe(200);
+  const refused = await ask('agent_type=scalar&service_id=wep&service_type=cloud_runs&strict=true');
+  expect(refused.status).toBe(404);
+  expect(refused.body.detail.code).toBe('not_found');
+  const { message } = refused.body.detail;
+  expect(message).toContain('There is no such agent_type; the nearest names are scaler.');
+  expect(message).toContain('There is no such service_id; the nearest names are web.');
+  expect(message).toContain('There is no such service_type; the nearest names are cloud_run, ');
+  // What is refused is not remembered as such.
+  await admin.put(`/tenants/${id}/services/wep`, { service_type: 'cloud_run' });
+  expect((await ask('service_id=wep&strict=true')).status).toBe(200);
+  await admin.delete(`/tenants/${id}/services/wep`);
+  expect((await ask('service_id=wep&strict=true')).status).toBe(404);
+  await admin.delete(`/tenants/${id}/config/agents/scaler`);
+});
+
 test('agent and instance win over what lies below, and deletion uncovers it again', async () => {
   const { id, admin } = tenant;
   await platform.put('/config/global/monitoring_thresholds', {

@@ -6,9 +6,11 @@ import { invalid, StrataError } from '../../../shared/errors.ts';
 import { momentOf } from '../../../shared/schema/moment.ts';
 import type { Settings } from '../../../shared/settings.ts';
 import { effectiveValues, explainValues, type Sources } from '../rules/layers.ts';
+import { unknownNames } from '../rules/unknown.ts';
+import { refuseUnknown } from './refuse-unknown.ts';
 
 /** Which effective configuration is asked for. */
-type Question = Omit<ParamsOf<'config-resolver.resolve'>, 'explain' | 'min_revision'>;
+type Question = Omit<ParamsOf<'config-resolver.resolve'>, 'explain' | 'min_revision' | 'strict'>;
 
 /** `as_of` as a revision or, in the form that Strata writes timestamps, a moment. Throws 422 for a date that does not exist. */
 function revisionOrMoment(asOf: string | undefined): number | string | undefined {
@@ -52,6 +54,8 @@ export function effectiveActions(settings: () => Settings) {
     async 'config-resolver.resolve'(params, request) {
       const sources = await sourcesOf(params, request);
       const { tenant, platform, serviceType } = sources;
+      const unknown = unknownNames(params, sources);
+      if (params.strict) await refuseUnknown(unknown, params, request);
       return {
         value: {
           tenant_id: params.tenant_id,
@@ -59,6 +63,7 @@ export function effectiveActions(settings: () => Settings) {
           service_type: serviceType,
           service_id: params.service_id ?? null,
           revision: { tenant: tenant.revision, platform: platform.revision },
+          unknown,
           values: effectiveValues(sources),
           ...(params.explain && { explain: explainValues(sources) }),
         },

@@ -7,6 +7,7 @@ import { tenantScope } from '../../../shared/contracts/revision-scopes.ts';
 import type { RiskConfig } from '../../../shared/contracts/risk.ts';
 import type { ServiceInstance } from '../../../shared/contracts/service-instances.ts';
 import type { Stored } from '../../../shared/documents/document-kind.ts';
+import { nearestNames } from '../../../shared/nearest.ts';
 import { AgentEntity, RiskEntity, ServiceInstanceEntity, storedFrom } from '../schema.ts';
 import { documentAt, revisionAt } from '../stores/history.ts';
 
@@ -89,4 +90,39 @@ export const layerActions = (db: DataSource) =>
           agents: agents.map((row) => storedFrom<AgentConfig>(row)),
         };
       }),
+
+    async 'tenant-config.layers.nearest'({ tenant_id: tenantId, agent_type, service_id }) {
+      const near = (entity: typeof AgentEntity, name: string) =>
+        nearestIds(db.manager, entity, tenantId, name);
+      return {
+        ...(agent_type !== undefined && { agent_type: await near(AgentEntity, agent_type) }),
+        ...(service_id !== undefined && {
+          service_id: await near(ServiceInstanceEntity, service_id),
+        }),
+      };
+    },
   }) satisfies Handlers;
+
+/** Of so many names the nearest are looked for, those of about the same length first. */
+const mostCompared = 1000;
+
+async function nearestIds(
+  manager: EntityManager,
+  entity: typeof AgentEntity,
+  tenantId: string,
+  name: string,
+): Promise<string[]> {
+  const rows = await manager
+    .createQueryBuilder(entity, 'd')
+    .select('d.id', 'id')
+    .where('d.tenant_id = :tenantId', { tenantId })
+    .orderBy('abs(length(d.id) - :length)')
+    .addOrderBy('d.id')
+    .setParameter('length', name.length)
+    .limit(mostCompared)
+    .getRawMany<{ id: string }>();
+  return nearestNames(
+    rows.map(({ id }) => id),
+    name,
+  );
+}
