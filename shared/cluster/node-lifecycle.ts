@@ -94,12 +94,21 @@ async function healthOf(
   };
 }
 
-/** Asks for nodes and changes as soon as the connection to NATS is back, since what others sent meanwhile is lost. */
+type MoleculerNode = ReturnType<ServiceBroker['registry']['nodes']['get']>;
+
+/**
+ * As soon as the connection to NATS is back, this node asks for nodes and changes, and says that it is there, since what it and others
+ * sent meanwhile is lost. Heartbeats are, too, for which nodes would give each other up seconds after they can talk again.
+ */
 function watchConnection(broker: ServiceBroker, bus: Bus, coherence: Coherence): void {
   const connection = natsConnectionOf(broker);
   if (!connection) return;
+  const { transit } = broker;
+  // A node that it knows has said what it hosts, which is how it answers. Moleculer counts heartbeats alone.
+  broker.localBus.on('$node.updated', ({ node }: { node: MoleculerNode }) => node.heartbeat({}));
   void bus.watch(connection, () => {
-    void broker.transit!.discoverNodes();
+    void transit!.discoverer.sendLocalNodeInfo();
+    void transit!.discoverNodes();
     coherence.pollNow();
   });
 }

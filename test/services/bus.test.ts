@@ -4,6 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { DataSource } from 'typeorm';
 import { serviceCaller } from '../../shared/access.ts';
 import { createNode, type Node } from '../../shared/cluster/broker.ts';
+import { nodesOf } from '../../shared/cluster/nodes.ts';
 import { liveSettings } from '../../shared/live-settings.ts';
 import { callAs } from '../../shared/cluster/request.ts';
 import { codeOf } from '../../shared/errors.ts';
@@ -125,6 +126,33 @@ test('while it is away health says so and calls fail at once; the feed is read a
   await Promise.all(publishing);
   // None of this is an event of Moleculer's broker, which is why the connection itself is watched.
   expect(said).toEqual([]);
+});
+
+/** What a node knows of the other one. */
+const knownBy = ({ broker }: Node, nodeId: string) => broker.registry.nodes.get(nodeId)!;
+
+test('a node whose connection was lost gives up nobody for heartbeats of that time, nor is it given up', async () => {
+  for (const { broker } of [reader, writer])
+    await eventually(async () => expect(nodesOf(broker)).toHaveLength(2));
+  const { discoverer } = reader.broker.transit!;
+  // Heartbeats would make up for it within seconds.
+  discoverer.stopHeartbeatTimers();
+  try {
+    proxy.cut();
+    await eventually(async () => expect(await health()).toMatchObject({ bus: false }), 2000);
+    for (const node of [knownBy(reader, 'writer'), knownBy(writer, 'reader')])
+      node.lastHeartbeatTime = -60;
+    proxy.mend();
+    await eventually(async () => expect(await health()).toMatchObject({ bus: true }), 5000);
+    discoverer.checkRemoteNodes();
+    expect(nodesOf(reader.broker).map(({ id }) => id)).toEqual(['reader', 'writer']);
+    await eventually(async () =>
+      expect(knownBy(writer, 'reader').lastHeartbeatTime).toBeGreaterThan(0),
+    );
+  } finally {
+    proxy.mend();
+    discoverer.startHeartbeatTimers();
+  }
 });
 
 test('a server that accepts the connection and says nothing is given up soon, and the next attempt reaches it', async () => {
