@@ -2,7 +2,7 @@
 import { Type, type TSchema } from 'typebox';
 import { AgentConfig } from './agents.ts';
 import { action, Resource } from './contract.ts';
-import { Identifier, Nullable, Slug, strict, Timestamp } from './fields.ts';
+import { Identifier, Nullable, Slug, strict, Timestamp, Uuid } from './fields.ts';
 import { GlobalEntry } from './global-entries.ts';
 import { RiskConfig } from './risk.ts';
 import { ServiceInstance } from './service-instances.ts';
@@ -40,6 +40,7 @@ export const layerContracts = {
     summary: "The tenant's layers below each of its agent configurations, from one snapshot",
     access: { level: 'internal' },
     path: tenantPath,
+    query: { as_of: Type.Optional(Type.Integer({ minimum: 0 })) },
     result: Type.Object(
       {
         revision: Type.Integer(),
@@ -66,10 +67,16 @@ export const layerContracts = {
   'global-config.layers': action({
     summary: 'The platform layers of one effective configuration, from one snapshot',
     access: { level: 'internal' },
-    query: { service_types: Type.Optional(Type.Array(Slug)) },
+    query: {
+      service_types: Type.Optional(Type.Array(Slug)),
+      tenant_id: Type.Optional(Uuid),
+    },
     result: Type.Object(
       {
         revision: Type.Integer(),
+        tenant_revision: Nullable(
+          Type.Integer({ description: 'Of `tenant_id`, in the same snapshot' }),
+        ),
         entries: Type.Array(Resource(GlobalEntry)),
         service_types: Type.Record(Type.String(), Resource(ServiceType)),
       },

@@ -1,5 +1,20 @@
 /** The layers over REST: each shown to win and to be shadowed, with `explain` naming where the value comes from. */
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import type { ServiceBroker } from 'moleculer';
+import type { DataSource } from 'typeorm';
+import { configResolverService } from '../../services/config-resolver/config-resolver.service.ts';
+import { layerActions as platformLayers } from '../../services/global-config/actions/layers.ts';
+import { globalConfigSchema } from '../../services/global-config/schema.ts';
+import { layerActions as tenantLayers } from '../../services/tenant-config/actions/layers.ts';
+import { tenantConfigSchema } from '../../services/tenant-config/schema.ts';
+import { serviceCaller } from '../../shared/access.ts';
+import { createNode } from '../../shared/cluster/broker.ts';
+import { callAs } from '../../shared/cluster/request.ts';
+import { serviceOf } from '../../shared/cluster/service.ts';
+import type { ActionName, ParamsOf, ResultOf } from '../../shared/contracts/index.ts';
+import { openDatabase } from '../../shared/database/open.ts';
+import { liveSettings } from '../../shared/live-settings.ts';
+import { loadSettings } from '../../shared/settings.ts';
 import { createDatabase, type Database } from '../support/postgres.ts';
 import {
   adminPassword,
@@ -251,6 +266,148 @@ test('the configurations of all agent types are from one moment, while the tenan
   state.isWriting = false;
   await writing;
   expect(seen).toEqual(seen.map(() => [types.length, 1]));
+});
+
+describe('what is written between the read of the tenant and that of the platform', () => {
+  /** What happens next, once the tenant's layers are read and before the platform's are. */
+  const between: (() => Promise<unknown>)[] = [];
+  /** What happens next once the platform's are. */
+  const afterwards: (() => Promise<unknown>)[] = [];
+  const databases: DataSource[] = [];
+  let node: ServiceBroker;
+  beforeAll(async () => {
+    const options = { url: database.url, poolSize: 2, timeoutMs: 10_000, ssl: false };
+    const [tenants, globals] = [
+      await openDatabase(options, tenantConfigSchema),
+      await openDatabase(options, globalConfigSchema),
+    ];
+    databases.push(tenants, globals);
+    const settings = loadSettings({ LOG_LEVEL: 'silent' }, { pieces: [] });
+    node = createNode({ settings: liveSettings(settings, {}, []) }).broker;
+    const platformActions = platformLayers(globals);
+    node.createService(serviceOf('tenant-config', tenantLayers(tenants)));
+    node.createService(
+      serviceOf('global-config', {
+        async 'global-config.layers'(params) {
+          await between.shift()?.();
+          const answer = await platformActions['global-config.layers'](params);
+          await afterwards.shift()?.();
+          return answer;
+        },
+      }),
+    );
+    node.createService(configResolverService({ settings: () => settings }));
+    await node.start();
+  });
+  afterAll(async () => {
+    await node?.stop();
+    for (const each of databases) await each.destroy();
+  });
+
+  const ask = <A extends ActionName>(action: A, params: ParamsOf<A>): Promise<ResultOf<A>> =>
+    callAs(node, action, params, { caller: serviceCaller('test'), requestId: 'r' });
+  const writeAgent = ({ id, admin }: TenantFixture, value: number) =>
+    admin.put(`/tenants/${id}/config/agents/mover`, { custom: { of_tenant: value } });
+  const writePlatform = (value: number) =>
+    platform.put('/config/global/of_platform', { config_value: value, is_public: true });
+  /** The tenant first, so that the platform's value is never ahead of the tenant's. */
+  const writeBoth = (moving: TenantFixture, value: number) => async () => {
+    await writeAgent(moving, value);
+    await writePlatform(value);
+  };
+  const revisions = async ({ id }: TenantFixture) => {
+    const rows = await database.query<{ scope: string; revision: string }>(
+      "SELECT scope, revision FROM strata.revisions WHERE scope IN ('platform', $1)",
+      [`tenant:${id}`],
+    );
+    const of = (scope: string) => Number(rows.find((row) => row.scope === scope)!.revision);
+    return { tenant: of(`tenant:${id}`), platform: of('platform') };
+  };
+
+  test('effective values are of one moment, and labelled with its revisions', async () => {
+    const moving = await createTenant(strata.url, platform, 'Moving');
+    await writeBoth(moving, 1)();
+    between.push(writeBoth(moving, 2));
+    const params = { tenant_id: moving.id, agent_type: 'mover', explain: true };
+    const { revision, values, explain } = await ask('config-resolver.resolve', params);
+    expect(values).toMatchObject({ custom: { of_tenant: 2 }, of_platform: 2 });
+    expect(revision).toEqual(await revisions(moving));
+    expect(explain!.custom).toMatchObject({ revision: revision.tenant, layer: 'agent' });
+    expect(explain!.of_platform).toMatchObject({ revision: revision.platform });
+  });
+
+  test('what the tenant writes after the read of the platform is not in the answer', async () => {
+    const moving = await createTenant(strata.url, platform, 'Moving on');
+    await writeBoth(moving, 3)();
+    const then: unknown[] = [];
+    between.push(async () => {
+      await writeAgent(moving, 4);
+      then.push(await revisions(moving));
+    });
+    afterwards.push(writeBoth(moving, 5));
+    const params = { tenant_id: moving.id, agent_type: 'mover' };
+    const answer = await ask('config-resolver.resolve', params);
+    expect(answer.values).toMatchObject({ custom: { of_tenant: 4 }, of_platform: 3 });
+    expect([answer.revision]).toEqual(then);
+  });
+
+  test('an instance that gets another type meanwhile shows the layer of that type', async () => {
+    const moving = await createTenant(strata.url, platform, 'Moving type');
+    const path = `/tenants/${moving.id}/services/web`;
+    const settingsOf = (type: string) => ({ default_settings: { of_type: type } });
+    for (const type of ['cloud_run', 'cloud_sql'])
+      await platform.patch(`/config/service-types/${type}/default`, settingsOf(type));
+    await moving.admin.put(path, { service_type: 'cloud_run' });
+    between.push(async () => {
+      await moving.admin.delete(path);
+      await moving.admin.put(path, { service_type: 'cloud_sql' });
+    });
+    const params = { tenant_id: moving.id, service_id: 'web' };
+    const answer = await ask('config-resolver.resolve', params);
+    expect(answer).toMatchObject({ service_type: 'cloud_sql', values: { of_type: 'cloud_sql' } });
+    expect(answer.revision).toEqual(await revisions(moving));
+  });
+
+  test('the configurations of all agent types are of one moment, also of agents that went or came', async () => {
+    const moving = await createTenant(strata.url, platform, 'All moving');
+    const agents = `/tenants/${moving.id}/config/agents`;
+    await moving.admin.put(`${agents}/going`, {});
+    await moving.admin.put(`${agents}/staying`, { custom: { of_tenant: 'stays' } });
+    await writeBoth(moving, 5)();
+    const then: unknown[] = [];
+    between.push(async () => {
+      await moving.admin.delete(`${agents}/going`);
+      await moving.admin.put(`${agents}/coming`, {});
+      await writeBoth(moving, 6)();
+      then.push(await revisions(moving));
+    });
+    afterwards.push(async () => {
+      await moving.admin.delete(`${agents}/coming`);
+      await moving.admin.put(`${agents}/late`, {});
+      await writeBoth(moving, 7)();
+    });
+    const answer = await ask('config-resolver.configurations', { tenant_id: moving.id });
+    expect(Object.keys(answer.configurations)).toEqual(['coming', 'mover', 'staying']);
+    const shown = (agentType: string) => answer.configurations[agentType];
+    expect(shown('mover')).toMatchObject({ custom: { of_tenant: 6 }, of_platform: 6 });
+    expect(shown('staying')).toMatchObject({ custom: { of_tenant: 'stays' }, of_platform: 6 });
+    expect([answer.revision]).toEqual(then);
+  });
+
+  test('what changes its type at every read is refused', async () => {
+    const moving = await createTenant(strata.url, platform, 'Never still');
+    const path = `/tenants/${moving.id}/services/web`;
+    const become = (type: string) => async () => {
+      await moving.admin.delete(path);
+      await moving.admin.put(path, { service_type: type });
+    };
+    await become('cloud_run')();
+    const types = ['cloud_sql', 'cloud_run', 'cloud_sql', 'cloud_run', 'cloud_sql', 'cloud_run'];
+    between.push(...types.map(become));
+    const asked = ask('config-resolver.resolve', { tenant_id: moving.id, service_id: 'web' });
+    await expect(asked).rejects.toMatchObject({ type: 'service_unavailable' });
+    between.splice(0);
+  });
 });
 
 test('an inactive service type is no layer, and as_of answers from history', async () => {

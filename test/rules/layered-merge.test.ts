@@ -156,6 +156,7 @@ describe('explain', () => {
     },
     platform: {
       revision: 1,
+      tenant_revision: 1,
       entries: Object.entries(layers.global).map(([config_key, config_value]) => ({
         ...written,
         document: {

@@ -24,29 +24,77 @@ function revisionOrMoment(asOf: string | undefined): number | string | undefined
 
 const noSuchTenant = (): StrataError => new StrataError('not_found', 'There is no such tenant.');
 
+/** How often the platform is read before giving up: once, unless the tenant's part changes what is asked of it every time. */
+const maxPlatformReads = 5;
+
+/**
+ * The layers of tenant and platform as they were together at one moment.
+ *
+ * They are two reads, and the second follows from the first, so a write of the tenant and then one of the platform may come in between:
+ * an older tenant under a newer platform, which never was. So the platform's read says which revision the tenant had at its moment,
+ * and where that is another, the tenant's layers are read again as of exactly that one. `asked` names what the platform is asked for by
+ * the tenant's layers. Throws `service_unavailable` where that changes too often.
+ */
+async function readTogether<
+  Tenant extends { readonly revision: number },
+  Platform extends { readonly tenant_revision: number | null },
+>(
+  readTenant: (asOf: number | undefined) => Promise<Tenant>,
+  readPlatform: (tenant: Tenant) => Promise<Platform>,
+  asked: (tenant: Tenant) => readonly string[] = () => [],
+): Promise<{ tenant: Tenant; platform: Platform }> {
+  let tenant = await readTenant(undefined);
+  for (let reads = 0; reads < maxPlatformReads; reads += 1) {
+    const platform = await readPlatform(tenant);
+    const moment = platform.tenant_revision!;
+    const asFor = asked(tenant);
+    if (tenant.revision !== moment) tenant = await readTenant(moment);
+    const fits = asked(tenant).join() === asFor.join();
+    if (fits && tenant.revision === moment) return { tenant, platform };
+  }
+  throw new StrataError(
+    'service_unavailable',
+    'The configuration changes faster than it can be read. Try again.',
+  );
+}
+
 export function effectiveActions(settings: () => Settings) {
-  /** Two calls, one after the other: the instance names the service type that the platform's layers are asked for. */
   async function sourcesOf(question: Question, request: Request): Promise<Sources> {
     const { tenant_id, agent_type, service_id, service_type: asked } = question;
     const asOf = revisionOrMoment(question.as_of);
-    const tenant = await request.call('tenant-config.layers', {
-      tenant_id,
-      ...(agent_type !== undefined && { agent_type }),
-      ...(service_id !== undefined && { service_id }),
-      ...(asOf !== undefined && { as_of: asOf }),
-    });
-    // Every tenant has risk limits; only in the past there may have been none yet.
-    if (tenant.risk === null && asOf === undefined) throw noSuchTenant();
+    const readTenant = async (at: number | string | undefined) => {
+      const tenant = await request.call('tenant-config.layers', {
+        tenant_id,
+        ...(agent_type !== undefined && { agent_type }),
+        ...(service_id !== undefined && { service_id }),
+        ...(at !== undefined && { as_of: at }),
+      });
+      // Every tenant has risk limits; only in the past there may have been none yet.
+      if (tenant.risk === null && asOf === undefined) throw noSuchTenant();
+      return tenant;
+    };
+    /** The instance names the service type that the platform's layers are asked for. */
+    const typesOf = ({ service }: Sources['tenant']): string[] => {
+      const serviceType = service?.document.service_type ?? asked;
+      if (asked !== undefined && asked !== serviceType) {
+        const message = `is not the type of ${service_id}, which is ${serviceType}`;
+        throw invalid([{ path: '/service_type', message }]);
+      }
+      return serviceType === undefined ? [] : [serviceType];
+    };
+    const readPlatform = (tenant: Sources['tenant']) =>
+      request.call('global-config.layers', { tenant_id, service_types: typesOf(tenant) });
 
-    const serviceType = tenant.service?.document.service_type ?? asked ?? null;
-    if (asked !== undefined && asked !== serviceType) {
-      const message = `is not the type of ${service_id}, which is ${serviceType}`;
-      throw invalid([{ path: '/service_type', message }]);
-    }
-    const platform = await request.call(
-      'global-config.layers',
-      serviceType === null ? {} : { service_types: [serviceType] },
-    );
+    /** A tenant's past belongs to no moment of the platform: it is shown over what holds now. */
+    const readPast = async (at: number | string) => {
+      const tenant = await readTenant(at);
+      return { tenant, platform: await readPlatform(tenant) };
+    };
+    const { tenant, platform } =
+      asOf === undefined
+        ? await readTogether(readTenant, readPlatform, typesOf)
+        : await readPast(asOf);
+    const [serviceType = null] = typesOf(tenant);
     return { tenantId: tenant_id, serviceType, tenant, platform, settings: settings() };
   }
 
@@ -68,7 +116,8 @@ export function effectiveActions(settings: () => Settings) {
           ...(params.explain && { explain: explainValues(sources) }),
         },
         asOf: {
-          [tenantScope(params.tenant_id)]: tenant.newest,
+          [tenantScope(params.tenant_id)]:
+            params.as_of === undefined ? tenant.revision : tenant.newest,
           [platformScope]: platform.revision,
         },
       };
@@ -76,11 +125,16 @@ export function effectiveActions(settings: () => Settings) {
 
     async 'config-resolver.configurations'({ tenant_id }, request) {
       if (tenant_id === undefined) throw invalid([{ path: '/tenant_id', message: 'is required' }]);
-      const { agents, ...tenant } = await request.call('tenant-config.layers.by-agent', {
-        tenant_id,
-      });
-      if (tenant.risk === null) throw noSuchTenant();
-      const platform = await request.call('global-config.layers', {});
+      const { tenant: layers, platform } = await readTogether(
+        async (at) => {
+          const asOf = at === undefined ? {} : { as_of: at };
+          const read = await request.call('tenant-config.layers.by-agent', { tenant_id, ...asOf });
+          if (read.risk === null) throw noSuchTenant();
+          return read;
+        },
+        () => request.call('global-config.layers', { tenant_id }),
+      );
+      const { agents, ...tenant } = layers;
       const shared = { tenantId: tenant_id, serviceType: null, platform, settings: settings() };
       const configurations = agents.map((agent) => {
         const layers = { ...tenant, agent, service: null };
@@ -92,7 +146,7 @@ export function effectiveActions(settings: () => Settings) {
           revision: { tenant: tenant.revision, platform: platform.revision },
           configurations: Object.fromEntries(configurations),
         },
-        asOf: { [tenantScope(tenant_id)]: tenant.newest, [platformScope]: platform.revision },
+        asOf: { [tenantScope(tenant_id)]: tenant.revision, [platformScope]: platform.revision },
       };
     },
   } satisfies Handlers;

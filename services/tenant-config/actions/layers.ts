@@ -9,7 +9,7 @@ import type { ServiceInstance } from '../../../shared/contracts/service-instance
 import type { Stored } from '../../../shared/documents/document-kind.ts';
 import { nearestNames } from '../../../shared/nearest.ts';
 import { AgentEntity, RiskEntity, ServiceInstanceEntity, storedFrom } from '../schema.ts';
-import { documentAt, revisionAt } from '../stores/history.ts';
+import { documentAt, documentsAt, revisionAt } from '../stores/history.ts';
 
 /** The documents that are layers of the effective configuration, by their names in the history. */
 interface LayerDocuments {
@@ -76,18 +76,28 @@ export const layerActions = (db: DataSource) =>
       }),
 
     /** One snapshot as well: all agent types see the same risk limits. */
-    'tenant-config.layers.by-agent': ({ tenant_id }) =>
+    'tenant-config.layers.by-agent': ({ tenant_id: tenantId, as_of: asOf = Infinity }) =>
       db.transaction('REPEATABLE READ', async (manager) => {
-        const revision = await revisionOf(manager, tenantScope(tenant_id));
-        const agents = await manager.find(AgentEntity, {
-          where: { tenant_id },
-          order: { id: 'ASC' },
-        });
+        const newest = await revisionOf(manager, tenantScope(tenantId));
+        if (asOf >= newest) {
+          const agents = await manager.find(AgentEntity, {
+            where: { tenant_id: tenantId },
+            order: { id: 'ASC' },
+          });
+          return {
+            revision: newest,
+            newest,
+            risk: await currentLayer(manager, 'tenant_risk_config', tenantId, tenantId),
+            agents: agents.map((row) => storedFrom<AgentConfig>(row)),
+          };
+        }
+        const risk = { tenantId, configType: 'tenant_risk_config', resourceId: tenantId } as const;
+        const agents = { tenantId, configType: 'agent_config' } as const;
         return {
-          revision,
-          newest: revision,
-          risk: await currentLayer(manager, 'tenant_risk_config', tenant_id, tenant_id),
-          agents: agents.map((row) => storedFrom<AgentConfig>(row)),
+          revision: asOf,
+          newest,
+          risk: await documentAt<RiskConfig>(manager, risk, asOf),
+          agents: await documentsAt<AgentConfig>(manager, agents, asOf),
         };
       }),
 

@@ -52,14 +52,40 @@ export async function documentAt<Document>(
     },
     order: { revision: 'DESC' },
   });
-  if (row === null || row.after === null) return null;
-  return storedFrom<Document>({
-    document: row.after,
-    revision: row.revision,
-    updated_by: row.changed_by,
-    updated_at: row.changed_at,
-  });
+  return row && leftBehind<Document>(row);
 }
+
+/** What all documents of a kind were at a revision, by their ids. */
+export async function documentsAt<Document>(
+  manager: EntityManager,
+  { tenantId, configType }: Omit<HistoryName, 'resourceId'>,
+  revision: number,
+): Promise<Stored<Document>[]> {
+  const rows = await manager
+    .createQueryBuilder(HistoryEntity, 'h')
+    .where('h.tenant_id = :tenantId', { tenantId })
+    .andWhere(
+      `h.revision IN (
+        SELECT max(revision) FROM tenant_config.configuration_history
+        WHERE tenant_id = :tenantId AND config_type = :configType AND revision <= :revision GROUP BY resource_id
+      )`,
+      { configType, revision },
+    )
+    .orderBy('h.resource_id')
+    .getMany();
+  return rows.map((row) => leftBehind<Document>(row)).filter((document) => document !== null);
+}
+
+/** The document after this entry of its history; null where the entry is its end. */
+const leftBehind = <Document>(row: HistoryRow): Stored<Document> | null =>
+  row.after === null
+    ? null
+    : storedFrom<Document>({
+        document: row.after,
+        revision: row.revision,
+        updated_by: row.changed_by,
+        updated_at: row.changed_at,
+      });
 
 /** The tenant's newest revision at a moment; 0 before the first. */
 export async function revisionAt(
