@@ -16,13 +16,16 @@ import {
   requestTimeoutMs,
   survive,
 } from '../support/faults.ts';
-import { observe } from '../support/history-checker.ts';
+import { startPostgres } from '../support/postgres.ts';
+import { observe } from '../support/observe.ts';
 
 describe('with broadcasts', () => {
   let cluster: Cluster;
   beforeAll(async () => {
     cluster = await startCluster({
       cuttable,
+      platformService: true,
+      postgres: () => startPostgres({ ownClock: true }),
       environment: { REQUEST_TIMEOUT_MS: String(requestTimeoutMs) },
     });
   }, 180_000);

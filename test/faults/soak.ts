@@ -6,6 +6,7 @@ import { parseArgs } from 'node:util';
 import { startCluster } from '../support/cluster.ts';
 import { cuttable, faults, requestTimeoutMs, survive } from '../support/faults.ts';
 import { killAtRandom } from '../support/kills.ts';
+import { startPostgres } from '../support/postgres.ts';
 
 const { values } = parseArgs({
   options: { minutes: { type: 'string', default: '10' }, kills: { type: 'string', default: '50' } },
@@ -18,6 +19,8 @@ const say = (line: string): void => {
 const total = { writes: 0, reads: 0, stale: 0, faults: 0 };
 const cluster = await startCluster({
   cuttable,
+  platformService: true,
+  postgres: () => startPostgres({ ownClock: true }),
   environment: { REQUEST_TIMEOUT_MS: String(requestTimeoutMs), ACCESS_TOKEN_TTL_SECONDS: '86400' },
 });
 try {

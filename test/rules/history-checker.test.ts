@@ -1,6 +1,12 @@
 /** The checker of the fault tests can fail. */
 import { expect, test } from '@jest/globals';
-import { violations, type Operation } from '../support/history-checker.ts';
+import {
+  rightRegister,
+  violations,
+  type MergedRead,
+  type Observed,
+  type Operation,
+} from '../support/history-checker.ts';
 
 const write = (value: number, revision: number, began: number, ended: number): Operation => ({
   register: 'r',
@@ -18,14 +24,25 @@ const read = (
   ended: number,
   { node = 'a', stale = false } = {},
 ): Operation => ({ register: 'r', node, began, ended, value, revision, stale });
-const judge = (writes: Operation[], reads: Operation[], most = 9): string[] =>
+const merged = (label: string, shown: string, { stale = false } = {}): MergedRead => ({
+  node: 'a',
+  began: 0,
+  ended: 1,
+  label,
+  shown,
+  stale,
+});
+const judge = (writes: Operation[], reads: Operation[], more: Partial<Observed> = {}): string[] =>
   violations({
     writes,
     reads,
-    attempted: new Map([['r', most]]),
+    merged: [],
+    torn: [],
+    attempted: new Map([['r', 9]]),
     errors: new Map(),
     slowestWriteMs: 0,
     slowestMs: 0,
+    ...more,
   });
 
 test('a coherent history passes', () => {
@@ -75,4 +92,30 @@ test('a write without an answer may be committed late, after its successor; what
   expect(
     judge([write(1, 10, 0, 5), write(2, 11, 6, 8)], [read(1, 10, 9, 10, { stale: true })]),
   ).toEqual([]);
+});
+
+test('merged answers that name the same revisions are the same, unless marked stale', () => {
+  const twice = (stale: boolean): string[] =>
+    judge([], [], { merged: [merged('x at 7', 'risk 1'), merged('x at 7', 'risk 2', { stale })] });
+  expect(twice(false)).toEqual(['x at 7 on a: risk 2, which elsewhere is risk 1']);
+  expect(twice(true)).toEqual([]);
+});
+
+test('a right that was used after it was taken away is found', () => {
+  const register = rightRegister('key');
+  const problems = judge(
+    [{ ...write(1, 1, 5, 6), register }],
+    [{ ...read(0, 0, 7, 8), register }],
+    { attempted: new Map([[register, 1]]) },
+  );
+  expect(problems).toEqual([expect.stringMatching(/read revision 0 after 1 was answered/)]);
+});
+
+test('what the database lost may be read until all nodes have to know it, and not afterwards', () => {
+  const wentBack = { at: 10, until: 20 };
+  const writes = [write(1, 1, 0, 1), write(2, 2, 2, 3), write(3, 2, 21, 22)];
+  expect(judge(writes, [read(2, 2, 15, 16), read(3, 2, 23, 24)], { wentBack })).toEqual([]);
+  expect(judge(writes, [read(2, 2, 23, 24)], { wentBack })).toEqual([
+    expect.stringMatching(/2 under revision 2, which is 3/),
+  ]);
 });

@@ -11,6 +11,7 @@ import {
   createTenant,
   secretKey,
   signIn,
+  startProgram,
   startStrata,
   type Client,
   type Running,
@@ -31,6 +32,8 @@ export interface Cluster {
   readonly gateways: Running[];
   /** config-1, config-2, identity-1, identity-2. */
   readonly services: Running[];
+  /** Platform services that read from their own memory, by platform-service.ts. */
+  readonly platformServices: Running[];
   readonly platform: Client;
   readonly tenant: TenantFixture;
   readonly database: Database;
@@ -53,6 +56,10 @@ export interface Cluster {
 
 export interface ClusterOptions {
   readonly gateways?: number;
+  /** One platform service, by the name `platform-service`. */
+  readonly platformService?: boolean;
+  /** PostgreSQL, where it is not one as startPostgres() starts it. */
+  readonly postgres?: () => Promise<Server>;
   /** A file of further settings of NATS. */
   readonly natsConfig?: string;
   readonly environment?: Record<string, string>;
@@ -71,12 +78,14 @@ const servicePieces: Readonly<Record<string, readonly string[]>> = {
 /** Starts the servers, the nodes and a tenant with members; stops them all if one does not start. */
 export async function startCluster({
   gateways: gatewayCount = 3,
+  platformService = false,
+  postgres: startServer = startPostgres,
   natsConfig,
   environment: extra = {},
   cuttable = [],
 }: ClusterOptions = {}): Promise<Cluster> {
   const [postgres, bus, redis] = await Promise.all([
-    startPostgres(),
+    startServer(),
     startNats(natsConfig ? { config: natsConfig } : {}),
     startRedis(),
   ]);
@@ -103,16 +112,17 @@ export async function startCluster({
   const nodes = new Map<Running, Parameters<StartNode>>();
   const gateways: Running[] = [];
   const services: Running[] = [];
+  const platformServices: Running[] = [];
   /** What a test may replace; `stop` ends whatever is there then. */
   const servers = { bus, redis };
 
-  const start: StartNode = async (name, pieces, own = {}) => {
+  const environmentOf = (name: string): Record<string, string> => {
     const proxy = proxies[name];
     const throughProxy = proxy ? { NATS_URL: `nats://127.0.0.1:${proxy.port}` } : {};
-    const node = await startStrata(
-      { ...environment, NODE_ID: name, ...throughProxy, ...own },
-      pieces,
-    );
+    return { ...environment, NODE_ID: name, ...throughProxy };
+  };
+  const start: StartNode = async (name, pieces, own = {}) => {
+    const node = await startStrata({ ...environmentOf(name), ...own }, pieces);
     nodes.set(node, [name, pieces, own]);
     return node;
   };
@@ -126,7 +136,7 @@ export async function startCluster({
     return again;
   };
   const stop = async (): Promise<void> => {
-    await Promise.all([...nodes.keys()].map(endNode));
+    await Promise.all([...nodes.keys(), ...platformServices].map(endNode));
     await Promise.all([
       servers.bus.stop('SIGKILL'),
       servers.redis.stop('SIGKILL'),
@@ -144,12 +154,17 @@ export async function startCluster({
       start(`gateway-${index + 1}`, ['gateway']),
     );
     gateways.push(...(await Promise.all(startGateways)));
+    if (platformService) {
+      const own = environmentOf('platform-service');
+      platformServices.push(await startProgram('test/support/platform-service.ts', own));
+    }
     const { url } = gateways[0]!;
     const platform = await eventually(() => signIn(url, 'admin@example.com', adminPassword));
     const tenant = await eventually(() => createTenant(url, platform, `Cluster ${Date.now()}`));
     return Object.assign(servers, {
       gateways,
       services,
+      platformServices,
       platform,
       tenant,
       database,

@@ -1,9 +1,16 @@
 /** The faults that a cluster survives (guarantee G3), and what must hold under each of them. */
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { renameSync, rmSync } from 'node:fs';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as delay } from 'node:timers/promises';
+import pg from 'pg';
 import { eventually, isAlive, killed, type Cluster } from './cluster.ts';
-import { observe, violations, type Observed } from './history-checker.ts';
+import { violations, type Observed, type WentBack } from './history-checker.ts';
+import { observe } from './observe.ts';
+import { createDatabase } from './postgres.ts';
+import type { Proxy } from './proxy.ts';
 import { startNats, startRedis } from './servers.ts';
 import { Client, createTenant, type Answer, type Running } from './strata.ts';
 
@@ -12,7 +19,8 @@ export const fenceMs = 2000;
 /** REQUEST_TIMEOUT_MS of the clusters: what a request through a node that is cut off takes at most. */
 export const requestTimeoutMs = 2500;
 /** Nodes that reach the bus through a proxy, which a fault can cut. */
-export const cuttable = ['gateway-3', 'config-2'] as const;
+export const cuttable = ['gateway-3', 'config-2', 'platform-service', 'gateway-patient'] as const;
+type Cuttable = (typeof cuttable)[number];
 
 /** Before a fault, so that clients write and read already; after it, so that nodes reconnect while they still do. */
 const beforeMs = 700;
@@ -20,7 +28,8 @@ const reconnectMs = 3000;
 
 export interface Fault {
   readonly name: string;
-  readonly inject: (cluster: Cluster) => Promise<void>;
+  /** Returns when the database went back to an older state, if it did. */
+  readonly inject: (cluster: Cluster) => Promise<WentBack | void>;
   /** No client sees an error. */
   readonly unnoticed?: true;
   /** Clients lose connections in the middle of requests. */
@@ -112,7 +121,7 @@ async function pauseGateway(cluster: Cluster, ms: number): Promise<void> {
 /** Cuts a node's connection to the bus, for so long and until `meanwhile` has ended. */
 async function cutOff(
   { proxies }: Cluster,
-  name: (typeof cuttable)[number],
+  name: Cuttable,
   ms: number,
   meanwhile: () => Promise<void> = async () => {},
 ): Promise<void> {
@@ -157,6 +166,154 @@ async function killInTurn(cluster: Cluster, nodes: readonly Running[]): Promise<
     await delay(1000);
     await cluster.revive(node);
   }
+}
+
+/** Does something to the connections of nodes to the bus, for so long. They stay open, so that what is late arrives in the end. */
+async function disturb(
+  { proxies }: Cluster,
+  names: readonly Cuttable[],
+  ms: number,
+  begin: (proxy: Proxy) => void,
+): Promise<void> {
+  const disturbed = names.map((name) => proxies[name]!);
+  await delay(beforeMs);
+  for (const proxy of disturbed) begin(proxy);
+  try {
+    await delay(ms);
+  } finally {
+    for (const proxy of disturbed) proxy.mend();
+  }
+  await delay(1000);
+}
+
+/** Resets their connections over and over. */
+async function resetOverAndOver(
+  { proxies }: Cluster,
+  names: readonly Cuttable[],
+  ms: number,
+): Promise<void> {
+  await delay(beforeMs);
+  for (const until = performance.now() + ms; performance.now() < until;) {
+    for (const name of names) proxies[name]!.reset();
+    await delay(200);
+  }
+  await delay(reconnectMs);
+}
+
+/** Stops NATS where it is, with its connections open. */
+async function pauseBus({ bus }: Cluster, ms: number): Promise<void> {
+  await delay(beforeMs);
+  process.kill(bus.pid, 'SIGSTOP');
+  try {
+    await delay(ms);
+  } finally {
+    process.kill(bus.pid, 'SIGCONT');
+  }
+  await delay(reconnectMs);
+}
+
+/** A gateway that was given a longer T than all others, as in a rolling change, may serve for that long when it is cut off. */
+function unequalFences(): Fault {
+  const patientMs = 1.5 * fenceMs;
+  const cut = { at: 0, node: '' };
+  return {
+    name: 'a gateway whose fence is longer than that of the others is cut off silently: writes wait for it',
+    async inject(cluster) {
+      const name = 'gateway-patient';
+      const own = { COHERENCE_FENCE_MS: String(patientMs) };
+      const gateway = await cluster.start(name, ['gateway'], own);
+      cluster.gateways.push(gateway);
+      cut.node = gateway.url;
+      await delay(beforeMs);
+      cut.at = performance.now();
+      await disturb(cluster, [name], patientMs + 1000, (proxy) => {
+        proxy.hold('there');
+        proxy.hold('back');
+      });
+    },
+    shows({ reads }, cluster) {
+      const isLate = ({ node, began, stale }: Observed['reads'][number]): boolean =>
+        node === cut.node &&
+        !stale &&
+        began > cut.at + beforeMs + fenceMs &&
+        began < cut.at + beforeMs + patientMs;
+      assert(reads.some(isLate), 'the gateway did not serve for longer than the others would');
+      void cluster.gateways.pop()!.stop();
+    },
+  };
+}
+
+/** A second process with the name of one that runs. Whichever of them goes on, neither answers for the other. */
+async function startTwin(cluster: Cluster): Promise<void> {
+  await delay(beforeMs);
+  const [, first] = cluster.gateways;
+  const twin = await cluster.start('gateway-2', ['gateway']).catch(() => undefined);
+  if (twin) cluster.gateways.push(twin);
+  await delay(2500);
+  if (twin) cluster.gateways.splice(cluster.gateways.indexOf(twin), 1);
+  await twin?.stop('SIGKILL');
+  if (!isAlive(first!)) await cluster.revive(first!);
+  await delay(1000);
+}
+
+/** Puts the database back to what it was a while before, under running nodes. */
+async function restore({ database }: Cluster): Promise<WentBack> {
+  await delay(beforeMs);
+  const putBack = await database.backUp();
+  // What is written from now on will be lost, and every node knows it.
+  await delay(beforeMs);
+  const at = performance.now();
+  await putBack();
+  // Until its last lease from before is over, a node has not had to ask the database.
+  const until = performance.now() + fenceMs;
+  await delay(fenceMs + reconnectMs);
+  return { at, until };
+}
+
+/** The same with the files of the whole server, which therefore starts again. */
+async function restoreFiles({ postgres }: Cluster): Promise<WentBack> {
+  await delay(beforeMs);
+  let backup = '';
+  await postgres.restart('SIGINT', (directory) => {
+    backup = `${directory}.backup`;
+    rmSync(backup, { recursive: true, force: true });
+    copyFiles(directory, backup);
+  });
+  await delay(fenceMs);
+  const at = performance.now();
+  await postgres.restart('SIGQUIT', (directory) => {
+    rmSync(directory, { recursive: true });
+    renameSync(backup, directory);
+  });
+  const until = performance.now() + fenceMs;
+  await delay(fenceMs + reconnectMs);
+  return { at, until };
+}
+
+/** With owners and rights. */
+const copyFiles = (from: string, to: string): void => {
+  execFileSync('cp', ['-a', from, to]);
+};
+
+/** An open transaction keeps the snapshots of all polls as old as it is. */
+async function openTransactionBeside({ postgres }: Cluster, ms: number): Promise<void> {
+  const beside = await createDatabase(postgres.url);
+  const client = new pg.Client({ connectionString: beside.url });
+  await client.connect();
+  await client.query('BEGIN; SELECT pg_current_xact_id()');
+  await delay(ms);
+  await client.end();
+  await beside.drop();
+}
+
+/** A lease of a process that is gone without giving it back. Writes wait for it once. */
+async function leaveLeaseBehind({ database }: Cluster): Promise<void> {
+  await delay(beforeMs);
+  await database.query(
+    `INSERT INTO strata.leases (holder, token, fence_ms, cursor) VALUES ($1, $2, ${fenceMs}, NULL)`,
+    [`gone ${randomUUID()}`, randomUUID()],
+  );
+  await delay(fenceMs + 1500);
 }
 
 export const faults: readonly Fault[] = [
@@ -231,7 +388,99 @@ export const faults: readonly Fault[] = [
     inject: (cluster) =>
       killInTurn(cluster, [cluster.services[0]!, cluster.services[2]!, cluster.gateways[1]!]),
   },
+  {
+    name: 'a transaction stays open in another database of the server',
+    unnoticed: true,
+    inject: (cluster) => openTransactionBeside(cluster, 2000),
+  },
+  {
+    name: 'a lease is left behind by a process that is gone',
+    unnoticed: true,
+    inject: leaveLeaseBehind,
+    shows({ slowestWriteMs }) {
+      assert(slowestWriteMs > fenceMs / 2, 'no write waited for the lease');
+    },
+  },
+  {
+    name: 'NATS is paused for 1.5 s',
+    inject: (cluster) => pauseBus(cluster, 1500),
+  },
+  {
+    name: 'a gateway and a platform service hear nothing for 3 s, and are heard',
+    inject: (cluster) =>
+      disturb(cluster, ['gateway-3', 'platform-service'], 3000, (proxy) => proxy.hold('back')),
+  },
+  {
+    name: 'a gateway and a platform service are not heard for 3 s, and hear',
+    inject: (cluster) =>
+      disturb(cluster, ['gateway-3', 'platform-service'], 3000, (proxy) => proxy.hold('there')),
+  },
+  {
+    name: 'a gateway and a service are 300 ms from the bus',
+    inject: (cluster) =>
+      disturb(cluster, ['gateway-3', 'config-2'], 3000, (proxy) => proxy.slow(300)),
+  },
+  {
+    name: "a gateway's and a platform service's connections are reset over and over",
+    inject: (cluster) => resetOverAndOver(cluster, ['gateway-3', 'platform-service'], 3000),
+  },
+  unequalFences(),
+  {
+    name: "the database's clock goes forward by an hour, and back",
+    async inject({ postgres }) {
+      await delay(beforeMs);
+      await postgres.setClock(3600);
+      await delay(1000);
+      await postgres.setClock(0);
+      await delay(1000);
+    },
+  },
+  {
+    name: 'the database is restored to an older state',
+    inject: restore,
+  },
+  {
+    name: 'a second process has the NODE_ID of a gateway',
+    breaksConnections: true,
+    inject: startTwin,
+  },
 
+  {
+    name: "the whole server's files are restored to an older state",
+    long: true,
+    inject: restoreFiles,
+  },
+  {
+    name: 'NATS is paused for 8 s',
+    long: true,
+    inject: (cluster) => pauseBus(cluster, 8000),
+  },
+  {
+    name: 'a service hears nothing for 6 s, and is heard',
+    long: true,
+    inject: (cluster) => disturb(cluster, ['config-2'], 6000, (proxy) => proxy.hold('back')),
+  },
+  {
+    name: 'a service is not heard for 6 s, and hears',
+    long: true,
+    inject: (cluster) => disturb(cluster, ['config-2'], 6000, (proxy) => proxy.hold('there')),
+  },
+  {
+    name: 'a gateway and a platform service are 1 s from the bus',
+    long: true,
+    inject: (cluster) =>
+      disturb(cluster, ['gateway-3', 'platform-service'], 8000, (proxy) => proxy.slow(1000)),
+  },
+  {
+    name: 'a service is 1 s from the bus',
+    long: true,
+    inject: (cluster) => disturb(cluster, ['config-2'], 8000, (proxy) => proxy.slow(1000)),
+  },
+  {
+    name: "a service's connection is reset over and over",
+    long: true,
+    inject: (cluster) => resetOverAndOver(cluster, ['config-2'], 6000),
+  },
   {
     name: 'the other of each service and another gateway are killed',
     long: true,

@@ -1,5 +1,5 @@
 /**
- * Clients that write and read all the time on every gateway, and a checker of what they saw.
+ * A checker of what clients saw that write and read all the time everywhere (observe.ts).
  *
  * Each write of a register carries a number that no other write has. An operation is recorded with its node, when it began and ended,
  * its value and its revision. What must hold:
@@ -10,14 +10,15 @@
  * | no step back | on one node, of two reads that follow each other the second is not of an older revision |
  * | one value a revision | a revision has the same value wherever it is read |
  * | no invention | nothing is read that was never written |
+ * | nothing torn | an answer that shows a register in several places shows one value of it |
+ * | one answer a label | merged answers that name the same revisions show the same values |
+ *
+ * A right that is taken away is a register, too: 0 while it is there, 1 once it is gone.
  *
  * Answers that are marked X-Config-Stale are not judged. Revisions are compared, not values: a write that was answered with a time-out
- * may be committed after its successor.
+ * may be committed after its successor. Where the database went back to an older state, what was before it and what came after all
+ * nodes had to know it are judged by themselves.
  */
-import { performance } from 'node:perf_hooks';
-import { setTimeout as delay } from 'node:timers/promises';
-import { isAlive, type Cluster } from './cluster.ts';
-import { Client, type Answer, type Running } from './strata.ts';
 
 export interface Operation {
   readonly register: string;
@@ -28,196 +29,90 @@ export interface Operation {
   readonly revision: number | undefined;
   readonly stale: boolean;
 }
+/** An answer that was merged from several registers. */
+export interface MergedRead {
+  readonly node: string;
+  readonly began: number;
+  readonly ended: number;
+  /** What was asked for, and the revisions that the answer names. */
+  readonly label: string;
+  /** The registers' values as text. */
+  readonly shown: string;
+  readonly stale: boolean;
+}
+/** The database lost what was committed last. In milliseconds of performance.now(). */
+export interface WentBack {
+  /** When it stopped answering in its newer state. */
+  readonly at: number;
+  /** When no node may answer from the lost state any more. */
+  readonly until: number;
+}
 export interface Observed {
   /** Answered writes. */
   readonly writes: Operation[];
   /** By register: the last value that was sent, answered or not. */
   readonly attempted: Map<string, number>;
   readonly reads: Operation[];
+  readonly merged: MergedRead[];
+  /** Answers that showed two values of one register, in words. */
+  readonly torn: string[];
   /** What clients were told instead of an answer, and how often. */
   readonly errors: Map<string, number>;
   readonly slowestWriteMs: number;
   /** The longest that anyone waited for an answer or an error. */
   readonly slowestMs: number;
-}
-
-/** A number that is kept in one place of the configuration. */
-interface Register {
-  readonly name: string;
-  readonly path: string;
-  /** Written by the platform administrator, else by the tenant's. */
-  readonly platform?: true;
-  readonly body: (value: number) => unknown;
-  readonly value: (body: Answer['body']) => number | undefined;
-}
-
-const registers = (tenantId: string): readonly Register[] => [
-  {
-    name: 'risk',
-    path: `/tenants/${tenantId}/config/risk`,
-    body: (value) => ({ service_overrides: { cloud_run: { risk_register: value } } }),
-    value: (body: { service_overrides: { cloud_run: { risk_register?: number } } }) =>
-      body.service_overrides.cloud_run?.risk_register,
-  },
-  {
-    name: 'agent',
-    path: `/tenants/${tenantId}/config/agents/register`,
-    body: (value) => ({ custom: { value } }),
-    value: (body: { custom?: { value: number } }) => body.custom?.value,
-  },
-  {
-    name: 'instance',
-    path: `/tenants/${tenantId}/services/register`,
-    body: (value) => ({ service_type: 'cloud_run', custom_thresholds: { value } }),
-    value: (body: { custom_thresholds?: { value: number } }) => body.custom_thresholds?.value,
-  },
-  {
-    name: 'global',
-    path: '/config/global/register',
-    platform: true,
-    body: (value) => ({ config_value: value, is_public: true }),
-    value: (body: { config_value: number }) => body.config_value,
-  },
-];
-
-/**
- * Lets clients write and read until `during` has ended and for `afterMs` more. Each register has one writer, and one reader on every
- * gateway, those included that join meanwhile. Every third read is of the effective configuration, which merges all registers.
- */
-export async function observe(
-  cluster: Cluster,
-  during: () => Promise<void>,
-  { afterMs = 1500 }: { afterMs?: number } = {},
-): Promise<Observed> {
-  const { tenant, platform, gateways, suspended } = cluster;
-  const writes: Operation[] = [];
-  const reads: Operation[] = [];
-  const attempted = new Map<string, number>();
-  const errors = new Map<string, number>();
-  const state = { done: false, slowestWriteMs: 0, slowestMs: 0 };
-  const countError = (what: string): void => {
-    errors.set(what, (errors.get(what) ?? 0) + 1);
-  };
-
-  /** Sends one request: `take` records its answer; errors are counted, and their time too. */
-  async function timed(
-    what: string,
-    work: () => Promise<Answer>,
-    take: (answer: Answer, began: number, ended: number) => void,
-  ): Promise<void> {
-    const began = performance.now();
-    try {
-      const answer = await work();
-      if (answer.status < 300) take(answer, began, performance.now());
-      else if (answer.status !== 404)
-        countError(`${what} ${answer.status} ${answer.body?.detail.code}`);
-    } catch (error) {
-      countError(`${what} ${(error as Error).message}`);
-    }
-    state.slowestMs = Math.max(state.slowestMs, performance.now() - began);
-    await delay(5);
-  }
-
-  const writer = async (register: Register, index: number): Promise<void> => {
-    // Values begin at the clock, so that they go on increasing from one observation to the next.
-    for (let value = Date.now(); !state.done; value += 1) {
-      const well = gateways.filter((gateway) => isAlive(gateway) && !suspended.has(gateway));
-      // Each writer elsewhere, so that a fault of one gateway does not end all writes.
-      const { url } = well[(value + index) % well.length]!;
-      attempted.set(register.name, value);
-      await timed(
-        'write',
-        () =>
-          new Client(url, (register.platform ? platform : tenant.admin).token).put(
-            register.path,
-            register.body(value),
-          ),
-        (answer, began, ended) => {
-          writes.push({
-            register: register.name,
-            node: url,
-            began,
-            ended,
-            value,
-            revision: revisionOf(answer),
-            stale: false,
-          });
-          state.slowestWriteMs = Math.max(state.slowestWriteMs, ended - began);
-        },
-      );
-    }
-  };
-  const reader = async (register: Register, gateway: Running): Promise<void> => {
-    const client = new Client(gateway.url, tenant.admin.token);
-    for (let turn = 0; !state.done && isAlive(gateway); turn += 1) {
-      const merged = turn % 3 === 2;
-      const path = merged
-        ? `/tenants/${tenant.id}/config/effective?agent_type=register&service_id=register&service_type=cloud_run`
-        : register.path;
-      await timed(
-        'read',
-        () => client.get(path),
-        (answer, began, ended) => {
-          const { body, headers } = answer;
-          const value = merged ? mergedValue(register.name, body.values) : register.value(body);
-          if (value === undefined) return;
-          reads.push({
-            register: register.name,
-            node: gateway.url,
-            began,
-            ended,
-            value,
-            revision: revisionOf(answer),
-            stale: headers.get('x-config-stale') === 'true',
-          });
-        },
-      );
-    }
-  };
-  const all = registers(tenant.id);
-  const readers = new Map<Running, Promise<unknown>>();
-  const readEverywhere = async (): Promise<void> => {
-    while (!state.done) {
-      for (const gateway of gateways)
-        if (!readers.has(gateway))
-          readers.set(gateway, Promise.all(all.map((register) => reader(register, gateway))));
-      await delay(20);
-    }
-    await Promise.all(readers.values());
-  };
-  const work = [...all.map(writer), readEverywhere()];
-  try {
-    await during();
-    await delay(afterMs);
-  } finally {
-    state.done = true;
-    await Promise.all(work);
-  }
-  return { writes, attempted, reads, errors, ...state };
-}
-
-function mergedValue(register: string, values: Record<string, unknown>): number | undefined {
-  const found = {
-    risk: values.risk_register,
-    agent: (values.custom as { value?: number } | undefined)?.value,
-    instance: (values.custom_thresholds as { value?: number } | undefined)?.value,
-  }[register];
-  return found as number | undefined;
-}
-
-/** Undefined for the effective configuration, whose layers have revisions of their own. */
-function revisionOf({ headers }: Answer): number | undefined {
-  const revision = headers.get('x-config-revision');
-  return revision === null ? undefined : Number(revision);
+  readonly wentBack?: WentBack | undefined;
 }
 
 /** An operation whose revision is known. */
 type Placed = Operation & { readonly revision: number };
 
 /** Every violation of the rules above, in words; none where the history is coherent. */
-export function violations({ writes, attempted, reads }: Observed): string[] {
+export function violations(observed: Observed): string[] {
+  const { torn, attempted, wentBack } = observed;
+  const parts = wentBack
+    ? [upTo(wentBack.at, observed), from(wentBack.until, observed)]
+    : [observed];
+  return [...torn, ...parts.flatMap((part) => violationsIn(part, attempted))];
+}
+
+type History = Pick<Observed, 'writes' | 'reads' | 'merged'>;
+
+function upTo(at: number, { writes, reads, merged }: History): History {
+  const isBefore = ({ ended }: { readonly ended: number }): boolean => ended <= at;
+  return {
+    writes: writes.filter(isBefore),
+    reads: reads.filter(isBefore),
+    merged: merged.filter(isBefore),
+  };
+}
+
+/** Rights that were taken away before may be back: of these, what is judged was first read afterwards. */
+function from(until: number, { writes, reads, merged }: History): History {
+  const isAfter = ({ began }: { readonly began: number }): boolean => began >= until;
+  const olderRights = new Set(
+    reads.filter((read) => isRight(read.register) && !isAfter(read)).map((read) => read.register),
+  );
+  const isJudged = (operation: Operation): boolean =>
+    isAfter(operation) && !olderRights.has(operation.register);
+  return {
+    writes: writes.filter(isJudged),
+    reads: reads.filter(isJudged),
+    merged: merged.filter(isAfter),
+  };
+}
+
+const rightPrefix = 'right: ';
+/** The register of a right that can be taken away. */
+export const rightRegister = (name: string): string => `${rightPrefix}${name}`;
+export const isRight = (register: string): boolean => register.startsWith(rightPrefix);
+
+function violationsIn(
+  { writes, reads, merged }: History,
+  attempted: Observed['attempted'],
+): string[] {
   const registerNames = new Set(reads.map((read) => read.register));
-  return [...registerNames].flatMap((register) => {
+  const ofRegisters = [...registerNames].flatMap((register) => {
     const isOf = (operation: Operation): boolean => operation.register === register;
     const ownWrites = writes.filter(isOf);
     const ownReads = reads.filter(isOf);
@@ -231,6 +126,7 @@ export function violations({ writes, attempted, reads }: Observed): string[] {
       ...stepsBack(freshReads),
     ];
   });
+  return [...ofRegisters, ...doubleAnswers(merged)];
 }
 
 const revisionsByValue = (all: readonly Operation[]): Map<number, number> =>
@@ -311,6 +207,19 @@ function stepsBack(reads: readonly Placed[]): string[] {
         ended = read.ended;
       }
     }
+  }
+  return found;
+}
+
+/** Merged answers that name the same revisions and show different values. */
+function doubleAnswers(merged: readonly MergedRead[]): string[] {
+  const found: string[] = [];
+  const answers = new Map<string, string>();
+  for (const { node, label, shown, stale } of merged) {
+    if (stale) continue;
+    const known = answers.get(label) ?? shown;
+    if (known !== shown) found.push(`${label} on ${node}: ${shown}, which elsewhere is ${known}`);
+    answers.set(label, known);
   }
   return found;
 }

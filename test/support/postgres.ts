@@ -1,14 +1,14 @@
 /** A real PostgreSQL for tests, which can be killed, restarted and frozen, and fresh databases on it. */
-import { spawn, type ChildProcess } from 'node:child_process';
+import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import { openEmbeddedPostgres } from '../../shared/database/embedded.ts';
-import { guard } from './servers.ts';
+import { binary, guard } from './servers.ts';
 
 export interface Server {
   readonly url: string;
@@ -16,15 +16,40 @@ export interface Server {
   readonly stop: () => Promise<void>;
   /**
    * Ends the server and starts it again at the same address. SIGINT ends its sessions in order; after SIGQUIT and SIGKILL it has to
-   * recover.
+   * recover. `whileDown` may change its files in between.
    */
-  readonly restart: (signal?: 'SIGINT' | 'SIGQUIT' | 'SIGKILL') => Promise<void>;
+  readonly restart: (
+    signal?: 'SIGINT' | 'SIGQUIT' | 'SIGKILL',
+    whileDown?: (dataDirectory: string) => void,
+  ) => Promise<void>;
   /** Stops all its processes where they are; returns how to let them go on. */
   readonly freeze: () => Promise<() => void>;
+  /** Sets its clock, and no other, to so many seconds from now. Only of a server with a clock of its own. */
+  readonly setClock: (seconds: number) => Promise<void>;
+}
+
+/** libfaketime of this machine reads the clock anew from its file after this long. */
+const clockCacheSeconds = 1;
+
+/** What makes a process of this machine take its clock from a file: libfaketime. */
+function fakeClock(file: string): Record<string, string> {
+  const program = binary('faketime');
+  const preload = execFileSync(program, ['-f', '+0', 'printenv', 'LD_PRELOAD'], {
+    encoding: 'utf8',
+  });
+  return {
+    LD_PRELOAD: preload.trim(),
+    FAKETIME_TIMESTAMP_FILE: file,
+    FAKETIME_CACHE_DURATION: String(clockCacheSeconds),
+    FAKETIME_DONT_FAKE_MONOTONIC: '1',
+    FAKETIME_DISABLE_SHM: '1',
+  };
 }
 
 /** Starts a PostgreSQL in a temporary directory. It does not wait for the disk: what it has answered survives its own end, not the machine's. */
-export async function startPostgres(): Promise<Server> {
+export async function startPostgres({
+  ownClock = false,
+}: { ownClock?: boolean } = {}): Promise<Server> {
   const dataDir = mkdtempSync(join(tmpdir(), 'strata-test-'));
   chmodSync(dataDir, 0o755);
   const server = await openEmbeddedPostgres({
@@ -33,6 +58,8 @@ export async function startPostgres(): Promise<Server> {
   });
   const dismiss = guard(server.pid, 'QUIT', dataDir);
   const cluster = join(dataDir, 'postgres');
+  const clock = join(dataDir, 'clock');
+  const environment = { LC_ALL: 'C', TZ: 'UTC', ...(ownClock ? fakeClock(clock) : {}) };
   let { pid } = server;
   let restarted: ChildProcess | undefined;
 
@@ -41,23 +68,24 @@ export async function startPostgres(): Promise<Server> {
     while (isAlive(pid)) await delay(10);
   }
 
-  return {
+  const started: Server = {
     url: server.url,
     pid,
-    async restart(signal = 'SIGINT') {
+    async restart(signal = 'SIGINT', whileDown = () => {}) {
       // The command line that it was started with: the program, then its arguments in quotes.
       const command = readFileSync(join(cluster, 'postmaster.opts'), 'utf8');
       const program = command.slice(0, command.indexOf(' "'));
       const flags = [...command.matchAll(/"([^"]*)"/g)].map(([, flag]) => flag!);
       const { uid, gid } = statSync(cluster);
       await end(signal);
+      whileDown(cluster);
       // Sessions of a killed server hold its memory for a moment more, and a new one refuses to start meanwhile.
       for (const until = Date.now() + 20_000; ;) {
         restarted = spawn(program, flags, {
           uid,
           gid,
           cwd: dataDir,
-          env: { LC_ALL: 'C', TZ: 'UTC' },
+          env: environment,
           stdio: 'ignore',
           detached: true,
         });
@@ -80,6 +108,10 @@ export async function startPostgres(): Promise<Server> {
         for (const each of all) if (isAlive(each)) process.kill(each, 'SIGCONT');
       };
     },
+    async setClock(seconds) {
+      writeFileSync(clock, `${seconds < 0 ? '' : '+'}${seconds}`);
+      if (ownClock) await delay(clockCacheSeconds * 1000 + 100);
+    },
     async stop() {
       if (restarted) await end('SIGINT');
       await server.stop();
@@ -87,6 +119,11 @@ export async function startPostgres(): Promise<Server> {
       rmSync(dataDir, { recursive: true, force: true });
     },
   };
+  if (ownClock) {
+    writeFileSync(clock, '+0');
+    await started.restart();
+  }
+  return started;
 }
 
 function isAlive(pid: number): boolean {
@@ -120,6 +157,8 @@ async function withClient<T>(url: string, work: (client: pg.Client) => Promise<T
 export interface Database {
   readonly url: string;
   readonly query: <R>(text: string, values?: unknown[]) => Promise<R[]>;
+  /** Copies it as it is now; who is connected loses the connection. Returns how to put the copy in its place, for a restore. */
+  readonly backUp: () => Promise<() => Promise<void>>;
   readonly drop: () => Promise<void>;
 }
 
@@ -129,10 +168,39 @@ export async function createDatabase(server = process.env.TEST_DATABASE_URL!): P
   await withClient(server, (client) => client.query(`CREATE DATABASE ${name}`));
   const url = new URL(server);
   url.pathname = `/${name}`;
+  /** PostgreSQL renames a database, or copies it, while nobody is connected. */
+  const rename = (from: string, to: string): Promise<void> =>
+    withClient(server, async (client) => {
+      const end = (): Promise<unknown> =>
+        withClient(server, (other) =>
+          other.query('SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1', [
+            from,
+          ]),
+        );
+      const ending = setInterval(() => void end(), 50);
+      try {
+        await client.query(`ALTER DATABASE ${from} RENAME TO ${to}`);
+      } finally {
+        clearInterval(ending);
+      }
+    });
   return {
     url: url.href,
     query: (text, values) =>
       withClient(url.href, async (client) => (await client.query(text, values)).rows),
+    async backUp() {
+      const [aside, copy] = [`${name}_aside`, `${name}_copy`];
+      await rename(name, aside);
+      await withClient(server, (client) =>
+        client.query(`CREATE DATABASE ${copy} TEMPLATE ${aside}`),
+      );
+      await rename(aside, name);
+      return async () => {
+        await rename(name, aside);
+        await rename(copy, name);
+        await withClient(server, (client) => client.query(`DROP DATABASE ${aside}`));
+      };
+    },
     drop: () =>
       withClient(server, async (client) => {
         await client.query(`DROP DATABASE ${name} WITH (FORCE)`);

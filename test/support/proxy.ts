@@ -1,73 +1,116 @@
-/** A TCP proxy on loopback whose connections a test can cut. */
+/** A TCP proxy on loopback whose connections a test can cut, hold up, slow down and lead elsewhere. */
 import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
+import { performance } from 'node:perf_hooks';
+import { setTimeout as delay } from 'node:timers/promises';
+
+/** To the target, or back to the client. */
+export type Direction = 'there' | 'back';
 
 export interface Proxy {
   readonly port: number;
   /** Resets every connection, and each new one until it is mended. */
   readonly cut: () => void;
+  /** Resets every connection once. */
+  readonly reset: () => void;
   /** Resets every connection, and says nothing on new ones for as long as they stay. Resolves once there is a new one. */
   readonly silence: () => Promise<void>;
-  /** What connects from now on is forwarded again. */
+  /** Keeps back what is sent in that direction, on connections that stay open. Once it is mended, all of it arrives. */
+  readonly hold: (direction: Direction) => void;
+  /** Each byte takes so much longer in either direction, until it is mended. */
+  readonly slow: (ms: number) => void;
+  /** What connects from now on reaches another port. */
+  readonly lead: (targetPort: number) => void;
+  /** What connects from now on is forwarded again, and what was held up goes on. */
   readonly mend: () => void;
   readonly stop: () => Promise<void>;
+}
+
+interface Line {
+  mode: 'forward' | 'cut' | 'silent';
+  delayMs: number;
+  targetPort: number;
+  /** By direction: resolves once nothing is kept back any more. */
+  readonly held: Map<Direction, PromiseWithResolvers<void>>;
 }
 
 /** Forwards what comes in on a free port to the target port, on loopback. */
 export async function startProxy(targetPort: number): Promise<Proxy> {
   const sockets = new Set<Socket>();
-  const state: { mode: 'forward' | 'cut' | 'silent' } = { mode: 'forward' };
+  const line: Line = { mode: 'forward', delayMs: 0, targetPort, held: new Map() };
+  const track = (socket: Socket): void => {
+    sockets.add(socket);
+    socket.on('error', () => {}).on('close', () => sockets.delete(socket));
+  };
   const server = createServer((client) => {
-    if (state.mode === 'cut') {
+    if (line.mode === 'cut') {
       client.resetAndDestroy();
       return;
     }
-    if (state.mode === 'silent') {
-      sockets.add(client);
-      client.on('error', () => {}).on('close', () => sockets.delete(client));
-      return;
-    }
-    const target = connect(targetPort, '127.0.0.1');
-    for (const [one, other] of [
-      [client, target],
-      [target, client],
-    ] as const) {
-      sockets.add(one);
-      one
-        .on('error', () => {})
-        .on('close', () => {
-          sockets.delete(one);
-          other.destroy();
-        });
-      one.pipe(other);
-    }
+    track(client);
+    if (line.mode === 'silent') return;
+    const target = connect(line.targetPort, '127.0.0.1');
+    track(target);
+    forward(client, target, 'there', line);
+    forward(target, client, 'back', line);
   });
   await new Promise<void>((done) => {
     server.listen(0, '127.0.0.1', done);
   });
-  const resetAll = (): void => {
+  const reset = (): void => {
     for (const socket of sockets) socket.resetAndDestroy();
   };
   return {
     port: (server.address() as AddressInfo).port,
+    reset,
     cut(): void {
-      state.mode = 'cut';
-      resetAll();
+      line.mode = 'cut';
+      reset();
     },
     async silence(): Promise<void> {
-      state.mode = 'silent';
+      line.mode = 'silent';
       const connected = once(server, 'connection');
-      resetAll();
+      reset();
       await connected;
     },
+    hold(direction): void {
+      if (!line.held.has(direction)) line.held.set(direction, Promise.withResolvers());
+    },
+    slow(ms): void {
+      line.delayMs = ms;
+    },
+    lead(port): void {
+      line.targetPort = port;
+    },
     mend(): void {
-      state.mode = 'forward';
+      line.mode = 'forward';
+      line.delayMs = 0;
+      for (const { resolve } of line.held.values()) resolve();
+      line.held.clear();
     },
     async stop(): Promise<void> {
-      resetAll();
+      reset();
       await new Promise((done) => {
         server.close(done);
       });
     },
   };
+}
+
+/** Writes to one socket what the other reads, in its order, as the line lets it. Their end, however it comes, is one of both. */
+function forward(from: Socket, to: Socket, direction: Direction, line: Line): void {
+  let before = Promise.resolve();
+  const inTurn = (step: () => void): void => {
+    const dueAt = performance.now() + line.delayMs;
+    before = before.then(async () => {
+      const early = dueAt - performance.now();
+      if (early > 0) await delay(early);
+      await line.held.get(direction)?.promise;
+      step();
+    });
+  };
+  from
+    .on('data', (chunk: Buffer) => inTurn(() => to.write(chunk)))
+    .on('end', () => inTurn(() => to.end()))
+    .on('close', () => inTurn(() => to.destroy()));
 }

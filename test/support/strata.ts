@@ -20,14 +20,21 @@ export interface Running {
 }
 
 /** Starts `strata.ts` on a free port and waits until it says where it serves. */
-export async function startStrata(
+export const startStrata = (
   environment: Record<string, string> = {},
+  pieces: readonly string[] = [],
+): Promise<Running> => startProgram('strata.ts', environment, pieces);
+
+/** The same for another program of this repository that begins to serve as `strata.ts` does. */
+export async function startProgram(
+  file: string,
+  environment: Record<string, string>,
   pieces: readonly string[] = [],
 ): Promise<Running> {
   const { PATH, HOME, TMPDIR } = process.env;
   const dataDir = environment.DATA_DIR ?? (environment.DATABASE_URL && mailDataDir());
   if (dataDir !== undefined) watchMailFolder(dataDir);
-  const child = spawn(process.execPath, ['strata.ts', ...pieces], {
+  const child = spawn(process.execPath, [file, ...pieces], {
     cwd: root,
     stdio: ['ignore', 'pipe', 'pipe'],
     env: {
@@ -54,7 +61,7 @@ export async function startStrata(
     createInterface(child.stdout!).on('line', read);
     createInterface(child.stderr!).on('line', read);
     child.once('exit', (code) =>
-      reject(new Error(`Strata ended with ${code}:\n${lines.join('\n')}`)),
+      reject(new Error(`${file} ended with ${code}:\n${lines.join('\n')}`)),
     );
   });
   const url = await ready;
