@@ -76,8 +76,8 @@ export const pieces: readonly Piece[] = [
     name: 'auth',
     needs: ['database_url', 'redis_url'],
     schema: authSchema,
-    service: ({ settings, shortLived, mailer, onceServing, onFirstAdmin }, db) =>
-      authService({ db, settings, shortLived, mailer, onceServing, onFirstAdmin }),
+    service: ({ settings, shortLived, mailer, log, onceServing, onFirstAdmin }, db) =>
+      authService({ db, settings, shortLived, mailer, log, onceServing, onFirstAdmin }),
   },
   {
     name: 'audit',

@@ -434,6 +434,30 @@ export const settingsGroups = {
       max: 100_000,
       description: 'Of these, by one user',
     },
+    session_retention_days: {
+      type: 'integer',
+      default: 30,
+      min: 1,
+      max: 36_500,
+      description:
+        'Days after which sessions that have ended, their refresh tokens and expired invitations are removed',
+    },
+    approval_retention_days: {
+      type: 'integer',
+      default: 400,
+      min: 1,
+      max: 36_500,
+      description:
+        'Days after which approvals that have ended are removed; the audit keeps who asked and who decided',
+    },
+    delivery_retention_days: {
+      type: 'integer',
+      default: 90,
+      min: 1,
+      max: 36_500,
+      description:
+        'Days after which settled deliveries and their attempts are removed, at the latest with their approval',
+    },
     http_client_timeout_seconds: {
       type: 'integer',
       default: 30,

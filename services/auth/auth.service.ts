@@ -12,12 +12,14 @@
  * `sign-in/` is what all ways share, `stores/` the rows and counters behind them, `rules/` what is decided without either.
  */
 import type { ServiceSchema } from 'moleculer';
+import type { Logger } from 'pino';
 import type { DataSource } from 'typeorm';
 import { serviceOf } from '../../shared/cluster/service.ts';
 import type { Mailer } from '../../shared/mail/mailer.ts';
 import { createGuard } from '../../shared/outgoing/guard.ts';
 import { createGuardedFetch } from '../../shared/outgoing/guarded-fetch.ts';
 import { createHttpClient } from '../../shared/outgoing/http-client.ts';
+import { startSweeping, type Sweeper } from '../../shared/database/sweeper.ts';
 import type { Settings } from '../../shared/settings.ts';
 import type { ShortLivedState } from '../../shared/short-lived-state.ts';
 import { apiKeyActions } from './actions/api-keys.ts';
@@ -44,6 +46,7 @@ import { withNetworkLimits } from './sign-in/network-limits.ts';
 import { createSignIn } from './sign-in/sign-in.ts';
 import { createThrottle } from './sign-in/throttle.ts';
 import { createDeferredEvents } from './stores/deferred-events.ts';
+import { removeEndedSessions, removeExpiredInvitations } from './stores/retention.ts';
 import { createChallenges } from './webauthn/challenges.ts';
 import { createRelyingParty } from './webauthn/relying-party.ts';
 
@@ -52,6 +55,7 @@ export interface AuthOptions {
   readonly settings: () => Settings;
   readonly shortLived: ShortLivedState;
   readonly mailer: Mailer;
+  readonly log: Logger;
   readonly onceServing: (work: () => Promise<void>) => void;
   /** Called where an empty database got its first platform admin. Shows the password before it returns. */
   readonly onFirstAdmin: (admin: FirstAdmin) => void;
@@ -62,6 +66,7 @@ export function authService({
   settings,
   shortLived,
   mailer,
+  log,
   onceServing,
   onFirstAdmin,
 }: AuthOptions): ServiceSchema {
@@ -111,8 +116,17 @@ export function authService({
   };
   onceServing(() => announceFirstAdmin(db, settings(), hashing, onFirstAdmin));
   const handlers = withFailureCodes(withNetworkLimits(actions, settings, networkThrottle));
+  let sweeping: Sweeper | undefined;
   return serviceOf('auth', handlers, {
+    async started() {
+      const sweeps = {
+        sessions: removeEndedSessions(settings),
+        invitations: removeExpiredInvitations(settings),
+      };
+      sweeping = startSweeping({ db, log, name: 'auth', sweeps });
+    },
     async stopped() {
+      await sweeping?.stop();
       await Promise.all([deferredMail.stop(), deferredEvents.stop()]);
     },
   });

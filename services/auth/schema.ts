@@ -33,6 +33,13 @@ export interface SessionRow {
   ip: string | null;
 }
 
+/** Where a person was last, of sessions that are removed already: stores/retention.ts writes it, a sign-in lands there. */
+export interface LastUsedTenantRow {
+  user_id: string;
+  tenant_id: string;
+  last_used_at: Date;
+}
+
 export interface PasskeyRow {
   id: string;
   user_id: string;
@@ -164,6 +171,17 @@ export const SessionEntity = new EntitySchema<SessionRow>({
   indices: [{ name: 'sessions_last_used', columns: ['user_id', 'last_used_at'] }],
 });
 
+export const LastUsedTenantEntity = new EntitySchema<LastUsedTenantRow>({
+  name: 'LastUsedTenant',
+  tableName: 'last_used_tenants',
+  schema: 'auth',
+  columns: {
+    user_id: { type: 'uuid', primary: true },
+    tenant_id: { type: 'uuid', primary: true },
+    last_used_at: time,
+  },
+});
+
 export const RefreshEntity = new EntitySchema<RefreshRow>({
   name: 'RefreshToken',
   tableName: 'refresh_tokens',
@@ -217,6 +235,7 @@ export const InvitationEntity = new EntitySchema<InvitationRow>({
   indices: [
     { name: 'invitations_member', columns: ['user_id', 'tenant_id'], unique: true },
     { name: 'invitations_token_hash', columns: ['token_hash'], unique: true },
+    { name: 'invitations_expiry', columns: ['expires_at'] },
   ],
 });
 
@@ -285,6 +304,7 @@ export const authSchema: Schema = {
   entities: [
     UserEntity,
     SessionEntity,
+    LastUsedTenantEntity,
     RefreshEntity,
     PasskeyEntity,
     SsoProviderEntity,
@@ -419,6 +439,17 @@ export const authSchema: Schema = {
       // Of the sessions that are open already nobody knows it, so they count as the weakest. So do those that a node makes which
       // has not been restarted with this yet.
       `ALTER TABLE auth.sessions ADD COLUMN method text NOT NULL DEFAULT 'password'`,
+    ),
+    migration(
+      'AuthRetention1764100000001',
+      'CREATE INDEX sessions_end ON auth.sessions ((LEAST(revoked_at, expires_at)))',
+      'CREATE INDEX invitations_expiry ON auth.invitations (expires_at)',
+      `CREATE TABLE auth.last_used_tenants (
+        user_id uuid NOT NULL,
+        tenant_id uuid NOT NULL,
+        last_used_at timestamptz NOT NULL,
+        PRIMARY KEY (user_id, tenant_id)
+      )`,
     ),
     migration(
       'AuthUnannouncedAdmin1763700000604',

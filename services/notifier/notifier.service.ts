@@ -2,7 +2,8 @@
  * notifier: asks people for approval, sends the notices until they arrive, and escalates until somebody decides.
  *
  * What it answers: approvals (actions/approvals.ts), links in mails (actions/links.ts), deliveries (actions/deliveries.ts), test
- * notices (actions/test-send.ts). What it does by itself: delivers (worker/deliver.ts) and escalates (worker/escalate.ts).
+ * notices (actions/test-send.ts). What it does by itself: delivers (worker/deliver.ts), escalates (worker/escalate.ts) and removes what
+ * has had its time (stores/retention.ts).
  */
 import { randomUUID } from 'node:crypto';
 import type { Context, ServiceBroker, ServiceSchema } from 'moleculer';
@@ -13,6 +14,7 @@ import { serviceCaller } from '../../shared/access.ts';
 import { callAs } from '../../shared/cluster/request.ts';
 import { serviceOf } from '../../shared/cluster/service.ts';
 import type { Mailer } from '../../shared/mail/mailer.ts';
+import { startSweeping, type Sweeper } from '../../shared/database/sweeper.ts';
 import type { HttpClient } from '../../shared/outgoing/http-client.ts';
 import type { Settings } from '../../shared/settings.ts';
 import { approvalActions } from './actions/approvals.ts';
@@ -21,6 +23,7 @@ import { linkActions } from './actions/links.ts';
 import { testActions } from './actions/test-send.ts';
 import { createDecisionLinks } from './rules/decision-links.ts';
 import { createFrozenConfigVault } from './stores/frozen-config.ts';
+import { removeEndedApprovals, removeSettledDeliveries } from './stores/retention.ts';
 import { startDelivering, type DeliveryWorker } from './worker/deliver.ts';
 import { startEscalating } from './worker/escalate.ts';
 import { createSender } from './worker/send.ts';
@@ -43,6 +46,7 @@ export function notifierService(options: NotifierOptions): ServiceSchema {
   let broker: ServiceBroker | undefined;
   let delivering: DeliveryWorker | undefined;
   let escalating: ReturnType<typeof startEscalating> | undefined;
+  let sweeping: Sweeper | undefined;
 
   // Wakes the workers of every notifier node, this one included. A node that misses it finds the notices at its next poll.
   const onQueued = (): void => {
@@ -68,8 +72,14 @@ export function notifierService(options: NotifierOptions): ServiceSchema {
       delivering = startDelivering({ db, log, open, sender });
       escalating = startEscalating({ db, log, open, onQueued });
       registerFigures(metrics, db, delivering);
+      const sweeps = {
+        deliveries: removeSettledDeliveries(settings),
+        approvals: removeEndedApprovals(settings),
+      };
+      sweeping = startSweeping({ db, log, name: 'notifier', sweeps });
     },
     async stopped(): Promise<void> {
+      await sweeping?.stop();
       await escalating?.stop();
       await delivering?.stop();
       mailer.close();

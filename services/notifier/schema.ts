@@ -167,6 +167,7 @@ export const ApprovalEntity = new EntitySchema<ApprovalRow>({
     { name: 'approvals_idempotency', columns: ['tenant_id', 'idempotency_key'], unique: true },
     { name: 'approvals_tenant', columns: ['tenant_id', 'created_at', 'id'] },
     { name: 'approvals_pending', columns: ['tenant_id'], where: `state = 'pending'` },
+    { name: 'approvals_ended', columns: ['created_at'], where: `state <> 'pending'` },
   ],
 });
 export const DeliveryEntity = new EntitySchema<DeliveryRow>({
@@ -207,6 +208,7 @@ export const DeliveryEntity = new EntitySchema<DeliveryRow>({
       columns: ['endpoint_key', 'lease_until'],
       where: `state = 'pending'`,
     },
+    { name: 'deliveries_settled', columns: ['settled_at'], where: `state <> 'pending'` },
   ],
 });
 export const AttemptEntity = new EntitySchema<AttemptRow>({
@@ -322,6 +324,11 @@ export const notifierSchema: Schema = {
     migration(
       'CountPendingApprovals1763900000001',
       `CREATE INDEX approvals_pending ON notifier.approvals (tenant_id) WHERE state = 'pending'`,
+    ),
+    migration(
+      'NotifierRetention1764100000001',
+      `CREATE INDEX approvals_ended ON notifier.approvals (created_at) WHERE state <> 'pending'`,
+      `CREATE INDEX deliveries_settled ON notifier.deliveries (settled_at) WHERE state <> 'pending'`,
     ),
   ],
 };

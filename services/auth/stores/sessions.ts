@@ -106,7 +106,10 @@ export async function findLastUsedTenant(
   tenantIds: readonly string[],
 ): Promise<string | null> {
   const [last] = await manager.query<{ tenant_id: string }[]>(
-    `SELECT tenant_id FROM auth.sessions WHERE user_id = $1 AND tenant_id = ANY($2)
+    `SELECT tenant_id FROM (
+       SELECT user_id, tenant_id, last_used_at FROM auth.sessions
+       UNION ALL SELECT user_id, tenant_id, last_used_at FROM auth.last_used_tenants
+     ) AS used WHERE user_id = $1 AND tenant_id = ANY($2)
      ORDER BY last_used_at DESC LIMIT 1`,
     [userId, tenantIds],
   );

@@ -243,6 +243,7 @@ async function insertApproval(
       action: row.action,
       risk_level: row.risk_level,
       title: row.title,
+      resource: row.resource,
       cost_impact: row.cost_impact,
       group: groupAt(chain, 0),
     },

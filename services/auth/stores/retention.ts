@@ -1,0 +1,70 @@
+/**
+ * What auth removes when it has had its time. Nothing that may still be used: a session that can be continued, a refresh token whose
+ * second use would show that it was stolen, an invitation that can be accepted.
+ */
+import type { EntityManager } from 'typeorm';
+import type { Sweep } from '../../../shared/database/sweeper.ts';
+import type { Settings } from '../../../shared/settings.ts';
+
+/** Of a session: when it ended or will end. There is an index on exactly this. */
+const sessionEnd = 'LEAST(revoked_at, expires_at)';
+
+/**
+ * Sessions that ended so many days ago, with all their refresh tokens: none is removed before its session, because until then its
+ * second use has to end the session. A session that was continued for a month has thousands, so a session stays until a later batch
+ * where they are more than one batch removes. Where its person was last is kept: a sign-in lands there. A first administrator whose
+ * password may not have been announced keeps theirs: they say that somebody knows it.
+ */
+export const removeEndedSessions =
+  (settings: () => Settings): Sweep =>
+  async (manager: EntityManager, most) => {
+    const [removed] = await manager.query<[{ sessions: number; refresh_tokens: number }]>(
+      `WITH ended AS (
+         SELECT id FROM auth.sessions
+         WHERE ${sessionEnd} < now() - make_interval(days => $1)
+           AND NOT EXISTS (SELECT FROM auth.unannounced_admin a WHERE a.user_id = sessions.user_id)
+         ORDER BY ${sessionEnd} LIMIT $2 FOR UPDATE SKIP LOCKED
+       ),
+       tokens AS (
+         DELETE FROM auth.refresh_tokens WHERE hash IN (
+           SELECT hash FROM auth.refresh_tokens WHERE session_id IN (SELECT id FROM ended) LIMIT $2
+         ) RETURNING session_id
+       ),
+       removed AS (
+         DELETE FROM auth.sessions
+         WHERE id IN (SELECT id FROM ended) AND (SELECT count(*) FROM tokens) < $2
+         RETURNING user_id, tenant_id, last_used_at
+       ),
+       remembered AS (
+         INSERT INTO auth.last_used_tenants AS known (user_id, tenant_id, last_used_at)
+         SELECT user_id, tenant_id, max(last_used_at) FROM removed
+         WHERE tenant_id IS NOT NULL GROUP BY user_id, tenant_id ORDER BY user_id, tenant_id
+         ON CONFLICT (user_id, tenant_id) DO UPDATE
+         SET last_used_at = GREATEST(known.last_used_at, excluded.last_used_at)
+       )
+       SELECT (SELECT count(*) FROM removed)::int AS sessions,
+         (SELECT count(*) FROM tokens)::int AS refresh_tokens`,
+      [settings().session_retention_days, most],
+    );
+    return removed;
+  };
+
+/**
+ * Invitations that expired so many days ago, used or not. One that was used stays as long as another: whoever used it and met a crash
+ * accepts it once more, signed in.
+ */
+export const removeExpiredInvitations =
+  (settings: () => Settings): Sweep =>
+  async (manager: EntityManager, most) => {
+    const [removed] = await manager.query<[{ invitations: number }]>(
+      `WITH expired AS (
+         SELECT id FROM auth.invitations
+         WHERE expires_at < now() - make_interval(days => $1)
+         ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED
+       ),
+       removed AS (DELETE FROM auth.invitations WHERE id IN (SELECT id FROM expired) RETURNING id)
+       SELECT count(*)::int AS invitations FROM removed`,
+      [settings().session_retention_days, most],
+    );
+    return removed;
+  };

@@ -1,0 +1,97 @@
+/**
+ * What the notifier removes when it has had its time. Nothing that is under way: an approval that is pending, a delivery that is still
+ * to be sent, or the deliveries of a pending approval, which say whom to tell of its end. That an approval was asked for, and how it
+ * was decided, stays in the audit.
+ */
+import type { EntityManager } from 'typeorm';
+import type { Removed, Sweep } from '../../../shared/database/sweeper.ts';
+import type { Settings } from '../../../shared/settings.ts';
+
+/**
+ * Of an approval `a` that is not pending: when it ended, at the latest. An exhausted one ends with its last window, which may be long
+ * before the expiry that was asked for.
+ */
+const approvalEnd = `COALESCE(a.decided_at, CASE a.state
+  WHEN 'exhausted' THEN LEAST(a.expires_at, a.created_at + make_interval(secs => (a.max_hops + 1) * a.window_seconds::float8))
+  ELSE a.expires_at END)`;
+
+/** Deliveries that were settled so many days ago, with their attempts; one of very many attempts goes after them. */
+export const removeSettledDeliveries =
+  (settings: () => Settings): Sweep =>
+  async (manager: EntityManager, most) => {
+    const [removed] = await manager.query<[Removed]>(
+      `WITH settled AS (
+         SELECT d.id FROM notifier.deliveries d
+         WHERE d.state <> 'pending' AND d.settled_at < now() - make_interval(days => $1)
+           AND NOT EXISTS (
+             SELECT FROM notifier.approvals a WHERE a.id = d.approval_id AND a.state = 'pending'
+           )
+         ORDER BY d.settled_at LIMIT $2 FOR UPDATE OF d SKIP LOCKED
+       ),
+       attempts AS (
+         DELETE FROM notifier.attempts WHERE (delivery_id, n) IN (
+           SELECT delivery_id, n FROM notifier.attempts
+           WHERE delivery_id IN (SELECT id FROM settled) LIMIT $2
+         ) RETURNING n
+       ),
+       deliveries AS (
+         DELETE FROM notifier.deliveries
+         WHERE id IN (SELECT id FROM settled) AND (SELECT count(*) FROM attempts) < $2
+         RETURNING id
+       )
+       SELECT (SELECT count(*) FROM deliveries)::int AS deliveries,
+         (SELECT count(*) FROM attempts)::int AS attempts`,
+      [settings().delivery_retention_days, most],
+    );
+    return removed;
+  };
+
+/**
+ * Approvals that ended so many days ago, with what is left of their deliveries: without its approval a delivery could not be sent
+ * again. One whose delivery is being replayed stays until that is settled.
+ */
+export const removeEndedApprovals =
+  (settings: () => Settings): Sweep =>
+  async (manager: EntityManager, most) => {
+    const [removed] = await manager.query<[Removed]>(
+      `WITH ended AS (
+         SELECT a.id FROM notifier.approvals a
+         WHERE a.state <> 'pending' AND a.created_at < now() - make_interval(days => $1)
+           AND ${approvalEnd} < now() - make_interval(days => $1)
+           AND NOT EXISTS (
+             SELECT FROM notifier.deliveries d WHERE d.approval_id = a.id AND d.state = 'pending'
+           )
+         ORDER BY a.created_at LIMIT $2 FOR UPDATE OF a SKIP LOCKED
+       ),
+       theirs AS (
+         SELECT d.id FROM notifier.deliveries d
+         WHERE d.approval_id IN (SELECT id FROM ended) AND d.state <> 'pending'
+         LIMIT $2 FOR UPDATE OF d SKIP LOCKED
+       ),
+       attempts AS (
+         DELETE FROM notifier.attempts WHERE (delivery_id, n) IN (
+           SELECT delivery_id, n FROM notifier.attempts
+           WHERE delivery_id IN (SELECT id FROM theirs) LIMIT $2
+         ) RETURNING n
+       ),
+       deliveries AS (
+         DELETE FROM notifier.deliveries
+         WHERE id IN (SELECT id FROM theirs) AND (SELECT count(*) FROM attempts) < $2
+         RETURNING id
+       ),
+       approvals AS (
+         DELETE FROM notifier.approvals a
+         WHERE a.id IN (SELECT id FROM ended) AND (SELECT count(*) FROM attempts) < $2
+           AND NOT EXISTS (
+             SELECT FROM notifier.deliveries d
+             WHERE d.approval_id = a.id AND d.id NOT IN (SELECT id FROM theirs)
+           )
+         RETURNING id
+       )
+       SELECT (SELECT count(*) FROM approvals)::int AS approvals,
+         (SELECT count(*) FROM deliveries)::int AS deliveries,
+         (SELECT count(*) FROM attempts)::int AS attempts`,
+      [settings().approval_retention_days, most],
+    );
+    return removed;
+  };
