@@ -12,8 +12,10 @@ export const resources: Readonly<Record<string, string>> = {
   service: 'tenant-config.services',
   project: 'tenant-config.projects',
   notifications: 'tenant-config.notifications',
+  bounds: 'tenant-config.bounds',
   global: 'global-config.entries',
   'service-type': 'global-config.service-types',
+  'platform-bounds': 'global-config.bounds',
 };
 const resourceNames = Object.keys(resources);
 

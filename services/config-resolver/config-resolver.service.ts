@@ -4,6 +4,7 @@ import { serviceOf } from '../../shared/cluster/service.ts';
 import type { Settings } from '../../shared/settings.ts';
 import { effectiveActions } from './actions/effective.ts';
 
+export { applyBounds } from './rules/apply-bounds.ts';
 export { layeredMerge, resolveValue } from './rules/layered-merge.ts';
 
 export const configResolverService = ({

@@ -1,7 +1,8 @@
-/** global-config: global entries and service types, the platform's two layers of every effective configuration. */
+/** global-config: global entries and service types, the platform's two layers of every effective configuration, and its bounds. */
 import type { ServiceSchema } from 'moleculer';
 import type { DataSource } from 'typeorm';
 import { serviceOf } from '../../shared/cluster/service.ts';
+import { boundActions } from './actions/bounds.ts';
 import { changeActions } from './actions/changes.ts';
 import { entryActions } from './actions/entries.ts';
 import { layerActions } from './actions/layers.ts';
@@ -11,6 +12,7 @@ export const globalConfigService = ({ db }: { readonly db: DataSource }): Servic
   serviceOf('global-config', {
     ...entryActions(db),
     ...serviceTypeActions(db),
+    ...boundActions(db),
     ...layerActions(db),
     ...changeActions(db),
   });

@@ -1,5 +1,6 @@
 /** The tables of global-config. Values are kept as `json`, which keeps them as sent. */
 import { EntitySchema, type EntitySchemaColumnOptions } from 'typeorm';
+import type { Bounds } from '../../shared/contracts/bounds.ts';
 import type { ServiceType } from '../../shared/contracts/service-types.ts';
 import { migration, type Schema } from '../../shared/database/open.ts';
 
@@ -14,6 +15,15 @@ export interface GlobalRow {
   updated_at: Date;
 }
 export interface ServiceTypeRow extends ServiceType {
+  revision: number;
+  updated_by: string;
+  updated_at: Date;
+}
+
+/** One row: the platform's bounds. */
+export interface BoundsRow {
+  id: string;
+  document: Bounds;
   revision: number;
   updated_by: string;
   updated_at: Date;
@@ -58,6 +68,13 @@ export const ServiceTypeEntity = new EntitySchema<ServiceTypeRow>({
   },
 });
 
+export const BoundsEntity = new EntitySchema<BoundsRow>({
+  name: 'PlatformBounds',
+  tableName: 'bounds',
+  schema,
+  columns: { id: key, document: json, ...written },
+});
+
 /** The four managed service types. They are rows, so that an operator changes them without a release. */
 const seeds = [
   [
@@ -88,7 +105,7 @@ const seeds = [
 
 export const globalConfigSchema: Schema = {
   schema,
-  entities: [GlobalEntity, ServiceTypeEntity],
+  entities: [GlobalEntity, ServiceTypeEntity, BoundsEntity],
   migrations: [
     migration(
       'GlobalConfiguration1763700000002',
@@ -106,6 +123,12 @@ export const globalConfigSchema: Schema = {
           `INSERT INTO global_config.service_type_configurations VALUES ('${type}', 'default', '${JSON.stringify(settings)}', '${JSON.stringify(limits)}',
        '${JSON.stringify(monitoring)}', true, 0, 'system', now())`,
       ),
+    ),
+    migration(
+      'GlobalConfigBounds1763700000701',
+      `CREATE TABLE global_config.bounds (
+        id text PRIMARY KEY, document json NOT NULL, revision int8 NOT NULL, updated_by text NOT NULL, updated_at timestamptz NOT NULL
+      )`,
     ),
   ],
 };

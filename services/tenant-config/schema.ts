@@ -149,6 +149,7 @@ export const ServiceInstanceEntity = documentEntity(
   'service_configurations',
 );
 export const ProjectEntity = documentEntity('CloudProject', 'cloud_projects');
+export const BoundsEntity = documentEntity('TenantBounds', 'bounds');
 export const HistoryEntity = new EntitySchema<HistoryRow>({
   name: 'ConfigurationHistory',
   tableName: 'configuration_history',
@@ -188,6 +189,7 @@ export const tenantConfigSchema: Schema = {
     AgentEntity,
     ServiceInstanceEntity,
     ProjectEntity,
+    BoundsEntity,
     HistoryEntity,
   ],
   migrations: [
@@ -233,5 +235,6 @@ export const tenantConfigSchema: Schema = {
       // The default is for the nodes that have not been restarted with this yet.
       `ALTER TABLE tenant_config.tenants ADD COLUMN sign_in_policy text NOT NULL DEFAULT 'any'`,
     ),
+    migration('TenantConfigBounds1763700000702', documentTable('bounds')),
   ],
 };

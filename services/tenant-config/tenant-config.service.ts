@@ -9,12 +9,14 @@
  * | agent configuration   | `agents`        | `agent_config`       | `agent_config_…`     | `config.agent.…`       | `agent_configurations`       |
  * | service instance      | `services`      | `service_config`     | `service_instance_…` | `config.service.…`     | `service_configurations`     |
  * | project               | `projects`      | `project_config`     | `project_config_…`   | `config.project.…`     | `cloud_projects`             |
+ * | bounds                | `bounds`        | `bounds_config`      | `bounds_…`           | `config.bounds.…`      | `bounds`                     |
  * | notification_config   | `notifications` | `notification_config`| `notification_config_…` | `config.notifications.…` | a column of `tenants`   |
  */
 import type { ServiceSchema } from 'moleculer';
 import type { DataSource } from 'typeorm';
 import { serviceOf } from '../../shared/cluster/service.ts';
 import { agentKey, type AgentConfig } from '../../shared/contracts/agents.ts';
+import { tenantBoundsKey } from '../../shared/contracts/bounds.ts';
 import { notificationKey } from '../../shared/contracts/notification-config.ts';
 import { projectKey, type ProjectConfig } from '../../shared/contracts/projects.ts';
 import { riskKey } from '../../shared/contracts/risk.ts';
@@ -33,6 +35,7 @@ import { restorer, rollbackAction } from './actions/rollback.ts';
 import { serviceAccountActions } from './actions/service-accounts.ts';
 import { tenantActions } from './actions/tenants.ts';
 import { agentKind } from './documents/agent.ts';
+import { boundsKind } from './documents/bounds.ts';
 import { notificationKind } from './documents/notification-config.ts';
 import { projectKind } from './documents/project.ts';
 import { riskKind } from './documents/risk.ts';
@@ -50,6 +53,7 @@ export function tenantConfigService({ db, settings }: TenantConfigOptions): Serv
   const agents = documentActions(db, agentKind);
   const services = documentActions(db, serviceInstanceKind);
   const projects = documentActions(db, projectKind);
+  const bounds = documentActions(db, boundsKind);
   const notifications = documentActions(db, notificationKind(settings));
 
   return serviceOf('tenant-config', {
@@ -79,6 +83,11 @@ export function tenantConfigService({ db, settings }: TenantConfigOptions): Serv
     'tenant-config.projects.delete': projects.delete,
     'tenant-config.projects.list': listing<ProjectConfig>(db, ProjectEntity),
 
+    'tenant-config.bounds.get': bounds.get,
+    'tenant-config.bounds.put': bounds.put,
+    'tenant-config.bounds.patch': bounds.patch,
+    'tenant-config.bounds.delete': bounds.delete,
+
     'tenant-config.notifications.get': notifications.get,
     'tenant-config.notifications.put': notifications.put,
     'tenant-config.notifications.patch': notifications.patch,
@@ -99,6 +108,7 @@ export function tenantConfigService({ db, settings }: TenantConfigOptions): Serv
         tenant_id,
         project_id,
       })),
+      bounds_config: restorer(bounds, tenantBoundsKey, (tenant_id) => ({ tenant_id })),
       notification_config: restorer(notifications, notificationKey, (tenant_id) => ({ tenant_id })),
     }),
 

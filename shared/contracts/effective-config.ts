@@ -1,5 +1,6 @@
 /** Effective configurations: what holds for an agent on a service after the layers are merged, and why. */
 import { Type } from 'typebox';
+import { Bound } from './bounds.ts';
 import { read, tenantRoles } from './contract.ts';
 import { Identifier, Nullable, Slug, strict, Timestamp, Uuid } from './fields.ts';
 import { platformScope, tenantScope, type RevisionScope } from './revision-scopes.ts';
@@ -18,16 +19,47 @@ const LayerName = Type.Enum(layerNames);
 const Values = Type.Record(Type.String(), Type.Unknown());
 const Revisions = Type.Object({ tenant: Type.Integer(), platform: Type.Integer() }, strict);
 
+/** A bound that acted on a value, or warns of it. */
+const acting = {
+  by: Type.Enum(['type', 'platform', 'service_type', 'tenant'], {
+    description:
+      "Whose bound: the key's own type, the platform, a service type's limits, the tenant",
+  }),
+  rule: Bound,
+  revision: Type.Union([Type.Integer(), Type.Null()]),
+};
+
 export const Explanation = Type.Object(
   {
-    layer: LayerName,
+    value: Type.Optional(Type.Unknown({ description: 'Absent where a bound removed the key' })),
+    layer: Type.Enum([...layerNames, 'bounds'], {
+      description: '`bounds` where the value is that of a bound, and no layer holds it',
+    }),
     source: Type.String({
       description: 'The cache key of the deciding document; `env` for the environment',
     }),
+    path: Type.String({ description: 'JSON Pointer (RFC 6901) of the value inside the source' }),
     revision: Type.Union([Type.Integer(), Type.Null()]),
     updated_by: Nullable(Type.String()),
     updated_at: Nullable(Timestamp),
-    shadowed: Type.Array(Type.Object({ layer: LayerName, value: Type.Unknown() }, strict)),
+    shadowed: Type.Array(
+      Type.Object({ layer: LayerName, value: Type.Unknown(), path: Type.String() }, strict),
+      { description: 'Every other value that there is for the key, highest layer first' },
+    ),
+    enforced: Type.Optional(
+      Type.Object(
+        {
+          ...acting,
+          asked: Nullable(Type.Object({ layer: LayerName, value: Type.Unknown() }, strict)),
+        },
+        { ...strict, description: 'The bound that decided, and what the layers alone would say' },
+      ),
+    ),
+    warned: Type.Optional(
+      Type.Array(Type.Object(acting, strict), {
+        description: 'Bounds in the mode `warn` that the value is outside of',
+      }),
+    ),
   },
   strict,
 );
@@ -83,6 +115,9 @@ export const effectiveConfigContracts = {
           description: 'The parameters that name nothing: their layers are missing',
         }),
         values: Values,
+        enforced: Type.Array(Type.String(), {
+          description: 'The keys whose value a bound decided, or removed',
+        }),
         explain: Type.Optional(Type.Record(Type.String(), Explanation)),
         stale: Type.Optional(Type.Literal(true)),
       },

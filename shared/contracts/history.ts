@@ -11,6 +11,7 @@ export const configTypes = [
   'service_config',
   'project_config',
   'notification_config',
+  'bounds_config',
 ] as const;
 export type ConfigType = (typeof configTypes)[number];
 

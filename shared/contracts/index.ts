@@ -7,6 +7,7 @@ import { invitationContracts } from './auth-invitations.ts';
 import { passkeyContracts } from './auth-passkeys.ts';
 import { ssoContracts } from './auth-sso.ts';
 import { authContracts } from './auth.ts';
+import { boundContracts } from './bounds.ts';
 import { clusterContracts } from './cluster.ts';
 import type { Contract } from './contract.ts';
 import { effectiveConfigContracts } from './effective-config.ts';
@@ -29,6 +30,8 @@ export const contracts = {
   // config-resolver: the merged configuration, and what it is merged from
   ...effectiveConfigContracts,
   ...layerContracts,
+  // global-config has the platform's, tenant-config the tenants'
+  ...boundContracts,
 
   // tenant-config
   ...tenantContracts,

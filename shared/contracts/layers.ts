@@ -1,6 +1,7 @@
 /** What config-resolver asks the two owners of configuration for: the stored layers of one effective configuration. */
 import { Type, type TSchema } from 'typebox';
 import { AgentConfig } from './agents.ts';
+import { Bounds } from './bounds.ts';
 import { action, Resource } from './contract.ts';
 import { Identifier, Nullable, Slug, strict, Timestamp, Uuid } from './fields.ts';
 import { GlobalEntry } from './global-entries.ts';
@@ -32,6 +33,7 @@ export const layerContracts = {
         risk: Layer(RiskConfig),
         agent: Layer(AgentConfig),
         service: Layer(ServiceInstance),
+        bounds: Layer(Bounds),
       },
       strict,
     ),
@@ -47,6 +49,7 @@ export const layerContracts = {
         newest: Type.Integer(),
         risk: Layer(RiskConfig),
         agents: Type.Array(Resource(AgentConfig), { description: 'By agent type' }),
+        bounds: Layer(Bounds),
       },
       strict,
     ),
@@ -79,6 +82,7 @@ export const layerContracts = {
         ),
         entries: Type.Array(Resource(GlobalEntry)),
         service_types: Type.Record(Type.String(), Resource(ServiceType)),
+        bounds: Layer(Bounds),
       },
       strict,
     ),

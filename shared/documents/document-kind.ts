@@ -110,6 +110,8 @@ export interface DocumentKind<Address, Document, Context = undefined> {
     record: WriteRecord<Document>,
     request: Request,
   ): Promise<void>;
+  /** A PATCH of what does not exist begins with `{}` instead of 404. */
+  readonly patchCreates?: true;
   /** Whether this document takes effect only after a restart or reload; the answer to its write then says so. */
   requiresRestart?(document: Document): boolean;
 }

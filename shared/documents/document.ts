@@ -39,8 +39,8 @@ export type WrittenDocument<Document> =
  * The handlers of one kind's contracts, and the write behind a rollback. Documents are answered with their secrets masked.
  *
  * Writes throw 412 where a precondition fails, 422 with every problem found, 413 for a document that would be too large to store,
- * and whatever the kind's own rules throw. `patch` and `delete` throw 404 where there is no document. With `dry_run` they do
- * everything, to see that it would work, and undo it.
+ * and whatever the kind's own rules throw. `delete` throws 404 where there is no document, and so does `patch` for most kinds. With
+ * `dry_run` they do everything, to see that it would work, and undo it.
  */
 export interface DocumentActions<Address, Document> {
   get(address: Address): Promise<Loaded<Stored<Document> | null>>;
@@ -95,6 +95,8 @@ export function documentActions<Address, Document, Context>(
   interface Plan {
     readonly action: WriteAction;
     readonly next: { readonly document: Document } | null;
+    /** It is answered as what created the document. */
+    readonly isNew?: boolean;
   }
 
   /** What a write did. */
@@ -182,7 +184,11 @@ export function documentActions<Address, Document, Context>(
         // A trial shows what it would change.
         if (isDryRun) refuseHidden(current, request.caller);
         checkPreconditions(params, current);
-        const { action, next } = planOf({ address: params, current, context, request });
+        const {
+          action,
+          next,
+          isNew = false,
+        } = planOf({ address: params, current, context, request });
         if (next !== null) refuseTooLarge(next.document);
 
         const at = changedAt.toISOString();
@@ -204,7 +210,7 @@ export function documentActions<Address, Document, Context>(
         };
         const answer: WrittenDocument<Document> = isDryRun
           ? { dry_run: true, changes, invalidates: [...cacheKeys] }
-          : answerTo({ written, next, isNew: current === null });
+          : answerTo({ written, next, isNew });
         // Before the commit: nothing is stored behind an answer that will not be given.
         request.checkAnswer(answer);
         return { result: answer, keys: cacheKeys, events: [event] };
@@ -236,14 +242,18 @@ export function documentActions<Address, Document, Context>(
       write(params, request, params.body, request.keys, (found) => ({
         action: found.current === null ? 'create' : 'update',
         next: fromDraft(params.body, found),
+        isNew: found.current === null,
       })),
 
     patch: (params, request) =>
       write(params, request, params.body, request.keys, (found) => {
-        if (found.current === null) throw new StrataError('not_found');
+        if (found.current === null && !kind.patchCreates) throw new StrataError('not_found');
         refuseHidden(found.current, request.caller);
-        const shown = conceal(found.current.document);
-        return { action: 'update', next: fromDraft(applyMergePatch(shown, params.body), found) };
+        const shown = found.current === null ? {} : conceal(found.current.document);
+        return {
+          action: found.current === null ? 'create' : 'update',
+          next: fromDraft(applyMergePatch(shown, params.body), found),
+        };
       }),
 
     delete: (params, request) =>
@@ -256,6 +266,7 @@ export function documentActions<Address, Document, Context>(
       write(params, request, undefined, cacheKeys, (found) => ({
         action: 'rollback',
         next: fromHistory(after, found),
+        isNew: found.current === null,
       })),
   };
 }

@@ -38,6 +38,7 @@ test('the tour runs as pasted', async () => {
     timeout: 50_000,
   });
   expect(output).toContain("layer: 'tenant_risk'");
+  expect(output).toContain("asked: { layer: 'tenant_risk', value: true }");
   expect(output).toContain('"dry_run":true');
   expect(output).toContain('approval.requested Scale checkout to 6 pending signature holds');
   expect(output).toContain('approval.decided Scale checkout to 6 approved signature holds');

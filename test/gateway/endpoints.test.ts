@@ -340,7 +340,8 @@ describe('conventions', () => {
       key: 'heard',
     };
     const url = path.replace(/\{(\w+)\}/g, (_all, name: string) => known[name]!);
-    const client = path.startsWith('/config/service-types') ? platform : tenant.admin;
+    const isOfPlatform = /^\/config\/(service-types|bounds)/.test(path);
+    const client = isOfPlatform ? platform : tenant.admin;
     const ahead = await client.get(url, { 'x-min-revision': '1000000' });
     expect([ahead.status, ahead.body.detail.code]).toEqual([412, 'precondition_failed']);
   });

@@ -55,12 +55,14 @@ test('each layer wins over the one below it and is shadowed by the one above', a
     {
       layer: 'global',
       source: 'global_cost_band',
+      path: '/config_value',
       write: () =>
         platform.put('/config/global/cost_band', { config_value: 'global', is_public: true }),
     },
     {
       layer: 'service_type',
       source: 'service_type_cloud_run_default',
+      path: '/default_settings/cost_band',
       write: () =>
         platform.patch('/config/service-types/cloud_run/default', {
           default_settings: { cost_band: 'service_type' },
@@ -69,21 +71,24 @@ test('each layer wins over the one below it and is shadowed by the one above', a
     {
       layer: 'tenant_risk',
       source: `risk_config_${id}`,
+      path: '/service_overrides/cloud_run/cost_band',
       write: () =>
         admin.patch(`/tenants/${id}/config/risk`, {
           service_overrides: { cloud_run: { cost_band: 'tenant_risk' } },
         }),
     },
   ] as const;
-  const below: { layer: string; value: string }[] = [];
-  for (const { layer, source, write } of steps) {
+  const below: { layer: string; value: string; path: string }[] = [];
+  for (const { layer, source, path, write } of steps) {
     const written = await write();
     expect(written.status).toBeLessThan(300);
     const { body } = await admin.get(effective());
     expect(body.values[custom]).toBe(layer);
     expect(body.explain[custom]).toEqual({
+      value: layer,
       layer,
       source,
+      path,
       revision: Number(written.headers.get('x-config-revision')),
       updated_by: written.headers.get('x-updated-by'),
       updated_at: expect.stringMatching(/^\d{4}-.*Z$/),
@@ -92,7 +97,7 @@ test('each layer wins over the one below it and is shadowed by the one above', a
     expect(Math.floor(new Date(body.explain[custom].updated_at).getTime() / 1000)).toBe(
       new Date(written.headers.get('last-modified')!).getTime() / 1000,
     );
-    below.unshift({ layer, value: layer });
+    below.unshift({ layer, value: layer, path });
   }
 });
 
@@ -179,13 +184,13 @@ test('agent and instance win over what lies below, and deletion uncovers it agai
     layer: 'agent',
     source: `agent_config_${id}_scaler`,
     revision: Number(agent.headers.get('x-config-revision')),
-    shadowed: [{ layer: 'global', value: { from: 1 } }],
+    shadowed: [{ layer: 'global', value: { from: 1 }, path: '/config_value' }],
   });
   expect(body.explain.automation_enabled).toMatchObject({
     layer: 'tenant_risk',
     shadowed: [
-      { layer: 'global', value: 'global' },
-      { layer: 'env', value: true },
+      { layer: 'global', value: 'global', path: '/config_value' },
+      { layer: 'env', value: true, path: '/automation_enabled' },
     ],
   });
 
@@ -197,9 +202,9 @@ test('agent and instance win over what lies below, and deletion uncovers it agai
     source: `service_instance_${id}_web`,
     revision: Number(instance.headers.get('x-config-revision')),
     shadowed: [
-      { layer: 'tenant_risk', value: true },
-      { layer: 'global', value: 'global' },
-      { layer: 'env', value: true },
+      { layer: 'tenant_risk', value: true, path: '/global_settings/automation_enabled' },
+      { layer: 'global', value: 'global', path: '/config_value' },
+      { layer: 'env', value: true, path: '/automation_enabled' },
     ],
   });
 
@@ -214,8 +219,10 @@ test('env shows where nothing lies above it, and a nested object replaces the lo
   const { id, admin } = tenant;
   const { body } = await admin.get(`/tenants/${id}/config/effective?explain=true`);
   expect(body.explain.http_client_timeout_seconds).toEqual({
+    value: 30,
     layer: 'env',
     source: 'env',
+    path: '/http_client_timeout_seconds',
     revision: null,
     updated_by: null,
     updated_at: null,
@@ -223,7 +230,7 @@ test('env shows where nothing lies above it, and a nested object replaces the lo
   });
   expect(body.explain[key]).toMatchObject({
     layer: 'tenant_risk',
-    shadowed: [{ layer: 'env', value: 5 }],
+    shadowed: [{ layer: 'env', value: 5, path: `/${key}` }],
   });
   expect(Object.keys(body.explain).sort()).toEqual(Object.keys(body.values).sort());
   expect(body.values.monitoring_thresholds).toEqual({ from: 1 });

@@ -23,7 +23,7 @@ const textOf = (file: string): string => readFileSync(join(root, file), 'utf8');
 const levels: readonly [RegExp, number][] = [
   [/^shared\/contracts\//, 0],
   [/^shared\/[^/]+\.ts$/, 1],
-  [/^shared\/(schema|security|outgoing|mail)\//, 1],
+  [/^shared\/(schema|security|outgoing|mail|bounds)\//, 1],
   [/^shared\/(documents|cluster|commits|database)\//, 2],
   [/^services\/pieces\.ts$/, 5],
   [/^services\//, 3],

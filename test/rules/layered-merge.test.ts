@@ -153,10 +153,12 @@ describe('explain', () => {
         ...written,
         document: { ...layers.service_instance, service_id: 's', service_type: 'cloud_run' },
       },
+      bounds: null,
     },
     platform: {
       revision: 1,
       tenant_revision: 1,
+      bounds: null,
       entries: Object.entries(layers.global).map(([config_key, config_value]) => ({
         ...written,
         document: {
@@ -200,11 +202,17 @@ describe('explain', () => {
     fc.assert(
       fc.property(held, (layers) => {
         const sources = sourcesOf(layers);
-        const explained = explainValues(sources);
-        expect(Object.keys(explained).sort()).toEqual(Object.keys(effectiveValues(sources)).sort());
-        for (const [key, { layer: decides, shadowed }] of Object.entries(explained)) {
+        const { explain, values: explained, enforced } = explainValues(sources);
+        const { values: merged } = effectiveValues(sources);
+        expect(explained).toEqual(merged);
+        const keys = new Set([...Object.keys(merged), ...enforced]);
+        expect(Object.keys(explain).sort()).toEqual([...keys].sort());
+        for (const [key, { layer: decides, shadowed, value }] of Object.entries(explain)) {
+          expect(value).toEqual(merged[key]);
+          // A value of the wrong type gives way to one below it.
+          if (enforced.includes(key)) continue;
           const found = [decides, ...shadowed.map(({ layer }) => layer)];
-          const positions = found.map((each) => layerNames.indexOf(each));
+          const positions = found.map((each) => layerNames.findIndex((name) => name === each));
           expect(positions).toEqual([...positions].sort((a, b) => a - b));
           if (decides === 'env') expect(key in layers.global).toBe(false);
         }
@@ -221,7 +229,7 @@ describe('explain', () => {
       service_type: { d: 1 },
       global: { e: 1 },
     });
-    const explained = Object.values(explainValues(sources));
+    const explained = Object.values(explainValues(sources).explain);
     const expected: Readonly<Record<LayerName, string>> = {
       service_instance: 'service_instance_t_s',
       agent: 'agent_config_t_x',

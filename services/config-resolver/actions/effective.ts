@@ -112,8 +112,7 @@ export function effectiveActions(settings: () => Settings) {
           service_id: params.service_id ?? null,
           revision: { tenant: tenant.revision, platform: platform.revision },
           unknown,
-          values: effectiveValues(sources),
-          ...(params.explain && { explain: explainValues(sources) }),
+          ...(params.explain ? explainValues(sources) : effectiveValues(sources)),
         },
         asOf: {
           [tenantScope(params.tenant_id)]:
@@ -138,7 +137,8 @@ export function effectiveActions(settings: () => Settings) {
       const shared = { tenantId: tenant_id, serviceType: null, platform, settings: settings() };
       const configurations = agents.map((agent) => {
         const layers = { ...tenant, agent, service: null };
-        return [agent.document.agent_type, effectiveValues({ ...shared, tenant: layers })] as const;
+        const { values } = effectiveValues({ ...shared, tenant: layers });
+        return [agent.document.agent_type, values] as const;
       });
       return {
         value: {

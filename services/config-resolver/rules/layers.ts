@@ -1,9 +1,12 @@
 /**
- * What each layer holds, as a table; and their merge, with its explanation. Which layer decides first is said by `layerNames` alone.
+ * What each layer holds, as a table; and their merge within bounds, with its explanation. Which layer decides first is said by `layerNames` alone.
  * The README has the same table for readers.
  */
 import type { Static } from 'typebox';
+import type { BoundInForce, BoundSet } from '../../../shared/bounds/bounds-in-force.ts';
+import { environmentKeys } from '../../../shared/bounds/known-keys.ts';
 import { agentKey } from '../../../shared/contracts/agents.ts';
+import { platformBoundsKey, tenantBoundsKey } from '../../../shared/contracts/bounds.ts';
 import {
   layerNames,
   type Explanation,
@@ -12,11 +15,15 @@ import {
 import { globalEntryKey } from '../../../shared/contracts/global-entries.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { riskDefaults, riskKey } from '../../../shared/contracts/risk.ts';
-import { serviceInstanceKey } from '../../../shared/contracts/service-instances.ts';
+import {
+  serviceInstanceKey,
+  type ServiceInstance,
+} from '../../../shared/contracts/service-instances.ts';
 import { defaultConfiguration, serviceTypeKey } from '../../../shared/contracts/service-types.ts';
 import { businessHoursKey } from '../../../shared/contracts/weekly-hours.ts';
+import { pointerTo } from '../../../shared/schema/json-pointer.ts';
 import type { Settings } from '../../../shared/settings.ts';
-import { layeredMerge, type Layer } from './layered-merge.ts';
+import { applyBounds, type Bounded, type Held } from './apply-bounds.ts';
 
 /** What one effective configuration is merged from. */
 export interface Sources {
@@ -29,12 +36,28 @@ export interface Sources {
 
 /** Where a value was set: the cache key of the document that holds it, and who wrote that document. Null for the environment. */
 type Origin = Pick<Static<typeof Explanation>, 'source' | 'revision' | 'updated_by' | 'updated_at'>;
+type Place = Origin & Pick<Static<typeof Explanation>, 'layer' | 'path'>;
+type StoredBounds = NonNullable<Sources['tenant']['bounds']>;
+type StoredType = Sources['platform']['service_types'][string];
+
+/** Values of a layer that stand in one place of its documents. */
+interface Rung {
+  readonly values: Readonly<Record<string, unknown>>;
+  /** The JSON Pointer of a key's value in the document that holds it. */
+  readonly pathOf: (key: string) => string;
+}
 
 interface LayerDefinition {
-  readonly values: (from: Sources) => Layer;
+  /** The places that hold its values, the one that decides first at the front; none where nothing is stored. */
+  readonly rungs: (from: Sources) => readonly Rung[];
   /** The document that set `key`. Only the global layer looks at it: it holds one document per key, the others one for all. */
   readonly origin: (from: Sources, key: string) => Origin;
 }
+
+const under =
+  (...path: readonly string[]) =>
+  (key: string): string =>
+    pointerTo([...path, key]);
 
 const originOf = (source: string, stored: Omit<Origin, 'source'> | null | undefined): Origin => ({
   source,
@@ -51,8 +74,8 @@ const serviceTypeOf = ({ platform, serviceType }: Sources) =>
 
 const definitions: Readonly<Record<LayerName, LayerDefinition>> = {
   service_instance: {
-    values({ tenant }) {
-      if (!tenant.service) return null;
+    rungs({ tenant }) {
+      if (!tenant.service) return [];
       const {
         service_id: _id,
         service_name: _name,
@@ -60,7 +83,7 @@ const definitions: Readonly<Record<LayerName, LayerDefinition>> = {
         project_id: _project,
         ...values
       } = tenant.service.document;
-      return values;
+      return [{ values, pathOf: under() }];
     },
     origin: ({ tenant, tenantId }) =>
       originOf(
@@ -72,10 +95,10 @@ const definitions: Readonly<Record<LayerName, LayerDefinition>> = {
       ),
   },
   agent: {
-    values({ tenant }) {
-      if (!tenant.agent) return null;
+    rungs({ tenant }) {
+      if (!tenant.agent) return [];
       const { agent_type: _type, ...values } = tenant.agent.document;
-      return values;
+      return [{ values, pathOf: under() }];
     },
     origin: ({ tenant, tenantId }) =>
       originOf(
@@ -84,20 +107,25 @@ const definitions: Readonly<Record<LayerName, LayerDefinition>> = {
       ),
   },
   tenant_risk: {
-    values({ tenant, serviceType }) {
-      if (!tenant.risk) return null;
+    rungs({ tenant, serviceType }) {
+      if (!tenant.risk) return [];
       const { global_settings: limits, service_overrides: overrides } = tenant.risk.document;
-      const isOverridden = serviceType !== null && Object.hasOwn(overrides, serviceType);
-      return { ...limits, ...(isOverridden && overrides[serviceType]) };
+      const ofTenant = { values: limits, pathOf: under('global_settings') };
+      if (serviceType === null || !Object.hasOwn(overrides, serviceType)) return [ofTenant];
+      const ofType = overrides[serviceType]!;
+      return [{ values: ofType, pathOf: under('service_overrides', serviceType) }, ofTenant];
     },
     origin: ({ tenant, tenantId }) => originOf(riskKey({ tenant_id: tenantId }), tenant.risk),
   },
   service_type: {
-    values(from) {
+    rungs(from) {
       const stored = serviceTypeOf(from);
-      if (!stored) return null;
+      if (!stored) return [];
       const { default_settings, scaling_limits, monitoring_defaults } = stored.document;
-      return { ...default_settings, scaling_limits, monitoring_defaults };
+      return [
+        { values: { scaling_limits, monitoring_defaults }, pathOf: under() },
+        { values: default_settings, pathOf: under('default_settings') },
+      ];
     },
     origin: (from) =>
       originOf(
@@ -109,10 +137,12 @@ const definitions: Readonly<Record<LayerName, LayerDefinition>> = {
       ),
   },
   global: {
-    values: ({ platform }) =>
-      Object.fromEntries(
+    rungs({ platform }) {
+      const values = Object.fromEntries(
         platform.entries.map(({ document }) => [document.config_key, document.config_value]),
-      ),
+      );
+      return [{ values, pathOf: () => '/config_value' }];
+    },
     origin: ({ platform }, key) =>
       originOf(
         globalEntryKey({ key }),
@@ -120,7 +150,7 @@ const definitions: Readonly<Record<LayerName, LayerDefinition>> = {
       ),
   },
   env: {
-    values: ({ settings }) => environmentDefaults(settings),
+    rungs: ({ settings }) => [{ values: environmentDefaults(settings), pathOf: under() }],
     origin: () => originOf('env', null),
   },
 };
@@ -132,33 +162,129 @@ const layers = layerNames.map((name) => ({ name, ...definitions[name] }));
 export const environmentDefaults = (settings: Settings): Record<string, unknown> => ({
   ...riskDefaults(settings),
   [businessHoursKey]: JSON.parse(settings.default_business_hours),
-  approval_webhook_timeout_seconds: settings.approval_webhook_timeout_seconds,
-  approval_webhook_retry_attempts: settings.approval_webhook_retry_attempts,
-  approval_webhook_backoff_initial_seconds: settings.approval_webhook_backoff_initial_seconds,
-  approval_webhook_backoff_factor: settings.approval_webhook_backoff_factor,
-  approval_webhook_backoff_max_seconds: settings.approval_webhook_backoff_max_seconds,
-  http_client_timeout_seconds: settings.http_client_timeout_seconds,
-  http_client_connect_timeout_seconds: settings.http_client_connect_timeout_seconds,
+  ...Object.fromEntries(environmentKeys.map((key) => [key, settings[key]])),
 });
 
-/** The merged values. `layeredMerge` wants the layer that decides last. */
-export const effectiveValues = (from: Sources): Record<string, unknown> =>
-  layeredMerge(layers.map((layer) => layer.values(from)).toReversed());
+/** Every place that holds values, with its layer, the one that decides first at the front. */
+const rungsOf = (from: Sources) =>
+  layers.flatMap((layer) => layer.rungs(from).map((rung) => ({ layer, ...rung })));
+type RungOfLayer = ReturnType<typeof rungsOf>[number];
 
-/** For every key: the layer that decides, where it was set, and what it shadows, highest layer first. */
-export function explainValues(from: Sources): Record<string, Static<typeof Explanation>> {
-  const valuesByLayer = layers.map((layer) => ({ layer, values: layer.values(from) ?? {} }));
-  const explain = (key: string): Static<typeof Explanation> => {
-    const [deciding, ...shadowed] = valuesByLayer.filter(({ values }) =>
-      Object.hasOwn(values, key),
-    );
-    const { layer } = deciding!;
-    return {
-      layer: layer.name,
-      ...layer.origin(from, key),
-      shadowed: shadowed.map(({ layer, values }) => ({ layer: layer.name, value: values[key] })),
-    };
+/** The bounds that hold here, by authority. */
+function boundSets(from: Sources): BoundSet[] {
+  const { tenant, platform } = from;
+  const ofType = serviceTypeOf(from);
+  return [
+    ...(platform.bounds ? [setOf('platform', platform.bounds)] : []),
+    ...(ofType && tenant.service ? [scalingBounds(tenant.service.document, ofType)] : []),
+    ...(tenant.bounds ? [setOf('tenant', tenant.bounds)] : []),
+  ];
+}
+
+const setOf = (by: 'platform' | 'tenant', stored: StoredBounds): BoundSet => ({
+  by,
+  bounds: stored.document,
+  revision: stored.revision,
+});
+
+/** The scaling_limits of the service type, for what its instance sets: they may have been lowered since that was written. */
+function scalingBounds(
+  instance: ServiceInstance,
+  { document: { scaling_limits: limits }, revision }: StoredType,
+): BoundSet {
+  const { min_instances: minimum, max_instances: maximum } = limits;
+  const bound = {
+    ...(minimum !== undefined && { minimum }),
+    ...(maximum !== undefined && { maximum }),
   };
-  const keys = Object.keys(effectiveValues(from));
-  return Object.fromEntries(keys.map((key) => [key, explain(key)]));
+  const keys = (['min_instances', 'max_instances'] as const).filter(
+    (key) => instance[key] !== undefined,
+  );
+  const isLimited = Object.keys(bound).length > 0;
+  const bounds = Object.fromEntries(isLimited ? keys.map((key) => [key, bound]) : []);
+  return { by: 'service_type', bounds, revision };
+}
+
+interface Effective {
+  readonly values: Record<string, unknown>;
+  /** The keys whose value a bound changed, or removed. */
+  readonly enforced: string[];
+}
+
+/** `applyBounds` and `layeredMerge` want the layer that decides last. */
+const applied = (rungs: readonly RungOfLayer[], from: Sources): Bounded =>
+  applyBounds(rungs.map(({ values }) => values).toReversed(), boundSets(from), from.serviceType);
+
+const enforcedKeys = ({ bounded }: Bounded): string[] =>
+  [...bounded].flatMap(([key, { enforced }]) => (enforced ? [key] : [])).toSorted();
+
+/** The merged values, within bounds. */
+export function effectiveValues(from: Sources): Effective {
+  const bounded = applied(rungsOf(from), from);
+  return { values: bounded.values, enforced: enforcedKeys(bounded) };
+}
+
+/** What `effectiveValues` is, and for every key why: where its value was set, what that shadows, and what bounds did. */
+export function explainValues(from: Sources): Effective & { explain: Explanations } {
+  const rungs = rungsOf(from);
+  const bounded = applied(rungs, from);
+  const enforced = enforcedKeys(bounded);
+  const keys = new Set([...Object.keys(bounded.values), ...enforced]);
+  const explain = [...keys].map((key) => [key, explanationOf(key, rungs, bounded, from)] as const);
+  return { values: bounded.values, enforced, explain: Object.fromEntries(explain) };
+}
+
+type Explanations = Record<string, Static<typeof Explanation>>;
+
+function explanationOf(
+  key: string,
+  rungs: readonly RungOfLayer[],
+  { values, bounded }: Bounded,
+  from: Sources,
+): Static<typeof Explanation> {
+  const found = rungs.filter((rung) => Object.hasOwn(rung.values, key));
+  const rungAt = ({ layer }: Pick<Held, 'layer'>): RungOfLayer | undefined =>
+    layer === null ? undefined : rungs[rungs.length - 1 - layer];
+  const { held = null, asked = null, enforced, warned = [] } = bounded.get(key) ?? {};
+  const deciding = held === null ? found[0] : rungAt(held);
+  const askedBy = asked && rungAt(asked)?.layer.name;
+  return {
+    ...(Object.hasOwn(values, key) && { value: values[key] }),
+    ...(deciding
+      ? {
+          layer: deciding.layer.name,
+          ...deciding.layer.origin(from, key),
+          path: deciding.pathOf(key),
+        }
+      : originOfBound(key, enforced!, from)),
+    shadowed: found
+      .filter((rung) => rung !== deciding)
+      .map((rung) => ({
+        layer: rung.layer.name,
+        value: rung.values[key],
+        path: rung.pathOf(key),
+      })),
+    ...(enforced && {
+      enforced: { ...enforced, asked: asked && { layer: askedBy!, value: asked.value } },
+    }),
+    ...(warned.length > 0 && { warned: [...warned] }),
+  };
+}
+
+/** Where a value comes from that no layer holds: the bound that put it there. */
+function originOfBound(key: string, { by }: BoundInForce, from: Sources): Place {
+  if (by === 'service_type') {
+    const { origin } = definitions.service_type;
+    return {
+      layer: 'service_type',
+      ...origin(from, key),
+      path: pointerTo(['scaling_limits', key]),
+    };
+  }
+  const { platform, tenant, tenantId } = from;
+  const origin =
+    by === 'tenant'
+      ? originOf(tenantBoundsKey({ tenant_id: tenantId }), tenant.bounds)
+      : originOf(platformBoundsKey, platform.bounds);
+  return { layer: 'bounds', ...origin, path: pointerTo([key]) };
 }

@@ -1,4 +1,4 @@
-/** What config-resolver asks of the platform: its two layers. */
+/** What config-resolver asks of the platform: its two layers, and its bounds. */
 import { In, type DataSource } from 'typeorm';
 import type { Handlers } from '../../../shared/cluster/request.ts';
 import { revisionOf } from '../../../shared/commits/commit.ts';
@@ -6,12 +6,13 @@ import { platformScope, tenantScope } from '../../../shared/contracts/revision-s
 import { defaultConfiguration } from '../../../shared/contracts/service-types.ts';
 import { storedEntry } from '../documents/global-entry.ts';
 import { storedServiceType } from '../documents/service-type.ts';
+import { boundsKind } from '../documents/bounds.ts';
 import { GlobalEntity, ServiceTypeEntity } from '../schema.ts';
 import { described } from './entries.ts';
 
 export const layerActions = (db: DataSource) =>
   ({
-    /** One snapshot: entries and service types are exactly those of the revision, at a moment when the tenant had its. */
+    /** One snapshot: entries, service types and bounds are exactly those of the revision, at a moment when the tenant had its. */
     'global-config.layers': ({ service_types: wanted = [], tenant_id: tenantId }) =>
       db.transaction('REPEATABLE READ', async (manager) => {
         const revision = await revisionOf(manager, platformScope);
@@ -26,9 +27,11 @@ export const layerActions = (db: DataSource) =>
                 configuration_name: defaultConfiguration,
                 is_active: true,
               });
+        const bounds = await boundsKind.read(manager, {});
         return {
           revision,
           tenant_revision: tenantRevision,
+          bounds,
           entries: entries.map((row) => described(storedEntry(row))),
           service_types: Object.fromEntries(
             types.map((row) => [row.service_type, storedServiceType(row)]),

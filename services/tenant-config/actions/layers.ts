@@ -1,26 +1,35 @@
-/** What config-resolver asks of a tenant: its layers, as they are or were, and the agent types it has configured. */
+/** What config-resolver asks of a tenant: its layers and bounds, as they are or were, and the agent types it has configured. */
 import type { DataSource, EntityManager } from 'typeorm';
 import type { Handlers } from '../../../shared/cluster/request.ts';
 import { revisionOf } from '../../../shared/commits/commit.ts';
 import type { AgentConfig } from '../../../shared/contracts/agents.ts';
+import type { Bounds } from '../../../shared/contracts/bounds.ts';
 import { tenantScope } from '../../../shared/contracts/revision-scopes.ts';
 import type { RiskConfig } from '../../../shared/contracts/risk.ts';
 import type { ServiceInstance } from '../../../shared/contracts/service-instances.ts';
 import type { Stored } from '../../../shared/documents/document-kind.ts';
 import { nearestNames } from '../../../shared/nearest.ts';
-import { AgentEntity, RiskEntity, ServiceInstanceEntity, storedFrom } from '../schema.ts';
+import {
+  AgentEntity,
+  BoundsEntity,
+  RiskEntity,
+  ServiceInstanceEntity,
+  storedFrom,
+} from '../schema.ts';
 import { documentAt, documentsAt, revisionAt } from '../stores/history.ts';
 
-/** The documents that are layers of the effective configuration, by their names in the history. */
+/** The documents that the effective configuration is made of, by their names in the history. */
 interface LayerDocuments {
   tenant_risk_config: RiskConfig;
   agent_config: AgentConfig;
   service_config: ServiceInstance;
+  bounds_config: Bounds;
 }
 const entities = {
   tenant_risk_config: RiskEntity,
   agent_config: AgentEntity,
   service_config: ServiceInstanceEntity,
+  bounds_config: BoundsEntity,
 } as const satisfies Record<keyof LayerDocuments, unknown>;
 
 /** One layer as it is now; null where nothing is stored. */
@@ -72,10 +81,11 @@ export const layerActions = (db: DataSource) =>
           risk: await layer('tenant_risk_config', tenantId),
           agent: await layer('agent_config', agent_type),
           service: await layer('service_config', service_id),
+          bounds: await layer('bounds_config', tenantId),
         };
       }),
 
-    /** One snapshot as well: all agent types see the same risk limits. */
+    /** One snapshot as well: all agent types see the same risk limits and bounds. */
     'tenant-config.layers.by-agent': ({ tenant_id: tenantId, as_of: asOf = Infinity }) =>
       db.transaction('REPEATABLE READ', async (manager) => {
         const newest = await revisionOf(manager, tenantScope(tenantId));
@@ -89,15 +99,18 @@ export const layerActions = (db: DataSource) =>
             newest,
             risk: await currentLayer(manager, 'tenant_risk_config', tenantId, tenantId),
             agents: agents.map((row) => storedFrom<AgentConfig>(row)),
+            bounds: await currentLayer(manager, 'bounds_config', tenantId, tenantId),
           };
         }
         const risk = { tenantId, configType: 'tenant_risk_config', resourceId: tenantId } as const;
         const agents = { tenantId, configType: 'agent_config' } as const;
+        const bounds = { tenantId, configType: 'bounds_config', resourceId: tenantId } as const;
         return {
           revision: asOf,
           newest,
           risk: await documentAt<RiskConfig>(manager, risk, asOf),
           agents: await documentsAt<AgentConfig>(manager, agents, asOf),
+          bounds: await documentAt<Bounds>(manager, bounds, asOf),
         };
       }),
 

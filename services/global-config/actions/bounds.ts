@@ -1,0 +1,15 @@
+/** Actions on the platform's bounds. */
+import type { DataSource } from 'typeorm';
+import type { Handlers } from '../../../shared/cluster/request.ts';
+import { documentActions } from '../../../shared/documents/document.ts';
+import { boundsKind } from '../documents/bounds.ts';
+
+export function boundActions(db: DataSource) {
+  const bounds = documentActions(db, boundsKind);
+  return {
+    'global-config.bounds.get': bounds.get,
+    'global-config.bounds.put': bounds.put,
+    'global-config.bounds.patch': bounds.patch,
+    'global-config.bounds.delete': bounds.delete,
+  } satisfies Handlers;
+}

@@ -1,0 +1,59 @@
+/** Which bounds hold for a key, in their order: those of the platform first, and what contradicts them yields. */
+import type { Bound, Bounds } from '../contracts/bounds.ts';
+import { conjunction, type Limits } from './limits.ts';
+
+/** Whose bound it is: a key's own type, the platform, the limits of a service type, or the tenant. */
+export type BoundOwner = 'type' | 'platform' | 'service_type' | 'tenant';
+
+/** The bounds of one owner. */
+export interface BoundSet {
+  readonly by: BoundOwner;
+  readonly bounds: Bounds;
+  /** Of the document that has them. */
+  readonly revision: number | null;
+}
+
+/** One owner's bound on one key. */
+export interface BoundInForce {
+  readonly by: BoundOwner;
+  readonly rule: Bound;
+  readonly revision: number | null;
+}
+
+/** What binds a key: the bounds that are enforced, each with all that have to hold together with it; and the others. */
+export interface Binding {
+  readonly enforced: readonly (BoundInForce & { readonly limits: Limits })[];
+  readonly warning: readonly BoundInForce[];
+  /** Contradict one before them, and so do not hold. */
+  readonly yielding: readonly BoundInForce[];
+}
+
+export const isEnforced = ({ mode }: Bound): boolean => mode !== 'warn';
+
+/** Whether a bound holds for values of this service type; null: of none. */
+export const appliesTo = ({ service_types: types }: Bound, serviceType: string | null): boolean =>
+  types === undefined || (serviceType !== null && types.includes(serviceType));
+
+/** What binds `key` for values of this service type, by sets in the order of their authority. */
+export function bindingOf(
+  key: string,
+  sets: readonly BoundSet[],
+  serviceType: string | null,
+): Binding {
+  const enforced: (BoundInForce & { limits: Limits })[] = [];
+  const warning: BoundInForce[] = [];
+  const yielding: BoundInForce[] = [];
+  for (const { by, bounds, revision } of sets) {
+    const rule = Object.hasOwn(bounds, key) ? bounds[key] : undefined;
+    if (rule === undefined || !appliesTo(rule, serviceType)) continue;
+    const bound = { by, rule, revision };
+    if (!isEnforced(rule)) {
+      warning.push(bound);
+      continue;
+    }
+    const limits = conjunction(enforced.at(-1)?.limits ?? {}, rule);
+    if (limits === undefined) yielding.push(bound);
+    else enforced.push({ ...bound, limits });
+  }
+  return { enforced, warning, yielding };
+}

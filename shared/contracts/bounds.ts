@@ -1,0 +1,93 @@
+/**
+ * Bounds: what the platform, or a tenant's administrator, wants to hold of effective values whatever the layers say. One document
+ * each, key by key: `bounds_platform`, and `bounds_{tenant_id}`, which keeps to the platform's.
+ */
+import { Type, type Static } from 'typebox';
+import { documentContracts } from './document-contracts.ts';
+import { Slug, strict } from './fields.ts';
+import { ofPlatform, platformAdmins } from './platform-document.ts';
+import { ofTenant, tenantPath, type TenantAddress } from './tenant-document.ts';
+
+/** The types of JSON that a bound can ask for. */
+export const valueTypes = ['boolean', 'integer', 'number', 'string', 'array', 'object'] as const;
+export type ValueType = (typeof valueTypes)[number];
+
+const limits = {
+  const: Type.Optional(
+    Type.Unknown({ description: 'The value, also where no layer holds the key' }),
+  ),
+  minimum: Type.Optional(Type.Number({ description: 'Smaller numbers become this' })),
+  maximum: Type.Optional(Type.Number({ description: 'Larger numbers become this' })),
+  enum: Type.Optional(
+    Type.Array(Type.Unknown(), {
+      minItems: 1,
+      maxItems: 100,
+      description: 'The values there may be; the first stands in where no layer holds one of them',
+    }),
+  ),
+  type: Type.Optional(Type.Enum(valueTypes)),
+};
+export const Bound = Type.Object(
+  {
+    ...limits,
+    mode: Type.Optional(
+      Type.Enum(['enforce', 'warn'], {
+        description:
+          '`warn` changes no value, and says where one is outside; `enforce` unless told',
+      }),
+    ),
+    service_types: Type.Optional(
+      Type.Array(Slug, {
+        minItems: 1,
+        maxItems: 100,
+        uniqueItems: true,
+        description: 'Only for these service types',
+      }),
+    ),
+    reason: Type.Optional(Type.String({ maxLength: 500 })),
+  },
+  strict,
+);
+export type Bound = Static<typeof Bound>;
+
+const Key = Type.String({
+  pattern: '^[^\\u0000-\\u001f\\u007f]{1,128}$',
+  description: 'A key of effective configurations',
+});
+/** By key of the effective configuration. */
+export const Bounds = Type.Record(Key, Bound, { ...strict, maxProperties: 500 });
+export type Bounds = Static<typeof Bounds>;
+
+export const platformBoundsKey = 'bounds_platform';
+export const tenantBoundsKey = ({ tenant_id }: TenantAddress): string => `bounds_${tenant_id}`;
+
+const platform = documentContracts({
+  ...ofPlatform,
+  readers: { ...platformAdmins, services: true },
+  title: "the platform's bounds",
+  url: '/config/bounds',
+  path: {},
+  document: Bounds,
+  body: Bounds,
+  key: () => platformBoundsKey,
+});
+const tenant = documentContracts({
+  ...ofTenant,
+  title: "the tenant's bounds",
+  url: '/tenants/{tenant_id}/config/bounds',
+  path: tenantPath,
+  document: Bounds,
+  body: Bounds,
+  key: tenantBoundsKey,
+});
+
+export const boundContracts = {
+  'global-config.bounds.get': { ...platform.get, keyScope: 'platform:read' },
+  'global-config.bounds.put': platform.put,
+  'global-config.bounds.patch': platform.patch,
+  'global-config.bounds.delete': platform.delete,
+  'tenant-config.bounds.get': tenant.get,
+  'tenant-config.bounds.put': tenant.put,
+  'tenant-config.bounds.patch': tenant.patch,
+  'tenant-config.bounds.delete': tenant.delete,
+} as const;

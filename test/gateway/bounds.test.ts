@@ -1,0 +1,245 @@
+/** Bounds over REST: what they make of effective values, who sets them, and what explain says of them. */
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { createDatabase, type Database } from '../support/postgres.ts';
+import {
+  adminPassword,
+  createTenant,
+  signIn,
+  startStrata,
+  type Client,
+  type Running,
+  type TenantFixture,
+} from '../support/strata.ts';
+
+let database: Database;
+let strata: Running;
+let platform: Client;
+
+beforeAll(async () => {
+  database = await createDatabase();
+  strata = await startStrata({ DATABASE_URL: database.url });
+  platform = await signIn(strata.url, 'admin@example.com', adminPassword);
+});
+afterAll(async () => {
+  await strata?.stop();
+  await database?.drop();
+});
+
+let tenants = 0;
+function freshTenant(): Promise<TenantFixture> {
+  tenants += 1;
+  return createTenant(strata.url, platform, `Bound ${tenants}`);
+}
+const effective = async (tenant: TenantFixture, query = '') =>
+  (await tenant.viewer.get(`/tenants/${tenant.id}/config/effective?explain=true&${query}`)).body;
+
+/** Bounds of the platform for as long as `work` takes, because they reach every tenant. */
+async function withPlatformBounds(bounds: object, work: () => Promise<void>): Promise<void> {
+  const put = await platform.put('/config/bounds', bounds);
+  expect([put.status, put.body]).toEqual([201, bounds]);
+  try {
+    await work();
+  } finally {
+    expect((await platform.delete('/config/bounds')).status).toBe(204);
+  }
+}
+
+describe('the emergency stop', () => {
+  const stop = { automation_enabled: { const: false, reason: 'incident 7' } };
+
+  test.each(['platform', 'tenant'] as const)(
+    'of the %s is one PATCH, holds over an instance that says true, and is undone by DELETE',
+    async (by) => {
+      const tenant = await freshTenant();
+      const { id, admin } = tenant;
+      const path = by === 'platform' ? '/config/bounds' : `/tenants/${id}/config/bounds`;
+      const client = by === 'platform' ? platform : admin;
+      await admin.put(`/tenants/${id}/services/web`, {
+        service_type: 'cloud_run',
+        automation_enabled: true,
+      });
+      expect((await client.get(path)).status).toBe(404);
+      const patched = await client.patch(path, stop);
+      expect([patched.status, patched.body]).toEqual([200, stop]);
+      const { values, enforced, explain } = await effective(tenant, 'service_id=web');
+      expect([values.automation_enabled, enforced]).toEqual([false, ['automation_enabled']]);
+      expect(explain.automation_enabled).toEqual({
+        value: false,
+        layer: 'bounds',
+        source: by === 'platform' ? 'bounds_platform' : `bounds_${id}`,
+        path: '/automation_enabled',
+        revision: Number(patched.headers.get('x-config-revision')),
+        updated_by: patched.headers.get('x-updated-by'),
+        updated_at: expect.stringMatching(/Z$/),
+        shadowed: [
+          { layer: 'service_instance', value: true, path: '/automation_enabled' },
+          { layer: 'tenant_risk', value: true, path: '/global_settings/automation_enabled' },
+          { layer: 'env', value: true, path: '/automation_enabled' },
+        ],
+        enforced: {
+          by,
+          rule: stop.automation_enabled,
+          revision: Number(patched.headers.get('x-config-revision')),
+          asked: { layer: 'service_instance', value: true },
+        },
+      });
+      expect((await client.delete(path)).status).toBe(204);
+      const after = await effective(tenant, 'service_id=web');
+      expect([after.values.automation_enabled, after.enforced]).toEqual([true, []]);
+    },
+  );
+
+  test('holds for every agent type in /configurations/, too', async () => {
+    const { id, admin } = await freshTenant();
+    await admin.put(`/tenants/${id}/config/agents/scaler`, {});
+    await admin.patch(`/tenants/${id}/config/bounds`, stop);
+    const { body } = await admin.get('/configurations/');
+    expect(body.configurations.scaler.automation_enabled).toBe(false);
+  });
+});
+
+describe('a resource like any other', () => {
+  test('a tenant has it with entity tag, dry run, history, rollback and as_of', async () => {
+    const { id, admin, operator, viewer } = await freshTenant();
+    const path = `/tenants/${id}/config/bounds`;
+    const first = { max_concurrent_automations: { maximum: 3 } };
+    const tried = await admin.put(`${path}?dry_run=true`, first);
+    expect(tried.body).toEqual({
+      dry_run: true,
+      changes: [{ path: '/max_concurrent_automations', after: first.max_concurrent_automations }],
+      invalidates: [`bounds_${id}`],
+    });
+    const put = await admin.put(path, first, { 'x-change-reason': 'careful' });
+    expect([put.status, put.headers.get('etag')]).toEqual([201, '"2"']);
+    expect((await operator.get(path)).body).toEqual(first);
+    expect((await viewer.get(path)).status).toBe(403);
+    expect((await operator.patch(path, first)).status).toBe(403);
+    const late = await admin.put(path, {}, { 'if-match': '"1"' });
+    expect(late.status).toBe(412);
+
+    await admin.patch(path, { max_concurrent_automations: { maximum: 2 } });
+    const read = async (query: string) =>
+      (await admin.get(`/tenants/${id}/config/effective${query}`)).body.values
+        .max_concurrent_automations;
+    expect([await read(''), await read('?as_of=2'), await read('?as_of=1')]).toEqual([2, 3, 5]);
+    const { items } = (await admin.get(`/tenants/${id}/config/history?config_type=bounds_config`))
+      .body;
+    expect(
+      items.map(({ action, reason }: { action: string; reason: string }) => [action, reason]),
+    ).toEqual([
+      ['update', null],
+      ['create', 'careful'],
+    ]);
+    const back = await admin.post(`/tenants/${id}/config/rollback`, { revision: 2 });
+    expect([back.status, back.body]).toEqual([200, first]);
+    expect(await read('')).toBe(3);
+  });
+
+  test.each<[string, object, string]>([
+    [
+      'limits of what is no number',
+      { automation_enabled: { maximum: 1 } },
+      '/automation_enabled/maximum',
+    ],
+    [
+      'fractions of whole numbers',
+      { max_concurrent_automations: { maximum: 2.5 } },
+      '/max_concurrent_automations/maximum',
+    ],
+    ['no keyword', { a: { reason: 'x' } }, '/a'],
+    ['another keyword', { a: { max: 1 } }, '/a/max'],
+    [
+      'an unknown service type',
+      { a: { const: 1, service_types: ['cloudrun'] } },
+      '/a/service_types/0',
+    ],
+  ])('refuses %s, from both', async (_what, body, path) => {
+    const { id, admin } = await freshTenant();
+    const answers = [
+      await platform.put('/config/bounds', body),
+      await admin.patch(`/tenants/${id}/config/bounds`, body),
+    ];
+    for (const answer of answers)
+      expect([answer.status, answer.body.errors?.[0]?.path]).toEqual([422, path]);
+  });
+});
+
+test('the platform comes first: a contradiction is refused, and one that arises later yields', async () => {
+  const tenant = await freshTenant();
+  const { id, admin } = tenant;
+  const path = `/tenants/${id}/config/bounds`;
+  await admin.put(path, { max_resource_scaling: { minimum: 6 } });
+  expect((await effective(tenant)).values.max_resource_scaling).toBe(6);
+  await withPlatformBounds({ max_resource_scaling: { maximum: 4 } }, async () => {
+    const { values, explain } = await effective(tenant);
+    expect(values.max_resource_scaling).toBe(3);
+    expect(explain.max_resource_scaling.enforced).toBeUndefined();
+    const again = await admin.put(path, { max_resource_scaling: { minimum: 5 } });
+    expect([again.status, again.body.errors]).toEqual([
+      422,
+      [
+        {
+          path: '/max_resource_scaling',
+          message: expect.stringMatching(/contradicts the bound of the platform.*maximum 4/),
+        },
+      ],
+    ]);
+    expect((await admin.patch(path, { cost_band: { const: 'a' } })).status).toBe(200);
+  });
+  expect((await effective(tenant)).values.max_resource_scaling).toBe(6);
+});
+
+test('bounds for a service type, pairs in order, and a lowered limit hold for what an instance says', async () => {
+  const tenant = await freshTenant();
+  const { id, admin } = tenant;
+  await admin.put(`/tenants/${id}/services/web`, {
+    service_type: 'cloud_sql',
+    min_instances: 7,
+    max_instances: 9,
+  });
+  await admin.put(`/tenants/${id}/services/other`, {
+    service_type: 'cloud_run',
+    min_instances: 7,
+    max_instances: 9,
+  });
+  const instances = async (service: string) => {
+    const { values, explain } = await effective(tenant, `service_id=${service}`);
+    return [values.min_instances, values.max_instances, explain.max_instances.enforced?.by];
+  };
+  await withPlatformBounds(
+    { max_instances: { maximum: 5, service_types: ['cloud_sql'] } },
+    async () => {
+      expect(await instances('web')).toEqual([5, 5, 'platform']);
+      expect(await instances('other')).toEqual([7, 9, undefined]);
+    },
+  );
+  const limits = { scaling_limits: { max_instances: 6 } };
+  await platform.patch('/config/service-types/cloud_sql/default', limits);
+  expect(await instances('web')).toEqual([6, 6, 'service_type']);
+  await platform.patch('/config/service-types/cloud_sql/default', {
+    scaling_limits: { max_instances: 10 },
+  });
+  expect(await instances('web')).toEqual([7, 9, undefined]);
+});
+
+test('explain shows what an override of the service type shadows, and what warns', async () => {
+  const tenant = await freshTenant();
+  const { id, admin } = tenant;
+  await admin.patch(`/tenants/${id}/config/risk`, {
+    service_overrides: { cloud_run: { max_cost_impact_auto: 40 } },
+  });
+  const rule = { maximum: 20, mode: 'warn' };
+  await admin.put(`/tenants/${id}/config/bounds`, { max_cost_impact_auto: rule });
+  const { values, enforced, explain } = await effective(tenant, 'service_type=cloud_run');
+  expect([values.max_cost_impact_auto, enforced]).toEqual([40, []]);
+  expect(explain.max_cost_impact_auto).toMatchObject({
+    value: 40,
+    layer: 'tenant_risk',
+    path: '/service_overrides/cloud_run/max_cost_impact_auto',
+    shadowed: [
+      { layer: 'tenant_risk', value: 15, path: '/global_settings/max_cost_impact_auto' },
+      { layer: 'env', value: 15, path: '/max_cost_impact_auto' },
+    ],
+    warned: [{ by: 'tenant', rule }],
+  });
+});
