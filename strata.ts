@@ -9,6 +9,7 @@ import { startGateway, type Gateway } from './gateway/gateway.ts';
 import { pieces as everyPiece, type Parts, type Piece } from './services/pieces.ts';
 import type { FirstAdmin } from './services/auth/sign-in/first-admin.ts';
 import { createNode } from './shared/cluster/broker.ts';
+import { createReadiness } from './shared/cluster/readiness.ts';
 import { startStatusServer } from './shared/cluster/status-server.ts';
 import { commitSchema } from './shared/commits/schema.ts';
 import { openEmbeddedPostgres } from './shared/database/embedded.ts';
@@ -129,9 +130,11 @@ async function start(pieces: readonly Piece[], lifetime: Lifetime): Promise<void
   lifetime.closeWith(() => broker.stop());
   await lifetime.whileWanted(() => broker.start());
 
+  const readiness = createReadiness({ broker, coherence, pieces });
+  lifetime.onInterrupt(readiness.stop);
   if (first.metrics_port !== 0) {
     const { host, metrics_port: port } = first;
-    lifetime.closeWith(await startStatusServer({ broker, metrics, host, port }));
+    lifetime.closeWith(await startStatusServer({ readiness, metrics, host, port }));
   }
   let gateway: Gateway | undefined;
   if (pieces.some(({ name }) => name === 'gateway')) {
@@ -142,6 +145,7 @@ async function start(pieces: readonly Piece[], lifetime: Lifetime): Promise<void
       settings,
       log,
       metrics,
+      readiness,
       version,
       ...(redis ? { redis } : {}),
     });

@@ -8,6 +8,7 @@ import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import type { Coherence } from '../shared/cluster/coherence/coherence.ts';
 import type { LocalCache } from '../shared/cluster/local-cache.ts';
+import type { ReadinessCheck } from '../shared/cluster/readiness.ts';
 import type { LiveSettings } from '../shared/live-settings.ts';
 import { createAuthenticator, type Authenticator } from './authenticate.ts';
 import { mapErrors, refuseBeforeRouting } from './error-responses.ts';
@@ -32,6 +33,7 @@ export interface AppOptions {
   readonly log: Logger;
   /** The node's registry; the gateway adds its own figures and serves all of them. */
   readonly metrics: Registry;
+  readonly readiness: ReadinessCheck;
   /** Of Strata, for the OpenAPI document. */
   readonly version: string;
   /** Shares the rate limit between gateways; without it each gateway counts for itself. */
@@ -46,7 +48,8 @@ export interface App {
 }
 
 export async function buildApp(options: AppOptions): Promise<App> {
-  const { broker, coherence, localCache, settings, log, metrics, version, redis } = options;
+  const { broker, coherence, localCache, settings, log, metrics, readiness, version, redis } =
+    options;
   const watch = createWatch(broker, coherence, settings);
   const record = createRequestLog(log, observeRequests(metrics, watch.open));
   const authenticator = createAuthenticator(broker, localCache, settings, log);
@@ -76,7 +79,7 @@ export async function buildApp(options: AppOptions): Promise<App> {
   await limitRate(app, settings, redis);
   // Open streams would keep the server from closing.
   app.addHook('preClose', async () => watch.stop());
-  serveHealth(app, broker, metrics);
+  serveHealth(app, readiness, metrics);
   await serveDocs(app, settings.current.base_url, version);
   registerRoutes(app, {
     broker,

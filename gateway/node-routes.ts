@@ -1,20 +1,23 @@
 /** Routes without a contract: what monitoring asks of this node, and the description of the API. */
 import scalar from '@scalar/fastify-api-reference';
 import type { FastifyInstance } from 'fastify';
-import type { ServiceBroker } from 'moleculer';
 import type { Registry } from 'prom-client';
-import { readiness } from '../shared/cluster/status-server.ts';
+import { codeOfReadiness, type ReadinessCheck } from '../shared/cluster/readiness.ts';
 import { openApi } from './openapi.ts';
 import { pageHeaders } from './security-headers.ts';
 
 /** Paths that take GET only, like the routes below them in this file. */
 export const nodePaths = ['/healthz', '/readyz', '/metrics', '/openapi.json'] as const;
 
-export function serveHealth(app: FastifyInstance, broker: ServiceBroker, metrics: Registry): void {
+export function serveHealth(
+  app: FastifyInstance,
+  readiness: ReadinessCheck,
+  metrics: Registry,
+): void {
   app.get('/healthz', async () => ({ status: 'ok' }));
   app.get('/readyz', async (_request, reply) => {
-    const { code, body } = await readiness(broker);
-    return reply.code(code).send(body);
+    const answer = await readiness.ask();
+    return reply.code(codeOfReadiness(answer)).send(answer);
   });
   app.get('/metrics', async (_request, reply) =>
     reply.header('content-type', metrics.contentType).send(await metrics.metrics()),

@@ -1,6 +1,7 @@
 /** The OpenAPI 3.1 document, made of the contracts: what `responses.ts` sends and `parameters.ts` reads, as schemas. */
 import { IsObject, IsUnion, type TSchema } from 'typebox';
 import type { Access, Contract, Rest } from '../shared/contracts/contract.ts';
+import { readinessStatuses } from '../shared/cluster/readiness.ts';
 import { errorTable } from '../shared/contracts/error-codes.ts';
 import { restRoutes, type RestRoute } from './rest.ts';
 
@@ -45,6 +46,7 @@ export function openApi(baseUrl: string, version: string) {
     const { path, method } = route.rest;
     paths[path] = { ...paths[path], [method.toLowerCase()]: operationOf(route) };
   }
+  Object.assign(paths, monitoringPaths);
   return {
     openapi: '3.1.0',
     info: {
@@ -67,6 +69,47 @@ export function openApi(baseUrl: string, version: string) {
     },
   };
 }
+
+const readinessSchema = {
+  type: 'object',
+  required: ['status', 'checks'],
+  properties: {
+    status: { enum: readinessStatuses },
+    checks: {
+      type: 'object',
+      description: 'By part of the node, or piece that it calls: whether it answers',
+      additionalProperties: { type: 'boolean' },
+    },
+  },
+} as const;
+
+/** Routes of a node that have no contract. */
+const monitoringPaths = {
+  '/healthz': {
+    get: {
+      operationId: 'node.alive',
+      tags: ['node'],
+      summary: 'Whether the process is alive',
+      security: [],
+      responses: { 200: { description: 'It is' } },
+    },
+  },
+  '/readyz': {
+    get: {
+      operationId: 'node.ready',
+      tags: ['node'],
+      summary: 'Whether the gateway can serve',
+      description:
+        '`ready`: everything answers. `degraded`: something is away, and what does not need it is still answered, reads from memory. ' +
+        '`not_ready`: nothing can be answered. `stopping`: the gateway was asked to end.',
+      security: [],
+      responses: {
+        200: { description: '`ready` or `degraded`', content: jsonOf(readinessSchema) },
+        503: { description: '`not_ready` or `stopping`', content: jsonOf(readinessSchema) },
+      },
+    },
+  },
+} as const;
 
 function operationOf({ name, contract, rest }: RestRoute) {
   const keyScope = contract.keyScope ? ` API keys need the scope \`${contract.keyScope}\`.` : '';

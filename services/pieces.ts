@@ -9,6 +9,7 @@ import type { ServiceSchema } from 'moleculer';
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import type { DataSource } from 'typeorm';
+import type { ServingPiece } from '../shared/cluster/readiness.ts';
 import type { Schema } from '../shared/database/open.ts';
 import type { Mailer } from '../shared/mail/mailer.ts';
 import { createGuard } from '../shared/outgoing/guard.ts';
@@ -43,12 +44,12 @@ export interface Parts {
 }
 
 /** A piece with tables of its own gets a pool that is opened on its schema. */
-interface PieceWithTables extends HostedPiece {
+interface PieceWithTables extends HostedPiece, ServingPiece {
   readonly schema: Schema;
   readonly service: (parts: Parts, db: DataSource) => ServiceSchema;
 }
 /** The gateway is no service on the bus: `strata.ts` starts it once the node has joined. */
-interface PieceWithoutTables extends HostedPiece {
+interface PieceWithoutTables extends HostedPiece, ServingPiece {
   readonly schema?: undefined;
   readonly service?: (parts: Parts) => ServiceSchema;
 }
@@ -58,23 +59,31 @@ export const pieces: readonly Piece[] = [
   {
     name: 'tenant-config',
     needs: ['database_url'],
+    calls: ['auth', 'global-config'],
+    vital: [],
     schema: tenantConfigSchema,
     service: ({ settings }, db) => tenantConfigService({ db, settings }),
   },
   {
     name: 'global-config',
     needs: ['database_url'],
+    calls: [],
+    vital: [],
     schema: globalConfigSchema,
     service: (_parts, db) => globalConfigService({ db }),
   },
   {
     name: 'config-resolver',
     needs: [],
+    calls: ['tenant-config', 'global-config'],
+    vital: ['tenant-config', 'global-config'],
     service: ({ settings }) => configResolverService({ settings }),
   },
   {
     name: 'auth',
     needs: ['database_url', 'redis_url'],
+    calls: ['tenant-config'],
+    vital: [],
     schema: authSchema,
     service: ({ settings, shortLived, mailer, log, onceServing, onFirstAdmin }, db) =>
       authService({ db, settings, shortLived, mailer, log, onceServing, onFirstAdmin }),
@@ -82,12 +91,16 @@ export const pieces: readonly Piece[] = [
   {
     name: 'audit',
     needs: ['database_url'],
+    calls: [],
+    vital: [],
     schema: auditSchema,
     service: (_parts, db) => auditService({ db }),
   },
   {
     name: 'notifier',
     needs: ['database_url', 'redis_url'],
+    calls: ['tenant-config', 'auth'],
+    vital: [],
     schema: notifierSchema,
     service: ({ settings, mailer, log, metrics }, db) => {
       const http = createHttpClient(createGuard(settings), settings);
@@ -97,5 +110,7 @@ export const pieces: readonly Piece[] = [
   {
     name: 'gateway',
     needs: ['redis_url'],
+    calls: ['tenant-config', 'global-config', 'config-resolver', 'auth', 'audit', 'notifier'],
+    vital: ['auth', 'tenant-config'],
   },
 ];

@@ -13,6 +13,11 @@ export class Lifetime {
     this.#closers.push(close);
   }
 
+  /** Calls the listener once a signal asks for the end. */
+  onInterrupt(listener: () => void): void {
+    this.#signal.signal.addEventListener('abort', listener, { once: true });
+  }
+
   interrupt(): void {
     this.#signal.abort(new Interrupted());
   }

@@ -13,6 +13,7 @@ import { Bus, natsTransporter } from './bus.ts';
 import { chunkingMiddleware } from './chunking.ts';
 import { Coherence } from './coherence/coherence.ts';
 import { contractMiddleware } from './contract-middleware.ts';
+import type { Probe } from './health.ts';
 import { createLocalCache, type LocalCache } from './local-cache.ts';
 import { createLog, logOptions } from './log.ts';
 import { createMetrics } from './metrics.ts';
@@ -30,7 +31,7 @@ export interface NodeOptions {
   /** The commit tables, on nodes whose pieces have a database. */
   readonly commits?: DataSource;
   /** Further needs of this node by name, such as redis, each with whether it answers. */
-  readonly probes?: Readonly<Record<string, () => Promise<boolean>>>;
+  readonly probes?: Readonly<Record<string, Probe>>;
   /** Sends no broadcasts, so that the feed and the fence alone must hold. For tests. */
   readonly silent?: boolean;
 }

@@ -65,15 +65,17 @@ export function contractMiddleware({
   const localCache = createLocalCache(coherence);
   let broker: ServiceBroker;
 
-  /**
-   * While the bus is away, a call that only another node could answer fails at once instead of after its time-out, so that a value
-   * known here can stand in without anyone waiting.
-   */
-  function isReachable(name: string, nodeID: string | undefined): boolean {
-    if (!bus.away()) return true;
+  /** Whether this node answers the call itself, as Moleculer prefers where it can. */
+  function isLocal(name: string, nodeID: string | undefined): boolean {
     if (nodeID !== undefined) return nodeID === broker.nodeID;
     return broker.registry.getActionEndpoints(name)?.hasLocal() ?? false;
   }
+
+  /**
+   * A node that stops waits for calls that it answers. Moleculer would have it wait for those that it has made, too, even for ones that
+   * have timed out, until the other node is gone.
+   */
+  const untracked = (options: Options | undefined): Options => ({ ...options, tracking: false });
 
   /**
    * Options of the call that loads a value for the cache. It is made as this node, and without the parent context: meta would flow
@@ -114,14 +116,18 @@ export function contractMiddleware({
     return deliver(contract, found.value, caller, found.stale);
   }
 
-  /** Takes the place of `broker.call` on every node. */
+  /**
+   * Takes the place of `broker.call` on every node. While the bus is away, a call that only another node could answer fails at once
+   * instead of after its time-out, so that a value known here can stand in without anyone waiting.
+   */
   function callByContract(send: BusCall): BusCall {
-    const next: BusCall = (name, params, options) =>
-      isReachable(name, options?.nodeID)
-        ? send(name, params, options)
-        : Promise.reject(
-            new StrataError('service_unavailable', 'The bus does not answer. Try again.'),
-          );
+    const next: BusCall = (name, params, options) => {
+      if (isLocal(name, options?.nodeID)) return send(name, params, options);
+      if (!bus.away()) return send(name, params, untracked(options));
+      return Promise.reject(
+        new StrataError('service_unavailable', 'The bus does not answer. Try again.'),
+      );
+    };
     return (name, params = {}, options) => {
       const contract = contractOf(name);
       if (!contract || !isCached(contract) || metaOf(options, 'load'))

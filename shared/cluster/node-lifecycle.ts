@@ -15,6 +15,7 @@ import { clusterService } from './cluster-service.ts';
 import type { Coherence } from './coherence/coherence.ts';
 import { createFeed, type Feed } from './coherence/feed.ts';
 import { clusterLink, feedService } from './feed-service.ts';
+import { boundedProbe, type Probe } from './health.ts';
 import { callAs } from './request.ts';
 
 const pruneIntervalMs = 60_000;
@@ -22,7 +23,7 @@ const pruneIntervalMs = 60_000;
 export interface LifecycleOptions {
   readonly settings: LiveSettings;
   readonly commits: DataSource | undefined;
-  readonly probes: Readonly<Record<string, () => Promise<boolean>>>;
+  readonly probes: Readonly<Record<string, Probe>>;
   readonly silent: boolean;
   readonly coherence: Coherence;
   readonly bus: Bus;
@@ -46,7 +47,7 @@ export function nodeLifecycle(options: LifecycleOptions): NodeLifecycle {
     middleware: {
       name: 'Node',
       created(broker) {
-        const health = (): Promise<Record<string, boolean>> => healthOf(broker, options);
+        const health = healthCheck(broker, options);
         broker.createService(clusterService({ broker, coherence, settings, log, health }));
         if (feed && commits) broker.createService(feedService(feed, commits));
       },
@@ -70,29 +71,29 @@ export function nodeLifecycle(options: LifecycleOptions): NodeLifecycle {
   };
 }
 
-/** What this node needs, by name, each with whether it answers now. */
-async function healthOf(
+/** Asks what this node needs, by name, whether it answers now. */
+function healthCheck(
   broker: ServiceBroker,
   { settings, commits, probes, coherence, bus }: LifecycleOptions,
-): Promise<Record<string, boolean>> {
+): () => Promise<Record<string, boolean>> {
   const isEmbedded = !settings.current.nats_url;
-  const isOnBus = bus.connected() && (broker.transit?.connected ?? false);
-  const database = commits && {
-    database: await commits.query('SELECT 1').then(
-      () => true,
-      () => false,
-    ),
-  };
-  const probed = await Promise.all(
-    Object.entries(probes).map(async ([name, probe]) => [name, await probe()] as const),
+  const query = commits && { database: () => commits.query('SELECT 1').then(yes, no) };
+  const parts = Object.entries({ ...query, ...probes }).map(
+    ([name, probe]) => [name, boundedProbe(probe)] as const,
   );
-  return {
-    bus: isEmbedded || isOnBus,
-    ...database,
-    ...Object.fromEntries(probed),
-    feed: coherence.hasLease(),
+  return async () => {
+    const asked = parts.map(async ([name, probe]) => [name, await probe()] as const);
+    const isOnBus = bus.connected() && (broker.transit?.connected ?? false);
+    return {
+      bus: isEmbedded || isOnBus,
+      ...Object.fromEntries(await Promise.all(asked)),
+      feed: coherence.hasLease(),
+    };
   };
 }
+
+const yes = (): boolean => true;
+const no = (): boolean => false;
 
 type MoleculerNode = ReturnType<ServiceBroker['registry']['nodes']['get']>;
 

@@ -1,24 +1,8 @@
 /** What monitoring asks of a node, whatever it hosts. The gateway answers the same by its own routes. */
 import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { ServiceBroker } from 'moleculer';
 import type { Registry } from 'prom-client';
-import { serviceCaller } from '../access.ts';
-import { callAs } from './request.ts';
-
-/** Whether each part that this node needs answers, by name; 503 unless all do. */
-export async function readiness(
-  broker: ServiceBroker,
-): Promise<{ code: 200 | 503; body: { status: string; checks: Record<string, unknown> } }> {
-  const checks = await callAs(
-    broker,
-    'cluster.node.health',
-    {},
-    { caller: serviceCaller(broker.nodeID), requestId: 'health', nodeID: broker.nodeID },
-  );
-  const ready = Object.values(checks).every(Boolean);
-  return { code: ready ? 200 : 503, body: { status: ready ? 'ready' : 'not_ready', checks } };
-}
+import { codeOfReadiness, type ReadinessCheck } from './readiness.ts';
 
 interface Page {
   readonly code: number;
@@ -33,7 +17,7 @@ const jsonPage = (code: number, body: unknown): Page => ({
 });
 
 export interface StatusOptions {
-  readonly broker: ServiceBroker;
+  readonly readiness: ReadinessCheck;
   readonly metrics: Registry;
   readonly host: string;
   readonly port: number;
@@ -41,7 +25,7 @@ export interface StatusOptions {
 
 /** Serves `/healthz`, `/readyz` and `/metrics` on METRICS_PORT. Returns how to stop. */
 export async function startStatusServer({
-  broker,
+  readiness,
   metrics,
   host,
   port,
@@ -51,8 +35,8 @@ export async function startStatusServer({
     [
       'GET /readyz',
       async () => {
-        const { code, body } = await readiness(broker);
-        return jsonPage(code, body);
+        const answer = await readiness.ask();
+        return jsonPage(codeOfReadiness(answer), answer);
       },
     ],
     [

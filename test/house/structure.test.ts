@@ -6,6 +6,7 @@ import { describe, expect, test } from '@jest/globals';
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { pieces } from '../../services/pieces.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const sources = [
@@ -128,4 +129,25 @@ describe('imports', () => {
 
 test('the lock file names no registry', () => {
   expect(readFileSync(join(root, 'package-lock.json'), 'utf8')).not.toMatch(/"resolved": "http/);
+});
+
+describe('pieces', () => {
+  const services = pieces.filter(({ name }) => name !== 'gateway');
+
+  test.each(services)('$name names the pieces that it calls', ({ name, calls }) => {
+    const own = sources.filter((file) => file.startsWith(`services/${name}/`));
+    const called = own.flatMap((file) => [
+      ...textOf(file).matchAll(/\bcall(?:As)?\(\s*(?:broker,\s*)?'([a-z-]+)\./g),
+    ]);
+    const others = new Set(called.map(([, other]) => other!));
+    expect([...others].filter((other) => other !== name).sort()).toEqual([...calls].sort());
+  });
+
+  test('the gateway calls every service, and no piece needs what it does not call', () => {
+    const gateway = pieces.find(({ name }) => name === 'gateway');
+    const names = services.map(({ name }) => name).sort();
+    expect([...gateway!.calls].sort()).toEqual(names);
+    for (const { calls, vital } of pieces)
+      expect(calls).toEqual(expect.arrayContaining([...vital]));
+  });
 });

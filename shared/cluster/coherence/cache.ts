@@ -268,6 +268,12 @@ export class CoherentCache {
     this.#entries.set(key, entry, { size });
   }
 
+  /** Whether it has anything to answer with while owners are away. */
+  hasLastKnown(): boolean {
+    const mayStandIn = this.#options.mayStandIn?.(this.#now()) ?? true;
+    return mayStandIn && this.#entries.size > 0;
+  }
+
   /**
    * Drops what is older than `revision` under exactly these keys, and marks loads of them in flight as outdated, so that an answer
    * from before the change is never cached. Returns how many entries were removed.

@@ -1,0 +1,219 @@
+/** What `/readyz` says of nodes whose parts, or whose neighbours, are away: real processes that are killed, stopped and cut off. */
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { Agent, get } from 'node:http';
+import { setTimeout as delay } from 'node:timers/promises';
+import { pieces } from '../../services/pieces.ts';
+import { eventually, killed, startCluster, type Cluster } from '../support/cluster.ts';
+import { freePort } from '../support/servers.ts';
+import { Client, type Running } from '../support/strata.ts';
+
+let cluster: Cluster;
+/** Hosts nothing else, so that its parts are its own. */
+let notifier: Running;
+let notifierStatus: string;
+/** A gateway that nobody has asked anything. */
+let cold: Running;
+
+beforeAll(async () => {
+  cluster = await startCluster({ gateways: 2, cuttable: ['gateway-2'] });
+  const port = await freePort();
+  notifierStatus = `http://127.0.0.1:${port}`;
+  notifier = await cluster.start('notifier-1', ['notifier'], { METRICS_PORT: String(port) });
+  cold = await cluster.start('gateway-cold', ['gateway']);
+}, 60_000);
+afterAll(async () => {
+  await cluster?.stop();
+});
+
+interface Seen {
+  readonly code: number;
+  readonly status: string;
+  /** Names of the checks that failed. */
+  readonly away: readonly string[];
+  readonly ms: number;
+}
+
+async function readyz(url: string): Promise<Seen> {
+  const began = performance.now();
+  const { status: code, body } = await new Client(url).get('/readyz');
+  const { status, checks } = body as { status: string; checks: Record<string, boolean> };
+  const away = Object.keys(checks).filter((name) => !checks[name]);
+  return { code, status, away, ms: performance.now() - began };
+}
+
+const gatewayUrl = (index: number): string => cluster.gateways[index]!.url;
+const ready = { code: 200, status: 'ready', away: [] };
+const sees = (
+  url: string,
+  expected: Partial<Record<keyof Seen, unknown>>,
+  withinMs?: number,
+): Promise<void> =>
+  eventually(async () => expect(await readyz(url)).toMatchObject(expected), withinMs);
+const allReady = async (): Promise<void> => {
+  for (const { url } of [...cluster.gateways, cold]) await sees(url, ready);
+};
+
+const serviceNames = pieces.map(({ name }) => name).filter((name) => name !== 'gateway');
+
+/** A read that both warm gateways have the answer of in memory. */
+const risk = (): string => `/tenants/${cluster.tenant.id}/config/risk`;
+const readRisk = async (gateway: number): Promise<number> => {
+  const { status } = await new Client(gatewayUrl(gateway), cluster.tenant.admin.token).get(risk());
+  return status;
+};
+const warm = async (): Promise<void> => {
+  for (const gateway of [0, 1])
+    await eventually(async () => expect(await readRisk(gateway)).toBe(200));
+};
+
+test('every piece that a gateway calls is named, and all answer', async () => {
+  await allReady();
+  const { body } = await new Client(gatewayUrl(0)).get('/readyz');
+  expect(Object.keys(body.checks).sort()).toEqual(
+    ['bus', 'database', 'feed', 'redis', ...serviceNames].sort(),
+  );
+  expect((await new Client(notifierStatus).get('/readyz')).body).toEqual({
+    status: 'ready',
+    checks: {
+      bus: true,
+      database: true,
+      redis: true,
+      feed: true,
+      auth: true,
+      'tenant-config': true,
+    },
+  });
+});
+
+test('without a piece that others do not need, a gateway is degraded, whatever it remembers', async () => {
+  await killed(notifier);
+  for (const { url } of [cluster.gateways[0]!, cold])
+    await sees(url, { code: 200, status: 'degraded', away: ['notifier'] });
+  notifier = await cluster.revive(notifier);
+  await allReady();
+});
+
+test('without any node of auth, a gateway that knows somebody is degraded and one that knows nobody is not ready', async () => {
+  await warm();
+  const identity = cluster.services.slice(2);
+  await Promise.all(identity.map(killed));
+  const away = ['audit', 'auth', 'config-resolver'];
+  for (const index of [0, 1])
+    await eventually(async () => {
+      const seen = await readyz(gatewayUrl(index));
+      expect({ ...seen, away: [...seen.away].sort() }).toMatchObject({
+        code: 200,
+        status: 'degraded',
+        away,
+      });
+    });
+  expect(await readRisk(0)).toBe(200);
+  await sees(cold.url, { code: 503, status: 'not_ready' });
+  expect((await readyz(cold.url)).away).toContain('auth');
+  await Promise.all(identity.map(cluster.revive));
+  await allReady();
+});
+
+/** Stops the nodes of tenant-config where they are, while `meanwhile` runs. */
+async function withoutConfig(meanwhile: () => Promise<void>): Promise<void> {
+  const config = cluster.services.slice(0, 2);
+  for (const { pid } of config) process.kill(pid, 'SIGSTOP');
+  try {
+    await meanwhile();
+  } finally {
+    for (const { pid } of config) process.kill(pid, 'SIGCONT');
+  }
+}
+
+test('a service that is registered and does not run is away, and nobody waits for it', async () => {
+  await warm();
+  await withoutConfig(async () => {
+    // The others take it for gone only after three heartbeats.
+    const away = expect.arrayContaining(['tenant-config', 'global-config']);
+    await sees(gatewayUrl(0), { code: 200, status: 'degraded', away }, 4000);
+    expect((await readyz(gatewayUrl(0))).ms).toBeLessThan(2000);
+    await sees(cold.url, { code: 503, status: 'not_ready' });
+  });
+  await allReady();
+});
+
+test('while PostgreSQL is silent, who remembers something is degraded and who does not is not ready', async () => {
+  await warm();
+  const goOn = await cluster.postgres.freeze();
+  try {
+    await sees(cold.url, { code: 503, status: 'not_ready' });
+    await sees(notifierStatus, { code: 503, status: 'not_ready' });
+    for (const url of [cold.url, notifierStatus, gatewayUrl(0)]) {
+      const seen = await readyz(url);
+      expect(seen.away).toContain('database');
+      expect(seen.ms).toBeLessThan(2000);
+    }
+    for (const index of [0, 1]) {
+      expect(await readyz(gatewayUrl(index))).toMatchObject({ code: 200, status: 'degraded' });
+      expect(await readRisk(index)).toBe(200);
+    }
+  } finally {
+    goOn();
+  }
+  await allReady();
+});
+
+test('a restart of PostgreSQL takes no gateway away', async () => {
+  await warm();
+  const restarted = cluster.postgres.restart('SIGINT');
+  // Until every poll has met the server that is a new one, and memory has been emptied for it.
+  const until = performance.now() + 4000;
+  const seen = cluster.gateways.map(async ({ url }) => {
+    const codes = new Set<number>();
+    while (performance.now() < until) {
+      codes.add((await readyz(url)).code);
+      await delay(20);
+    }
+    return [...codes];
+  });
+  expect(await Promise.all(seen)).toEqual([[200], [200]]);
+  await restarted;
+  await allReady();
+});
+
+test('a gateway that is cut off from NATS is degraded as long as it remembers', async () => {
+  await warm();
+  const proxy = cluster.proxies['gateway-2']!;
+  proxy.cut();
+  try {
+    const away = expect.arrayContaining(['bus', 'auth', 'tenant-config']);
+    await sees(gatewayUrl(1), { code: 200, status: 'degraded', away });
+    expect(await readRisk(1)).toBe(200);
+    expect(await readyz(gatewayUrl(0))).toMatchObject(ready);
+  } finally {
+    proxy.mend();
+  }
+  await allReady();
+});
+
+/** Status code and body of a GET over the agent's connection. */
+const getOver = (agent: Agent, url: string): Promise<{ code: number; text: string }> =>
+  new Promise((resolve, reject) => {
+    get(url, { agent }, (response) => {
+      let text = '';
+      response.on('data', (chunk: Buffer) => {
+        text += chunk.toString();
+      });
+      response.on('end', () => resolve({ code: response.statusCode!, text }));
+    }).on('error', reject);
+  });
+
+test('a gateway that stops says so to whoever still has a connection, and waits for no call that has timed out', async () => {
+  await withoutConfig(() => sees(cold.url, { code: 503 }));
+  await sees(cold.url, ready);
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  expect((await getOver(agent, `${cold.url}/readyz`)).code).toBe(200);
+  const began = performance.now();
+  const stopped = cold.stop();
+  await delay(100);
+  const { code, text } = await getOver(agent, `${cold.url}/readyz`);
+  expect([code, JSON.parse(text)]).toEqual([503, expect.objectContaining({ status: 'stopping' })]);
+  await stopped;
+  expect(performance.now() - began).toBeLessThan(8000);
+  agent.destroy();
+});
