@@ -11,6 +11,7 @@
  *
  *   broker.call('config-resolver.resolve', { tenant_id, agent_type })
  */
+import { derivedReads } from './services/derived-reads.ts';
 import { nodeOptions } from './shared/cluster/broker.ts';
 import { neighbourOptions } from './shared/cluster/neighbour.ts';
 import { liveSettings } from './shared/live-settings.ts';
@@ -22,4 +23,4 @@ const settings = liveSettings(first, { NODE_ID: first.node_id }, []);
 
 export default first.secret_key === null && first.nats_url !== null
   ? neighbourOptions(first)
-  : nodeOptions({ settings }).options;
+  : nodeOptions({ settings, derivedReads }).options;

@@ -6,6 +6,7 @@ import { Redis } from 'ioredis';
 import { readFileSync } from 'node:fs';
 import type { DataSource } from 'typeorm';
 import { startGateway, type Gateway } from './gateway/gateway.ts';
+import { derivedReads } from './services/derived-reads.ts';
 import { pieces as everyPiece, type Parts, type Piece } from './services/pieces.ts';
 import type { FirstAdmin } from './services/auth/sign-in/first-admin.ts';
 import { createNode } from './shared/cluster/broker.ts';
@@ -103,6 +104,7 @@ async function start(pieces: readonly Piece[], lifetime: Lifetime): Promise<void
   const redis = connectRedis(first, pieces, lifetime);
   const { broker, coherence, localCache, log, metrics } = createNode({
     settings,
+    derivedReads,
     probes: redis ? { redis: () => answers(redis) } : {},
     ...(commits ? { commits } : {}),
   });

@@ -18,7 +18,7 @@ import type { Logger } from 'pino';
 import { checkAccess } from '../shared/access.ts';
 import { natsConnectionOf } from '../shared/cluster/bus.ts';
 import { callAs, timeLeft } from '../shared/cluster/request.ts';
-import type { Contract } from '../shared/contracts/contract.ts';
+import { isRead, type Contract } from '../shared/contracts/contract.ts';
 import {
   contractOf,
   contractTable,
@@ -235,10 +235,6 @@ const tooLarge = 'The answer is larger than NATS carries in one message. Ask ove
 
 async function refuseBusy(): Promise<never> {
   throw new StrataError('rate_limited');
-}
-
-function isRead({ rest, cache }: Contract): boolean {
-  return cache !== undefined || rest?.method === 'GET';
 }
 
 function parsed(text: string): Record<string, unknown> | undefined {

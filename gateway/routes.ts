@@ -22,7 +22,7 @@ import { checkAccess, isPublic, type Caller } from '../shared/access.ts';
 import { checkParams } from '../shared/cluster/contract-middleware.ts';
 import { cachedAnswer, type LocalCache } from '../shared/cluster/local-cache.ts';
 import { callAs, timeLeft, type Client } from '../shared/cluster/request.ts';
-import type { Contract } from '../shared/contracts/contract.ts';
+import { isRead, type Contract } from '../shared/contracts/contract.ts';
 import type { ActionName, ParamsOf } from '../shared/contracts/index.ts';
 import { codeOf, isOutage, saysDatabase, statusOf, StrataError } from '../shared/errors.ts';
 import type { Authenticator, Identity } from './authenticate.ts';
@@ -90,7 +90,6 @@ export function registerRoutes(app: FastifyInstance, options: RoutesOptions): vo
 function routeOf({ name, contract, rest }: RestRoute, options: RoutesOptions): RouteOptions {
   const { localCache, authenticator, fastPath, requestTimeoutMs } = options;
   const url = fastifyPath(rest.path);
-  const isRead = rest.method === 'GET';
   // Where the path has no tenant, the caller's own is meant.
   const meansOwnTenant =
     'tenant_id' in contract.params.properties &&
@@ -104,7 +103,7 @@ function routeOf({ name, contract, rest }: RestRoute, options: RoutesOptions): R
     const params = request.urlParams!;
     if (meansOwnTenant) params.tenant_id ??= identity?.caller.tenant_id ?? undefined;
     checkAccess(contract, identity?.caller, params);
-    if (identity?.stale && !isRead) {
+    if (identity?.stale && !isRead(contract)) {
       const error = new StrataError(
         'service_unavailable',
         'Your session cannot be checked now, so nothing is written. Try again.',

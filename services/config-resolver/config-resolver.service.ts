@@ -2,6 +2,7 @@
 import type { ServiceSchema } from 'moleculer';
 import { serviceOf } from '../../shared/cluster/service.ts';
 import type { Settings } from '../../shared/settings.ts';
+import { decideActions } from './actions/decide.ts';
 import { effectiveActions } from './actions/effective.ts';
 
 export { applyBounds } from './rules/apply-bounds.ts';
@@ -12,4 +13,5 @@ export const configResolverService = ({
 }: {
   /** The settings in use now; a reload replaces them. */
   readonly settings: () => Settings;
-}): ServiceSchema => serviceOf('config-resolver', effectiveActions(settings));
+}): ServiceSchema =>
+  serviceOf('config-resolver', { ...effectiveActions(settings), ...decideActions });

@@ -13,6 +13,7 @@ import { Bus, natsTransporter } from './bus.ts';
 import { chunkingMiddleware } from './chunking.ts';
 import { Coherence } from './coherence/coherence.ts';
 import { contractMiddleware } from './contract-middleware.ts';
+import type { DerivedReads } from './derived-reads.ts';
 import type { Probe } from './health.ts';
 import { createLocalCache, type LocalCache } from './local-cache.ts';
 import { createLog, logOptions } from './log.ts';
@@ -32,6 +33,8 @@ export interface NodeOptions {
   readonly commits?: DataSource;
   /** Further needs of this node by name, such as redis, each with whether it answers. */
   readonly probes?: Readonly<Record<string, Probe>>;
+  /** What this node answers from its own memory by the rules of a service; otherwise the service is asked. */
+  readonly derivedReads?: DerivedReads;
   /** Sends no broadcasts, so that the feed and the fence alone must hold. For tests. */
   readonly silent?: boolean;
 }
@@ -56,6 +59,7 @@ export function nodeOptions({
   settings,
   commits,
   probes = {},
+  derivedReads = {},
   silent = false,
 }: NodeOptions): NodeParts {
   const { current } = settings;
@@ -76,6 +80,7 @@ export function nodeOptions({
     log,
     requestTimeoutMs: current.request_timeout_ms,
     onCommitted: lifecycle.onCommitted,
+    derivedReads,
   });
   // The one that is named first is the nearest to NATS, so that each chunk is sealed.
   const transport =

@@ -24,13 +24,14 @@ import type { Logger } from 'pino';
 import { checkAccess, serviceCaller, type Caller } from '../access.ts';
 import { refuseOlderThan, type Change } from '../commits/commit.ts';
 import type { CacheRule, Contract } from '../contracts/contract.ts';
-import { contractOf } from '../contracts/index.ts';
+import { contractOf, type ActionName } from '../contracts/index.ts';
 import { isDatabaseFailure, isDatabaseOutage, isRefusedData } from '../database/failures.ts';
 import { codeOf, invalid, StrataError } from '../errors.ts';
 import { problemsOf } from '../schema/validate.ts';
 import type { Bus } from './bus.ts';
 import type { Coherence } from './coherence/coherence.ts';
 import type { Loaded } from './coherence/entry.ts';
+import { RememberedAnswers, type AnyDerivedRead, type DerivedReads } from './derived-reads.ts';
 import { cachedAnswer, createLocalCache, deliver } from './local-cache.ts';
 import { moleculerMiddleware, type BusCall } from './moleculer-middleware.ts';
 import { callWithin, type Client, type Request } from './request.ts';
@@ -53,6 +54,7 @@ export interface ContractMiddlewareOptions {
   readonly log: Logger;
   /** Called after a commit on this node. */
   readonly onCommitted: () => void;
+  readonly derivedReads: DerivedReads;
 }
 
 export function contractMiddleware({
@@ -61,8 +63,10 @@ export function contractMiddleware({
   requestTimeoutMs,
   log,
   onCommitted,
+  derivedReads,
 }: ContractMiddlewareOptions): Middleware {
   const localCache = createLocalCache(coherence);
+  const remembered = new RememberedAnswers();
   let broker: ServiceBroker;
 
   /** Whether this node answers the call itself, as Moleculer prefers where it can. */
@@ -116,6 +120,41 @@ export function contractMiddleware({
     return deliver(contract, found.value, caller, found.stale);
   }
 
+  /** Answers from the cached read that it is derived from, of this node's memory where it is there; else asks the service. */
+  function readDerived(
+    next: BusCall,
+    name: string,
+    contract: Contract,
+    derived: AnyDerivedRead,
+    params: Params,
+    options: Options | undefined,
+  ): Promise<unknown> {
+    const caller = metaOf(options, 'caller');
+    const from = contractOf(derived.from) as CachedContract;
+    async function loadAndDerive(question: Params): Promise<unknown> {
+      const value = await readThroughCache(next, derived.from, from, question, options, caller);
+      const found = derived.derive(params, value);
+      return found ? found.answer : next(name, params, options);
+    }
+    try {
+      checkAccess(contract, caller, params);
+      const now = performance.now();
+      const repeated = remembered.find(name, params, now);
+      if (repeated !== undefined) return Promise.resolve(repeated);
+      checkParams(contract, params);
+      const question = derived.question(params);
+      const entry = localCache.find(from, question);
+      const known = cachedAnswer(from, question, caller, entry, now);
+      if (known === undefined) return loadAndDerive(question);
+      const found = derived.derive(params, known);
+      if (!found) return next(name, params, options);
+      if (found.isLasting) remembered.remember(name, params, entry!, found.answer);
+      return Promise.resolve(found.answer);
+    } catch (error) {
+      return Promise.reject(error as Error);
+    }
+  }
+
   /**
    * Takes the place of `broker.call` on every node. While the bus is away, a call that only another node could answer fails at once
    * instead of after its time-out, so that a value known here can stand in without anyone waiting.
@@ -130,6 +169,8 @@ export function contractMiddleware({
     };
     return (name, params = {}, options) => {
       const contract = contractOf(name);
+      const derived = derivedReads[name as ActionName];
+      if (contract && derived) return readDerived(next, name, contract, derived, params, options);
       if (!contract || !isCached(contract) || metaOf(options, 'load'))
         return next(name, params, options);
       const caller = metaOf(options, 'caller');

@@ -142,9 +142,15 @@ export interface Contract<P extends TObject = TObject, R extends TSchema = TSche
   /** Whether the caller may see this result; where not, it does not exist for them (404). */
   visible?(result: unknown, caller: { readonly platform: boolean }): boolean;
   readonly failures?: FailureCodes;
+  /** It only reads, though it is no GET: its question is too long for an address. */
+  readonly changesNothing?: true;
   /** A call may take this many milliseconds even where REQUEST_TIMEOUT_MS is less, because it waits for nodes that stay silent. */
   readonly minTimeoutMs?: number;
 }
+
+/** Whether a call leaves everything as it was. */
+export const isRead = ({ rest, cache, changesNothing }: Contract): boolean =>
+  cache !== undefined || rest?.method === 'GET' || changesNothing === true;
 
 const readHeaders = { 'x-min-revision': 'min_revision' } as const;
 const readOptions = {
@@ -201,6 +207,7 @@ interface Definition<
   drops?: (params: Static<TObject<Path>>) => string[];
   visible?: (result: Static<R>, caller: { readonly platform: boolean }) => boolean;
   failures?: FailureCodes;
+  changesNothing?: true;
   minTimeoutMs?: number;
 }
 

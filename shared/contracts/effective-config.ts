@@ -17,7 +17,7 @@ export const layerNames = [
 export type LayerName = (typeof layerNames)[number];
 const LayerName = Type.Enum(layerNames);
 const Values = Type.Record(Type.String(), Type.Unknown());
-const Revisions = Type.Object({ tenant: Type.Integer(), platform: Type.Integer() }, strict);
+export const Revisions = Type.Object({ tenant: Type.Integer(), platform: Type.Integer() }, strict);
 
 /** A bound that acted on a value, or warns of it. */
 const acting = {

@@ -11,6 +11,7 @@ import { boundContracts } from './bounds.ts';
 import { clusterContracts } from './cluster.ts';
 import type { Contract } from './contract.ts';
 import { effectiveConfigContracts } from './effective-config.ts';
+import { decideContracts } from './decide.ts';
 import { feedContracts } from './feed.ts';
 import { globalEntryContracts } from './global-entries.ts';
 import { historyContracts } from './history.ts';
@@ -29,6 +30,7 @@ import { watchContracts } from './watch.ts';
 export const contracts = {
   // config-resolver: the merged configuration, and what it is merged from
   ...effectiveConfigContracts,
+  ...decideContracts,
   ...layerContracts,
   // global-config has the platform's, tenant-config the tenants'
   ...boundContracts,

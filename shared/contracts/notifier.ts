@@ -40,12 +40,14 @@ export const noticeTypes = [
 ] as const;
 export type NoticeType = (typeof noticeTypes)[number];
 
+export const ActionToApprove = Type.String({
+  pattern: '^[A-Za-z0-9._-]{1,100}$',
+  description: 'What the automation wants to do, such as scale_min_instances',
+});
+
 /** What every request for approval says. */
 const requested = {
-  action: Type.String({
-    pattern: '^[A-Za-z0-9._-]{1,100}$',
-    description: 'What the automation wants to do, such as scale_min_instances',
-  }),
+  action: ActionToApprove,
   risk_level: Type.Enum(riskLevels),
   title: Line(300, 'One line that says what is asked'),
 };
@@ -57,7 +59,7 @@ const Resource = Type.Union(
   [Line(500, 'Name of the resource'), Type.Record(Type.String(), Type.Unknown())],
   { description: 'What would be changed; at most 32 KiB of JSON' },
 );
-const CostImpact = Type.Number({
+export const CostImpact = Type.Number({
   minimum: 0,
   description: "Cost of the change, in the tenant's currency",
 });

@@ -125,6 +125,23 @@ test('new values of ENV_FILE apply on every node without a restart', async () =>
   expect(risk.body.global_settings.max_cost_impact_auto).toBe(7.5);
 });
 
+test('a gateway decides by its own memory, whatever becomes of the service that has the rules', async () => {
+  const decide = () =>
+    at(0).post(`/tenants/${cluster.tenant.id}/decide`, { action: 'scale', risk_level: 'high' });
+  const before = await decide();
+  expect([before.status, before.body.decision]).toEqual([200, 'approval_required']);
+  const resolvers = cluster.services.slice(2);
+  for (const node of resolvers) node.process.kill('SIGSTOP');
+  try {
+    const began = performance.now();
+    const { body, headers } = await decide();
+    expect(performance.now() - began).toBeLessThan(500);
+    expect([body, headers.has('x-config-stale')]).toEqual([before.body, false]);
+  } finally {
+    for (const node of resolvers) node.process.kill('SIGCONT');
+  }
+});
+
 test('an invalid ENV_FILE changes nothing and says why, without the value', async () => {
   writeFileSync(envFile, 'DEFAULT_MAX_COST_IMPACT_AUTO=not-a-number-canary\n');
   const { status, body, text } = await cluster.platform.post('/config/reload', {

@@ -33,6 +33,7 @@ beforeAll(async () => {
   tenant = await createTenant(strata.url, platform, 'Outage');
   risk = `/tenants/${tenant.id}/config/risk`;
   before = await tenant.admin.get(risk);
+  expect((await decide({})).headers.has('x-config-stale')).toBe(false);
   await takeAway(server);
   during = await readUntilStale();
 });
@@ -40,6 +41,13 @@ afterAll(async () => {
   await strata?.stop('SIGKILL');
   await server?.stop();
 });
+
+const decide = (body: object): Promise<Answer> =>
+  tenant.admin.post(`/tenants/${tenant.id}/decide`, {
+    action: 'scale',
+    risk_level: 'low',
+    ...body,
+  });
 
 /** First a stalled server, whose connections stay open, then one that is gone. */
 async function takeAway(running: Server): Promise<void> {
@@ -69,6 +77,12 @@ test('what is known is answered, marked as stale', () => {
     'true',
     before.body,
   ]);
+});
+
+test('a decision by known limits is marked as stale, one by limits that were never read is 503', async () => {
+  const { status, headers, body } = await decide({ cost_impact: 51 });
+  expect([status, headers.get('x-config-stale'), body.decision]).toEqual([200, 'true', 'deny']);
+  expect(refusalOf(await decide({ service_id: 'web' }))).toEqual([503, 'service_unavailable']);
 });
 
 test('what was never read is 503, and says when to come back', async () => {

@@ -26,7 +26,7 @@ const levels: readonly [RegExp, number][] = [
   [/^shared\/[^/]+\.ts$/, 1],
   [/^shared\/(schema|security|outgoing|mail|bounds)\//, 1],
   [/^shared\/(documents|cluster|commits|database)\//, 2],
-  [/^services\/pieces\.ts$/, 5],
+  [/^services\/(pieces|derived-reads)\.ts$/, 5],
   [/^services\//, 3],
   [/^gateway\//, 4],
   [/^(strata|moleculer\.config)\.ts$/, 5],

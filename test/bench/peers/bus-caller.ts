@@ -1,7 +1,7 @@
 /**
  * A platform service's node, as moleculer.config.ts makes it, and by turns the least that such a read could cost: a look into a Map
  * and a call of a local action that does nothing. Prints the effective configuration, then microseconds of either, per round.
- * `bus-caller.ts <tenant> <rounds> <calls>`
+ * Then the same of a decision, beside the effective configuration that it is made by. `bus-caller.ts <tenant> <rounds> <calls>`
  */
 import { ServiceBroker } from 'moleculer';
 import { setImmediate } from 'node:timers/promises';
@@ -50,5 +50,24 @@ const found = await alternate(
     ),
 );
 process.stdout.write(`${JSON.stringify(found)}\n`);
+
+const intent = { action: 'scale', risk_level: 'high', resource_scaling: 2 };
+const { tenant_id, ...touched } = params;
+/** By turns, as several automations would ask again and again. */
+const asked = Array.from({ length: 100 }, (_each, index) => ({
+  tenant_id,
+  body: { ...intent, ...touched, cost_impact: index / 4 },
+}));
+let turn = 0;
+function decide(): Promise<{ decision: string }> {
+  turn = (turn + 1) % asked.length;
+  return broker.call('config-resolver.decide', asked[turn]!, options);
+}
+const decided = await alternate(
+  rounds,
+  () => micros(async () => (await decide()).decision === 'approval_required'),
+  () => micros(async () => (await read()) === kept),
+);
+process.stdout.write(`${JSON.stringify(decided)}\n`);
 await Promise.all([broker.stop(), plain.stop()]);
 process.exit();

@@ -1,0 +1,47 @@
+/** Whether automation may act, answered from effective configurations in memory. */
+import type { DerivedRead } from '../../../shared/cluster/derived-reads.ts';
+import type { Handlers } from '../../../shared/cluster/request.ts';
+import { addressOf } from '../../../shared/contracts/decide.ts';
+import type { ParamsOf } from '../../../shared/contracts/index.ts';
+import { invalid } from '../../../shared/errors.ts';
+import { momentOf } from '../../../shared/schema/moment.ts';
+import { decide } from '../rules/decide.ts';
+import { refuseUnknown } from './refuse-unknown.ts';
+
+type Params = ParamsOf<'config-resolver.decide'>;
+
+/** Throws 422 for a date that does not exist. */
+function momentAsked({ at }: Params['body']): number {
+  if (at === undefined) return Date.now();
+  const moment = momentOf(at);
+  if (!moment) throw invalid([{ path: '/at', message: 'is no moment that exists' }]);
+  return moment.getTime();
+}
+
+const questionOf = ({ tenant_id, body }: Params) => ({
+  tenant_id,
+  ...addressOf(body),
+  explain: true,
+});
+
+/** Any node decides by itself, from its own memory of what is effective. Which names are near an unknown one, the service says. */
+export const derivedDecision: DerivedRead<'config-resolver.decide', 'config-resolver.resolve'> = {
+  from: 'config-resolver.resolve',
+  question: questionOf,
+  derive: ({ body }, effective) =>
+    effective.unknown.length > 0
+      ? undefined
+      : {
+          answer: decide(effective, body, momentAsked(body)),
+          isLasting: effective.values.business_hours_only === false && body.at === undefined,
+        },
+};
+
+export const decideActions = {
+  async 'config-resolver.decide'(params, request) {
+    const effective = await request.call('config-resolver.resolve', questionOf(params));
+    const address = { tenant_id: params.tenant_id, ...addressOf(params.body) };
+    await refuseUnknown(effective.unknown, address, request);
+    return decide(effective, params.body, momentAsked(params.body));
+  },
+} satisfies Handlers;

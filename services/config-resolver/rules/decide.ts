@@ -1,0 +1,127 @@
+/**
+ * The risk settings as one table of rules. In its order the first rule that applies decides, and all that apply are listed. Where
+ * none applies automation is allowed to act. `approval_timeout_minutes` says how long an approval waits, `max_concurrent_automations`
+ * is held where slots are taken; neither decides here.
+ */
+import type { AutomationDecision, Decided, Intent } from '../../../shared/contracts/decide.ts';
+import type { ResultOf } from '../../../shared/contracts/index.ts';
+import type { RiskLimits } from '../../../shared/contracts/risk.ts';
+import { BusinessHours } from '../../../shared/contracts/weekly-hours.ts';
+import { problemsOf } from '../../../shared/schema/validate.ts';
+import { opensNext } from './business-hours.ts';
+
+/**
+ * What the rules look at: the effective values, the intent, and when it would be acted upon (Unix milliseconds). A bound may leave a
+ * limit without a value; then it is as strict as it can be.
+ */
+interface Case {
+  readonly limits: Partial<RiskLimits>;
+  readonly hours: unknown;
+  readonly intent: Intent;
+  readonly at: number;
+}
+
+interface Rule {
+  readonly rule: keyof RiskLimits & Decided['reasons'][number]['rule'];
+  readonly decision: AutomationDecision;
+  readonly applies: (of: Case) => boolean;
+  readonly asked: (of: Case) => unknown;
+}
+
+const isRisky = ({ risk_level: level }: Intent): boolean =>
+  level === 'high' || level === 'critical';
+
+const rules: readonly Rule[] = [
+  {
+    rule: 'automation_enabled',
+    decision: 'deny',
+    applies: ({ limits }) => limits.automation_enabled !== true,
+    asked: ({ intent }) => intent.action,
+  },
+  {
+    rule: 'business_hours_only',
+    decision: 'deny',
+    applies: ({ limits, hours, at }) => limits.business_hours_only !== false && !isOpen(hours, at),
+    asked: ({ at }) => new Date(at).toISOString(),
+  },
+  {
+    rule: 'max_resource_scaling',
+    decision: 'deny',
+    applies: ({ limits, intent }) => exceeds(intent.resource_scaling, limits.max_resource_scaling),
+    asked: ({ intent }) => intent.resource_scaling,
+  },
+  {
+    rule: 'max_cost_impact_approval',
+    decision: 'deny',
+    applies: ({ limits, intent }) => exceeds(intent.cost_impact, limits.max_cost_impact_approval),
+    asked: ({ intent }) => intent.cost_impact,
+  },
+  {
+    rule: 'auto_approve_rollbacks',
+    decision: 'allow',
+    applies: ({ limits, intent }) =>
+      intent.is_rollback === true && limits.auto_approve_rollbacks === true,
+    asked: ({ intent }) => intent.is_rollback,
+  },
+  {
+    rule: 'require_approval_for_high_risk',
+    decision: 'approval_required',
+    applies: ({ limits, intent }) =>
+      isRisky(intent) && limits.require_approval_for_high_risk !== false,
+    asked: ({ intent }) => intent.risk_level,
+  },
+  {
+    rule: 'max_cost_impact_auto',
+    decision: 'approval_required',
+    applies: ({ limits, intent }) => exceeds(intent.cost_impact, limits.max_cost_impact_auto),
+    asked: ({ intent }) => intent.cost_impact,
+  },
+];
+
+const exceeds = (asked: number | undefined, limit: number | undefined): boolean =>
+  asked !== undefined && (limit === undefined || asked > limit);
+
+/** Lower layers take any JSON under any name. What is no business hours never opens: a mistake does not loosen a limit. */
+const areHours = (hours: unknown): hours is BusinessHours =>
+  problemsOf(BusinessHours, hours).length === 0;
+const isOpen = (hours: unknown, at: number): boolean =>
+  areHours(hours) && opensNext(hours, at) === null;
+
+/** Explained, so that each reason can say where its limit was set. */
+export type ExplainedConfiguration = Pick<
+  ResultOf<'config-resolver.resolve'>,
+  'values' | 'explain' | 'revision' | 'stale'
+>;
+
+/** `at` in Unix milliseconds. Stale limits make a decision that is marked so. */
+export function decide(effective: ExplainedConfiguration, intent: Intent, at: number): Decided {
+  const { values, revision, stale } = effective;
+  const limits: Partial<RiskLimits> = values;
+  const of: Case = { limits, hours: values.business_hours, intent, at };
+  const applying = rules.filter((rule) => rule.applies(of));
+  const [deciding] = applying;
+  return {
+    decision: deciding?.decision ?? 'allow',
+    reasons: applying.map(({ rule, asked }) => ({
+      rule,
+      asked: asked(of),
+      ...settingOf(effective, rule),
+    })),
+    ...(deciding?.rule === 'business_hours_only' && retryAt(of)),
+    revision,
+    ...(stale && { stale }),
+  };
+}
+
+function retryAt({ hours, at }: Case): { retry_at: string } | undefined {
+  const opening = areHours(hours) ? opensNext(hours, at) : null;
+  return opening === null ? undefined : { retry_at: opening.toISOString() };
+}
+
+/** A setting as reasons show it: its value, and which layer and document it is from. */
+export function settingOf({ values, explain }: ExplainedConfiguration, name: keyof RiskLimits) {
+  const explained = explain?.[name];
+  if (!explained) throw new Error(`${name} is not explained`);
+  const { layer, source, revision } = explained;
+  return { limit: values[name] ?? null, layer, source, revision };
+}

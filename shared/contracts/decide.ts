@@ -1,0 +1,90 @@
+/** Whether automation may do what it wants to do: the tenant's risk settings as one decision. */
+import { Type, type Static, type TProperties } from 'typebox';
+import { action, tenantRoles } from './contract.ts';
+import { addressFields, Explanation, Revisions } from './effective-config.ts';
+import { Identifier, Nullable, Slug, strict, Timestamp, Uuid } from './fields.ts';
+import { ActionToApprove, CostImpact, riskLevels } from './notifier.ts';
+
+export const automationDecisions = ['allow', 'approval_required', 'deny'] as const;
+export type AutomationDecision = (typeof automationDecisions)[number];
+
+/** In the order in which they decide; each has the name of its risk setting, but for the slots of `max_concurrent_automations`. */
+export const decisionRules = [
+  'automation_enabled',
+  'business_hours_only',
+  'max_resource_scaling',
+  'max_cost_impact_approval',
+  'auto_approve_rollbacks',
+  'require_approval_for_high_risk',
+  'max_cost_impact_auto',
+  'too_many_automations',
+] as const;
+
+/** What automation says of its intent. */
+export const intent = {
+  action: ActionToApprove,
+  risk_level: Type.Enum(riskLevels),
+  agent_type: Type.Optional(Slug),
+  service_id: Type.Optional(Identifier),
+  service_type: Type.Optional(Slug),
+  cost_impact: Type.Optional(CostImpact),
+  resource_scaling: Type.Optional(
+    Type.Number({ minimum: 0, description: 'Factor by which a resource would be scaled' }),
+  ),
+  is_rollback: Type.Optional(Type.Boolean({ description: 'It takes back an earlier change' })),
+} as const satisfies TProperties;
+const Intent = Type.Object(intent, strict);
+export type Intent = Static<typeof Intent>;
+
+export const DecisionReason = Type.Object(
+  {
+    rule: Type.Enum(decisionRules),
+    limit: Type.Unknown({ description: 'What the setting is' }),
+    asked: Type.Unknown({ description: 'What meets it' }),
+    layer: Explanation.properties.layer,
+    source: Type.String({
+      description:
+        'The cache key of the document that decides the setting; `env` for the environment',
+    }),
+    revision: Nullable(Type.Integer({ description: 'Of that document' })),
+  },
+  strict,
+);
+export type DecisionReason = Static<typeof DecisionReason>;
+
+export const decided = {
+  decision: Type.Enum(automationDecisions),
+  reasons: Type.Array(DecisionReason, {
+    description: 'Every rule that applies; the first one decides',
+  }),
+  retry_at: Type.Optional({ ...Timestamp, description: 'When business hours open next' }),
+  revision: { ...Revisions, description: 'Of the configuration that decided' },
+} as const satisfies TProperties;
+const Decided = Type.Object({ ...decided, stale: Type.Optional(Type.Literal(true)) }, strict);
+export type Decided = Static<typeof Decided>;
+
+/** The parameters of `config-resolver.resolve` for an intent: its own, where they say what is touched. */
+export function addressOf(body: Pick<Intent, (typeof addressFields)[number]>) {
+  const { agent_type, service_id, service_type } = body;
+  return {
+    ...(agent_type !== undefined && { agent_type }),
+    ...(service_id !== undefined && { service_id }),
+    ...(service_type !== undefined && { service_type }),
+  };
+}
+
+export const decideContracts = {
+  'config-resolver.decide': action({
+    summary: 'Whether automation may act, by the effective risk settings',
+    rest: 'POST /tenants/{tenant_id}/decide',
+    access: { level: 'tenant', roles: tenantRoles, services: true },
+    keyScope: 'config:read',
+    changesNothing: true,
+    path: { tenant_id: Uuid },
+    body: Type.Object(
+      { ...intent, at: Type.Optional({ ...Timestamp, description: 'Now unless told' }) },
+      strict,
+    ),
+    result: Decided,
+  }),
+} as const;

@@ -1,0 +1,122 @@
+/** Deciding over REST: the tenant's own effective limits, whoever asks, and nothing for a typo. */
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { createDatabase, type Database } from '../support/postgres.ts';
+import {
+  adminPassword,
+  createTenant,
+  signIn,
+  startStrata,
+  type Client,
+  type Running,
+  type TenantFixture,
+} from '../support/strata.ts';
+
+let database: Database;
+let strata: Running;
+let platform: Client;
+let tenant: TenantFixture;
+
+beforeAll(async () => {
+  database = await createDatabase();
+  strata = await startStrata({ DATABASE_URL: database.url });
+  platform = await signIn(strata.url, 'admin@example.com', adminPassword);
+  tenant = await createTenant(strata.url, platform, 'Decide');
+  const { id, admin } = tenant;
+  await admin.put(`/tenants/${id}/services/web`, { service_type: 'cloud_run' });
+  await admin.put(`/tenants/${id}/config/agents/scaler`, {});
+});
+afterAll(async () => {
+  await strata?.stop();
+  await database?.drop();
+});
+
+const plain = { action: 'scale', risk_level: 'low' };
+const ask = (body: object, by: Client = tenant.admin) =>
+  by.post(`/tenants/${tenant.id}/decide`, { ...plain, ...body });
+const patchRisk = (body: object) => tenant.admin.patch(`/tenants/${tenant.id}/config/risk`, body);
+
+test('decides by the limits of what is touched, and says which document set them', async () => {
+  const written = await patchRisk({
+    service_overrides: { cloud_run: { max_cost_impact_auto: 2 } },
+  });
+  const { status, body } = await ask({ cost_impact: 3, service_id: 'web' }, tenant.viewer);
+  expect([status, body]).toEqual([
+    200,
+    {
+      decision: 'approval_required',
+      reasons: [
+        {
+          rule: 'max_cost_impact_auto',
+          limit: 2,
+          asked: 3,
+          layer: 'tenant_risk',
+          source: `risk_config_${tenant.id}`,
+          revision: Number(written.headers.get('x-config-revision')),
+        },
+      ],
+      revision: { tenant: expect.any(Number), platform: expect.any(Number) },
+    },
+  ]);
+  expect((await ask({ cost_impact: 3 })).body.decision).toBe('allow');
+});
+
+test('a switch is off for every answer after it was answered', async () => {
+  for (let time = 0; time < 5; time += 1) {
+    await patchRisk({ global_settings: { automation_enabled: false } });
+    const { body } = await ask({ agent_type: 'scaler' });
+    expect(body.decision).toBe('deny');
+    expect(body.reasons[0]).toMatchObject({
+      rule: 'automation_enabled',
+      limit: false,
+      asked: 'scale',
+    });
+    await patchRisk({ global_settings: { automation_enabled: true } });
+    expect((await ask({ agent_type: 'scaler' })).body.decision).toBe('allow');
+  }
+});
+
+test('outside of business hours it says when they open', async () => {
+  await patchRisk({ global_settings: { business_hours_only: true } });
+  const hours = { days: ['mon'], start: '09:00', end: '17:00', timezone: 'Europe/Berlin' };
+  await tenant.admin.patch(`/tenants/${tenant.id}/services/web`, { business_hours: hours });
+  const at = '2026-07-05T12:00:00+02:00';
+  const closed = await ask({ service_id: 'web', at });
+  expect(closed.body).toMatchObject({ decision: 'deny', retry_at: '2026-07-06T07:00:00.000Z' });
+  const open = await ask({ service_id: 'web', at: closed.body.retry_at });
+  expect(open.body).toMatchObject({ decision: 'allow', reasons: [] });
+  const none = await ask({ at: '2026-02-30T12:00:00Z' });
+  expect([none.status, none.body.errors?.[0].path]).toEqual([422, '/at']);
+  await patchRisk({ global_settings: { business_hours_only: false } });
+});
+
+test('a typo is 404 with the nearest names', async () => {
+  const other = await createTenant(strata.url, platform, 'Near');
+  await other.admin.put(`/tenants/${other.id}/services/wep`, { service_type: 'cloud_run' });
+  const refused = await ask({ service_id: 'wep', agent_type: 'scalar' });
+  expect([refused.status, refused.body.detail.code]).toEqual([404, 'not_found']);
+  expect(refused.body.detail.message).toBe(
+    'There is no such agent_type; the nearest names are scaler. There is no such service_id; the nearest names are web.',
+  );
+  const typed = await ask({ service_type: 'cloudrun' });
+  expect(typed.status).toBe(404);
+  expect(typed.body.detail.message).toContain('nearest names are cloud_run,');
+});
+
+test.each([
+  ['no action', { action: undefined }, '/action'],
+  ['no risk level', { risk_level: undefined }, '/risk_level'],
+  ['a risk level that is none', { risk_level: 'severe' }, '/risk_level'],
+  ['a cost below nothing', { cost_impact: -1 }, '/cost_impact'],
+  ['a cost as text', { cost_impact: '3' }, '/cost_impact'],
+  ['a scaling below nothing', { resource_scaling: -1 }, '/resource_scaling'],
+  ['a limit of its own', { max_cost_impact_auto: 99 }, '/max_cost_impact_auto'],
+])('%s is refused', async (_name, body, path) => {
+  const { status, body: answer } = await ask(body);
+  expect([status, answer.errors?.[0].path]).toEqual([422, path]);
+});
+
+test('another tenant decides nothing here', async () => {
+  const other = await createTenant(strata.url, platform, 'Else');
+  const refused = await ask({}, other.admin);
+  expect([refused.status, refused.body.detail.code]).toEqual([403, 'tenant_mismatch']);
+});
