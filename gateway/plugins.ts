@@ -25,6 +25,7 @@ export async function allowOrigins(
       'X-Updated-By',
       'X-Config-Revision',
       'X-Config-Stale',
+      'X-Config-Warnings',
       'X-Next-Cursor',
       'Retry-After',
     ],

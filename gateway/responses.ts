@@ -23,6 +23,7 @@ interface Resource {
 }
 interface Written extends Resource {
   readonly outcome: 'created' | 'updated' | 'deleted';
+  readonly warnings?: readonly { readonly path: string }[];
 }
 interface Page {
   readonly items: readonly unknown[];
@@ -125,9 +126,17 @@ function sendWritten(written: Written | { dry_run: true }, reply: FastifyReply):
   if ('dry_run' in written) return sendJson(written, reply);
   if (written.outcome === 'deleted')
     return sendNothing(204, reply.header('x-config-revision', written.revision));
+  if (written.warnings) reply.header('x-config-warnings', pathsOf(written.warnings));
   reply.code(written.outcome === 'created' ? 201 : 200).headers(describe(written));
   return sendJson(written.document, reply);
 }
+
+/** JSON Pointers as a header can carry them: percent-encoded, with a comma between them, the first ten. */
+const pathsOf = (warnings: readonly { readonly path: string }[]): string =>
+  warnings
+    .slice(0, 10)
+    .map(({ path }) => encodeURI(path).replaceAll(',', '%2C').slice(0, 200))
+    .join(', ');
 
 function sendList(page: Page, headers: IncomingHttpHeaders, reply: FastifyReply): FastifyReply {
   if (!wantsNdjson(headers)) return sendJson(page, reply);

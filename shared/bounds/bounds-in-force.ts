@@ -11,6 +11,7 @@ export interface BoundSet {
   readonly bounds: Bounds;
   /** Of the document that has them. */
   readonly revision: number | null;
+  readonly updated_by?: string;
 }
 
 /** One owner's bound on one key. */
@@ -18,6 +19,8 @@ export interface BoundInForce {
   readonly by: BoundOwner;
   readonly rule: Bound;
   readonly revision: number | null;
+  /** Who wrote the document. */
+  readonly updated_by?: string;
 }
 
 /** What binds a key: the bounds that are enforced, each with all that have to hold together with it; and the others. */
@@ -43,10 +46,10 @@ export function bindingOf(
   const enforced: (BoundInForce & { limits: Limits })[] = [];
   const warning: BoundInForce[] = [];
   const yielding: BoundInForce[] = [];
-  for (const { by, bounds, revision } of sets) {
+  for (const { bounds, ...owner } of sets) {
     const rule = Object.hasOwn(bounds, key) ? bounds[key] : undefined;
     if (rule === undefined || !appliesTo(rule, serviceType)) continue;
-    const bound = { by, rule, revision };
+    const bound = { ...owner, rule };
     if (!isEnforced(rule)) {
       warning.push(bound);
       continue;

@@ -335,6 +335,12 @@ export const Change = Type.Object(
   strict,
 );
 
+const warnings = Type.Optional(
+  Type.Array(Type.Object({ path: Type.String(), message: Type.String() }, strict), {
+    description: 'What was written and is outside of a bound that only warns',
+  }),
+);
+
 /** What a write answers on the bus; `document` is null after a deletion. */
 export const Written = <T extends TSchema>(document: T) =>
   Type.Union([
@@ -350,6 +356,7 @@ export const Written = <T extends TSchema>(document: T) =>
         updated_by: Type.String(),
         updated_at: Timestamp,
         requires_restart: Type.Optional(Type.Literal(true)),
+        warnings,
       },
       strict,
     ),
@@ -358,6 +365,7 @@ export const Written = <T extends TSchema>(document: T) =>
         dry_run: Type.Literal(true),
         changes: Type.Array(Change),
         invalidates: Type.Array(Type.String()),
+        warnings,
       },
       strict,
     ),

@@ -9,7 +9,7 @@
  * | before              | `prepare`            | other services, slow lookups                  |
  * | in the transaction  | `read`               | the database                                  |
  * |                     | `complete`           | what `prepare` found                          |
- * |                     | `schema`, `check`    | what `prepare` found                          |
+ * |                     | `schema`, `check`, `warnings` | what `prepare` found                 |
  * |                     | `secrets.seal`       | keys                                          |
  * |                     | `checkInTransaction` | the database, under the lock of the scope     |
  * |                     | `save` or `remove`   | the database                                  |
@@ -87,6 +87,8 @@ export interface DocumentKind<Address, Document, Context = undefined> {
    * a StrataError where another code is right.
    */
   check(write: ProposedWrite<Address, Document, Context>): Problem[];
+  /** What may be stored and deserves a word to whoever writes it. */
+  warnings?(write: ProposedWrite<Address, Document, Context>): Problem[];
   /**
    * Rules that need the database. Runs in the transaction, under the lock of the scope's counter: until it commits, no other write
    * of the scope can change what this reads there. `next` is the document as it will be stored, null for a removal. Returns or

@@ -7,7 +7,7 @@ import type { Loaded } from '../cluster/coherence/entry.ts';
 import type { Request } from '../cluster/request.ts';
 import { commitChange, readSnapshot } from '../commits/commit.ts';
 import type { WriteAction } from '../contracts/history.ts';
-import { invalid, StrataError, type Problem } from '../errors.ts';
+import { boundedProblems, invalid, StrataError, type Problem } from '../errors.ts';
 import { diff, type Difference } from '../schema/diff.ts';
 import { applyMergePatch } from '../schema/merge-patch.ts';
 import { problemsOf } from '../schema/validate.ts';
@@ -32,8 +32,9 @@ export type WrittenDocument<Document> =
       updated_by: string;
       updated_at: string;
       requires_restart?: true;
+      warnings?: Problem[];
     }
-  | { dry_run: true; changes: Difference[]; invalidates: string[] };
+  | { dry_run: true; changes: Difference[]; invalidates: string[]; warnings?: Problem[] };
 
 /**
  * The handlers of one kind's contracts, and the write behind a rollback. Documents are answered with their secrets masked.
@@ -91,10 +92,14 @@ export function documentActions<Address, Document, Context>(
     readonly context: Context;
     readonly request: Request;
   }
+  interface Next {
+    readonly document: Document;
+    readonly warnings: readonly Problem[];
+  }
   /** What a write makes of it; `next` null removes the document. */
   interface Plan {
     readonly action: WriteAction;
-    readonly next: { readonly document: Document } | null;
+    readonly next: Next | null;
     /** It is answered as what created the document. */
     readonly isNew?: boolean;
   }
@@ -107,27 +112,27 @@ export function documentActions<Address, Document, Context>(
   }
 
   /** The document, once it has passed the schema and the rules of its kind. */
-  function checked(document: unknown, { address, current, context, request }: Found): Document {
+  function checked(document: unknown, { address, current, context, request }: Found): Next {
     refuse(problemsOf(kind.schema, document));
     const next = document as Document;
-    refuse(
-      kind.check({
-        next,
-        address,
-        current: current?.document ?? null,
-        context,
-        caller: request.caller,
-      }),
-    );
-    return next;
+    const proposed = {
+      next,
+      address,
+      current: current?.document ?? null,
+      context,
+      caller: request.caller,
+    };
+    refuse(kind.check(proposed));
+    return { document: next, warnings: kind.warnings?.(proposed) ?? [] };
   }
 
   /** The document to store from what was sent. */
-  function fromDraft(draft: Draft, found: Found): { readonly document: Document } {
+  function fromDraft(draft: Draft, found: Found): Next {
     const { address, context } = found;
     const current = found.current?.document ?? null;
-    const document = checked(kind.complete(draft, address, current, context), found);
-    return { document: kind.secrets ? kind.secrets.seal(document, address, current) : document };
+    const next = checked(kind.complete(draft, address, current, context), found);
+    if (!kind.secrets) return next;
+    return { ...next, document: kind.secrets.seal(next.document, address, current) };
   }
 
   /**
@@ -136,8 +141,8 @@ export function documentActions<Address, Document, Context>(
    */
   function fromHistory(after: unknown, found: Found): Plan['next'] {
     if (after === null && !nullIsDocument) return null;
-    checked(conceal(after), found);
-    return { document: after as Document };
+    const { warnings } = checked(conceal(after), found);
+    return { document: after as Document, warnings };
   }
 
   /** Throws `not_found` where the answer would show a document to a writer who may not read it. */
@@ -193,7 +198,8 @@ export function documentActions<Address, Document, Context>(
 
         const at = changedAt.toISOString();
         const written = { revision, updated_by: request.caller.id, updated_at: at };
-        await saveOrRemove(manager, params, next && { ...next, ...written }, current);
+        const stored = next && { document: next.document, ...written };
+        await saveOrRemove(manager, params, stored, current);
 
         const before = current?.document ?? null;
         const after = next?.document ?? null;
@@ -209,7 +215,7 @@ export function documentActions<Address, Document, Context>(
           payload: { revision, reason, changes },
         };
         const answer: WrittenDocument<Document> = isDryRun
-          ? { dry_run: true, changes, invalidates: [...cacheKeys] }
+          ? { dry_run: true, changes, invalidates: [...cacheKeys], ...warningsOf(next) }
           : answerTo({ written, next, isNew });
         // Before the commit: nothing is stored behind an answer that will not be given.
         request.checkAnswer(answer);
@@ -228,8 +234,13 @@ export function documentActions<Address, Document, Context>(
       document: conceal(document),
       ...written,
       ...(kind.requiresRestart?.(document) && { requires_restart: true as const }),
+      ...warningsOf(next),
     };
   }
+
+  /** As many as one answer names. */
+  const warningsOf = (next: Next | null): { warnings?: Problem[] } =>
+    next === null || next.warnings.length === 0 ? {} : { warnings: boundedProblems(next.warnings) };
 
   return {
     get: (address) =>

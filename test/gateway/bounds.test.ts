@@ -243,3 +243,136 @@ test('explain shows what an override of the service type shadows, and what warns
     warned: [{ by: 'tenant', rule }],
   });
 });
+
+describe('a write outside of a bound', () => {
+  const setBounds = async (tenant: TenantFixture, bounds: object) => {
+    const put = await tenant.admin.put(`/tenants/${tenant.id}/config/bounds`, bounds);
+    expect(put.status).toBe(201);
+  };
+  const rule = { maximum: 20, reason: 'the budget of this year' };
+
+  test.each(['platform', 'tenant'] as const)(
+    'of the %s is refused with path, rule and owner, in each layer of the tenant',
+    async (by) => {
+      const tenant = await freshTenant();
+      const { id, admin } = tenant;
+      const bounds = {
+        max_cost_impact_auto: rule,
+        default_cpu: { enum: ['1', '2'] },
+        monitoring_enabled: { const: true, service_types: ['cloud_run'] },
+      };
+      const check = async (): Promise<void> => {
+        const expected = [
+          [
+            await admin.patch(`/tenants/${id}/config/risk`, {
+              global_settings: { max_cost_impact_auto: 30 },
+            }),
+            '/global_settings/max_cost_impact_auto',
+          ],
+          [
+            await admin.patch(`/tenants/${id}/config/risk`, {
+              service_overrides: { cloud_run: { max_cost_impact_auto: 40 } },
+            }),
+            '/service_overrides/cloud_run/max_cost_impact_auto',
+          ],
+          [
+            await admin.put(`/tenants/${id}/config/agents/big`, { default_cpu: '8' }),
+            '/default_cpu',
+          ],
+          [
+            await admin.put(`/tenants/${id}/services/web`, {
+              service_type: 'cloud_run',
+              monitoring_enabled: false,
+            }),
+            '/monitoring_enabled',
+          ],
+        ] as const;
+        for (const [answer, path] of expected)
+          expect([
+            answer.status,
+            answer.body.errors?.map((each: { path: string }) => each.path),
+          ]).toEqual([422, [path]]);
+        expect(expected[0][0].body.errors[0].message).toMatch(
+          new RegExp(
+            `^is 30; the bound of the ${by} on max_cost_impact_auto is maximum 20 .*set by [0-9a-f-]{36}.*the budget of this year$`,
+          ),
+        );
+        const elsewhere = await admin.put(`/tenants/${id}/services/other`, {
+          service_type: 'cloud_sql',
+          monitoring_enabled: false,
+        });
+        expect(elsewhere.status).toBe(201);
+      };
+      if (by === 'platform') return withPlatformBounds(bounds, check);
+      await setBounds(tenant, bounds);
+      await check();
+    },
+  );
+
+  test("is refused for what it changes: what was there before stands in nobody's way", async () => {
+    const tenant = await freshTenant();
+    const { id, admin } = tenant;
+    const risk = `/tenants/${id}/config/risk`;
+    await admin.patch(risk, { global_settings: { max_cost_impact_auto: 30 } });
+    await setBounds(tenant, { max_cost_impact_auto: rule });
+    const unrelated = await admin.patch(risk, { global_settings: { business_hours_only: true } });
+    expect([unrelated.status, unrelated.body.global_settings.max_cost_impact_auto]).toEqual([
+      200, 30,
+    ]);
+    expect((await effective(tenant)).values.max_cost_impact_auto).toBe(20);
+    const worse = await admin.patch(risk, { global_settings: { max_cost_impact_auto: 31 } });
+    expect(worse.status).toBe(422);
+    await admin.patch(risk, { global_settings: { max_cost_impact_auto: 10 } });
+    const back = await admin.post(`/tenants/${id}/config/rollback`, { revision: 2 });
+    expect([back.status, back.body.errors[0].path]).toEqual([
+      422,
+      '/global_settings/max_cost_impact_auto',
+    ]);
+  });
+
+  test('passes where the bound warns, and is told so: in a header, and by a dry run in words', async () => {
+    const tenant = await freshTenant();
+    const { id, admin } = tenant;
+    await setBounds(tenant, { max_cost_impact_auto: { ...rule, mode: 'warn' } });
+    const change = { global_settings: { max_cost_impact_auto: 30 } };
+    const tried = await admin.patch(`/tenants/${id}/config/risk?dry_run=true`, change);
+    const path = '/global_settings/max_cost_impact_auto';
+    const message = expect.stringMatching(/^is 30; the bound of the tenant .* maximum 20/);
+    expect(tried.body.warnings).toEqual([{ path, message }]);
+    const written = await admin.patch(`/tenants/${id}/config/risk`, change);
+    expect([written.status, written.headers.get('x-config-warnings')]).toEqual([200, path]);
+    expect(written.body).not.toHaveProperty('warnings');
+    const other = await admin.patch(`/tenants/${id}/config/risk`, {
+      global_settings: { business_hours_only: true },
+    });
+    expect(other.headers.get('x-config-warnings')).toBeNull();
+  });
+
+  test('limits of a service type that were lowered refuse new values, and no unrelated change', async () => {
+    const { id, admin } = await freshTenant();
+    const service = `/tenants/${id}/services/web`;
+    await admin.put(service, { service_type: 'cloud_functions', max_instances: 50 });
+    const type = '/config/service-types/cloud_functions/default';
+    await platform.patch(type, { scaling_limits: { max_instances: 20 } });
+    expect((await admin.patch(service, { monitoring_enabled: true })).status).toBe(200);
+    const raised = await admin.patch(service, { max_instances: 40 });
+    expect([raised.status, raised.body.errors[0].path]).toEqual([422, '/max_instances']);
+    await platform.patch(type, { scaling_limits: { max_instances: 100 } });
+  });
+
+  test('an override does not give a known key another type', async () => {
+    const { id, admin } = await freshTenant();
+    const answer = await admin.patch(`/tenants/${id}/config/risk`, {
+      service_overrides: { cloud_run: { http_client_timeout_seconds: 'forever' } },
+    });
+    expect([answer.status, answer.body.errors]).toEqual([
+      422,
+      [
+        {
+          path: '/service_overrides/cloud_run/http_client_timeout_seconds',
+          message: 'must be integer',
+        },
+      ],
+    ]);
+  });
+});

@@ -265,11 +265,16 @@ function explanationOf(
         path: rung.pathOf(key),
       })),
     ...(enforced && {
-      enforced: { ...enforced, asked: asked && { layer: askedBy!, value: asked.value } },
+      enforced: {
+        ...shownBound(enforced),
+        asked: asked && { layer: askedBy!, value: asked.value },
+      },
     }),
-    ...(warned.length > 0 && { warned: [...warned] }),
+    ...(warned.length > 0 && { warned: warned.map(shownBound) }),
   };
 }
+
+const shownBound = ({ by, rule, revision }: BoundInForce) => ({ by, rule, revision });
 
 /** Where a value comes from that no layer holds: the bound that put it there. */
 function originOfBound(key: string, { by }: BoundInForce, from: Sources): Place {

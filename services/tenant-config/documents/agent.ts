@@ -1,20 +1,26 @@
 /** Agent configurations: one per agent type. */
+import type { BoundSet } from '../../../shared/bounds/bounds-in-force.ts';
 import { AgentConfig, type AgentAddress } from '../../../shared/contracts/agents.ts';
 import type { DocumentKind } from '../../../shared/documents/document-kind.ts';
 import { sameAsInPath, scalingOrder } from '../rules/checks.ts';
+import { boundViolations, valuesOfAgent } from '../rules/placed-values.ts';
 import { AgentEntity } from '../schema.ts';
+import { boundsForValues } from '../stores/bounds.ts';
 import { inTable, tenantDocument } from './tenant-document.ts';
 
 const resourceId = ({ agent_type }: AgentAddress): string => agent_type;
 
-export const agentKind: DocumentKind<AgentAddress, AgentConfig> = {
+export const agentKind: DocumentKind<AgentAddress, AgentConfig, readonly BoundSet[]> = {
   ...tenantDocument({ auditName: 'agent', configType: 'agent_config', resourceId }),
   ...inTable(AgentEntity, resourceId),
   schema: AgentConfig,
-  prepare: async () => undefined,
+  prepare: ({ tenant_id }, request) => boundsForValues(tenant_id, request),
   complete: (draft, { agent_type }) => ({ agent_type, ...draft }),
-  check: ({ next, address }) => [
+  check: ({ next, address, current, context: sets }) => [
     ...sameAsInPath('agent_type', next, address),
     ...scalingOrder(next.default_scaling ?? {}, '/default_scaling'),
+    ...boundViolations(valuesOfAgent, next, current, sets).refused,
   ],
+  warnings: ({ next, current, context: sets }) =>
+    boundViolations(valuesOfAgent, next, current, sets).warned,
 };

@@ -1,10 +1,13 @@
 /** A tenant's risk limits: one document, there from the tenant's creation. */
+import type { BoundSet } from '../../../shared/bounds/bounds-in-force.ts';
 import { RiskConfig } from '../../../shared/contracts/risk.ts';
 import type { TenantAddress } from '../../../shared/contracts/tenant-document.ts';
 import type { DocumentKind } from '../../../shared/documents/document-kind.ts';
 import type { Settings } from '../../../shared/settings.ts';
 import { checkRisk, seedRisk } from '../rules/risk.ts';
+import { boundViolations, valuesOfRisk } from '../rules/placed-values.ts';
 import { RiskEntity } from '../schema.ts';
+import { boundsForValues } from '../stores/bounds.ts';
 import { managedTypes, type ManagedTypes } from '../stores/managed-types.ts';
 import { inTable, tenantDocument } from './tenant-document.ts';
 
@@ -13,6 +16,7 @@ const resourceId = ({ tenant_id }: TenantAddress): string => tenant_id;
 interface Context {
   readonly seed: RiskConfig;
   readonly types: ManagedTypes;
+  readonly sets: readonly BoundSet[];
 }
 
 export function riskKind(
@@ -22,9 +26,12 @@ export function riskKind(
     ...tenantDocument({ auditName: 'risk', configType: 'tenant_risk_config', resourceId }),
     ...inTable(RiskEntity, resourceId),
     schema: RiskConfig,
-    async prepare(_address, request) {
-      const types = await managedTypes(request);
-      return { types, seed: seedRisk(settings(), types) };
+    async prepare({ tenant_id }, request) {
+      const [types, sets] = await Promise.all([
+        managedTypes(request),
+        boundsForValues(tenant_id, request),
+      ]);
+      return { types, sets, seed: seedRisk(settings(), types) };
     },
     /** What a PUT leaves out becomes what a new tenant would get. */
     complete(draft, _address, _current, { seed }) {
@@ -35,7 +42,12 @@ export function riskKind(
         service_overrides: draft?.service_overrides ?? seed.service_overrides,
       };
     },
-    check: ({ next, current, context }) => checkRisk(next, current, context.types),
+    check: ({ next, current, context: { types, sets } }) => [
+      ...checkRisk(next, current, types),
+      ...boundViolations(valuesOfRisk, next, current, sets).refused,
+    ],
+    warnings: ({ next, current, context: { sets } }) =>
+      boundViolations(valuesOfRisk, next, current, sets).warned,
   };
 }
 

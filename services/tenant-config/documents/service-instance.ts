@@ -1,4 +1,5 @@
 /** A tenant's service instances, one document each. */
+import type { BoundSet } from '../../../shared/bounds/bounds-in-force.ts';
 import {
   ServiceInstance,
   type ServiceInstanceAddress,
@@ -6,34 +7,46 @@ import {
 import type { DocumentKind } from '../../../shared/documents/document-kind.ts';
 import { sameAsInPath } from '../rules/checks.ts';
 import { checkOperator, withinLimits } from '../rules/guardrails.ts';
+import { boundViolations, valuesOfInstance } from '../rules/placed-values.ts';
 import { typeProblems } from '../rules/service-instance.ts';
 import { ServiceInstanceEntity } from '../schema.ts';
+import { boundsForValues } from '../stores/bounds.ts';
 import { managedTypes, type ManagedTypes } from '../stores/managed-types.ts';
 import { inTable, tenantDocument } from './tenant-document.ts';
 
 const resourceId = ({ service_id }: ServiceInstanceAddress): string => service_id;
 
-export const serviceInstanceKind: DocumentKind<
-  ServiceInstanceAddress,
-  ServiceInstance,
-  ManagedTypes
-> = {
+interface Context {
+  readonly types: ManagedTypes;
+  readonly sets: readonly BoundSet[];
+}
+
+export const serviceInstanceKind: DocumentKind<ServiceInstanceAddress, ServiceInstance, Context> = {
   ...tenantDocument({ auditName: 'service', configType: 'service_config', resourceId }),
   ...inTable(ServiceInstanceEntity, resourceId),
   schema: ServiceInstance,
-  prepare: (_address, request) => managedTypes(request),
+  async prepare({ tenant_id }, request) {
+    const [types, sets] = await Promise.all([
+      managedTypes(request),
+      boundsForValues(tenant_id, request),
+    ]);
+    return { types, sets };
+  },
   complete: (draft, { service_id }, current) => ({
     service_id,
     ...(current && { service_type: current.service_type }),
     ...draft,
   }),
-  check({ next, address, current, context: types, caller }) {
+  check({ next, address, current, context: { types, sets }, caller }) {
     checkOperator(next, current, caller);
     const type = types.find(({ service_type }) => service_type === next.service_type);
     return [
       ...sameAsInPath('service_id', next, address),
       ...typeProblems(next, current, types),
-      ...withinLimits(next, type),
+      ...withinLimits(next, current, type),
+      ...boundViolations(valuesOfInstance, next, current, sets).refused,
     ];
   },
+  warnings: ({ next, current, context: { sets } }) =>
+    boundViolations(valuesOfInstance, next, current, sets).warned,
 };

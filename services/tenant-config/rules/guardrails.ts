@@ -8,14 +8,21 @@ import { scalingOrder } from './checks.ts';
 
 type ServiceType = ManagedTypes[number];
 
-/** Instances stay within the service type's scaling_limits, whoever writes them. A refusal names the limit and its owner. */
-export function withinLimits(next: ServiceInstance, type: ServiceType | undefined): Problem[] {
+/**
+ * Instances stay within the service type's scaling_limits, whoever writes them. A refusal names the limit and its owner. Limits that
+ * were lowered since don't refuse what is there already: reading holds it within them.
+ */
+export function withinLimits(
+  next: ServiceInstance,
+  current: ServiceInstance | null,
+  type: ServiceType | undefined,
+): Problem[] {
   const limits = type?.scaling_limits ?? {};
   const owner = `scaling_limits of service type ${next.service_type}, set by ${type?.updated_by}`;
   const problems = scalingOrder(next);
   for (const field of ['min_instances', 'max_instances'] as const) {
     const value = next[field];
-    if (value === undefined) continue;
+    if (value === undefined || value === current?.[field]) continue;
     const path = `/${field}`;
     if (limits.min_instances !== undefined && value < limits.min_instances) {
       const message = `is ${value}, below min_instances ${limits.min_instances} (${owner})`;

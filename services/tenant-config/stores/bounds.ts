@@ -1,31 +1,52 @@
 /** The bounds that a tenant's documents keep to. The platform's are `global-config`'s. */
 import type { BoundSet } from '../../../shared/bounds/bounds-in-force.ts';
 import type { Request } from '../../../shared/cluster/request.ts';
-import type { Bounds } from '../../../shared/contracts/bounds.ts';
-import { codeOf, StrataError } from '../../../shared/errors.ts';
+import type { ResultOf } from '../../../shared/contracts/index.ts';
+import { codeOf, isOutage, StrataError } from '../../../shared/errors.ts';
 
-interface Answer {
-  readonly document: Bounds;
-  readonly revision: number;
-  readonly stale?: true;
-}
+type Calling = Pick<Request, 'call'>;
+type Answer = ResultOf<'global-config.bounds.get'>;
 
-/** The set of an owner's bounds; none where nothing is stored. Throws 503 where what is known of them may be old. */
-async function boundsOf(by: 'platform' | 'tenant', asked: Promise<Answer>): Promise<BoundSet[]> {
+const setOf = (
+  by: 'platform' | 'tenant',
+  { document, revision, updated_by }: Answer,
+): BoundSet => ({ by, bounds: document, revision, updated_by });
+
+/** Null where nothing is stored. */
+async function stored(asked: Promise<Answer>): Promise<Answer | null> {
   try {
-    const { document, revision, stale } = await asked;
-    if (stale)
-      throw new StrataError(
-        'service_unavailable',
-        'The bounds cannot be checked now, so nothing is written. Try again.',
-      );
-    return [{ by, bounds: document, revision }];
+    return await asked;
   } catch (error) {
-    if (codeOf(error) === 'not_found') return [];
+    if (codeOf(error) === 'not_found') return null;
     throw error;
   }
 }
 
-/** The platform's bounds, from this node's memory. */
-export const platformBounds = ({ call }: Pick<Request, 'call'>): Promise<BoundSet[]> =>
-  boundsOf('platform', call('global-config.bounds.get', {}));
+/** The platform's bounds, from this node's memory. Throws 503 where what is known of them may be old. */
+export async function platformBounds({ call }: Calling): Promise<BoundSet[]> {
+  const answer = await stored(call('global-config.bounds.get', {}));
+  if (answer?.stale)
+    throw new StrataError(
+      'service_unavailable',
+      'The bounds cannot be checked now, so nothing is written. Try again.',
+    );
+  return answer ? [setOf('platform', answer)] : [];
+}
+
+/**
+ * The bounds that refuse values of a tenant's documents, from this node's memory. Where `global-config` is away, the platform's as
+ * they are known, or none: a value that is stored meanwhile is held within them whenever it is read.
+ */
+export async function boundsForValues(tenantId: string, { call }: Calling): Promise<BoundSet[]> {
+  const [ofPlatform, ofTenant] = await Promise.all([
+    stored(call('global-config.bounds.get', {})).catch((error: unknown) => {
+      if (isOutage(error)) return null;
+      throw error;
+    }),
+    stored(call('tenant-config.bounds.get', { tenant_id: tenantId })),
+  ]);
+  return [
+    ...(ofPlatform ? [setOf('platform', ofPlatform)] : []),
+    ...(ofTenant ? [setOf('tenant', ofTenant)] : []),
+  ];
+}
