@@ -1,6 +1,6 @@
 /**
  * Starts Strata: everything in one process, or the pieces named on the command line. `--migrate`
- * only brings the database up to date and ends.
+ * only brings the database up to date and ends. What keeps it from starting is said in one line.
  */
 import { Redis } from 'ioredis';
 import { readFileSync } from 'node:fs';
@@ -9,25 +9,31 @@ import { startGateway, type Gateway } from './gateway/gateway.ts';
 import { derivedReads } from './services/derived-reads.ts';
 import { pieces as everyPiece, type Parts, type Piece } from './services/pieces.ts';
 import type { FirstAdmin } from './services/auth/sign-in/first-admin.ts';
+import { CannotStart, messageOf, WrongUsage } from './shared/cannot-start.ts';
 import { createNode } from './shared/cluster/broker.ts';
+import { reportWaiting } from './shared/cluster/bus.ts';
 import { createReadiness } from './shared/cluster/readiness.ts';
 import { startStatusServer } from './shared/cluster/status-server.ts';
 import { commitSchema } from './shared/commits/schema.ts';
 import { openEmbeddedPostgres } from './shared/database/embedded.ts';
-import { isDatabaseOutage } from './shared/database/failures.ts';
 import {
   migrate,
+  missingMigrations,
   openDatabase,
   type DatabaseOptions,
   type Schema,
 } from './shared/database/open.ts';
+import { cannotUseDatabase, notMigrated } from './shared/database/unusable.ts';
 import { Interrupted, Lifetime } from './shared/lifetime.ts';
 import { firstSettings } from './shared/live-settings.ts';
 import { createMailer } from './shared/mail/mailer.ts';
+import { nearestName } from './shared/nearest-name.ts';
 import {
   loadSettings,
   readEnvironment,
   SettingsInvalid,
+  unknownSettings,
+  wantsStacks,
   type Settings,
 } from './shared/settings.ts';
 import { createShortLivedState } from './shared/short-lived-state.ts';
@@ -66,7 +72,7 @@ async function runNode(pieces: readonly Piece[]): Promise<void> {
 async function close(lifetime: Lifetime): Promise<void> {
   const failures = await lifetime.end();
   for (const failure of failures) {
-    complain(`Something could not be closed: ${reasonOf(failure)}`);
+    complain(`Something could not be closed: ${shown(failure)}`);
     process.exitCode = 1;
   }
 }
@@ -87,7 +93,8 @@ function onSignal(listener: () => void): Promise<void> {
 }
 
 async function start(pieces: readonly Piece[], lifetime: Lifetime): Promise<void> {
-  const { settings, madeSecretKey } = firstSettings(pieces);
+  const isPart = pieces.length < everyPiece.length;
+  const { settings, madeSecretKey } = firstSettings(pieces, { isPart });
   if (madeSecretKey) say('Made a SECRET_KEY of its own and keeps it in DATA_DIR/secret.key.');
   const first = settings.current;
 
@@ -95,7 +102,7 @@ async function start(pieces: readonly Piece[], lifetime: Lifetime): Promise<void
   const database = needsDatabase ? await prepareDatabase(first, lifetime) : undefined;
   const openPool = async (schema: Schema): Promise<DataSource> => {
     if (!database) throw new Error(`No database was prepared for the schema ${schema.schema}`);
-    const source = await lifetime.whileWanted(() => openDatabase(database, schema));
+    const source = await lifetime.whileWanted(() => openMigrated(database, schema));
     lifetime.closeWith(() => source.destroy());
     return source;
   };
@@ -130,7 +137,8 @@ async function start(pieces: readonly Piece[], lifetime: Lifetime): Promise<void
     else if (piece.service) broker.createService(piece.service(parts));
   }
   lifetime.closeWith(() => broker.stop());
-  await lifetime.whileWanted(() => broker.start());
+  const stopReporting = reportWaiting(first, log);
+  await lifetime.whileWanted(() => broker.start()).finally(stopReporting);
 
   const readiness = createReadiness({ broker, coherence, pieces });
   lifetime.onInterrupt(readiness.stop);
@@ -168,8 +176,31 @@ async function prepareDatabase(settings: Settings, lifetime: Lifetime): Promise<
     timeoutMs: settings.request_timeout_ms,
     ssl: settings.db_ssl,
   };
-  if (settings.nats_url === null) await lifetime.whileWanted(() => migrate(options, everySchema));
+  if (settings.nats_url === null) await lifetime.whileWanted(() => migrateAll(options));
   return options;
+}
+
+/** Throws CannotStart where the database cannot be used. */
+async function migrateAll(options: DatabaseOptions): Promise<string[]> {
+  try {
+    return await migrate(options, everySchema);
+  } catch (error) {
+    throw cannotUseDatabase(error, options.url);
+  }
+}
+
+/** Throws CannotStart where the database cannot be used, or lacks what this node's code expects. */
+async function openMigrated(options: DatabaseOptions, schema: Schema): Promise<DataSource> {
+  const { url } = options;
+  try {
+    const source = await openDatabase(options, schema);
+    const missing = await missingMigrations(source, schema);
+    if (missing.length === 0) return source;
+    await source.destroy();
+    throw notMigrated(missing, { url, schema: schema.schema });
+  } catch (error) {
+    throw cannotUseDatabase(error, url);
+  }
 }
 
 /**
@@ -205,7 +236,10 @@ function connectRedis(
     isReported = false;
   });
   redis.on('error', (error: Error) => {
-    if (!isReported) complain(`Redis does not answer: ${error.message}`);
+    if (!isReported) {
+      const reason = messageOf(error);
+      complain(`Redis (REDIS_URL) does not answer: ${reason}. It is tried again until it does.`);
+    }
     isReported = true;
   });
   lifetime.closeWith(async () => redis.disconnect());
@@ -253,44 +287,87 @@ async function migrateOnly(): Promise<void> {
     const message = 'is required to migrate; embedded mode migrates by itself';
     throw new SettingsInvalid([{ variable: 'DATABASE_URL', message }]);
   }
-  const applied = await migrate(
-    { url: settings.database_url, poolSize: 1, timeoutMs: 60_000, ssl: settings.db_ssl },
-    everySchema,
-  );
+  const applied = await migrateAll({
+    url: settings.database_url,
+    poolSize: 1,
+    timeoutMs: 60_000,
+    ssl: settings.db_ssl,
+  });
   say(applied.length === 0 ? 'The database is up to date.' : `Applied ${applied.join(', ')}.`);
 }
 
-/** Throws where a name is no piece's. No names at all are every piece. */
+const pieceNames = everyPiece.map(({ name }) => name);
+const usage = `Usage:
+  npm start                          runs every piece in one process
+  npm run start:node -- <piece> …    runs these pieces as a node of a cluster: ${pieceNames.join(', ')}
+  npm run migrate                    brings the database up to date, and ends
+
+node strata.ts takes the same: no names, names of pieces, or --migrate. Settings come from the
+environment, or from the file that ENV_FILE names; .env.example lists them all.`;
+
+/** The pieces of these names, every piece without names. Throws WrongUsage. */
 function piecesNamed(names: readonly string[]): readonly Piece[] {
   if (names.length === 0) return everyPiece;
-  const byName = new Map(everyPiece.map((piece) => [piece.name, piece]));
-  const unknown = names.filter((name) => !byName.has(name));
-  if (unknown.length > 0) {
-    const known = [...byName.keys()].join(', ');
-    throw new Error(`There is no piece ${unknown.join(', ')}. There are ${known}.`);
+  const unknown = names.find((name) => !pieceNames.includes(name));
+  if (unknown !== undefined) {
+    const nearest = nearestName(unknown, pieceNames);
+    const meant = nearest === undefined ? '' : ` Did you mean ${nearest}?`;
+    throw new WrongUsage(
+      `There is no piece ${unknown}.${meant} There are ${pieceNames.join(', ')}.`,
+    );
   }
-  return names.flatMap((name) => byName.get(name) ?? []);
+  return everyPiece.filter(({ name }) => names.includes(name));
+}
+
+/** Throws WrongUsage where there are others, or names beside them. */
+function onlyOption(given: readonly string[]): string | undefined {
+  const option = given.find((word) => word.startsWith('-'));
+  if (option === undefined) return undefined;
+  if (!['--help', '-h', '--migrate'].includes(option))
+    throw new WrongUsage(`There is no option ${option}. --help shows what there is.`);
+  if (given.length > 1 && option === '--migrate')
+    throw new WrongUsage('--migrate stands alone: it brings the tables of all pieces up to date.');
+  return option;
+}
+
+function reportUnknownSettings(): void {
+  for (const { name, nearest } of unknownSettings()) {
+    const meant = nearest === undefined ? '' : ` Did you mean ${nearest}?`;
+    complain(`ENV_FILE: ${name} is no setting and has no effect.${meant}`);
+  }
 }
 
 async function main(): Promise<void> {
   const given = process.argv.slice(2);
-  if (given.includes('--migrate')) await migrateOnly();
-  else await runNode(piecesNamed(given));
+  const option = onlyOption(given);
+  if (option === '--help' || option === '-h') {
+    say(usage);
+    return;
+  }
+  const pieces = piecesNamed(option === undefined ? given : []);
+  reportUnknownSettings();
+  if (option === '--migrate') await migrateOnly();
+  else await runNode(pieces);
 }
 
-/** What somebody can mend is said plainly, the rest with its stack. */
-function reasonOf(error: unknown): string {
-  if (error instanceof SettingsInvalid) return error.message;
-  const { message, stack } = error as Error;
-  if (isDatabaseOutage(error))
-    return `PostgreSQL (DATABASE_URL, or DB_*) cannot be used: ${message}`;
-  return stack ?? String(error);
+/** One line that says what somebody can do. What nobody foresaw has its place in the code at LOG_LEVEL=debug. */
+function shown(error: unknown): string {
+  if (wantsStacks()) return stacksOf(error);
+  if (error instanceof CannotStart) return error.message;
+  return `${messageOf(error)} (LOG_LEVEL=debug shows where)`;
+}
+
+/** Not the other fields of errors: those of a query hold what was stored. */
+function stacksOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const { stack = error.message, cause } = error;
+  return cause === undefined ? stack : `${stack}\nbecause of ${stacksOf(cause)}`;
 }
 
 main().then(
   () => process.exit(),
   (error: unknown) => {
-    complain(reasonOf(error));
-    process.exit(1);
+    complain(shown(error));
+    process.exit(error instanceof WrongUsage ? 2 : 1);
   },
 );

@@ -1,5 +1,6 @@
 /** Starts the gateway as the settings say, and stops it without losing a request. */
 import type { AddressInfo } from 'node:net';
+import { cannotListen } from '../shared/listening.ts';
 import { takesClearCredentials } from '../shared/settings.ts';
 import { buildApp, type AppOptions } from './app.ts';
 import { openToNeighbours } from './neighbours.ts';
@@ -18,7 +19,9 @@ export async function startGateway(options: AppOptions): Promise<Gateway> {
     nats_namespace: namespace,
     request_timeout_ms: requestTimeoutMs,
   } = settings.current;
-  await app.listen({ host, port });
+  await app.listen({ host, port }).catch((error: unknown) => {
+    throw cannotListen(error, { host, port, variable: 'PORT' });
+  });
   await server.listenBeside(host);
   const { port: bound } = app.server.address() as AddressInfo;
   const neighbours = takesClearCredentials(settings.current)

@@ -51,9 +51,12 @@ export interface FirstSettings {
   readonly madeSecretKey: boolean;
 }
 
-/** The settings that a node starts with. Throws SettingsInvalid, and then leaves no key behind. */
-export function firstSettings(pieces: readonly HostedPiece[]): FirstSettings {
-  const loaded = loadSettings(readEnvironment(), { pieces });
+/** The settings that a node starts with; `isPart`: there are other pieces than these. Throws SettingsInvalid, and then leaves no key behind. */
+export function firstSettings(
+  pieces: readonly HostedPiece[],
+  { isPart }: { readonly isPart: boolean },
+): FirstSettings {
+  const loaded = loadSettings(readEnvironment(), { pieces, isPart });
   const pinned = { NODE_ID: loaded.node_id };
   if (!isEmbedded(loaded) || loaded.secret_key !== null)
     return { settings: liveSettings(loaded, pinned, pieces), madeSecretKey: false };

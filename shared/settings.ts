@@ -4,7 +4,10 @@
  */
 import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
+import { resolve } from 'node:path';
 import { parse } from 'dotenv';
+import { CannotStart } from './cannot-start.ts';
+import { nearestName } from './nearest-name.ts';
 import { passwordProblem } from './security/password-strength.ts';
 import { settingsTable, type Field, type Row, type Values } from './settings-table.ts';
 
@@ -27,11 +30,12 @@ export interface SettingProblem {
   readonly message: string;
 }
 
-export class SettingsInvalid extends Error {
+export class SettingsInvalid extends CannotStart {
   readonly problems: SettingProblem[];
   constructor(problems: SettingProblem[]) {
-    const lines = problems.map(({ variable, message }) => `  ${variable} ${message}`);
-    super(`The settings are not valid:\n${lines.join('\n')}`);
+    const lines = problems.map(({ variable, message }) => `${variable} ${message}`);
+    const before = lines.length === 1 ? ' ' : '\n  ';
+    super(`The settings are not valid:${lines.map((line) => before + line).join('')}`);
     this.name = 'SettingsInvalid';
     this.problems = problems;
   }
@@ -52,6 +56,12 @@ export interface HostedPiece {
   readonly needs: readonly Need[];
 }
 
+export interface NodeToSet {
+  readonly pieces?: readonly HostedPiece[];
+  /** There are other pieces, which the node can only reach over NATS. */
+  readonly isPart?: boolean;
+}
+
 const rows = Object.entries(settingsTable) as [Field, Row][];
 export const variableOf = (field: string): string => field.toUpperCase();
 
@@ -59,14 +69,46 @@ export const variableOf = (field: string): string => field.toUpperCase();
  * The process environment, overlaid by the file that ENV_FILE names. Throws SettingsInvalid where
  * that can't be read.
  */
-export function readEnvironment(environment: Environment = process.env): Environment {
-  const file = environment.ENV_FILE;
-  if (!file) return environment;
+export const readEnvironment = (environment: Environment = process.env): Environment => ({
+  ...environment,
+  ...readFile(environment),
+});
+
+function readFile({ ENV_FILE: file }: Environment): Environment {
+  if (!file) return {};
   try {
-    return { ...environment, ...parse(readFileSync(file)) };
+    return parse(readFileSync(file));
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    throw new SettingsInvalid([{ variable: 'ENV_FILE', message: `cannot be read: ${code}` }]);
+    const message = `names ${resolve(file)}, which cannot be read (${code})`;
+    throw new SettingsInvalid([{ variable: 'ENV_FILE', message }]);
+  }
+}
+
+/** A name in the file of ENV_FILE that is no setting, so that it has no effect. */
+export interface UnknownSetting {
+  readonly name: string;
+  /** The setting that may have been meant. */
+  readonly nearest: string | undefined;
+}
+
+/**
+ * Names in the file of ENV_FILE that are no settings: the file is Strata's, while the process environment has variables of other
+ * programs, too. They are reported and do not stop a start: a node of the last release may read a file that is made for the next.
+ */
+export function unknownSettings(environment: Environment = process.env): UnknownSetting[] {
+  const known = rows.map(([field]) => variableOf(field));
+  return Object.keys(readFile(environment))
+    .filter((name) => !known.includes(name))
+    .map((name) => ({ name, nearest: nearestName(name, known) }));
+}
+
+/** Whether errors of a start are shown with their stacks; also where the settings cannot be read. */
+export function wantsStacks(environment: Environment = process.env): boolean {
+  try {
+    return /^\s*(debug|trace)\s*$/.test(readEnvironment(environment).LOG_LEVEL ?? '');
+  } catch {
+    return false;
   }
 }
 
@@ -142,7 +184,7 @@ function parseString(row: Extract<Row, { type: 'string' }>, given: string): Pars
  */
 export function loadSettings(
   environment: Environment,
-  { pieces = [] }: { pieces?: readonly HostedPiece[] } = {},
+  { pieces = [], isPart = false }: NodeToSet = {},
 ): Settings {
   const problems: SettingProblem[] = [];
   const values: Record<string, unknown> = {};
@@ -159,7 +201,7 @@ export function loadSettings(
   // The loop has filled every field by the type of its row, which the compiler cannot follow.
   const settings = derive(values as unknown as Values);
   const broken = new Set(problems.map(({ variable }) => variable));
-  problems.push(...crossChecks(settings, pieces, broken));
+  problems.push(...crossChecks(settings, { pieces, isPart }, broken));
   if (problems.length > 0) throw new SettingsInvalid(problems);
   return frozen(settings);
 }
@@ -242,7 +284,7 @@ export function isPlatformAdminAddress(
 }
 
 /** An IPv6 address as it stands in a URL. */
-const bracketed = (host: string): string => (host.includes(':') ? `[${host}]` : host);
+export const bracketed = (host: string): string => (host.includes(':') ? `[${host}]` : host);
 
 /** Of HOST, what a browser on this machine can open: every address at once is no address to open. */
 const reachable = (host: string): string =>
@@ -263,7 +305,7 @@ function databaseUrlOf(values: Values): string | null {
  */
 function crossChecks(
   settings: Settings,
-  pieces: readonly HostedPiece[],
+  { pieces, isPart }: Required<NodeToSet>,
   broken: ReadonlySet<string>,
 ): SettingProblem[] {
   const problems: SettingProblem[] = [];
@@ -276,6 +318,13 @@ function crossChecks(
     pieces.filter(({ needs }) => needs.includes(need)).map(({ name }) => name);
 
   const clustered = isSet('nats_url');
+  if (isPart && !clustered) {
+    const names = pieces.map(({ name }) => name).join(', ');
+    report(
+      'nats_url',
+      `is required to run ${names} alone; npm start runs all pieces in one process`,
+    );
+  }
   if (!isSet('secret_key')) {
     if (isSet('database_url'))
       report('secret_key', 'is required with a database of your own: at least 32 random bytes');

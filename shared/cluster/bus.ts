@@ -1,34 +1,82 @@
 /** This node's connection to NATS: how it is made, and whether it is there. */
 import { Transporters, type BrokerOptions, type ServiceBroker } from 'moleculer';
-import type { NatsConnection } from 'nats';
+import { connect, ErrorCode, type ConnectionOptions, type NatsConnection } from 'nats';
 import { performance } from 'node:perf_hooks';
 import type { Logger } from 'pino';
+import { messageOf } from '../cannot-start.ts';
 import { isNatsEncrypted, type Settings } from '../settings.ts';
 
 /** Null without NATS_URL: then all services are in one process. */
-export function natsTransporter(settings: Settings): BrokerOptions['transporter'] {
-  const { nats_url: url, nats_token: token, nats_tls_ca: caFile } = settings;
-  if (!url) return null;
+export const natsTransporter = (settings: Settings): BrokerOptions['transporter'] =>
+  settings.nats_url === null ? null : { type: 'NATS', options: natsOptions(settings) };
+
+function natsOptions(settings: Settings): ConnectionOptions {
+  const { nats_token: token, nats_tls_ca: caFile } = settings;
   const { user, password } = natsLogin(settings);
   return {
-    type: 'NATS',
-    options: {
-      // Not as `url`: Moleculer takes user and password from it, and overwrites these with nothing where it has none.
-      servers: url.split(','),
-      ...(user ? { user, pass: password } : {}),
-      ...(token ? { token } : {}),
-      // The client takes tls:// for nats://, and connects in clear, unless it is told.
-      ...(isNatsEncrypted(settings) ? { tls: caFile ? { caFile } : {} } : {}),
-      reconnectTimeWait: 250,
-      // For a handshake. A server that accepts a connection and says nothing is given up, and the next attempt may reach it.
-      timeout: 2000,
-      maxReconnectAttempts: -1,
-      ignoreAuthErrorAbort: true,
-      waitOnFirstConnect: true,
-      pingInterval: 5000,
-      maxPingOut: 2,
-    },
+    // Not as `url`: Moleculer takes user and password from it, and overwrites these with nothing where it has none.
+    servers: settings.nats_url!.split(','),
+    ...(user ? { user, pass: password } : {}),
+    ...(token ? { token } : {}),
+    // The client takes tls:// for nats://, and connects in clear, unless it is told.
+    ...(isNatsEncrypted(settings) ? { tls: caFile ? { caFile } : {} } : {}),
+    reconnectTimeWait: 250,
+    // For a handshake. A server that accepts a connection and says nothing is given up, and the next attempt may reach it.
+    timeout: 2000,
+    maxReconnectAttempts: -1,
+    ignoreAuthErrorAbort: true,
+    waitOnFirstConnect: true,
+    pingInterval: 5000,
+    maxPingOut: 2,
   };
+}
+
+/** A node that waits for NATS says so after this time, and again at each further one. */
+const reportAfterMs = 2000;
+const reportAgainMs = 30_000;
+
+/**
+ * Says in the log why NATS cannot be used while a node waits for it, since the client tries in silence. Returns how to stop, for
+ * when the node is connected.
+ */
+export function reportWaiting(settings: Settings, log: Logger): () => void {
+  if (settings.nats_url === null) return () => {};
+  const hosts = settings.nats_url.split(',').map((url) => new URL(url).host);
+  const where = `NATS at ${hosts.join(', ')} (NATS_URL)`;
+  let isOver = false;
+  let timer = setTimeout(() => void report(), reportAfterMs);
+  async function report(): Promise<void> {
+    const reason = await whyAway(settings);
+    if (isOver) return;
+    if (reason)
+      log.warn(
+        `${where} cannot be used: ${reason}. Start it, or correct NATS_*. This node waits for it.`,
+      );
+    timer = setTimeout(() => void report(), reportAgainMs);
+  }
+  return () => {
+    isOver = true;
+    clearTimeout(timer);
+  };
+}
+
+/** Tries once. Undefined where a connection can be had. */
+async function whyAway(settings: Settings): Promise<string | undefined> {
+  try {
+    const connection = await connect({
+      ...natsOptions(settings),
+      reconnect: false,
+      waitOnFirstConnect: false,
+      ignoreAuthErrorAbort: false,
+    });
+    await connection.close();
+    return undefined;
+  } catch (error) {
+    const { code } = error as { code?: string };
+    if (code === ErrorCode.AuthorizationViolation)
+      return 'it refuses NATS_USER and NATS_PASSWORD, or NATS_TOKEN';
+    return messageOf(error);
+  }
 }
 
 /** NATS_USER and NATS_PASSWORD, else what the first address names. */

@@ -2,6 +2,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { Registry } from 'prom-client';
+import { cannotListen } from '../listening.ts';
 import { codeOfReadiness, type ReadinessCheck } from './readiness.ts';
 
 interface Page {
@@ -55,7 +56,9 @@ export async function startStatusServer({
       () => response.destroy(),
     );
   });
-  await once(server.listen(port, host), 'listening');
+  await once(server.listen(port, host), 'listening').catch((error: unknown) => {
+    throw cannotListen(error, { host, port, variable: 'METRICS_PORT' });
+  });
   return async () => {
     server.closeAllConnections();
     await new Promise((done) => {

@@ -11,9 +11,10 @@
  * | lock.sqlite            | the lock: one Strata at a time uses the directory                        |
  * | strata.lock            | the process that holds it                                                |
  */
-import { accessSync, constants, mkdirSync, readFileSync, realpathSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
+import { explained, makeDataDirectory } from '../data-directory.ts';
 import { accountToRunAs, assertReachable } from './embedded/account.ts';
 import { binariesDir } from './embedded/binaries.ts';
 import { isAbsentOrEmpty, makeCluster } from './embedded/cluster.ts';
@@ -44,9 +45,7 @@ export async function openEmbeddedPostgres({
 }: EmbeddedOptions): Promise<EmbeddedPostgres> {
   let release = (): void => {};
   try {
-    mkdirSync(dataDir, { recursive: true });
-    const home = realpathSync(dataDir);
-    accessSync(home, constants.W_OK);
+    const home = makeDataDirectory(dataDir);
     release = takeLock(home);
     return await openLocked(placeIn(home), flags, log, release);
   } catch (error) {
@@ -106,15 +105,4 @@ async function ensureDatabase(url: string): Promise<void> {
   } finally {
     await client.end();
   }
-}
-
-/** A refusal of the file system, with what can be done about it; any other error as it is. */
-function explained(error: unknown): unknown {
-  const { code, path } = error as NodeJS.ErrnoException;
-  const isRefusal = code === 'EACCES' || code === 'EPERM' || code === 'EROFS';
-  if (path === undefined || !isRefusal) return error;
-  return new Error(
-    `This user may not use ${path} (${code}). Run Strata as its owner, set DATA_DIR to another directory, or give DATABASE_URL.`,
-    { cause: error },
-  );
 }

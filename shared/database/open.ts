@@ -123,3 +123,20 @@ export async function migrate(
   }
   return applied;
 }
+
+/** Names of the migrations that the database lacks. A newer database, of nodes that have been replaced already, lacks none. */
+export async function missingMigrations(
+  source: DataSource,
+  { schema, migrations }: Schema,
+): Promise<string[]> {
+  const table = `"${schema}".migrations`;
+  const [found] = await source.query<{ exists: boolean }[]>(
+    'SELECT to_regclass($1) IS NOT NULL AS exists',
+    [table],
+  );
+  const rows = found!.exists
+    ? await source.query<{ name: string }[]>(`SELECT name FROM ${table}`)
+    : [];
+  const applied = new Set(rows.map(({ name }) => name));
+  return migrations.map((each) => new each().name).filter((name) => !applied.has(name));
+}

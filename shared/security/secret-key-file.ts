@@ -1,7 +1,8 @@
 /** Embedded mode's own SECRET_KEY, so that a first start needs none from the operator. */
 import { randomBytes } from 'node:crypto';
-import { existsSync, linkSync, mkdirSync, readFileSync, unlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, linkSync, readFileSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { explained, makeDataDirectory } from '../data-directory.ts';
 import { settingsGroups } from '../settings-table.ts';
 import { SettingsInvalid } from '../settings.ts';
 
@@ -19,10 +20,8 @@ export interface SecretKeyFile {
  * new key could not read what the old one sealed.
  */
 export function ensureSecretKey(dataDir: string): SecretKeyFile {
-  mkdirSync(dataDir, { recursive: true });
-  const file = join(dataDir, 'secret.key');
-  const made = existsSync(file) ? false : writeKey(file);
-  const key = readFileSync(file, 'utf8').trim();
+  const file = join(makeDataDirectory(dataDir), 'secret.key');
+  const { key, made } = readOrMake(file);
   if (key === '') {
     const message = `cannot be read: ${file} is empty; restore it, or set SECRET_KEY`;
     throw new SettingsInvalid([{ variable: 'SECRET_KEY', message }]);
@@ -30,6 +29,15 @@ export function ensureSecretKey(dataDir: string): SecretKeyFile {
   if (!form.fits(key))
     throw new SettingsInvalid([{ variable: 'SECRET_KEY', message: `${form.says}; see ${file}` }]);
   return { key, made };
+}
+
+function readOrMake(file: string): SecretKeyFile {
+  try {
+    const made = existsSync(file) ? false : writeKey(file);
+    return { key: readFileSync(file, 'utf8').trim(), made };
+  } catch (error) {
+    throw explained(error);
+  }
 }
 
 /**

@@ -14,6 +14,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { createDatabase } from '../support/postgres.ts';
 import { freePort } from '../support/servers.ts';
 import {
   adminPassword,
@@ -180,17 +181,23 @@ describe('a start that does not come to its end', () => {
 
   test('stopped by SIGTERM while it waits for a bus that is away, it ends with 0', async () => {
     const nobody = await freePort();
-    const first = startUnder({
+    const database = await createDatabase();
+    const environment = {
       DATA_DIR: home,
       NATS_URL: `nats://127.0.0.1:${nobody}`,
-      DATABASE_URL: process.env.TEST_DATABASE_URL!,
+      DATABASE_URL: database.url,
       REDIS_URL: `redis://127.0.0.1:${nobody}`,
       SECRET_KEY: secretKey,
+    };
+    execFileSync(process.execPath, ['strata.ts', '--migrate'], {
+      env: { ...process.env, ...environment },
     });
+    const first = startUnder(environment);
     // Redis is connected to right before the bus.
     await once(first.stderr!, 'data');
     first.kill('SIGTERM');
     const [code, signal] = await once(first, 'exit');
     expect([code, signal]).toEqual([0, null]);
+    await database.drop();
   });
 });

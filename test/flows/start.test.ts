@@ -1,8 +1,9 @@
 /** What people see when they start Strata: the first admin's password, and why a start fails. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
-import { createServer, type AddressInfo, type Server } from 'node:net';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer, type AddressInfo, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { announceFirstAdmin, type FirstAdmin } from '../../services/auth/sign-in/first-admin.ts';
@@ -11,7 +12,8 @@ import { authSchema } from '../../services/auth/schema.ts';
 import { migrate, openDatabase } from '../../shared/database/open.ts';
 import { loadSettings } from '../../shared/settings.ts';
 import { createDatabase, type Database } from '../support/postgres.ts';
-import { signIn, startStrata, type Running } from '../support/strata.ts';
+import { guard } from '../support/servers.ts';
+import { secretKey, signIn, startStrata, type Running } from '../support/strata.ts';
 
 let home: string;
 let taken: Server;
@@ -45,7 +47,9 @@ describe("the first admin's password", () => {
       () => 'served',
       (error: Error) => error.message,
     );
-    expect(failed).not.toBe('served');
+    expect(failed).toMatch(
+      /\n127\.0\.0\.1:\d+ is taken by another program, .* or set PORT to another port\.$/,
+    );
     expect(failed).not.toContain('First platform admin');
     const strata = await startStrata(embedded);
     const [password] = passwordsIn(strata.output());
@@ -55,7 +59,7 @@ describe("the first admin's password", () => {
 
   test('is said once by processes that start at the same time, and signs in at each', async () => {
     const shared = { ...madeUp, SECRET_KEY: 's'.repeat(32), DATABASE_URL: database.url };
-    const started: Running[] = await Promise.all([1, 2, 3].map(() => startStrata(shared)));
+    const started: Running[] = await Promise.all([1, 2].map(() => startStrata(shared)));
     const said = started.flatMap(({ output }) => passwordsIn(output()));
     expect(said).toHaveLength(1);
     for (const { url } of started) await signIn(url, 'admin@example.com', said[0]!);
@@ -131,5 +135,204 @@ describe("the first admin's password", () => {
         expect(await beside).toEqual([]);
         expect(await hashing.verify(await storedHash(own), admin!.password!, '')).toBe(true);
       }));
+  });
+});
+
+interface Ended {
+  readonly code: number | null;
+  readonly out: string;
+  readonly err: string;
+}
+
+/** Starts `strata.ts` and waits for its end, or until `until` is in its output, which ends it. One that just runs is killed. */
+async function run(
+  words: readonly string[],
+  environment: Record<string, string>,
+  { until, uid }: { until?: RegExp; uid?: number } = {},
+): Promise<Ended> {
+  const child = spawn(process.execPath, ['strata.ts', ...words], {
+    cwd: join(import.meta.dirname, '../..'),
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { PATH: process.env.PATH, PORT: '0', ...environment },
+    ...(uid === undefined ? {} : { uid, gid: uid }),
+  });
+  child.once('exit', guard(child.pid!, 'KILL'));
+  const ended = { out: '', err: '' };
+  const read = (stream: 'out' | 'err') => (chunk: Buffer) => {
+    ended[stream] += chunk.toString();
+    if (until?.test(ended[stream])) child.kill('SIGTERM');
+  };
+  child.stdout.on('data', read('out'));
+  child.stderr.on('data', read('err'));
+  const tooLong = setTimeout(() => child.kill('SIGKILL'), 30_000);
+  const [code] = await once(child, 'close');
+  clearTimeout(tooLong);
+  return { code, ...ended };
+}
+
+describe('a start that fails says in one line what, where, and what to do', () => {
+  const nobody = 65_534;
+  const own = { SECRET_KEY: secretKey };
+  const node = { ...own, NATS_URL: 'nats://127.0.0.1:1', REDIS_URL: 'redis://127.0.0.1:1' };
+  const canary = 'canary-5d1e';
+  const on = (change: (url: URL) => void): string => {
+    const url = new URL(database.url);
+    url.password = canary;
+    change(url);
+    return url.href;
+  };
+  const inHome = (name: string): string => join(home, name);
+  const withDatabase = (more: Record<string, string>): Record<string, string> => ({
+    ...own,
+    DATABASE_URL: database.url,
+    ...more,
+  });
+  const fileWith = (text: string): string => {
+    writeFileSync(inHome('file'), text);
+    return inHome('file');
+  };
+
+  type Case = [
+    name: string,
+    words: readonly string[],
+    environment: () => Record<string, string>,
+    code: number,
+    line: RegExp,
+  ];
+  const cases: Case[] = [
+    [
+      'a taken port for metrics',
+      [],
+      () => withDatabase({ METRICS_PORT: takenPort }),
+      1,
+      /^127\.0\.0\.1:\d+ is taken by another program.* set METRICS_PORT to another port\.$/,
+    ],
+    [
+      'a HOST that is no address of this machine',
+      [],
+      () => withDatabase({ HOST: '192.0.2.1' }),
+      1,
+      /^HOST is 192\.0\.2\.1, which is no address of this machine\. Set HOST to /,
+    ],
+    [
+      'DATA_DIR is a file',
+      [],
+      () => ({ DATA_DIR: fileWith('') }),
+      1,
+      /^DATA_DIR is no directory but a file: \/.*\/file\. .* set DATA_DIR to another directory/,
+    ],
+    [
+      'an unknown piece',
+      ['tenant-confg'],
+      () => node,
+      2,
+      /^There is no piece tenant-confg\. Did you mean tenant-config\? There are .*gateway\.$/,
+    ],
+    ['an unknown option', ['--migrat'], () => node, 2, /^There is no option --migrat\. --help /],
+    [
+      'a node without NATS_URL',
+      ['gateway'],
+      () => own,
+      1,
+      /NATS_URL is required to run gateway alone; npm start /,
+    ],
+    [
+      'a node before the migrations',
+      ['audit'],
+      () => ({ ...node, DATABASE_URL: unmigrated.url }),
+      1,
+      /^PostgreSQL at [^ ]+ lacks \d+ migrations of the schema \w+ .* Run "npm run migrate" /,
+    ],
+    [
+      'a database that is away',
+      [],
+      () => withDatabase({ DATABASE_URL: `postgres://strata:${canary}@localhost:1/strata` }),
+      1,
+      /^PostgreSQL at localhost:1\/strata cannot be used: .*ECONNREFUSED.* Start it, or correct DATABASE_URL/,
+    ],
+    [
+      'a database that does not exist',
+      ['--migrate'],
+      () => withDatabase({ DATABASE_URL: on((url) => (url.pathname = '/none')) }),
+      1,
+      /^PostgreSQL at [^ ]+\/none (cannot be used: .* Make the database|refuses the user)/,
+    ],
+    [
+      'a user that the database refuses',
+      ['audit'],
+      () => ({ ...node, DATABASE_URL: on((url) => (url.username = 'stranger')) }),
+      1,
+      /^PostgreSQL at [^ ]+ refuses the user stranger: .* Correct DATABASE_URL/,
+    ],
+    [
+      'an ENV_FILE that is not there',
+      [],
+      () => ({ ENV_FILE: inHome('none') }),
+      1,
+      /ENV_FILE names \/.*\/none, which cannot be read \(ENOENT\)$/,
+    ],
+    [
+      'a setting that is not valid',
+      [],
+      () => ({ PORT: 'x' }),
+      1,
+      /^The settings are not valid: PORT must be a whole number$/,
+    ],
+  ];
+  let unmigrated: Database;
+  beforeAll(async () => {
+    unmigrated = await createDatabase();
+  });
+  afterAll(() => unmigrated?.drop());
+
+  test.each(cases)('%s', async (_name, words, environment, code, line) => {
+    const given = { DATA_DIR: inHome('data'), LOG_LEVEL: 'warn', ...environment() };
+    const ended = await run(words, given);
+    expect(ended).toEqual({ code, out: '', err: expect.stringMatching(/^[^\n]+\n$/) });
+    expect(ended.err.trimEnd()).toMatch(line);
+    expect(ended.err).not.toContain(canary);
+  });
+
+  const asNobody = process.getuid?.() === 0 ? { uid: nobody } : {};
+  test('a DATA_DIR that this user may not write', async () => {
+    const closed = inHome('closed');
+    mkdirSync(closed, { mode: 0o555 });
+    const { code, err } = await run([], { DATA_DIR: closed }, asNobody);
+    expect(code).toBe(1);
+    expect(err).toBe(
+      `This user may not use ${closed} (EACCES). Run Strata as its owner, set DATA_DIR to another directory, or give DATABASE_URL.\n`,
+    );
+  });
+
+  test('names in ENV_FILE that are no settings are said before what fails', async () => {
+    const file = fileWith('NATS_ULR=nats://bus\nPORT=x\n');
+    const { code, err } = await run([], { ENV_FILE: file, HOSTT: 'x' });
+    expect(code).toBe(1);
+    expect(err.trimEnd().split('\n')).toEqual([
+      'ENV_FILE: NATS_ULR is no setting and has no effect. Did you mean NATS_URL?',
+      'The settings are not valid: PORT must be a whole number',
+    ]);
+  });
+
+  test('a node that waits for NATS says so in its log', async () => {
+    const { out, err } = await run(['config-resolver'], node, { until: /"msg"/ });
+    expect(JSON.parse(out)).toMatchObject({
+      level: 'warn',
+      msg: expect.stringMatching(
+        /^NATS at 127\.0\.0\.1:1 \(NATS_URL\) cannot be used: .* This node waits for it\.$/,
+      ),
+    });
+    expect(err).toBe('');
+  });
+
+  test('the stack is for LOG_LEVEL=debug', async () => {
+    const { err } = await run(['nothing'], { LOG_LEVEL: 'debug' });
+    expect(err).toMatch(/There is no piece nothing.*\n +at /);
+  });
+
+  test('--help says how Strata is started', async () => {
+    const { code, out, err } = await run(['--help'], {});
+    expect([code, err]).toEqual([0, '']);
+    expect(out).toMatch(/^Usage:\n.*npm start.*\n.*start:node -- <piece>.*notifier.*\n.*migrate/);
   });
 });

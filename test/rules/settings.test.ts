@@ -11,6 +11,7 @@ import {
   loadSettings,
   readEnvironment,
   SettingsInvalid,
+  unknownSettings,
   variableOf,
   type Environment,
   type SettingProblem,
@@ -388,6 +389,19 @@ describe('pieces of a cluster', () => {
     expect(wrong({}, [piece])).toEqual([]);
   });
 
+  test('a part of the pieces needs NATS_URL, without which it reaches no other', () => {
+    const missing = (hosted: readonly string[], isPart: boolean): string[] => {
+      try {
+        loadSettings({ SECRET_KEY: key }, { pieces: hosted.map(pieceNamed), isPart });
+        return [];
+      } catch (error) {
+        return (error as SettingsInvalid).problems.map(({ variable }) => variable);
+      }
+    };
+    expect(missing(['gateway'], true)).toEqual(['NATS_URL']);
+    expect(missing(Object.keys(needs), false)).toEqual([]);
+  });
+
   test('what is missing is said once, with the pieces that need it', () => {
     expect(
       problemsOf({ NATS_URL: 'tls://a' }, ['gateway', 'auth', 'audit', 'config-resolver']),
@@ -492,9 +506,27 @@ describe('ENV_FILE', () => {
   });
 
   test('that cannot be read is a problem', () => {
-    expect(() => readEnvironment({ ENV_FILE: join(directory, 'none') })).toThrow(
-      new SettingsInvalid([{ variable: 'ENV_FILE', message: 'cannot be read: ENOENT' }]),
+    const file = join(directory, 'none');
+    expect(() => readEnvironment({ ENV_FILE: file })).toThrow(
+      `The settings are not valid: ENV_FILE names ${file}, which cannot be read (ENOENT)`,
     );
+  });
+
+  test('names that are no settings are reported with the nearest one; those of the process are not', () => {
+    const file = join(directory, 'env');
+    writeFileSync(
+      file,
+      ['SMPT_SERVER=x', 'coherence_fense_ms=1', 'PORT=1', 'HOME=/x', `${'Z'.repeat(200)}=1`].join(
+        '\n',
+      ),
+    );
+    expect(unknownSettings({ ENV_FILE: file, PROT: '1' })).toEqual([
+      { name: 'SMPT_SERVER', nearest: 'SMTP_SERVER' },
+      { name: 'coherence_fense_ms', nearest: 'COHERENCE_FENCE_MS' },
+      { name: 'HOME', nearest: undefined },
+      { name: 'Z'.repeat(200), nearest: undefined },
+    ]);
+    expect(unknownSettings({ PROT: '1' })).toEqual([]);
   });
 });
 

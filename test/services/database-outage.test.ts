@@ -76,6 +76,6 @@ test.each<[string, Work]>([
 test('a start without its database says so plainly', async () => {
   const start = startStrata({ DATABASE_URL: 'postgres://strata:canary@127.0.0.1:1/strata' });
   await expect(start).rejects.toThrow(
-    /:\nPostgreSQL \(DATABASE_URL, or DB_\*\) cannot be used: connect ECONNREFUSED 127\.0\.0\.1:1$/,
+    /:\nPostgreSQL at 127\.0\.0\.1:1\/strata cannot be used: connect ECONNREFUSED 127\.0\.0\.1:1\. Start it, or correct DATABASE_URL .*$/,
   );
 });

@@ -2,6 +2,7 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { CannotStart } from '../../cannot-start.ts';
 import { environment, type Account, type Place } from './place.ts';
 
 /** The owner of the data; where there is none yet, the user `postgres`, which is made if it is missing. */
@@ -16,7 +17,7 @@ export function accountToRunAs(cluster: string): Account {
       makeUserPostgres();
       return userPostgres();
     } catch (error) {
-      throw new Error(
+      throw new CannotStart(
         'PostgreSQL does not run as root, and the user postgres cannot be made. Make it, run Strata as another user, or give DATABASE_URL.',
         { cause: error },
       );
@@ -51,7 +52,7 @@ export function assertReachable({ home, binaries, account }: Place): void {
   for (const { path, remedy } of needed) {
     const closed = firstClosed(path, account);
     if (closed === '') continue;
-    throw new Error(
+    throw new CannotStart(
       `As root, Strata runs PostgreSQL as user ${account.uid}, who may not enter ${closed}. ` +
         `Open it (chmod o+x), ${remedy}, run Strata as another user, or give DATABASE_URL.`,
     );

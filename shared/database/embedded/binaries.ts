@@ -2,6 +2,7 @@
 import { chmodSync, existsSync, lstatSync, readFileSync, statSync, symlinkSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join, relative, resolve } from 'node:path';
+import { CannotStart } from '../../cannot-start.ts';
 
 /** The directory that has `bin/postgres` and `bin/initdb`, ready to run. Throws where there is no package for this machine. */
 export function binariesDir(): string {
@@ -18,7 +19,7 @@ function nativeDirOf(name: string): string {
     const main = createRequire(import.meta.url).resolve(name);
     return resolve(dirname(main), '..', 'native');
   } catch {
-    throw new Error(
+    throw new CannotStart(
       `There is no embedded PostgreSQL for this machine (${name}). Give DATABASE_URL instead.`,
     );
   }
@@ -38,7 +39,7 @@ function makeMissingLinks(native: string, name: string): void {
     } catch (error) {
       // Another process makes them, too.
       if ((error as NodeJS.ErrnoException).code === 'EEXIST') continue;
-      throw new Error(
+      throw new CannotStart(
         `${link} is missing and cannot be made. Run "npm rebuild ${name}" as the owner of the project, or give DATABASE_URL.`,
         { cause: error },
       );

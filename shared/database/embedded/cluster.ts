@@ -13,6 +13,7 @@ import {
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { CannotStart } from '../../cannot-start.ts';
 import { environment, type Place, type Say } from './place.ts';
 
 export const isAbsentOrEmpty = (directory: string): boolean =>
@@ -61,7 +62,7 @@ async function runInitdb(
     await promisify(execFile)(join(binaries, 'bin', 'initdb'), flags, options);
   } catch (error) {
     const { stderr, message } = error as Error & { stderr?: string };
-    throw new Error(
+    throw new CannotStart(
       `The embedded PostgreSQL cannot be made in ${home}: ${stderr?.trim() || message}`,
       { cause: error },
     );

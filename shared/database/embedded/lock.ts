@@ -2,6 +2,7 @@
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { CannotStart } from '../../cannot-start.ts';
 
 /** SQLITE_BUSY, https://sqlite.org/rescode.html#busy */
 const busy = 5;
@@ -22,7 +23,7 @@ export function takeLock(home: string): () => void {
     lock.close();
     if ((error as { errcode?: number }).errcode !== busy) throw error;
     const pid = existsSync(holderFile) ? readFileSync(holderFile, 'utf8') : 'unknown';
-    throw new Error(
+    throw new CannotStart(
       `Another Strata (process ${pid}) uses ${home}. Stop it, or give this one another DATA_DIR.`,
       { cause: error },
     );

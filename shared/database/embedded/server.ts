@@ -5,6 +5,7 @@ import { createServer, Socket, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
+import { CannotStart } from '../../cannot-start.ts';
 import { stopLeftOver } from './left-over.ts';
 import { environment, type Place, type Say } from './place.ts';
 
@@ -39,7 +40,7 @@ export async function startServer(
     await endServer(server);
     const mayPass = /lock file|shared memory block|TCP\/IP sockets/.test(failure);
     if (!mayPass || Date.now() > giveUpAt)
-      throw new Error(`The embedded PostgreSQL does not start: ${failure}`);
+      throw new CannotStart(`The embedded PostgreSQL does not start: ${failure}`);
     await delay(100);
   }
 }
