@@ -19,23 +19,33 @@ export interface Running {
   readonly stop: (signal?: NodeJS.Signals) => Promise<void>;
 }
 
+/** Where and by whom a program is started: in this checkout, with the Node and as the user of the tests, unless told. */
+export interface StartedBy {
+  readonly folder?: string;
+  readonly node?: string;
+  readonly account?: { readonly uid?: number; readonly gid?: number };
+}
+
 /** Starts `strata.ts` on a free port and waits until it says where it serves. */
 export const startStrata = (
   environment: Record<string, string> = {},
   pieces: readonly string[] = [],
-): Promise<Running> => startProgram('strata.ts', environment, pieces);
+  startedBy: StartedBy = {},
+): Promise<Running> => startProgram('strata.ts', environment, pieces, startedBy);
 
 /** The same for another program of this repository that begins to serve as `strata.ts` does. */
 export async function startProgram(
   file: string,
   environment: Record<string, string>,
   pieces: readonly string[] = [],
+  { folder = root, node = process.execPath, account = {} }: StartedBy = {},
 ): Promise<Running> {
   const { PATH, HOME, TMPDIR } = process.env;
   const dataDir = environment.DATA_DIR ?? (environment.DATABASE_URL && mailDataDir());
   if (dataDir !== undefined) watchMailFolder(dataDir);
-  const child = spawn(process.execPath, [file, ...pieces], {
-    cwd: root,
+  const child = spawn(node, [file, ...pieces], {
+    ...account,
+    cwd: folder,
     stdio: ['ignore', 'pipe', 'pipe'],
     env: {
       PATH,
