@@ -7,6 +7,7 @@
  * | Danger                          | Bounded by                                                                       |
  * |---------------------------------|----------------------------------------------------------------------------------|
  * | a change that nobody announced  | the feed, within a quarter of the fence; else the next heartbeat                  |
+ * | a database that went back       | its lost revisions are skipped, so that what a stream goes on from no longer fits  |
  * | the owner is away               | the stream stays and asks again every second                                     |
  * | the caller's right ends         | checked before every read, when a session or membership changes, every heartbeat |
  * | a slow reader                   | nothing is read for it while its buffer is full; a heartbeat later it is dropped   |
@@ -165,9 +166,9 @@ class WatchStream {
   readonly events: Readable;
   readonly #watched: Watched;
   readonly #request: OwnRequest;
-  readonly #stopListening: () => void;
+  readonly #stopListening: readonly (() => void)[];
   readonly #onReleased: () => void;
-  /** Woken by a change, and by the end. */
+  /** Woken by a change, by a reset, and by the end. */
   readonly #news = new WakeableWait();
   /** Woken when the reader has taken what was sent, and by the end. */
   readonly #room = new WakeableWait();
@@ -193,9 +194,12 @@ class WatchStream {
         done(error);
       },
     });
-    this.#stopListening = coherence.onChange(({ scope }) => {
-      if (scope === watched.scope || watched.rights.includes(scope)) this.#news.wake();
-    });
+    this.#stopListening = [
+      coherence.onChange(({ scope }) => {
+        if (scope === watched.scope || watched.rights.includes(scope)) this.#news.wake();
+      }),
+      coherence.onReset(() => this.#news.wake()),
+    ];
   }
 
   /** Sends the first event and goes on by itself: after the last event that the client has, else from now on. */
@@ -254,7 +258,7 @@ class WatchStream {
       const { items, revision } = await this.#watched.changes(caller, this.#lastSent);
       const next = items[0]?.revision ?? revision + 1;
       if (next !== this.#lastSent + 1) {
-        // The changes in between are no longer kept, or the client names a revision that never was.
+        // The changes in between are no longer kept, or the client names a revision that never was or is lost.
         this.#lastSent = revision;
         await this.#send(frame('reset', { revision }, revision));
         continue;
@@ -285,7 +289,7 @@ class WatchStream {
   }
 
   #release(): void {
-    this.#stopListening();
+    for (const stop of this.#stopListening) stop();
     this.#onReleased();
     this.#news.wake();
     this.#room.wake();

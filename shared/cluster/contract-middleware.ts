@@ -215,6 +215,7 @@ export function contractMiddleware({
           client,
           keys: contract.drops?.(params) ?? [],
           checkAnswer: (answer) => checkResult(contract, name, answer),
+          heardOf: (scope) => coherence.newestHeardOf(scope),
           committed,
           log: log.child({ request_id: ctx.requestID, action: name }),
           call: callWithin(ctx, name),

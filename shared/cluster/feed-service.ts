@@ -21,6 +21,10 @@ export const feedService = (feed: Feed, commits: DataSource): ServiceSchema =>
       await feed.leave(body);
       return null;
     },
+    'feed.skip-lost': async ({ body }) => {
+      await feed.skipLost(body);
+      return null;
+    },
     'feed.settings-replaced': async (_params, request) => {
       const change = { result: undefined, keys: [settingsReplacedKey], events: [] };
       await commitChange(commits, request, authScope, async () => change);
@@ -49,20 +53,25 @@ export function clusterLink(broker: ServiceBroker, options: ClusterLinkOptions):
   };
   const hearsOthers = (withinMs: number): Promise<boolean> => roundTrip(broker, withinMs);
   if (!feed) return { ...linkOverBus(broker, options), hearsOthers, broadcast };
-  return { poll: feed.poll, leave: feed.leave, leases: feed.leases, hearsOthers, broadcast };
+  const { poll, leave, leases, skipLost } = feed;
+  return { poll, leave, leases, skipLost, hearsOthers, broadcast };
 }
 
 /** Answered by any node that has a database. */
 function linkOverBus(
   broker: ServiceBroker,
   { nodeId, fenceMs }: ClusterLinkOptions,
-): Pick<ClusterLink, 'poll' | 'leave'> {
+): Pick<ClusterLink, 'poll' | 'leave' | 'skipLost'> {
   const options = { caller: serviceCaller(nodeId), requestId: nodeId, timeout: fenceMs };
   return {
     poll: (poll) => callAs(broker, 'feed.poll', { body: poll }, options),
     leave: async (leave) => {
       const soon = { ...options, timeout: fenceMs / 4 };
       await callAs(broker, 'feed.leave', { body: leave }, soon);
+    },
+    skipLost: async (known) => {
+      const { timeout: _ofPolls, ...unhurried } = options;
+      await callAs(broker, 'feed.skip-lost', { body: known }, unhurried);
     },
   };
 }

@@ -17,6 +17,8 @@ export type Change = Static<typeof ChangeRecord>;
 export interface Committing {
   readonly caller: Caller;
   readonly requestId: string;
+  /** The newest revision of a scope that this node has heard of, 0 where it has of none. */
+  readonly heardOf: (scope: string) => number;
   /** What was committed is added here; the contract middleware makes it known to all nodes before it answers. */
   readonly committed: Change[];
 }
@@ -72,7 +74,8 @@ class Discarded<T> extends Error {
  * One change of a revision scope: `platform`, `auth`, `tenant:<id>` or `members:<id>`.
  *
  * The scope's counter is locked first. So writers of one scope follow each other, revisions have no gaps, and what `work` reads is
- * current. `work` is given the revision that its rows will carry and the time of the change. That is the database's, taken under the
+ * current. Where the database was restored to before a revision that this node has heard of, the counter goes on after that one, and
+ * after one more, so that no revision means two things and nothing continues from a lost one. `work` is given the revision that its rows will carry and the time of the change. That is the database's, taken under the
  * lock: clocks of nodes differ, and a later revision must not look older. With `discard` everything is done and then rolled back, and the
  * outcome is what it would have been. Throws what `work` and the database throw; then nothing is committed.
  */
@@ -85,7 +88,7 @@ export async function commitChange<T>(
 ): Promise<Outcome<T>> {
   try {
     const { outcome, change } = await db.transaction(async (manager) => {
-      const { revision, changed_at: at } = await lockAndCount(manager, scope);
+      const { revision, changed_at: at } = await lockAndCount(manager, scope, by.heardOf(scope));
       const done = await work(manager, revision, at);
       if (discard) throw new Discarded(done);
       const id = await recordChange(manager, by, { scope, revision, at }, done);
@@ -107,12 +110,17 @@ interface RevisionRow {
 }
 
 /** The scope's next revision and its time. Its counter stays locked until the transaction ends. */
-async function lockAndCount(manager: EntityManager, scope: string): Promise<RevisionRow> {
+async function lockAndCount(
+  manager: EntityManager,
+  scope: string,
+  heardOf: number,
+): Promise<RevisionRow> {
   const [row] = await manager.query<RevisionRow[]>(
-    `INSERT INTO strata.revisions AS r (scope, revision, changed_at) VALUES ($1, 1, clock_timestamp())
-     ON CONFLICT (scope) DO UPDATE SET revision = r.revision + 1, changed_at = GREATEST(r.changed_at, clock_timestamp())
+    `INSERT INTO strata.revisions AS r (scope, revision, changed_at)
+     VALUES ($1, CASE WHEN $2::int8 > 0 THEN $2 + 2 ELSE 1 END, clock_timestamp())
+     ON CONFLICT (scope) DO UPDATE SET revision = CASE WHEN r.revision < $2 THEN $2 + 2 ELSE r.revision + 1 END, changed_at = GREATEST(r.changed_at, clock_timestamp())
      RETURNING revision, changed_at`,
-    [scope],
+    [scope, heardOf],
   );
   return row!;
 }

@@ -67,6 +67,22 @@ export const feedContracts = {
     ),
     result: Type.Null(),
   }),
+  'feed.skip-lost': action({
+    summary: 'Never give those of these revisions out again that the database has lost',
+    access: internal,
+    body: Type.Array(
+      Type.Object(
+        {
+          scope: Type.String(),
+          revision: Type.Integer({ minimum: 1 }),
+          id: Nullable(Type.String({ description: 'Of the transaction that made it' })),
+        },
+        strict,
+      ),
+      { maxItems: 1000 },
+    ),
+    result: Type.Null(),
+  }),
   'feed.settings-replaced': action({
     summary: 'Have every node forget what callers may do, once all have their new settings',
     access: internal,

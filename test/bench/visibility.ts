@@ -113,7 +113,7 @@ async function measureVisibility(nodes: number, writes: number): Promise<Visibil
         known[index] = Math.max(known[index]!, revision);
       }),
     );
-    const by = { caller: serviceCaller('bench'), requestId: 'bench' };
+    const by = { caller: serviceCaller('bench'), requestId: 'bench', heardOf: () => 0 };
     const write = async (): Promise<{ commit: number; whole: number }> => {
       const committed: Change[] = [];
       const began = performance.now();

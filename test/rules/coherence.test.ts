@@ -6,6 +6,7 @@ import pino from 'pino';
 import type { Change } from '../../shared/commits/commit.ts';
 import { Coherence, type ClusterLink } from '../../shared/cluster/coherence/coherence.ts';
 import type { PollResult } from '../../shared/cluster/coherence/feed.ts';
+import type { KnownRevision } from '../../shared/cluster/coherence/known-revisions.ts';
 import { StrataError } from '../../shared/errors.ts';
 import { eventually } from '../support/cluster.ts';
 
@@ -46,6 +47,7 @@ async function startNode(
     leave: async () => {
       known.token = null;
     },
+    skipLost: async () => {},
     broadcast: () => {},
     hearsOthers: async () => true,
     ...link,
@@ -240,4 +242,59 @@ test('who somebody is stands in for its owner no longer than it may after the la
   feed.away = false;
   await eventually(async () => expect(coherence.hasLease()).toBe(true));
   await expect(identity.read('session', ['auth'], answer)).resolves.toMatchObject({ hit: true });
+});
+
+/** A node whose database may be told which revisions it has lost. */
+async function startTeller() {
+  const feed = { server: 'one', refuses: false, told: [] as KnownRevision[] };
+  const coherence = await startNode(async () => ({ ...nothingNew, server: feed.server }), {
+    skipLost: async (known) => {
+      if (feed.refuses) throw new Error('away');
+      feed.told.push(...known);
+    },
+  });
+  const heard = (revision: number, id: string): void =>
+    coherence.apply({ scope, revision, id, keys: [] });
+  return { feed, coherence, heard };
+}
+
+test('a database that is another one than before is told every revision that was heard of, until it takes it', async () => {
+  const { feed, coherence, heard } = await startTeller();
+  const resets = { count: 0 };
+  coherence.onReset(() => {
+    resets.count += 1;
+  });
+  heard(7, '70');
+  heard(6, '60');
+  await coherence.caches.configuration_service.read('k', ['tenant:y'], async () => ({
+    value: 'loaded',
+    asOf: { 'tenant:y': 3 },
+  }));
+  feed.refuses = true;
+  feed.server = 'two';
+  await eventually(async () => expect(coherence.figures.resets).toBe(1));
+  expect(resets.count).toBe(1);
+  heard(7, '71');
+  feed.refuses = false;
+  await eventually(async () => expect(resets.count).toBe(2));
+  expect(new Set(feed.told)).toEqual(
+    new Set([
+      { scope, revision: 7, id: '70' },
+      { scope: 'tenant:y', revision: 3, id: null },
+    ]),
+  );
+  const { polls } = coherence.figures;
+  await eventually(async () => expect(coherence.figures.polls).toBeGreaterThan(polls));
+  expect(feed.told).toHaveLength(2);
+});
+
+test('a revision that two transactions have made is told at once, before newer ones are heard of', async () => {
+  const { feed, coherence, heard } = await startTeller();
+  heard(8, '80');
+  heard(8, '80');
+  heard(6, '61');
+  heard(8, '81');
+  heard(9, '91');
+  await eventually(async () => expect(feed.told).toEqual([{ scope, revision: 8, id: '80' }]));
+  expect(coherence.figures.resets).toBe(0);
 });

@@ -43,6 +43,7 @@ async function writer(
       return { cursor: '1', complete: true, changes: [], previous_token, server: 'here' };
     },
     leave: async () => {},
+    skipLost: async () => {},
     broadcast: () => {},
     hearsOthers: async () => true,
     leases: async (changeId) => {

@@ -85,7 +85,7 @@ async function change(): Promise<Change> {
   const committed: Change[] = [];
   await commitChange(
     db,
-    { caller: serviceCaller('test'), requestId: 'r', committed },
+    { caller: serviceCaller('test'), requestId: 'r', heardOf: () => 0, committed },
     'platform',
     async () => ({ result: undefined, keys: ['global_x'], events: [] }),
   );

@@ -126,6 +126,7 @@ const request = (): Request =>
     client: {},
     keys: ['shelf_key'],
     checkAnswer: () => {},
+    heardOf: () => 0,
     committed: [],
     // The domains that a tenant's sign-in providers have verified: none.
     call: async () => [],

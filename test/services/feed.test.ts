@@ -29,10 +29,12 @@ afterAll(async () => {
 const system = {
   caller: { type: 'system', id: 'test', tenant_id: null, roles: [], platform_roles: [] },
   requestId: 'r',
+  heardOf: () => 0,
 } as const;
-async function commit(scope: string, key: string, into = db): Promise<Change> {
+async function commit(scope: string, key: string, into = db, heardOf = 0): Promise<Change> {
   const committed: Change[] = [];
-  await commitChange(into, { ...system, committed }, scope, async () => ({
+  const by = { ...system, heardOf: () => heardOf, committed };
+  await commitChange(into, by, scope, async () => ({
     result: undefined,
     keys: [key],
     events: [],
@@ -143,6 +145,41 @@ test('a poll says which poll of its holder the database has seen last, and which
   const { previous_token: previous, server } = await feed.poll({ ...body, token: 'two' });
   expect(previous).toBe('one');
   expect(server).toBe((await feed.leases('0')).server);
+});
+
+test('a revision that was lost is never given out again, nor is the one after it', async () => {
+  const scope = 'tenant:lost';
+  await commit(scope, 'k');
+  await feed.skipLost([
+    { scope, revision: 8, id: '999999999' },
+    { scope: 'tenant:never-was', revision: 3, id: null },
+  ]);
+  expect((await commit(scope, 'k')).revision).toBe(10);
+  // Another node that had heard of it says so later.
+  await feed.skipLost([{ scope, revision: 8, id: null }]);
+  const { id, revision } = await commit(scope, 'k');
+  expect(revision).toBe(11);
+  await feed.skipLost([{ scope, revision, id }]);
+  await feed.skipLost([{ scope, revision, id: null }]);
+  expect((await commit(scope, 'k')).revision).toBe(12);
+});
+
+test('no node commits a revision that it has heard of, nor the one after it, which would continue from it', async () => {
+  const heard = async (scope: string, heardOf: number): Promise<number> =>
+    (await commit(scope, 'k', db, heardOf)).revision;
+  expect(await heard('tenant:heard', 0)).toBe(1);
+  expect(await heard('tenant:heard', 1)).toBe(2);
+  expect(await heard('tenant:heard', 1)).toBe(3);
+  expect(await heard('tenant:heard', 7)).toBe(9);
+  expect(await heard('tenant:heard', 9)).toBe(10);
+  expect(await heard('tenant:heard-elsewhere', 4)).toBe(6);
+});
+
+test('a revision that another transaction has been given since is lost, too', async () => {
+  const scope = 'tenant:overtaken';
+  for (const key of ['one', 'two', 'three']) await commit(scope, key);
+  await feed.skipLost([{ scope, revision: 2, id: '999999999' }]);
+  expect((await commit(scope, 'k')).revision).toBe(5);
 });
 
 test('a node whose cursor is older than what is kept, or from another database, misses changes', async () => {

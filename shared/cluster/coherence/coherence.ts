@@ -10,6 +10,7 @@
  * | two clocks     | a lease that outlasts a suspension of the machine, in which the monotonic clock stood | where wall clock and monotonic clock part, no lease until the next poll |
  * | round trip     | writes waiting for a node that no longer hears the bus | after T without one the lease is given back, and before one there is no new lease |
  * | token, server  | a database that went back to an older state, or another one | everything is forgotten, the floors too          |
+ * | known revisions | a revision that a restore has lost being given out again | skipped, where a node that runs has heard of it; known-revisions.ts |
  * | outdated loads, floors | loads in flight while a key is dropped        | see cache.ts                                          |
  * | load ahead of the feed | a reader seeing the loaded value, then an older one from another entry of the scope | the older entries are dropped, and loaded again once |
  * | last known     | the owner or the database being away                  | the last known value, marked stale; else 503          |
@@ -29,6 +30,7 @@ import { WakeableWait } from '../../wakeable-wait.ts';
 import { CoherentCache } from './cache.ts';
 import type { AsOf } from './floors.ts';
 import type { Lease, LeaseTableRead, Leave, Poll, PollResult } from './feed.ts';
+import { KnownRevisions, type KnownRevision } from './known-revisions.ts';
 import { LeaseTable } from './lease-table.ts';
 
 export interface CoherenceOptions {
@@ -49,6 +51,8 @@ export interface ClusterLink {
   readonly poll: (poll: Poll) => Promise<PollResult>;
   /** Gives the lease back. */
   readonly leave: (leave: Leave) => Promise<void>;
+  /** Has the database never give those of these revisions out again that it has lost. */
+  readonly skipLost: (known: KnownRevision[]) => Promise<void>;
   readonly broadcast: (change: Change) => void;
   /** Whether broadcasts that were sent until now have arrived here, found out within so many milliseconds. */
   readonly hearsOthers: (withinMs: number) => Promise<boolean>;
@@ -81,11 +85,14 @@ export class Coherence {
   readonly #options: CoherenceOptions;
   readonly #awaited = new Map<string, Acknowledgements>();
   readonly #listeners = new Set<(change: Change) => void>();
+  readonly #resetListeners = new Set<() => void>();
   /**
    * Scope → revision up to which every change of the scope is applied here. Where it forgets a scope, the scope's next load counts
    * as ahead of the feed and drops what is older.
    */
   readonly #applied = new LRUCache<string, number>({ max: 100_000 });
+  readonly #known = new KnownRevisions();
+  #isTellingKnown = false;
   readonly #nextPoll = new WakeableWait();
   #link: ClusterLink | undefined;
   #cursor: string | null = null;
@@ -202,6 +209,20 @@ export class Coherence {
     return () => this.#listeners.delete(listener);
   }
 
+  /** The newest revision of the scope that this node has heard of, also where the database has lost it since; 0 where of none. */
+  newestHeardOf(scope: string): number {
+    return this.#known.newestOf(scope);
+  }
+
+  /**
+   * Calls the listener when the database may have gone back to an older state, so that revisions that were heard of may be gone.
+   * Returns how to stop listening.
+   */
+  onReset(listener: () => void): () => void {
+    this.#resetListeners.add(listener);
+    return () => this.#resetListeners.delete(listener);
+  }
+
   /** Calls the one listener after each change committed here, with the milliseconds until no node could answer from before it. */
   onPublished(listener: (ms: number) => void): void {
     this.#onPublished = listener;
@@ -210,6 +231,8 @@ export class Coherence {
   /** Drops what the change made outdated here. Applying a change again does nothing more than calling the listeners. */
   apply(change: Change): void {
     const { keys, scope, revision } = change;
+    const isRepeated = this.#known.note(change);
+    if (isRepeated) this.pollNow();
     this.caches.configuration_service.drop(keys, scope, revision);
     this.caches.identity.drop(keys, scope, revision);
     if (keys.includes(settingsReplacedKey)) this.caches.identity.flush();
@@ -228,6 +251,7 @@ export class Coherence {
    * another entry of the scope afterwards, so everything older of the scope is dropped.
    */
   #dropWhatIsOlder(loaded: AsOf): void {
+    this.#known.noteLoaded(loaded);
     for (const [scope, revision] of Object.entries(loaded)) {
       const applied = this.#applied.get(scope) ?? -1;
       if (revision <= applied) continue;
@@ -359,6 +383,7 @@ export class Coherence {
       const { holder } = this;
       const answer = await link.poll({ holder, token, fence_ms: fenceMs, cursor: this.#cursor });
       this.#catchUp(answer);
+      if (this.#known.hasSuspects()) void this.#tellKnown();
       this.#lastGood = { monotonic: began, wall: began + clockDifference };
       // It was given back meanwhile, perhaps after this poll had renewed it.
       if (generation !== this.#leaseGeneration) return;
@@ -394,7 +419,23 @@ export class Coherence {
       'the database is another one than before, or was restarted or restored; the caches begin anew',
     );
     this.#applied.clear();
+    this.#known.suspect();
     for (const cache of Object.values(this.caches)) cache.reset();
+    for (const listener of this.#resetListeners) listener();
+  }
+
+  /** Beside the polls, since there may be much to tell. */
+  async #tellKnown(): Promise<void> {
+    if (this.#isTellingKnown) return;
+    this.#isTellingKnown = true;
+    try {
+      await this.#known.tell((known) => this.#link!.skipLost(known));
+      for (const listener of this.#resetListeners) listener();
+    } catch (error) {
+      this.#options.log.warn({ err: error }, 'lost revisions are not skipped yet; trying again');
+    } finally {
+      this.#isTellingKnown = false;
+    }
   }
 
   /** Beside the polls, so that these take no longer on a slow bus. */

@@ -13,6 +13,7 @@
  */
 import type { DataSource } from 'typeorm';
 import type { ParamsOf, ResultOf } from '../../contracts/index.ts';
+import type { KnownRevision } from './known-revisions.ts';
 
 export type Poll = ParamsOf<'feed.poll'>['body'];
 export type PollResult = ResultOf<'feed.poll'>;
@@ -121,6 +122,30 @@ export function createFeed(db: DataSource) {
         [changeId],
       );
       return read!;
+    },
+
+    /**
+     * Never gives those of these revisions out again that a restore or a failover has lost: the counter of their scope goes on after the
+     * newest of them, and after one more, so that nothing that continues from a lost revision fits what follows. A revision counts as
+     * lost where the counter is lower, or where another transaction has been given it since.
+     */
+    async skipLost(known: readonly KnownRevision[]): Promise<void> {
+      const isLost = `(r.revision < known.revision OR EXISTS (
+        SELECT FROM strata.changes c WHERE c.scope = r.scope AND c.revision = known.revision AND c.id::text <> known.id
+      ))`;
+      const lost = await db.query<KnownRevision[]>(
+        `SELECT known.* FROM json_to_recordset($1::json) AS known (scope text, revision int8, id text)
+         JOIN strata.revisions r USING (scope) WHERE ${isLost}`,
+        [JSON.stringify(known)],
+      );
+      // One by one, since whoever locks several scopes at once may wait for a writer who waits for one of them.
+      for (const { scope, revision, id } of lost)
+        await db.query(
+          `UPDATE strata.revisions r SET revision = GREATEST(r.revision, known.revision) + 1
+           FROM (SELECT $1::text AS scope, $2::int8 AS revision, $3::text AS id) AS known
+           WHERE r.scope = known.scope AND ${isLost}`,
+          [scope, revision, id],
+        );
     },
 
     /**
