@@ -41,6 +41,7 @@ const judge = (writes: Operation[], reads: Operation[], more: Partial<Observed> 
     attempted: new Map([['r', 9]]),
     errors: new Map(),
     slowestWriteMs: 0,
+    slowestReadMs: 0,
     slowestMs: 0,
     ...more,
   });

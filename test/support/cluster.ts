@@ -1,8 +1,9 @@
 /** A cluster of real processes over a real bus: gateways, and two of each service. */
-import { execFileSync } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { createDatabase, startPostgres, type Database, type Server } from './postgres.ts';
 import { startProxy, type Proxy } from './proxy.ts';
 import { startNats, startRedis, type Process } from './servers.ts';
@@ -103,7 +104,8 @@ export async function startCluster({
     SECRET_KEY: secretKey,
     ...extra,
   };
-  execFileSync(process.execPath, ['strata.ts', '--migrate'], {
+  // Not one that waits for it: a proxy of this process may be on its way.
+  await promisify(execFile)(process.execPath, ['strata.ts', '--migrate'], {
     cwd: root,
     env: { PATH: process.env.PATH, ...environment },
   });

@@ -58,7 +58,9 @@ export interface Observed {
   readonly torn: string[];
   /** What clients were told instead of an answer, and how often. */
   readonly errors: Map<string, number>;
+  /** Of answered writes and reads. */
   readonly slowestWriteMs: number;
+  readonly slowestReadMs: number;
   /** The longest that anyone waited for an answer or an error. */
   readonly slowestMs: number;
   readonly wentBack?: WentBack | undefined;

@@ -173,6 +173,7 @@ class Clients {
     attempted: new Map<string, number>(),
     errors: new Map<string, number>(),
     slowestWriteMs: 0,
+    slowestReadMs: 0,
     slowestMs: 0,
   };
   readonly #cluster: Cluster;
@@ -192,7 +193,7 @@ class Clients {
 
   /** Sends one request. `take` records its answer, and says whether it was one; errors are counted, and the time of either. */
   async timed(
-    what: string,
+    what: 'read' | 'write',
     work: () => Promise<Answer>,
     take: (answer: Answer, began: number, ended: number) => void,
     isAnswer: (answer: Answer) => boolean = ({ status }) => status < 300,
@@ -200,8 +201,12 @@ class Clients {
     const began = performance.now();
     try {
       const answer = await work();
-      if (isAnswer(answer)) take(answer, began, performance.now());
-      else if (answer.status !== 404)
+      if (isAnswer(answer)) {
+        const ended = performance.now();
+        take(answer, began, ended);
+        const { slowestReadMs } = this.observed;
+        if (what === 'read') this.observed.slowestReadMs = Math.max(slowestReadMs, ended - began);
+      } else if (answer.status !== 404)
         this.countError(`${what} ${answer.status} ${answer.body?.detail.code}`);
     } catch (error) {
       this.countError(`${what} ${(error as Error).message}`);

@@ -144,7 +144,10 @@ async function accepts(url: string, server: ChildProcess, until: number): Promis
   return false;
 }
 
-async function withClient<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
+export async function withClient<T>(
+  url: string,
+  work: (client: pg.Client) => Promise<T>,
+): Promise<T> {
   const client = new pg.Client({ connectionString: url }).on('error', () => {});
   await client.connect();
   try {

@@ -1,0 +1,33 @@
+/**
+ * A standby of PostgreSQL takes the place of the primary under running nodes. With a synchronous one nothing that was answered is
+ * lost; what an asynchronous one has not received is, and no node goes on answering it.
+ */
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { startCluster, type Cluster } from '../support/cluster.ts';
+import { startReplicatedPostgres, type ReplicatedServer } from '../support/failover.ts';
+import { failOver, requestTimeoutMs, survive } from '../support/faults.ts';
+
+let server: ReplicatedServer;
+let cluster: Cluster;
+beforeAll(async () => {
+  server = await startReplicatedPostgres();
+  cluster = await startCluster({
+    gateways: 2,
+    platformService: true,
+    postgres: async () => server,
+    environment: { REQUEST_TIMEOUT_MS: String(requestTimeoutMs) },
+  });
+}, 120_000);
+afterAll(() => cluster?.stop());
+
+test('a synchronous standby has everything that was answered', async () => {
+  await server.addStandby({ synchronous: true });
+  const { lost } = await survive(cluster, failOver(server, { synchronous: true }));
+  expect(lost).toEqual([]);
+});
+
+test('what an asynchronous standby has not received is lost, and no node goes on answering it', async () => {
+  await server.addStandby({ synchronous: false });
+  const { lost } = await survive(cluster, failOver(server, { synchronous: false }));
+  expect(lost.length).toBeGreaterThan(0);
+});

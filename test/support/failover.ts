@@ -1,0 +1,193 @@
+/**
+ * PostgreSQL with a streaming standby that can take its place, behind one address that follows. All servers are of the package that
+ * embedded mode brings: a standby begins as a copy of the files of the running primary.
+ */
+import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, chmodSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { performance } from 'node:perf_hooks';
+import { setTimeout as delay } from 'node:timers/promises';
+import { eventually } from './cluster.ts';
+import { startPostgres, withClient, type Server } from './postgres.ts';
+import { startProxy, type Proxy } from './proxy.ts';
+import { freePort, guard } from './servers.ts';
+
+export interface ReplicatedServer extends Server {
+  /** Starts a standby of the server that is the primary now. */
+  readonly addStandby: (options: { synchronous: boolean }) => Promise<void>;
+  /**
+   * Keeps what is committed from the standby for so long, kills the primary, promotes the standby and leads the address there.
+   * Returns when the primary was killed, in milliseconds of performance.now().
+   */
+  readonly failOver: (options: { lagMs: number }) => Promise<number>;
+}
+
+/** One of the servers: its own address, and how it ends. */
+interface Instance {
+  readonly url: string;
+  readonly port: number;
+  readonly cluster: string;
+  readonly kill: () => Promise<void>;
+}
+interface Standby extends Instance {
+  /** What it streams through. */
+  readonly link: Proxy;
+}
+
+const standbyName = 'standby';
+
+export async function startReplicatedPostgres(): Promise<ReplicatedServer> {
+  const first = await startPostgres();
+  const address = await startProxy(portOf(first.url));
+  const folder = mkdtempSync(join(tmpdir(), 'strata-standby-'));
+  chmodSync(folder, 0o755);
+  let primary: Instance = {
+    url: first.url,
+    port: portOf(first.url),
+    cluster: await dataDirectory(first.url),
+    kill: () => ended(first.pid!),
+  };
+  let standby: Standby | undefined;
+  let standbys = 0;
+
+  return {
+    ...first,
+    url: withPort(first.url, address.port),
+    async addStandby({ synchronous }) {
+      standbys += 1;
+      const cluster = join(folder, `standby-${standbys}`);
+      const link = await startProxy(primary.port);
+      await copyRunning(primary, cluster);
+      standby = await startStandby(primary, cluster, link);
+      await streams(primary, synchronous);
+    },
+    async failOver({ lagMs }) {
+      const { link, ...promoted } = standby!;
+      link.hold('there');
+      link.hold('back');
+      await delay(lagMs);
+      const at = performance.now();
+      address.cut();
+      await primary.kill();
+      await link.stop();
+      await withClient(promoted.url, (client) => client.query('SELECT pg_promote()'));
+      address.lead(promoted.port);
+      address.mend();
+      primary = promoted;
+      standby = undefined;
+      return at;
+    },
+    async stop() {
+      await standby?.link.stop();
+      await standby?.kill();
+      await primary.kill();
+      await address.stop();
+      await first.stop();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+const portOf = (url: string): number => Number(new URL(url).port);
+function withPort(url: string, port: number): string {
+  const changed = new URL(url);
+  changed.port = String(port);
+  return changed.href;
+}
+
+const dataDirectory = (url: string): Promise<string> =>
+  withClient(url, async (client) => {
+    const { rows } = await client.query<{ data_directory: string }>('SHOW data_directory');
+    return rows[0]!.data_directory;
+  });
+
+/** A base backup by PostgreSQL's low-level functions; what changes meanwhile is in the log that the standby streams. */
+async function copyRunning({ url, cluster: from }: Instance, to: string): Promise<void> {
+  await withClient(url, async (client) => {
+    await client.query("SELECT pg_backup_start('standby', true)");
+    try {
+      execFileSync('cp', ['-a', from, to], { stdio: 'ignore' });
+    } catch {
+      // A file that was removed while it ran is in the log, too.
+    }
+    const { rows } = await client.query<{ labelfile: string }>(
+      'SELECT labelfile FROM pg_backup_stop(false)',
+    );
+    rmSync(join(to, 'postmaster.pid'), { force: true });
+    writeAs(to, 'backup_label', rows[0]!.labelfile);
+  });
+}
+
+/** Owned as the directory is: PostgreSQL does not run as root. */
+function writeAs(directory: string, name: string, text: string): void {
+  const { uid, gid } = statSync(directory);
+  const file = join(directory, name);
+  writeFileSync(file, text);
+  if (process.getuid?.() === 0) execFileSync('chown', [`${uid}:${gid}`, file]);
+}
+
+async function startStandby(primary: Instance, cluster: string, link: Proxy): Promise<Standby> {
+  const { username, password } = new URL(primary.url);
+  const port = await freePort();
+  writeAs(cluster, 'standby.signal', '');
+  const connection = `host=127.0.0.1 port=${link.port} user=${username} password=${password} application_name=${standbyName}`;
+  writeAs(cluster, 'postgresql.auto.conf', `primary_conninfo = '${connection}'\n`);
+  // The command line of the server that it is a copy of: the program, then its arguments in quotes.
+  const command = readFileSync(join(primary.cluster, 'postmaster.opts'), 'utf8');
+  const program = command.slice(0, command.indexOf(' "'));
+  const flags = [...command.matchAll(/"([^"]*)"/g)].map(([, flag]) => flag!);
+  const [, , , , ...settings] = flags;
+  const { uid, gid } = statSync(cluster);
+  const server = spawn(program, ['-D', cluster, '-p', String(port), ...settings], {
+    uid,
+    gid,
+    cwd: '/',
+    env: { LC_ALL: 'C', TZ: 'UTC' },
+    stdio: 'ignore',
+    detached: true,
+  });
+  server.unref();
+  server.once('exit', guard(server.pid!, 'QUIT', cluster));
+  const url = withPort(primary.url, port);
+  await eventually(() => withClient(url, (client) => client.query('SELECT')));
+  return { url, port, cluster, link, kill: () => killed(server) };
+}
+
+async function killed(server: ChildProcess): Promise<void> {
+  if (server.exitCode !== null || server.signalCode !== null) return;
+  const over = once(server, 'exit');
+  server.kill('SIGQUIT');
+  await over;
+}
+
+/** SIGQUIT ends all sessions where they are, and leaves what was committed to recovery. */
+async function ended(pid: number): Promise<void> {
+  for (let signal: NodeJS.Signals | 0 = 'SIGQUIT'; ; signal = 0) {
+    try {
+      process.kill(pid, signal);
+    } catch {
+      return;
+    }
+    await delay(10);
+  }
+}
+
+/** Resolves once the standby streams in that way. */
+async function streams({ url }: Instance, synchronous: boolean): Promise<void> {
+  const names = synchronous ? standbyName : '';
+  await withClient(url, async (client) => {
+    await client.query(`ALTER SYSTEM SET synchronous_standby_names = '${names}'`);
+    await client.query('SELECT pg_reload_conf()');
+    await eventually(async () => {
+      const { rows } = await client.query<{ state: string; sync_state: string }>(
+        'SELECT state, sync_state FROM pg_stat_replication WHERE application_name = $1',
+        [standbyName],
+      );
+      const wanted = synchronous ? 'sync' : 'async';
+      if (rows[0]?.state !== 'streaming' || rows[0].sync_state !== wanted)
+        throw new Error(`the standby is ${JSON.stringify(rows[0])}, not ${wanted}`);
+    });
+  });
+}
