@@ -23,7 +23,11 @@ import { linkActions } from './actions/links.ts';
 import { testActions } from './actions/test-send.ts';
 import { createDecisionLinks } from './rules/decision-links.ts';
 import { createFrozenConfigVault } from './stores/frozen-config.ts';
-import { removeEndedApprovals, removeSettledDeliveries } from './stores/retention.ts';
+import {
+  removeEndedApprovals,
+  removeSettledDeliveries,
+  removeUnusedEndpoints,
+} from './stores/retention.ts';
 import { startDelivering, type DeliveryWorker } from './worker/deliver.ts';
 import { startEscalating } from './worker/escalate.ts';
 import { createSender } from './worker/send.ts';
@@ -75,6 +79,7 @@ export function notifierService(options: NotifierOptions): ServiceSchema {
       const sweeps = {
         deliveries: removeSettledDeliveries(settings),
         approvals: removeEndedApprovals(settings),
+        endpoints: removeUnusedEndpoints(settings),
       };
       sweeping = startSweeping({ db, log, name: 'notifier', sweeps });
     },

@@ -109,7 +109,7 @@ export interface AttemptRow {
  */
 export interface EndpointRow {
   key: string;
-  /** When deliveries were last claimed from it; the longest ago comes first. */
+  /** When deliveries were last claimed from it; the longest ago comes first. Notices that wait for it make it at most 12 h ago. */
   served_at: Date;
   /** Failures in a row. */
   failures: number;

@@ -105,6 +105,7 @@ test('sessions, links, approvals and deliveries go in time; what is live stays, 
   const approvalTimes = ['created_at', 'decided_at', 'acknowledged_at'];
   await age('notifier.approvals', approvalTimes, 30);
   await age('notifier.deliveries', ['created_at', 'settled_at'], 30);
+  await age('notifier.endpoints', ['served_at'], 30);
   await start({
     SESSION_RETENTION_DAYS: '10',
     APPROVAL_RETENTION_DAYS: '25',
@@ -117,6 +118,7 @@ test('sessions, links, approvals and deliveries go in time; what is live stays, 
   }, 60_000);
   expect(await count('auth.refresh_tokens WHERE session_id = $1', [old.session_id])).toBe(0);
   expect(await count('auth.invitations')).toBe(0);
+  await eventually(async () => expect(await count('notifier.endpoints')).toBe(0));
   expect(await count('notifier.deliveries WHERE approval_id = $1', [decided])).toBe(0);
   const orphans = 'notifier.attempts WHERE delivery_id NOT IN (SELECT id FROM notifier.deliveries)';
   expect(await count(orphans)).toBe(0);
@@ -132,6 +134,13 @@ test('sessions, links, approvals and deliveries go in time; what is live stays, 
     new Set(deliveries.items.map((each: { approval_id: string }) => each.approval_id)),
   ).toEqual(new Set([waiting]));
   expect(deliveries.items.length).toBe(kept);
+  const [delivery] = deliveries.items;
+  const again = path(`/notifications/deliveries/${delivery.id}`);
+  expect((await admin.post(`${again}/replay`)).body.state).toBe('pending');
+  await eventually(async () => {
+    const { body } = await admin.get(again);
+    expect([body.state, body.attempts]).toEqual(['delivered', delivery.attempts + 1]);
+  });
   const viewer = new Client(strata.url, live.access_token);
   expect((await viewer.get('/auth/me')).body.session_id).toBe(live.session_id);
   expect((await refresh(live.refresh_token)).status).toBe(200);

@@ -13,10 +13,13 @@ import {
   removeExpiredInvitations,
 } from '../../services/auth/stores/retention.ts';
 import { findLastUsedTenant, insertSession } from '../../services/auth/stores/sessions.ts';
+import type { NewDelivery } from '../../services/notifier/rules/notice.ts';
 import { notifierSchema } from '../../services/notifier/schema.ts';
+import { queueNotices } from '../../services/notifier/stores/notices.ts';
 import {
   removeEndedApprovals,
   removeSettledDeliveries,
+  removeUnusedEndpoints,
 } from '../../services/notifier/stores/retention.ts';
 import { commitSchema } from '../../shared/commits/schema.ts';
 import { migrate, openDatabase } from '../../shared/database/open.ts';
@@ -273,6 +276,73 @@ describe('approvals and deliveries', () => {
     });
     expect(await ids('notifier.approvals')).toEqual(new Set([id]));
     expect(await ids('notifier.deliveries')).toEqual(new Set([delivery]));
+  });
+});
+
+describe('endpoints', () => {
+  const sweep = removeUnusedEndpoints(() => settings);
+  beforeEach(() =>
+    database.query('TRUNCATE notifier.approvals, notifier.deliveries, notifier.endpoints'),
+  );
+  const endpointServed = (key: string, days: number): Promise<unknown> =>
+    database.query(
+      `INSERT INTO notifier.endpoints VALUES ($1, now() - make_interval(days => $2), 3, NULL, 7)`,
+      [key, days],
+    );
+  const noticeFor = (key: string): NewDelivery => ({
+    id: randomUUID(),
+    type: 'approval.requested',
+    hop: 0,
+    channel: 'webhook',
+    endpoint_key: key,
+    place: '0',
+    target: 't',
+    body: '{}',
+  });
+
+  test('go when nothing was sent to them for long; one that a notice waits for stays', async () => {
+    await endpointServed('unused', 21);
+    await endpointServed('used', 19);
+    await endpointServed('k', 21);
+    const approval = await approvalOf({ state: 'pending', created: 30, expires: -10 });
+    await deliveryOf(approval, null);
+    expect(await batchesOf(notifier, sweep)).toEqual([{ endpoints: 1 }]);
+    expect(await ids('notifier.endpoints', 'key')).toEqual(new Set(['used', 'k']));
+  });
+
+  test('are held by a notice that is being queued, keep their pause, and are made anew where they are gone', async () => {
+    await endpointServed('old', 90);
+    await endpointServed('older', 100);
+    const approval = { id: randomUUID(), tenant_id: tenant };
+    const sweepMeanwhile = () => batchesOf(notifier, sweep);
+    const isSwept = await notifier.transaction(async (manager) => {
+      await queueNotices(manager, approval, 5, [noticeFor('old'), noticeFor('new')]);
+      return sweepMeanwhile();
+    });
+    expect(isSwept).toEqual([{ endpoints: 1 }]);
+    await sweepMeanwhile();
+    const kept = await database.query(
+      `SELECT key, paused_revision FROM notifier.endpoints WHERE served_at > now() - interval '7 hours' ORDER BY key`,
+    );
+    expect(kept).toEqual([
+      { key: 'new', paused_revision: null },
+      { key: 'old', paused_revision: 7 },
+    ]);
+    // A sweep that is not committed yet, and a notice that has to wait for it.
+    await database.query(`UPDATE notifier.endpoints SET served_at = now() - interval '90 days'`);
+    let queued: Promise<unknown> | undefined;
+    await auth.transaction(async (sweeping) => {
+      await sweep(sweeping, batchRows);
+      queued = notifier.transaction((manager) =>
+        queueNotices(manager, approval, 5, [noticeFor('old')]),
+      );
+      await delay(200);
+    });
+    await queued;
+    const waiting = await database.query(
+      `SELECT d.state FROM notifier.deliveries d JOIN notifier.endpoints e ON e.key = d.endpoint_key WHERE d.endpoint_key = 'old' ORDER BY d.created_at`,
+    );
+    expect(waiting).toEqual([{ state: 'failed' }, { state: 'pending' }]);
   });
 });
 

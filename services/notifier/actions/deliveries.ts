@@ -11,7 +11,7 @@ import {
   timeAndId,
 } from '../../../shared/documents/paging.ts';
 import { webhookId } from '../rules/notice.ts';
-import { AttemptEntity, DeliveryEntity, EndpointEntity, type DeliveryRow } from '../schema.ts';
+import { AttemptEntity, DeliveryEntity, type DeliveryRow } from '../schema.ts';
 
 type Delivery = ResultOf<'notifier.deliveries.replay'>;
 
@@ -90,7 +90,7 @@ function found(row: DeliveryRow | null): DeliveryRow {
   return row;
 }
 
-/** Begins a new round of attempts with the same bytes and webhook-id, and ends the endpoint's pause. */
+/** Begins a new round of attempts with the same bytes and webhook-id, and ends the endpoint's pause; it may be gone (retention.ts). */
 async function replay(
   manager: EntityManager,
   tenantId: string,
@@ -103,10 +103,10 @@ async function replay(
   });
   const row = found(locked);
   if (row.state === 'pending') throw new StrataError('conflict', 'It is on its way.');
-  await manager.update(
-    EndpointEntity,
-    { key: row.endpoint_key },
-    { paused_revision: null, blocked_until: null },
+  await manager.query(
+    `INSERT INTO notifier.endpoints (key, served_at, failures) VALUES ($1, now(), 0)
+     ON CONFLICT (key) DO UPDATE SET paused_revision = NULL, blocked_until = NULL`,
+    [row.endpoint_key],
   );
   await manager.query(
     `UPDATE notifier.deliveries SET

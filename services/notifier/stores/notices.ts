@@ -21,16 +21,7 @@ export async function queueNotices(
   if (notices.length === 0) return;
   // In one order everywhere, so that no two transactions wait for each other's endpoints.
   const endpointKeys = [...new Set(notices.map((notice) => notice.endpoint_key))].sort();
-  await manager.query(
-    `INSERT INTO notifier.endpoints (key, served_at, failures)
-     SELECT key, now(), 0 FROM unnest($1::text[]) AS key
-     ON CONFLICT (key) DO NOTHING`,
-    [endpointKeys],
-  );
-  await manager.query(
-    `UPDATE notifier.endpoints SET paused_revision = NULL WHERE key = ANY($1) AND paused_revision < $2`,
-    [endpointKeys, configRevision],
-  );
+  await holdEndpoints(manager, endpointKeys, configRevision);
   const failed = await manager.query<FailedDelivery[]>(
     `WITH queued AS (
        INSERT INTO notifier.deliveries (
@@ -52,6 +43,36 @@ export async function queueNotices(
     [JSON.stringify(notices), approval.tenant_id, approval.id, pausedReason],
   );
   await auditFailures(manager, failed);
+}
+
+/**
+ * Makes sure that the endpoints are there until their notices are: without one a notice would never be sent. Those that were not used
+ * of late are marked first, and so neither look unused any more nor can be removed meanwhile (retention.ts); those that are gone
+ * are made anew. All others are only read, since each row that is written here holds up whoever sends to it.
+ */
+async function holdEndpoints(
+  manager: EntityManager,
+  keys: readonly string[],
+  configRevision: number,
+): Promise<void> {
+  await manager.query(
+    `WITH marked AS (
+       SELECT key FROM notifier.endpoints
+       WHERE key = ANY($1) AND (paused_revision < $2 OR served_at < now() - interval '12 hours')
+       ORDER BY key FOR UPDATE
+     )
+     UPDATE notifier.endpoints e SET
+       paused_revision = CASE WHEN e.paused_revision < $2 THEN NULL ELSE e.paused_revision END,
+       served_at = GREATEST(e.served_at, now() - interval '6 hours')
+     FROM marked WHERE e.key = marked.key`,
+    [keys, configRevision],
+  );
+  await manager.query(
+    `INSERT INTO notifier.endpoints (key, served_at, failures)
+     SELECT key, now(), 0 FROM unnest($1::text[]) AS key
+     ON CONFLICT (key) DO NOTHING`,
+    [keys],
+  );
 }
 
 /**

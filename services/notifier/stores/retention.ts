@@ -95,3 +95,26 @@ export const removeEndedApprovals =
     );
     return removed;
   };
+
+/**
+ * Endpoints that nothing was sent to for so many days, whose failures and pause are forgotten with them. The table is small and each
+ * claim writes `served_at`, so there is no index on it. Notices for an endpoint mark it before they are queued (notices.ts).
+ */
+export const removeUnusedEndpoints =
+  (settings: () => Settings): Sweep =>
+  async (manager: EntityManager, most) => {
+    const [removed] = await manager.query<[{ endpoints: number }]>(
+      `WITH unused AS (
+         SELECT e.key FROM notifier.endpoints e
+         WHERE e.served_at < now() - make_interval(days => $1)
+           AND NOT EXISTS (
+             SELECT FROM notifier.deliveries d WHERE d.endpoint_key = e.key AND d.state = 'pending'
+           )
+         LIMIT $2 FOR UPDATE OF e SKIP LOCKED
+       ),
+       removed AS (DELETE FROM notifier.endpoints WHERE key IN (SELECT key FROM unused) RETURNING key)
+       SELECT count(*)::int AS endpoints FROM removed`,
+      [settings().delivery_retention_days, most],
+    );
+    return removed;
+  };
