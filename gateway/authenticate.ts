@@ -116,6 +116,7 @@ export function createAuthenticator(
 ): Authenticator {
   const gateway = serviceCaller(broker.nodeID);
   const usesNoted = new LRUCache<string, true>({ max: 20_000, ttl: noteUseMs });
+  const issuersSaid = new LRUCache<string, true>({ max: 100 });
   let latest = createKeyMaterial(settings.current);
 
   /** Made anew when a reload has replaced the settings. */
@@ -142,13 +143,26 @@ export function createAuthenticator(
     }
   }
 
+  /** Only who holds SECRET_KEY makes such tokens: nodes with another BASE_URL, or this one before its BASE_URL was changed. */
+  function sayOtherIssuer(issuer: string): void {
+    if (issuersSaid.has(issuer)) return;
+    issuersSaid.set(issuer, true);
+    const { base_url: own } = settings.current;
+    log.warn(
+      `Access tokens of ${issuer} are refused, since BASE_URL is ${own} on this node. Set BASE_URL to one address on all nodes.`,
+    );
+  }
+
   async function verifyAccessToken(
     token: string,
     { tokens }: KeyMaterial,
     call: CallOptions,
   ): Promise<Verified> {
     const result = tokens.verify(token);
-    if (!result.ok) throw new StrataError(result.code);
+    if (!result.ok) {
+      if (result.issuer !== undefined) sayOtherIssuer(result.issuer);
+      throw new StrataError(result.code);
+    }
     const params = { session_id: result.claims.sid };
     const { value: session, entry } = await resolve('auth.sessions.resolve', params, call);
     if (session?.status !== 'active') throw new StrataError('auth_session_revoked');

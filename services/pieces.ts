@@ -43,13 +43,17 @@ export interface Parts {
   readonly onFirstAdmin: (admin: FirstAdmin) => void;
 }
 
+interface AnyPiece extends HostedPiece, ServingPiece {
+  /** Issues or verifies access tokens, or sends links: BASE_URL has to be the same for all such pieces. */
+  readonly usesBaseUrl?: true;
+}
 /** A piece with tables of its own gets a pool that is opened on its schema. */
-interface PieceWithTables extends HostedPiece, ServingPiece {
+interface PieceWithTables extends AnyPiece {
   readonly schema: Schema;
   readonly service: (parts: Parts, db: DataSource) => ServiceSchema;
 }
 /** The gateway is no service on the bus: `strata.ts` starts it once the node has joined. */
-interface PieceWithoutTables extends HostedPiece, ServingPiece {
+interface PieceWithoutTables extends AnyPiece {
   readonly schema?: undefined;
   readonly service?: (parts: Parts) => ServiceSchema;
 }
@@ -84,6 +88,7 @@ export const pieces: readonly Piece[] = [
     needs: ['database_url', 'redis_url'],
     calls: ['tenant-config'],
     vital: [],
+    usesBaseUrl: true,
     schema: authSchema,
     service: ({ settings, shortLived, mailer, log, onceServing, onFirstAdmin }, db) =>
       authService({ db, settings, shortLived, mailer, log, onceServing, onFirstAdmin }),
@@ -101,6 +106,7 @@ export const pieces: readonly Piece[] = [
     needs: ['database_url', 'redis_url'],
     calls: ['tenant-config', 'auth'],
     vital: [],
+    usesBaseUrl: true,
     schema: notifierSchema,
     service: ({ settings, mailer, log, metrics }, db) => {
       const http = createHttpClient(createGuard(settings), settings);
@@ -112,5 +118,6 @@ export const pieces: readonly Piece[] = [
     needs: ['redis_url'],
     calls: ['tenant-config', 'global-config', 'config-resolver', 'auth', 'audit', 'notifier'],
     vital: ['auth', 'tenant-config'],
+    usesBaseUrl: true,
   },
 ];

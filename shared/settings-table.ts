@@ -140,7 +140,7 @@ export const settingsGroups = {
       form: address,
       requires_restart: true,
       description:
-        'Address by which clients reach the gateway; http://HOST:PORT unless told, http://localhost:PORT where HOST is every address',
+        'Address by which clients reach the gateways, the same on every node; http://HOST:PORT unless told, http://localhost:PORT where HOST is every address',
     },
     frontend_origin: {
       type: 'string',

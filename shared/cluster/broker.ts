@@ -9,6 +9,7 @@ import type { Registry } from 'prom-client';
 import type { DataSource } from 'typeorm';
 import type { LiveSettings } from '../live-settings.ts';
 import type { Settings } from '../settings.ts';
+import { baseUrlMetadata, baseUrlMiddleware } from './base-url.ts';
 import { Bus, natsTransporter } from './bus.ts';
 import { chunkingMiddleware } from './chunking.ts';
 import { Coherence } from './coherence/coherence.ts';
@@ -35,6 +36,8 @@ export interface NodeOptions {
   readonly probes?: Readonly<Record<string, Probe>>;
   /** What this node answers from its own memory by the rules of a service; otherwise the service is asked. */
   readonly derivedReads?: DerivedReads;
+  /** BASE_URL, on nodes whose pieces use it: all of these have to agree. */
+  readonly baseUrl?: string;
   /** Sends no broadcasts, so that the feed and the fence alone must hold. For tests. */
   readonly silent?: boolean;
 }
@@ -60,6 +63,7 @@ export function nodeOptions({
   commits,
   probes = {},
   derivedReads = {},
+  baseUrl,
   silent = false,
 }: NodeOptions): NodeParts {
   const { current } = settings;
@@ -91,6 +95,8 @@ export function nodeOptions({
           chunkingMiddleware(current.request_timeout_ms),
         ];
 
+  const comparison = baseUrl === undefined ? [] : [baseUrlMiddleware(baseUrl, log)];
+
   const options: BrokerOptions = {
     namespace: nodesNamespace(current),
     nodeID: current.node_id,
@@ -101,7 +107,8 @@ export function nodeOptions({
     heartbeatTimeout: 6,
     // The contract middleware checks parameters.
     validator: false,
-    middlewares: [contracts, lifecycle.middleware, ...transport],
+    ...(baseUrl === undefined ? {} : { metadata: baseUrlMetadata(baseUrl) }),
+    middlewares: [contracts, lifecycle.middleware, ...comparison, ...transport],
     // strata.ts handles signals.
     skipProcessEventRegistration: true,
     // A broker that stops lets running requests end, this long at most.

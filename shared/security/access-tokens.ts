@@ -14,9 +14,10 @@ export interface AccessClaims {
 /** `exp`: when the token expires, in seconds since 1970. */
 type VerifiedClaims = AccessClaims & { readonly exp: number };
 
+/** `issuer`: the BASE_URL of a token that our key has signed and that is refused for it alone. */
 export type Verified =
   | { readonly ok: true; readonly claims: VerifiedClaims }
-  | { readonly ok: false; readonly code: ErrorCode };
+  | { readonly ok: false; readonly code: ErrorCode; readonly issuer?: string };
 
 export interface AccessTokenSettings extends SecretKeys {
   readonly base_url: string;
@@ -65,9 +66,14 @@ export function createAccessTokens(settings: AccessTokenSettings) {
       try {
         const claims = jwt.verify(token, key, {
           algorithms: [algorithm],
-          issuer: settings.base_url,
           audience,
         });
+        const { iss } = typeof claims === 'string' ? {} : claims;
+        if (iss !== settings.base_url)
+          return {
+            ...refused('auth_token_invalid'),
+            ...(iss === undefined ? {} : { issuer: iss }),
+          };
         return isComplete(claims) ? { ok: true, claims } : refused('auth_token_invalid');
       } catch (error) {
         const isExpired = error instanceof jwt.TokenExpiredError;

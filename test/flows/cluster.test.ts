@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { Errors, ServiceBroker } from 'moleculer';
 import { neighbourOptions } from '../../shared/cluster/neighbour.ts';
 import { loadSettings } from '../../shared/settings.ts';
-import { eventually, startCluster, type Cluster } from '../support/cluster.ts';
+import { baseUrl, eventually, startCluster, type Cluster } from '../support/cluster.ts';
 import { watch } from '../support/event-stream.ts';
 import { Client, memberPassword, signIn } from '../support/strata.ts';
 
@@ -41,6 +41,13 @@ async function neighbourWith(apiKey: string, nodeId: string): Promise<ServiceBro
   await broker.waitForServices('tenant-config', 10_000);
   return broker;
 }
+
+/** The messages of a node's log. */
+const logged = (output: string): string[] =>
+  output
+    .split('\n')
+    .filter((line) => line.startsWith('{'))
+    .map((line) => (JSON.parse(line) as { msg: string }).msg);
 
 test('a service without SECRET_KEY calls with an API key, by its rights, until it is revoked', async () => {
   const { tenant } = cluster;
@@ -160,6 +167,36 @@ test('an invalid ENV_FILE changes nothing and says why, without the value', asyn
       .http_client_timeout_seconds,
   ).toBe(45);
   writeFileSync(envFile, 'DEFAULT_MAX_COST_IMPACT_AUTO=15\n');
+});
+
+test('a gateway with another BASE_URL says so in its log, and the others in theirs', async () => {
+  const elsewhere = 'http://elsewhere.test';
+  const stray = await cluster.start('gateway-9', ['gateway'], { BASE_URL: elsewhere });
+  try {
+    const refused = await new Client(stray.url, cluster.tenant.viewer.token).get('/auth/me');
+    expect(refused.status).toBe(401);
+    const warnings = (text: string): string[] =>
+      logged(text).filter((line) => /BASE_URL/.test(line));
+    await eventually(async () => {
+      expect(warnings(stray.output())).toEqual([
+        expect.stringMatching(
+          `^BASE_URL is ${elsewhere} on this node and ${baseUrl} on [a-z]+-\\d: .* Set BASE_URL to one address on all nodes\\.$`,
+        ),
+        expect.stringMatching(
+          `^Access tokens of ${baseUrl} are refused, since BASE_URL is ${elsewhere} on this node\\.`,
+        ),
+      ]);
+      expect(warnings(cluster.gateways[0]!.output())).toEqual([
+        expect.stringMatching(
+          `^BASE_URL is ${baseUrl} on this node and ${elsewhere} on gateway-9: `,
+        ),
+      ]);
+    });
+    await new Client(stray.url, cluster.tenant.viewer.token).get('/auth/me');
+    expect(warnings(stray.output())).toHaveLength(2);
+  } finally {
+    await stray.stop();
+  }
 });
 
 test('a node that does not answer is named, and the others are reloaded', async () => {
