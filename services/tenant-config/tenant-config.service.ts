@@ -34,6 +34,7 @@ import { notificationActions } from './actions/notifications.ts';
 import { restorer, rollbackAction } from './actions/rollback.ts';
 import { serviceAccountActions } from './actions/service-accounts.ts';
 import { tenantActions } from './actions/tenants.ts';
+import { violationActions } from './actions/violations.ts';
 import { agentKind } from './documents/agent.ts';
 import { boundsKind } from './documents/bounds.ts';
 import { notificationKind } from './documents/notification-config.ts';
@@ -93,6 +94,7 @@ export function tenantConfigService({ db, settings }: TenantConfigOptions): Serv
     'tenant-config.notifications.patch': notifications.patch,
     ...notificationActions(db, settings),
 
+    ...violationActions(db),
     ...historyActions(db),
     ...rollbackAction(db, {
       tenant_risk_config: restorer(risk, riskKey, (tenant_id) => ({ tenant_id })),

@@ -4,7 +4,7 @@ import type { Bound, Bounds } from '../contracts/bounds.ts';
 import type { Problem } from '../errors.ts';
 import { pointerTo } from '../schema/json-pointer.ts';
 import { problemsOf } from '../schema/validate.ts';
-import { bindingOf, isEnforced, type BoundSet } from './bounds-in-force.ts';
+import { bindingOf, isEnforced, type BoundInForce, type BoundSet } from './bounds-in-force.ts';
 import { knownTypes, limitsOfKey, orderedPairs, schemaOfKey } from './known-keys.ts';
 import { conjunction, hasConst, largestUpTo, smallestFrom, type Limits } from './limits.ts';
 
@@ -41,7 +41,7 @@ function boundProblems(key: string, rule: Bound, judged: Judged): Problem[] {
   const known = limitsOfKey(key);
   if (conjunction(known, rule) === undefined)
     return [{ path, message: `allows no value that ${key} may have` }];
-  return isEnforced(rule) ? contradictions(key, rule, known, judged) : [];
+  return contradictions(key, rule, judged);
 }
 
 function ofKeywords(key: string, rule: Bound): Problem[] {
@@ -94,16 +94,29 @@ function ofServiceTypes(key: string, rule: Bound, { serviceTypes, current }: Jud
   });
 }
 
-function contradictions(key: string, rule: Bound, known: Limits, { above }: Judged): Problem[] {
-  for (const { by, bounds, revision } of above) {
+function contradictions(key: string, rule: Bound, { above }: Judged): Problem[] {
+  const higher = contradicted(key, rule, above);
+  if (higher === undefined) return [];
+  const { by, revision } = higher;
+  const message = `contradicts the bound of the ${by} (revision ${revision}): ${describe(higher.rule)}`;
+  return [{ path: pointerTo([key]), message }];
+}
+
+/** The bound of these that leaves the rule no value; undefined where none does. */
+export function contradicted(
+  key: string,
+  rule: Bound,
+  above: readonly BoundSet[],
+): BoundInForce | undefined {
+  if (!isEnforced(rule)) return undefined;
+  for (const { bounds, ...owner } of above) {
     const higher = ownOf(bounds, key);
     if (higher === undefined || !isEnforced(higher) || !overlap(rule, higher)) continue;
-    const limits = conjunction(known, higher);
-    if (limits === undefined || conjunction(limits, rule) !== undefined) continue;
-    const message = `contradicts the bound of the ${by} (revision ${revision}): ${describe(higher)}`;
-    return [{ path: pointerTo([key]), message }];
+    const limits = conjunction(limitsOfKey(key), higher);
+    if (limits !== undefined && conjunction(limits, rule) === undefined)
+      return { ...owner, rule: higher };
   }
-  return [];
+  return undefined;
 }
 
 /** Whether there are service types for which both hold. */

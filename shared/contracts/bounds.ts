@@ -3,10 +3,11 @@
  * each, key by key: `bounds_platform`, and `bounds_{tenant_id}`, which keeps to the platform's.
  */
 import { Type, type Static } from 'typebox';
+import { action, Page, page } from './contract.ts';
 import { documentContracts } from './document-contracts.ts';
-import { Slug, strict } from './fields.ts';
+import { Nullable, Slug, strict, Uuid } from './fields.ts';
 import { ofPlatform, platformAdmins } from './platform-document.ts';
-import { ofTenant, tenantPath, type TenantAddress } from './tenant-document.ts';
+import { ofTenant, tenantPath, tenantReaders, type TenantAddress } from './tenant-document.ts';
 
 /** The types of JSON that a bound can ask for. */
 export const valueTypes = ['boolean', 'integer', 'number', 'string', 'array', 'object'] as const;
@@ -81,6 +82,45 @@ const tenant = documentContracts({
   key: tenantBoundsKey,
 });
 
+/** A stored value that a bound is against, and so is held within it when it is read. */
+const Violation = Type.Object(
+  {
+    tenant_id: Uuid,
+    tenant_name: Type.String(),
+    config_type: Type.Enum([
+      'tenant_risk_config',
+      'agent_config',
+      'service_config',
+      'bounds_config',
+    ]),
+    resource_id: Type.String(),
+    source: Type.String({ description: "The document's cache key" }),
+    path: Type.String({ description: 'JSON Pointer (RFC 6901) into the document' }),
+    key: Type.String(),
+    service_type: Nullable(
+      Type.String({ description: 'What the value is for; null: every service type' }),
+    ),
+    value: Type.Optional(Type.Unknown({ description: 'Absent where it is large' })),
+    by: Type.Enum(['platform', 'service_type', 'tenant']),
+    rule: Bound,
+    revision: Type.Union([Type.Integer(), Type.Null()], {
+      description: 'Of the document with the rule',
+    }),
+    problem: Type.Enum(['outside', 'contradicts'], {
+      description:
+        '`outside`: the value is not what the rule allows. `contradicts`: it is a bound, and yields to the rule',
+    }),
+  },
+  strict,
+);
+export type Violation = Static<typeof Violation>;
+
+const violations = {
+  query: page,
+  result: Page(Violation),
+  response: 'list',
+} as const;
+
 export const boundContracts = {
   'global-config.bounds.get': { ...platform.get, keyScope: 'platform:read' },
   'global-config.bounds.put': platform.put,
@@ -90,4 +130,20 @@ export const boundContracts = {
   'tenant-config.bounds.put': tenant.put,
   'tenant-config.bounds.patch': tenant.patch,
   'tenant-config.bounds.delete': tenant.delete,
+  'tenant-config.bounds.violations': action({
+    ...violations,
+    summary:
+      "What tenants have stored that the platform's bounds, or limits of service types, are against",
+    rest: 'GET /config/bounds/violations',
+    access: platformAdmins,
+    keyScope: 'platform:read',
+  }),
+  'tenant-config.bounds.violations.of-tenant': action({
+    ...violations,
+    summary: 'What the tenant has stored that bounds are against',
+    rest: 'GET /tenants/{tenant_id}/config/bounds/violations',
+    access: tenantReaders,
+    keyScope: 'config:read',
+    path: tenantPath,
+  }),
 } as const;

@@ -376,3 +376,92 @@ describe('a write outside of a bound', () => {
     ]);
   });
 });
+
+describe('what is stored outside of bounds', () => {
+  type Listed = Record<'tenant_id' | 'path' | 'by' | 'problem', string>;
+  const shown = ({ tenant_id, path, by, problem }: Listed) => [tenant_id, path, by, problem];
+
+  async function walk(client: Client, path: string, limit: number): Promise<Listed[]> {
+    const items: Listed[] = [];
+    let cursor = '';
+    for (let pages = 0; pages < 60; pages += 1) {
+      const { status, body } = await client.get(`${path}?limit=${limit}${cursor}`);
+      expect([status, body.items.length <= limit]).toEqual([200, true]);
+      items.push(...body.items);
+      if (body.next_cursor === null) return items;
+      cursor = `&cursor=${body.next_cursor}`;
+    }
+    throw new Error('the list does not end');
+  }
+
+  test('is listed for the platform over all tenants, and for a tenant its own with its own bounds', async () => {
+    const one = await freshTenant();
+    const two = await freshTenant();
+    for (const { id, admin } of [one, two]) {
+      await admin.patch(`/tenants/${id}/config/risk`, {
+        global_settings: { max_cost_impact_auto: 31 },
+        service_overrides: { cloud_run: { max_cost_impact_auto: 32 }, cloud_sql: { band: 'x' } },
+      });
+      await admin.put(`/tenants/${id}/config/agents/big`, { default_cpu: '8' });
+      await admin.put(`/tenants/${id}/services/web`, {
+        service_type: 'cloud_run',
+        max_instances: 60,
+        monitoring_enabled: true,
+      });
+    }
+    await two.admin.put(`/tenants/${two.id}/config/bounds`, {
+      max_cost_impact_auto: { minimum: 30 },
+      monitoring_enabled: { const: false, mode: 'warn' },
+    });
+    const type = '/config/service-types/cloud_run/default';
+    await platform.patch(type, { scaling_limits: { max_instances: 50 } });
+    const bounds = { max_cost_impact_auto: { maximum: 20 }, default_cpu: { enum: ['1'] } };
+    await withPlatformBounds(bounds, async () => {
+      const listed = await walk(platform, '/config/bounds/violations', 200);
+      const ours = listed.filter(({ tenant_id }) => [one.id, two.id].includes(tenant_id));
+      const ofBoth = (path: string, by: string) =>
+        [one.id, two.id].map((id) => [id, path, by, 'outside']);
+      const expected = [
+        ...ofBoth('/global_settings/max_cost_impact_auto', 'platform'),
+        ...ofBoth('/service_overrides/cloud_run/max_cost_impact_auto', 'platform'),
+        ...ofBoth('/default_cpu', 'platform'),
+        ...ofBoth('/max_instances', 'service_type'),
+        [two.id, '/max_cost_impact_auto', 'platform', 'contradicts'],
+      ];
+      expect(ours.map(shown).toSorted()).toEqual(expected.toSorted());
+      expect(ours.find(({ path }) => path === '/default_cpu')).toEqual({
+        tenant_id: expect.any(String),
+        tenant_name: expect.stringMatching(/^Bound \d+$/),
+        config_type: 'agent_config',
+        resource_id: 'big',
+        source: expect.stringMatching(/^agent_config_[0-9a-f-]{36}_big$/),
+        path: '/default_cpu',
+        key: 'default_cpu',
+        service_type: null,
+        value: '8',
+        by: 'platform',
+        rule: { enum: ['1'] },
+        revision: expect.any(Number),
+        problem: 'outside',
+      });
+      for (const limit of [1, 3])
+        expect(await walk(platform, '/config/bounds/violations', limit)).toEqual(listed);
+
+      const own = await walk(two.operator, `/tenants/${two.id}/config/bounds/violations`, 2);
+      const ofTwo = expected.filter(([id]) => id === two.id);
+      expect(own.map(shown).toSorted()).toEqual(
+        [...ofTwo, [two.id, '/monitoring_enabled', 'tenant', 'outside']].toSorted(),
+      );
+    });
+    await platform.patch(type, { scaling_limits: { max_instances: 100 } });
+    expect(await walk(one.admin, `/tenants/${one.id}/config/bounds/violations`, 50)).toEqual([]);
+  });
+
+  test.each(['x', 'OQ', Buffer.from('0>x/1/0').toString('base64url')])(
+    'takes no cursor of its own making: %s',
+    async (cursor) => {
+      const answer = await platform.get(`/config/bounds/violations?cursor=${cursor}`);
+      expect([answer.status, answer.body.errors[0].path]).toEqual([422, '/cursor']);
+    },
+  );
+});
