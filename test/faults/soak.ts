@@ -1,7 +1,7 @@
 /**
  * `npm run test:soak -- --minutes 10 --kills 200 --failovers 4`: injects every fault in turn into one cluster, over and over, then
- * kills processes at random; a second cluster has standbys of PostgreSQL take over, synchronous and asynchronous by turns. Ends with 1
- * at the first violation.
+ * kills processes at random; another cluster has standbys of PostgreSQL take over, synchronous and asynchronous by turns. Ends with 1
+ * if anything was wrong, lost or late.
  */
 import { parseArgs } from 'node:util';
 import { startCluster, type Cluster } from '../support/cluster.ts';
@@ -16,6 +16,7 @@ import {
 } from '../support/faults.ts';
 import { killAtRandom } from '../support/kills.ts';
 import { startPostgres } from '../support/postgres.ts';
+import { createTenant } from '../support/strata.ts';
 
 const { values } = parseArgs({
   options: {
@@ -31,12 +32,16 @@ const environment = {
   REQUEST_TIMEOUT_MS: String(requestTimeoutMs),
   ACCESS_TOKEN_TTL_SECONDS: '86400',
 };
-const total = { faults: 0, writes: 0, reads: 0, stale: 0, merged: 0, errors: 0 };
+const total = { failed: 0, faults: 0, writes: 0, reads: 0, stale: 0, merged: 0, errors: 0 };
 /** How often each fault was survived. */
 const survived = new Map<string, number>();
 
 async function surviveAndSay(cluster: Cluster, fault: Fault): Promise<void> {
-  const observed = await survive(cluster, fault);
+  const observed = await survive(cluster, fault).catch((error: Error) => {
+    total.failed += 1;
+    say(`FAILED: ${fault.name}\n  ${error.message}`);
+  });
+  if (!observed) return;
   const { writes, reads, merged, errors, lost, slowestWriteMs, slowestReadMs, slowestMs } =
     observed;
   const stale = reads.filter((read) => read.stale).length;
@@ -68,10 +73,13 @@ async function injectAndKill(): Promise<void> {
     const until = Date.now() + Number(values.minutes) * 60_000;
     for (let turn = 0; Date.now() < until; turn += 1)
       await surviveAndSay(cluster, faults[turn % faults.length]!);
+    // One whose history no restore has shortened.
+    const { platform, gateways } = cluster;
+    const tenant = await createTenant(gateways[0]!.url, platform, `Kills ${Date.now()}`);
     // A few at a time, so that what is lost shows soon.
     const killsAtATime = 20;
     for (let left = Number(values.kills); left > 0; left -= killsAtATime) {
-      const accounted = await killAtRandom(cluster, Math.min(left, killsAtATime));
+      const accounted = await killAtRandom(cluster, Math.min(left, killsAtATime), { tenant });
       say(`killed at random: ${JSON.stringify(accounted)}`);
     }
   } finally {
@@ -102,3 +110,4 @@ await injectAndKill();
 say(
   `no violation: ${JSON.stringify(total)}\n${JSON.stringify(Object.fromEntries(survived), null, 2)}`,
 );
+if (total.failed > 0) process.exitCode = 1;

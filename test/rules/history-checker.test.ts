@@ -43,6 +43,7 @@ const judge = (writes: Operation[], reads: Operation[], more: Partial<Observed> 
     slowestWriteMs: 0,
     slowestReadMs: 0,
     slowestMs: 0,
+    lateMs: 0,
     ...more,
   });
 
@@ -112,11 +113,17 @@ test('a right that was used after it was taken away is found', () => {
   expect(problems).toEqual([expect.stringMatching(/read revision 0 after 1 was answered/)]);
 });
 
-test('what the database lost may be read until all nodes have to know it, and not afterwards', () => {
+test('what the database lost may be read until all nodes have to know it; its revision is not given out again', () => {
   const wentBack = { at: 10, until: 20 };
-  const writes = [write(1, 1, 0, 1), write(2, 2, 2, 3), write(3, 2, 21, 22)];
-  expect(judge(writes, [read(2, 2, 15, 16), read(3, 2, 23, 24)], { wentBack })).toEqual([]);
-  expect(judge(writes, [read(2, 2, 23, 24)], { wentBack })).toEqual([
-    expect.stringMatching(/2 under revision 2, which is 3/),
+  const writes = [write(1, 1, 0, 1), write(2, 2, 2, 3)];
+  const late = write(3, 4, 21, 22);
+  expect(judge([...writes, late], [read(2, 2, 15, 16), read(3, 4, 23, 24)], { wentBack })).toEqual(
+    [],
+  );
+  expect(judge([...writes, late], [read(2, 2, 23, 24)], { wentBack })).toEqual([
+    expect.stringMatching(/read revision 2 after 4 was answered/),
+  ]);
+  expect(judge([...writes, write(3, 2, 21, 22)], [read(3, 2, 23, 24)], { wentBack })).toEqual([
+    expect.stringMatching(/3 under revision 2, which is 2/),
   ]);
 });

@@ -17,7 +17,7 @@
  *
  * Answers that are marked X-Config-Stale are not judged. Revisions are compared, not values: a write that was answered with a time-out
  * may be committed after its successor. Where the database went back to an older state, what was before it and what came after all
- * nodes had to know it are judged by themselves.
+ * nodes had to know it are judged by themselves; only a revision has one value throughout, since none is given out twice.
  */
 
 export interface Operation {
@@ -63,6 +63,8 @@ export interface Observed {
   readonly slowestReadMs: number;
   /** The longest that anyone waited for an answer or an error. */
   readonly slowestMs: number;
+  /** How late this process itself was, at most, because the machine had other things to do. */
+  readonly lateMs: number;
   readonly wentBack?: WentBack | undefined;
 }
 
@@ -71,11 +73,16 @@ type Placed = Operation & { readonly revision: number };
 
 /** Every violation of the rules above, in words; none where the history is coherent. */
 export function violations(observed: Observed): string[] {
-  const { torn, attempted, wentBack } = observed;
+  const { torn, attempted, wentBack, writes, reads } = observed;
   const parts = wentBack
     ? [upTo(wentBack.at, observed), from(wentBack.until, observed)]
     : [observed];
-  return [...torn, ...parts.flatMap((part) => violationsIn(part, attempted))];
+  const byRegister = Map.groupBy([...writes, ...reads], ({ register }) => register);
+  return [
+    ...torn,
+    ...[...byRegister.values()].flatMap(doubleValues),
+    ...parts.flatMap((part) => violationsIn(part, attempted)),
+  ];
 }
 
 type History = Pick<Observed, 'writes' | 'reads' | 'merged'>;
@@ -123,7 +130,6 @@ function violationsIn(
     const freshReads = place(ownReads, revisions);
     return [
       ...inventions(all, attempted.get(register) ?? 0),
-      ...doubleValues(all),
       ...staleReads(freshReads, place(ownWrites, revisions)),
       ...stepsBack(freshReads),
     ];

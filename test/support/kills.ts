@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { requireProvedAudit } from './audit.ts';
 import { eventually, isAlive, killed, type Cluster } from './cluster.ts';
 import { startNats, startRedis } from './servers.ts';
-import { Client, type Answer } from './strata.ts';
+import { Client, type Answer, type TenantFixture } from './strata.ts';
 
 /** A write that was answered. */
 interface Write {
@@ -60,9 +60,8 @@ async function killOne(cluster: Cluster): Promise<string> {
 export async function killAtRandom(
   cluster: Cluster,
   kills: number,
-  { writers = 4 }: { writers?: number } = {},
+  { writers = 4, tenant = cluster.tenant }: { writers?: number; tenant?: TenantFixture } = {},
 ): Promise<Accounted> {
-  const { tenant } = cluster;
   const run = randomUUID().slice(0, 8);
   const answered: Write[] = [];
   const state = { done: false, unanswered: 0 };
@@ -105,7 +104,7 @@ export async function killAtRandom(
     kills: counts,
     answered: answered.length,
     unanswered,
-    committedWithoutAnswer: await account(cluster, answered, run),
+    committedWithoutAnswer: await account({ ...cluster, tenant }, answered, run),
   };
 }
 

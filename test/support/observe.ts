@@ -134,6 +134,9 @@ function revisionOf({ headers }: Answer): number | undefined {
 }
 const isStale = ({ headers }: Answer): boolean => headers.get('x-config-stale') === 'true';
 
+/** How often nodes are looked for that have joined. */
+const lookAgainMs = 20;
+
 export interface ObserveOptions {
   /** How long clients go on after `during` has ended. */
   readonly afterMs?: number;
@@ -175,6 +178,7 @@ class Clients {
     slowestWriteMs: 0,
     slowestReadMs: 0,
     slowestMs: 0,
+    lateMs: 0,
   };
   readonly #cluster: Cluster;
   readonly #registers: readonly Register[];
@@ -263,7 +267,10 @@ class Clients {
         if (isGateway) all.push(rights.reader(node));
         readers.set(node, Promise.all([...all, this.#mergedReader(place)]));
       }
-      await delay(20);
+      const began = performance.now();
+      await delay(lookAgainMs);
+      const lateMs = performance.now() - began - lookAgainMs;
+      this.observed.lateMs = Math.max(this.observed.lateMs, lateMs);
     }
     await Promise.all(readers.values());
   }
