@@ -130,21 +130,21 @@ export function createFeed(db: DataSource) {
      * lost where the counter is lower, or where another transaction has been given it since.
      */
     async skipLost(known: readonly KnownRevision[]): Promise<void> {
-      const isLost = `(r.revision < known.revision OR EXISTS (
-        SELECT FROM strata.changes c WHERE c.scope = r.scope AND c.revision = known.revision AND c.id::text <> known.id
-      ))`;
-      const lost = await db.query<KnownRevision[]>(
-        `SELECT known.* FROM json_to_recordset($1::json) AS known (scope text, revision int8, id text)
-         JOIN strata.revisions r USING (scope) WHERE ${isLost}`,
+      // Two joins, since one with OR would look through all changes for each revision.
+      const lost = await db.query<(KnownRevision & { was_given_again: boolean })[]>(
+        `WITH known AS (SELECT * FROM json_to_recordset($1::json) AS known (scope text, revision int8, id text))
+         SELECT known.*, false AS was_given_again FROM known JOIN strata.revisions r USING (scope)
+         WHERE r.revision < known.revision
+         UNION ALL
+         SELECT known.*, true FROM known JOIN strata.changes c USING (scope, revision) WHERE c.id::text <> known.id`,
         [JSON.stringify(known)],
       );
       // One by one, since whoever locks several scopes at once may wait for a writer who waits for one of them.
-      for (const { scope, revision, id } of lost)
+      for (const { scope, revision, was_given_again: wasGivenAgain } of lost)
         await db.query(
-          `UPDATE strata.revisions r SET revision = GREATEST(r.revision, known.revision) + 1
-           FROM (SELECT $1::text AS scope, $2::int8 AS revision, $3::text AS id) AS known
-           WHERE r.scope = known.scope AND ${isLost}`,
-          [scope, revision, id],
+          `UPDATE strata.revisions SET revision = GREATEST(revision, $2) + 1
+           WHERE scope = $1 AND (revision < $2 OR $3)`,
+          [scope, revision, wasGivenAgain],
         );
     },
 
