@@ -1,5 +1,5 @@
 /** G7: lists and histories end a page by bytes as well as by count, and continue exactly. */
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createDatabase, type Database } from '../support/postgres.ts';
 import {
   adminPassword,
@@ -115,4 +115,46 @@ test('audit events', async () => {
     "SELECT count(*) FROM audit.events WHERE action = 'config.agent.updated'",
   );
   expect(numbers).toHaveLength(Number(row!.count));
+});
+
+describe('what every effective configuration holds', () => {
+  const put = (key: string, value: unknown, isPublic = true) =>
+    platform.put(`/config/global/${key}`, { config_value: value, is_public: isPublic });
+  const entryOf = (key: string) => `/config/global/${key}`;
+  const tooLarge = async (answer: ReturnType<Client['get']>): Promise<void> => {
+    const { status, body } = await answer;
+    expect([status, body.detail.code]).toEqual([413, 'payload_too_large']);
+  };
+
+  test('public entries have at most 8 MiB together; less may always be written', async () => {
+    const text = 'x'.repeat(large);
+    for (let index = 0; index < 11; index += 1)
+      expect((await put(`public-${index}`, text)).status).toBe(201);
+    await tooLarge(put('public-11', text));
+    expect((await put('public-11', text, false)).status).toBe(201);
+    await tooLarge(platform.patch(entryOf('public-11'), { is_public: true }));
+    const larger = 'x'.repeat(1_040_000);
+    expect((await put('public-0', larger)).status).toBe(200);
+    expect((await put('public-1', larger)).status).toBe(200);
+    await tooLarge(put('public-2', larger));
+    expect((await put('public-2', 'x')).status).toBe(200);
+    expect((await platform.patch(entryOf('public-11'), { is_public: true })).status).toBe(200);
+  });
+
+  test('the configurations of all agent types have at most 16 MiB together; each alone is answered', async () => {
+    await tooLarge(tenant.admin.get('/configurations/'));
+    const path = `/tenants/${tenant.id}/config/effective?agent_type=agent-1`;
+    expect((await tenant.admin.get(path)).status).toBe(200);
+  });
+
+  test('there are at most 1,000 public entries', async () => {
+    await database.query('DELETE FROM global_config.global_configurations WHERE is_public');
+    await database.query(
+      `INSERT INTO global_config.global_configurations (config_key, config_value, is_public, requires_restart, revision, updated_by, updated_at)
+       SELECT 'many-' || n, '1', true, false, 1, 'test', now() FROM generate_series(1, 999) n`,
+    );
+    expect((await put('last', 1)).status).toBe(201);
+    await tooLarge(put('one-too-many', 1));
+    expect((await put('many-1', 2)).status).toBe(200);
+  });
 });

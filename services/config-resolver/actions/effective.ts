@@ -22,6 +22,14 @@ function revisionOrMoment(asOf: string | undefined): number | string | undefined
   return moment.toISOString();
 }
 
+/** Of the configurations of all agent types together; each holds all public entries of the platform. */
+const maxMebibytes = 16;
+const tooLargeTogether = (): StrataError =>
+  new StrataError(
+    'payload_too_large',
+    `The configurations of all agent types are larger than ${maxMebibytes} MiB together. Ask for each by its agent_type.`,
+  );
+
 const noSuchTenant = (): StrataError => new StrataError('not_found', 'There is no such tenant.');
 
 /** How often the platform is read before giving up: once, unless the tenant's part changes what is asked of it every time. */
@@ -135,9 +143,12 @@ export function effectiveActions(settings: () => Settings) {
       );
       const { agents, ...tenant } = layers;
       const shared = { tenantId: tenant_id, serviceType: null, platform, settings: settings() };
+      let bytes = 0;
       const configurations = agents.map((agent) => {
         const layers = { ...tenant, agent, service: null };
         const { values } = effectiveValues({ ...shared, tenant: layers });
+        bytes += Buffer.byteLength(JSON.stringify(values));
+        if (bytes > maxMebibytes * 1024 * 1024) throw tooLargeTogether();
         return [agent.document.agent_type, values] as const;
       });
       return {

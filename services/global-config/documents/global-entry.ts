@@ -1,4 +1,5 @@
 /** Global entries, one document per key. */
+import type { EntityManager } from 'typeorm';
 import { seesPlatform } from '../../../shared/access.ts';
 import {
   StoredGlobalEntry,
@@ -6,7 +7,7 @@ import {
 } from '../../../shared/contracts/global-entries.ts';
 import { BusinessHours, businessHoursKey } from '../../../shared/contracts/weekly-hours.ts';
 import type { DocumentKind, Stored } from '../../../shared/documents/document-kind.ts';
-import type { Problem } from '../../../shared/errors.ts';
+import { StrataError, type Problem } from '../../../shared/errors.ts';
 import { problemsOf } from '../../../shared/schema/validate.ts';
 import { GlobalEntity, type GlobalRow } from '../schema.ts';
 import { platformDocument } from './platform-document.ts';
@@ -32,6 +33,41 @@ function valueProblems({ config_key: key, config_value: value }: StoredGlobalEnt
     message,
   }));
 }
+
+/** Every effective configuration holds all public entries, so together they are no larger than this. */
+const maxPublicEntries = 1000;
+const maxPublicMebibytes = 8;
+
+/** Throws 413 where the entry would make the public ones too many or too large, beside all others. */
+async function refuseTooMuch(
+  manager: EntityManager,
+  { config_key: key, config_value: value }: StoredGlobalEntry,
+): Promise<void> {
+  const [others] = await manager.query<{ count: number; bytes: number }[]>(
+    `SELECT count(*)::int AS count, COALESCE(sum(octet_length(config_value::text)), 0)::float8 AS bytes
+     FROM global_config.global_configurations WHERE is_public AND config_key <> $1`,
+    [key],
+  );
+  const bytes = others!.bytes + Buffer.byteLength(JSON.stringify(value));
+  const tooMany = others!.count >= maxPublicEntries;
+  if (!tooMany && bytes <= maxPublicMebibytes * 1024 * 1024) return;
+  const limit = tooMany
+    ? `${maxPublicEntries} public entries`
+    : `${maxPublicMebibytes} MiB of public entries`;
+  throw new StrataError(
+    'payload_too_large',
+    `There would be more than ${limit}, all of which are in every effective configuration.`,
+  );
+}
+
+/** Whether it takes more room in the effective configurations than before. */
+function takesMore(next: StoredGlobalEntry, current: StoredGlobalEntry | null): boolean {
+  if (!next.is_public) return false;
+  if (!current?.is_public) return true;
+  return lengthOf(next) > lengthOf(current);
+}
+const lengthOf = ({ config_value: value }: StoredGlobalEntry): number =>
+  JSON.stringify(value).length;
 
 export const globalEntryKind: DocumentKind<GlobalEntryAddress, StoredGlobalEntry> = {
   ...platformDocument,
@@ -80,6 +116,10 @@ export const globalEntryKind: DocumentKind<GlobalEntryAddress, StoredGlobalEntry
     if (next.config_key !== address.key)
       return [{ path: '/config_key', message: 'is not the key of the path' }];
     return valueProblems(next);
+  },
+  async checkInTransaction(manager, _address, next, current) {
+    if (next && takesMore(next, current)) await refuseTooMuch(manager, next);
+    return [];
   },
   isHidden: ({ is_public: isPublic }, caller) => !isPublic && !seesPlatform(caller),
   requiresRestart: (document) => document.requires_restart,

@@ -8,6 +8,7 @@ import { tenantScope } from '../../../shared/contracts/revision-scopes.ts';
 import type { RiskConfig } from '../../../shared/contracts/risk.ts';
 import type { ServiceInstance } from '../../../shared/contracts/service-instances.ts';
 import type { Stored } from '../../../shared/documents/document-kind.ts';
+import { StrataError } from '../../../shared/errors.ts';
 import { nearestNames } from '../../../shared/nearest.ts';
 import {
   AgentEntity,
@@ -44,6 +45,23 @@ async function currentLayer<Type extends keyof LayerDocuments>(
     id: resourceId,
   });
   return row && storedFrom<LayerDocuments[Type]>(row);
+}
+
+/** Of all agent configurations of a tenant, where they are read together. */
+const maxMebibytes = 16;
+
+/** Throws 413 before so much is read. */
+async function refuseTooLarge(manager: EntityManager, tenantId: string): Promise<void> {
+  const [agents] = await manager.query<{ bytes: number }[]>(
+    `SELECT COALESCE(sum(octet_length(document::text)), 0)::float8 AS bytes
+     FROM tenant_config.agent_configurations WHERE tenant_id = $1`,
+    [tenantId],
+  );
+  if (agents!.bytes > maxMebibytes * 1024 * 1024)
+    throw new StrataError(
+      'payload_too_large',
+      `The agent configurations of the tenant are larger than ${maxMebibytes} MiB together. Ask for each by its agent_type.`,
+    );
 }
 
 /** The revision that a caller means by `as_of`, which may be one to come or a moment. */
@@ -90,6 +108,7 @@ export const layerActions = (db: DataSource) =>
       db.transaction('REPEATABLE READ', async (manager) => {
         const newest = await revisionOf(manager, tenantScope(tenantId));
         if (asOf >= newest) {
+          await refuseTooLarge(manager, tenantId);
           const agents = await manager.find(AgentEntity, {
             where: { tenant_id: tenantId },
             order: { id: 'ASC' },
