@@ -104,7 +104,7 @@ export const pieces: readonly Piece[] = [
   {
     name: 'notifier',
     needs: ['database_url', 'redis_url'],
-    calls: ['tenant-config', 'auth'],
+    calls: ['tenant-config', 'config-resolver', 'auth'],
     vital: [],
     usesBaseUrl: true,
     schema: notifierSchema,

@@ -1,8 +1,9 @@
 /**
  * notifier: asks people for approval, sends the notices until they arrive, and escalates until somebody decides.
  *
- * What it answers: approvals (actions/approvals.ts), links in mails (actions/links.ts), deliveries (actions/deliveries.ts), test
- * notices (actions/test-send.ts). What it does by itself: delivers (worker/deliver.ts), escalates (worker/escalate.ts) and removes what
+ * What it answers: approvals (actions/approvals.ts), automations (actions/automations.ts), links in mails (actions/links.ts), deliveries (actions/deliveries.ts), test
+ * notices (actions/test-send.ts). What it does by itself: delivers (worker/deliver.ts), escalates (worker/escalate.ts), gives slots to automations
+ * (worker/automations.ts) and removes what
  * has had its time (stores/retention.ts).
  */
 import { randomUUID } from 'node:crypto';
@@ -11,13 +12,14 @@ import type { Logger } from 'pino';
 import { Gauge, type Registry } from 'prom-client';
 import type { DataSource } from 'typeorm';
 import { serviceCaller } from '../../shared/access.ts';
-import { callAs } from '../../shared/cluster/request.ts';
+import { callAs, type Call } from '../../shared/cluster/request.ts';
 import { serviceOf } from '../../shared/cluster/service.ts';
 import type { Mailer } from '../../shared/mail/mailer.ts';
 import { startSweeping, type Sweeper } from '../../shared/database/sweeper.ts';
 import type { HttpClient } from '../../shared/outgoing/http-client.ts';
 import type { Settings } from '../../shared/settings.ts';
 import { approvalActions } from './actions/approvals.ts';
+import { automationActions } from './actions/automations.ts';
 import { deliveryActions } from './actions/deliveries.ts';
 import { linkActions } from './actions/links.ts';
 import { testActions } from './actions/test-send.ts';
@@ -25,9 +27,12 @@ import { createDecisionLinks } from './rules/decision-links.ts';
 import { createFrozenConfigVault } from './stores/frozen-config.ts';
 import {
   removeEndedApprovals,
+  removeEndedAutomations,
   removeSettledDeliveries,
   removeUnusedEndpoints,
 } from './stores/retention.ts';
+import { AutomationChanges } from './worker/automation-changes.ts';
+import { startGivingSlots, type AutomationWorker } from './worker/automations.ts';
 import { startDelivering, type DeliveryWorker } from './worker/deliver.ts';
 import { startEscalating } from './worker/escalate.ts';
 import { createSender } from './worker/send.ts';
@@ -41,8 +46,10 @@ export interface NotifierOptions {
   readonly metrics: Registry;
 }
 
-/** Broadcast when notices have been queued. */
+/** Broadcast when notices have been queued, as they are when an approval is decided. */
 const queuedEvent = 'notifier.queued';
+/** Broadcast with the tenant's id when an automation of its has changed. */
+const automationsEvent = 'notifier.automations';
 
 export function notifierService(options: NotifierOptions): ServiceSchema {
   const { db, settings, http, mailer, log, metrics } = options;
@@ -51,21 +58,29 @@ export function notifierService(options: NotifierOptions): ServiceSchema {
   let delivering: DeliveryWorker | undefined;
   let escalating: ReturnType<typeof startEscalating> | undefined;
   let sweeping: Sweeper | undefined;
+  let givingSlots: AutomationWorker | undefined;
 
   // Wakes the workers of every notifier node, this one included. A node that misses it finds the notices at its next poll.
   const onQueued = (): void => {
     void broker?.broadcast(queuedEvent, {}, ['notifier']);
   };
-  async function verifiedDomains(tenantId: string): Promise<readonly string[]> {
+  const changes = new AutomationChanges((tenantId) => {
+    void broker?.broadcast(automationsEvent, { tenant_id: tenantId }, ['notifier']);
+  });
+  /** For background work, each call a request of its own. */
+  const call: Call = (action, params) => {
     if (!broker) throw new Error('the notifier has not started');
     const by = { caller: serviceCaller('notifier'), requestId: randomUUID() };
-    return callAs(broker, 'auth.sso.providers.domains', { tenant_id: tenantId }, by);
-  }
+    return callAs(broker, action, params, by);
+  };
+  const verifiedDomains = (tenantId: string): Promise<readonly string[]> =>
+    call('auth.sso.providers.domains', { tenant_id: tenantId });
   const sender = createSender({ settings, http, mailer, verifiedDomains });
   const maxPending = (): number => settings().approvals_max_pending;
   const approvals = { db, vault, onQueued, maxPending };
   const handlers = {
     ...approvalActions(approvals),
+    ...automationActions({ ...approvals, changes }),
     ...linkActions(approvals, () => createDecisionLinks(settings())),
     ...deliveryActions(db, onQueued),
     ...testActions(db, sender),
@@ -75,15 +90,20 @@ export function notifierService(options: NotifierOptions): ServiceSchema {
       const { open } = vault;
       delivering = startDelivering({ db, log, open, sender });
       escalating = startEscalating({ db, log, open, onQueued });
+      const announce = (tenantId: string): void => changes.announce(tenantId);
+      givingSlots = startGivingSlots({ db, log, call, announce });
       registerFigures(metrics, db, delivering);
       const sweeps = {
         deliveries: removeSettledDeliveries(settings),
         approvals: removeEndedApprovals(settings),
         endpoints: removeUnusedEndpoints(settings),
+        automations: removeEndedAutomations(settings),
       };
       sweeping = startSweeping({ db, log, name: 'notifier', sweeps });
     },
     async stopped(): Promise<void> {
+      changes.stop();
+      await givingSlots?.stop();
       await sweeping?.stop();
       await escalating?.stop();
       await delivering?.stop();
@@ -100,6 +120,13 @@ export function notifierService(options: NotifierOptions): ServiceSchema {
       [queuedEvent]: {
         handler(_ctx: Context) {
           delivering?.wake();
+          givingSlots?.wake();
+        },
+      },
+      [automationsEvent]: {
+        handler({ params }: Context<{ tenant_id: string }>) {
+          changes.changed(params.tenant_id);
+          givingSlots?.wake();
         },
       },
     },

@@ -6,6 +6,8 @@
  * (test/house/schema-drift.test.ts) holds entities and migration equal.
  */
 import { EntitySchema, type EntitySchemaColumnOptions } from 'typeorm';
+import type { AutomationState } from '../../shared/contracts/automations.ts';
+import type { Decided, Intent } from '../../shared/contracts/decide.ts';
 import type {
   ApprovalState,
   Channel,
@@ -117,6 +119,29 @@ export interface EndpointRow {
   blocked_until: Date | null;
   /** Revision of the configuration with which it answered 410 Gone; null unless it is paused. */
   paused_revision: number | null;
+}
+
+/** What automation asked to do, and how far that went. */
+export interface AutomationRow {
+  id: string;
+  tenant_id: string;
+  state: AutomationState;
+  intent: Intent;
+  decided: Pick<Decided, 'decision' | 'reasons' | 'retry_at' | 'revision'>;
+  approval_id: string | null;
+  ttl_seconds: number;
+  requested_by: { type: string; id: string };
+  request_id: string;
+  idempotency_key: string | null;
+  request_hash: string;
+  created_at: Date;
+  /** When its approval was granted: its place among those that wait for a slot. */
+  granted_at: Date | null;
+  started_at: Date | null;
+  /** When its slot, or its place among those that wait, is given up; null once it has ended. */
+  expires_at: Date | null;
+  ended_at: Date | null;
+  outcome: string | null;
 }
 
 const text: EntitySchemaColumnOptions = { type: 'text' };
@@ -238,9 +263,58 @@ export const EndpointEntity = new EntitySchema<EndpointRow>({
   },
 });
 
+export const AutomationEntity = new EntitySchema<AutomationRow>({
+  name: 'Automation',
+  tableName: 'automations',
+  schema,
+  columns: {
+    id: { type: 'uuid', primary: true },
+    tenant_id: uuid,
+    state: text,
+    intent: { type: 'json' },
+    decided: { type: 'json' },
+    approval_id: { type: 'uuid', nullable: true },
+    ttl_seconds: integer,
+    requested_by: { type: 'json' },
+    request_id: text,
+    idempotency_key: optionalText,
+    request_hash: text,
+    created_at: time,
+    granted_at: optionalTime,
+    started_at: optionalTime,
+    expires_at: optionalTime,
+    ended_at: optionalTime,
+    outcome: optionalText,
+  },
+  indices: [
+    { name: 'automations_idempotency', columns: ['tenant_id', 'idempotency_key'], unique: true },
+    { name: 'automations_tenant', columns: ['tenant_id', 'created_at', 'id'] },
+    {
+      name: 'automations_live',
+      columns: ['tenant_id'],
+      where: `state IN ('waiting_approval', 'waiting_slot', 'running')`,
+    },
+    { name: 'automations_ended', columns: ['ended_at'], where: 'ended_at IS NOT NULL' },
+  ],
+});
+/** One row per tenant that ever had an automation; whoever gives or takes slots locks it. */
+export const AutomationTenantEntity = new EntitySchema<{ tenant_id: string }>({
+  name: 'AutomationTenant',
+  tableName: 'automation_tenants',
+  schema,
+  columns: { tenant_id: { type: 'uuid', primary: true } },
+});
+
 export const notifierSchema: Schema = {
   schema,
-  entities: [ApprovalEntity, DeliveryEntity, AttemptEntity, EndpointEntity],
+  entities: [
+    ApprovalEntity,
+    DeliveryEntity,
+    AttemptEntity,
+    EndpointEntity,
+    AutomationEntity,
+    AutomationTenantEntity,
+  ],
   migrations: [
     migration(
       'Notifier1763700000006',
@@ -329,6 +403,34 @@ export const notifierSchema: Schema = {
       'NotifierRetention1764100000001',
       `CREATE INDEX approvals_ended ON notifier.approvals (created_at) WHERE state <> 'pending'`,
       `CREATE INDEX deliveries_settled ON notifier.deliveries (settled_at) WHERE state <> 'pending'`,
+    ),
+    migration(
+      'Automations1764200000001',
+      `CREATE TABLE notifier.automations (
+         id uuid PRIMARY KEY,
+         tenant_id uuid NOT NULL,
+         state text NOT NULL,
+         intent json NOT NULL,
+         decided json NOT NULL,
+         approval_id uuid,
+         ttl_seconds int4 NOT NULL,
+         requested_by json NOT NULL,
+         request_id text NOT NULL,
+         idempotency_key text,
+         request_hash text NOT NULL,
+         created_at timestamptz NOT NULL,
+         granted_at timestamptz,
+         started_at timestamptz,
+         expires_at timestamptz,
+         ended_at timestamptz,
+         outcome text
+       )`,
+      'CREATE UNIQUE INDEX automations_idempotency ON notifier.automations (tenant_id, idempotency_key)',
+      'CREATE INDEX automations_tenant ON notifier.automations (tenant_id, created_at, id)',
+      `CREATE INDEX automations_live ON notifier.automations (tenant_id)
+         WHERE state IN ('waiting_approval', 'waiting_slot', 'running')`,
+      'CREATE INDEX automations_ended ON notifier.automations (ended_at) WHERE ended_at IS NOT NULL',
+      'CREATE TABLE notifier.automation_tenants (tenant_id uuid PRIMARY KEY)',
     ),
   ],
 };

@@ -66,7 +66,7 @@ export const callAs = <A extends ActionName>(
   options: CallOptions,
 ): Promise<ResultOf<A>> => {
   const { caller, requestId, client, nodeID } = options;
-  const timeout = timeoutOf(action, options.timeout);
+  const timeout = timeoutOf(action, params, options.timeout);
   return broker.call<ResultOf<A>, ParamsOf<A>>(action, params, {
     requestID: requestId,
     meta: { caller, ...(client ? { client } : {}) },
@@ -76,9 +76,14 @@ export const callAs = <A extends ActionName>(
 };
 
 /** In milliseconds; undefined leaves it to the broker, which gives every request the same. */
-function timeoutOf(action: ActionName, given: CallOptions['timeout']): number | undefined {
+function timeoutOf(
+  action: ActionName,
+  params: object,
+  given: CallOptions['timeout'],
+): number | undefined {
   const asked = typeof given === 'function' ? given() : given;
-  const least = contractOf(action)?.minTimeoutMs;
+  const rule = contractOf(action)?.minTimeoutMs;
+  const least = typeof rule === 'function' ? rule({ ...params }) : rule;
   return least === undefined ? asked : Math.max(least, asked ?? 0);
 }
 

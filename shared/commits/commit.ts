@@ -166,6 +166,22 @@ export async function revisionOf(manager: EntityManager, scope: string): Promise
   return row?.revision ?? 0;
 }
 
+/**
+ * The revisions of scopes, which do not change before the transaction ends: what is written by a configuration of exactly these
+ * revisions comes before the next change. 0 for a scope without a change.
+ */
+export async function holdRevisions(
+  manager: EntityManager,
+  scopes: readonly string[],
+): Promise<Record<string, number>> {
+  const rows = await manager.query<{ scope: string; revision: number }[]>(
+    'SELECT scope, revision FROM strata.revisions WHERE scope = ANY($1) ORDER BY scope FOR SHARE',
+    [scopes],
+  );
+  const held = Object.fromEntries(rows.map(({ scope, revision }) => [scope, revision]));
+  return Object.fromEntries(scopes.map((scope) => [scope, held[scope] ?? 0]));
+}
+
 /** The scope's changes after a revision, oldest first, as far as the feed still keeps them (feed.ts). */
 export const changesAfter = (
   manager: EntityManager,

@@ -16,6 +16,8 @@ export const keyScopes = [
   'config:write',
   'approvals:read',
   'approvals:write',
+  'automations:read',
+  'automations:write',
   'members:read',
   'members:write',
   'audit:read',
@@ -145,7 +147,7 @@ export interface Contract<P extends TObject = TObject, R extends TSchema = TSche
   /** It only reads, though it is no GET: its question is too long for an address. */
   readonly changesNothing?: true;
   /** A call may take this many milliseconds even where REQUEST_TIMEOUT_MS is less, because it waits for nodes that stay silent. */
-  readonly minTimeoutMs?: number;
+  minTimeoutMs?: number | ((params: CheckedParams) => number);
 }
 
 /** Whether a call leaves everything as it was. */
@@ -208,7 +210,7 @@ interface Definition<
   visible?: (result: Static<R>, caller: { readonly platform: boolean }) => boolean;
   failures?: FailureCodes;
   changesNothing?: true;
-  minTimeoutMs?: number;
+  minTimeoutMs?: number | ((params: CheckedParams) => number);
 }
 
 type BodyProperty<Body> = Body extends TSchema ? { body: Body } : Empty;

@@ -36,17 +36,22 @@ export const intent = {
 const Intent = Type.Object(intent, strict);
 export type Intent = Static<typeof Intent>;
 
+/** A risk setting as reasons show it. */
+const setting = {
+  limit: Type.Unknown({ description: 'What the setting is' }),
+  layer: Explanation.properties.layer,
+  source: Type.String({
+    description:
+      'The cache key of the document that decides the setting; `env` for the environment',
+  }),
+  revision: Nullable(Type.Integer({ description: 'Of that document' })),
+} as const satisfies TProperties;
+
 export const DecisionReason = Type.Object(
   {
     rule: Type.Enum(decisionRules),
-    limit: Type.Unknown({ description: 'What the setting is' }),
     asked: Type.Unknown({ description: 'What meets it' }),
-    layer: Explanation.properties.layer,
-    source: Type.String({
-      description:
-        'The cache key of the document that decides the setting; `env` for the environment',
-    }),
-    revision: Nullable(Type.Integer({ description: 'Of that document' })),
+    ...setting,
   },
   strict,
 );
@@ -86,5 +91,17 @@ export const decideContracts = {
       strict,
     ),
     result: Decided,
+  }),
+  'config-resolver.admission': action({
+    summary: 'A decision, with the number of slots that automations have',
+    access: { level: 'internal' },
+    path: { tenant_id: Uuid },
+    query: {
+      min_revision: Type.Optional(
+        Type.Integer({ minimum: 0, description: 'Of the tenant: by no older configuration' }),
+      ),
+    },
+    body: Type.Object({ ...intent, at: Timestamp }, strict),
+    result: Type.Object({ decided: Decided, slots: Type.Object(setting, strict) }, strict),
   }),
 } as const;

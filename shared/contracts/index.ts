@@ -2,6 +2,7 @@
 import type { Static } from 'typebox';
 import { agentContracts } from './agents.ts';
 import { auditContracts } from './audit.ts';
+import { automationContracts } from './automations.ts';
 import { apiKeyContracts } from './auth-api-keys.ts';
 import { invitationContracts } from './auth-invitations.ts';
 import { passkeyContracts } from './auth-passkeys.ts';
@@ -61,6 +62,7 @@ export const contracts = {
 
   ...auditContracts,
   ...notifierContracts,
+  ...automationContracts,
 
   // every node, and the gateway's streams
   ...clusterContracts,

@@ -40,6 +40,10 @@ test('the tour runs as pasted', async () => {
   expect(output).toContain("layer: 'tenant_risk'");
   expect(output).toContain("asked: { layer: 'tenant_risk', value: true }");
   expect(output).toContain('"dry_run":true');
+  expect(output).toContain('{"decision":"deny","reasons":[{"rule":"max_cost_impact_approval"');
+  expect(output).toContain('{"decision":"allow"');
+  expect(output).toMatch(/^running$/m);
+  expect(output).toMatch(/^finished$/m);
   expect(output).toContain('approval.requested Scale checkout to 6 pending signature holds');
   expect(output).toContain('approval.decided Scale checkout to 6 approved signature holds');
   expect(output).toContain('config.risk.rolled_back');

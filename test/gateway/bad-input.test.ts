@@ -83,6 +83,8 @@ const entry = '/config/global/k';
 const office = { days: ['mon'], start: '09:00', end: '17:00', timezone: 'UTC' };
 const type = '/config/service-types/cloud_run/default';
 const asking = '/tenants/T/approvals';
+const intent = { action: 'scale', risk_level: 'low' };
+const automation = '/tenants/T/automations/00000000-0000-4000-8000-000000000000';
 const approval = '/tenants/T/approvals/00000000-0000-4000-8000-000000000000';
 const notices = '/tenants/T/notifications/deliveries';
 const delivery = '/tenants/T/notifications/deliveries/00000000-0000-4000-8000-000000000000';
@@ -458,6 +460,36 @@ const cases: readonly Case[] = [
   ]),
   ...refused(413, 'payload_too_large', [
     ['metadata over 1 MiB', 'POST', asking, asks({ metadata: { x: 'y'.repeat(1024 * 1024) } })],
+  ]),
+  ...invalid('POST', '/tenants/T/decide', [
+    ['an intent without a risk', { body: { action: 'scale' } }, '/risk_level'],
+    ['a scaling below nothing', { body: { ...intent, resource_scaling: -1 } }, '/resource_scaling'],
+    ['a decision at no time', { body: { ...intent, at: 'now' } }, '/at'],
+  ]),
+  ...invalid('POST', '/tenants/T/automations', [
+    ['a time to live of 4 s', { body: { ...intent, ttl_seconds: 4 } }, '/ttl_seconds'],
+    [
+      'a time to live of more than a day',
+      { body: { ...intent, ttl_seconds: 86_401 } },
+      '/ttl_seconds',
+    ],
+    ['a start at a time of its own', { body: { ...intent, at: '2036-01-01T00:00:00Z' } }, '/at'],
+    ['an empty key', { body: { ...intent, idempotency_key: '' } }, '/idempotency_key'],
+    ['a state of its own', { body: { ...intent, state: 'running' } }, '/state'],
+  ]),
+  ...invalid('GET', '/tenants/T/automations?state=lost', [['no such state', {}, '/state']]),
+  ...invalid('GET', `${automation}?wait=61`, [['a wait too long', {}, '/wait']]),
+  ...invalid('POST', `${automation}/finish`, [['no outcome', { body: {} }, '/outcome']]),
+  ...refused(404, 'not_found', [
+    ['an automation that is not there', 'GET', automation, {}],
+    ['a heartbeat of nothing', 'POST', `${automation}/heartbeat`, {}],
+    ['the end of nothing', 'POST', `${automation}/finish`, { body: { outcome: 'x' } }],
+    [
+      'an intent for nothing',
+      'POST',
+      '/tenants/T/automations',
+      { body: { ...intent, service_id: 'x' } },
+    ],
   ]),
   ...invalid('POST', asking, [
     [

@@ -24,7 +24,11 @@ const serviceNameOf = (action: string): string => action.split('.')[0]!;
  * asked which actions they answer, and nothing is opened or started.
  */
 function composedServices() {
-  const parts = { settings: () => ({}), shortLived: createShortLivedState() } as unknown as Parts;
+  const parts = {
+    settings: () => ({}),
+    shortLived: createShortLivedState(),
+    onceServing: () => undefined,
+  } as unknown as Parts;
   const db = {} as DataSource;
   const ofPieces = pieces.flatMap(({ service }) => service?.(parts, db) ?? []);
   const ofEveryNode = clusterService({

@@ -5,7 +5,7 @@ import { addressOf } from '../../../shared/contracts/decide.ts';
 import type { ParamsOf } from '../../../shared/contracts/index.ts';
 import { invalid } from '../../../shared/errors.ts';
 import { momentOf } from '../../../shared/schema/moment.ts';
-import { decide } from '../rules/decide.ts';
+import { decide, settingOf } from '../rules/decide.ts';
 import { refuseUnknown } from './refuse-unknown.ts';
 
 type Params = ParamsOf<'config-resolver.decide'>;
@@ -43,5 +43,19 @@ export const decideActions = {
     const address = { tenant_id: params.tenant_id, ...addressOf(params.body) };
     await refuseUnknown(effective.unknown, address, request);
     return decide(effective, params.body, momentAsked(params.body));
+  },
+
+  async 'config-resolver.admission'(params, request) {
+    const { min_revision } = params;
+    const effective = await request.call('config-resolver.resolve', {
+      ...questionOf(params),
+      ...(min_revision !== undefined && { min_revision }),
+    });
+    const address = { tenant_id: params.tenant_id, ...addressOf(params.body) };
+    await refuseUnknown(effective.unknown, address, request);
+    return {
+      decided: decide(effective, params.body, momentAsked(params.body)),
+      slots: settingOf(effective, 'max_concurrent_automations'),
+    };
   },
 } satisfies Handlers;

@@ -95,16 +95,16 @@ export function approvalActions(options: ApprovalOptions) {
   } satisfies Handlers;
 }
 
-type ApprovalRequest = ParamsOf<'notifier.approvals.request'>['body'];
+export type ApprovalRequest = ParamsOf<'notifier.approvals.request'>['body'];
 
 /** What other services say of an approval that is asked for. */
-interface ApprovalPlan {
+export interface ApprovalPlan {
   readonly chain: string[];
   readonly frozen: FrozenConfig;
   readonly limits: EscalationLimits;
 }
 
-const hashOf = (body: ApprovalRequest): string => {
+export const hashOf = (body: object): string => {
   const text = canonicalize(body) ?? '';
   return createHash('sha256').update(text).digest('hex');
 };
@@ -137,7 +137,7 @@ function refuseLarge(body: ApprovalRequest): void {
 }
 
 /** Requests at the same moment may pass it by their number; nothing grows without end all the same. */
-async function refuseTooManyPending(
+export async function refuseTooManyPending(
   manager: EntityManager,
   tenantId: string,
   most: number,
@@ -155,7 +155,7 @@ async function refuseTooManyPending(
   );
 }
 
-async function planOf(
+export async function planOf(
   tenantId: string,
   body: ApprovalRequest,
   request: Request,
@@ -182,7 +182,7 @@ async function planOf(
 }
 
 /** Writes the approval, its first notices and its event. Null where another request with the same key has made it meanwhile. */
-async function insertApproval(
+export async function insertApproval(
   manager: EntityManager,
   { vault }: ApprovalOptions,
   tenantId: string,

@@ -118,3 +118,21 @@ export const removeUnusedEndpoints =
     );
     return removed;
   };
+
+/** Automations that ended so many days ago, as approvals; that each was asked for, and what became of it, stays in the audit. */
+export const removeEndedAutomations =
+  (settings: () => Settings): Sweep =>
+  async (manager: EntityManager, most) => {
+    const [removed] = await manager.query<[Removed]>(
+      `WITH automations AS (
+         DELETE FROM notifier.automations WHERE id IN (
+           SELECT id FROM notifier.automations
+           WHERE ended_at < now() - make_interval(days => $1)
+           ORDER BY ended_at LIMIT $2 FOR UPDATE SKIP LOCKED
+         ) RETURNING id
+       )
+       SELECT (SELECT count(*) FROM automations)::int AS automations`,
+      [settings().approval_retention_days, most],
+    );
+    return removed;
+  };

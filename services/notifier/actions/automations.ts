@@ -1,0 +1,383 @@
+/** Starting, reading, keeping alive and ending automations. */
+import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { EntityManager } from 'typeorm';
+import { actsByRoles, type Caller } from '../../../shared/access.ts';
+import type { Handlers, Request } from '../../../shared/cluster/request.ts';
+import { actorOf } from '../../../shared/commits/commit.ts';
+import { automationTtl, type AutomationState } from '../../../shared/contracts/automations.ts';
+import type { Intent } from '../../../shared/contracts/decide.ts';
+import type { ParamsOf } from '../../../shared/contracts/index.ts';
+import {
+  decodeCursor,
+  defaultLimit,
+  readPage,
+  timeAndId,
+} from '../../../shared/documents/paging.ts';
+import { StrataError } from '../../../shared/errors.ts';
+import {
+  automationView,
+  hasEnded,
+  isUndecided,
+  keptDecision,
+  slotLimit,
+  tooMany,
+  type Admission,
+} from '../rules/automation.ts';
+import { AutomationEntity, type AutomationRow } from '../schema.ts';
+import { recordStates } from '../stores/automation-events.ts';
+import {
+  countSlots,
+  finish,
+  heldRevisions,
+  isSameRevision,
+  lockSlots,
+  prolong,
+  settleDue,
+  type Revisions,
+} from '../stores/automations.ts';
+import { databaseTime } from '../stores/clock.ts';
+import type { AutomationChanges } from '../worker/automation-changes.ts';
+import {
+  hashOf,
+  insertApproval,
+  planOf,
+  refuseTooManyPending,
+  type ApprovalOptions,
+  type ApprovalPlan,
+  type ApprovalRequest,
+} from './approvals.ts';
+
+type StartBody = ParamsOf<'notifier.automations.start'>['body'];
+
+export interface AutomationOptions extends ApprovalOptions {
+  readonly changes: AutomationChanges;
+}
+
+export function automationActions(options: AutomationOptions) {
+  const { db, changes } = options;
+  return {
+    async 'notifier.automations.start'({ tenant_id: tenantId, body }, request) {
+      const row = await start(options, tenantId, body, request);
+      return automationView(row);
+    },
+
+    async 'notifier.automations.list'({
+      tenant_id: tenantId,
+      state,
+      limit = defaultLimit,
+      cursor,
+    }) {
+      const rowsAfter = (key: string | undefined) => {
+        const query = db.manager
+          .createQueryBuilder(AutomationEntity, 'a')
+          .where('a.tenant_id = :tenantId', { tenantId });
+        if (state !== undefined) query.andWhere('a.state = :state', { state });
+        if (key !== undefined)
+          query.andWhere('(a.created_at, a.id) < (:time, :id)', timeAndId(key));
+        return query.orderBy({ 'a.created_at': 'DESC', 'a.id': 'DESC' });
+      };
+      return readPage({
+        limit,
+        after: decodeCursor(cursor, 'time'),
+        rowsAfter,
+        keyOf: (row) => `${row.created_at.toISOString()} ${row.id}`,
+        itemOf: automationView,
+      });
+    },
+
+    async 'notifier.automations.get'({ tenant_id: tenantId, automation_id: id, state, wait = 0 }) {
+      const isAwaited = (now: AutomationState): boolean =>
+        state === undefined ? isUndecided(now) : now === state && !hasEnded(now);
+      const read = () => found(db.manager, tenantId, id);
+      const row = await changes.until(
+        wait * 1000,
+        tenantId,
+        read,
+        (next) => !isAwaited(next.state),
+      );
+      return automationView(row);
+    },
+
+    async 'notifier.automations.heartbeat'({ tenant_id: tenantId, automation_id: id }, request) {
+      const before = await found(db.manager, tenantId, id);
+      refuseOthers(before, request.caller);
+      const row = await prolong(db.manager, tenantId, id);
+      return automationView(row ?? refuseEnded(await found(db.manager, tenantId, id)));
+    },
+
+    async 'notifier.automations.finish'({ tenant_id: tenantId, automation_id: id, body }, request) {
+      const before = await found(db.manager, tenantId, id);
+      refuseOthers(before, request.caller);
+      const row = await db.transaction(async (manager) => {
+        const finished = await finish(manager, tenantId, id, body.outcome);
+        if (finished) await recordStates(manager, [finished], request);
+        return finished;
+      });
+      if (row) {
+        changes.announce(tenantId);
+        return automationView(row);
+      }
+      const now = await found(db.manager, tenantId, id);
+      const isRepeated = now.state === 'finished' && now.outcome === body.outcome;
+      return automationView(isRepeated ? now : refuseEnded(now));
+    },
+  } satisfies Handlers;
+}
+
+async function found(manager: EntityManager, tenantId: string, id: string): Promise<AutomationRow> {
+  const row = await manager.findOneBy(AutomationEntity, { id, tenant_id: tenantId });
+  if (!row) throw new StrataError('not_found', 'The tenant has no such automation.');
+  return row;
+}
+
+function refuseEnded(row: AutomationRow): never {
+  const hasExpired = row.state === 'expired' || row.state === 'running';
+  const why = hasExpired
+    ? 'Its time was up without a heartbeat, and its slot was given up.'
+    : `It is ${row.state}.`;
+  throw new StrataError('conflict', why);
+}
+
+/** Else somebody could free the slot of an automation that goes on. */
+function refuseOthers({ requested_by: by }: AutomationRow, caller: Caller): void {
+  if (!actsByRoles(caller) || caller.roles.includes('tenant_admin')) return;
+  const { type, id } = actorOf(caller);
+  if (by.type === type && by.id === id) return;
+  throw new StrataError(
+    'insufficient_role',
+    'Only who started an automation, or a tenant_admin, may say how it goes.',
+  );
+}
+
+/** The configuration changed between the decision and the transaction. */
+class Moved extends Error {
+  readonly held: Revisions;
+  constructor(held: Revisions) {
+    super('moved');
+    this.held = held;
+  }
+}
+
+const mostTries = 20;
+/** So many tries decide first and lock then. Where configuration changes all the time, the later ones decide under the lock. */
+const triesAhead = 2;
+/** Until this node has heard of a change of the platform. */
+const pauseMs = 50;
+
+/** Decides by configuration that is certainly the newest, and does so again where that changed meanwhile. */
+async function start(
+  options: AutomationOptions,
+  tenantId: string,
+  body: StartBody,
+  request: Request,
+): Promise<AutomationRow> {
+  const { db, changes, onQueued } = options;
+  const intent = intentOf(body);
+  const at = (await databaseTime(db.manager)).toISOString();
+  const decide: Decide = (least) =>
+    request.call('config-resolver.admission', {
+      tenant_id: tenantId,
+      ...(least !== undefined && { min_revision: least }),
+      body: { ...intent, at },
+    });
+  let least: number | undefined;
+  for (let tries = 1; tries <= mostTries; tries += 1) {
+    const repeated = await findRepeated(db.manager, tenantId, body);
+    if (repeated) return repeated;
+    const admission = await decide(least);
+    const needsApproval = admission.decided.decision === 'approval_required';
+    const approval = needsApproval
+      ? await approvalFor(options, tenantId, body, request)
+      : undefined;
+    const decideAgain = tries > triesAhead ? decide : undefined;
+    const made = { tenantId, body, intent, admission, approval, decideAgain };
+    try {
+      const row = await db.transaction((manager) => insert(manager, options, made, request));
+      changes.announce(tenantId);
+      if (approval) onQueued();
+      return row;
+    } catch (error) {
+      if (!(error instanceof Moved)) throw error;
+      least = error.held.tenant;
+      if (tries > 1) await delay(pauseMs);
+    }
+  }
+  throw new StrataError(
+    'service_unavailable',
+    'The newest configuration cannot be read, so nothing was started. Try again.',
+  );
+}
+
+/** The automation that was made under the request's idempotency key, if any; refuses the key for another request. */
+async function findRepeated(
+  manager: EntityManager,
+  tenantId: string,
+  body: StartBody,
+): Promise<AutomationRow | null> {
+  const { idempotency_key: key } = body;
+  if (key === undefined) return null;
+  const row = await manager.findOneBy(AutomationEntity, {
+    tenant_id: tenantId,
+    idempotency_key: key,
+  });
+  if (row && row.request_hash !== hashOf(body))
+    throw new StrataError('conflict', 'This idempotency_key was used for another request.');
+  return row;
+}
+
+function intentOf(body: StartBody): Intent {
+  const {
+    title: _title,
+    description: _description,
+    ttl_seconds: _ttl,
+    idempotency_key: _key,
+    ...intent
+  } = body;
+  return intent;
+}
+
+interface ApprovalToMake {
+  readonly body: ApprovalRequest;
+  readonly plan: ApprovalPlan;
+}
+
+async function approvalFor(
+  { db, maxPending }: AutomationOptions,
+  tenantId: string,
+  body: StartBody,
+  request: Request,
+): Promise<ApprovalToMake> {
+  await refuseTooManyPending(db.manager, tenantId, maxPending());
+  const approval = approvalOf(body);
+  return { body: approval, plan: await planOf(tenantId, approval, request) };
+}
+
+/** What people are asked. */
+function approvalOf(body: StartBody): ApprovalRequest {
+  const { action, risk_level, cost_impact, title, description } = body;
+  const { agent_type, service_id, service_type, resource_scaling, is_rollback } = body;
+  const touched = { agent_type, service_id, service_type, resource_scaling, is_rollback };
+  const said = Object.entries(touched).filter(([, value]) => value !== undefined);
+  const subject = service_id ?? service_type ?? agent_type;
+  return {
+    action,
+    risk_level,
+    title: title ?? (subject === undefined ? action : `${action} on ${subject}`),
+    ...(description !== undefined && { description }),
+    ...(cost_impact !== undefined && { cost_impact }),
+    ...(said.length > 0 && { resource: Object.fromEntries(said) }),
+  };
+}
+
+interface NewAutomation {
+  readonly tenantId: string;
+  readonly body: StartBody;
+  readonly intent: Intent;
+  readonly admission: Admission;
+  readonly approval: ApprovalToMake | undefined;
+  /** Decides under the lock where the decision ahead of it is too old. */
+  readonly decideAgain: Decide | undefined;
+}
+
+/** By configuration of at least this revision of the tenant. */
+type Decide = (least?: number) => Promise<Admission>;
+
+/** Under the lock on the tenant's slots. Throws `Moved` where the decision is not by the newest configuration. */
+async function insert(
+  manager: EntityManager,
+  options: AutomationOptions,
+  made: NewAutomation,
+  request: Request,
+): Promise<AutomationRow> {
+  const { tenantId, body, intent, approval } = made;
+  await lockSlots(manager, tenantId);
+  const repeated = await findRepeated(manager, tenantId, body);
+  if (repeated) return repeated;
+  const settled = await settleDue(manager, tenantId);
+  await recordStates(manager, settled);
+  const held = await heldRevisions(manager, tenantId);
+  const admission = await newestAdmission(made, held);
+  const now = await clockTime(manager);
+  const ttl = body.ttl_seconds ?? automationTtl.unlessTold;
+  const asked: AutomationRow = {
+    id: randomUUID(),
+    tenant_id: tenantId,
+    state: 'denied',
+    intent,
+    decided: keptDecision(admission.decided),
+    approval_id: null,
+    ttl_seconds: ttl,
+    requested_by: actorOf(request.caller),
+    request_id: request.requestId,
+    idempotency_key: body.idempotency_key ?? null,
+    request_hash: hashOf(body),
+    created_at: now,
+    granted_at: null,
+    started_at: null,
+    expires_at: null,
+    ended_at: now,
+    outcome: null,
+  };
+  const row = await placed(manager, options, asked, admission, approval, request);
+  await manager.insert(AutomationEntity.options.name, row);
+  await recordStates(manager, [row], request);
+  return row;
+}
+
+/** Throws `Moved` where there is none that is by exactly the held configuration, or it wants another approval than is at hand. */
+async function newestAdmission(
+  { admission: ahead, approval, decideAgain }: NewAutomation,
+  held: Revisions,
+): Promise<Admission> {
+  if (isSameRevision(held, ahead.decided.revision)) return ahead;
+  const again = await decideAgain?.(held.tenant);
+  if (!again || !isSameRevision(held, again.decided.revision)) throw new Moved(held);
+  const needsApproval = again.decided.decision === 'approval_required';
+  if (needsApproval !== (approval !== undefined)) throw new Moved(held);
+  return again;
+}
+
+/** The new automation with its state: running where a slot is free, waiting with its approval, or denied. */
+async function placed(
+  manager: EntityManager,
+  options: AutomationOptions,
+  asked: AutomationRow,
+  admission: Admission,
+  approval: ApprovalToMake | undefined,
+  request: Request,
+): Promise<AutomationRow> {
+  const { tenant_id: tenantId, created_at: now, ttl_seconds: ttl } = asked;
+  const { decision } = admission.decided;
+  if (decision === 'deny') return asked;
+  if (approval) {
+    const made = await insertApproval(
+      manager,
+      options,
+      tenantId,
+      approval.body,
+      approval.plan,
+      request,
+    );
+    if (!made) throw new Error('an approval without an idempotency_key was there already');
+    const waits = { approval_id: made.id, expires_at: made.expires_at, ended_at: null };
+    return { ...asked, state: 'waiting_approval', ...waits };
+  }
+  const { running, waiting } = await countSlots(manager, tenantId);
+  const taken = running + waiting;
+  if (taken >= slotLimit(admission)) return { ...asked, decided: tooMany(admission, taken + 1) };
+  const runs = {
+    started_at: now,
+    expires_at: new Date(now.getTime() + ttl * 1000),
+    ended_at: null,
+  };
+  return { ...asked, state: 'running', ...runs };
+}
+
+/** Not when the transaction began: it may have waited for the lock. */
+async function clockTime(manager: EntityManager): Promise<Date> {
+  const [{ now }] = await manager.query<[{ now: Date }]>(
+    `SELECT date_trunc('milliseconds', clock_timestamp()) AS now`,
+  );
+  return now;
+}

@@ -1,0 +1,47 @@
+/** An automation as its readers see it, and what its place among the tenant's slots depends on. */
+import type { AutomationState } from '../../../shared/contracts/automations.ts';
+import type { Decided } from '../../../shared/contracts/decide.ts';
+import type { ResultOf } from '../../../shared/contracts/index.ts';
+import type { AutomationRow } from '../schema.ts';
+
+export type Automation = ResultOf<'notifier.automations.get'>;
+export type Admission = ResultOf<'config-resolver.admission'>;
+
+export const automationView = (row: AutomationRow): Automation => ({
+  id: row.id,
+  tenant_id: row.tenant_id,
+  state: row.state,
+  ...row.intent,
+  ...row.decided,
+  ...(row.approval_id !== null && { approval_id: row.approval_id }),
+  ttl_seconds: row.ttl_seconds,
+  requested_by: row.requested_by,
+  created_at: row.created_at.toISOString(),
+  started_at: row.started_at?.toISOString() ?? null,
+  expires_at: row.expires_at?.toISOString() ?? null,
+  ended_at: row.ended_at?.toISOString() ?? null,
+  outcome: row.outcome,
+});
+
+export const isUndecided = (state: AutomationState): boolean =>
+  state === 'waiting_approval' || state === 'waiting_slot';
+export const hasEnded = (state: AutomationState): boolean =>
+  !isUndecided(state) && state !== 'running';
+
+/** What is kept of a decision: its limits were exactly those of the revisions, whether or not that could be confirmed first. */
+export const keptDecision = ({ stale: _stale, ...decided }: Decided): AutomationRow['decided'] =>
+  decided;
+
+/** A bound may leave the limit without a value: then there are no slots. */
+export const slotLimit = ({ slots: { limit } }: Admission): number =>
+  typeof limit === 'number' ? limit : 0;
+
+/** The decision of an automation that would be the `asked`th at once. It stands before the others, since it decides. */
+export const tooMany = (
+  { decided, slots }: Admission,
+  asked: number,
+): AutomationRow['decided'] => ({
+  ...keptDecision(decided),
+  decision: 'deny',
+  reasons: [{ rule: 'too_many_automations', asked, ...slots }, ...decided.reasons],
+});

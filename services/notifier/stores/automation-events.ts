@@ -1,0 +1,49 @@
+/** The audit of automations: that one was asked for, and each state it came to. */
+import type { EntityManager } from 'typeorm';
+import { serviceCaller } from '../../../shared/access.ts';
+import type { Request } from '../../../shared/cluster/request.ts';
+import { auditFacts, recordEvents } from '../../../shared/commits/commit.ts';
+import type { AutomationState } from '../../../shared/contracts/automations.ts';
+import type { AutomationRow } from '../schema.ts';
+
+const eventOf: Readonly<Record<AutomationState, string>> = {
+  waiting_approval: 'automation.approval_required',
+  waiting_slot: 'automation.granted',
+  running: 'automation.started',
+  denied: 'automation.denied',
+  finished: 'automation.finished',
+  expired: 'automation.expired',
+};
+
+/** Without a request it is the notifier that saw to it. */
+export async function recordStates(
+  manager: EntityManager,
+  rows: readonly AutomationRow[],
+  request?: Request,
+): Promise<void> {
+  if (rows.length === 0) return;
+  await recordEvents(
+    manager,
+    rows.map((row) => {
+      const { action, risk_level, service_id, cost_impact } = row.intent;
+      const event = {
+        action: eventOf[row.state],
+        tenant_id: row.tenant_id,
+        target: row.id,
+        payload: {
+          action,
+          risk_level,
+          service_id,
+          cost_impact,
+          decision: row.decided.decision,
+          rules: row.decided.reasons.map(({ rule }) => rule),
+          approval_id: row.approval_id,
+          outcome: row.outcome,
+        },
+      };
+      if (request) return auditFacts(event, request);
+      const by = { caller: serviceCaller('notifier'), requestId: row.request_id };
+      return auditFacts({ ...event, actor: { type: 'system', id: 'notifier' } }, by);
+    }),
+  );
+}

@@ -1,0 +1,167 @@
+/**
+ * The loop that gives slots to what was granted, and ends what has had its time. It goes by what is stored, not by what it was told:
+ * whatever a node that is gone left undone, any notifier node does within a second.
+ */
+import type { Logger } from 'pino';
+import type { DataSource, EntityManager } from 'typeorm';
+import type { Call } from '../../../shared/cluster/request.ts';
+import { codeOf } from '../../../shared/errors.ts';
+import { WakeableWait } from '../../../shared/wakeable-wait.ts';
+import { keptDecision, slotLimit, tooMany, type Admission } from '../rules/automation.ts';
+import { AutomationEntity, type AutomationRow } from '../schema.ts';
+import { recordStates } from '../stores/automation-events.ts';
+import {
+  countSlots,
+  denyGranted,
+  grantedRows,
+  heldRevisions,
+  isSameRevision,
+  lockSlots,
+  settleDue,
+  startGranted,
+  tenantsWithWork,
+} from '../stores/automations.ts';
+import { databaseTime } from '../stores/clock.ts';
+
+const pollMs = 1000;
+/** Of one tenant at a time; the limit is at most 1000. */
+const mostAtOnce = 50;
+
+export interface AutomationWorkerOptions {
+  readonly db: DataSource;
+  readonly log: Logger;
+  readonly call: Call;
+  /** Called where an automation of the tenant changed. */
+  readonly announce: (tenantId: string) => void;
+}
+
+export interface AutomationWorker {
+  readonly wake: () => void;
+  readonly stop: () => Promise<void>;
+}
+
+export function startGivingSlots(options: AutomationWorkerOptions): AutomationWorker {
+  const { db, log } = options;
+  const nextLook = new WakeableWait();
+  const stopping = new AbortController();
+
+  async function look(): Promise<void> {
+    const tenants = await tenantsWithWork(db.manager);
+    for (const tenantId of tenants) {
+      if (stopping.signal.aborted) return;
+      try {
+        await giveSlots(options, tenantId);
+      } catch (error) {
+        log.warn(
+          { err: error, tenant_id: tenantId },
+          'slots of a tenant cannot be given; it is tried again every second',
+        );
+      }
+    }
+  }
+
+  async function run(): Promise<void> {
+    let failing = false;
+    while (!stopping.signal.aborted) {
+      try {
+        await look();
+        failing = false;
+      } catch (error) {
+        if (!failing)
+          log.warn({ err: error }, 'automations cannot be read; it is tried again every second');
+        failing = true;
+      }
+      if (!stopping.signal.aborted) await nextLook.wait(pollMs);
+    }
+  }
+
+  const running = run();
+  return {
+    wake: () => nextLook.wake(),
+    async stop() {
+      stopping.abort();
+      nextLook.wake();
+      await running;
+    },
+  };
+}
+
+/** What the limits say of one that was granted; null where what it touches is gone. */
+type Admissions = ReadonlyMap<string, Admission | null>;
+
+async function giveSlots(options: AutomationWorkerOptions, tenantId: string): Promise<void> {
+  const { db, call, announce } = options;
+  const granted = await grantedRows(db.manager, tenantId, mostAtOnce);
+  const at = (await databaseTime(db.manager)).toISOString();
+  const admissions = new Map<string, Admission | null>();
+  for (const { id, intent } of granted)
+    admissions.set(id, await admissionOf(call, tenantId, { ...intent, at }));
+  const changed = await db.transaction(async (manager) => {
+    await lockSlots(manager, tenantId);
+    const settled = await settleDue(manager, tenantId);
+    const placed = await placeGranted(manager, tenantId, admissions);
+    await recordStates(manager, settled);
+    await recordStates(manager, placed);
+    return settled.length + placed.length;
+  });
+  if (changed > 0) announce(tenantId);
+}
+
+async function admissionOf(
+  call: Call,
+  tenantId: string,
+  body: Parameters<typeof call<'config-resolver.admission'>>[1]['body'],
+): Promise<Admission | null> {
+  try {
+    return await call('config-resolver.admission', { tenant_id: tenantId, body });
+  } catch (error) {
+    if (codeOf(error) === 'not_found') return null;
+    throw error;
+  }
+}
+
+/**
+ * Starts those that wait, in order, while slots are free. Limits that deny by now bind also what was granted. Where the decision is
+ * not by the newest configuration, it and those after it wait for the next look.
+ */
+async function placeGranted(
+  manager: EntityManager,
+  tenantId: string,
+  admissions: Admissions,
+): Promise<AutomationRow[]> {
+  const waiting = await grantedRows(manager, tenantId, mostAtOnce);
+  if (waiting.length === 0) return [];
+  const held = await heldRevisions(manager, tenantId);
+  let { running } = await countSlots(manager, tenantId);
+  const placed: string[] = [];
+  for (const { id, decided } of waiting) {
+    const admission = admissions.get(id);
+    if (admission === undefined) break;
+    if (admission !== null && !isSameRevision(held, admission.decided.revision)) break;
+    const denial = denialOf(admission, decided);
+    if (denial) {
+      if (await denyGranted(manager, id, denial)) placed.push(id);
+      continue;
+    }
+    if (running >= slotLimit(admission!)) continue;
+    if (!(await startGranted(manager, id))) continue;
+    running += 1;
+    placed.push(id);
+  }
+  const rows = await Promise.all(
+    placed.map((id) => manager.findOneByOrFail(AutomationEntity, { id })),
+  );
+  return rows;
+}
+
+/** Undefined where it may start. An approval answers what needs approval, and nothing that is denied. */
+function denialOf(
+  admission: Admission | null,
+  decided: AutomationRow['decided'],
+): AutomationRow['decided'] | undefined {
+  if (admission === null) return { ...decided, decision: 'deny' };
+  if (admission.decided.decision === 'deny') return keptDecision(admission.decided);
+  // There never will be one.
+  if (slotLimit(admission) === 0) return tooMany(admission, 1);
+  return undefined;
+}

@@ -1,0 +1,140 @@
+/**
+ * Automations that run under the tenant's limits. One that runs holds one of `max_concurrent_automations` slots until it is finished or
+ * its time is up. It belongs to the notifier, which keeps it beside the approval that it may wait for.
+ */
+import { Type } from 'typebox';
+import { action, Page, page, type Access } from './contract.ts';
+import { decided, intent } from './decide.ts';
+import { Line, Nullable, strict, Timestamp, Uuid } from './fields.ts';
+import { deciderRoles } from './notifier.ts';
+
+/**
+ * `waiting_approval` until the approval is decided, `waiting_slot` while it is granted and all slots are taken. Only `running` holds a
+ * slot. `expired` are those that were neither finished nor heard of in their time.
+ */
+export const automationStates = [
+  'waiting_approval',
+  'waiting_slot',
+  'running',
+  'denied',
+  'finished',
+  'expired',
+] as const;
+export type AutomationState = (typeof automationStates)[number];
+
+/** In seconds. */
+export const automationTtl = { least: 5, most: 86_400, unlessTold: 300 } as const;
+/** In seconds. */
+const longestWait = 60;
+
+const Automation = Type.Object(
+  {
+    id: Uuid,
+    tenant_id: Uuid,
+    state: Type.Enum(automationStates),
+    ...intent,
+    ...decided,
+    approval_id: Type.Optional(Uuid),
+    ttl_seconds: Type.Integer(),
+    requested_by: Type.Object({ type: Type.String(), id: Type.String() }, strict),
+    created_at: Timestamp,
+    started_at: Nullable(Timestamp),
+    expires_at: Nullable(
+      Type.String({
+        format: 'date-time',
+        description: 'Of one that runs or waits: when its slot, or its place, is given up',
+      }),
+    ),
+    ended_at: Nullable(Timestamp),
+    outcome: Nullable(Type.String()),
+  },
+  strict,
+);
+
+const who: Access = { level: 'tenant', roles: deciderRoles, services: true };
+const tenantPath = { tenant_id: Uuid };
+const automationPath = { tenant_id: Uuid, automation_id: Uuid };
+const State = Type.Optional(Type.Enum(automationStates));
+
+export const automationContracts = {
+  'notifier.automations.start': action({
+    summary: 'Start an automation within the limits, or ask for the approval that it needs',
+    rest: 'POST /tenants/{tenant_id}/automations',
+    access: who,
+    keyScope: 'automations:write',
+    path: tenantPath,
+    body: Type.Object(
+      {
+        ...intent,
+        title: Type.Optional(Line(300, 'One line for whoever approves')),
+        description: Type.Optional(
+          Type.String({ maxLength: 10_000, description: 'What whoever approves needs to decide' }),
+        ),
+        ttl_seconds: Type.Optional(
+          Type.Integer({
+            minimum: automationTtl.least,
+            maximum: automationTtl.most,
+            description: `How long it runs without a heartbeat; ${automationTtl.unlessTold} unless told`,
+          }),
+        ),
+        idempotency_key: Type.Optional(
+          Line(200, 'The same key with the same request gives the same automation'),
+        ),
+      },
+      strict,
+    ),
+    result: Automation,
+    response: 'created',
+  }),
+  'notifier.automations.list': action({
+    summary: 'List automations, newest first',
+    rest: 'GET /tenants/{tenant_id}/automations',
+    access: who,
+    keyScope: 'automations:read',
+    path: tenantPath,
+    query: { state: State, ...page },
+    result: Page(Automation),
+    response: 'list',
+  }),
+  'notifier.automations.get': action({
+    summary: 'An automation, at once or when its state changes',
+    rest: 'GET /tenants/{tenant_id}/automations/{automation_id}',
+    access: who,
+    keyScope: 'automations:read',
+    path: automationPath,
+    query: {
+      state: Type.Optional(
+        Type.Enum(automationStates, {
+          description: 'What the caller knows: `wait` ends as soon as it is another',
+        }),
+      ),
+      wait: Type.Optional(
+        Type.Integer({
+          minimum: 0,
+          maximum: longestWait,
+          description:
+            'Seconds to wait for another state than `state`; without that, until it neither waits for approval nor for a slot',
+        }),
+      ),
+    },
+    result: Automation,
+    minTimeoutMs: ({ wait }) => (typeof wait === 'number' ? wait * 1000 + 5000 : 0),
+  }),
+  'notifier.automations.heartbeat': action({
+    summary: 'Say that an automation still runs: its time begins anew',
+    rest: 'POST /tenants/{tenant_id}/automations/{automation_id}/heartbeat',
+    access: who,
+    keyScope: 'automations:write',
+    path: automationPath,
+    result: Automation,
+  }),
+  'notifier.automations.finish': action({
+    summary: 'End an automation, or withdraw one that waits',
+    rest: 'POST /tenants/{tenant_id}/automations/{automation_id}/finish',
+    access: who,
+    keyScope: 'automations:write',
+    path: automationPath,
+    body: Type.Object({ outcome: Line(200, 'How it ended, such as succeeded') }, strict),
+    result: Automation,
+  }),
+} as const;
