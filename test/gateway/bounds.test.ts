@@ -89,6 +89,32 @@ describe('the emergency stop', () => {
     },
   );
 
+  test('denies whatever automation asks for', async () => {
+    const { id, admin, viewer } = await freshTenant();
+    await admin.put(`/tenants/${id}/services/web`, {
+      service_type: 'cloud_run',
+      automation_enabled: true,
+    });
+    const intent = { action: 'restart', risk_level: 'low', service_id: 'web' };
+    const ask = async () => (await viewer.post(`/tenants/${id}/decide`, intent)).body;
+    expect((await ask()).decision).toBe('allow');
+    const stopped = await admin.patch(`/tenants/${id}/config/bounds`, stop);
+    expect(await ask()).toMatchObject({
+      decision: 'deny',
+      reasons: [
+        {
+          rule: 'automation_enabled',
+          limit: false,
+          layer: 'bounds',
+          source: `bounds_${id}`,
+          revision: Number(stopped.headers.get('x-config-revision')),
+        },
+      ],
+    });
+    await admin.delete(`/tenants/${id}/config/bounds`);
+    expect((await ask()).decision).toBe('allow');
+  });
+
   test('holds for every agent type in /configurations/, too', async () => {
     const { id, admin } = await freshTenant();
     await admin.put(`/tenants/${id}/config/agents/scaler`, {});

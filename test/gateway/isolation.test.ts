@@ -91,6 +91,10 @@ beforeAll(async () => {
     email: { approval_recipients: [`${marker}@example.com`] },
   });
   await admin.put(`/tenants/${id}/config/risk`, {}, { 'x-change-reason': marker });
+  // The agent above is outside of it, and so it is in the list of violations.
+  await admin.put(`/tenants/${id}/config/bounds`, {
+    default_region: { const: 'elsewhere', mode: 'warn', reason: marker },
+  });
   callers = {
     tenant_admin: own.admin,
     operator: own.operator,

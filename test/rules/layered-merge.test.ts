@@ -1,6 +1,7 @@
 /** Merging layers, and saying afterwards which layer decided what. */
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { applyBounds } from '../../services/config-resolver/rules/apply-bounds.ts';
 import {
   layeredMerge,
   resolveValue,
@@ -8,9 +9,12 @@ import {
 } from '../../services/config-resolver/rules/layered-merge.ts';
 import {
   effectiveValues,
+  environmentDefaults,
   explainValues,
   type Sources,
 } from '../../services/config-resolver/rules/layers.ts';
+import type { BoundSet } from '../../shared/bounds/bounds-in-force.ts';
+import type { Bounds } from '../../shared/contracts/bounds.ts';
 import { layerNames, type LayerName } from '../../shared/contracts/effective-config.ts';
 import { riskDefaults } from '../../shared/contracts/risk.ts';
 import { loadSettings } from '../../shared/settings.ts';
@@ -133,7 +137,11 @@ describe('explain', () => {
   type Values = Record<string, unknown>;
   /** What each stored layer holds beside the fields that it must have. */
   type Held = Readonly<Record<Exclude<LayerName, 'env'>, Values>>;
-  const sourcesOf = (layers: Held): Sources => ({
+  const sourcesOf = (
+    layers: Held,
+    ofPlatform: Bounds | null = null,
+    ofTenant: Bounds | null = null,
+  ): Sources => ({
     tenantId: 't',
     serviceType: 'cloud_run',
     settings,
@@ -153,12 +161,12 @@ describe('explain', () => {
         ...written,
         document: { ...layers.service_instance, service_id: 's', service_type: 'cloud_run' },
       },
-      bounds: null,
+      bounds: ofTenant && { ...written, document: ofTenant },
     },
     platform: {
       revision: 1,
       tenant_revision: 1,
-      bounds: null,
+      bounds: ofPlatform && { ...written, document: ofPlatform },
       entries: Object.entries(layers.global).map(([config_key, config_value]) => ({
         ...written,
         document: {
@@ -218,6 +226,60 @@ describe('explain', () => {
         }
       }),
       { numRuns: 200 },
+    );
+  });
+
+  test('values within bounds are those of the layers one by one, an override above the limits that it overrides', () => {
+    const key = fc.constantFrom('a', 'b', 'max_cost_impact_auto', 'min_instances');
+    const small = fc.constantFrom<unknown[]>(null, 1, 4, 20, 30, 2.5, 'x', true);
+    const some = fc
+      .array(fc.tuple(key, small), { maxLength: 4 })
+      .map((entries) => Object.fromEntries(entries));
+    const bounds: fc.Arbitrary<Bounds> = fc.dictionary(
+      key,
+      fc.oneof(
+        fc.record({ maximum: fc.constantFrom(3, 20) }),
+        fc.record({ enum: fc.constant<unknown[]>([1, 4, 15]) }),
+        fc.record({ const: fc.constantFrom(1, 4) }),
+      ),
+      { maxKeys: 3, noNullPrototype: true },
+    );
+    const stack: fc.Arbitrary<Held> = fc.record({
+      service_instance: some,
+      agent: some,
+      tenant_risk: some,
+      service_type: some,
+      global: some,
+    });
+    fc.assert(
+      fc.property(stack, bounds, bounds, (layers, ofPlatform, ofTenant) => {
+        const sources = sourcesOf(layers, ofPlatform, ofTenant);
+        const { values: found, explain, enforced } = explainValues(sources);
+        const sets: BoundSet[] = [
+          { by: 'platform', bounds: ofPlatform, revision: 1 },
+          { by: 'tenant', bounds: ofTenant, revision: 1 },
+        ];
+        const wanted = applyBounds(
+          [
+            environmentDefaults(settings),
+            layers.global,
+            layers.service_type,
+            { scaling_limits: {}, monitoring_defaults: {} },
+            riskDefaults(settings),
+            layers.tenant_risk,
+            layers.agent,
+            layers.service_instance,
+          ],
+          sets,
+          'cloud_run',
+        );
+        expect(found).toEqual(wanted.values);
+        for (const each of enforced) {
+          const { layer: from, enforced: acted } = explain[each]!;
+          if (from === 'bounds') expect(['platform', 'tenant']).toContain(acted!.by);
+        }
+      }),
+      { numRuns: 1000 },
     );
   });
 

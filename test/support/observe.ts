@@ -26,6 +26,8 @@ interface Register extends Question {
   readonly name: string;
   /** Written by the platform administrator, else by the tenant's. */
   readonly platform?: true;
+  /** Read only as a part of merged answers, which is where bounds hold. */
+  readonly onlyMerged?: true;
   readonly body: (value: number) => unknown;
   readonly value: (body: Answer['body']) => number | undefined;
 }
@@ -68,6 +70,27 @@ const registers = (tenantId: string): readonly Register[] => [
     body: (value) => ({ config_value: value, is_public: true }),
     value: (body: { config_value: number }) => body.config_value,
   },
+  {
+    name: 'tenant bound',
+    path: `/tenants/${tenantId}/config/bounds`,
+    action: 'tenant-config.bounds.get',
+    params: { tenant_id: tenantId },
+    onlyMerged: true,
+    body: (value) => ({ tenant_bound_register: { const: value } }),
+    value: (body: { tenant_bound_register?: { const: number } }) =>
+      body.tenant_bound_register?.const,
+  },
+  {
+    name: 'platform bound',
+    path: '/config/bounds',
+    action: 'global-config.bounds.get',
+    params: {},
+    platform: true,
+    onlyMerged: true,
+    body: (value) => ({ platform_bound_register: { const: value } }),
+    value: (body: { platform_bound_register?: { const: number } }) =>
+      body.platform_bound_register?.const,
+  },
 ];
 
 /** A merged answer, and the configurations that it holds. */
@@ -80,6 +103,8 @@ interface Values {
   readonly custom?: { readonly value?: number };
   readonly custom_thresholds?: { readonly value?: number };
   readonly register?: number;
+  readonly tenant_bound_register?: number;
+  readonly platform_bound_register?: number;
 }
 
 /** Beside the agent that is a register, so that the answer about all agents shows the risk limits twice. */
@@ -120,6 +145,8 @@ function shownIn(configurations: readonly Values[]): Map<string, Set<number>> {
     add('agent', values.custom?.value);
     add('instance', values.custom_thresholds?.value);
     add('global', values.register);
+    add('tenant bound', values.tenant_bound_register);
+    add('platform bound', values.platform_bound_register);
   }
   return shown;
 }
@@ -263,7 +290,8 @@ class Clients {
         if (readers.has(node)) continue;
         const isGateway = gateways.includes(node);
         const place = isGateway ? this.#gateway(node) : platformService(node);
-        const all = this.#registers.map((register) => this.#reader(register, place));
+        const readable = this.#registers.filter(({ onlyMerged }) => !onlyMerged);
+        const all = readable.map((register) => this.#reader(register, place));
         if (isGateway) all.push(rights.reader(node));
         readers.set(node, Promise.all([...all, this.#mergedReader(place)]));
       }
