@@ -29,6 +29,7 @@ import { firstSettings } from './shared/live-settings.ts';
 import { createMailer } from './shared/mail/mailer.ts';
 import { nearestName } from './shared/nearest-name.ts';
 import {
+  describeUnknown,
   loadSettings,
   readEnvironment,
   SettingsInvalid,
@@ -331,13 +332,6 @@ function onlyOption(given: readonly string[]): string | undefined {
   return option;
 }
 
-function reportUnknownSettings(): void {
-  for (const { name, nearest } of unknownSettings()) {
-    const meant = nearest === undefined ? '' : ` Did you mean ${nearest}?`;
-    complain(`ENV_FILE: ${name} is no setting and has no effect.${meant}`);
-  }
-}
-
 async function main(): Promise<void> {
   const given = process.argv.slice(2);
   const option = onlyOption(given);
@@ -346,7 +340,7 @@ async function main(): Promise<void> {
     return;
   }
   const pieces = piecesNamed(option === undefined ? given : []);
-  reportUnknownSettings();
+  for (const unknown of unknownSettings()) complain(describeUnknown(unknown));
   if (option === '--migrate') await migrateOnly();
   else await runNode(pieces);
 }

@@ -103,6 +103,12 @@ export function unknownSettings(environment: Environment = process.env): Unknown
     .map((name) => ({ name, nearest: nearestName(name, known) }));
 }
 
+/** For the console and the log. */
+export function describeUnknown({ name, nearest }: UnknownSetting): string {
+  const meant = nearest === undefined ? '' : ` Did you mean ${nearest}?`;
+  return `ENV_FILE: ${name} is no setting and has no effect.${meant}`;
+}
+
 /** Whether errors of a start are shown with their stacks; also where the settings cannot be read. */
 export function wantsStacks(environment: Environment = process.env): boolean {
   try {

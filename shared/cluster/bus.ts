@@ -48,10 +48,7 @@ export function reportWaiting(settings: Settings, log: Logger): () => void {
   async function report(): Promise<void> {
     const reason = await whyAway(settings);
     if (isOver) return;
-    if (reason)
-      log.warn(
-        `${where} cannot be used: ${reason}. Start it, or correct NATS_*. This node waits for it.`,
-      );
+    if (reason) log.warn(`${where} cannot be used: ${reason}. This node waits for it.`);
     timer = setTimeout(() => void report(), reportAgainMs);
   }
   return () => {
@@ -72,10 +69,14 @@ async function whyAway(settings: Settings): Promise<string | undefined> {
     await connection.close();
     return undefined;
   } catch (error) {
-    const { code } = error as { code?: string };
+    const { code, chainedError } = error as { code?: string; chainedError?: Error };
     if (code === ErrorCode.AuthorizationViolation)
-      return 'it refuses NATS_USER and NATS_PASSWORD, or NATS_TOKEN';
-    return messageOf(error);
+      return 'it refuses the login; correct NATS_USER and NATS_PASSWORD, or NATS_TOKEN';
+    const message = messageOf(error);
+    if (code === ErrorCode.ServerOptionNotAvailable)
+      return `it does not offer ${message}; turn that on there, or correct NATS_URL and NATS_TLS_CA`;
+    // The client's own message is its code, and the cause stands apart from it.
+    return `${chainedError?.message ?? message}; start it, or correct NATS_URL`;
   }
 }
 

@@ -7,6 +7,7 @@ import { settingsReplacedKey } from '../contracts/feed.ts';
 import { tenantScope } from '../contracts/revision-scopes.ts';
 import type { Change } from '../commits/commit.ts';
 import type { LiveSettings } from '../live-settings.ts';
+import { describeUnknown, unknownSettings } from '../settings.ts';
 import { clusterOperations } from './cluster-operations.ts';
 import { callAs, type Handlers } from './request.ts';
 import { serviceOf } from './service.ts';
@@ -69,13 +70,14 @@ function reloadWithTheOthers({ broker, coherence, settings, log }: ClusterServic
 }
 
 /** What this node does and says by itself when it is asked with its node id. */
-function nodeHandlers({ coherence, settings, health }: ClusterServiceOptions): Handlers {
+function nodeHandlers({ coherence, settings, health, log }: ClusterServiceOptions): Handlers {
   const { caches } = coherence;
   const { configuration_service: stored, dynamic_config_service: effective } = caches;
   return {
     'cluster.node.reload-environment': async ({ body: { dry_run: dryRun } }) => {
       try {
         const { changed, requires_restart } = dryRun ? settings.preview() : settings.reload();
+        for (const unknown of dryRun ? [] : unknownSettings()) log.warn(describeUnknown(unknown));
         return { changed_settings: changed, requires_restart, problem: null };
       } catch (error) {
         const problem = (error as Error).message;

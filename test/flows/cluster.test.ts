@@ -102,7 +102,7 @@ test('new values of ENV_FILE apply on every node without a restart', async () =>
   expect((await at(1).get(effective)).body.values.http_client_timeout_seconds).toBe(30);
   writeFileSync(
     envFile,
-    'DEFAULT_MAX_COST_IMPACT_AUTO=7.5\nHTTP_CLIENT_TIMEOUT_SECONDS=45\nPORT=1\n',
+    'DEFAULT_MAX_COST_IMPACT_AUTO=7.5\nHTTP_CLIENT_TIMEOUT_SECONDS=45\nPORT=1\nLOGLEVEL=info\n',
   );
 
   const tried = await cluster.platform.post('/config/reload', { ...reload, dry_run: true });
@@ -116,6 +116,8 @@ test('new values of ENV_FILE apply on every node without a restart', async () =>
   const { status, body } = await cluster.platform.post('/config/reload', { reload_env: true });
   expect([status, body.status, body.nodes.sort()]).toEqual([200, 'ok', nodes]);
   expect(body.requires_restart).toEqual(['PORT']);
+  const misspelt = 'ENV_FILE: LOGLEVEL is no setting and has no effect. Did you mean LOG_LEVEL?';
+  await eventually(async () => expect(logged(cluster.gateways[0]!.output())).toContain(misspelt));
   for (const index of [0, 1])
     expect((await at(index).get(effective)).body.values.http_client_timeout_seconds).toBe(45);
   const made = await cluster.platform.post('/tenants', {
