@@ -173,7 +173,9 @@ test('an invalid ENV_FILE changes nothing and says why, without the value', asyn
 
 test('a gateway with another BASE_URL says so in its log, and the others in theirs', async () => {
   const elsewhere = 'http://elsewhere.test';
-  const stray = await cluster.start('gateway-9', ['gateway'], { BASE_URL: elsewhere });
+  // Not the file of the others, which may hold a PORT by now.
+  const own = { BASE_URL: elsewhere, ENV_FILE: '' };
+  const stray = await cluster.start('gateway-9', ['gateway'], own);
   try {
     const refused = await new Client(stray.url, cluster.tenant.viewer.token).get('/auth/me');
     expect(refused.status).toBe(401);
