@@ -28,6 +28,9 @@ export class StrataError extends Errors.MoleculerError {
   }
 }
 
+/** A call got no answer: no node was there that could give one, or it went away, or took too long. */
+export class NoAnswerError extends StrataError {}
+
 /** How many problems one answer names. */
 export const maxProblems = 50;
 /** Longer paths are cut to the deepest place around the problem whose path fits. */
@@ -73,10 +76,16 @@ const nobodyAnswers = new Set([
   'MaxCallLevelError',
 ]);
 
+/** Whether it has a code of the table, as errors of ours keep on the bus, where they lose their class. */
+export const isCoded = (error: unknown): error is { readonly type: ErrorCode } => {
+  const type = (error as { type?: unknown } | null | undefined)?.type;
+  return typeof type === 'string' && Object.hasOwn(errorTable, type);
+};
+
 /** The code of any error: our own by `type`, Moleculer's by what it means to a client; everything else is `internal_error`. */
 export function codeOf(error: unknown): ErrorCode {
-  const { type, name } = (error ?? {}) as { type?: unknown; name?: unknown };
-  if (typeof type === 'string' && Object.hasOwn(errorTable, type)) return type as ErrorCode;
+  if (isCoded(error)) return error.type;
+  const { name } = (error ?? {}) as { name?: unknown };
   if (name === 'RequestTimeoutError' || name === 'RequestSkippedError') return 'timeout';
   if (typeof name === 'string' && nobodyAnswers.has(name)) return 'service_unavailable';
   return 'internal_error';

@@ -21,6 +21,7 @@ import { createLog, logOptions } from './log.ts';
 import { createMetrics } from './metrics.ts';
 import { nodeLifecycle } from './node-lifecycle.ts';
 import { sealingMiddleware } from './sealing.ts';
+import { RunningCalls, unansweredCallsMiddleware } from './unanswered-calls.ts';
 
 /**
  * Its subjects on NATS, `MOL-strata-nodes.…`, are for sealed packets alone. Neighbours have others (`gateway/neighbours.ts`), also
@@ -69,6 +70,7 @@ export function nodeOptions({
   const { current } = settings;
   const log = createLog(current);
   const bus = new Bus(log);
+  const running = new RunningCalls();
   const coherence = new Coherence({
     nodeId: current.node_id,
     fenceMs: current.coherence_fence_ms,
@@ -77,7 +79,16 @@ export function nodeOptions({
     staleIdentityMs: () => settings.current.access_token_ttl_seconds * 1000,
     log,
   });
-  const lifecycle = nodeLifecycle({ settings, commits, probes, silent, coherence, bus, log });
+  const lifecycle = nodeLifecycle({
+    settings,
+    commits,
+    probes,
+    silent,
+    coherence,
+    bus,
+    running,
+    log,
+  });
   const contracts = contractMiddleware({
     coherence,
     bus,
@@ -91,6 +102,7 @@ export function nodeOptions({
     current.nats_url === null
       ? []
       : [
+          unansweredCallsMiddleware(bus, running),
           sealingMiddleware(current, current.node_id, bus),
           chunkingMiddleware(current.request_timeout_ms),
         ];

@@ -99,7 +99,7 @@ export function natsConnectionOf(broker: ServiceBroker): NatsConnection | undefi
   return transporter instanceof Transporters.NATS ? transporter.client : undefined;
 }
 
-/** A connection that is back within this time was a blip: calls made meanwhile are sent late rather than refused. */
+/** A connection that is back within this time was a blip: what is to be sent meanwhile is sent late rather than refused. */
 const blipMs = 1000;
 
 /**
@@ -111,6 +111,8 @@ export class Bus {
   readonly figures = { drops: 0, refused: 0 };
   readonly #log: Logger;
   #lostAt: number | undefined;
+  /** Resolves at the end of the blip, whichever it is. */
+  #blip = { over: Promise.resolve(), end: (): void => {} };
 
   constructor(log: Logger) {
     this.#log = log;
@@ -122,7 +124,12 @@ export class Bus {
 
   /** Whether it has been gone for so long that a call over it would only run into its time-out. */
   away(): boolean {
-    return this.#lostAt !== undefined && performance.now() - this.#lostAt > blipMs;
+    return this.#lostAt !== undefined && performance.now() - this.#lostAt >= blipMs;
+  }
+
+  /** Resolves as soon as the connection is there; where it is not back soon, once it is away. */
+  returned(): Promise<void> {
+    return this.#blip.over;
   }
 
   /** Follows the connection until it is closed for good, which is when this resolves. */
@@ -136,14 +143,28 @@ export class Bus {
   #noteLoss(): void {
     if (this.#lostAt !== undefined) return;
     this.#lostAt = performance.now();
+    this.#beginBlip();
     this.figures.drops += 1;
     this.#log.warn('the connection to NATS is lost; broadcasts do not arrive');
+  }
+
+  #beginBlip(): void {
+    const { promise: over, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, blipMs);
+    this.#blip = {
+      over,
+      end() {
+        clearTimeout(timer);
+        resolve();
+      },
+    };
   }
 
   #noteReturn(onReturn: () => void): void {
     if (this.#lostAt === undefined) return;
     const lostForMs = Math.round(performance.now() - this.#lostAt);
     this.#lostAt = undefined;
+    this.#blip.end();
     this.#log.warn(
       { ms: lostForMs },
       'the connection to NATS is back; the change feed has what was missed',

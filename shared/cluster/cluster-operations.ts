@@ -7,7 +7,7 @@ import { serviceCaller } from '../access.ts';
 import { actorOf, auditFacts, type EventDraft } from '../commits/commit.ts';
 import type { ActionName, ParamsOf, ResultOf } from '../contracts/index.ts';
 import { tenantScope } from '../contracts/revision-scopes.ts';
-import { invalid, isOutage, StrataError } from '../errors.ts';
+import { codeOf, invalid, isOutage, StrataError } from '../errors.ts';
 import { nodesOf } from './nodes.ts';
 import { callAs, type Handlers, type Request } from './request.ts';
 
@@ -232,18 +232,14 @@ function summaryOf(
   };
 }
 
-/** Moleculer's own errors name its internals, so what they mean for the node is said instead. */
+/** What an error of the call means for the node. */
 function messageOf(error: unknown): string {
-  const { name, message } = error as Error;
-  switch (name) {
-    case 'RequestTimeoutError':
+  switch (codeOf(error)) {
+    case 'timeout':
       return `did not answer in ${nodeTimeoutMs / 1000} s`;
-    case 'RequestRejectedError':
-      return 'left the cluster before it answered';
-    case 'ServiceNotFoundError':
-    case 'ServiceNotAvailableError':
+    case 'service_unavailable':
       return 'is not available';
     default:
-      return message;
+      return (error as Error).message;
   }
 }

@@ -11,11 +11,13 @@ import { describeUnknown, unknownSettings } from '../settings.ts';
 import { clusterOperations } from './cluster-operations.ts';
 import { callAs, type Handlers } from './request.ts';
 import { serviceOf } from './service.ts';
+import type { RunningCalls } from './unanswered-calls.ts';
 
 export interface ClusterServiceOptions {
   readonly broker: ServiceBroker;
   readonly coherence: Coherence;
   readonly settings: LiveSettings;
+  readonly running: RunningCalls;
   readonly log: Logger;
   /** Names what this node needs and whether it answers: `{ database: true, … }`. */
   readonly health: () => Promise<Record<string, boolean>>;
@@ -70,7 +72,13 @@ function reloadWithTheOthers({ broker, coherence, settings, log }: ClusterServic
 }
 
 /** What this node does and says by itself when it is asked with its node id. */
-function nodeHandlers({ coherence, settings, health, log }: ClusterServiceOptions): Handlers {
+function nodeHandlers({
+  coherence,
+  settings,
+  running,
+  health,
+  log,
+}: ClusterServiceOptions): Handlers {
   const { caches } = coherence;
   const { configuration_service: stored, dynamic_config_service: effective } = caches;
   return {
@@ -115,5 +123,7 @@ function nodeHandlers({ coherence, settings, health, log }: ClusterServiceOption
     },
 
     'cluster.node.health': () => health(),
+
+    'cluster.node.unknown-calls': async ({ body }) => ({ unknown: running.unknownOf(body.ids) }),
   };
 }

@@ -34,6 +34,7 @@ import type { Loaded } from './coherence/entry.ts';
 import { RememberedAnswers, type AnyDerivedRead, type DerivedReads } from './derived-reads.ts';
 import { cachedAnswer, createLocalCache, deliver } from './local-cache.ts';
 import { moleculerMiddleware, type BusCall } from './moleculer-middleware.ts';
+import { outgoingCalls } from './outgoing-calls.ts';
 import { callWithin, type Client, type Request } from './request.ts';
 
 interface Meta {
@@ -68,18 +69,6 @@ export function contractMiddleware({
   const localCache = createLocalCache(coherence);
   const remembered = new RememberedAnswers();
   let broker: ServiceBroker;
-
-  /** Whether this node answers the call itself, as Moleculer prefers where it can. */
-  function isLocal(name: string, nodeID: string | undefined): boolean {
-    if (nodeID !== undefined) return nodeID === broker.nodeID;
-    return broker.registry.getActionEndpoints(name)?.hasLocal() ?? false;
-  }
-
-  /**
-   * A node that stops waits for calls that it answers. Moleculer would have it wait for those that it has made, too, even for ones that
-   * have timed out, until the other node is gone.
-   */
-  const untracked = (options: Options | undefined): Options => ({ ...options, tracking: false });
 
   /**
    * Options of the call that loads a value for the cache. It is made as this node, and without the parent context: meta would flow
@@ -160,13 +149,7 @@ export function contractMiddleware({
    * instead of after its time-out, so that a value known here can stand in without anyone waiting.
    */
   function callByContract(send: BusCall): BusCall {
-    const next: BusCall = (name, params, options) => {
-      if (isLocal(name, options?.nodeID)) return send(name, params, options);
-      if (!bus.away()) return send(name, params, untracked(options));
-      return Promise.reject(
-        new StrataError('service_unavailable', 'The bus does not answer. Try again.'),
-      );
-    };
+    const next = outgoingCalls(send, { broker: () => broker, bus, requestTimeoutMs, log });
     return (name, params = {}, options) => {
       const contract = contractOf(name);
       const derived = derivedReads[name as ActionName];

@@ -17,6 +17,7 @@ import { createFeed, type Feed } from './coherence/feed.ts';
 import { clusterLink, feedService } from './feed-service.ts';
 import { boundedProbe, type Probe } from './health.ts';
 import { callAs } from './request.ts';
+import type { RunningCalls } from './unanswered-calls.ts';
 
 const pruneIntervalMs = 60_000;
 
@@ -27,6 +28,7 @@ export interface LifecycleOptions {
   readonly silent: boolean;
   readonly coherence: Coherence;
   readonly bus: Bus;
+  readonly running: RunningCalls;
   readonly log: Logger;
 }
 
@@ -37,7 +39,7 @@ export interface NodeLifecycle {
 }
 
 export function nodeLifecycle(options: LifecycleOptions): NodeLifecycle {
-  const { settings, commits, silent, coherence, bus, log } = options;
+  const { settings, commits, silent, coherence, bus, running, log } = options;
   const { node_id: nodeId, coherence_fence_ms: fenceMs } = settings.current;
   const feed = commits && createFeed(commits);
   let relay: Relay | undefined;
@@ -48,7 +50,7 @@ export function nodeLifecycle(options: LifecycleOptions): NodeLifecycle {
       name: 'Node',
       created(broker) {
         const health = healthCheck(broker, options);
-        broker.createService(clusterService({ broker, coherence, settings, log, health }));
+        broker.createService(clusterService({ broker, coherence, settings, running, log, health }));
         if (feed && commits) broker.createService(feedService(feed, commits));
       },
       async started(broker) {

@@ -23,6 +23,7 @@ import { LRUCache } from 'lru-cache';
 import type { Middleware, ServiceBroker } from 'moleculer';
 import { performance } from 'node:perf_hooks';
 import { createKeyRing, type SecretKeys } from '../security/derived-keys.ts';
+import { StrataError } from '../errors.ts';
 import type { Bus } from './bus.ts';
 import { moleculerMiddleware, type Receive, type Send } from './moleculer-middleware.ts';
 import {
@@ -214,7 +215,13 @@ export function sealingMiddleware(secretKeys: SecretKeys, nodeId: string, bus: B
       const { type: command, target } = (meta as Outgoing).packet;
       if (target) {
         const peer = proved.get(target);
-        if (!peer) return Promise.reject(new Error(`The node ${target} has not been heard of.`));
+        if (!peer)
+          return Promise.reject(
+            new StrataError(
+              'service_unavailable',
+              `The node ${target} has not been heard of. Try again.`,
+            ),
+          );
         return next(topic, sealForPeer(peer, command, message), meta);
       }
       // Under each key with one number: a node that holds both takes the one that arrives first.

@@ -158,6 +158,7 @@ export const ssoContracts = {
   'auth.sso.providers.domains': action({
     summary: "Domains that a tenant's enabled providers have verified",
     access: { level: 'internal' },
+    changesNothing: true,
     path: { tenant_id: Uuid },
     result: Type.Array(Type.String()),
   }),

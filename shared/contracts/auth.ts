@@ -288,12 +288,14 @@ export const authContracts = {
   'auth.users.get': action({
     summary: 'Accounts by id',
     access: { level: 'internal' },
+    changesNothing: true,
     path: { user_ids: Type.Array(Uuid) },
     result: Type.Array(Type.Object({ ...User.properties, status: UserStatus }, strict)),
   }),
   'auth.users.find': action({
     summary: 'The account of an e-mail address, if there is one',
     access: { level: 'internal' },
+    changesNothing: true,
     path: { email: Type.String({ maxLength: 254 }) },
     result: Nullable(
       Type.Object({ id: Uuid, email_verified: Type.Boolean(), status: UserStatus }, strict),

@@ -171,10 +171,18 @@ export const clusterContracts = {
     access: observer,
     body: Type.Object({ keys: Type.Optional(Type.Boolean()) }, strict),
     result: Type.Record(Type.String(), CacheFigures),
+    changesNothing: true,
   }),
   'cluster.node.health': action({
     summary: 'Whether what this node needs answers: bus, database, Redis, change feed',
     access: observer,
     result: Type.Record(Type.String(), Type.Boolean()),
+    changesNothing: true,
+  }),
+  'cluster.node.unknown-calls': action({
+    summary: 'Which of these calls the node is not working on: it never got them, or has answered',
+    access: internal,
+    body: Type.Object({ ids: Type.Array(Type.String()) }, strict),
+    result: Type.Object({ unknown: Type.Array(Type.String()) }, strict),
   }),
 } as const;

@@ -144,7 +144,7 @@ export interface Contract<P extends TObject = TObject, R extends TSchema = TSche
   /** Whether the caller may see this result; where not, it does not exist for them (404). */
   visible?(result: unknown, caller: { readonly platform: boolean }): boolean;
   readonly failures?: FailureCodes;
-  /** It only reads, though it is no GET: its question is too long for an address. */
+  /** It only reads, and no GET or cache says so: it has no route, or its question is too long for an address. */
   readonly changesNothing?: true;
   /** A call may take this many milliseconds even where REQUEST_TIMEOUT_MS is less, because it waits for nodes that stay silent. */
   minTimeoutMs?: number | ((params: CheckedParams) => number);

@@ -17,6 +17,7 @@ export const layerContracts = {
   'tenant-config.layers': action({
     summary: "The tenant's layers of one effective configuration, from one snapshot",
     access: { level: 'internal' },
+    changesNothing: true,
     path: tenantPath,
     query: {
       agent_type: Type.Optional(Slug),
@@ -41,6 +42,7 @@ export const layerContracts = {
   'tenant-config.layers.by-agent': action({
     summary: "The tenant's layers below each of its agent configurations, from one snapshot",
     access: { level: 'internal' },
+    changesNothing: true,
     path: tenantPath,
     query: { as_of: Type.Optional(Type.Integer({ minimum: 0 })) },
     result: Type.Object(
@@ -57,6 +59,7 @@ export const layerContracts = {
   'tenant-config.layers.nearest': action({
     summary: "The tenant's names that are nearest to these, which it does not have",
     access: { level: 'internal' },
+    changesNothing: true,
     path: tenantPath,
     query: { agent_type: Type.Optional(Slug), service_id: Type.Optional(Identifier) },
     result: Type.Object(
@@ -70,6 +73,7 @@ export const layerContracts = {
   'global-config.layers': action({
     summary: 'The platform layers of one effective configuration, from one snapshot',
     access: { level: 'internal' },
+    changesNothing: true,
     query: {
       service_types: Type.Optional(Type.Array(Slug)),
       tenant_id: Type.Optional(Uuid),

@@ -127,12 +127,14 @@ export const memberContracts = {
   'tenant-config.members.of': action({
     summary: "A user's memberships",
     access: { level: 'internal' },
+    changesNothing: true,
     path: { user_id: Uuid },
     result: Type.Array(Membership),
   }),
   'tenant-config.members.invitations': action({
     summary: 'The memberships that a user has not accepted yet',
     access: { level: 'internal' },
+    changesNothing: true,
     path: { user_id: Uuid },
     result: Type.Array(Membership),
   }),
@@ -160,6 +162,7 @@ export const memberContracts = {
     summary:
       'In whose name a link mailed to an address decides now; null where it may not any more',
     access: { level: 'internal' },
+    changesNothing: true,
     path: {
       ...tenantPath,
       email: Type.String({ maxLength: 254 }),
@@ -173,6 +176,7 @@ export const memberContracts = {
   'tenant-config.members.approvers': action({
     summary: 'Who is in each approver group, and who administers the tenant, for the notifier',
     access: { level: 'internal' },
+    changesNothing: true,
     path: { ...tenantPath, groups: Type.Array(Type.String()) },
     result: Type.Object(
       { groups: Type.Record(Type.String(), Type.Array(Approver)), admins: Type.Array(Approver) },

@@ -410,6 +410,7 @@ export const notificationContracts = {
   'tenant-config.notifications.open': action({
     summary: 'The effective notification_config with its secrets decrypted, for the notifier',
     access: { level: 'internal' },
+    changesNothing: true,
     path: tenantPath,
     result: Type.Object({ config: EffectiveNotifications, revision: Type.Integer() }, strict),
   }),

@@ -56,6 +56,7 @@ export const watchContracts = {
     summary: 'Changes after a revision, oldest first',
     query: after,
     result: Changes(TenantChange),
+    changesNothing: true,
   }),
   'global-config.changes': action({
     ...platform,
@@ -63,6 +64,7 @@ export const watchContracts = {
       'Platform changes after a revision, oldest first, as far as the change feed keeps them',
     query: after,
     result: Changes(PlatformChange),
+    changesNothing: true,
   }),
   'gateway.watch.tenant': stream({
     ...tenant,

@@ -93,7 +93,7 @@ const reload = {
   reinit: { configuration_service: true, dynamic_config_service: true },
 };
 /** What is said of a paused node: it has not answered yet, or the others have already given it up. */
-const silence = /^(did not answer in 5 s|left the cluster before it answered|is not available)$/;
+const silence = /^(did not answer in 5 s|is not available)$/;
 const at = (index: number): Client =>
   new Client(cluster.gateways[index]!.url, cluster.tenant.admin.token);
 

@@ -2,10 +2,10 @@
 import { expect, test } from '@jest/globals';
 import { classifyFailure } from '../../services/auth/rules/failure-codes.ts';
 import { contracts } from '../../shared/contracts/index.ts';
-import { codeOf, StrataError } from '../../shared/errors.ts';
+import { codeOf, NoAnswerError, StrataError } from '../../shared/errors.ts';
 
 const failures = contracts['auth.webauthn.login.verify'].failures!;
-const unreachable = Object.assign(new Error('no such service'), { name: 'ServiceNotFoundError' });
+const unreachable = new NoAnswerError('service_unavailable');
 
 test.each<[string, unknown, string]>([
   [

@@ -445,7 +445,7 @@ describe('every action, called over the bus', () => {
     },
   );
 
-  test('what changes the memory or the settings of a node is for services only', async () => {
+  test('what changes a node, or tells of its calls, is for services only', async () => {
     const internal = (Object.keys(contracts) as ActionName[]).filter(
       (name) => name.startsWith('cluster.node.') && contracts[name].access.level === 'internal',
     );
@@ -453,6 +453,7 @@ describe('every action, called over the bus', () => {
       'cluster.node.clear',
       'cluster.node.drop',
       'cluster.node.reload-environment',
+      'cluster.node.unknown-calls',
     ]);
     for (const name of internal) {
       await expect(

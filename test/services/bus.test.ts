@@ -1,5 +1,8 @@
 /** A connection to NATS that drops and comes back, of which Moleculer says nothing and in which broadcasts are lost. */
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { randomUUID } from 'node:crypto';
+import { connect, Empty, headers } from 'nats';
+import { performance } from 'node:perf_hooks';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { DataSource } from 'typeorm';
 import { serviceCaller } from '../../shared/access.ts';
@@ -115,8 +118,11 @@ test('while it is away health says so and calls fail at once; the feed is read a
     'feed.leave',
     { body: { holder: 'nobody', tokens: [] } },
     { caller: serviceCaller('test'), requestId: 'r', timeout: 20_000 },
-  ).then(() => 'answered', codeOf);
-  expect(refused).toBe('service_unavailable');
+  ).catch((error: unknown) => error);
+  expect(refused).toMatchObject({
+    type: 'service_unavailable',
+    message: 'The bus does not answer. Try again.',
+  });
 
   proxy.mend();
   await eventually(async () => expect(seen).toContain(missed.revision), 5000);
@@ -153,6 +159,178 @@ test('a node whose connection was lost gives up nobody for heartbeats of that ti
     proxy.mend();
     discoverer.startHeartbeatTimers();
   }
+});
+
+/** The writer asks the reader's node for its health. */
+const healthOfReader = (timeout: number) =>
+  callAs(
+    writer.broker,
+    'cluster.node.health',
+    {},
+    { caller: serviceCaller('test'), requestId: 'r', nodeID: 'reader', timeout },
+  );
+const readerIsBack = () =>
+  eventually(async () => expect(await healthOfReader(1000)).toMatchObject({ bus: true }), 8000);
+
+test('a node that went away without a word is known to be gone at the next call to it, and known again when it is back', async () => {
+  await readerIsBack();
+  proxy.cut();
+  const began = performance.now();
+  const code = await healthOfReader(20_000).then(() => 'answered', codeOf);
+  expect(code).toBe('service_unavailable');
+  expect(performance.now() - began).toBeLessThan(4000);
+  expect(nodesOf(writer.broker).map(({ id }) => id)).toEqual(['writer']);
+  proxy.mend();
+  await readerIsBack();
+});
+
+test('whoever says falsely that a node is gone is disproved at once', async () => {
+  await readerIsBack();
+  const outsider = await connect({ servers: nats.url });
+  const { discoverer } = reader.broker.transit!;
+  // A heartbeat would disprove it, too, seconds later.
+  discoverer.stopHeartbeatTimers();
+  try {
+    const request = new Promise<string>((resolve) => {
+      outsider.subscribe('MOL-strata-nodes.REQ.reader', {
+        callback: (_error, { reply }) => resolve(reply!),
+      });
+    });
+    await outsider.flush();
+    await healthOfReader(1000);
+    const { localBus } = writer.broker;
+    const events: string[] = [];
+    for (const name of ['$node.disconnected', '$node.connected'])
+      localBus.once(name, () => events.push(name));
+    outsider.publish(await request, Empty, { headers: headers(503, 'No Responders') });
+    await eventually(async () => expect(events).toEqual(['$node.disconnected', '$node.connected']));
+    expect(await healthOfReader(1000)).toMatchObject({ bus: true });
+  } finally {
+    discoverer.startHeartbeatTimers();
+    await outsider.close();
+  }
+});
+
+describe('an answer that got lost', () => {
+  const readAction = 'tenant-config.members.of';
+  const writeAction = 'auth.invitations.end';
+  const user_id = randomUUID();
+  const tenant_id = randomUUID();
+  /** What the called action does, by how many calls came before. */
+  let handle: (calls: number) => Promise<void> | void;
+  let calls = 0;
+
+  beforeAll(async () => {
+    const answer = async (result: unknown): Promise<unknown> => {
+      calls += 1;
+      await handle(calls);
+      return result;
+    };
+    for (const { broker } of [reader, writer]) {
+      broker.createService({
+        name: 'tenant-config',
+        actions: { 'members.of': () => answer([]) },
+      });
+      broker.createService({ name: 'auth', actions: { 'invitations.end': () => answer(null) } });
+    }
+    for (const { broker } of [reader, writer])
+      for (const nodeID of ['reader', 'writer'])
+        await eventually(async () =>
+          expect(
+            broker.registry.getActionEndpoints(writeAction)?.getEndpointByNodeID(nodeID),
+          ).toBeTruthy(),
+        );
+  });
+  beforeEach(() => {
+    calls = 0;
+    handle = () => {};
+  });
+  afterEach(readerIsBack);
+
+  /** Of the reader by the writer, or the other way round: the connection that is reset is always the reader's. */
+  const asked = (who: 'reader' | 'writer') => {
+    const { broker } = who === 'reader' ? writer : reader;
+    const options = { caller: serviceCaller('test'), requestId: 'r', nodeID: who, timeout: 20_000 };
+    return {
+      read: () => callAs(broker, readAction, { user_id }, options),
+      write: () => callAs(broker, writeAction, { tenant_id, user_id }, options),
+    };
+  };
+  const reset = (): void => {
+    proxy.cut();
+    proxy.mend();
+  };
+
+  test.each(['reader', 'writer'] as const)(
+    'costs a read of the %s one more attempt',
+    async (who) => {
+      handle = (call) => (call === 1 ? reset() : undefined);
+      const began = performance.now();
+      expect(await asked(who).read()).toEqual([]);
+      expect(performance.now() - began).toBeLessThan(4000);
+      expect(calls).toBe(2);
+    },
+  );
+
+  test.each(['reader', 'writer'] as const)(
+    'ends a write of the %s soon, with a word about what may have been done',
+    async (who) => {
+      handle = reset;
+      const began = performance.now();
+      await expect(asked(who).write()).rejects.toMatchObject({
+        type: 'service_unavailable',
+        message: expect.stringContaining('may have been done'),
+      });
+      expect(performance.now() - began).toBeLessThan(4000);
+      expect(calls).toBe(1);
+    },
+  );
+
+  test('is not taken for one that takes long', async () => {
+    handle = () => delay(1500);
+    expect(await asked('reader').write()).toBeNull();
+    expect(calls).toBe(1);
+  });
+
+  test('counts as lost, too, where the request never arrived', async () => {
+    reset();
+    expect(await asked('writer').read()).toEqual([]);
+    expect(calls).toBe(1);
+  });
+
+  test('is not lost where it was given while the connection was made again, nor is a call', async () => {
+    handle = async () => {
+      proxy.cut();
+      await eventually(async () => expect(await health()).toMatchObject({ bus: false }), 2000);
+      setTimeout(proxy.mend, 100);
+    };
+    expect(await asked('reader').write()).toBeNull();
+    handle = () => {};
+    proxy.cut();
+    await eventually(async () => expect(await health()).toMatchObject({ bus: false }), 2000);
+    setTimeout(proxy.mend, 100);
+    expect(await asked('writer').write()).toBeNull();
+    expect(calls).toBe(2);
+  });
+
+  test.each([
+    ['from a node that went away', 'reader'],
+    ['to a node that was cut off', 'writer'],
+  ] as const)('%s ends the call soon, too', async (_what, who) => {
+    const { promise: over, resolve: end } = Promise.withResolvers<void>();
+    handle = () => {
+      proxy.cut();
+      return over;
+    };
+    try {
+      const began = performance.now();
+      await expect(asked(who).write()).rejects.toMatchObject({ type: 'service_unavailable' });
+      expect(performance.now() - began).toBeLessThan(4000);
+    } finally {
+      proxy.mend();
+      end();
+    }
+  });
 });
 
 test('a server that accepts the connection and says nothing is given up soon, and the next attempt reaches it', async () => {

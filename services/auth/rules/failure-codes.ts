@@ -7,7 +7,13 @@ import type { FailureCodes } from '../../../shared/contracts/contract.ts';
 import type { ErrorCode } from '../../../shared/contracts/error-codes.ts';
 import { contractOf } from '../../../shared/contracts/index.ts';
 import { isDatabaseFailure } from '../../../shared/database/failures.ts';
-import { codeOf, saysDatabase, statusOf, StrataError } from '../../../shared/errors.ts';
+import {
+  codeOf,
+  NoAnswerError,
+  saysDatabase,
+  statusOf,
+  StrataError,
+} from '../../../shared/errors.ts';
 
 /** 5xx codes that tell an operator more than the action's own would. */
 const specificCodes: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
@@ -18,7 +24,7 @@ const specificCodes: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
 
 /** A neighbour out of reach counts as a database failure: all that sign-in asks of neighbours is what their databases hold. */
 function isUnreachable(error: unknown): boolean {
-  if (error instanceof StrataError) return false;
+  if (error instanceof StrataError && !(error instanceof NoAnswerError)) return false;
   const code = codeOf(error);
   return code === 'service_unavailable' || code === 'timeout';
 }
