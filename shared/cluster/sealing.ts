@@ -16,7 +16,8 @@
  * Whoever sends to every node and has not proved itself yet is asked to, with an empty PING, and answers with an empty PONG; what it
  * sent waits for that. No clock takes part: clocks of nodes may differ by much.
  *
- * An outsider can still drop and delay packets, see the names of nodes and commands, and the sizes and times of packets.
+ * An outsider can still drop and delay packets, see the names of nodes and commands, and the sizes and times of packets, and say in
+ * the name of NATS that a node is gone, which the node disproves (`unanswered-calls.ts`).
  */
 import { randomBytes, type KeyObject } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
