@@ -190,8 +190,11 @@ export class CoherentCache {
 
   /** What may stand in for the owner. */
   #lastKnown(key: string): Entry | undefined {
-    const mayStandIn = this.#options.mayStandIn?.(this.#now()) ?? true;
-    return mayStandIn ? this.#lookUpEvictingDropped(key) : undefined;
+    return this.#mayStandIn() ? this.#lookUpEvictingDropped(key) : undefined;
+  }
+
+  #mayStandIn(): boolean {
+    return this.#options.mayStandIn?.(this.#now()) ?? true;
   }
 
   /** Asks for the newest floor that is known by now, which may be above the one that `read` accepts an answer by. */
@@ -270,8 +273,7 @@ export class CoherentCache {
 
   /** Whether it has anything to answer with while owners are away. */
   hasLastKnown(): boolean {
-    const mayStandIn = this.#options.mayStandIn?.(this.#now()) ?? true;
-    return mayStandIn && this.#entries.size > 0;
+    return this.#mayStandIn() && this.#entries.size > 0;
   }
 
   /**
