@@ -58,6 +58,7 @@ export const EventEntity = new EntitySchema<EventRow>({
   },
   indices: [
     { name: 'events_time', columns: ['occurred_at', 'chain', 'seq'] },
+    { name: 'events_chain_time', columns: ['chain', 'occurred_at', 'seq'] },
     {
       name: 'events_account',
       columns: ['target', 'occurred_at', 'chain', 'seq'],
@@ -92,6 +93,10 @@ export const auditSchema: Schema = {
     migration(
       'AuditAccounts1763700000502',
       `CREATE INDEX events_account ON audit.events (target, occurred_at, chain, seq) WHERE action LIKE 'auth.%'`,
+    ),
+    migration(
+      'AuditEventsOfChains1764100000001',
+      'CREATE INDEX events_chain_time ON audit.events (chain, occurred_at, seq)',
     ),
   ],
 };

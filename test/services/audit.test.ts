@@ -2,7 +2,7 @@
  * The audit service on a real database: what is handed over twice, and what was removed behind its back. The newest events, and the
  * proof of long chains.
  */
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import type { DataSource } from 'typeorm';
 import { run } from '../../gateway/repl/interpreter.ts';
@@ -180,6 +180,26 @@ describe('newest first', () => {
     expect(seen).toEqual(Array.from({ length: 300 }, (_each, index) => 299 - index));
     const oldest = await ask('audit.events.list', { tenant_id: tenantId, limit: 2 });
     expect(oldest.items.map(indexOf)).toEqual([0, 1]);
+  });
+
+  test("the events of one tenant are found without reading everybody else's", async () => {
+    await database.query(
+      `INSERT INTO audit.events
+       SELECT $1::text, n, gen_random_uuid(), 'a', 'user', 'u', $1::uuid, NULL, '{}', NULL, now() - n * interval '1 second', ''
+       FROM generate_series(1, 20000) n`,
+      [randomUUID()],
+    );
+    await database.query('ANALYZE audit.events');
+    const logged = jest.spyOn(db.logger, 'logQuery');
+    for (const order of ['asc', 'desc'] as const)
+      await ask('audit.events.list', { tenant_id: tenantId, order, limit: 20 });
+    const statements = logged.mock.calls.filter(([sql]) => sql.includes('"audit"."events"'));
+    logged.mockRestore();
+    expect(statements.length).toBe(4);
+    for (const [sql, parameters] of statements) {
+      const plan = JSON.stringify(await db.query(`EXPLAIN ${sql}`, parameters));
+      expect(plan).toContain('events_chain_time');
+    }
   });
 
   test('the console shows the newest twenty of an hour after one request', async () => {
