@@ -5,7 +5,9 @@ import { createServer, connect, type AddressInfo, type Socket } from 'node:net';
 import { once } from 'node:events';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { pino } from 'pino';
 import PostalMime from 'postal-mime';
+import { createDeferredMail } from '../../services/auth/mail/deferred-mail.ts';
 import { sendEmail } from '../../services/notifier/channels/email.ts';
 import { createMailer, type Mail, type Mailer } from '../../shared/mail/mailer.ts';
 import { MailError } from '../../shared/mail/mail-error.ts';
@@ -448,5 +450,32 @@ test('the html tag escapes every value and only its own markup goes in as it is'
   const made = html`<p title="${hostile}">${'<script>'}${1}${forged}${html`<i>${'&amp;'}</i>`}${list}</p>`;
   expect(String(made)).toBe(
     '<p title="&quot;&#39;&lt;&amp;&gt;">&lt;script&gt;1&lt;b&gt;forged&lt;/b&gt;<i>&amp;amp;</i><b>&lt;</b><hr></p>',
+  );
+});
+
+test('what waits for a mail server that stalls is bounded', async () => {
+  const lines: { level: number; msg: string }[] = [];
+  const log = pino({}, { write: (line) => void lines.push(JSON.parse(line)) });
+  let sent = 0;
+  let goOn = (): void => {};
+  const stalled = new Promise<void>((resolve) => {
+    goOn = resolve;
+  });
+  const mailer: Mailer = {
+    async send() {
+      await stalled;
+      sent += 1;
+      return { messageId: '<1@example.com>', accepted: [], refused: [] };
+    },
+    close() {},
+  };
+  const deferred = createDeferredMail(mailer);
+  const mail = { to: ['somebody@example.com'], subject: 'Hello', text: 'Hello', html: 'Hello' };
+  for (let count = 0; count < 1003; count += 1) deferred.send(mail, log);
+  goOn();
+  await deferred.stop();
+  expect(sent).toBe(1000);
+  expect(lines.map(({ msg }) => msg)).toEqual(
+    Array.from({ length: 3 }, () => 'a mail was not sent: too many wait'),
   );
 });

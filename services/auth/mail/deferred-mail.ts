@@ -14,6 +14,9 @@ export interface DeferredMail {
   readonly stop: () => Promise<void>;
 }
 
+/** A flood of requests while the mail server stalls must not fill the memory. */
+const mostAtOnce = 1000;
+
 /** Waits before the second and the third try. */
 const retryWaitsMs = [2000, 10_000];
 
@@ -53,6 +56,10 @@ export function createDeferredMail(mailer: Mailer): DeferredMail {
 
   return {
     send(mail, log) {
+      if (running.size >= mostAtOnce) {
+        log.error({ subject: mail.subject }, 'a mail was not sent: too many wait');
+        return;
+      }
       const work = sendWithRetries(mail, log).finally(() => running.delete(work));
       running.add(work);
     },
