@@ -1,7 +1,7 @@
-/**
- * Migrations and entities describe the same tables: what the mapper would still change is nothing.
- */
+/** Migrations and entities describe the same tables: what the mapper would still change is nothing. What grows in them is said. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { pieces } from '../../services/pieces.ts';
 import { migrate, openDatabase, type DatabaseOptions } from '../../shared/database/open.ts';
 import { commitSchema } from '../../shared/commits/schema.ts';
@@ -41,6 +41,20 @@ test('migrating again changes nothing, also from two processes at once', async (
   } finally {
     await second.drop();
   }
+});
+
+test('docs/operations.md says of every table who removes its rows', async () => {
+  const page = readFileSync(join(import.meta.dirname, '../../docs/operations.md'), 'utf8');
+  const [, section = ''] = /^## What grows$([^]*?)^## /m.exec(page) ?? [];
+  const tables = await database.query<{ name: string }>(
+    `SELECT table_schema || '.' || table_name AS name FROM information_schema.tables
+     WHERE table_schema = ANY ($1) AND table_name <> 'migrations' ORDER BY name`,
+    [schemas.map(({ schema }) => schema)],
+  );
+  expect(tables.length).toBeGreaterThan(20);
+  expect(tables.map(({ name }) => name).filter((name) => !section.includes(`\`${name}\``))).toEqual(
+    [],
+  );
 });
 
 test('audit events can be neither changed nor removed', async () => {
