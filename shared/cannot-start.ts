@@ -11,6 +11,9 @@ export class CannotStart extends Error {
 /** The command line is not understood. */
 export class WrongUsage extends CannotStart {}
 
+/** What another program wrote, as a part of such a line. */
+export const oneLine = (text: string): string => text.trim().replaceAll(/\s*\n\s*/g, ' ');
+
 /** What an error says of itself. One for several attempts, as of the addresses of `localhost`, is empty but for its parts. */
 export function messageOf(error: unknown): string {
   const { message, code } = error as { message?: string; code?: string };

@@ -13,7 +13,7 @@ import {
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { CannotStart } from '../../cannot-start.ts';
+import { CannotStart, oneLine } from '../../cannot-start.ts';
 import { environment, type Place, type Say } from './place.ts';
 
 export const isAbsentOrEmpty = (directory: string): boolean =>
@@ -63,7 +63,7 @@ async function runInitdb(
   } catch (error) {
     const { stderr, message } = error as Error & { stderr?: string };
     throw new CannotStart(
-      `The embedded PostgreSQL cannot be made in ${home}: ${stderr?.trim() || message}`,
+      `The embedded PostgreSQL cannot be made in ${home}: ${oneLine(stderr || message)}`,
       { cause: error },
     );
   }

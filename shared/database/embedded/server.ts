@@ -5,7 +5,7 @@ import { createServer, Socket, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
-import { CannotStart } from '../../cannot-start.ts';
+import { CannotStart, oneLine } from '../../cannot-start.ts';
 import { stopLeftOver } from './left-over.ts';
 import { environment, type Place, type Say } from './place.ts';
 
@@ -99,7 +99,7 @@ async function waitUntilReady(server: ChildProcess, url: string): Promise<string
     const failure = await tryToConnect(url);
     if (failure === undefined) return undefined;
     const { code, message } = failure;
-    if (life.isOver) return life.complaint.trim();
+    if (life.isOver) return oneLine(life.complaint);
     if (code === '28P01') return `${message}: its password is not the one in postgres.password`;
     // 57P03: it replays its log after a crash, for as long as that takes.
     if (code !== '57P03' && Date.now() > giveUpAt) return `no answer (${message})`;
