@@ -40,7 +40,7 @@ const useTransactionIds = (): Promise<unknown> =>
     'DO $$ BEGIN FOR n IN 1..300 LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END $$',
   );
 
-type GoBack = () => Promise<void>;
+type GoBack = () => Promise<unknown>;
 /** Each keeps the database as it is, and returns how to go back to that. */
 const backups: Record<string, (cluster: Cluster) => Promise<GoBack>> = {
   'the database': ({ database }) => database.backUp(),

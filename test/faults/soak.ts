@@ -16,7 +16,7 @@ import {
 } from '../support/faults.ts';
 import { killAtRandom } from '../support/kills.ts';
 import { startPostgres } from '../support/postgres.ts';
-import { createTenant } from '../support/strata.ts';
+import { Client, createTenant } from '../support/strata.ts';
 
 const { values } = parseArgs({
   options: {
@@ -42,7 +42,7 @@ async function surviveAndSay(cluster: Cluster, fault: Fault): Promise<void> {
     say(`FAILED: ${fault.name}\n  ${error.message}`);
   });
   if (!observed) return;
-  const { writes, reads, merged, errors, lost, slowestWriteMs, slowestReadMs, slowestMs } =
+  const { writes, reads, merged, errors, lost, lateMs, slowestWriteMs, slowestReadMs, slowestMs } =
     observed;
   const stale = reads.filter((read) => read.stale).length;
   survived.set(fault.name, (survived.get(fault.name) ?? 0) + 1);
@@ -57,6 +57,7 @@ async function surviveAndSay(cluster: Cluster, fault: Fault): Promise<void> {
     `${reads.length} reads, slowest ${Math.round(slowestReadMs)} ms, ${stale} marked stale`,
     `longest wait ${Math.round(slowestMs)} ms`,
     `errors ${JSON.stringify(Object.fromEntries(errors))}`,
+    `the checker itself ${Math.round(lateMs)} ms late`,
     ...(lost.length > 0 ? [`${lost.length} writes lost with the older state`] : []),
   ];
   say(`${fault.name}\n  ${figures.join('; ')}`);
@@ -75,7 +76,9 @@ async function injectAndKill(): Promise<void> {
       await surviveAndSay(cluster, faults[turn % faults.length]!);
     // One whose history no restore has shortened.
     const { platform, gateways } = cluster;
-    const tenant = await createTenant(gateways[0]!.url, platform, `Kills ${Date.now()}`);
+    const { url } = gateways[0]!;
+    const admin = new Client(url, platform.token);
+    const tenant = await createTenant(url, admin, `Kills ${Date.now()}`);
     // A few at a time, so that what is lost shows soon.
     const killsAtATime = 20;
     for (let left = Number(values.kills); left > 0; left -= killsAtATime) {

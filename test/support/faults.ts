@@ -220,7 +220,7 @@ async function pauseBus({ bus }: Cluster, ms: number): Promise<void> {
 
 /** A gateway that was given a longer T than all others, as in a rolling change, may serve for that long when it is cut off. */
 function unequalFences(): Fault {
-  const patientMs = 1.5 * fenceMs;
+  const patientMs = 2.5 * fenceMs;
   const cut = { at: 0, node: '' };
   return {
     name: 'a gateway whose fence is longer than that of the others is cut off silently: writes wait for it',
@@ -261,39 +261,106 @@ async function startTwin(cluster: Cluster): Promise<void> {
   await delay(1000);
 }
 
-/** Puts the database back to what it was a while before, under running nodes. */
-async function restore({ database }: Cluster): Promise<WentBack> {
+/** Until some of the clients' writes are answered, which a restore will lose. */
+async function someAreWritten({ database, tenant }: Cluster): Promise<void> {
+  const newest = async (): Promise<number> => {
+    const [found] = await database.query<{ revision: number }>(
+      'SELECT revision::int AS revision FROM strata.revisions WHERE scope = $1',
+      [`tenant:${tenant.id}`],
+    );
+    return found!.revision;
+  };
+  const before = await eventually(newest);
+  await eventually(
+    async () => assert(before + 10 < (await newest()), 'nothing is written'),
+    30_000,
+  );
+}
+
+/** A document that nobody writes beside a fault, so that nothing but the fault makes nodes drop what they know of it. */
+const quietPath = ({ tenant }: Cluster): string => `/tenants/${tenant.id}/config/agents/quiet`;
+
+/** Writes it, and has every gateway know it. */
+async function writeQuietly(cluster: Cluster, value: number): Promise<void> {
+  const { gateways, tenant } = cluster;
+  const at = ({ url }: Running): Client => new Client(url, tenant.admin.token);
+  await eventually(async () => {
+    const { status, text } = await at(gateways[0]!).put(quietPath(cluster), { custom: { value } });
+    assert(status < 300, text);
+  });
+  for (const gateway of gateways)
+    await eventually(async () => {
+      const { body, text } = await at(gateway).get(quietPath(cluster));
+      assert.equal(body?.custom?.value, value, text);
+    });
+}
+
+/** For a while, no gateway answers anything else of it unless marked stale. */
+async function assertQuietly(cluster: Cluster, value: number): Promise<void> {
+  for (const until = performance.now() + 1500; performance.now() < until; await delay(20)) {
+    for (const { url } of cluster.gateways) {
+      const read = await new Client(url, cluster.tenant.admin.token).get(quietPath(cluster));
+      const isMarked = read.headers.get('x-config-stale') === 'true';
+      if (read.status === 200 && !isMarked)
+        assert.equal(read.body.custom.value, value, `${url} answers what is not in the database`);
+    }
+  }
+}
+
+/** When the database began to stop answering in its newer state, and when it had. */
+interface Stopped {
+  readonly at: number;
+  readonly by: number;
+}
+
+/** `goBack` loses what `afterwards` does. */
+async function losing(
+  cluster: Cluster,
+  goBack: (afterwards: () => Promise<void>) => Promise<Stopped>,
+): Promise<WentBack> {
   await delay(beforeMs);
-  const putBack = await database.backUp();
-  // What is written from now on will be lost, and every node knows it.
-  await delay(beforeMs);
-  const at = performance.now();
-  await putBack();
+  await writeQuietly(cluster, 1);
+  const { at, by } = await goBack(async () => {
+    await writeQuietly(cluster, 2);
+    await someAreWritten(cluster);
+  });
   // Until its last lease from before is over, a node has not had to ask the database.
-  const until = performance.now() + fenceMs;
-  await delay(fenceMs + reconnectMs);
+  const until = by + fenceMs;
+  await delay(until - performance.now());
+  await assertQuietly(cluster, 1);
+  await delay(1000);
   return { at, until };
 }
 
+/** Puts the database back to what it was a while before, under running nodes. */
+const restore = (cluster: Cluster): Promise<WentBack> =>
+  losing(cluster, async (afterwards) => {
+    const putBack = await cluster.database.backUp();
+    await afterwards();
+    const at = performance.now();
+    const by = await putBack();
+    return { at, by };
+  });
+
 /** The same with the files of the whole server, which therefore starts again. */
-async function restoreFiles({ postgres }: Cluster): Promise<WentBack> {
-  await delay(beforeMs);
-  let backup = '';
-  await postgres.restart('SIGINT', (directory) => {
-    backup = `${directory}.backup`;
-    rmSync(backup, { recursive: true, force: true });
-    copyFiles(directory, backup);
+const restoreFiles = (cluster: Cluster): Promise<WentBack> =>
+  losing(cluster, async (afterwards) => {
+    let backup = '';
+    await cluster.postgres.restart('SIGINT', (directory) => {
+      backup = `${directory}.backup`;
+      rmSync(backup, { recursive: true, force: true });
+      copyFiles(directory, backup);
+    });
+    await afterwards();
+    const at = performance.now();
+    let by = at;
+    await cluster.postgres.restart('SIGQUIT', (directory) => {
+      by = performance.now();
+      rmSync(directory, { recursive: true });
+      renameSync(backup, directory);
+    });
+    return { at, by };
   });
-  await delay(fenceMs);
-  const at = performance.now();
-  await postgres.restart('SIGQUIT', (directory) => {
-    rmSync(directory, { recursive: true });
-    renameSync(backup, directory);
-  });
-  const until = performance.now() + fenceMs;
-  await delay(fenceMs + reconnectMs);
-  return { at, until };
-}
 
 /** With owners and rights. */
 const copyFiles = (from: string, to: string): void => {
@@ -306,11 +373,19 @@ export const failOver = (
   { synchronous }: { synchronous: boolean },
 ): Fault => ({
   name: `${synchronous ? 'a synchronous' : 'an asynchronous'} standby of PostgreSQL takes over`,
-  async inject() {
+  async inject(cluster) {
+    if (!synchronous)
+      return losing(cluster, async (afterwards) => {
+        const at = await server.failOver(afterwards);
+        return { at, by: at };
+      });
     await delay(beforeMs);
-    const at = await server.failOver({ lagMs: 1000 });
-    await delay(fenceMs + reconnectMs);
-    return synchronous ? undefined : { at, until: at + fenceMs };
+    await writeQuietly(cluster, 3);
+    // Nothing is answered while it hears nothing.
+    const at = await server.failOver(() => delay(1000));
+    await delay(at + fenceMs - performance.now());
+    await assertQuietly(cluster, 3);
+    return undefined;
   },
 });
 
@@ -554,6 +629,9 @@ export const faults: readonly Fault[] = [
 /** With fewer answered writes a history says nothing. A dead node's requests wait for their time-out, and machines are slow. */
 const minWrites = 5;
 
+/** How late this process may be on a machine that has time for it. */
+const busyMs = 150;
+const timeoutError = / 504 timeout$/;
 /** What an error of a client may be: an outage with its code, or a connection that broke where the fault breaks some. */
 const outageError = / 50[34] (service_unavailable|timeout)$/;
 const connectionError = /fetch failed|terminated|ECONNRESET/;
@@ -572,13 +650,18 @@ export function assertCoherent(
   assert(freshReads.length > minWrites * 5, 'hardly anything was read');
 
   const errors = [...observed.errors.keys()];
-  if (unnoticed) assert.deepEqual(errors, []);
+  // Where this process had to wait for a processor, the nodes had to, too, and requests run into their time limit by that alone.
+  const isBusy = observed.lateMs > busyMs;
+  if (unnoticed)
+    assert.deepEqual(
+      errors.filter((error) => !(isBusy && timeoutError.test(error))),
+      [],
+    );
   for (const error of errors) {
     const mayHappen =
       outageError.test(error) || (breaksConnections === true && connectionError.test(error));
     assert(mayHappen, `a client saw ${error}`);
   }
-  // Where this process had to wait for a processor, the nodes had to, too.
   const patienceMs = requestTimeoutMs + pausedMs + 1500 + 3 * observed.lateMs;
   assert(observed.slowestMs < patienceMs, `a client waited ${Math.round(observed.slowestMs)} ms`);
 }

@@ -5,6 +5,7 @@ import { once } from 'node:events';
 import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { performance } from 'node:perf_hooks';
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import { openEmbeddedPostgres } from '../../shared/database/embedded.ts';
@@ -160,8 +161,11 @@ export async function withClient<T>(
 export interface Database {
   readonly url: string;
   readonly query: <R>(text: string, values?: unknown[]) => Promise<R[]>;
-  /** Copies it as it is now; who is connected loses the connection. Returns how to put the copy in its place, for a restore. */
-  readonly backUp: () => Promise<() => Promise<void>>;
+  /**
+   * Copies it as it is now; who is connected loses the connection. Returns how to put the copy in its place, for a restore, which
+   * resolves to when nobody could reach the newer one any more, in milliseconds of performance.now().
+   */
+  readonly backUp: () => Promise<() => Promise<number>>;
   readonly drop: () => Promise<void>;
 }
 
@@ -200,8 +204,10 @@ export async function createDatabase(server = process.env.TEST_DATABASE_URL!): P
       await rename(aside, name);
       return async () => {
         await rename(name, aside);
+        const gone = performance.now();
         await rename(copy, name);
         await withClient(server, (client) => client.query(`DROP DATABASE ${aside}`));
+        return gone;
       };
     },
     drop: () =>
