@@ -210,8 +210,9 @@ export async function eventually<T>(work: () => Promise<T>, withinMs = 15_000): 
   }
 }
 
-/** Kills the node and waits until its process is gone. */
+/** Kills the node and waits until its process is gone. Throws with what it said if it has ended by itself. */
 export async function killed(node: Running): Promise<void> {
+  if (!isAlive(node)) throw new Error(`A node has ended by itself:\n${node.output().slice(-5000)}`);
   const ended = once(node.process, 'exit');
   process.kill(node.pid, 'SIGKILL');
   await ended;

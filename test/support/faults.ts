@@ -488,7 +488,6 @@ export const faults: readonly Fault[] = [
   },
   {
     name: 'a lease is left behind by a process that is gone',
-    unnoticed: true,
     inject: leaveLeaseBehind,
     shows({ slowestWriteMs }) {
       assert(slowestWriteMs > fenceMs / 2, 'no write waited for the lease');
