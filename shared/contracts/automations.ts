@@ -118,7 +118,7 @@ export const automationContracts = {
       ),
     },
     result: Automation,
-    minTimeoutMs: ({ wait }) => (typeof wait === 'number' ? wait * 1000 + 5000 : 0),
+    minTimeoutMs: ({ wait }) => (typeof wait === 'number' ? wait * 1000 + 5000 : undefined),
   }),
   'notifier.automations.heartbeat': action({
     summary: 'Say that an automation still runs: its time begins anew',

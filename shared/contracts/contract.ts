@@ -147,7 +147,7 @@ export interface Contract<P extends TObject = TObject, R extends TSchema = TSche
   /** It only reads, and no GET or cache says so: it has no route, or its question is too long for an address. */
   readonly changesNothing?: true;
   /** A call may take this many milliseconds even where REQUEST_TIMEOUT_MS is less, because it waits for nodes that stay silent. */
-  minTimeoutMs?: number | ((params: CheckedParams) => number);
+  readonly minTimeoutMs?: number | ((params: CheckedParams) => number | undefined);
 }
 
 /** Whether a call leaves everything as it was. */
@@ -210,7 +210,7 @@ interface Definition<
   visible?: (result: Static<R>, caller: { readonly platform: boolean }) => boolean;
   failures?: FailureCodes;
   changesNothing?: true;
-  minTimeoutMs?: number | ((params: CheckedParams) => number);
+  minTimeoutMs?: number | ((params: CheckedParams) => number | undefined);
 }
 
 type BodyProperty<Body> = Body extends TSchema ? { body: Body } : Empty;
