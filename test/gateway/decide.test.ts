@@ -75,6 +75,23 @@ test('a switch is off for every answer after it was answered', async () => {
   }
 });
 
+test('a bound decides over the limits of the layers, from the moment it was answered', async () => {
+  const bounds = `/tenants/${tenant.id}/config/bounds`;
+  expect((await ask({ cost_impact: 3 })).body.decision).toBe('allow');
+  await tenant.admin.put(bounds, { max_cost_impact_auto: { maximum: 1, reason: 'careful' } });
+  const bounded = await ask({ cost_impact: 3 });
+  expect(bounded.body).toMatchObject({
+    decision: 'approval_required',
+    reasons: [{ rule: 'max_cost_impact_auto', limit: 1, asked: 3 }],
+  });
+  await tenant.admin.patch(bounds, { automation_enabled: { const: false, reason: 'stop' } });
+  expect((await ask({ cost_impact: 3 })).body.decision).toBe('deny');
+  const started = await tenant.admin.post(`/tenants/${tenant.id}/automations`, plain);
+  expect([started.status, started.body.state]).toEqual([201, 'denied']);
+  await tenant.admin.delete(bounds);
+  expect((await ask({ cost_impact: 3 })).body.decision).toBe('allow');
+});
+
 test('outside of business hours it says when they open', async () => {
   await patchRisk({ global_settings: { business_hours_only: true } });
   const hours = { days: ['mon'], start: '09:00', end: '17:00', timezone: 'Europe/Berlin' };

@@ -18,6 +18,7 @@ import { notifierSchema } from '../../services/notifier/schema.ts';
 import { queueNotices } from '../../services/notifier/stores/notices.ts';
 import {
   removeEndedApprovals,
+  removeEndedAutomations,
   removeSettledDeliveries,
   removeUnusedEndpoints,
 } from '../../services/notifier/stores/retention.ts';
@@ -481,4 +482,31 @@ describe('a sweep', () => {
       [30, 'things past their retention were removed'],
     ]);
   });
+});
+
+test('automations that ended long ago are removed; those that run or wait stay however old they are', async () => {
+  const insert = (state: string, endedDaysAgo: number | null): Promise<unknown> =>
+    database.query(
+      `INSERT INTO notifier.automations (id, tenant_id, state, intent, decided, ttl_seconds, requested_by, request_id, request_hash, created_at, ended_at)
+       VALUES ($1, $2, $3, '{}', '{}', 300, '{}', 'r', 'h', now() - interval '90 days', now() - make_interval(days => $4))`,
+      [randomUUID(), tenant, state, endedDaysAgo],
+    );
+  for (const state of ['finished', 'denied', 'expired', 'finished']) await insert(state, 41);
+  for (const state of ['running', 'waiting_slot', 'waiting_approval']) await insert(state, null);
+  await insert('finished', 39);
+  const batches = await batchesOf(
+    notifier,
+    removeEndedAutomations(() => settings),
+    3,
+  );
+  expect(batches).toEqual([{ automations: 3 }, { automations: 1 }]);
+  const left = await database.query<{ state: string }>(
+    'SELECT state FROM notifier.automations ORDER BY state',
+  );
+  expect(left.map(({ state }) => state)).toEqual([
+    'finished',
+    'running',
+    'waiting_approval',
+    'waiting_slot',
+  ]);
 });
