@@ -75,7 +75,7 @@ export async function buildApp(options: AppOptions): Promise<App> {
   recordResponses(app, record);
   mapErrors(app, log);
   parseBodies(app);
-  await allowOrigins(app, settings.current.cors_origins);
+  await allowOrigins(app, settings);
   await limitRate(app, settings, redis);
   // Open streams would keep the server from closing.
   app.addHook('preClose', async () => watch.stop());

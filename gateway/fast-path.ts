@@ -60,7 +60,16 @@ export function createFastPath({
   });
 
   /** By the cached value, which is one object for all callers, and kept as long as that. */
-  const prepared = new WeakMap<object, Prepared>();
+  let prepared = new WeakMap<object, Prepared>();
+  /** What was learned under these holds headers that a reload may have changed. */
+  let learnedUnder = settings.current;
+
+  function forgetAfterReload(): void {
+    if (learnedUnder === settings.current) return;
+    learnedUnder = settings.current;
+    reads.clear();
+    prepared = new WeakMap();
+  }
 
   function preparedFor(read: KnownRead, result: object): Prepared {
     const existing = prepared.get(result);
@@ -100,11 +109,13 @@ export function createFastPath({
 
   return {
     learn(url, read) {
+      forgetAfterReload();
       if (!isRateLimited()) reads.set(url, read);
     },
     tryAnswer(request, response) {
       const { method, url } = request;
       if (method !== 'GET' && method !== 'HEAD') return false;
+      forgetAfterReload();
       // A URL's place in the order of eviction is when it was learned; renewing it costs more than learning it again.
       const read = reads.peek(url!);
       if (!read || isRateLimited()) return false;

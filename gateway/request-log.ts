@@ -20,13 +20,13 @@ export type RecordResponse = (
 const unloggedRoutes = /^\/(healthz|readyz|metrics)/;
 
 export function createRequestLog(log: Logger, count: CountRequest): RecordResponse {
-  // The fields are fixed and none can hold a secret, so nothing is searched for one.
-  const requestLog = log.child({}, { redact: [] });
+  // The fields are fixed and none can hold a secret, so nothing is searched for one. Of the two logs the other has the level.
+  const requestLog = log.child({}, { redact: [], level: 'trace' });
   return (requestId, method, route, status, ms, streamed = false) => {
     // Reads come by the thousand each second, and the metrics count them.
     const isRead = method === 'GET' || method === 'HEAD';
     const level = isRead && status < 400 ? 'debug' : 'info';
-    if (requestLog.isLevelEnabled(level) && !unloggedRoutes.test(route ?? '')) {
+    if (log.isLevelEnabled(level) && !unloggedRoutes.test(route ?? '')) {
       requestLog[level](
         { request_id: requestId, method, route, status, ms: Math.round(ms) },
         'request',

@@ -18,6 +18,8 @@ export interface LiveSettings {
   preview(): SettingChanges;
   /** Re-reads the environment; keeps the old settings where the new ones are not valid. */
   reload(): SettingChanges;
+  /** Calls the listener with the new settings after each reload, for what does not look at them at every use. */
+  onReload(listener: (settings: Settings) => void): void;
 }
 
 /**
@@ -30,6 +32,7 @@ export function liveSettings(
   pieces: readonly HostedPiece[],
 ): LiveSettings {
   let current = first;
+  const listeners: ((settings: Settings) => void)[] = [];
   const loadAgain = (): Settings => loadSettings({ ...readEnvironment(), ...pinned }, { pieces });
   return {
     get current() {
@@ -40,7 +43,11 @@ export function liveSettings(
       const loaded = loadAgain();
       const changes = describeChanges(current, loaded);
       current = loaded;
+      for (const listener of listeners) listener(loaded);
       return changes;
+    },
+    onReload(listener) {
+      listeners.push(listener);
     },
   };
 }

@@ -161,7 +161,6 @@ export const settingsGroups = {
       type: 'list',
       default: [],
       form: origins,
-      requires_restart: true,
       description: 'Origins whose pages may call the gateway',
     },
     data_dir: {
@@ -189,7 +188,6 @@ export const settingsGroups = {
       type: 'string',
       default: 'info',
       choices: ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'],
-      requires_restart: true,
       description: 'Least severe level that is logged',
     },
   },

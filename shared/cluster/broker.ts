@@ -3,7 +3,7 @@
  * and, beside a database, the change feed and the audit relay. Used by strata.ts for its pieces, by the operator's console, and by
  * moleculer.config.ts for neighbours, which need no service of Strata's on their node.
  */
-import { ServiceBroker, type BrokerOptions, type LogLevels } from 'moleculer';
+import { ServiceBroker, type BrokerOptions } from 'moleculer';
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import type { DataSource } from 'typeorm';
@@ -17,7 +17,7 @@ import { contractMiddleware } from './contract-middleware.ts';
 import type { DerivedReads } from './derived-reads.ts';
 import type { Probe } from './health.ts';
 import { createLocalCache, type LocalCache } from './local-cache.ts';
-import { createLog, logOptions } from './log.ts';
+import { brokerLog, createLog } from './log.ts';
 import { createMetrics } from './metrics.ts';
 import { nodeLifecycle } from './node-lifecycle.ts';
 import { sealingMiddleware } from './sealing.ts';
@@ -69,6 +69,9 @@ export function nodeOptions({
 }: NodeOptions): NodeParts {
   const { current } = settings;
   const log = createLog(current);
+  settings.onReload(({ log_level: level }) => {
+    log.level = level;
+  });
   const bus = new Bus(log);
   const running = new RunningCalls();
   const coherence = new Coherence({
@@ -112,7 +115,7 @@ export function nodeOptions({
   const options: BrokerOptions = {
     namespace: nodesNamespace(current),
     nodeID: current.node_id,
-    ...brokerLog(current),
+    ...brokerLog(log),
     transporter: natsTransporter(current),
     requestTimeout: current.request_timeout_ms,
     heartbeatInterval: 2,
@@ -127,14 +130,6 @@ export function nodeOptions({
     tracking: { enabled: true, shutdownTimeout: 10_000 },
   };
   return { options, coherence, bus, log };
-}
-
-/** At `info` Moleculer would log every service and node that comes and goes, so its log begins at `warn` then. */
-function brokerLog(settings: Settings): Pick<BrokerOptions, 'logger' | 'logLevel'> {
-  // The setting takes Moleculer's levels and `silent`, which Pino understands and Moleculer's types lack.
-  const level = (settings.log_level === 'info' ? 'warn' : settings.log_level) as LogLevels;
-  const options = { ...logOptions(settings), level };
-  return { logger: { type: 'Pino', options: { pino: { options } } }, logLevel: level };
 }
 
 export function createNode(options: NodeOptions): Node {

@@ -1,4 +1,5 @@
 /** The log of a node: JSON lines, without secrets. */
+import type { BrokerOptions, LogLevels } from 'moleculer';
 import { pino, type Logger, type LoggerOptions } from 'pino';
 
 /** Fields of these names are masked, down to two levels below the top, should one ever be logged. */
@@ -21,7 +22,7 @@ interface LogSettings {
   readonly node_id: string;
 }
 
-export const logOptions = (settings: LogSettings): LoggerOptions => ({
+const logOptions = (settings: LogSettings): LoggerOptions => ({
   level: settings.log_level,
   base: { node: settings.node_id },
   timestamp: () => `,"time":"${new Date().toISOString()}"`,
@@ -33,7 +34,32 @@ export const logOptions = (settings: LogSettings): LoggerOptions => ({
   serializers: { err: describeError },
 });
 
+/** Its `level` may be set later. That of a child stays as it was made. */
 export const createLog = (settings: LogSettings): Logger => pino(logOptions(settings));
+
+/** Pino's levels, the severest first; also Moleculer's. */
+const levels: readonly LogLevels[] = ['fatal', 'error', 'warn', 'info', 'debug', 'trace'];
+
+/**
+ * Moleculer's log, as part of this one. At `info` it would log every service and node that comes and goes, so it begins at `warn` then.
+ */
+export function brokerLog(log: Logger): Pick<BrokerOptions, 'logger' | 'logLevel'> {
+  const isLogged = (level: LogLevels): boolean =>
+    log.isLevelEnabled(level) && !(level === 'info' && log.level === 'info');
+  const createLogger = (_level: string, bindings: Record<string, unknown>): object => {
+    // It keeps the level that it is made with, so it has the lowest, and the log's own is asked each time.
+    const child = log.child(bindings, { level: 'trace' });
+    const methods = levels.map((level) => {
+      const write = child[level].bind(child) as (...given: unknown[]) => void;
+      const writeWhereLogged = (...given: unknown[]): void => {
+        if (isLogged(level)) write(...given);
+      };
+      return [level, writeWhereLogged];
+    });
+    return Object.fromEntries(methods) as object;
+  };
+  return { logger: { type: 'Pino', options: { createLogger } }, logLevel: 'trace' };
+}
 
 /**
  * What is logged of an error and its causes. Other fields are left out: those of a failed query have its parameters, which are

@@ -1,7 +1,17 @@
 /** What every request passes before its route: CORS, security headers and the rate limit. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { createDatabase, type Database } from '../support/postgres.ts';
-import { Client, startStrata, type Running } from '../support/strata.ts';
+import {
+  adminPassword,
+  Client,
+  signIn,
+  startStrata,
+  type Answer,
+  type Running,
+} from '../support/strata.ts';
 
 let database: Database;
 let strata: Running;
@@ -52,4 +62,56 @@ test('a client that asks too often is told when to come back', async () => {
   expect(refused.length).toBeGreaterThan(5);
   expect(refused[0]!.body.detail.code).toBe('rate_limited');
   expect(Number(refused[0]!.headers.get('retry-after'))).toBeGreaterThan(0);
+});
+
+test('other origins, and another level of the log, hold from the reload on', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'strata-reload-'));
+  const file = join(folder, 'env');
+  writeFileSync(file, 'LOG_LEVEL=warn\n');
+  const other = await createDatabase();
+  const reloaded = await startStrata({ DATABASE_URL: other.url, ENV_FILE: file });
+  try {
+    const platform = await signIn(reloaded.url, 'admin@example.com', adminPassword);
+    const reloadWith = async (settings: string): Promise<void> => {
+      writeFileSync(file, settings);
+      const { status, body } = await platform.post('/config/reload', { reload_env: true });
+      expect([status, body.requires_restart]).toEqual([200, []]);
+    };
+    await platform.put('/config/global/greeting', { config_value: 'hello', is_public: true });
+    const read = (): Promise<Answer> => platform.get('/config/global/greeting');
+    /** The last of several is one that the gateway repeats from memory. */
+    const allowedTo = async (headers: Record<string, string> = {}): Promise<string | null> => {
+      for (let time = 0; time < 3; time += 1) await read();
+      const answer = await platform.get('/config/global/greeting', headers);
+      return answer.headers.get('access-control-allow-origin');
+    };
+    const linesOf = (part: string): number => reloaded.output().split(part).length - 1;
+    const page = { origin: 'https://app.example' };
+
+    expect([await allowedTo(page), await allowedTo()]).toEqual([null, null]);
+    expect([linesOf('"msg":"request"'), linesOf('"mod":"broker"')]).toEqual([0, 0]);
+
+    await reloadWith('LOG_LEVEL=debug\nCORS_ORIGINS=https://app.example\n');
+    expect([await allowedTo(page), await allowedTo()]).toEqual(['https://app.example', null]);
+    const preflight = await platform.send('OPTIONS', '/config/global/greeting', {
+      headers: { ...page, 'access-control-request-method': 'PUT' },
+    });
+    expect([preflight.status, preflight.headers.get('access-control-allow-methods')]).toEqual([
+      204,
+      'GET, PUT, PATCH, POST, DELETE',
+    ]);
+    expect(linesOf('"msg":"request"')).toBeGreaterThan(3);
+    expect(linesOf('"mod":"broker"')).toBeGreaterThan(0);
+
+    await reloadWith('LOG_LEVEL=error\nCORS_ORIGINS=*\n');
+    const before = [linesOf('"msg":"request"'), linesOf('"mod":"broker"')];
+    expect([await allowedTo(page), await allowedTo()]).toEqual(['*', '*']);
+    await reloadWith('LOG_LEVEL=error\n');
+    expect([await allowedTo(page), await allowedTo()]).toEqual([null, null]);
+    expect([linesOf('"msg":"request"'), linesOf('"mod":"broker"')]).toEqual(before);
+  } finally {
+    await reloaded.stop();
+    await other.drop();
+    rmSync(folder, { recursive: true });
+  }
 });

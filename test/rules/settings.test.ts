@@ -561,6 +561,8 @@ describe('changes', () => {
       'rate_limit_per_minute',
       'network_rate_limit_per_minute',
       'frontend_origin',
+      'cors_origins',
+      'log_level',
     ];
     const expected = rows.filter(([field]) => groups.test(field) || others.includes(field));
     const applied = rows.filter(([, row]) => row.requires_restart !== true);
