@@ -19,7 +19,7 @@ import { allowOrigins, limitRate } from './plugins.ts';
 import { bodyLimit, parseBodies } from './request-body.ts';
 import { createRequestLog, recordResponses } from './request-log.ts';
 import { registerRoutes } from './routes.ts';
-import { jsonHeaders } from './security-headers.ts';
+import { httpsOnly, jsonHeaders } from './security-headers.ts';
 import { createGatewayServer, type GatewayServer } from './server.ts';
 import { createWatch } from './watch.ts';
 
@@ -72,6 +72,7 @@ export async function buildApp(options: AppOptions): Promise<App> {
     exposeHeadRoutes: true,
   });
   addCommonHeaders(app);
+  if (settings.current.base_url.startsWith('https:')) keepToHttps(app);
   recordResponses(app, record);
   mapErrors(app, log);
   parseBodies(app);
@@ -113,5 +114,13 @@ function addCommonHeaders(app: FastifyInstance): void {
       if (!reply.hasHeader(name)) reply.header(name, jsonHeaders[name]);
     }
     done(null, payload);
+  });
+}
+
+/** Ahead of the handlers, so that the fast path learns it with the answer. */
+function keepToHttps(app: FastifyInstance): void {
+  app.addHook('onRequest', (_request, reply, done) => {
+    reply.headers(httpsOnly);
+    done();
   });
 }

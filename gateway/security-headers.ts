@@ -14,10 +14,17 @@ function headersOf(options: HelmetOptions): Readonly<Record<string, string>> {
   return Object.fromEntries(headers.map(([name, value]) => [name, String(value)]));
 }
 
+/**
+ * Has browsers come by https alone, subdomains included. Only for answers to requests that came by https: over http it is forbidden
+ * (RFC 6797, section 7.2), and it would lock people out of a host that has other things on http.
+ */
+export const httpsOnly = { 'strict-transport-security': 'max-age=31536000; includeSubDomains' };
+
 /** For pages, each of which says what it may load. */
 export const pageHeaders = headersOf({
   contentSecurityPolicy: false,
   crossOriginResourcePolicy: false,
+  strictTransportSecurity: false,
 });
 
 /**
@@ -35,6 +42,7 @@ export const jsonHeaders: Readonly<Record<string, string>> = {
     crossOriginResourcePolicy: false,
     crossOriginOpenerPolicy: false,
     originAgentCluster: false,
+    strictTransportSecurity: false,
     xDnsPrefetchControl: false,
     xDownloadOptions: false,
     xFrameOptions: false,

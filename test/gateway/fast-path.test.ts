@@ -25,7 +25,11 @@ let platform: Client;
 let tenant: TenantFixture;
 let risk: string;
 
-const settings = { RATE_LIMIT_PER_MINUTE: '0', CORS_ORIGINS: 'https://app.example' };
+const settings = {
+  RATE_LIMIT_PER_MINUTE: '0',
+  CORS_ORIGINS: 'https://app.example',
+  BASE_URL: 'https://strata.example',
+};
 beforeAll(async () => {
   database = await createDatabase();
   strata = await startStrata({ DATABASE_URL: database.url, ...settings });
@@ -261,7 +265,8 @@ test('a limit counts them, too, from when it is set', async () => {
   const limitTo = (requests: number): void =>
     writeFileSync(file, `RATE_LIMIT_PER_MINUTE=${requests}\n`);
   limitTo(0);
-  const limited = await startStrata({ DATABASE_URL: database.url, ENV_FILE: file });
+  const { BASE_URL } = settings;
+  const limited = await startStrata({ DATABASE_URL: database.url, BASE_URL, ENV_FILE: file });
   try {
     const client = new Client(limited.url, tenant.admin.token);
     const operator = new Client(limited.url, platform.token);

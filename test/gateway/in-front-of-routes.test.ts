@@ -21,6 +21,7 @@ beforeAll(async () => {
     DATABASE_URL: database.url,
     RATE_LIMIT_PER_MINUTE: '10',
     CORS_ORIGINS: 'https://app.example',
+    BASE_URL: 'https://strata.example',
   });
 });
 afterAll(async () => {
