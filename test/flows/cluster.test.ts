@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { Errors, ServiceBroker } from 'moleculer';
 import { neighbourOptions } from '../../shared/cluster/neighbour.ts';
 import { loadSettings } from '../../shared/settings.ts';
@@ -96,6 +97,13 @@ const reload = {
 const silence = /^(did not answer in 5 s|is not available)$/;
 const at = (index: number): Client =>
   new Client(cluster.gateways[index]!.url, cluster.tenant.admin.token);
+
+/** Waits until the gateway is on the bus and serves from memory. */
+const isBack = (index: number): Promise<void> =>
+  eventually(async () => {
+    const { checks } = (await at(index).get('/readyz')).body;
+    expect(checks).toMatchObject({ bus: true, feed: true });
+  });
 
 test('new values of ENV_FILE apply on every node without a restart', async () => {
   const effective = `/tenants/${cluster.tenant.id}/config/effective`;
@@ -221,7 +229,7 @@ test('a node that does not answer is named, and the others are reloaded', async 
   } finally {
     process.kill(paused.pid, 'SIGCONT');
   }
-  await eventually(async () => expect((await at(1).get('/readyz')).status).toBe(200));
+  await isBack(1);
   await eventually(async () => {
     const { body } = await cluster.platform.get('/audit/events?action=config_reloaded&limit=200');
     expect(body.items.at(-1)).toMatchObject({
@@ -261,7 +269,7 @@ test('a node that stays silent is named when a tenant drops its entries, and the
   } finally {
     process.kill(paused.pid, 'SIGCONT');
   }
-  await eventually(async () => expect((await at(1).get('/readyz')).status).toBe(200));
+  await isBack(1);
   await eventually(async () => {
     const { body } = await at(0).get('/audit/events?action=config.cache.invalidated&limit=200');
     const event = body.items.find((each: { request_id: string }) => each.request_id === requestId);
@@ -287,7 +295,7 @@ test('a reload waits for a silent node longer than REQUEST_TIMEOUT_MS gives othe
     process.kill(paused.pid, 'SIGCONT');
     await impatient.stop('SIGTERM');
   }
-  await eventually(async () => expect((await at(1).get('/readyz')).status).toBe(200));
+  await isBack(1);
 });
 
 describe('platform admins by reload', () => {
@@ -384,7 +392,7 @@ describe('platform admins by reload', () => {
     } finally {
       for (const proxy of cut) proxy.mend();
     }
-    await eventually(async () => expect((await at(1).get('/readyz')).status).toBe(200));
+    await isBack(1);
     await eventually(async () =>
       expect(await statuses(credentials, '/tenants')).toEqual(credentials.map(() => 403)),
     );
@@ -398,6 +406,28 @@ describe('platform admins by reload', () => {
     const credentials = [...everywhere(session), ...everywhere(key)];
     expect(await statuses(credentials, '/tenants')).toEqual(credentials.map(() => 403));
   });
+});
+
+test('a node that is off the bus, and reads the feed all the same, delays no write', async () => {
+  const path = `/tenants/${cluster.tenant.id}/config/agents/off_the_bus`;
+  const proxy = cluster.proxies['identity-1']!;
+  proxy.cut();
+  try {
+    // Until it has given its lease back, COHERENCE_FENCE_MS later at most.
+    await delay(2500);
+    const times: number[] = [];
+    for (let value = 0; value < 9; value += 1) {
+      const began = performance.now();
+      const { status } = await at(0).put(path, { custom: { value } });
+      expect([200, 201]).toContain(status);
+      times.push(performance.now() - began);
+    }
+    const [median] = times.sort((a, b) => a - b).slice(4);
+    // Waiting for its polls would take half a second.
+    expect(median).toBeLessThan(300);
+  } finally {
+    proxy.mend();
+  }
 });
 
 test('what ends a session or a right is refused on every node by the time it is answered', async () => {
