@@ -80,6 +80,7 @@ test('every piece that a gateway calls is named, and all answer', async () => {
       redis: true,
       feed: true,
       auth: true,
+      'config-resolver': true,
       'tenant-config': true,
     },
   });
