@@ -1,8 +1,11 @@
 /** The contract middleware on the node that owns an action: what comes in, and what goes out, is what the contract says. */
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
 import { serviceCaller } from '../../shared/access.ts';
 import { createNode } from '../../shared/cluster/broker.ts';
 import type { Request } from '../../shared/cluster/request.ts';
+import { NoAnswerError } from '../../shared/errors.ts';
 import { liveSettings } from '../../shared/live-settings.ts';
 import { loadSettings } from '../../shared/settings.ts';
 
@@ -26,6 +29,9 @@ beforeAll(async () => {
       },
     },
   });
+  const slowly = (): Promise<null> => delay(500, null);
+  broker.createService({ name: 'global-config', actions: { layers: slowly } });
+  broker.createService({ name: 'auth', actions: { 'invitations.end': slowly } });
   await broker.start();
 });
 afterAll(() => broker.stop());
@@ -69,4 +75,46 @@ test('a handler can ask before it commits what the middleware would refuse after
   standIn.answer = { recorded: 0 };
   await append([]);
   expect(judged).toEqual(['allowed', 'refused']);
+});
+
+describe('where nobody answers, a caller hears a code of ours and nothing of Moleculer', () => {
+  const meta = { caller: serviceCaller('test') };
+  const user_id = randomUUID();
+  test.each<[string, () => Promise<unknown>, string, RegExp]>([
+    [
+      'no node has the action',
+      () => broker.call('tenant-config.members.of', { user_id }, { meta }),
+      'service_unavailable',
+      /^No node that could answer is there. Try again.$/,
+    ],
+    [
+      'the named node is unknown',
+      () => broker.call('cluster.node.health', {}, { meta, nodeID: 'nobody-7' }),
+      'service_unavailable',
+      /^No node that could answer is there. Try again.$/,
+    ],
+    [
+      'there is no such action',
+      () => broker.call('no.such', {}, { meta }),
+      'service_unavailable',
+      /^No node that could answer is there. Try again.$/,
+    ],
+    [
+      'a read takes too long',
+      () => broker.call('global-config.layers', {}, { meta, timeout: 50 }),
+      'timeout',
+      /^The request took too long.$/,
+    ],
+    [
+      'a write takes too long',
+      () =>
+        broker.call('auth.invitations.end', { tenant_id: user_id, user_id }, { meta, timeout: 50 }),
+      'timeout',
+      /^No answer came, so what was asked for may have been done/,
+    ],
+  ])('%s', async (_what, call, type, message) => {
+    const error = await call().catch((failure: unknown) => failure);
+    expect(error).toBeInstanceOf(NoAnswerError);
+    expect(error).toMatchObject({ type, message: expect.stringMatching(message) });
+  });
 });
