@@ -62,6 +62,9 @@ test('decides by the limits of what is touched, and says which document set them
 
 test('a switch is off for every answer after it was answered', async () => {
   for (let time = 0; time < 5; time += 1) {
+    // Once loaded, once derived, and from then on remembered.
+    for (let again = 0; again < 3; again += 1)
+      expect((await ask({ agent_type: 'scaler' })).body.decision).toBe('allow');
     await patchRisk({ global_settings: { automation_enabled: false } });
     const { body } = await ask({ agent_type: 'scaler' });
     expect(body.decision).toBe('deny');
