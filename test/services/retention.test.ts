@@ -265,6 +265,21 @@ describe('approvals and deliveries', () => {
     expect(await ids('notifier.attempts', 'delivery_id')).toEqual(new Set(deliveries));
   });
 
+  test('an approval that an automation waits or runs by stays until that has ended', async () => {
+    const id = await approvalOf({ state: 'approved', created: 60, expires: 50, decided: 55 });
+    await database.query(
+      `INSERT INTO notifier.automations (id, tenant_id, state, intent, decided, approval_id, ttl_seconds, requested_by, request_id,
+         request_hash, created_at)
+       VALUES (gen_random_uuid(), $1, 'waiting_slot', '{}', '{}', $2, 60, '{}', '', '', now())`,
+      [tenant, id],
+    );
+    await batchesOf(notifier, sweepApprovals);
+    expect(await ids('notifier.approvals')).toEqual(new Set([id]));
+    await database.query(`UPDATE notifier.automations SET state = 'finished', ended_at = now()`);
+    await batchesOf(notifier, sweepApprovals);
+    expect(await ids('notifier.approvals')).toEqual(new Set());
+  });
+
   test('an approval whose delivery is being replayed just now stays, too', async () => {
     const id = await approvalOf({ state: 'approved', created: 60, expires: 50, decided: 55 });
     const delivery = await deliveryOf(id, 55);

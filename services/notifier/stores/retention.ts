@@ -48,7 +48,7 @@ export const removeSettledDeliveries =
 
 /**
  * Approvals that ended so many days ago, with what is left of their deliveries: without its approval a delivery could not be sent
- * again. One whose delivery is being replayed stays until that is settled.
+ * again. One whose delivery is being replayed stays until that is settled, and one that an automation waits or runs by until that ends.
  */
 export const removeEndedApprovals =
   (settings: () => Settings): Sweep =>
@@ -60,6 +60,11 @@ export const removeEndedApprovals =
            AND ${approvalEnd} < now() - make_interval(days => $1)
            AND NOT EXISTS (
              SELECT FROM notifier.deliveries d WHERE d.approval_id = a.id AND d.state = 'pending'
+           )
+           AND NOT EXISTS (
+             SELECT FROM notifier.automations m
+             WHERE m.tenant_id = a.tenant_id AND m.approval_id = a.id
+               AND m.state IN ('waiting_approval', 'waiting_slot', 'running')
            )
          ORDER BY a.created_at LIMIT $2 FOR UPDATE OF a SKIP LOCKED
        ),
