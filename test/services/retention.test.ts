@@ -278,6 +278,7 @@ describe('approvals and deliveries', () => {
     await database.query(`UPDATE notifier.automations SET state = 'finished', ended_at = now()`);
     await batchesOf(notifier, sweepApprovals);
     expect(await ids('notifier.approvals')).toEqual(new Set());
+    await database.query('TRUNCATE notifier.automations');
   });
 
   test('an approval whose delivery is being replayed just now stays, too', async () => {
