@@ -83,6 +83,7 @@ export function createGatewayServer(
   const answers = new WeakMap<Socket, ServerResponse>();
   /** The server itself, and those that only accept connections for it. */
   const listeners: NetServer[] = [];
+  const connections = new Set<Socket>();
   /** Connections that have not had a request. Clients open them ahead of need, and Node counts them as busy. */
   const unused = new Set<Socket>();
   let stopping = false;
@@ -94,7 +95,7 @@ export function createGatewayServer(
   ): void {
     if (unused.size > 0) unused.delete(request.socket);
     answers.set(request.socket, response);
-    if (stopping) response.setHeader('connection', 'close');
+    if (stopping) announceEnd(response);
     const problem = hostProblem(request);
     if (problem !== undefined) {
       refuseRequest(new StrataError('invalid_request', problem), requestIdOf(request), response);
@@ -131,8 +132,12 @@ export function createGatewayServer(
         response.once('finish', () => socket.destroySoon());
       });
       server.on('connection', (socket) => {
+        connections.add(socket);
         unused.add(socket);
-        socket.once('close', () => unused.delete(socket));
+        socket.once('close', () => {
+          connections.delete(socket);
+          unused.delete(socket);
+        });
       });
       listeners.push(server);
       return server;
@@ -164,6 +169,7 @@ export function createGatewayServer(
 
     async stop(closeApp) {
       stopping = true;
+      for (const socket of connections) announceEnd(answers.get(socket));
       const closed = Promise.all(listeners.map((each) => once(each, 'close')));
       // By then the event loop has accepted the connections that were waiting.
       await setImmediate();
@@ -172,9 +178,20 @@ export function createGatewayServer(
       await Promise.race([closed, delay(lastRequestMs)]);
       for (const socket of unused) socket.destroy();
       server.closeIdleConnections();
-      await Promise.all([closeApp(), closed]);
+      // What was answered in between with headers from before the stop would stay open for the next request.
+      const closing = setInterval(() => server.closeIdleConnections(), lastRequestMs);
+      try {
+        await Promise.all([closeApp(), closed]);
+      } finally {
+        clearInterval(closing);
+      }
     },
   };
+}
+
+/** Tells the client that its connection ends with this answer, where that can still be said. */
+function announceEnd(answer: ServerResponse | undefined): void {
+  if (answer && !answer.headersSent) answer.setHeader('connection', 'close');
 }
 
 /** What is wrong with the Host header (RFC 9112, section 3.2). HTTP/1.0, which some health checks speak, does not need one. */

@@ -1,5 +1,9 @@
 /** HOST may be a name that stands for several addresses. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import { eventually } from '../support/cluster.ts';
 import { createDatabase, type Database } from '../support/postgres.ts';
 import { Client, startStrata, type Running } from '../support/strata.ts';
 
@@ -42,4 +46,55 @@ test('with HOST=localhost, every address of localhost answers', async () => {
 test('over http nobody is told to come by https alone', async () => {
   const { headers } = await new Client(strata.url).get('/healthz');
   expect(headers.has('strict-transport-security')).toBe(false);
+});
+
+const body = JSON.stringify({ email: 'nobody@example.com', password: 'a-wrong-password' });
+
+interface BegunRequest {
+  readonly socket: Socket;
+  readonly closed: Promise<unknown>;
+  readonly received: () => string;
+}
+
+/** A connection over which all of a request but its last byte was sent. */
+async function begunRequest(address: string): Promise<BegunRequest> {
+  const socket = connect(portOf(), address);
+  const closed = once(socket, 'close');
+  let text = '';
+  socket.on('data', (chunk: Buffer) => {
+    text += chunk.toString();
+  });
+  await once(socket, 'connect');
+  socket.write(
+    `POST /auth/login HTTP/1.1\r\nHost: ${inUrl(address)}\r\nContent-Type: application/json\r\n` +
+      `Content-Length: ${body.length}\r\n\r\n${body.slice(0, -1)}`,
+  );
+  return { socket, closed, received: () => text };
+}
+
+/** What becomes of a connection that is made now. */
+const outcomeOfConnecting = (address: string): Promise<string | undefined> =>
+  new Promise((resolve) => {
+    const socket = connect(portOf(), address, () => {
+      socket.destroy();
+      resolve('connected');
+    });
+    socket.once('error', ({ code }: NodeJS.ErrnoException) => resolve(code));
+  });
+
+test('a stop ends what was begun at every address, and takes nothing more at any', async () => {
+  const begun = await Promise.all(addresses.map(begunRequest));
+  await delay(200);
+  const stopped = strata.stop();
+  for (const address of addresses)
+    await eventually(async () => expect(await outcomeOfConnecting(address)).toBe('ECONNREFUSED'));
+  for (const { socket, closed, received } of begun) {
+    socket.write(body.slice(-1));
+    await closed;
+    expect(received()).toMatch(/^HTTP\/1\.1 401 /);
+    // Said by an answer to a request that had begun before the stop, too: its connection would stay open for another.
+    expect(received()).toMatch(/^connection: close\r$/im);
+  }
+  await stopped;
+  expect(strata.process.exitCode).toBe(0);
 });
