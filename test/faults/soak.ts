@@ -110,7 +110,8 @@ async function failOverInTurn(): Promise<void> {
 
 await failOverInTurn();
 await injectAndKill();
+const outcome = total.failed > 0 ? `${total.failed} faults FAILED` : 'no violation';
 say(
-  `no violation: ${JSON.stringify(total)}\n${JSON.stringify(Object.fromEntries(survived), null, 2)}`,
+  `${outcome}: ${JSON.stringify(total)}\n${JSON.stringify(Object.fromEntries(survived), null, 2)}`,
 );
 if (total.failed > 0) process.exitCode = 1;
