@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { queuedBehindRevision } from '../support/held-lock.ts';
 import { eventually } from '../support/cluster.ts';
 import { createDatabase, type Database } from '../support/postgres.ts';
+import { startNats, startRedis, type Process } from '../support/servers.ts';
 import {
   adminPassword,
   createTenant,
@@ -16,6 +17,7 @@ import {
 } from '../support/strata.ts';
 
 let database: Database;
+const servers: Process[] = [];
 let strata: Running;
 let platform: Client;
 let tenant: TenantFixture;
@@ -29,6 +31,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await strata?.stop();
+  for (const server of servers) await server.stop();
   await database?.drop();
 });
 
@@ -112,13 +115,11 @@ test('without it the history shows every write, without gaps, and the chain veri
 
 test('a write does not need the audit service, and no event is lost while it is away', async () => {
   await strata.stop();
-  strata = await startStrata({ DATABASE_URL: database.url }, [
-    'gateway',
-    'auth',
-    'tenant-config',
-    'global-config',
-    'config-resolver',
-  ]);
+  const [nats, redis] = await Promise.all([startNats(), startRedis()]);
+  servers.push(nats, redis);
+  const environment = { DATABASE_URL: database.url, NATS_URL: nats.url, REDIS_URL: redis.url };
+  const pieces = ['gateway', 'auth', 'tenant-config', 'global-config', 'config-resolver'];
+  strata = await startStrata(environment, pieces);
   const admin = await signIn(strata.url, tenant.emails.tenant_admin!, memberPassword);
   const written = await Promise.all(
     Array.from({ length: 10 }, (_each, index) =>
