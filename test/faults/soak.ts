@@ -1,9 +1,10 @@
 /**
- * `npm run test:soak -- --minutes 10 --kills 200 --failovers 4`: injects every fault in turn into one cluster, over and over, then
- * kills processes at random; another cluster has standbys of PostgreSQL take over, synchronous and asynchronous by turns. Ends with 1
- * if anything was wrong, lost or late.
+ * `npm run test:soak -- --minutes 10 --kills 200 --failovers 4`: has a fleet of `@strata/client` lose its gateway; has standbys of
+ * PostgreSQL take over in a cluster, synchronous and asynchronous by turns; injects every fault in turn into another, over and over, then
+ * kills processes at random. Ends with 1 if anything was wrong, lost or late.
  */
 import { parseArgs } from 'node:util';
+import { clientsOutlast } from '../support/client-fleet.ts';
 import { startCluster, type Cluster } from '../support/cluster.ts';
 import { startReplicatedPostgres } from '../support/failover.ts';
 import {
@@ -108,6 +109,15 @@ async function failOverInTurn(): Promise<void> {
   }
 }
 
+async function clientsAway(): Promise<void> {
+  const said = await clientsOutlast(500).catch((error: Error) => {
+    total.failed += 1;
+    return `FAILED: ${error.message}`;
+  });
+  say(`clients of a gateway that is away: ${said}`);
+}
+
+await clientsAway();
 await failOverInTurn();
 await injectAndKill();
 const outcome = total.failed > 0 ? `${total.failed} faults FAILED` : 'no violation';

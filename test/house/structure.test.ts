@@ -127,6 +127,33 @@ describe('imports', () => {
   });
 });
 
+describe('client/', () => {
+  const folder = join(root, 'client/source');
+  const files = readdirSync(folder).map((file) => `client/source/${file}`);
+  const named = (file: string): string[] =>
+    [...textOf(file).matchAll(/(?:\bfrom|\bimport)\s*\(?\s*'([^']+)'/g)].map(([, name]) => name!);
+
+  test('stands alone: others install it, and have nothing else of this repository', () => {
+    for (const file of files)
+      for (const target of importsOf(file, textOf(file)))
+        expect([file, target]).toEqual([file, expect.stringMatching(/^client\/source\//)]);
+    for (const file of sources)
+      for (const target of imports.get(file)!) expect(target).not.toMatch(/^client\//);
+  });
+
+  test('needs Node for files alone, which nothing imports before one is asked for', () => {
+    const withNode = files.filter((file) => named(file).some((name) => name.startsWith('node:')));
+    expect(withNode).toEqual(['client/source/file-storage.ts']);
+    for (const file of files)
+      expect([file, /from '\.\/file-storage\.ts'/.test(textOf(file))]).toEqual([file, false]);
+  });
+
+  test('has no circle of imports', () => {
+    const graph = new Map(files.map((file) => [file, importsOf(file, textOf(file))]));
+    expect(circleIn(graph)?.join(' → ')).toBeUndefined();
+  });
+});
+
 test('the lock file names no registry', () => {
   expect(readFileSync(join(root, 'package-lock.json'), 'utf8')).not.toMatch(/"resolved": "http/);
 });

@@ -1,0 +1,28 @@
+/** A moment by both clocks: the monotonic one may stand still while a machine sleeps, the wall's may be set back. */
+export interface Instant {
+  readonly monotonic: number;
+  readonly wall: number;
+}
+
+export const now = (): Instant => ({ monotonic: performance.now(), wall: Date.now() });
+
+/** An age that neither clock alone makes too young. */
+export const sinceMs = ({ monotonic, wall }: Instant): number =>
+  Math.max(performance.now() - monotonic, Date.now() - wall, 0);
+
+/** Waits. A signal ends it early, without an error. */
+export function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) {
+      resolve();
+      return;
+    }
+    const finish = (): void => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', finish);
+      resolve();
+    };
+    const timer = setTimeout(finish, ms);
+    signal.addEventListener('abort', finish);
+  });
+}

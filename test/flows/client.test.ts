@@ -1,0 +1,247 @@
+/** The package `@strata/client`, as somebody else installs it, beside a real Strata: in Node, in strict TypeScript, in a browser. */
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { openBrowser } from '../support/browser.ts';
+import {
+  gzippedLength,
+  installClient,
+  loadedBy,
+  nodes,
+  type InstalledClient,
+} from '../support/client-package.ts';
+import { createDatabase, type Database } from '../support/postgres.ts';
+import {
+  adminPassword,
+  createTenant,
+  signIn,
+  startStrata,
+  type Client,
+  type Running,
+  type TenantFixture,
+} from '../support/strata.ts';
+
+let database: Database;
+let strata: Running;
+let platform: Client;
+let tenant: TenantFixture;
+let apiKey: string;
+let installed: InstalledClient;
+
+beforeAll(async () => {
+  const installing = installClient();
+  installing.catch(() => {});
+  database = await createDatabase();
+  strata = await startStrata({ DATABASE_URL: database.url, CORS_ORIGINS: '*' });
+  platform = await signIn(strata.url, 'admin@example.com', adminPassword);
+  tenant = await createTenant(strata.url, platform, 'Client');
+  const { id, admin } = tenant;
+  await admin.put(`/tenants/${id}/services/checkout`, { service_type: 'cloud_run' });
+  await admin.put(`/tenants/${id}/config/agents/cost_optimizer`, {
+    custom: { zero: 0, off: false, empty: '', large: Number.MAX_SAFE_INTEGER, none: null },
+  });
+  const scopes = ['config:read', 'automations:read', 'automations:write'];
+  const { body } = await admin.post('/auth/api-key', { name: 'service', scopes });
+  apiKey = (body as { api_key: string }).api_key;
+  installed = await installing;
+}, 120_000);
+afterAll(async () => {
+  installed?.remove();
+  await strata?.stop();
+  await database?.drop();
+});
+
+const query = 'agent_type=cost_optimizer&service_id=checkout';
+const effective = async () =>
+  (await tenant.viewer.get(`/tenants/${tenant.id}/config/effective?explain=true&${query}`))
+    .body as {
+    values: Record<string, unknown>;
+    revision: object;
+    explain: Record<string, { layer: string; source: string }>;
+  };
+/** The beginning of a program that connects. */
+const connecting = (): string => `
+  import { connect } from '@strata/client';
+  const config = await connect({
+    url: '${strata.url}', tenant: '${tenant.id}', token: '${apiKey}',
+    context: { agentType: 'cost_optimizer', serviceId: 'checkout' },
+  });
+`;
+
+describe('the package', () => {
+  test('is small, needs nothing, and loads nothing of Node before a file is asked for', () => {
+    const { path, folder } = installed;
+    expect(readdirSync(join(folder, 'node_modules/@strata'))).toEqual(['client']);
+    const manifest = JSON.parse(readFileSync(join(path, 'package.json'), 'utf8'));
+    expect(manifest.dependencies).toBeUndefined();
+    const loaded = loadedBy(join(path, 'dist/index.js'));
+    expect(gzippedLength(loaded)).toBeLessThan(8 * 1024);
+    for (const file of loaded) expect(readFileSync(file, 'utf8')).not.toMatch(/node:|require\(/);
+    for (const file of ['README.md', 'LICENSE', 'dist/index.d.ts'])
+      expect([file, existsSync(join(path, file))]).toEqual([file, true]);
+  });
+
+  test('does nothing before connect', async () => {
+    const said = await installed.run(
+      process.execPath,
+      `const asked = [];
+       for (const name of ['fetch', 'setTimeout', 'setInterval'])
+         globalThis[name] = () => { asked.push(name); };
+       await import('@strata/client');
+       console.log(JSON.stringify(asked));`,
+    );
+    expect(JSON.parse(said)).toEqual([]);
+  });
+});
+
+describe.each(nodes())('with %s', (node) => {
+  test('every value equals GET effective, with its layer', async () => {
+    const said = await installed.run(
+      node,
+      `${connecting()}
+       const keys = Object.keys(config.values);
+       const details = keys.map((key) => config.details(key));
+       console.log(JSON.stringify({
+         values: Object.fromEntries(keys.map((key) => [key, config.get(key, 'missing')])),
+         layers: Object.fromEntries(details.map(({ layer }, index) => [keys[index], layer])),
+         revision: config.revision,
+       }));
+       await config.close();`,
+    );
+    const { values, revision, explain } = await effective();
+    const layers = Object.fromEntries(
+      Object.entries(explain).map(([key, { layer }]) => [key, layer]),
+    );
+    expect(JSON.parse(said)).toEqual({ values, layers, revision });
+  });
+
+  test('decides, and runs an automation that says by itself that it runs', async () => {
+    const said = await installed.run(
+      node,
+      `${connecting()}
+       const intent = { action: 'scale_min_instances', riskLevel: 'low', costImpact: 4 };
+       const may = await config.decide(intent);
+       const costly = await config.decide({ ...intent, costImpact: 1e6 });
+       const run = await config.automation({ ...intent, ttlSeconds: 5 });
+       const first = run.expiresAt;
+       await new Promise((done) => setTimeout(done, 2500));
+       const seen = [run.state, run.expiresAt > first, run.signal.aborted, await run.started()];
+       await run.finish('succeeded');
+       console.log(JSON.stringify({ may, costly, seen, state: run.state }));
+       await config.close();`,
+    );
+    const { may, costly, seen, state } = JSON.parse(said);
+    expect(may.decision).toBe('allow');
+    expect(costly).toMatchObject({
+      decision: 'deny',
+      reasons: expect.arrayContaining([expect.objectContaining({ rule: expect.any(String) })]),
+    });
+    expect(seen).toEqual(['running', true, false, true]);
+    expect(state).toBe('finished');
+  });
+});
+
+test('a program in the strictest TypeScript knows the types of its keys', async () => {
+  const program = `
+    import { connect } from '@strata/client';
+    const config = await connect({
+      url: '${strata.url}', tenant: '${tenant.id}', token: () => '${apiKey}',
+      context: { agentType: 'cost_optimizer', serviceId: 'checkout' },
+      schema: { region: 'string', custom: { type: 'object' } },
+    });
+    const cost: number = config.limit('max_cost_impact_auto');
+    const isOn: boolean = config.limit('automation_enabled');
+    const region: string = config.get('region', 'none');
+    const custom: Readonly<Record<string, unknown>> | undefined = config.get('custom');
+    // @ts-expect-error -- a text is no number
+    const wrong: number = config.get('region', 'none');
+    // @ts-expect-error -- the key's fallback is a text
+    config.get('region', 3);
+    const free = config.get<number>('anything', 3);
+    const stop: () => void = config.on('change', ({ changes }) => changes.map(({ key }) => key));
+    stop();
+    const child = await config.with({ serviceId: 'checkout' });
+    const past = await config.at(new Date());
+    console.log(JSON.stringify([cost, isOn, region, custom?.['large'], free, past.get('min_instances', 1)]));
+    await config.close();
+    console.log(child.state.status, typeof wrong);
+  `;
+  const said = await installed.run(process.execPath, await installed.compile(program));
+  const { values } = await effective();
+  const [line, status] = said.split('\n');
+  const { max_cost_impact_auto: cost, automation_enabled: isOn } = values;
+  expect(JSON.parse(line!)).toEqual([cost, isOn, 'none', Number.MAX_SAFE_INTEGER, 3, 1]);
+  expect(status).toBe('closed string');
+});
+
+test('a write of the platform arrives, and atLeast sees one of the tenant at once', async () => {
+  const said = await installed.run(
+    process.execPath,
+    `${connecting()}
+     const token = '${tenant.admin.token}';
+     const headers = { authorization: 'Bearer ' + token, 'content-type': 'application/json' };
+     const write = await fetch('${strata.url}/tenants/${tenant.id}/config/agents/cost_optimizer', {
+       method: 'PATCH', headers, body: JSON.stringify({ default_cpu: '2' }),
+     });
+     const revision = Number(write.headers.get('x-config-revision'));
+     await config.atLeast(revision);
+     const seen = config.get('default_cpu');
+     const platform = { authorization: 'Bearer ${platform.token}', 'content-type': 'application/json' };
+     const arriving = new Promise((done) => config.on('change', ({ changes }) => {
+       if (changes.some(({ key }) => key === 'from.platform')) done(changes);
+     }));
+     await fetch('${strata.url}/config/global/from.platform', {
+       method: 'PUT', headers: platform, body: JSON.stringify({ config_value: 7, is_public: true }),
+     });
+     await arriving;
+     console.log(JSON.stringify([seen, config.get('from.platform')]));
+     await config.close();`,
+  );
+  expect(JSON.parse(said)).toEqual(['2', 7]);
+});
+
+test('a browser has the same values', async () => {
+  const dist = join(installed.path, 'dist');
+  const site = createServer(({ url = '/' }, response) => {
+    const file = join(dist, url);
+    const isModule = readdirSync(dist).includes(url.slice(1)) && existsSync(file);
+    response.setHeader('content-type', isModule ? 'text/javascript' : 'text/html');
+    response.end(isModule ? readFileSync(file) : '<!doctype html><title>client</title>');
+  });
+  await new Promise<void>((done) => {
+    site.listen(0, 'localhost', done);
+  });
+  const browser = await openBrowser();
+  try {
+    const page = await browser.newPage();
+    await page.goto(`http://localhost:${(site.address() as AddressInfo).port}/`);
+    const said = await page.evaluate<{ values: object; fromFile: string[] }>(`(async () => {
+      const { connect } = await import('/index.js');
+      const options = {
+        url: '${strata.url}', tenant: '${tenant.id}', token: '${apiKey}',
+        context: { agentType: 'cost_optimizer', serviceId: 'checkout' },
+        lastKnownGood: localStorage, startup: { timeoutMs: 2000 },
+      };
+      const config = await connect(options);
+      const values = Object.fromEntries(
+        Object.keys(config.values).map((key) => [key, config.get(key)]),
+      );
+      await config.close();
+      const real = globalThis.fetch;
+      globalThis.fetch = async () => { throw new TypeError('away'); };
+      const again = await connect(options);
+      const fromFile = [again.state.from, again.details('automation_enabled').layer];
+      await again.close();
+      globalThis.fetch = real;
+      return { values, fromFile };
+    })()`);
+    const { values, explain } = await effective();
+    expect(said.values).toEqual(values);
+    expect(said.fromFile).toEqual(['file', explain.automation_enabled!.layer]);
+  } finally {
+    await browser.close();
+    site.close();
+  }
+});

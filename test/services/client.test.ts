@@ -1,0 +1,464 @@
+/** `client/` beside a gateway that fails in every way: what a service that obeys limits sees meanwhile. */
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  chmodSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import {
+  connect,
+  type Change,
+  type Config,
+  type ConnectOptions,
+} from '../../client/source/index.ts';
+import { Backoff } from '../../client/source/backoff.ts';
+import { EventParser } from '../../client/source/event-stream.ts';
+import { retryAfter } from '../../client/source/failure.ts';
+import { eventually } from '../support/cluster.ts';
+import {
+  refuse,
+  startEffectiveGateway,
+  type EffectiveGateway,
+} from '../support/effective-gateway.ts';
+import { startProxy } from '../support/proxy.ts';
+
+let gateway: EffectiveGateway;
+let warnings: string[];
+let folder: string;
+const open: Config[] = [];
+beforeEach(async () => {
+  gateway = await startEffectiveGateway();
+  gateway.values = '{"max_cost_impact_auto":50,"automation_enabled":true,"name":"a"}';
+  warnings = [];
+  folder = mkdtempSync(join(tmpdir(), 'strata-client-'));
+});
+afterEach(async () => {
+  for (const config of open.splice(0)) await config.close();
+  await gateway.stop();
+  rmSync(folder, { recursive: true });
+});
+
+async function connected(options: Partial<ConnectOptions> = {}): Promise<Config> {
+  const config = await connect({
+    url: gateway.url,
+    tenant: 't',
+    token: 'good',
+    warn: (message) => warnings.push(message),
+    ...options,
+  });
+  open.push(config);
+  return config;
+}
+const live = (config: Config) => eventually(async () => expect(config.state.status).toBe('live'));
+/** What its listener is told, from now on. */
+function changesOf(config: Config): Change[] {
+  const told: Change[] = [];
+  config.on('change', ({ changes }) => told.push(...changes));
+  return told;
+}
+
+describe('values', () => {
+  const odd = `{"__proto__":{"a":1},"constructor":"c","zero":0,"off":false,"empty":"","none":null,"large":9007199254740991}`;
+
+  test('are those that were sent, whatever they are called', async () => {
+    gateway.values = odd;
+    const config = await connected();
+    for (const [key, value] of Object.entries(JSON.parse(odd) as object)) {
+      expect([key, config.get(key, 'fallback')]).toEqual([key, value]);
+      expect(config.explain(key)).toMatchObject({ layer: 'global', source: `global_${key}` });
+    }
+    expect(config.values).toEqual(JSON.parse(odd));
+    expect(config.get('toString', 'fallback')).toBe('fallback');
+    expect(config.explain('hasOwnProperty')).toBeUndefined();
+    expect(() => Object.assign(config.get<object>('__proto__')!, { a: 2 })).toThrow(TypeError);
+  });
+
+  test('come with where they are from', async () => {
+    const config = await connected();
+    await live(config);
+    expect(config.details('name')).toEqual({
+      value: 'a',
+      layer: 'global',
+      source: 'global_name',
+      revision: 0,
+      updatedBy: 'somebody',
+      updatedAt: '2026-11-01T00:00:00Z',
+      stale: false,
+      ageMs: expect.any(Number),
+      from: 'stream',
+    });
+    expect(config.details('absent', 7)).toMatchObject({ value: 7, layer: null, from: 'fallback' });
+  });
+
+  test('of another type than the schema promises are absent, and warned of once', async () => {
+    const config = await connect({
+      url: gateway.url,
+      tenant: 't',
+      token: 'good',
+      schema: { name: { type: 'integer' }, max_cost_impact_auto: 'number' },
+      warn: (message) => warnings.push(message),
+    });
+    expect([config.get('name', 5), config.get('name'), config.limit('name')]).toEqual([
+      5,
+      undefined,
+      0,
+    ]);
+    expect(config.get('max_cost_impact_auto')).toBe(50);
+    expect(warnings).toHaveLength(1);
+    await config.close();
+  });
+});
+
+describe('a stream', () => {
+  test('brings writes of the tenant and of the platform, each told once', async () => {
+    const config = await connected();
+    await live(config);
+    const told = changesOf(config);
+    gateway.write({ name: 'b' });
+    await eventually(async () => expect(config.get('name')).toBe('b'));
+    gateway.write({ name: 'b', more: [1] }, 'platform');
+    await eventually(async () => expect(config.get('more')).toEqual([1]));
+    // Values that are equal are no change.
+    const revision = gateway.write({ more: [1], name: 'b' });
+    await eventually(async () => expect(config.revision).toEqual(revision));
+    expect(told).toEqual([
+      { key: 'max_cost_impact_auto', before: 50, after: undefined },
+      { key: 'automation_enabled', before: true, after: undefined },
+      { key: 'name', before: 'a', after: 'b' },
+      { key: 'more', before: undefined, after: [1] },
+    ]);
+  });
+
+  test('that is idle keeps values fresh without a read', async () => {
+    const config = await connected({ maxStalenessMs: 1000 });
+    await live(config);
+    const before = gateway.asked.length;
+    let oldest = 0;
+    for (let count = 0; count < 60; count += 1) {
+      oldest = Math.max(oldest, config.state.ageMs);
+      await delay(20);
+    }
+    expect(oldest).toBeLessThan(500);
+    expect(gateway.asked).toHaveLength(before);
+  });
+
+  test('that says less than the bound asks for is helped out by reads', async () => {
+    gateway.heartbeatMs = 60_000;
+    const config = await connected({ maxStalenessMs: 800 });
+    await live(config);
+    for (let count = 0; count < 80; count += 1) {
+      expect(config.limit('max_cost_impact_auto')).toBe(50);
+      await delay(20);
+    }
+    expect(config.state.status).toBe('live');
+    expect(gateway.asked.at(-1)!.headers['if-none-match']).toBe('"1.0-env"');
+  });
+
+  test('that is cut again and again loses nothing and repeats nothing', async () => {
+    const configs = await Promise.all(Array.from({ length: 8 }, () => connected()));
+    const told = configs.map(changesOf);
+    for (let count = 1; count <= 7; count += 1) {
+      await eventually(async () => expect(gateway.open()).toBe(8));
+      gateway.cut();
+      gateway.write({ name: count });
+      for (const config of configs)
+        await eventually(async () => expect(config.get('name')).toBe(count));
+    }
+    for (const changes of told) {
+      const names = changes.filter(({ key }) => key === 'name');
+      expect(names.map(({ after }) => after)).toEqual([1, 2, 3, 4, 5, 6, 7]);
+    }
+    const resumed = gateway.asked.filter(({ path }) => path.includes('watch')).slice(8);
+    expect(resumed.map(({ headers }) => headers['last-event-id'])).not.toContain('1.0');
+  }, 30_000);
+
+  test('that is black-holed is noticed within 20 s, and limits fall until it is mended', async () => {
+    const proxy = await startProxy(gateway.port);
+    const config = await connected({ url: `http://127.0.0.1:${proxy.port}` });
+    await live(config);
+    proxy.hold('back');
+    const heldAt = Date.now();
+    await eventually(async () => expect(config.state.status).toBe('offline'), 20_000);
+    expect(Date.now() - heldAt).toBeGreaterThan(14_000);
+    expect(config.get('max_cost_impact_auto')).toBe(50);
+    await eventually(async () => expect(config.limit('max_cost_impact_auto')).toBe(0), 2000);
+    proxy.mend();
+    await eventually(async () => expect(config.limit('max_cost_impact_auto')).toBe(50), 8000);
+    await config.close();
+    await proxy.stop();
+  }, 40_000);
+});
+
+describe('where streams are refused', () => {
+  test.each([404, 429, 503])('with %i values are read again and again', async (status) => {
+    gateway.streams = status;
+    gateway.retryAfter = 1;
+    const config = await connected({ maxStalenessMs: 600 });
+    await eventually(async () => expect(config.state.status).toBe('polling'));
+    gateway.write({ name: 'b' });
+    await eventually(async () => expect(config.get('name')).toBe('b'), 2000);
+    for (let count = 0; count < 30; count += 1) {
+      expect(config.state.stale).toBe(false);
+      await delay(20);
+    }
+    const reads = gateway.asked.filter(({ path }) => !path.includes('watch')).map(({ at }) => at);
+    const gaps = reads.slice(2).map((at, index) => at - reads[index + 1]!);
+    expect(new Set(gaps).size).toBeGreaterThan(1);
+    expect(Math.min(...gaps)).toBeGreaterThanOrEqual(155);
+  });
+
+  test('a stream is asked for again, and not before the gateway wants it', async () => {
+    gateway.streams = 429;
+    gateway.retryAfter = 1;
+    const config = await connected({ maxStalenessMs: 600 });
+    await eventually(async () => expect(config.state.status).toBe('polling'));
+    gateway.streams = 200;
+    await live(config);
+    const [first, second] = gateway.asked.filter(({ path }) => path.includes('watch'));
+    expect(second!.at - first!.at).toBeGreaterThanOrEqual(1000);
+  });
+});
+
+describe('while no gateway answers', () => {
+  test('values go on, age grows, limits fall to the safe end at the bound, and all recovers', async () => {
+    const config = await connected({ maxStalenessMs: 700 });
+    await live(config);
+    const states: boolean[] = [];
+    config.on('state', ({ stale }) => states.push(stale));
+    await gateway.stop();
+    await eventually(async () => expect(config.state.status).toBe('offline'));
+    expect(config.limit('max_cost_impact_auto')).toBe(50);
+    const young = config.state.ageMs;
+    await eventually(async () => expect(config.limit('max_cost_impact_auto')).toBe(0), 3000);
+    expect(config.state.ageMs).toBeGreaterThan(Math.max(young, 700));
+    expect(config.limit<boolean>('automation_enabled')).toBe(false);
+    expect(config.limit('max_cost_impact_auto', 5)).toBe(5);
+    expect(config.get('max_cost_impact_auto')).toBe(50);
+    expect(config.details('name')).toMatchObject({ value: 'a', stale: true });
+    expect(states).toContain(true);
+    gateway.write({ max_cost_impact_auto: 60 });
+    await gateway.start();
+    await eventually(async () => expect(config.limit('max_cost_impact_auto')).toBe(60), 8000);
+    await live(config);
+  });
+
+  test('an answer that the gateway itself doubts does not make values younger', async () => {
+    gateway.streams = 404;
+    const config = await connected({ maxStalenessMs: 600 });
+    gateway.isStale = true;
+    await eventually(async () => expect(config.limit('max_cost_impact_auto')).toBe(0), 3000);
+    gateway.isStale = false;
+    await eventually(async () => expect(config.limit('max_cost_impact_auto')).toBe(50), 3000);
+  });
+
+  test('connect rejects in time, and at once where the gateway says no', async () => {
+    gateway.answer = (response) => refuse(response, 403, 'tenant_mismatch');
+    await expect(connected()).rejects.toMatchObject({ code: 'tenant_mismatch', status: 403 });
+    gateway.answer = (response) => refuse(response, 503, 'service_unavailable');
+    const late = connected({ startup: { timeoutMs: 300 } });
+    await expect(late).rejects.toMatchObject({
+      code: 'timeout',
+      message: expect.stringContaining('service_unavailable'),
+    });
+  });
+});
+
+describe('revisions', () => {
+  test('never go backwards, but for a reset', async () => {
+    const config = await connected();
+    await live(config);
+    gateway.write({ name: 'new' });
+    await eventually(async () => expect(config.get('name')).toBe('new'));
+    const told = changesOf(config);
+    gateway.revision = { tenant: 1, platform: 0 };
+    gateway.values = '{"name":"old"}';
+    gateway.cut();
+    await delay(300);
+    expect([config.get('name'), config.revision.tenant]).toEqual(['new', 2]);
+    await live(config);
+    gateway.tell('reset', gateway.revision);
+    await eventually(async () => expect(config.get('name')).toBe('old'));
+    expect(config.revision).toEqual({ tenant: 1, platform: 0 });
+    expect(told).toEqual([{ key: 'name', before: 'new', after: 'old' }]);
+  });
+
+  test('atLeast resolves with values of that revision or of a newer one', async () => {
+    gateway.streams = 404;
+    const config = await connected();
+    const asked = { tenant: 2, platform: 3 };
+    const seen = config.atLeast(asked).then(() => config.get('name'));
+    const late = config.atLeast({ tenant: 99 }, { timeoutMs: 200 });
+    await expect(late).rejects.toMatchObject({ code: 'timeout' });
+    gateway.values = '{"name":"b"}';
+    gateway.revision = asked;
+    expect(await seen).toBe('b');
+    expect(gateway.asked.map(({ headers }) => headers['x-min-revision'])).toContain('2.3');
+    expect(await config.atLeast(2)).toEqual(asked);
+  });
+});
+
+describe('a credential', () => {
+  test('that is refused is asked for again, until it is good', async () => {
+    let asked = 0;
+    let token = 'good';
+    const config = await connected({
+      token() {
+        asked += 1;
+        return token;
+      },
+    });
+    await live(config);
+    expect(asked).toBe(1);
+    token = 'bad';
+    gateway.token = 'new';
+    gateway.cut();
+    await eventually(async () => expect(asked).toBeGreaterThan(4));
+    expect(config.state.error).toMatchObject({ code: 'auth_token_expired' });
+    gateway.write({ name: 'b' });
+    token = 'new';
+    await eventually(async () => expect(config.get('name')).toBe('b'), 8000);
+  });
+
+  test('in a text that is good again heals alone', async () => {
+    const config = await connected();
+    await live(config);
+    gateway.token = 'other';
+    gateway.cut();
+    await eventually(async () => expect(config.state.status).toBe('offline'));
+    gateway.token = 'good';
+    await live(config);
+  });
+});
+
+describe('the last known good values', () => {
+  const file = () => join(folder, 'strata.json');
+  const keep = async (): Promise<void> => {
+    const config = await connected({ lastKnownGood: file() });
+    await config.close();
+  };
+  const startFromFile = (options: Partial<ConnectOptions> = {}) =>
+    connected({ lastKnownGood: file(), startup: { timeoutMs: 300 }, ...options });
+
+  test('are there for a start while the gateway is away, and give way to it', async () => {
+    await keep();
+    await gateway.stop();
+    const config = await startFromFile();
+    expect(config.details('name')).toMatchObject({ value: 'a', layer: 'global', from: 'file' });
+    expect(config.limit('max_cost_impact_auto')).toBe(50);
+    await delay(20);
+    const old = await startFromFile({ maxStalenessMs: 10 });
+    expect([old.get('max_cost_impact_auto'), old.limit('max_cost_impact_auto')]).toEqual([50, 0]);
+    gateway.write({ name: 'b' });
+    await gateway.start();
+    await eventually(async () => expect(config.get('name')).toBe('b'), 8000);
+    expect(config.details('name').from).not.toBe('file');
+    expect(warnings).toEqual([]);
+  });
+
+  test('are kept where nobody else writes, and nothing is left beside them', async () => {
+    await keep();
+    const text = readFileSync(file(), 'utf8');
+    expect(JSON.parse(text)).toMatchObject({ format: 1, tenant: 't', revision: { tenant: 1 } });
+    expect(text).not.toContain('good"');
+    expect(readdirSync(folder)).toEqual(['strata.json']);
+    expect(statSync(file()).mode & 0o777).toBe(0o600);
+  });
+
+  const rewrite = (change: (text: string) => string): void =>
+    writeFileSync(file(), change(readFileSync(file(), 'utf8')));
+  const spoilt: [string, RegExp, () => void][] = [
+    ['cut off', /damaged/, () => rewrite((text) => text.slice(0, -40))],
+    ['empty', /damaged/, () => rewrite(() => '')],
+    ['altered', /damaged/, () => rewrite((text) => text.replace(':50', ':51'))],
+    ['of a newer client', /newer client/, () => rewrite((text) => text.replace('":1', '":2'))],
+    ['writable by everybody', /everybody may write/, () => chmodSync(file(), 0o666)],
+  ];
+  test.each(spoilt)(
+    'are ignored with one warning where the file is %s',
+    async (_how, why, spoil) => {
+      await keep();
+      spoil();
+      await gateway.stop();
+      await expect(startFromFile()).rejects.toMatchObject({ code: 'timeout' });
+      expect(warnings).toEqual([expect.stringMatching(why)]);
+    },
+  );
+
+  test.each([{ tenant: 'other' }, { context: { serviceId: 'other' } }])(
+    'are ignored with one warning where they are of another %j',
+    async (other) => {
+      await keep();
+      await gateway.stop();
+      await expect(startFromFile(other)).rejects.toMatchObject({ code: 'timeout' });
+      expect(warnings).toEqual([expect.stringContaining('another url, tenant or context')]);
+    },
+  );
+
+  test('are one whole file whenever the process is killed', async () => {
+    const storage = new URL('../../client/source/file-storage.ts', import.meta.url).href;
+    const script = `
+      const { fileStorage } = await import(${JSON.stringify(storage)});
+      const storage = fileStorage(${JSON.stringify(file())});
+      for (let count = 0; ; count += 1) {
+        await storage.setItem('', JSON.stringify({ count, text: 'x'.repeat(200_000), end: true }));
+        if (count === 2) console.log('saves');
+      }`;
+    for (let round = 0; round < 6; round += 1) {
+      const child = spawn(process.execPath, ['--input-type=module', '-e', script]);
+      await once(child.stdout, 'data');
+      await delay(Math.random() * 60);
+      child.kill('SIGKILL');
+      await once(child, 'exit');
+      expect(JSON.parse(readFileSync(file(), 'utf8'))).toMatchObject({ end: true });
+    }
+  }, 20_000);
+});
+
+describe('parts', () => {
+  test('waits double up to 30 s, each spread by half, and respect Retry-After', () => {
+    const waits = Array.from({ length: 200 }, () => {
+      const backoff = new Backoff();
+      return Array.from({ length: 8 }, () => backoff.next());
+    });
+    [1, 2, 4, 8, 16, 20, 20, 20].forEach((seconds, index) => {
+      const each = waits.map((row) => row[index]!);
+      expect(Math.min(...each)).toBeGreaterThanOrEqual(seconds * 500);
+      expect(Math.max(...each)).toBeLessThanOrEqual(seconds * 1500);
+      expect(Math.max(...each) - Math.min(...each)).toBeGreaterThan(seconds * 700);
+    });
+    expect(new Backoff().next(40_000)).toBeGreaterThanOrEqual(40_000);
+    expect(retryAfter('7')).toBe(7000);
+    expect(retryAfter('Thu, 01 Jan 1970 00:00:09 GMT', 4000)).toBe(5000);
+    expect(retryAfter('soon')).toBeUndefined();
+  });
+
+  test('events are read however their bytes are cut', () => {
+    const text =
+      ': still here\n\nretry: 1500\n\nid: 3.4\r\nevent: ready\r\ndata: {"a":\r\ndata: "ü"}\r\n\r\nevent: b\ndata:c\n\nevent: none\n\n';
+    const bytes = new TextEncoder().encode(text);
+    for (const size of [1, 2, 3, 7, 1000]) {
+      const parser = new EventParser();
+      const events = [];
+      for (let at = 0; at < bytes.length; at += size)
+        events.push(...parser.push(bytes.subarray(at, at + size)));
+      expect(events).toEqual([
+        { id: '3.4', event: 'ready', data: '{"a":\n"ü"}' },
+        { id: '3.4', event: 'b', data: 'c' },
+      ]);
+      expect(parser.retryMs).toBe(1500);
+    }
+    expect(() => {
+      const parser = new EventParser();
+      for (;;) parser.push(new Uint8Array(1_000_000).fill(97));
+    }).toThrow(RangeError);
+  });
+});
