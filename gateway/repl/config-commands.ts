@@ -1,8 +1,9 @@
 /** Commands about configuration: reading, explaining, changing it and taking changes back. */
 import { contractOf, type ActionName, type ResultOf } from '../../shared/contracts/index.ts';
-import { configTypes } from '../../shared/contracts/history.ts';
+import { configTypes, platformConfigTypes } from '../../shared/contracts/history.ts';
 import { Misused, type Command, type Flag, type Input } from './command.ts';
 import { json } from './output.ts';
+import type { Session } from './session.ts';
 import { countOf, given, jsonOf, revisionOf, tenantIds, textOf } from './typed.ts';
 
 /** What an operator calls a resource, and what its actions begin with. A test finds a document that is missing here. */
@@ -47,6 +48,11 @@ function addressed(
 const reason: Flag = { type: 'string', summary: 'why, kept in the history' };
 const dryRun: Flag = { type: 'boolean', summary: 'show the changes, write nothing' };
 const completeTenant = { tenant: tenantIds };
+/** In place of a tenant's id: what is the platform's. */
+const platformWord = 'platform';
+const completeOwner = {
+  tenant: async (session: Session) => [platformWord, ...(await tenantIds(session))],
+};
 const completeAddress = { resource: async () => resourceNames, address: tenantIds };
 
 const get: Command = {
@@ -135,7 +141,9 @@ const explain: Command = {
   },
 };
 
-type HistoryEntry = ResultOf<'tenant-config.history.list'>['items'][number];
+type HistoryEntry =
+  | ResultOf<'tenant-config.history.list'>['items'][number]
+  | ResultOf<'global-config.history.list'>['items'][number];
 
 /** One line that says what happened, and one for each change. */
 function entryLines(entry: HistoryEntry): string[] {
@@ -155,26 +163,34 @@ const valueShown = (value: unknown): string =>
 const history: Command = {
   name: 'config history',
   parameters: '<tenant> [revision]',
-  summary: 'what changed, newest first; one revision with before and after',
-  complete: completeTenant,
+  summary: `what changed, newest first, also of the ${platformWord}; one revision with before and after`,
+  complete: completeOwner,
   flags: {
-    type: { type: 'string', summary: `only ${configTypes.join(', ')}` },
+    type: {
+      type: 'string',
+      summary: `only ${configTypes.join(', ')}; of the platform ${platformConfigTypes.join(', ')}`,
+    },
     resource: { type: 'string', summary: 'only this resource_id' },
     limit: { type: 'string', summary: 'how many, 20 unless told' },
   },
   async run({ session, args: { tenant, revision }, flags, print }) {
+    const isPlatform = tenant === platformWord;
     if (revision !== undefined) {
-      const params = { tenant_id: tenant, revision: revisionOf(revision) };
-      print(json(await session.call('tenant-config.history.get', params)));
+      const asked = { revision: revisionOf(revision) };
+      const entry = isPlatform
+        ? await session.call('global-config.history.get', asked)
+        : await session.call('tenant-config.history.get', { tenant_id: tenant, ...asked });
+      print(json(entry));
       return;
     }
-    const params = given({
-      tenant_id: tenant,
+    const asked = given({
       limit: countOf(flags.limit, 20),
       config_type: textOf(flags.type),
       resource_id: textOf(flags.resource),
     });
-    const { items } = await session.call('tenant-config.history.list', params);
+    const { items }: { readonly items: readonly HistoryEntry[] } = isPlatform
+      ? await session.call('global-config.history.list', asked)
+      : await session.call('tenant-config.history.list', { tenant_id: tenant, ...asked });
     for (const line of items.flatMap(entryLines)) print(line);
   },
 };
@@ -182,16 +198,19 @@ const history: Command = {
 const rollback: Command = {
   name: 'config rollback',
   parameters: '<tenant> <revision>',
-  summary: 'restore what its resource held right after that revision',
-  complete: completeTenant,
+  summary: `restore what its resource held right after that revision, also of the ${platformWord}`,
+  complete: completeOwner,
   flags: { 'dry-run': dryRun, reason },
   async run({ session, args: { tenant, revision }, flags, print }) {
     const params = given({
-      tenant_id: tenant,
       body: given({ revision: revisionOf(revision!), reason: textOf(flags.reason) }),
       dry_run: flags['dry-run'],
     });
-    print(json(await session.call('tenant-config.rollback', params)));
+    const written =
+      tenant === platformWord
+        ? await session.call('global-config.rollback', params)
+        : await session.call('tenant-config.rollback', { tenant_id: tenant, ...params });
+    print(json(written));
   },
 };
 

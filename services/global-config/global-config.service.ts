@@ -1,11 +1,22 @@
-/** global-config: global entries and service types, the platform's two layers of every effective configuration, and its bounds. */
+/**
+ * global-config: global entries and service types, the platform's two layers of every effective configuration, its bounds, and their
+ * ConfigurationHistory.
+ *
+ * | document     | actions         | config_type           | cache key               | audit event             | table                         |
+ * | ------------ | --------------- | --------------------- | ----------------------- | ----------------------- | ----------------------------- |
+ * | global entry | `entries`       | `global_config`       | `global_…`              | `config.global.…`       | `global_configurations`       |
+ * | service type | `service-types` | `service_type_config` | `service_type_…_…`      | `config.service_type.…` | `service_type_configurations` |
+ * | bounds       | `bounds`        | `bounds_config`       | `bounds_platform`       | `config.bounds.…`       | `bounds`                      |
+ */
 import type { ServiceSchema } from 'moleculer';
 import type { DataSource } from 'typeorm';
 import { serviceOf } from '../../shared/cluster/service.ts';
 import { boundActions } from './actions/bounds.ts';
 import { changeActions } from './actions/changes.ts';
 import { entryActions } from './actions/entries.ts';
+import { historyActions } from './actions/history.ts';
 import { layerActions } from './actions/layers.ts';
+import { rollbackAction } from './actions/rollback.ts';
 import { serviceTypeActions } from './actions/service-types.ts';
 
 export const globalConfigService = ({ db }: { readonly db: DataSource }): ServiceSchema =>
@@ -13,6 +24,8 @@ export const globalConfigService = ({ db }: { readonly db: DataSource }): Servic
     ...entryActions(db),
     ...serviceTypeActions(db),
     ...boundActions(db),
+    ...historyActions(db),
+    ...rollbackAction(db),
     ...layerActions(db),
     ...changeActions(db),
   });

@@ -1,8 +1,13 @@
 /** The tables of global-config. Values are kept as `json`, which keeps them as sent. */
 import { EntitySchema, type EntitySchemaColumnOptions } from 'typeorm';
 import type { Bounds } from '../../shared/contracts/bounds.ts';
+import type { PlatformConfigType } from '../../shared/contracts/history.ts';
 import type { ServiceType } from '../../shared/contracts/service-types.ts';
 import { migration, type Schema } from '../../shared/database/open.ts';
+import {
+  historyColumns,
+  type HistoryRow as AnyHistoryRow,
+} from '../../shared/documents/history.ts';
 
 export interface GlobalRow {
   config_key: string;
@@ -28,6 +33,8 @@ export interface BoundsRow {
   updated_by: string;
   updated_at: Date;
 }
+
+export type HistoryRow = AnyHistoryRow<PlatformConfigType>;
 
 const schema = 'global_config';
 const text: EntitySchemaColumnOptions = { type: 'text' };
@@ -75,6 +82,22 @@ export const BoundsEntity = new EntitySchema<BoundsRow>({
   columns: { id: key, document: json, ...written },
 });
 
+/**
+ * ConfigurationHistory of the platform: one row for each of its revisions since the history began. What stood then is in
+ * `history_baseline`, when that was in the one row of `history_beginning`. A write that leaves no row, by a node of an earlier release,
+ * begins the history anew, so that it is whole from its beginning on.
+ */
+export const HistoryEntity = new EntitySchema<HistoryRow>({
+  name: 'PlatformConfigurationHistory',
+  tableName: 'configuration_history',
+  schema,
+  columns: historyColumns,
+  indices: [
+    { name: 'history_resource', columns: ['config_type', 'resource_id', 'revision'] },
+    { name: 'history_changed_at', columns: ['changed_at', 'revision'] },
+  ],
+});
+
 /** The four managed service types. They are rows, so that an operator changes them without a release. */
 const seeds = [
   [
@@ -105,7 +128,7 @@ const seeds = [
 
 export const globalConfigSchema: Schema = {
   schema,
-  entities: [GlobalEntity, ServiceTypeEntity, BoundsEntity],
+  entities: [GlobalEntity, ServiceTypeEntity, BoundsEntity, HistoryEntity],
   migrations: [
     migration(
       'GlobalConfiguration1763700000002',
@@ -129,6 +152,69 @@ export const globalConfigSchema: Schema = {
       `CREATE TABLE global_config.bounds (
         id text PRIMARY KEY, document json NOT NULL, revision int8 NOT NULL, updated_by text NOT NULL, updated_at timestamptz NOT NULL
       )`,
+    ),
+    migration(
+      'GlobalConfigHistory1763700000801',
+      `CREATE TABLE global_config.configuration_history (
+        revision int8 PRIMARY KEY, config_type text NOT NULL, resource_id text NOT NULL, action text NOT NULL,
+        changed_by text NOT NULL, changed_at timestamptz NOT NULL, reason text, request_id text, before json, after json
+      )`,
+      'CREATE INDEX history_resource ON global_config.configuration_history (config_type, resource_id, revision)',
+      'CREATE INDEX history_changed_at ON global_config.configuration_history (changed_at, revision)',
+      `CREATE TABLE global_config.history_beginning (
+        one boolean PRIMARY KEY DEFAULT true CHECK (one), revision int8 NOT NULL, at timestamptz NOT NULL
+      )`,
+      `CREATE TABLE global_config.history_baseline (
+        config_type text NOT NULL, resource_id text NOT NULL, document json NOT NULL, revision int8 NOT NULL,
+        updated_by text NOT NULL, updated_at timestamptz NOT NULL, PRIMARY KEY (config_type, resource_id)
+      )`,
+      `-- Whoever calls it has locked the platform's counter, as every write of the platform does: none is half done. What is stored has
+      -- been so since the counter's time; to the millisecond, as in the history.
+      CREATE FUNCTION global_config.begin_history() RETURNS void LANGUAGE plpgsql AS $$
+      BEGIN
+        DELETE FROM global_config.history_beginning;
+        INSERT INTO global_config.history_beginning (revision, at)
+        SELECT revision, date_trunc('milliseconds', changed_at) FROM strata.revisions WHERE scope = 'platform';
+        DELETE FROM global_config.history_baseline;
+        INSERT INTO global_config.history_baseline
+        SELECT 'global_config', config_key,
+          CASE WHEN data_type IS NULL
+            THEN json_build_object('config_key', config_key, 'config_value', config_value, 'is_public', is_public,
+              'requires_restart', requires_restart)
+            ELSE json_build_object('config_key', config_key, 'config_value', config_value, 'is_public', is_public,
+              'requires_restart', requires_restart, 'data_type', data_type)
+          END,
+          revision, updated_by, updated_at
+        FROM global_config.global_configurations
+        UNION ALL
+        SELECT 'service_type_config', service_type || '/' || configuration_name,
+          json_build_object('service_type', service_type, 'configuration_name', configuration_name,
+            'default_settings', default_settings, 'scaling_limits', scaling_limits,
+            'monitoring_defaults', monitoring_defaults, 'is_active', is_active),
+          revision, updated_by, updated_at
+        FROM global_config.service_type_configurations
+        UNION ALL
+        SELECT 'bounds_config', id, document, revision, updated_by, updated_at FROM global_config.bounds;
+      END $$`,
+      `-- A node of the release before writes documents without their history, while nodes are replaced one after the other.
+      CREATE FUNCTION global_config.begin_history_anew() RETURNS trigger LANGUAGE plpgsql AS $$
+      BEGIN
+        PERFORM 1 FROM strata.revisions r WHERE scope = 'platform' AND (
+          EXISTS (SELECT FROM global_config.configuration_history h WHERE h.revision = r.revision)
+          OR EXISTS (SELECT FROM global_config.history_beginning b WHERE b.revision = r.revision));
+        IF NOT FOUND THEN
+          PERFORM global_config.begin_history();
+        END IF;
+        RETURN NULL;
+      END $$`,
+      ...['global_configurations', 'service_type_configurations', 'bounds'].map(
+        (
+          table,
+        ) => `CREATE CONSTRAINT TRIGGER has_history AFTER INSERT OR UPDATE OR DELETE ON global_config.${table}
+          DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION global_config.begin_history_anew()`,
+      ),
+      "SELECT FROM strata.revisions WHERE scope = 'platform' FOR UPDATE",
+      'SELECT global_config.begin_history()',
     ),
   ],
 };

@@ -1,11 +1,15 @@
 /** The tables of tenant-config. Documents are kept as `json`, which keeps them as sent; `jsonb` would reorder and renumber. */
 import { EntitySchema, type EntitySchemaColumnOptions } from 'typeorm';
 import type { TenantRole } from '../../shared/contracts/contract.ts';
-import type { ConfigType, WriteAction } from '../../shared/contracts/history.ts';
+import type { ConfigType } from '../../shared/contracts/history.ts';
 import type { NotificationConfig } from '../../shared/contracts/notification-config.ts';
 import type { SignInPolicy } from '../../shared/contracts/sign-in-policy.ts';
 import { migration, type Schema } from '../../shared/database/open.ts';
 import type { Stored } from '../../shared/documents/document-kind.ts';
+import {
+  historyColumns,
+  type HistoryRow as AnyHistoryRow,
+} from '../../shared/documents/history.ts';
 
 export interface TenantRow {
   id: string;
@@ -49,18 +53,8 @@ export interface DocumentRow {
   updated_by: string;
   updated_at: Date;
 }
-export interface HistoryRow {
+export interface HistoryRow extends AnyHistoryRow<ConfigType> {
   tenant_id: string;
-  revision: number;
-  config_type: ConfigType;
-  resource_id: string;
-  action: WriteAction;
-  changed_by: string;
-  changed_at: Date;
-  reason: string | null;
-  request_id: string | null;
-  before: unknown;
-  after: unknown;
 }
 
 /** The document of a row. It passed its kind's schema when it was written, so its type is taken on trust. */
@@ -156,16 +150,7 @@ export const HistoryEntity = new EntitySchema<HistoryRow>({
   schema,
   columns: {
     tenant_id: uuidKey,
-    revision: { type: 'int8', primary: true },
-    config_type: text,
-    resource_id: text,
-    action: text,
-    changed_by: text,
-    changed_at: time,
-    reason: { ...text, nullable: true },
-    request_id: { ...text, nullable: true },
-    before: { ...json, nullable: true },
-    after: { ...json, nullable: true },
+    ...historyColumns,
   },
   indices: [
     { name: 'history_resource', columns: ['tenant_id', 'config_type', 'resource_id', 'revision'] },

@@ -75,6 +75,10 @@ export const errorTable = {
     message: 'No account exists and the provider may not create one.',
   },
   not_found: { status: 404, message: 'Not found.' },
+  before_history: {
+    status: 404,
+    message: "It is from before the platform's history begins, so it is not known.",
+  },
   auth_sso_provider_not_found: { status: 404, message: 'No identity provider serves this.' },
   method_not_allowed: { status: 405, message: 'This path does not take this method.' },
   request_timeout: { status: 408, message: 'The request did not arrive in time.' },

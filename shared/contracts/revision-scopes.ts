@@ -6,7 +6,7 @@
  * | ------------------ | ------------------------------------------------------------- |
  * | `tenant:<id>`      | the tenant's configuration documents                          |
  * | `members:<id>`     | the tenant's name, status and memberships                     |
- * | `platform`         | global entries and service types                              |
+ * | `platform`         | global entries, service types and bounds                      |
  * | `auth`             | accounts, sessions, API keys, identity providers; reloads     |
  */
 export type RevisionScope = `tenant:${string}` | `members:${string}` | 'platform' | 'auth';

@@ -141,12 +141,13 @@ export function documentActions<Address, Document, Context>(
    */
   function fromHistory(after: unknown, found: Found): Plan['next'] {
     if (after === null && !nullIsDocument) return null;
+    refuseHidden({ document: after as Document }, found.request.caller);
     const { warnings } = checked(conceal(after), found);
     return { document: after as Document, warnings };
   }
 
   /** Throws `not_found` where the answer would show a document to a writer who may not read it. */
-  function refuseHidden(current: Stored<Document> | null, caller: Caller): void {
+  function refuseHidden(current: Pick<Stored<Document>, 'document'> | null, caller: Caller): void {
     if (current && kind.isHidden?.(current.document, caller)) throw new StrataError('not_found');
   }
 

@@ -95,6 +95,24 @@ describe('one command', () => {
     });
   });
 
+  test('the history of the platform, and rollback in it', async () => {
+    const set = (value: number) =>
+      answered('config', 'set', 'global', 'rolled', `{"config_value": ${value}}`, '--replace');
+    const { revision } = await set(1);
+    await set(2);
+    const { out } = await type(['config', 'history', 'platform', '--resource', 'rolled']);
+    expect(out).toContain('update global_config rolled by grace');
+    expect(out).toContain('/config_value: 1 -> 2');
+    expect(await answered('config', 'history', 'platform', String(revision))).toMatchObject({
+      before: null,
+      after: { config_value: 1 },
+    });
+    expect(await answered('config', 'rollback', 'platform', String(revision))).toMatchObject({
+      outcome: 'updated',
+      document: { config_value: 1 },
+    });
+  });
+
   test('a global entry is created with --replace and read back', async () => {
     expect(
       (await type(['config', 'set', 'global', 'from.repl', '{"config_value": 1}'])).err,

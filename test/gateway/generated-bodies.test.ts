@@ -196,9 +196,12 @@ const others = [
   '/tenants',
   '/tenants/T/users',
   '/tenants/T/config/rollback',
+  '/config/rollback',
   '/configurations/cache/invalidate',
   '/auth/refresh',
 ];
+
+const ofPlatform: readonly string[] = ['/tenants', '/config/rollback'];
 
 /**
  * A lane sends its share of the bodies one after the other. It owns the documents it writes, so that what it reads is what it wrote;
@@ -240,7 +243,7 @@ async function replace(route: Route, body: unknown, lane: number): Promise<void>
 
 async function post(template: string, body: unknown): Promise<void> {
   const path = template.replace('/T/', `/${tenant.id}/`);
-  const client = path === '/tenants' ? platform : tenant.admin;
+  const client = ofPlatform.includes(path) ? platform : tenant.admin;
   count(await client.send('POST', path, { body }), path, body);
 }
 

@@ -128,8 +128,12 @@ describe('what every effective configuration holds', () => {
 
   test('public entries have at most 8 MiB together; less may always be written', async () => {
     const text = 'x'.repeat(large);
-    for (let index = 0; index < 11; index += 1)
-      expect((await put(`public-${index}`, text)).status).toBe(201);
+    const created: number[] = [];
+    for (let index = 0; index < 11; index += 1) {
+      const { status, headers } = await put(`public-${index}`, text);
+      expect(status).toBe(201);
+      created.push(Number(headers.get('x-config-revision')));
+    }
     await tooLarge(put('public-11', text));
     expect((await put('public-11', text, false)).status).toBe(201);
     await tooLarge(platform.patch(entryOf('public-11'), { is_public: true }));
@@ -139,6 +143,7 @@ describe('what every effective configuration holds', () => {
     await tooLarge(put('public-2', larger));
     expect((await put('public-2', 'x')).status).toBe(200);
     expect((await platform.patch(entryOf('public-11'), { is_public: true })).status).toBe(200);
+    await tooLarge(platform.post('/config/rollback', { revision: created[2] }));
   });
 
   test('the configurations of all agent types have at most 16 MiB together; each alone is answered', async () => {

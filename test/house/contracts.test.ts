@@ -147,7 +147,7 @@ describe('contracts', () => {
       .filter(([, { response, drops }]) => response === 'write' && !drops)
       .map(([name]) => name);
     // Its keys are those of the document that the history names.
-    const expected: ActionName[] = ['tenant-config.rollback'];
+    const expected: ActionName[] = ['tenant-config.rollback', 'global-config.rollback'];
     expect(silent).toEqual(expected);
   });
 });

@@ -1,12 +1,20 @@
 /** Actions on global entries. */
 import type { DataSource } from 'typeorm';
 import type { Handlers, Request } from '../../../shared/cluster/request.ts';
-import type { GlobalEntry, StoredGlobalEntry } from '../../../shared/contracts/global-entries.ts';
+import {
+  globalEntryKey,
+  type GlobalEntry,
+  type StoredGlobalEntry,
+} from '../../../shared/contracts/global-entries.ts';
+import type { ParamsOf } from '../../../shared/contracts/index.ts';
 import type { Stored } from '../../../shared/documents/document-kind.ts';
 import { documentActions, type WrittenDocument } from '../../../shared/documents/document.ts';
 import { decodeCursor, defaultLimit, readPage } from '../../../shared/documents/paging.ts';
 import { globalEntryKind, storedEntry } from '../documents/global-entry.ts';
 import { GlobalEntity } from '../schema.ts';
+
+/** The options of a rollback: those of any write. */
+export type RollbackOptions = Omit<ParamsOf<'global-config.rollback'>, 'body'>;
 
 type Described<T> = Omit<T, 'document'> & { document: GlobalEntry };
 
@@ -62,4 +70,14 @@ export function entryActions(db: DataSource) {
       return describedWrite(await entries.delete(params, describing(request)));
     },
   } satisfies Handlers;
+}
+
+/** Puts an entry back to what the history calls `after`. */
+export function entryRollback(db: DataSource) {
+  const entries = documentActions(db, globalEntryKind);
+  return async (key: string, after: unknown, options: RollbackOptions, request: Request) => {
+    const keys = [globalEntryKey({ key })];
+    const params = { ...options, key };
+    return describedWrite(await entries.rollback(params, describing(request), after, keys));
+  };
 }

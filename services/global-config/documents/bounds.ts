@@ -7,7 +7,7 @@ import type { DocumentKind, Stored } from '../../../shared/documents/document-ki
 import { BoundsEntity, ServiceTypeEntity, type BoundsRow } from '../schema.ts';
 import { platformDocument } from './platform-document.ts';
 
-/** The id of its row, and its name in audit events. */
+/** The id of its row, and its name in the history and in audit events. */
 const id = 'platform';
 
 export const storedBounds = (row: BoundsRow): Stored<Bounds> => ({
@@ -18,11 +18,9 @@ export const storedBounds = (row: BoundsRow): Stored<Bounds> => ({
 });
 
 export const boundsKind: DocumentKind<object, Bounds> = {
-  ...platformDocument,
-  auditName: 'bounds',
+  ...platformDocument({ auditName: 'bounds', configType: 'bounds_config', resourceId: () => id }),
   schema: Bounds,
   patchCreates: true,
-  resourceId: () => id,
 
   async read(manager) {
     const row = await manager.findOneBy(BoundsEntity, { id });

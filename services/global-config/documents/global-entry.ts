@@ -70,10 +70,12 @@ const lengthOf = ({ config_value: value }: StoredGlobalEntry): number =>
   JSON.stringify(value).length;
 
 export const globalEntryKind: DocumentKind<GlobalEntryAddress, StoredGlobalEntry> = {
-  ...platformDocument,
-  auditName: 'global',
+  ...platformDocument({
+    auditName: 'global',
+    configType: 'global_config',
+    resourceId: ({ key }: GlobalEntryAddress) => key,
+  }),
   schema: StoredGlobalEntry,
-  resourceId: ({ key }) => key,
 
   async read(manager, { key }) {
     const row = await manager.findOneBy(GlobalEntity, { config_key: key });

@@ -20,10 +20,13 @@ export const storedServiceType = ({
 });
 
 export const serviceTypeKind: DocumentKind<ServiceTypeAddress, ServiceType> = {
-  ...platformDocument,
-  auditName: 'service_type',
+  ...platformDocument({
+    auditName: 'service_type',
+    configType: 'service_type_config',
+    resourceId: ({ service_type, configuration_name }: ServiceTypeAddress) =>
+      `${service_type}/${configuration_name}`,
+  }),
   schema: ServiceType,
-  resourceId: ({ service_type, configuration_name }) => `${service_type}/${configuration_name}`,
 
   async read(manager, { service_type, configuration_name }) {
     const row = await manager.findOneBy(ServiceTypeEntity, { service_type, configuration_name });
@@ -52,6 +55,12 @@ export const serviceTypeKind: DocumentKind<ServiceTypeAddress, ServiceType> = {
   isHidden: ({ is_active: isActive }, caller) => !isActive && !seesPlatform(caller),
   check: ({ next, address }) => [...namesOfPath(next, address), ...scalingOrder(next)],
 };
+
+/** The way back from its name in the history; neither part has a slash. */
+export function serviceTypeAddress(resourceId: string): ServiceTypeAddress {
+  const [service_type = '', configuration_name = ''] = resourceId.split('/');
+  return { service_type, configuration_name };
+}
 
 const namesOfPath = (next: ServiceType, address: ServiceTypeAddress): Problem[] =>
   (['service_type', 'configuration_name'] as const)

@@ -3,23 +3,11 @@ import { MoreThan, type DataSource } from 'typeorm';
 import type { Handlers } from '../../../shared/cluster/request.ts';
 import { revisionOf } from '../../../shared/commits/commit.ts';
 import { tenantScope } from '../../../shared/contracts/revision-scopes.ts';
+import { historyDetail, historyEntry, historySummary } from '../../../shared/documents/history.ts';
 import { decodeCursor, defaultLimit, readPage } from '../../../shared/documents/paging.ts';
 import { StrataError } from '../../../shared/errors.ts';
-import { diff } from '../../../shared/schema/diff.ts';
-import { concealSecrets } from '../../../shared/security/document-secrets.ts';
 import { HistoryEntity, type HistoryRow } from '../schema.ts';
 
-type Summary = Omit<HistoryRow, 'tenant_id' | 'reason' | 'request_id' | 'before' | 'after'>;
-
-/** That something changed, to what and by whom; without the values, which readers of a stream need not be allowed to see. */
-const summaryOf = (row: Summary) => ({
-  revision: row.revision,
-  config_type: row.config_type,
-  resource_id: row.resource_id,
-  action: row.action,
-  changed_by: row.changed_by,
-  changed_at: row.changed_at.toISOString(),
-});
 const summaryColumns = {
   revision: true,
   config_type: true,
@@ -27,16 +15,7 @@ const summaryColumns = {
   action: true,
   changed_by: true,
   changed_at: true,
-} as const satisfies Record<keyof Summary, true>;
-
-const entryOf = (row: HistoryRow) => ({
-  ...summaryOf(row),
-  reason: row.reason,
-  request_id: row.request_id,
-  changes: diff(row.before ?? undefined, row.after ?? undefined).map((change) =>
-    concealSecrets(change),
-  ),
-});
+} as const satisfies { readonly [Column in keyof HistoryRow]?: true };
 
 export const historyActions = (db: DataSource) =>
   ({
@@ -58,18 +37,14 @@ export const historyActions = (db: DataSource) =>
         after: decodeCursor(cursor, 'number'),
         rowsAfter,
         keyOf: (row) => row.revision,
-        itemOf: entryOf,
+        itemOf: historyEntry,
       });
     },
 
     async 'tenant-config.history.get'({ tenant_id, revision }) {
       const row = await db.manager.findOneBy(HistoryEntity, { tenant_id, revision });
       if (!row) throw new StrataError('not_found', 'The history has no such revision.');
-      return {
-        ...entryOf(row),
-        before: concealSecrets(row.before),
-        after: concealSecrets(row.after),
-      };
+      return historyDetail(row);
     },
 
     /** Without gaps, since every revision of a tenant has its row. */
@@ -83,6 +58,6 @@ export const historyActions = (db: DataSource) =>
         take: limit,
         select: summaryColumns,
       });
-      return { items: rows.map(summaryOf), revision };
+      return { items: rows.map(historySummary), revision };
     },
   }) satisfies Handlers;

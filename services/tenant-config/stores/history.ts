@@ -4,36 +4,27 @@ import type { Request } from '../../../shared/cluster/request.ts';
 import type { ConfigType } from '../../../shared/contracts/history.ts';
 import { columnsOf } from '../../../shared/database/columns.ts';
 import type { Stored, WriteRecord } from '../../../shared/documents/document-kind.ts';
-import { HistoryEntity, storedFrom, type HistoryRow } from '../schema.ts';
+import {
+  historyRowOf,
+  leftBehind,
+  type HistoryName as AnyHistoryName,
+} from '../../../shared/documents/history.ts';
+import { HistoryEntity, type HistoryRow } from '../schema.ts';
 
 /** A document, as the history names it. */
-export interface HistoryName {
+export interface HistoryName extends AnyHistoryName<ConfigType> {
   readonly tenantId: string;
-  readonly configType: ConfigType;
-  readonly resourceId: string;
 }
 
 export async function recordHistory(
   manager: EntityManager,
-  { tenantId, configType, resourceId }: HistoryName,
+  { tenantId, ...name }: HistoryName,
   record: WriteRecord<unknown>,
   request: Pick<Request, 'caller' | 'requestId'>,
 ): Promise<void> {
   await manager.insert(
     HistoryEntity,
-    columnsOf<HistoryRow>({
-      tenant_id: tenantId,
-      revision: record.revision,
-      config_type: configType,
-      resource_id: resourceId,
-      action: record.action,
-      changed_by: request.caller.id,
-      changed_at: new Date(record.at),
-      reason: record.reason,
-      request_id: request.requestId,
-      before: record.before,
-      after: record.after,
-    }),
+    columnsOf<HistoryRow>({ tenant_id: tenantId, ...historyRowOf(name, record, request) }),
   );
 }
 
@@ -75,17 +66,6 @@ export async function documentsAt<Document>(
     .getMany();
   return rows.map((row) => leftBehind<Document>(row)).filter((document) => document !== null);
 }
-
-/** The document after this entry of its history; null where the entry is its end. */
-const leftBehind = <Document>(row: HistoryRow): Stored<Document> | null =>
-  row.after === null
-    ? null
-    : storedFrom<Document>({
-        document: row.after,
-        revision: row.revision,
-        updated_by: row.changed_by,
-        updated_at: row.changed_at,
-      });
 
 /** The tenant's newest revision at a moment; 0 before the first. */
 export async function revisionAt(

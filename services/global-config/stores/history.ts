@@ -1,0 +1,68 @@
+/**
+ * ConfigurationHistory of the platform: one row for each of its revisions since the history began, over the baseline of what stood
+ * then. What was before that is in the audit only.
+ */
+import type { EntityManager } from 'typeorm';
+import type { Request } from '../../../shared/cluster/request.ts';
+import type { PlatformConfigType } from '../../../shared/contracts/history.ts';
+import { columnsOf } from '../../../shared/database/columns.ts';
+import type { WriteRecord } from '../../../shared/documents/document-kind.ts';
+import { historyRowOf, type HistoryName } from '../../../shared/documents/history.ts';
+import { StrataError } from '../../../shared/errors.ts';
+import { HistoryEntity, type HistoryRow } from '../schema.ts';
+
+export async function recordHistory(
+  manager: EntityManager,
+  name: HistoryName<PlatformConfigType>,
+  record: WriteRecord<unknown>,
+  request: Pick<Request, 'caller' | 'requestId'>,
+): Promise<void> {
+  await manager.insert(HistoryEntity, columnsOf<HistoryRow>(historyRowOf(name, record, request)));
+}
+
+/** From where on the history is whole. */
+interface Beginning {
+  readonly revision: number;
+  readonly at: Date;
+}
+
+async function beginningOf(manager: EntityManager): Promise<Beginning> {
+  const [row] = await manager.query<Beginning[]>(
+    'SELECT revision, at FROM global_config.history_beginning',
+  );
+  return row!;
+}
+
+const beforeHistory = ({ revision, at }: Beginning): StrataError =>
+  new StrataError(
+    'before_history',
+    `The platform's history is whole from revision ${revision} on, of ${at.toISOString()}. What was before is in the audit only.`,
+  );
+
+/** Throws `before_history` where the revision may have been and is not known, 404 where there is none. */
+export async function findEntry(manager: EntityManager, revision: number): Promise<HistoryRow> {
+  const row = await manager.findOneBy(HistoryEntity, { revision });
+  if (row) return row;
+  throw await unknownRevision(manager, revision);
+}
+
+/** What a revision left behind. */
+export type Left = Pick<HistoryRow, 'config_type' | 'resource_id' | 'after'>;
+
+/** As `findEntry`; it also knows what the last write of a document left behind that was before the history began. */
+export async function findLeft(manager: EntityManager, revision: number): Promise<Left> {
+  const entry = await manager.findOneBy(HistoryEntity, { revision });
+  if (entry) return entry;
+  const [baseline] = await manager.query<Left[]>(
+    `SELECT config_type, resource_id, document AS after FROM global_config.history_baseline WHERE revision = $1`,
+    [revision],
+  );
+  if (baseline) return baseline;
+  throw await unknownRevision(manager, revision);
+}
+
+async function unknownRevision(manager: EntityManager, revision: number): Promise<StrataError> {
+  const beginning = await beginningOf(manager);
+  if (revision <= beginning.revision) return beforeHistory(beginning);
+  return new StrataError('not_found', 'The history has no such revision.');
+}

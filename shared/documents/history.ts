@@ -1,0 +1,113 @@
+/**
+ * ConfigurationHistory: one row for each write of a document, of the tenants' and of the platform's alike. What a row has, how a
+ * write becomes one, and what readers are shown of it.
+ */
+import type { EntitySchemaColumnOptions } from 'typeorm';
+import type { Request } from '../cluster/request.ts';
+import type { WriteAction } from '../contracts/history.ts';
+import { diff } from '../schema/diff.ts';
+import { concealSecrets } from '../security/document-secrets.ts';
+import type { Stored, WriteRecord } from './document-kind.ts';
+
+/** A row, without the columns that say whose history it is. `before` and `after` are null where there was no document. */
+export interface HistoryRow<ConfigType extends string> {
+  revision: number;
+  config_type: ConfigType;
+  resource_id: string;
+  action: WriteAction;
+  changed_by: string;
+  changed_at: Date;
+  reason: string | null;
+  request_id: string | null;
+  before: unknown;
+  after: unknown;
+}
+
+const text: EntitySchemaColumnOptions = { type: 'text' };
+const json: EntitySchemaColumnOptions = { type: 'json', nullable: true };
+
+/** Its columns for an entity. */
+export const historyColumns = {
+  revision: { type: 'int8', primary: true },
+  config_type: text,
+  resource_id: text,
+  action: text,
+  changed_by: text,
+  changed_at: { type: 'timestamptz' },
+  reason: { ...text, nullable: true },
+  request_id: { ...text, nullable: true },
+  before: json,
+  after: json,
+} as const satisfies Record<keyof HistoryRow<string>, EntitySchemaColumnOptions>;
+
+/** A document, as the history names it. */
+export interface HistoryName<ConfigType extends string> {
+  readonly configType: ConfigType;
+  readonly resourceId: string;
+}
+
+/** The row of a write. */
+export const historyRowOf = <ConfigType extends string>(
+  { configType, resourceId }: HistoryName<ConfigType>,
+  record: WriteRecord<unknown>,
+  request: Pick<Request, 'caller' | 'requestId'>,
+): HistoryRow<ConfigType> => ({
+  revision: record.revision,
+  config_type: configType,
+  resource_id: resourceId,
+  action: record.action,
+  changed_by: request.caller.id,
+  changed_at: new Date(record.at),
+  reason: record.reason,
+  request_id: request.requestId,
+  before: record.before,
+  after: record.after,
+});
+
+type Left = Pick<HistoryRow<string>, 'after' | 'revision' | 'changed_by' | 'changed_at'>;
+
+/**
+ * The document after this entry of its history; null where the entry is its end. It passed its kind's schema when it was written, so
+ * its type is taken on trust.
+ */
+export const leftBehind = <Document>(row: Left): Stored<Document> | null =>
+  row.after === null
+    ? null
+    : {
+        document: row.after as Document,
+        revision: row.revision,
+        updated_by: row.changed_by,
+        updated_at: row.changed_at.toISOString(),
+      };
+
+type Summary<ConfigType extends string> = Omit<
+  HistoryRow<ConfigType>,
+  'reason' | 'request_id' | 'before' | 'after'
+>;
+
+/** That something changed, to what and by whom; without the values, which readers of a stream need not be allowed to see. */
+export const historySummary = <ConfigType extends string>(row: Summary<ConfigType>) => ({
+  revision: row.revision,
+  config_type: row.config_type,
+  resource_id: row.resource_id,
+  action: row.action,
+  changed_by: row.changed_by,
+  changed_at: row.changed_at.toISOString(),
+});
+
+/** An item of the list. */
+export const historyEntry = <ConfigType extends string>(row: HistoryRow<ConfigType>) => ({
+  ...historySummary(row),
+  reason: row.reason,
+  request_id: row.request_id,
+  changes: diff(row.before ?? undefined, row.after ?? undefined).map((change) =>
+    concealSecrets(change),
+  ),
+});
+
+/** One entry in full. */
+export const historyDetail = <ConfigType extends string>(row: HistoryRow<ConfigType>) => ({
+  ...historyEntry(row),
+  before: concealSecrets(row.before),
+  after: concealSecrets(row.after),
+});

@@ -1,0 +1,343 @@
+/** What the platform's configuration was: its history, rollback, and effective values as they were. */
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { setTimeout as delay } from 'node:timers/promises';
+import { eventually } from '../support/cluster.ts';
+import { createDatabase, type Database } from '../support/postgres.ts';
+import {
+  adminPassword,
+  Client,
+  createTenant,
+  signIn,
+  startStrata,
+  type Answer,
+  type Running,
+  type TenantFixture,
+} from '../support/strata.ts';
+import { randomFrom, type Random } from '../support/values-of-schema.ts';
+
+let database: Database;
+let strata: Running;
+let platform: Client;
+let tenant: TenantFixture;
+
+beforeAll(async () => {
+  database = await createDatabase();
+  strata = await startStrata({ DATABASE_URL: database.url });
+  platform = await signIn(strata.url, 'admin@example.com', adminPassword);
+  tenant = await createTenant(strata.url, platform, 'Past');
+});
+afterAll(async () => {
+  await strata?.stop();
+  await database?.drop();
+});
+
+const type = '/config/service-types/cloud_run/default';
+const revisionIn = ({ headers }: Answer): number => Number(headers.get('x-config-revision'));
+const rollback = (revision: number, query = '', headers?: Record<string, string>) =>
+  platform.post(`/config/rollback${query}`, { revision }, headers);
+const codeIn = ({ status, body }: Answer): unknown[] => [status, body.detail?.code];
+
+interface Entry {
+  readonly revision: number;
+  readonly config_type: string;
+  readonly resource_id: string;
+  readonly action: string;
+  readonly changed_at: string;
+}
+async function wholeHistory(query = ''): Promise<Entry[]> {
+  const items: Entry[] = [];
+  for (let cursor = ''; ;) {
+    const { status, body } = await platform.get(`/config/history?limit=7${query}${cursor}`);
+    expect(status).toBe(200);
+    items.push(...body.items);
+    if (body.next_cursor === null) return items;
+    cursor = `&cursor=${body.next_cursor}`;
+  }
+}
+
+async function keyWith(...scopes: string[]): Promise<Client> {
+  const made = await platform.post('/auth/api-key', { name: scopes.join(), scopes });
+  expect(made.status).toBe(201);
+  return new Client(strata.url, made.body.api_key);
+}
+
+describe('every write of the platform is in its history', () => {
+  test('with who, when, why, before and after', async () => {
+    const why = { 'x-change-reason': 'a new band' };
+    const { body: me } = await platform.get('/auth/me');
+    const before = (await platform.get(type)).body;
+    const writes = [
+      await platform.put('/config/global/told', { config_value: { a: 1 } }, why),
+      await platform.patch('/config/global/told', { config_value: { a: null, b: 2 } }),
+      await platform.patch(type, { default_settings: { told: true } }),
+      await platform.put('/config/bounds', { told: { const: 1 } }),
+      await platform.delete('/config/bounds'),
+      await platform.delete('/config/global/told'),
+    ];
+    expect(writes.map(({ status }) => status)).toEqual([201, 200, 200, 201, 204, 204]);
+    const [items, details] = [
+      (await wholeHistory()).slice(0, 6).toReversed(),
+      await Promise.all(
+        writes.map(
+          async (write) => (await platform.get(`/config/history/${revisionIn(write)}`)).body,
+        ),
+      ),
+    ];
+    const told = (config_value: unknown) => ({
+      config_key: 'told',
+      config_value,
+      is_public: false,
+      requires_restart: false,
+    });
+    const by = {
+      changed_by: me.user.id,
+      changed_at: expect.stringMatching(/Z$/),
+      reason: null,
+    };
+    const of = (config_type: string, resource_id: string) => ({ ...by, config_type, resource_id });
+    const entry = of('global_config', 'told');
+    const bounds = of('bounds_config', 'platform');
+    const rule = { told: { const: 1 } };
+    const expected = [
+      {
+        ...entry,
+        action: 'create',
+        reason: 'a new band',
+        changes: expect.arrayContaining([{ path: '/config_value', after: { a: 1 } }]),
+        before: null,
+        after: told({ a: 1 }),
+      },
+      {
+        ...entry,
+        action: 'update',
+        changes: [
+          { path: '/config_value/a', before: 1 },
+          { path: '/config_value/b', after: 2 },
+        ],
+        before: told({ a: 1 }),
+        after: told({ b: 2 }),
+      },
+      {
+        ...of('service_type_config', 'cloud_run/default'),
+        action: 'update',
+        changes: [{ path: '/default_settings/told', after: true }],
+        before,
+        after: { ...before, default_settings: { ...before.default_settings, told: true } },
+      },
+      {
+        ...bounds,
+        action: 'create',
+        changes: [{ path: '/told', after: rule.told }],
+        before: null,
+        after: rule,
+      },
+      {
+        ...bounds,
+        action: 'delete',
+        changes: [{ path: '/told', before: rule.told }],
+        before: rule,
+        after: null,
+      },
+      {
+        ...entry,
+        action: 'delete',
+        changes: expect.arrayContaining([{ path: '/config_value', before: { b: 2 } }]),
+        before: told({ b: 2 }),
+        after: null,
+      },
+    ].map((each, index) => ({
+      ...each,
+      revision: revisionIn(writes[index]!),
+      request_id: writes[index]!.headers.get('x-request-id'),
+    }));
+    expect(details).toEqual(expected);
+    expect(items).toEqual(expected.map(({ before: _before, after: _after, ...item }) => item));
+  });
+
+  test('in pages, by kind and by document; a dry run and a refusal leave nothing', async () => {
+    const all = await wholeHistory();
+    expect(all.map(({ revision }) => revision)).toEqual(
+      Array.from({ length: all.length }, (_each, index) => all.length - index),
+    );
+    await platform.put('/config/global/tried?dry_run=true', { config_value: 1 });
+    await platform.put('/config/bounds', { told: {} });
+    expect(await wholeHistory()).toEqual(all);
+    const ofType = await wholeHistory('&config_type=service_type_config');
+    expect(ofType).toEqual(all.filter(({ config_type: each }) => each === 'service_type_config'));
+    expect(await wholeHistory('&resource_id=told')).toEqual(
+      all.filter(({ resource_id: each }) => each === 'told'),
+    );
+    expect(codeIn(await platform.get('/config/history/999999'))).toEqual([404, 'not_found']);
+    expect(codeIn(await rollback(999_999))).toEqual([404, 'not_found']);
+  });
+
+  test('at times that rise with the revision, also where a clock is set back', async () => {
+    await database.query(
+      `UPDATE strata.revisions SET changed_at = changed_at + interval '1 s' WHERE scope = 'platform'`,
+    );
+    for (const value of [1, 2]) await platform.put('/config/global/timed', { config_value: value });
+    const times = (await wholeHistory()).map(({ changed_at: at }) => at);
+    expect(times).toEqual(times.toSorted().toReversed());
+    await delay(1000);
+  });
+
+  test('is for platform admins, and of their keys for those with platform:read', async () => {
+    await platform.put('/config/global/hidden', { config_value: 'of the platform alone' });
+    const [read, write] = [await keyWith('platform:read'), await keyWith('platform:write')];
+    expect((await read.get('/config/history')).text).toContain('of the platform alone');
+    expect(codeIn(await write.get('/config/history'))).toEqual([403, 'insufficient_scope']);
+    expect(codeIn(await tenant.admin.get('/config/history'))).toEqual([403, 'insufficient_role']);
+  });
+});
+
+/** Random writes of every kind of document, some of which are refused. */
+async function writeAnything(random: Random): Promise<void> {
+  const any = <T>(...from: readonly T[]): T => from[Math.floor(random() * from.length)]!;
+  const value = any<unknown>(1, 'é"\\', null, { b: [1, { a: null }], a: 1e21, '': 0.1 }, [], false);
+  const path = any('/config/global/one', '/config/global/two', '/config/global/two');
+  const isPublic = any(true, false);
+  await any(
+    () => platform.put(path, { config_value: value, is_public: isPublic, data_type: 'json' }),
+    () => platform.put(path, { config_value: value }),
+    () => platform.patch(path, { requires_restart: isPublic }),
+    () => platform.delete(path),
+    () => platform.patch(type, { default_settings: { z: value, a: any(1, 2) } }),
+    () => platform.patch(type, { is_active: isPublic }),
+    () => platform.put('/config/service-types/batch/night', { monitoring_defaults: { x: value } }),
+    () => platform.delete('/config/service-types/batch/night'),
+    () => platform.patch('/config/bounds', { one: { enum: [value, 5] }, two: null }),
+    () => platform.put('/config/bounds', { two: { const: value } }),
+    () => platform.delete('/config/bounds'),
+  )();
+}
+
+const documents = [
+  '/config/global/one',
+  '/config/global/two',
+  type,
+  '/config/service-types/batch/night',
+  '/config/bounds',
+];
+/** A document byte for byte, without what says when it was written. */
+const textOf = ({ status, text }: Answer): string =>
+  `${status} ${status === 200 ? text.replace(/,"revision":\d+,"updated_by":"[^"]*","updated_at":"[^"]*"/, '') : ''}`;
+const resourceOf = (path: string): string =>
+  path === '/config/bounds' ? 'platform' : path.replace(/^\/config\/(global|service-types)\//, '');
+
+describe('rollback', () => {
+  test.each([3, 4])(
+    'restores exactly, to any revision of random writes (seed %d)',
+    async (seed) => {
+      const random = randomFrom(seed);
+      const start = (await wholeHistory())[0]!.revision;
+      /** By revision: the document that it wrote, as it was read after it. */
+      const left = new Map<number, readonly [string, string]>();
+      while (left.size < 25) {
+        await writeAnything(random);
+        const [last] = (await platform.get('/config/history?limit=1')).body.items as Entry[];
+        if (last!.revision === start || left.has(last!.revision)) continue;
+        const path = documents.find((each) => resourceOf(each) === last!.resource_id)!;
+        left.set(last!.revision, [path, textOf(await platform.get(path))]);
+      }
+      const order = [...left.keys()].toSorted(() => random() - 0.5);
+      for (const revision of order) {
+        const [path, text] = left.get(revision)!;
+        const others = documents.filter((each) => each !== path);
+        const before = await Promise.all(
+          others.map(async (each) => textOf(await platform.get(each))),
+        );
+        const tried = await rollback(revision, '?dry_run=true');
+        const restored = await rollback(revision);
+        expect([tried.status, tried.body.dry_run, restored.status < 300]).toEqual([
+          200,
+          true,
+          true,
+        ]);
+        expect([revision, path, textOf(await platform.get(path))]).toEqual([revision, path, text]);
+        const after = await Promise.all(
+          others.map(async (each) => textOf(await platform.get(each))),
+        );
+        expect(after).toEqual(before);
+      }
+      const newest = await wholeHistory();
+      expect(newest.slice(0, order.length).map(({ action }) => action)).toEqual(
+        order.map(() => 'rollback'),
+      );
+    },
+  );
+
+  test('answers like any write: precondition, reason, one revision, the audit event, the change of effective values', async () => {
+    const path = '/config/global/rolled';
+    const first = await platform.put(path, { config_value: 'first', is_public: true });
+    const second = await platform.put(path, { config_value: 'second', is_public: true });
+    const revision = revisionIn(first);
+    const stale = await rollback(revision, '', { 'if-match': first.headers.get('etag')! });
+    expect(codeIn(stale)).toEqual([412, 'precondition_failed']);
+    const tried = await rollback(revision, '?dry_run=true');
+    expect(tried.body).toEqual({
+      dry_run: true,
+      changes: [{ path: '/config_value', before: 'second', after: 'first' }],
+      invalidates: ['global_rolled'],
+    });
+    const effective = `/tenants/${tenant.id}/config/effective`;
+    expect((await tenant.viewer.get(effective)).body.values.rolled).toBe('second');
+    const restored = await platform.post(
+      '/config/rollback',
+      { revision, reason: 'second was worse' },
+      { 'if-match': second.headers.get('etag')! },
+    );
+    expect([restored.status, revisionIn(restored)]).toEqual([200, revisionIn(second) + 1]);
+    expect(restored.body).toEqual((await platform.get(path)).body);
+    expect(restored.body).toMatchObject({ config_value: 'first', revision: revisionIn(restored) });
+    expect((await tenant.viewer.get(effective)).body.values.rolled).toBe('first');
+    const [entry] = (await platform.get('/config/history?limit=1')).body.items;
+    expect(entry).toMatchObject({ action: 'rollback', reason: 'second was worse' });
+    await eventually(async () => {
+      const events = await platform.get(
+        '/audit/events?action=config.global.rolled_back&order=desc',
+      );
+      expect(events.body.items[0]).toMatchObject({
+        target: 'rolled',
+        payload: { revision: revisionIn(restored), reason: 'second was worse' },
+        request_id: restored.headers.get('x-request-id'),
+      });
+    });
+    expect((await platform.get('/audit/verify')).body.valid).toBe(true);
+    const removed = await platform.delete(path);
+    expect((await rollback(revisionIn(removed))).status).toBe(204);
+    expect((await rollback(revision)).status).toBe(201);
+    await platform.delete(path);
+  });
+
+  test('keeps to the rules of now', async () => {
+    await platform.put('/config/service-types/gone/default', {});
+    const bounds = await platform.put('/config/bounds', {
+      x: { const: 1, service_types: ['gone'] },
+    });
+    await platform.delete('/config/bounds');
+    await platform.delete('/config/service-types/gone/default');
+    const refused = await rollback(revisionIn(bounds));
+    expect([refused.status, refused.body.errors[0].path]).toEqual([422, '/x/service_types/0']);
+    expect((await platform.get('/config/bounds')).status).toBe(404);
+  });
+
+  test('shows a key of platform:write alone nothing that it may not read', async () => {
+    const write = await keyWith('platform:write');
+    const path = '/config/global/once-private';
+    const secret = 'told to nobody else';
+    const hidden = await platform.put(path, { config_value: secret });
+    const shown = await platform.put(path, { config_value: 'shown', is_public: true });
+    const bounds = await platform.put('/config/bounds', { x: { const: secret } });
+    for (const { revision, query } of [hidden, bounds].flatMap((answer) =>
+      ['', '?dry_run=true'].map((query) => ({ revision: revisionIn(answer), query })),
+    )) {
+      const answer = await write.post(`/config/rollback${query}`, { revision });
+      expect(codeIn(answer)).toEqual([404, 'not_found']);
+      expect(answer.text).not.toContain(secret);
+    }
+    await platform.delete(path);
+    const back = await write.post('/config/rollback', { revision: revisionIn(shown) });
+    expect([back.status, back.body.config_value]).toEqual([201, 'shown']);
+    await platform.delete('/config/bounds');
+  });
+});
