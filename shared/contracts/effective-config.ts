@@ -85,7 +85,8 @@ const query = {
   as_of: Type.Optional(
     Type.String({
       pattern: '^([0-9]{1,15}|[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]{5,15}(Z|[+-][0-9]{2}:[0-9]{2}))$',
-      description: 'A revision or a timestamp; tenant layers as they were',
+      description:
+        "A revision of the tenant or a timestamp: all layers and bounds as they were then, but for the environment's",
     }),
   ),
 };
@@ -111,6 +112,20 @@ export const effectiveConfigContracts = {
         service_type: Nullable(Type.String()),
         service_id: Nullable(Type.String()),
         revision: Revisions,
+        as_of: Type.Optional(
+          Type.Object(
+            {
+              at: Nullable({
+                ...Timestamp,
+                description: 'The moment; null for a revision to come',
+              }),
+              now: Type.Array(LayerName, {
+                description: 'The layers without a history, which are answered as they are now',
+              }),
+            },
+            { ...strict, description: 'Where the question has `as_of`' },
+          ),
+        ),
         unknown: Type.Array(Type.Enum(addressFields), {
           description: 'The parameters that name nothing: their layers are missing',
         }),

@@ -31,6 +31,11 @@ export const layerContracts = {
           description:
             "The tenant's revision in the same snapshot, also where older layers are answered",
         }),
+        at: Nullable({
+          ...Timestamp,
+          description:
+            'The moment that `as_of` names, for a revision that of its write; null for now, and for a revision to come',
+        }),
         risk: Layer(RiskConfig),
         agent: Layer(AgentConfig),
         service: Layer(ServiceInstance),
@@ -77,10 +82,15 @@ export const layerContracts = {
     query: {
       service_types: Type.Optional(Type.Array(Slug)),
       tenant_id: Type.Optional(Uuid),
+      as_of: Type.Optional(Timestamp),
     },
     result: Type.Object(
       {
         revision: Type.Integer(),
+        newest: Type.Integer({
+          description:
+            "The platform's revision in the same snapshot, also where older layers are answered",
+        }),
         tenant_revision: Nullable(
           Type.Integer({ description: 'Of `tenant_id`, in the same snapshot' }),
         ),

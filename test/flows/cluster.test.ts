@@ -10,6 +10,7 @@ import { neighbourOptions } from '../../shared/cluster/neighbour.ts';
 import { loadSettings } from '../../shared/settings.ts';
 import { baseUrl, eventually, startCluster, type Cluster } from '../support/cluster.ts';
 import { watch } from '../support/event-stream.ts';
+import { comparePast } from '../support/past-oracle.ts';
 import { Client, memberPassword, signIn } from '../support/strata.ts';
 
 let cluster: Cluster;
@@ -550,6 +551,35 @@ test('another tenant, another password and a disabled account hold on every node
   expect((await platform.patch(`/auth/users/${user.id}`, { status: 'disabled' })).status).toBe(200);
   for (const client of kept)
     expect((await client.get('/auth/me')).body.detail.code).toBe('auth_session_revoked');
+});
+
+test('what was effective is the same on every node, and a rollback of the platform is seen at once', async () => {
+  const { platform, tenant } = cluster;
+  const atEach = (client: Client): Client[] =>
+    cluster.gateways.map(({ url }) => new Client(url, client.token));
+  const writers = { platform: atEach(platform), tenant: atEach(tenant.admin) };
+  const made = await comparePast({ tenantId: tenant.id, ...writers }, { writes: 30, seed: 13 });
+  expect(made).toBe(30);
+
+  const [one, other] = writers.platform;
+  const path = '/config/global/rolled-back';
+  const effective = `/tenants/${tenant.id}/config/effective`;
+  const values = ['first', 'second'];
+  const revisions: number[] = [];
+  for (const value of values) {
+    const put = await one!.put(path, { config_value: value, is_public: true });
+    revisions.push(Number(put.headers.get('x-config-revision')));
+  }
+  for (let turn = 0; turn < 10; turn += 1) {
+    const index = turn % 2;
+    const writer = turn % 3 === 0 ? one! : other!;
+    const restored = await writer.post('/config/rollback', { revision: revisions[index] });
+    expect(restored.status).toBe(200);
+    for (const reader of writers.platform)
+      expect((await reader.get(path)).body.config_value).toBe(values[index]);
+    for (const reader of writers.tenant)
+      expect((await reader.get(effective)).body.values['rolled-back']).toBe(values[index]);
+  }
 });
 
 test('a gateway and a service that are stopped with SIGTERM under load lose no request', async () => {

@@ -1,12 +1,17 @@
 /** What the platform's configuration was: its history, rollback, and effective values as they were. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { eventually } from '../support/cluster.ts';
-import { createDatabase, type Database } from '../support/postgres.ts';
+import { comparePast } from '../support/past-oracle.ts';
+import { createDatabase, withClient, type Database } from '../support/postgres.ts';
 import {
   adminPassword,
   Client,
   createTenant,
+  memberPassword,
   signIn,
   startStrata,
   type Answer,
@@ -339,5 +344,194 @@ describe('rollback', () => {
     const back = await write.post('/config/rollback', { revision: revisionIn(shown) });
     expect([back.status, back.body.config_value]).toEqual([201, 'shown']);
     await platform.delete('/config/bounds');
+  });
+});
+
+describe('as_of', () => {
+  const effective = (asOf: string, query = ''): Promise<Answer> =>
+    tenant.admin.get(`/tenants/${tenant.id}/config/effective?as_of=${asOf}${query}`);
+
+  test('answers with the layers and bounds of platform and tenant as they were', async () => {
+    const { id: tenantId } = tenant;
+    const writers = { tenantId, platform: [platform], tenant: [tenant.admin] };
+    expect(await comparePast(writers, { writes: 40, seed: 11 })).toBe(40);
+  });
+
+  test('says of which moment it is, and which layers are as they are now', async () => {
+    const path = '/config/global/moved';
+    await platform.put(path, { config_value: 1, is_public: true });
+    const agent = await tenant.admin.put(`/tenants/${tenant.id}/config/agents/moved`, {});
+    const { body: written } = await tenant.admin.get(
+      `/tenants/${tenant.id}/config/history/${revisionIn(agent)}`,
+    );
+    await delay(2);
+    const moved = await platform.put(path, { config_value: 2, is_public: true });
+    const at = written.changed_at;
+    for (const asOf of [at, String(revisionIn(agent))]) {
+      const { body } = await effective(asOf);
+      expect(body).toMatchObject({
+        values: { moved: 1 },
+        revision: { tenant: revisionIn(agent), platform: revisionIn(moved) - 1 },
+        as_of: { at, now: ['env'] },
+      });
+    }
+    const toCome = await effective('999999');
+    expect(toCome.body).toMatchObject({ values: { moved: 2 }, as_of: { at: null, now: ['env'] } });
+    expect((await effective('2999-01-01T00:00:00Z')).body.values.moved).toBe(2);
+    const plain = await tenant.admin.get(`/tenants/${tenant.id}/config/effective`);
+    expect(plain.body).not.toHaveProperty('as_of');
+    await platform.delete(path);
+  });
+});
+
+test('as_of is the same in embedded mode', async () => {
+  const dataDir = mkdtempSync(join(tmpdir(), 'strata-past-'));
+  chmodSync(dataDir, 0o755);
+  const embedded = await startStrata({ DATA_DIR: dataDir });
+  try {
+    const admin = await signIn(embedded.url, 'admin@example.com', adminPassword);
+    const { id: tenantId, admin: ofTenant } = await createTenant(embedded.url, admin, 'Embedded');
+    const writers = { tenantId, platform: [admin], tenant: [ofTenant] };
+    expect(await comparePast(writers, { writes: 12, seed: 12 })).toBe(12);
+  } finally {
+    await embedded.stop();
+    rmSync(dataDir, { recursive: true, force: true });
+  }
+}, 60_000);
+
+describe('where the platform is older than its history', () => {
+  let older: Database;
+  let running: Running;
+  let admin: Client;
+  let member: TenantFixture;
+  const put = (value: unknown) =>
+    admin.put('/config/global/older', { config_value: value, is_public: true });
+  const restore = (revision: number) => admin.post('/config/rollback', { revision });
+  const then = async (asOf: string): Promise<Answer> =>
+    member.admin.get(`/tenants/${member.id}/config/effective?as_of=${asOf}`);
+  /** Revisions of writes from before it. */
+  const before: Record<'overwritten' | 'last' | 'typed' | 'bounds', number> = {
+    overwritten: 0,
+    last: 0,
+    typed: 0,
+    bounds: 0,
+  };
+  const document = { a: [1, 'é', null], ' b ': { z: 1, y: 0.1 } };
+  let texts: string[];
+  const paths = ['/config/global/older', '/config/global/typed', type, '/config/bounds'];
+  const read = () => Promise.all(paths.map(async (path) => textOf(await admin.get(path))));
+
+  async function start(): Promise<void> {
+    running = await startStrata({ DATABASE_URL: older.url });
+    admin = await signIn(running.url, 'admin@example.com', adminPassword);
+  }
+
+  beforeAll(async () => {
+    older = await createDatabase();
+    await start();
+    member = await createTenant(running.url, admin, 'Older');
+    before.overwritten = revisionIn(await put('overwritten'));
+    before.last = revisionIn(await put(document));
+    before.typed = revisionIn(
+      await admin.put('/config/global/typed', { config_value: null, data_type: 'json' }),
+    );
+    await admin.patch(type, { default_settings: document });
+    before.bounds = revisionIn(await admin.put('/config/bounds', { older: { const: document } }));
+    texts = await read();
+    await running.stop();
+    // As the release before left it.
+    await older.query(
+      `DROP FUNCTION global_config.begin_history, global_config.begin_history_anew CASCADE`,
+    );
+    for (const table of ['configuration_history', 'history_baseline', 'history_beginning'])
+      await older.query(`DROP TABLE global_config.${table}`);
+    await older.query(
+      `DELETE FROM global_config.migrations WHERE name LIKE 'GlobalConfigHistory%'`,
+    );
+    await start();
+    const signedIn = await signIn(running.url, member.emails.tenant_admin!, memberPassword);
+    member = { ...member, admin: signedIn };
+  }, 60_000);
+  afterAll(async () => {
+    await running?.stop();
+    await older?.drop();
+  });
+
+  test('what stood when it began is known, and nothing of what was before', async () => {
+    expect((await admin.get('/config/history')).body).toEqual({ items: [], next_cursor: null });
+    const [beginning] = await older.query<{ at: Date; revision: string }>(
+      'SELECT at, revision FROM global_config.history_beginning',
+    );
+    expect(Number(beginning!.revision)).toBe(before.bounds);
+    const at = beginning!.at.toISOString();
+    expect((await then(at)).body.values.older).toEqual(document);
+    await put('later');
+    await admin.delete('/config/bounds');
+    expect((await then(at)).body).toMatchObject({
+      values: { older: document },
+      enforced: [],
+      revision: { platform: before.bounds },
+    });
+    const earlier = new Date(beginning!.at.getTime() - 1).toISOString();
+    // A tenant's revision from then is refused as its moment is.
+    for (const asOf of [earlier, '1'])
+      expect(codeIn(await then(asOf))).toEqual([404, 'before_history']);
+    for (const answer of [
+      await admin.get(`/config/history/${before.last}`),
+      await restore(before.overwritten),
+    ])
+      expect(codeIn(answer)).toEqual([404, 'before_history']);
+    expect((await then('2999-01-01T00:00:00Z')).body.values.older).toBe('later');
+  });
+
+  test('a rollback restores what it began with, where nothing was written in between', async () => {
+    await admin.delete('/config/global/typed');
+    await admin.patch(type, { default_settings: { more: 1 } });
+    const patched = (await admin.get('/config/history?limit=1')).body.items[0];
+    expect(patched).toMatchObject({ action: 'update', changes: [{ after: 1 }] });
+    for (const revision of [before.last, before.typed, before.bounds])
+      expect((await restore(revision)).status).toBeLessThan(300);
+    const now = await read();
+    expect([now[0], now[1], now[3]]).toEqual([texts[0], texts[1], texts[3]]);
+  });
+
+  test.each([
+    [
+      'changes a document',
+      `UPDATE global_config.global_configurations SET config_value = '"unseen"', revision = $1`,
+      { older: 'unseen' },
+    ],
+    ['removes a document', 'DELETE FROM global_config.global_configurations WHERE $1 > 0', {}],
+  ])('it begins anew where a node of the release before %s', async (_what, change, values) => {
+    // It would decide what the entry is to say.
+    await admin.delete('/config/bounds');
+    await put('seen');
+    const seen = new Date().toISOString();
+    const { body } = await admin.get('/config/history?limit=1');
+    const revision = body.items[0].revision as number;
+    await delay(2);
+    await withClient(older.url, async (client) => {
+      await client.query('BEGIN');
+      await client.query(
+        `UPDATE strata.revisions SET revision = revision + 1, changed_at = clock_timestamp() WHERE scope = 'platform'`,
+      );
+      await client.query(change, [revision + 1]);
+      await client.query('COMMIT');
+    });
+    await delay(2);
+    const unseen = new Date().toISOString();
+    await delay(2);
+    await put('seen again');
+    expect(codeIn(await then(seen))).toEqual([404, 'before_history']);
+    expect(codeIn(await admin.get(`/config/history/${revision + 1}`))).toEqual([
+      404,
+      'before_history',
+    ]);
+    const { older: found, ...others } = (await then(unseen)).body.values;
+    expect([{ ...(found !== undefined && { older: found }) }, others.typed]).toEqual([
+      values,
+      undefined,
+    ]);
+    expect((await restore(revision)).body.config_value).toBe('seen');
   });
 });

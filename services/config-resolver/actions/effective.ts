@@ -1,11 +1,16 @@
 /** The effective configuration of one question, and of every agent type of a tenant. */
 import type { Handlers, Request } from '../../../shared/cluster/request.ts';
-import type { ParamsOf } from '../../../shared/contracts/index.ts';
+import type { ParamsOf, ResultOf } from '../../../shared/contracts/index.ts';
 import { platformScope, tenantScope } from '../../../shared/contracts/revision-scopes.ts';
 import { invalid, StrataError } from '../../../shared/errors.ts';
 import { momentOf } from '../../../shared/schema/moment.ts';
 import type { Settings } from '../../../shared/settings.ts';
-import { effectiveValues, explainValues, type Sources } from '../rules/layers.ts';
+import {
+  effectiveValues,
+  explainValues,
+  layersWithoutHistory,
+  type Sources,
+} from '../rules/layers.ts';
 import { unknownNames } from '../rules/unknown.ts';
 import { refuseUnknown } from './refuse-unknown.ts';
 
@@ -66,8 +71,14 @@ async function readTogether<
   );
 }
 
+/** What an answer is merged from, and from when. */
+interface SourcesThen extends Sources {
+  readonly tenant: ResultOf<'tenant-config.layers'>;
+  readonly platform: ResultOf<'global-config.layers'>;
+}
+
 export function effectiveActions(settings: () => Settings) {
-  async function sourcesOf(question: Question, request: Request): Promise<Sources> {
+  async function sourcesOf(question: Question, request: Request): Promise<SourcesThen> {
     const { tenant_id, agent_type, service_id, service_type: asked } = question;
     const asOf = revisionOrMoment(question.as_of);
     const readTenant = async (at: number | string | undefined) => {
@@ -90,13 +101,17 @@ export function effectiveActions(settings: () => Settings) {
       }
       return serviceType === undefined ? [] : [serviceType];
     };
-    const readPlatform = (tenant: Sources['tenant']) =>
-      request.call('global-config.layers', { tenant_id, service_types: typesOf(tenant) });
+    const readPlatform = (tenant: Sources['tenant'], at: string | null = null) =>
+      request.call('global-config.layers', {
+        tenant_id,
+        service_types: typesOf(tenant),
+        ...(at !== null && { as_of: at }),
+      });
 
-    /** A tenant's past belongs to no moment of the platform: it is shown over what holds now. */
-    const readPast = async (at: number | string) => {
-      const tenant = await readTenant(at);
-      return { tenant, platform: await readPlatform(tenant) };
+    /** Tenant and platform count their own revisions: what they have in common is the time. */
+    const readPast = async (asOf: number | string) => {
+      const tenant = await readTenant(asOf);
+      return { tenant, platform: await readPlatform(tenant, tenant.at) };
     };
     const { tenant, platform } =
       asOf === undefined
@@ -119,13 +134,16 @@ export function effectiveActions(settings: () => Settings) {
           service_type: serviceType,
           service_id: params.service_id ?? null,
           revision: { tenant: tenant.revision, platform: platform.revision },
+          ...(params.as_of !== undefined && {
+            as_of: { at: tenant.at, now: [...layersWithoutHistory] },
+          }),
           unknown,
           ...(params.explain ? explainValues(sources) : effectiveValues(sources)),
         },
         asOf: {
           [tenantScope(params.tenant_id)]:
             params.as_of === undefined ? tenant.revision : tenant.newest,
-          [platformScope]: platform.revision,
+          [platformScope]: params.as_of === undefined ? platform.revision : platform.newest,
         },
       };
     },

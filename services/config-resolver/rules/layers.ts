@@ -29,8 +29,8 @@ import { applyBounds, type Bounded, type Held } from './apply-bounds.ts';
 export interface Sources {
   readonly tenantId: string;
   readonly serviceType: string | null;
-  readonly tenant: ResultOf<'tenant-config.layers'>;
-  readonly platform: ResultOf<'global-config.layers'>;
+  readonly tenant: Omit<ResultOf<'tenant-config.layers'>, 'at'>;
+  readonly platform: Omit<ResultOf<'global-config.layers'>, 'newest'>;
   readonly settings: Settings;
 }
 
@@ -154,6 +154,9 @@ const definitions: Readonly<Record<LayerName, LayerDefinition>> = {
     origin: () => originOf('env', null),
   },
 };
+
+/** Of these nobody knows what they were: a reload replaces settings without a trace. */
+export const layersWithoutHistory: readonly LayerName[] = ['env'];
 
 /** The one that decides first at the front. */
 const layers = layerNames.map((name) => ({ name, ...definitions[name] }));

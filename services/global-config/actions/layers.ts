@@ -1,40 +1,89 @@
-/** What config-resolver asks of the platform: its two layers, and its bounds. */
-import { In, type DataSource } from 'typeorm';
+/** What config-resolver asks of the platform: its two layers, and its bounds, as they are or were. */
+import { In, type DataSource, type EntityManager } from 'typeorm';
 import type { Handlers } from '../../../shared/cluster/request.ts';
 import { revisionOf } from '../../../shared/commits/commit.ts';
+import type { Bounds } from '../../../shared/contracts/bounds.ts';
+import type { StoredGlobalEntry } from '../../../shared/contracts/global-entries.ts';
 import { platformScope, tenantScope } from '../../../shared/contracts/revision-scopes.ts';
-import { defaultConfiguration } from '../../../shared/contracts/service-types.ts';
+import { defaultConfiguration, type ServiceType } from '../../../shared/contracts/service-types.ts';
+import type { Stored } from '../../../shared/documents/document-kind.ts';
+import { boundsKind } from '../documents/bounds.ts';
 import { storedEntry } from '../documents/global-entry.ts';
 import { storedServiceType } from '../documents/service-type.ts';
-import { boundsKind } from '../documents/bounds.ts';
 import { GlobalEntity, ServiceTypeEntity } from '../schema.ts';
+import { documentsAt, revisionAt } from '../stores/history.ts';
 import { described } from './entries.ts';
+
+/** What the effective configuration is made of: the public entries, and of the types that are asked for what is active. */
+interface LayerDocuments {
+  readonly entries: readonly Stored<StoredGlobalEntry>[];
+  readonly types: readonly Stored<ServiceType>[];
+  readonly bounds: Stored<Bounds> | null;
+}
+
+async function currentLayers(
+  manager: EntityManager,
+  wanted: readonly string[],
+): Promise<LayerDocuments> {
+  const entries = await manager.findBy(GlobalEntity, { is_public: true });
+  const types =
+    wanted.length === 0
+      ? []
+      : await manager.findBy(ServiceTypeEntity, {
+          service_type: In(wanted),
+          configuration_name: defaultConfiguration,
+          is_active: true,
+        });
+  return {
+    entries: entries.map(storedEntry),
+    types: types.map(storedServiceType),
+    bounds: await boundsKind.read(manager, {}),
+  };
+}
+
+async function layersAt(
+  manager: EntityManager,
+  wanted: readonly string[],
+  revision: number,
+): Promise<LayerDocuments> {
+  const isPublic = `(document->>'is_public')::boolean`;
+  const isActive = `(document->>'is_active')::boolean`;
+  const types =
+    wanted.length === 0
+      ? []
+      : await documentsAt<ServiceType>(manager, 'service_type_config', revision, isActive);
+  const [bounds = null] = await documentsAt<Bounds>(manager, 'bounds_config', revision);
+  return {
+    entries: await documentsAt<StoredGlobalEntry>(manager, 'global_config', revision, isPublic),
+    types: types.filter(
+      ({ document: { service_type: type, configuration_name: name } }) =>
+        wanted.includes(type) && name === defaultConfiguration,
+    ),
+    bounds,
+  };
+}
 
 export const layerActions = (db: DataSource) =>
   ({
     /** One snapshot: entries, service types and bounds are exactly those of the revision, at a moment when the tenant had its. */
-    'global-config.layers': ({ service_types: wanted = [], tenant_id: tenantId }) =>
+    'global-config.layers': ({ service_types: wanted = [], tenant_id: tenantId, as_of: asOf }) =>
       db.transaction('REPEATABLE READ', async (manager) => {
-        const revision = await revisionOf(manager, platformScope);
+        const newest = await revisionOf(manager, platformScope);
         const tenantRevision =
           tenantId === undefined ? null : await revisionOf(manager, tenantScope(tenantId));
-        const entries = await manager.findBy(GlobalEntity, { is_public: true });
-        const types =
-          wanted.length === 0
-            ? []
-            : await manager.findBy(ServiceTypeEntity, {
-                service_type: In(wanted),
-                configuration_name: defaultConfiguration,
-                is_active: true,
-              });
-        const bounds = await boundsKind.read(manager, {});
+        const revision = asOf === undefined ? newest : await revisionAt(manager, new Date(asOf));
+        const { entries, types, bounds } =
+          asOf === undefined
+            ? await currentLayers(manager, wanted)
+            : await layersAt(manager, wanted, revision);
         return {
           revision,
+          newest,
           tenant_revision: tenantRevision,
           bounds,
-          entries: entries.map((row) => described(storedEntry(row))),
+          entries: entries.map(described),
           service_types: Object.fromEntries(
-            types.map((row) => [row.service_type, storedServiceType(row)]),
+            types.map((stored) => [stored.document.service_type, stored]),
           ),
         };
       }),

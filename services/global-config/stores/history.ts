@@ -6,7 +6,7 @@ import type { EntityManager } from 'typeorm';
 import type { Request } from '../../../shared/cluster/request.ts';
 import type { PlatformConfigType } from '../../../shared/contracts/history.ts';
 import { columnsOf } from '../../../shared/database/columns.ts';
-import type { WriteRecord } from '../../../shared/documents/document-kind.ts';
+import type { Stored, WriteRecord } from '../../../shared/documents/document-kind.ts';
 import { historyRowOf, type HistoryName } from '../../../shared/documents/history.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import { HistoryEntity, type HistoryRow } from '../schema.ts';
@@ -59,6 +59,60 @@ export async function findLeft(manager: EntityManager, revision: number): Promis
   );
   if (baseline) return baseline;
   throw await unknownRevision(manager, revision);
+}
+
+/** The platform's newest revision at a moment: times rise with revisions. Throws `before_history` where that is not known. */
+export async function revisionAt(manager: EntityManager, moment: Date): Promise<number> {
+  const beginning = await beginningOf(manager);
+  if (moment < beginning.at) throw beforeHistory(beginning);
+  const [row] = await manager.query<{ revision: number }[]>(
+    `SELECT revision FROM global_config.configuration_history WHERE changed_at <= $1
+     ORDER BY changed_at DESC, revision DESC LIMIT 1`,
+    [moment],
+  );
+  return row?.revision ?? beginning.revision;
+}
+
+/**
+ * What all documents of a kind were at a revision that is not before the history: what the last entry of each until then left behind,
+ * else the baseline. `holds` is a condition in SQL on `document`. The documents passed their schemas when they were written, so their
+ * types are taken on trust.
+ */
+export async function documentsAt<Document>(
+  manager: EntityManager,
+  configType: PlatformConfigType,
+  revision: number,
+  holds = 'true',
+): Promise<Stored<Document>[]> {
+  const rows = await manager.query<StoredRow[]>(
+    `WITH last AS (
+       SELECT resource_id, max(revision) AS revision FROM global_config.configuration_history
+       WHERE config_type = $1 AND revision <= $2
+         AND revision > (SELECT revision FROM global_config.history_beginning)
+       GROUP BY resource_id
+     )
+     SELECT revision, updated_by, updated_at, document FROM (
+       SELECT resource_id, revision, changed_by AS updated_by, changed_at AS updated_at, after AS document
+       FROM global_config.configuration_history WHERE revision IN (SELECT revision FROM last)
+       UNION ALL
+       SELECT resource_id, revision, updated_by, updated_at, document
+       FROM global_config.history_baseline
+       WHERE config_type = $1 AND resource_id NOT IN (SELECT resource_id FROM last)
+     ) AS left_behind WHERE document IS NOT NULL AND ${holds} ORDER BY resource_id`,
+    [configType, revision],
+  );
+  return rows.map(({ document, updated_at: at, ...written }) => ({
+    ...written,
+    document: document as Document,
+    updated_at: at.toISOString(),
+  }));
+}
+
+interface StoredRow {
+  readonly document: unknown;
+  readonly revision: number;
+  readonly updated_by: string;
+  readonly updated_at: Date;
 }
 
 async function unknownRevision(manager: EntityManager, revision: number): Promise<StrataError> {

@@ -17,7 +17,7 @@ import {
   ServiceInstanceEntity,
   storedFrom,
 } from '../schema.ts';
-import { documentAt, documentsAt, revisionAt } from '../stores/history.ts';
+import { documentAt, documentsAt, momentOf, revisionAt } from '../stores/history.ts';
 
 /** The documents that the effective configuration is made of, by their names in the history. */
 interface LayerDocuments {
@@ -64,16 +64,27 @@ async function refuseTooLarge(manager: EntityManager, tenantId: string): Promise
     );
 }
 
-/** The revision that a caller means by `as_of`, which may be one to come or a moment. */
+interface Then {
+  readonly revision: number;
+  /** Null for now. */
+  readonly at: string | null;
+}
+
+/** The revision that a caller means by `as_of`, which may be one to come or a moment, and its moment. */
 async function wantedRevision(
   manager: EntityManager,
   tenantId: string,
-  asOf: number | string,
+  asOf: number | string | undefined,
   newest: number,
-): Promise<number> {
-  const wanted =
-    typeof asOf === 'number' ? asOf : await revisionAt(manager, tenantId, new Date(asOf));
-  return Math.min(newest, wanted);
+): Promise<Then> {
+  if (asOf === undefined) return { revision: newest, at: null };
+  if (typeof asOf === 'string') {
+    const revision = await revisionAt(manager, tenantId, new Date(asOf));
+    return { revision: Math.min(newest, revision), at: asOf };
+  }
+  if (asOf > newest) return { revision: newest, at: null };
+  const moment = await momentOf(manager, tenantId, asOf);
+  return { revision: asOf, at: moment?.toISOString() ?? null };
 }
 
 export const layerActions = (db: DataSource) =>
@@ -83,8 +94,7 @@ export const layerActions = (db: DataSource) =>
       db.transaction('REPEATABLE READ', async (manager) => {
         const { tenant_id: tenantId, agent_type, service_id, as_of } = params;
         const newest = await revisionOf(manager, tenantScope(tenantId));
-        const revision =
-          as_of === undefined ? newest : await wantedRevision(manager, tenantId, as_of, newest);
+        const { revision, at } = await wantedRevision(manager, tenantId, as_of, newest);
         const layer = async <Type extends keyof LayerDocuments>(
           configType: Type,
           resourceId: string | undefined,
@@ -96,6 +106,7 @@ export const layerActions = (db: DataSource) =>
         return {
           revision,
           newest,
+          at,
           risk: await layer('tenant_risk_config', tenantId),
           agent: await layer('agent_config', agent_type),
           service: await layer('service_config', service_id),

@@ -67,6 +67,24 @@ export async function documentsAt<Document>(
   return rows.map((row) => leftBehind<Document>(row)).filter((document) => document !== null);
 }
 
+/** When a revision was written; for one before the first, the last moment before that. Null where there is no history. */
+export async function momentOf(
+  manager: EntityManager,
+  tenantId: string,
+  revision: number,
+): Promise<Date | null> {
+  const [row] = await manager.query<{ at: Date | null }[]>(
+    `SELECT COALESCE(
+       (SELECT changed_at FROM tenant_config.configuration_history
+        WHERE tenant_id = $1 AND revision <= $2 ORDER BY revision DESC LIMIT 1),
+       (SELECT changed_at - interval '1 millisecond' FROM tenant_config.configuration_history
+        WHERE tenant_id = $1 ORDER BY revision LIMIT 1)
+     ) AS at`,
+    [tenantId, revision],
+  );
+  return row!.at;
+}
+
 /** The tenant's newest revision at a moment; 0 before the first. */
 export async function revisionAt(
   manager: EntityManager,
