@@ -1,12 +1,15 @@
 /** The keys of effective configurations whose meaning Strata knows: their types, which always hold, and their pairs. */
+import { isDeepStrictEqual } from 'node:util';
 import { Type, type TSchema } from 'typebox';
 import { AgentConfig } from '../contracts/agents.ts';
 import { valueTypes, type ValueType } from '../contracts/bounds.ts';
 import { RiskConfig } from '../contracts/risk.ts';
 import { ServiceInstance } from '../contracts/service-instances.ts';
 import { ServiceType } from '../contracts/service-types.ts';
+import type { Problem } from '../errors.ts';
+import { pointerTo } from '../schema/json-pointer.ts';
 import { settingsTable } from '../settings-table.ts';
-import type { Limits } from './limits.ts';
+import { satisfies, type Limits } from './limits.ts';
 
 /** Settings that the environment's layer holds by their own names, beside the risk defaults. */
 export const environmentKeys = [
@@ -61,6 +64,27 @@ function typeOf(key: string, schema: TSchema & { readonly type?: unknown }): Val
   if (type === undefined) throw new Error(`The schema of ${key} has no type of JSON`);
   return type;
 }
+
+/** What is wrong with a value of the key; undefined where nothing is, or Strata does not know the key. */
+export function typeProblem(key: string, value: unknown): string | undefined {
+  const type = knownTypes.get(key);
+  return type === undefined || satisfies(value, { type }) ? undefined : `must be ${type}`;
+}
+
+/**
+ * The values under `path` that give a known key another type, where they differ from `current`: whoever reads them would pass them
+ * over, without a word.
+ */
+export const ofKnownTypes = (
+  values: Readonly<Record<string, unknown>>,
+  current: Readonly<Record<string, unknown>>,
+  path: string,
+): Problem[] =>
+  Object.entries(values).flatMap(([key, value]) => {
+    const message = typeProblem(key, value);
+    if (message === undefined || isDeepStrictEqual(value, current[key])) return [];
+    return [{ path: `${path}${pointerTo([key])}`, message }];
+  });
 
 /** Everything that a known key allows, as far as limits can say it; nothing for other keys. */
 export function limitsOfKey(key: string): Limits {

@@ -403,6 +403,71 @@ describe('a write outside of a bound', () => {
   });
 });
 
+describe('a known key keeps its type in the documents of the platform', () => {
+  const entry = '/config/global/max_instances';
+  const type = '/config/service-types/kept/default';
+
+  test.each<[string, string, object, string, string]>([
+    ['a private entry', entry, { config_value: 'many' }, '/config_value', 'must be integer'],
+    [
+      'settings of a type',
+      type,
+      { default_settings: { monitoring_enabled: 'on', own: 'on' } },
+      '/default_settings/monitoring_enabled',
+      'must be boolean',
+    ],
+    [
+      'business hours that are none',
+      type,
+      {
+        default_settings: {
+          business_hours: { days: ['mon'], start: '9', end: '17:00', timezone: 'UTC' },
+        },
+      },
+      '/default_settings/business_hours/start',
+      '',
+    ],
+  ])('%s', async (_what, path, body, at, message) => {
+    const { status, body: answer } = await platform.put(path, body);
+    const problem = { path: at, message: expect.stringContaining(message) };
+    expect([status, answer.errors]).toEqual([422, [problem]]);
+  });
+
+  test('for what a write changes, a rollback included; null says that there is no value', async () => {
+    expect((await platform.put(entry, { config_value: null })).status).toBe(201);
+    expect((await platform.put(type, { default_settings: { max_instances: null } })).status).toBe(
+      201,
+    );
+    // As a release before let them be.
+    await database.query(
+      `UPDATE global_config.global_configurations SET config_value = '"many"' WHERE config_key = 'max_instances'`,
+    );
+    await database.query(
+      `UPDATE global_config.service_type_configurations SET default_settings = '{"max_instances": "many"}'
+       WHERE service_type = 'kept'`,
+    );
+    expect((await platform.patch(entry, { requires_restart: true })).status).toBe(200);
+    expect((await platform.patch(entry, { is_public: true })).status).toBe(422);
+    const settings = { default_settings: { own: 1 } };
+    const patched = await platform.patch(type, settings);
+    expect([patched.status, patched.body.default_settings]).toEqual([
+      200,
+      { max_instances: 'many', own: 1 },
+    ]);
+    expect((await platform.patch(type, { default_settings: { max_instances: 4 } })).status).toBe(
+      200,
+    );
+    const back = await platform.post('/config/rollback', {
+      revision: Number(patched.headers.get('x-config-revision')),
+    });
+    expect([back.status, back.body.errors[0].path]).toEqual([
+      422,
+      '/default_settings/max_instances',
+    ]);
+    for (const path of [entry, type]) await platform.delete(path);
+  });
+});
+
 describe('what is stored outside of bounds', () => {
   type Listed = Record<'tenant_id' | 'path' | 'by' | 'problem', string>;
   const shown = ({ tenant_id, path, by, problem }: Listed) => [tenant_id, path, by, problem];

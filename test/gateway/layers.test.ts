@@ -172,7 +172,7 @@ test('agent and instance win over what lies below, and deletion uncovers it agai
     is_public: true,
   });
   await platform.put('/config/global/automation_enabled', {
-    config_value: 'global',
+    config_value: false,
     is_public: true,
   });
   const agent = await admin.put(`/tenants/${id}/config/agents/scaler`, {
@@ -189,7 +189,7 @@ test('agent and instance win over what lies below, and deletion uncovers it agai
   expect(body.explain.automation_enabled).toMatchObject({
     layer: 'tenant_risk',
     shadowed: [
-      { layer: 'global', value: 'global', path: '/config_value' },
+      { layer: 'global', value: false, path: '/config_value' },
       { layer: 'env', value: true, path: '/automation_enabled' },
     ],
   });
@@ -203,7 +203,7 @@ test('agent and instance win over what lies below, and deletion uncovers it agai
     revision: Number(instance.headers.get('x-config-revision')),
     shadowed: [
       { layer: 'tenant_risk', value: true, path: '/global_settings/automation_enabled' },
-      { layer: 'global', value: 'global', path: '/config_value' },
+      { layer: 'global', value: false, path: '/config_value' },
       { layer: 'env', value: true, path: '/automation_enabled' },
     ],
   });

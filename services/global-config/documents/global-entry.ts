@@ -1,6 +1,8 @@
 /** Global entries, one document per key. */
+import { isDeepStrictEqual } from 'node:util';
 import type { EntityManager } from 'typeorm';
 import { seesPlatform } from '../../../shared/access.ts';
+import { typeProblem } from '../../../shared/bounds/known-keys.ts';
 import {
   StoredGlobalEntry,
   type GlobalEntryAddress,
@@ -26,12 +28,22 @@ export const storedEntry = (row: GlobalRow): Stored<StoredGlobalEntry> => ({
 });
 
 /** Of a key that Strata itself reads from the layers. */
-function valueProblems({ config_key: key, config_value: value }: StoredGlobalEntry): Problem[] {
-  if (key !== businessHoursKey) return [];
-  return problemsOf(BusinessHours, value).map(({ path, message }) => ({
-    path: `/config_value${path}`,
-    message,
-  }));
+function valueProblems(
+  { config_key: key, config_value: value, is_public: isPublic }: StoredGlobalEntry,
+  current: StoredGlobalEntry | null,
+): Problem[] {
+  if (key === businessHoursKey)
+    return problemsOf(BusinessHours, value).map(({ path, message }) => ({
+      path: `/config_value${path}`,
+      message,
+    }));
+  // Null says that there is no value. What was stored before stands in nobody's way.
+  const message = value === null ? undefined : typeProblem(key, value);
+  const isAsBefore =
+    current !== null &&
+    isDeepStrictEqual(value, current.config_value) &&
+    (current.is_public || !isPublic);
+  return message === undefined || isAsBefore ? [] : [{ path: '/config_value', message }];
 }
 
 /** Every effective configuration holds all public entries, so together they are no larger than this. */
@@ -114,10 +126,10 @@ export const globalEntryKind: DocumentKind<GlobalEntryAddress, StoredGlobalEntry
     requires_restart: false,
     ...draft,
   }),
-  check({ next, address }) {
+  check({ next, address, current }) {
     if (next.config_key !== address.key)
       return [{ path: '/config_key', message: 'is not the key of the path' }];
-    return valueProblems(next);
+    return valueProblems(next, current);
   },
   async checkInTransaction(manager, _address, next, current) {
     if (next && takesMore(next, current)) await refuseTooMuch(manager, next);

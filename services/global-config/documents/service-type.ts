@@ -1,9 +1,13 @@
 /** Service types, one document per type and configuration_name. */
+import { isDeepStrictEqual } from 'node:util';
 import { seesPlatform } from '../../../shared/access.ts';
+import { ofKnownTypes } from '../../../shared/bounds/known-keys.ts';
 import { ServiceType, type ServiceTypeAddress } from '../../../shared/contracts/service-types.ts';
+import { BusinessHours, businessHoursKey } from '../../../shared/contracts/weekly-hours.ts';
 import { columnsOf } from '../../../shared/database/columns.ts';
 import type { DocumentKind, Stored } from '../../../shared/documents/document-kind.ts';
 import type { Problem } from '../../../shared/errors.ts';
+import { problemsOf } from '../../../shared/schema/validate.ts';
 import { ServiceTypeEntity, type ServiceTypeRow } from '../schema.ts';
 import { platformDocument } from './platform-document.ts';
 
@@ -53,7 +57,11 @@ export const serviceTypeKind: DocumentKind<ServiceTypeAddress, ServiceType> = {
     ...draft,
   }),
   isHidden: ({ is_active: isActive }, caller) => !isActive && !seesPlatform(caller),
-  check: ({ next, address }) => [...namesOfPath(next, address), ...scalingOrder(next)],
+  check: ({ next, address, current }) => [
+    ...namesOfPath(next, address),
+    ...scalingOrder(next),
+    ...settingProblems(next.default_settings, current?.default_settings ?? {}),
+  ],
 };
 
 /** The way back from its name in the history; neither part has a slash. */
@@ -66,6 +74,25 @@ const namesOfPath = (next: ServiceType, address: ServiceTypeAddress): Problem[] 
   (['service_type', 'configuration_name'] as const)
     .filter((field) => next[field] !== address[field])
     .map((field) => ({ path: `/${field}`, message: `is not the ${field} of the path` }));
+
+/** Of keys that Strata knows, for what a write changes. Null says that there is no value. */
+function settingProblems(next: Settings, current: Settings): Problem[] {
+  const values = Object.fromEntries(Object.entries(next).filter(([, value]) => value !== null));
+  return [
+    ...ofKnownTypes(values, current, '/default_settings'),
+    ...hoursProblems(values[businessHoursKey], current[businessHoursKey]),
+  ];
+}
+type Settings = ServiceType['default_settings'];
+
+function hoursProblems(hours: unknown, current: unknown): Problem[] {
+  const isObject = typeof hours === 'object' && !Array.isArray(hours);
+  if (!isObject || isDeepStrictEqual(hours, current)) return [];
+  return problemsOf(BusinessHours, hours).map(({ path, message }) => ({
+    path: `/default_settings/${businessHoursKey}${path}`,
+    message,
+  }));
+}
 
 function scalingOrder({ scaling_limits: limits }: ServiceType): Problem[] {
   const { min_instances: min = 0, max_instances: max = Infinity } = limits;

@@ -1,7 +1,5 @@
 /** What a risk configuration must fulfil beyond its schema, and what a new tenant's is. */
-import { isDeepStrictEqual } from 'node:util';
-import { knownTypes } from '../../../shared/bounds/known-keys.ts';
-import { satisfies } from '../../../shared/bounds/limits.ts';
+import { ofKnownTypes } from '../../../shared/bounds/known-keys.ts';
 import {
   riskDefaults,
   type RiskConfig,
@@ -9,7 +7,6 @@ import {
   type RiskSettings,
 } from '../../../shared/contracts/risk.ts';
 import type { Problem } from '../../../shared/errors.ts';
-import { pointerTo } from '../../../shared/schema/json-pointer.ts';
 import type { ManagedTypes } from '../stores/managed-types.ts';
 import { notAnActiveType } from './checks.ts';
 
@@ -42,20 +39,6 @@ export function checkRisk(
 
 const currentOf = (type: string, current: RiskConfig | null): Readonly<Record<string, unknown>> =>
   current && Object.hasOwn(current.service_overrides, type) ? current.service_overrides[type]! : {};
-
-/** An override may hold any key; where Strata knows the key, a value of another type would be passed over by whoever reads it. */
-function ofKnownTypes(
-  override: Readonly<Record<string, unknown>>,
-  current: Readonly<Record<string, unknown>>,
-  path: string,
-): Problem[] {
-  return Object.entries(override).flatMap(([key, value]) => {
-    const type = knownTypes.get(key);
-    if (type === undefined || satisfies(value, { type })) return [];
-    if (isDeepStrictEqual(value, current[key])) return [];
-    return [{ path: `${path}${pointerTo([key])}`, message: `must be ${type}` }];
-  });
-}
 
 type CostLimits = Pick<RiskLimits, 'max_cost_impact_auto' | 'max_cost_impact_approval'>;
 
