@@ -128,20 +128,66 @@ function overlap({ service_types: one }: Bound, { service_types: other }: Bound)
 function pairProblems(changed: readonly string[], judged: Judged): Problem[] {
   const own: BoundSet = { by: judged.by, bounds: judged.next, revision: null };
   const sets = [...judged.above, own];
-  return orderedPairs.flatMap(([lower, upper]) => {
+  return orderedPairs.flatMap((pair) => {
+    const [lower, upper] = pair;
     const key = [upper, lower].find((each) => changed.includes(each));
-    if (key === undefined) return [];
-    const types = sets.flatMap(({ bounds }) =>
-      [lower, upper].flatMap((each) => ownOf(bounds, each)?.service_types ?? []),
-    );
-    const isDisordered = [null, ...types].some((type) => {
-      const least = smallestFrom(-Infinity, limitsIn(lower, sets, type));
-      const most = largestUpTo(Infinity, limitsIn(upper, sets, type));
-      return least !== undefined && most !== undefined && least > most;
-    });
-    if (!isDisordered) return [];
+    if (key === undefined || disorderedTypes(pair, sets).length === 0) return [];
     return [{ path: pointerTo([key]), message: `leaves no ${lower} that is at most ${upper}` }];
   });
+}
+
+type Pair = readonly [string, string];
+
+/** The service types for whose values the bounds leave the pair no order; null among them: for values of none. */
+function disorderedTypes([lower, upper]: Pair, sets: readonly BoundSet[]): (string | null)[] {
+  const types = sets.flatMap(({ bounds }) =>
+    [lower, upper].flatMap((each) => ownOf(bounds, each)?.service_types ?? []),
+  );
+  return [null, ...new Set(types)].filter((type) => {
+    const least = smallestFrom(-Infinity, limitsIn(lower, sets, type));
+    const most = largestUpTo(Infinity, limitsIn(upper, sets, type));
+    return least !== undefined && most !== undefined && least > most;
+  });
+}
+
+/** A bound that yields because those before it and it leave a pair of keys no order. */
+export interface YieldingOfPair {
+  readonly key: string;
+  readonly rule: Bound;
+  /** For whose values; null: those of every service type. */
+  readonly serviceType: string | null;
+  /** The bound it yields to, on the other key of the pair where there is one. */
+  readonly to: BoundInForce;
+}
+
+/** The bounds of `own` on pairs that together with those `above` have no order, and so yield for both keys. */
+export function yieldingPairs(own: BoundSet, above: readonly BoundSet[]): YieldingOfPair[] {
+  const sets = [...above, own];
+  return orderedPairs.flatMap((pair: Pair) => {
+    const disordered = disorderedTypes(pair, sets);
+    const types = disordered.includes(null) ? [null] : disordered;
+    return types.flatMap((serviceType) =>
+      pair.flatMap((key) => {
+        const bound = enforcedOn(key, [own], serviceType);
+        const other = pair.find((each) => each !== key)!;
+        const to = enforcedOn(other, above, serviceType) ?? enforcedOn(key, above, serviceType);
+        if (bound === undefined || to === undefined) return [];
+        const isAlone = contradicted(key, bound.rule, above) !== undefined;
+        return isAlone ? [] : [{ key, rule: bound.rule, serviceType, to }];
+      }),
+    );
+  });
+}
+
+function enforcedOn(
+  key: string,
+  sets: readonly BoundSet[],
+  serviceType: string | null,
+): BoundInForce | undefined {
+  const bound = bindingOf(key, sets, serviceType).enforced.at(-1);
+  if (bound === undefined) return undefined;
+  const { limits: _limits, ...inForce } = bound;
+  return inForce;
 }
 
 function limitsIn(key: string, sets: readonly BoundSet[], serviceType: string | null): Limits {

@@ -556,3 +556,45 @@ describe('what is stored outside of bounds', () => {
     },
   );
 });
+
+test('bounds of a tenant that leave a pair no order under those of the platform are listed', async () => {
+  const tenant = await freshTenant();
+  const { id, admin } = tenant;
+  const path = `/tenants/${id}/config/bounds`;
+  const own = { max_instances: { maximum: 3 }, min_instances: { maximum: 10 }, own: { const: 1 } };
+  expect((await admin.put(path, own)).status).toBe(201);
+  await admin.put(`/tenants/${id}/services/web`, { service_type: 'cloud_run', min_instances: 2 });
+  const listed = async (client: Client, list: string) =>
+    (await client.get(`${list}/violations?limit=200`)).body.items.filter(
+      (item: { tenant_id: string; problem: string }) =>
+        item.tenant_id === id && item.problem === 'contradicts',
+    );
+  expect(await listed(admin, path)).toEqual([]);
+  const rule = { minimum: 5, service_types: ['cloud_run'] };
+  await withPlatformBounds({ min_instances: rule }, async () => {
+    const { values } = await effective(tenant, 'service_id=web');
+    expect(values.min_instances).toBe(5);
+    const yielding = (key: string, value: object) => ({
+      tenant_id: id,
+      tenant_name: expect.stringMatching(/^Bound/),
+      config_type: 'bounds_config',
+      resource_id: id,
+      source: `bounds_${id}`,
+      path: `/${key}`,
+      key,
+      service_type: 'cloud_run',
+      value,
+      by: 'platform',
+      rule,
+      revision: expect.any(Number),
+      problem: 'contradicts',
+    });
+    const expected = [
+      yielding('min_instances', own.min_instances),
+      yielding('max_instances', own.max_instances),
+    ];
+    expect(await listed(admin, path)).toEqual(expected);
+    expect(await listed(platform, '/config/bounds')).toEqual(expected);
+  });
+  expect(await listed(admin, path)).toEqual([]);
+});

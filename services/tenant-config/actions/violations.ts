@@ -1,6 +1,6 @@
 /** What is stored that bounds are against, of one tenant or of all: lists that are made by looking through the documents. */
 import { In, type DataSource, type EntitySchema, type SelectQueryBuilder } from 'typeorm';
-import { contradicted } from '../../../shared/bounds/bounds-document.ts';
+import { contradicted, yieldingPairs } from '../../../shared/bounds/bounds-document.ts';
 import type { BoundInForce, BoundSet } from '../../../shared/bounds/bounds-in-force.ts';
 import type { Handlers, Request } from '../../../shared/cluster/request.ts';
 import { agentKey, type AgentConfig } from '../../../shared/contracts/agents.ts';
@@ -96,7 +96,10 @@ const documentTypes: readonly DocumentType[] = [
     configType: 'bounds_config',
     entity: BoundsEntity,
     source: (tenant_id) => tenantBoundsKey({ tenant_id }),
-    found: (row, { sets }) => contradictions(storedFrom<Bounds>(row).document, sets),
+    found(row, { sets }) {
+      const { document } = storedFrom<Bounds>(row);
+      return [...contradictions(document, sets), ...pairContradictions(document, sets)];
+    },
   },
 ];
 
@@ -109,6 +112,21 @@ function contradictions(bounds: Bounds, sets: readonly BoundSet[]): Found[] {
     const path = pointerTo([key]);
     return [{ path, key, service_type: null, value: rule, bound, problem: 'contradicts' }];
   });
+}
+
+/** Those that yield because they leave a pair such as `min_instances` and `max_instances` no order. */
+function pairContradictions(bounds: Bounds, sets: readonly BoundSet[]): Found[] {
+  const above = sets.filter(({ by }) => by === 'platform');
+  return yieldingPairs({ by: 'tenant', bounds, revision: null }, above).map(
+    ({ key, rule, serviceType, to }) => ({
+      path: pointerTo([key]),
+      key,
+      service_type: serviceType,
+      value: rule,
+      bound: to,
+      problem: 'contradicts',
+    }),
+  );
 }
 
 /** Where a page begins: in which documents, after which of them, and after how many violations of the next one. */
