@@ -190,6 +190,15 @@ test('the health check of every container passes', async () => {
   }
 });
 
+test('every container reaches what it needs, with the passwords: none is degraded', async () => {
+  for (const { piece, metricsPort } of nodes) {
+    const status = new Client(`http://127.0.0.1:${metricsPort}`);
+    await eventually(async () =>
+      expect([piece, (await status.get('/readyz')).body]).toMatchObject([piece, { status: 'ready' }]),
+    );
+  }
+});
+
 test('the address that clients use follows the port, on every node', async () => {
   for (const [, { environment = {} }] of ours)
     expect(baseUrlOf(environment)).toBe('http://localhost:9000');

@@ -129,9 +129,9 @@ async function withoutConfig(meanwhile: () => Promise<void>): Promise<void> {
 test('a service that is registered and does not run is away, and nobody waits for it', async () => {
   await warm();
   await withoutConfig(async () => {
-    // The others take it for gone only after three heartbeats.
+    // The others take it for gone only after three heartbeats, four seconds from here at the earliest.
     const away = expect.arrayContaining(['tenant-config', 'global-config']);
-    await sees(gatewayUrl(0), { code: 200, status: 'degraded', away }, 4000);
+    await sees(gatewayUrl(0), { code: 200, status: 'degraded', away }, 3000);
     expect((await readyz(gatewayUrl(0))).ms).toBeLessThan(2000);
     await sees(cold.url, { code: 503, status: 'not_ready' });
   });

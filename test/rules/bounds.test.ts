@@ -201,7 +201,7 @@ describe('apply_bounds', () => {
   });
 
   test.each<[string, Layer[], Bounds, Record<string, unknown>]>([
-    ['a number becomes its limit', [{ a: 9 }], { a: { maximum: 5 } }, { a: 5 }],
+    ['a number becomes its limit', [{ a: 2 }, { a: 9 }], { a: { maximum: 5 } }, { a: 5 }],
     ['const replaces', [{ a: true }], { a: { const: false } }, { a: false }],
     ['const sets what is absent', [{}], { a: { const: false } }, { a: false }],
     ['others leave it absent', [{}], { a: { minimum: 1 } }, {}],
