@@ -1,10 +1,12 @@
 /**
  * PostgreSQL goes back to an older state under running nodes, as a restore or an asynchronous failover makes it: what was lost is
- * answered by nobody any more, and whoever knew a lost revision is told instead of going on as if nothing had happened.
+ * answered by nobody any more, and whoever knew a lost revision is told instead of going on as if nothing had happened. So it is
+ * where no node runs, by the SQL that docs/operations.md has for it.
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { execFileSync } from 'node:child_process';
-import { renameSync, rmSync } from 'node:fs';
+import { readFileSync, renameSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { eventually, startCluster, type Cluster } from '../support/cluster.ts';
 import { watch } from '../support/event-stream.ts';
 import { Client } from '../support/strata.ts';
@@ -118,30 +120,95 @@ test.each([
           null,
         ]);
       });
-      for (const [path, by, revisions, end] of [
-        [tenantStream(), cluster.tenant.admin, [kept.agent + 1, lost.agent - 1, lost.agent], agent],
-        [
-          '/config/watch',
-          cluster.platform,
-          [kept.global + 1, lost.global - 1, lost.global],
-          global,
-        ],
-      ] as const)
-        for (const revision of revisions) {
-          const resumed = await watch(at(gateway, by), path, revision);
-          const { id } = await resumed.until(({ event }) => event !== 'ready');
-          expect([resumed.events[1]!.event, id]).toEqual(['reset', end]);
-          resumed.leave();
-        }
-      for (const revision of [lost.agent - 1, lost.agent]) {
-        const known = await at(gateway).get(agentPath(), { 'if-none-match': `"${revision}"` });
-        expect([known.status, known.body.custom.value]).toEqual([200, 'newest']);
-        const onto = { 'if-match': `"${revision}"` };
-        expect((await at(gateway).put(agentPath(), { custom: {} }, onto)).status).toBe(412);
-        const atLeast = await at(gateway).get(agentPath(), { 'x-min-revision': String(revision) });
-        expect([atLeast.status, atLeast.body.custom.value]).toEqual([200, 'newest']);
-      }
+      await expectNothingFits(gateway, kept, lost, { agent, global });
     }
   },
   90_000,
 );
+
+interface Revisions {
+  readonly agent: number;
+  readonly global: number;
+}
+
+/** Whoever has a lost revision, as the id of an event, an entity tag or the least revision of a read, is told so by this gateway. */
+async function expectNothingFits(
+  gateway: number,
+  kept: Revisions,
+  lost: Revisions,
+  newest: Revisions,
+): Promise<void> {
+  const streams = [
+    ['agent', tenantStream(), cluster.tenant.admin],
+    ['global', '/config/watch', cluster.platform],
+  ] as const;
+  for (const [what, path, by] of streams)
+    for (const revision of [kept[what] + 1, lost[what] - 1, lost[what]]) {
+      const resumed = await watch(at(gateway, by), path, revision);
+      const { id } = await resumed.until(({ event }) => event !== 'ready');
+      expect([resumed.events[1]!.event, id]).toEqual(['reset', newest[what]]);
+      resumed.leave();
+    }
+  const documents = [
+    ['agent', agentPath(), at(gateway), { custom: {} }],
+    ['global', globalPath, at(gateway, cluster.platform), { config_value: 1 }],
+  ] as const;
+  for (const [what, path, client, body] of documents) {
+    const current = await client.get(path);
+    for (const revision of [lost[what] - 1, lost[what]]) {
+      const known = await client.get(path, { 'if-none-match': `"${revision}"` });
+      expect([known.status, known.body]).toEqual([200, current.body]);
+      const onto = { 'if-match': `"${revision}"` };
+      expect((await client.put(path, body, onto)).status).toBe(412);
+      const atLeast = await client.get(path, { 'x-min-revision': String(revision) });
+      expect([atLeast.status, atLeast.body]).toEqual([200, current.body]);
+    }
+  }
+}
+
+/** The SQL of a section of docs/operations.md, as operators run it. */
+function sqlOf(section: string): string {
+  const page = readFileSync(join(import.meta.dirname, '../../docs/operations.md'), 'utf8');
+  const [, text = ''] = page.split(`\n## ${section}\n`);
+  return /```sql\n(.+?)\n```/s.exec(text)![1]!;
+}
+
+test('the database, while every node is stopped: by the SQL of the documentation nothing that was lost is given out again', async () => {
+  const kept = {
+    agent: await eventually(() => writeAgent('kept')),
+    global: await eventually(() => writeGlobal('kept')),
+  };
+  const goBack = await cluster.database.backUp();
+  const losses = 4;
+  const lost = { ...kept };
+  while (lost.agent < kept.agent + losses)
+    lost.agent = await eventually(() => writeAgent('lost'));
+  while (lost.global < kept.global + losses)
+    lost.global = await eventually(() => writeGlobal('lost'));
+
+  const nodes = [...cluster.services, ...cluster.gateways];
+  await Promise.all(nodes.map(({ stop }) => stop()));
+  await goBack();
+  await cluster.database.query(sqlOf('Going back to a backup'));
+  await Promise.all(nodes.map(cluster.revive));
+
+  const shown = async (): Promise<string[]> => [
+    (await at(0).get(agentPath())).body.custom.value,
+    (await at(1, cluster.platform).get(globalPath)).body.config_value,
+  ];
+  await eventually(async () => expect(await shown()).toEqual(['kept', 'kept']));
+  // Before anything is written, and after each write: counted on from what was kept, each would be one that was lost.
+  for (let writes = 0; writes <= losses; writes += 1) {
+    if (writes > 0) {
+      expect(await writeAgent(`new ${writes}`)).toBeGreaterThan(lost.agent + 1);
+      expect(await writeGlobal(`new ${writes}`)).toBeGreaterThan(lost.global + 1);
+    }
+    for (let revision = kept.agent + 1; revision <= lost.agent; revision += 1) {
+      const tag = `"${revision}"`;
+      const known = await at(0).get(agentPath(), { 'if-none-match': tag });
+      expect([revision, known.status]).toEqual([revision, 200]);
+    }
+  }
+  const newest = { agent: await writeAgent('newest'), global: await writeGlobal('newest') };
+  for (const gateway of [0, 1]) await expectNothingFits(gateway, kept, lost, newest);
+}, 90_000);
