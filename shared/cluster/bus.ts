@@ -31,8 +31,9 @@ function natsOptions(settings: Settings): ConnectionOptions {
   };
 }
 
-/** A node that waits for NATS says so after this time, and again at each further one. */
-const reportAfterMs = 2000;
+/** A node that waits for NATS, or for a node there, says so after this time. */
+export const reportAfterMs = 2000;
+/** One that waits for NATS says so again at each further one. */
 const reportAgainMs = 30_000;
 
 /**

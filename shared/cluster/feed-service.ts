@@ -1,16 +1,20 @@
 /** The change feed over the bus: nodes with a database answer it, the others poll it there. */
 import type { ServiceBroker, ServiceSchema } from 'moleculer';
+import { performance } from 'node:perf_hooks';
 import { setTimeout as delay } from 'node:timers/promises';
+import type { Logger } from 'pino';
 import type { DataSource } from 'typeorm';
 import { serviceCaller } from '../access.ts';
 import { commitChange, recordEvents } from '../commits/commit.ts';
 import { settingsReplacedKey } from '../contracts/feed.ts';
+import type { ActionName, ParamsOf, ResultOf } from '../contracts/index.ts';
 import { authScope } from '../contracts/revision-scopes.ts';
-import { natsConnectionOf } from './bus.ts';
+import { StrataError } from '../errors.ts';
+import { natsConnectionOf, reportAfterMs } from './bus.ts';
 import { invalidateEvent } from './cluster-service.ts';
 import type { ClusterLink } from './coherence/coherence.ts';
 import type { Feed } from './coherence/feed.ts';
-import { callAs } from './request.ts';
+import { callAs, type CallOptions } from './request.ts';
 import { serviceOf } from './service.ts';
 
 /** On every node with a database. */
@@ -44,6 +48,7 @@ export interface ClusterLinkOptions {
   readonly feed: Feed | undefined;
   /** Sends no broadcasts. */
   readonly silent: boolean;
+  readonly log: Logger;
 }
 
 export function clusterLink(broker: ServiceBroker, options: ClusterLinkOptions): ClusterLink {
@@ -60,19 +65,54 @@ export function clusterLink(broker: ServiceBroker, options: ClusterLinkOptions):
 /** Answered by any node that has a database. */
 function linkOverBus(
   broker: ServiceBroker,
-  { nodeId, fenceMs }: ClusterLinkOptions,
+  { nodeId, fenceMs, log }: ClusterLinkOptions,
 ): Pick<ClusterLink, 'poll' | 'leave' | 'skipLost'> {
   const options = { caller: serviceCaller(nodeId), requestId: nodeId, timeout: fenceMs };
+  const call = callWhereOffered(broker, log);
   return {
-    poll: (poll) => callAs(broker, 'feed.poll', { body: poll }, options),
+    poll: (poll) => call('feed.poll', { body: poll }, options),
     leave: async (leave) => {
       const soon = { ...options, timeout: fenceMs / 4 };
-      await callAs(broker, 'feed.leave', { body: leave }, soon);
+      await call('feed.leave', { body: leave }, soon);
     },
     skipLost: async (known) => {
       const { timeout: _ofPolls, ...unhurried } = options;
-      await callAs(broker, 'feed.skip-lost', { body: known }, unhurried);
+      await call('feed.skip-lost', { body: known }, unhurried);
     },
+  };
+}
+
+/**
+ * Calls the feed where some node offers it. Where none does, Moleculer would log each call, twice a second for as long as this node
+ * waits; instead one line says what it waits for, and nothing is called.
+ */
+function callWhereOffered(broker: ServiceBroker, log: Logger) {
+  let absentSince: number | undefined;
+  let isReported = false;
+
+  function noteAbsence(): void {
+    const now = performance.now();
+    absentSince ??= now;
+    if (isReported || now - absentSince < reportAfterMs) return;
+    isReported = true;
+    log.warn(
+      'No node with a database, such as auth or tenant-config, is heard on NATS. This node waits for one, and meanwhile keeps nothing in memory. Start one, or see that NATS_URL, NATS_NAMESPACE and SECRET_KEY are the same on all nodes.',
+    );
+  }
+
+  return async <A extends ActionName>(
+    action: A,
+    params: ParamsOf<A>,
+    options: CallOptions,
+  ): Promise<ResultOf<A>> => {
+    const isOffered = broker.registry.getActionEndpoints(action)?.hasAvailable() ?? false;
+    if (!isOffered) {
+      noteAbsence();
+      throw new StrataError('service_unavailable', 'No node that has the change feed is there.');
+    }
+    absentSince = undefined;
+    isReported = false;
+    return callAs(broker, action, params, options);
   };
 }
 

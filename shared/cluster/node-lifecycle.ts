@@ -55,7 +55,7 @@ export function nodeLifecycle(options: LifecycleOptions): NodeLifecycle {
       },
       async started(broker) {
         watchConnection(broker, bus, coherence);
-        await coherence.start(clusterLink(broker, { nodeId, fenceMs, feed, silent }));
+        await coherence.start(clusterLink(broker, { nodeId, fenceMs, feed, silent, log }));
         if (!feed || !commits) return;
         relay = relayToAudit(broker, commits, log);
         pruning = pruneRegularly(feed, coherence, log);

@@ -6,13 +6,15 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:f
 import { createServer, type AddressInfo, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { announceFirstAdmin, type FirstAdmin } from '../../services/auth/sign-in/first-admin.ts';
 import { createPasswordHashing } from '../../services/auth/sign-in/password-hashing.ts';
 import { authSchema } from '../../services/auth/schema.ts';
 import { migrate, openDatabase } from '../../shared/database/open.ts';
 import { loadSettings } from '../../shared/settings.ts';
+import { eventually } from '../support/cluster.ts';
 import { createDatabase, type Database } from '../support/postgres.ts';
-import { guard } from '../support/servers.ts';
+import { guard, startNats } from '../support/servers.ts';
 import { secretKey, signIn, startStrata, type Running } from '../support/strata.ts';
 
 let home: string;
@@ -323,6 +325,40 @@ describe('a start that fails says in one line what, where, and what to do', () =
       ),
     });
     expect(err).toBe('');
+  });
+
+  test('a node that waits for others says once for which, and waits again for the next', async () => {
+    const nats = await startNats();
+    const settings = { ...own, NATS_URL: nats.url, LOG_LEVEL: 'warn' };
+    let waiting: Running | undefined;
+    let feed: Running | undefined;
+    const waits = expect.stringMatching(
+      /^No node with a database, such as auth or tenant-config, is heard on NATS\. This node waits for one, .* NATS_URL, NATS_NAMESPACE and SECRET_KEY /,
+    );
+    const messages = (): string[] =>
+      waiting!
+        .output()
+        .split('\n')
+        .filter((line) => line.startsWith('{'))
+        .map((line) => (JSON.parse(line) as { msg: string }).msg);
+    try {
+      waiting = await startStrata({ ...settings, NODE_ID: 'waiting' }, ['config-resolver']);
+      await eventually(async () => expect(messages()).toEqual([waits]));
+      // Polls would have been refused meanwhile, each with a line of its own.
+      await delay(1500);
+      expect(messages()).toEqual([waits]);
+      await run(['--migrate'], { ...own, DATABASE_URL: database.url });
+      const node = { ...settings, NODE_ID: 'feed', DATABASE_URL: database.url };
+      feed = await startStrata(node, ['global-config']);
+      await delay(1500);
+      await feed.stop();
+      await eventually(async () => expect(messages()).toEqual([waits, waits]));
+      await waiting.stop();
+      expect(messages()).toEqual([waits, waits]);
+    } finally {
+      await Promise.all([waiting?.stop('SIGKILL'), feed?.stop('SIGKILL')]);
+      await nats.stop();
+    }
   });
 
   test('the stack is for LOG_LEVEL=debug', async () => {
