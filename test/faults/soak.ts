@@ -1,29 +1,42 @@
 /**
- * `npm run test:soak -- --minutes 10 --kills 200 --failovers 4`: has a fleet of `@strata/client` lose its gateway; has standbys of
- * PostgreSQL take over in a cluster, synchronous and asynchronous by turns; injects every fault in turn into another, over and over, then
- * kills processes at random. Ends with 1 if anything was wrong, lost or late.
+/**
+ * `npm run test:soak -- --minutes 10 --kills 200 --clients 500 --failovers 4 --pieces 1`: has a fleet of `@strata/client` lose its
+ * gateway; has standbys of PostgreSQL take over in a cluster, synchronous and asynchronous by turns; injects every fault in turn into
+ * another, over and over, then kills processes at random; and in one where each piece has processes of its own, kills one of each under
+ * load. Ends with 1 if anything was wrong, lost or late.
  */
 import { parseArgs } from 'node:util';
+import { setTimeout as delay } from 'node:timers/promises';
 import { clientsOutlast } from '../support/client-fleet.ts';
-import { startCluster, type Cluster } from '../support/cluster.ts';
+import {
+  eventually,
+  killed,
+  serviceNames,
+  startCluster,
+  type Cluster,
+} from '../support/cluster.ts';
 import { startReplicatedPostgres } from '../support/failover.ts';
 import {
   cuttable,
   failOver,
   faults,
+  fenceMs,
   requestTimeoutMs,
   survive,
   type Fault,
 } from '../support/faults.ts';
 import { killAtRandom } from '../support/kills.ts';
 import { startPostgres } from '../support/postgres.ts';
-import { Client, createTenant } from '../support/strata.ts';
+import { Client, createTenant, type Running } from '../support/strata.ts';
+import { askDuring, assertBearable, figuresOf } from '../support/under-load.ts';
 
 const { values } = parseArgs({
   options: {
     minutes: { type: 'string', default: '10' },
     kills: { type: 'string', default: '50' },
+    clients: { type: 'string', default: '500' },
     failovers: { type: 'string', default: '4' },
+    pieces: { type: 'string', default: '1' },
   },
 });
 const say = (line: string): void => {
@@ -110,16 +123,75 @@ async function failOverInTurn(): Promise<void> {
 }
 
 async function clientsAway(): Promise<void> {
-  const said = await clientsOutlast(500).catch((error: Error) => {
+  const said = await clientsOutlast(Number(values.clients)).catch((error: Error) => {
     total.failed += 1;
     return `FAILED: ${error.message}`;
   });
   say(`clients of a gateway that is away: ${said}`);
 }
 
-await clientsAway();
-await failOverInTurn();
-await injectAndKill();
+/** What callers may have to wait while a node is gone: reads for it to be noticed, writes for its lease besides. */
+const bearableMs = { read: 1000, write: 2000 + fenceMs };
+
+/** One node of each piece is killed under load, in the next round the other one; each is back before the next is killed. */
+async function killPieceByPiece(): Promise<void> {
+  const cluster = await startCluster({
+    gateways: 2,
+    apart: true,
+    environment: { ACCESS_TOKEN_TTL_SECONDS: '86400' },
+  });
+  const allAreReady = async (): Promise<void> => {
+    await eventually(async () => {
+      for (const { url } of cluster.gateways) {
+        const { body } = await new Client(url).get('/readyz');
+        if (body.status !== 'ready') throw new Error(JSON.stringify(body));
+      }
+    }, 30_000);
+    // Until no write waits any more for the lease of the node that was killed before.
+    await delay(fenceMs);
+  };
+  try {
+    for (let round = 0; round < Number(values.pieces); round += 1) {
+      const which = round % 2;
+      for (const [index, name] of serviceNames.entries()) {
+        await allAreReady();
+        await killUnderLoad(cluster, name, cluster.services[2 * index + which]!, which);
+      }
+      await allAreReady();
+      await killUnderLoad(cluster, 'gateway', cluster.gateways[which]!, which);
+    }
+  } finally {
+    await cluster.stop();
+  }
+}
+
+/** Clients ask through the gateway that is not killed where one is. */
+async function killUnderLoad(
+  cluster: Cluster,
+  name: string,
+  node: Running,
+  which: number,
+): Promise<void> {
+  const { url } = cluster.gateways[1 - which]!;
+  const { lanes, lateMs } = await askDuring(cluster, url, () => killed(node));
+  const figures = lanes.map((seen) => `\n  ${figuresOf(seen)}`).join('');
+  say(`kill -9 of ${name} ${which + 1}; the checker itself ${Math.round(lateMs)} ms late${figures}`);
+  const slack = 3 * lateMs;
+  await assertBearable(cluster, lanes, {
+    read: bearableMs.read + slack,
+    write: bearableMs.write + slack,
+  }).catch((error: Error) => {
+    total.failed += 1;
+    say(`FAILED: kill -9 of ${name} ${which + 1}\n  ${error.message}`);
+  });
+  await cluster.revive(node);
+}
+
+const isWanted = (count: string): boolean => Number(count) > 0;
+if (isWanted(values.clients)) await clientsAway();
+if (isWanted(values.failovers)) await failOverInTurn();
+if (isWanted(values.minutes) || isWanted(values.kills)) await injectAndKill();
+if (isWanted(values.pieces)) await killPieceByPiece();
 const outcome = total.failed > 0 ? `${total.failed} faults FAILED` : 'no violation';
 say(
   `${outcome}: ${JSON.stringify(total)}\n${JSON.stringify(Object.fromEntries(survived), null, 2)}`,

@@ -2,8 +2,13 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { Agent, get } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
-import { pieces } from '../../services/pieces.ts';
-import { eventually, killed, startCluster, type Cluster } from '../support/cluster.ts';
+import {
+  eventually,
+  killed,
+  serviceNames,
+  startCluster,
+  type Cluster,
+} from '../support/cluster.ts';
 import { freePort } from '../support/servers.ts';
 import { Client, type Running } from '../support/strata.ts';
 
@@ -52,8 +57,6 @@ const sees = (
 const allReady = async (): Promise<void> => {
   for (const { url } of [...cluster.gateways, cold]) await sees(url, ready);
 };
-
-const serviceNames = pieces.map(({ name }) => name).filter((name) => name !== 'gateway');
 
 /** A read that both warm gateways have the answer of in memory. */
 const risk = (): string => `/tenants/${cluster.tenant.id}/config/risk`;

@@ -139,6 +139,7 @@ test('names that name nothing are listed, and refused where strict', async () =>
   const { id, admin } = tenant;
   const other = await createTenant(strata.url, platform, 'Names');
   await other.admin.put(`/tenants/${other.id}/services/webs`, { service_type: 'cloud_run' });
+  await admin.put(`/tenants/${id}/services/web`, { service_type: 'cloud_run' });
   await admin.put(`/tenants/${id}/config/agents/scaler`, {});
   const ask = (query: string) => admin.get(`/tenants/${id}/config/effective?${query}`);
   const unknown = async (query: string) => (await ask(query)).body.unknown;

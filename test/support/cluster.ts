@@ -1,9 +1,10 @@
-/** A cluster of real processes over a real bus: gateways, and two of each service. */
+/** A cluster of real processes over a real bus: gateways, and two of each service, several to a process unless told. */
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { pieces } from '../../services/pieces.ts';
 import { createDatabase, startPostgres, type Database, type Server } from './postgres.ts';
 import { startProxy, type Proxy } from './proxy.ts';
 import { startNats, startRedis, type Process } from './servers.ts';
@@ -31,7 +32,7 @@ export type StartNode = (
 
 export interface Cluster {
   readonly gateways: Running[];
-  /** config-1, config-2, identity-1, identity-2. */
+  /** config-1, config-2, identity-1, identity-2; of services that are apart, two of each in the order of `pieces`. */
   readonly services: Running[];
   /** Platform services that read from their own memory, by platform-service.ts. */
   readonly platformServices: Running[];
@@ -59,6 +60,8 @@ export interface ClusterOptions {
   readonly gateways?: number;
   /** One platform service, by the name `platform-service`. */
   readonly platformService?: boolean;
+  /** Each service has processes of its own, the notifier too: auth-1, auth-2, and so on. */
+  readonly apart?: boolean;
   /** PostgreSQL, where it is not one as startPostgres() starts it. */
   readonly postgres?: () => Promise<Server>;
   /** A file of further settings of NATS. */
@@ -76,10 +79,17 @@ const servicePieces: Readonly<Record<string, readonly string[]>> = {
   'identity-2': ['auth', 'audit', 'config-resolver'],
 };
 
+/** The names of all services, and two nodes of each, which host nothing else. */
+export const serviceNames = pieces.map(({ name }) => name).filter((name) => name !== 'gateway');
+const servicesApart: Readonly<Record<string, readonly string[]>> = Object.fromEntries(
+  serviceNames.flatMap((name) => [1, 2].map((number) => [`${name}-${number}`, [name]])),
+);
+
 /** Starts the servers, the nodes and a tenant with members; stops them all if one does not start. */
 export async function startCluster({
   gateways: gatewayCount = 3,
   platformService = false,
+  apart = false,
   postgres: startServer = startPostgres,
   natsConfig,
   environment: extra = {},
@@ -148,8 +158,8 @@ export async function startCluster({
   };
 
   try {
-    const startServices = Object.entries(servicePieces).map(([name, pieces]) =>
-      start(name, pieces),
+    const startServices = Object.entries(apart ? servicesApart : servicePieces).map(
+      ([name, hosted]) => start(name, hosted),
     );
     services.push(...(await Promise.all(startServices)));
     const startGateways = Array.from({ length: gatewayCount }, (_each, index) =>
