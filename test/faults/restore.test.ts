@@ -181,8 +181,7 @@ test('the database, while every node is stopped: by the SQL of the documentation
   const goBack = await cluster.database.backUp();
   const losses = 4;
   const lost = { ...kept };
-  while (lost.agent < kept.agent + losses)
-    lost.agent = await eventually(() => writeAgent('lost'));
+  while (lost.agent < kept.agent + losses) lost.agent = await eventually(() => writeAgent('lost'));
   while (lost.global < kept.global + losses)
     lost.global = await eventually(() => writeGlobal('lost'));
 

@@ -175,7 +175,9 @@ async function killUnderLoad(
   const { url } = cluster.gateways[1 - which]!;
   const { lanes, lateMs } = await askDuring(cluster, url, () => killed(node));
   const figures = lanes.map((seen) => `\n  ${figuresOf(seen)}`).join('');
-  say(`kill -9 of ${name} ${which + 1}; the checker itself ${Math.round(lateMs)} ms late${figures}`);
+  say(
+    `kill -9 of ${name} ${which + 1}; the checker itself ${Math.round(lateMs)} ms late${figures}`,
+  );
   const slack = 3 * lateMs;
   await assertBearable(cluster, lanes, {
     read: bearableMs.read + slack,

@@ -194,7 +194,10 @@ test('every container reaches what it needs, with the passwords: none is degrade
   for (const { piece, metricsPort } of nodes) {
     const status = new Client(`http://127.0.0.1:${metricsPort}`);
     await eventually(async () =>
-      expect([piece, (await status.get('/readyz')).body]).toMatchObject([piece, { status: 'ready' }]),
+      expect([piece, (await status.get('/readyz')).body]).toMatchObject([
+        piece,
+        { status: 'ready' },
+      ]),
     );
   }
 });
