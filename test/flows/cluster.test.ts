@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Errors, ServiceBroker } from 'moleculer';
+import { strataBroker } from '../../client/source/bus.ts';
 import { neighbourOptions } from '../../shared/cluster/neighbour.ts';
 import { loadSettings } from '../../shared/settings.ts';
 import { baseUrl, eventually, startCluster, type Cluster } from '../support/cluster.ts';
@@ -86,6 +87,35 @@ test('a service without SECRET_KEY calls with an API key, by its rights, until i
     });
   } finally {
     await neighbour.stop();
+  }
+});
+
+test('a broker of @strata/client/bus reads with an API key, and keeps what it read for a moment', async () => {
+  const { tenant } = cluster;
+  const made = await tenant.admin.post('/auth/api-key', { name: 'bus', scopes: ['config:read'] });
+  const broker = new ServiceBroker({
+    ...strataBroker({
+      natsUrl: cluster.environment.NATS_URL!,
+      apiKey: (made.body as { api_key: string }).api_key,
+      nodeId: 'client-1',
+    }),
+    logger: false,
+  });
+  await broker.start();
+  try {
+    await broker.waitForServices('config-resolver', 10_000);
+    const read = (): Promise<{ values: Record<string, unknown> }> =>
+      broker.call('config-resolver.resolve', { tenant_id: tenant.id });
+    const first = await read();
+    expect(await read()).toBe(first);
+    const { body } = await tenant.viewer.get(`/tenants/${tenant.id}/config/effective`);
+    expect(first.values).toEqual((body as { values: object }).values);
+    const written = { global_settings: { max_resource_scaling: 7 } };
+    await tenant.admin.patch(`/tenants/${tenant.id}/config/risk`, written);
+    await delay(1000);
+    expect((await read()).values.max_resource_scaling).toBe(7);
+  } finally {
+    await broker.stop();
   }
 });
 

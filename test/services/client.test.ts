@@ -21,6 +21,7 @@ import {
   type ConnectOptions,
 } from '../../client/source/index.ts';
 import { Backoff } from '../../client/source/backoff.ts';
+import { strataBroker } from '../../client/source/bus.ts';
 import { EventParser } from '../../client/source/event-stream.ts';
 import { retryAfter } from '../../client/source/failure.ts';
 import { eventually } from '../support/cluster.ts';
@@ -460,5 +461,70 @@ describe('parts', () => {
       const parser = new EventParser();
       for (;;) parser.push(new Uint8Array(1_000_000).fill(97));
     }).toThrow(RangeError);
+  });
+});
+
+describe('the near-cache of the bus', () => {
+  type Call = (action: string, params?: object, options?: object) => Promise<unknown>;
+  const resolve = 'config-resolver.resolve';
+  const calls: { action: string; meta: object | undefined }[] = [];
+  let answer: () => Promise<unknown>;
+  const brokerOf = (options: object = {}): Call => {
+    calls.length = 0;
+    const { middlewares } = strataBroker({
+      natsUrl: 'nats://a:b@127.0.0.1',
+      apiKey: 'key',
+      nodeId: 'n',
+      ...options,
+    });
+    const [middleware]: unknown[] = middlewares!;
+    return (middleware as { call: (next: Call) => Call }).call((action, _params, given) => {
+      calls.push({ action, meta: (given as { meta?: object } | undefined)?.meta });
+      return answer();
+    });
+  };
+
+  test('asks once for what is asked at the same time, and again after its time', async () => {
+    answer = async () => ({ values: { count: calls.length } });
+    const call = brokerOf({ maxAgeMs: 100 });
+    const [first, second] = await Promise.all([
+      call(resolve, { tenant_id: 't', agent_type: 'a' }),
+      call(resolve, { agent_type: 'a', tenant_id: 't', service_id: undefined }),
+    ]);
+    expect(second).toBe(first);
+    expect(() => Object.assign(first as object, { values: 1 })).toThrow(TypeError);
+    expect(await call(resolve, { tenant_id: 'other' })).toEqual({ values: { count: 2 } });
+    expect(await call(resolve, { tenant_id: 't', agent_type: 'a', min_revision: 1 })).toEqual({
+      values: { count: 3 },
+    });
+    await delay(120);
+    expect(await call(resolve, { tenant_id: 't', agent_type: 'a' })).toEqual({
+      values: { count: 4 },
+    });
+  });
+
+  test('gives the last known result, marked, while nobody answers, and no refusal away', async () => {
+    answer = async () => ({ values: { a: 1 } });
+    const call = brokerOf({ maxAgeMs: 1 });
+    await call(resolve, { tenant_id: 't' });
+    await delay(5);
+    answer = async () => Promise.reject(Object.assign(new Error('away'), { code: 504 }));
+    expect(await call(resolve, { tenant_id: 't' })).toEqual({ values: { a: 1 }, stale: true });
+    await expect(call(resolve, { tenant_id: 'never read' })).rejects.toThrow('away');
+    answer = async () => Promise.reject(Object.assign(new Error('no'), { code: 403 }));
+    await expect(call(resolve, { tenant_id: 't' })).rejects.toThrow('no');
+  });
+
+  test('shows the credential to Strata alone', async () => {
+    answer = async () => 'done';
+    const call = brokerOf();
+    for (const action of [resolve, 'notifier.approvals.request', 'other.action', 'authors.list'])
+      await call(action, {});
+    expect(calls.map(({ meta }) => meta)).toEqual([
+      { credential: 'key' },
+      { credential: 'key' },
+      undefined,
+      undefined,
+    ]);
   });
 });

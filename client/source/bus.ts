@@ -1,0 +1,153 @@
+/**
+ * A Moleculer broker that calls Strata's actions over NATS with an API key, and keeps what it reads for a moment.
+ *
+ * Gateways answer such a broker as they answer over REST, by the key's scopes. They don't tell it of changes, so what it keeps is bounded
+ * by age alone: a second unless told. While no gateway answers, the last known result is given, marked with `stale: true`.
+ */
+import type { BrokerOptions, CallingOptions, Middleware } from 'moleculer';
+
+export interface BusOptions {
+  /** Such as `nats://nats:4222`, or `tls://…`; several with commas between. */
+  readonly natsUrl: string;
+  /** With the scope `config:read`. A function is asked at each call. */
+  readonly apiKey: string | (() => string);
+  /** The node id, for which NATS gives this service its subjects. */
+  readonly nodeId: string;
+  /** NATS_NAMESPACE of the cluster; `strata` unless told. */
+  readonly namespace?: string;
+  readonly natsUser?: string;
+  readonly natsPassword?: string;
+  readonly natsToken?: string;
+  /** The file of the authority that signed the certificate of NATS, where it is none that Node knows. */
+  readonly natsTlsCa?: string;
+  /** How long effective configurations are given again without a call. 1,000 unless told; 0 keeps nothing. */
+  readonly maxAgeMs?: number;
+  /** 10,000 unless told. */
+  readonly requestTimeoutMs?: number;
+}
+
+type Params = Record<string, unknown>;
+type Call = (action: string, params?: Params, options?: CallingOptions) => Promise<unknown>;
+
+/** Strata's services. A call of another gets no credential. */
+const services = [
+  'config-resolver',
+  'tenant-config',
+  'global-config',
+  'auth',
+  'notifier',
+  'audit',
+  'cluster',
+];
+const kept = ['config-resolver.resolve', 'config-resolver.configurations'];
+const mostKept = 1000;
+
+/** What `new ServiceBroker(…)` takes. */
+export function strataBroker(options: BusOptions): BrokerOptions {
+  const { nodeId, namespace = 'strata', requestTimeoutMs = 10_000 } = options;
+  const call = (next: Call): Call => nearCache(withCredential(next, options.apiKey), options);
+  const middleware: object = { name: 'Strata', call };
+  return {
+    nodeID: nodeId,
+    namespace,
+    requestTimeout: requestTimeoutMs,
+    transporter: { type: 'NATS', options: natsOptions(options) },
+    middlewares: [middleware as Middleware],
+  };
+}
+
+function natsOptions({ natsUrl, natsUser, natsPassword, natsToken, natsTlsCa }: BusOptions) {
+  const [first = ''] = natsUrl.split(',');
+  const { username, password, protocol } = new URL(first);
+  const user = natsUser ?? decodeURIComponent(username);
+  const pass = natsPassword ?? decodeURIComponent(password);
+  const isEncrypted = protocol === 'tls:' || natsTlsCa !== undefined;
+  return {
+    // Not as `url`: Moleculer takes user and password from it, and overwrites these with nothing where it has none.
+    servers: natsUrl.split(','),
+    ...(user === '' ? {} : { user, pass }),
+    ...(natsToken === undefined ? {} : { token: natsToken }),
+    // The client takes tls:// for nats://, and connects in clear, unless it is told.
+    ...(isEncrypted ? { tls: natsTlsCa === undefined ? {} : { caFile: natsTlsCa } } : {}),
+    reconnectTimeWait: 250,
+    timeout: 2000,
+    maxReconnectAttempts: -1,
+    waitOnFirstConnect: true,
+    pingInterval: 5000,
+    maxPingOut: 2,
+  };
+}
+
+const withCredential =
+  (next: Call, apiKey: BusOptions['apiKey']): Call =>
+  (action, params, options) => {
+    const [service = ''] = action.split('.');
+    if (!services.includes(service)) return next(action, params, options);
+    const credential = typeof apiKey === 'function' ? apiKey() : apiKey;
+    return next(action, params, { ...options, meta: { ...options?.meta, credential } });
+  };
+
+interface Entry {
+  readonly result: Promise<unknown>;
+  /** When it was asked for, by the monotonic clock. */
+  readonly askedAt: number;
+}
+
+function nearCache(next: Call, { maxAgeMs = 1000 }: BusOptions): Call {
+  /** The entry that was used last is at the end. */
+  const entries = new Map<string, Entry>();
+  /** The last results that were good. */
+  const lastKnown = new Map<string, object>();
+  const keep = <T>(map: Map<string, T>, key: string, value: T): void => {
+    map.delete(key);
+    map.set(key, value);
+    const [oldest] = map.keys();
+    if (map.size > mostKept && oldest !== undefined) map.delete(oldest);
+  };
+
+  async function ask(key: string, ...call: Parameters<Call>): Promise<unknown> {
+    try {
+      const result = deepFreeze(await next(...call));
+      if (typeof result === 'object' && result !== null) keep(lastKnown, key, result);
+      return result;
+    } catch (error) {
+      const known = lastKnown.get(key);
+      if (known && isOutage(error)) return deepFreeze({ ...known, stale: true });
+      throw error;
+    }
+  }
+
+  return (action, params = {}, options = {}) => {
+    // Whoever asks for a revision, or for one of the past, does not ask for what is kept.
+    const { min_revision: least, as_of: past } = params;
+    const isKept = kept.includes(action) && least === undefined && past === undefined;
+    if (!isKept || maxAgeMs <= 0) return next(action, params, options);
+    const members = Object.entries(params).filter(([, value]) => value !== undefined);
+    const key = JSON.stringify([action, members.sort(([a], [b]) => (a < b ? -1 : 1))]);
+    const entry = entries.get(key);
+    if (entry && performance.now() - entry.askedAt < maxAgeMs) {
+      keep(entries, key, entry);
+      return entry.result;
+    }
+    const result = ask(key, action, params, options);
+    const made = { result, askedAt: performance.now() };
+    keep(entries, key, made);
+    result.catch(() => {
+      if (entries.get(key) === made) entries.delete(key);
+    });
+    return result;
+  };
+}
+
+/** Nobody answered, or whoever did could not. A refusal is none. */
+function isOutage(error: unknown): boolean {
+  const { code, type } = error as { code?: unknown; type?: unknown };
+  const isAway = type === 'SERVICE_NOT_FOUND' || type === 'SERVICE_NOT_AVAILABLE';
+  return isAway || (typeof code === 'number' && code >= 500);
+}
+
+function deepFreeze<T>(value: T): T {
+  if (typeof value !== 'object' || value === null) return value;
+  for (const part of Object.values(value)) deepFreeze(part);
+  return Object.freeze(value);
+}
