@@ -12,6 +12,7 @@ import type { FirstAdmin } from './services/auth/sign-in/first-admin.ts';
 import { CannotStart, messageOf, WrongUsage } from './shared/cannot-start.ts';
 import { createNode } from './shared/cluster/broker.ts';
 import { reportWaiting } from './shared/cluster/bus.ts';
+import { showNode } from './shared/cluster/metrics.ts';
 import { createReadiness } from './shared/cluster/readiness.ts';
 import { startStatusServer } from './shared/cluster/status-server.ts';
 import { commitSchema } from './shared/commits/schema.ts';
@@ -144,6 +145,7 @@ async function start(pieces: readonly Piece[], lifetime: Lifetime): Promise<void
 
   const readiness = createReadiness({ broker, coherence, pieces });
   lifetime.onInterrupt(readiness.stop);
+  showNode(metrics, { version, pieces: pieces.map(({ name }) => name), readiness });
   if (first.metrics_port !== 0) {
     const { host, metrics_port: port } = first;
     lifetime.closeWith(await startStatusServer({ readiness, metrics, host, port }));

@@ -51,7 +51,8 @@ export async function buildApp(options: AppOptions): Promise<App> {
   const { broker, coherence, localCache, settings, log, metrics, readiness, version, redis } =
     options;
   const watch = createWatch(broker, coherence, settings);
-  const record = createRequestLog(log, observeRequests(metrics, watch.open));
+  const streams = { open: watch.open, max: () => settings.current.watch_max_streams };
+  const record = createRequestLog(log, observeRequests(metrics, streams));
   const authenticator = createAuthenticator(broker, localCache, settings, log);
   const fastPath = createFastPath({ authenticator, settings, requestIdOf, record });
   const server = createGatewayServer(fastPath, requestIdOf);

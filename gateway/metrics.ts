@@ -1,5 +1,6 @@
 /** The gateway's own figures, beside those of its node. */
-import { Counter, Gauge, type Histogram, type Registry } from 'prom-client';
+import { Counter, type Histogram, type Registry } from 'prom-client';
+import { showFigure } from '../shared/cluster/figures.ts';
 
 /** Upper bounds of the buckets, in seconds. */
 const bounds = [0.001, 0.005, 0.02, 0.1, 0.5, 2, 10];
@@ -55,8 +56,15 @@ class Tallies {
   }
 }
 
-/** Registers the figures, and returns what counts a request. `openStreams` tells how many watch streams are open. */
-export function observeRequests(metrics: Registry, openStreams: () => number): CountRequest {
+export interface Streams {
+  /** How many watch streams are open. */
+  readonly open: () => number;
+  /** How many may be. */
+  readonly max: () => number;
+}
+
+/** Registers the figures, and returns what counts a request. */
+export function observeRequests(metrics: Registry, streams: Streams): CountRequest {
   const registers = [metrics];
   const tallies = new Tallies();
   new Counter({
@@ -72,13 +80,17 @@ export function observeRequests(metrics: Registry, openStreams: () => number): C
     },
   });
   metrics.registerMetric(responseTimes(tallies));
-  new Gauge({
+  showFigure(metrics, {
     name: 'strata_watch_streams',
     help: 'Open watch streams',
-    registers,
-    collect() {
-      this.set(openStreams());
-    },
+    type: 'gauge',
+    read: streams.open,
+  });
+  showFigure(metrics, {
+    name: 'strata_watch_streams_limit',
+    help: 'How many watch streams this gateway takes: WATCH_MAX_STREAMS',
+    type: 'gauge',
+    read: streams.max,
   });
   return (method, route, status, seconds) => tallies.of(method, route).count(status, seconds);
 }

@@ -9,9 +9,11 @@
 import { randomUUID } from 'node:crypto';
 import type { Context, ServiceBroker, ServiceSchema } from 'moleculer';
 import type { Logger } from 'pino';
-import { Gauge, type Registry } from 'prom-client';
+import type { Registry } from 'prom-client';
 import type { DataSource } from 'typeorm';
 import { serviceCaller } from '../../shared/access.ts';
+import { showDeprecated } from '../../shared/cluster/deprecated-figures.ts';
+import { askedOfDatabase, showFigure } from '../../shared/cluster/figures.ts';
 import { callAs, type Call } from '../../shared/cluster/request.ts';
 import { serviceOf } from '../../shared/cluster/service.ts';
 import type { Mailer } from '../../shared/mail/mailer.ts';
@@ -24,6 +26,7 @@ import { deliveryActions } from './actions/deliveries.ts';
 import { linkActions } from './actions/links.ts';
 import { testActions } from './actions/test-send.ts';
 import { createDecisionLinks } from './rules/decision-links.ts';
+import { breaker, unclaimed } from './stores/claims.ts';
 import { createFrozenConfigVault } from './stores/frozen-config.ts';
 import {
   removeEndedApprovals,
@@ -134,31 +137,62 @@ export function notifierService(options: NotifierOptions): ServiceSchema {
   return service;
 }
 
-/** The metric strata_deliveries: what this node has sent and is sending, and what waits on all nodes. */
+/** What this node has sent and is sending, and what waits on all nodes. */
 function registerFigures(metrics: Registry, db: DataSource, delivering: DeliveryWorker): void {
-  new Gauge({
+  const queue = askedOfDatabase(() => readQueue(db));
+  showFigure(metrics, {
+    name: 'strata_delivery_attempts_total',
+    help: 'Sends of notices by this node that have ended, by outcome: delivered, to be retried, failed for good',
+    type: 'counter',
+    labelNames: ['outcome'],
+    read() {
+      const { delivered, retried, failed } = delivering.figures();
+      return Object.entries({ delivered, retried, failed }).map(([outcome, value]) => ({
+        labels: { outcome },
+        value,
+      }));
+    },
+  });
+  showFigure(metrics, {
+    name: 'strata_deliveries_in_flight',
+    help: 'Sends of notices by this node that are on their way',
+    type: 'gauge',
+    read: () => delivering.figures().in_flight,
+  });
+  showFigure(metrics, {
+    name: 'strata_deliveries_pending',
+    help: 'Notices that are not settled yet, of all nodes',
+    type: 'gauge',
+    read: async () => (await queue())?.pending,
+  });
+  showFigure(metrics, {
+    name: 'strata_deliveries_overdue_seconds',
+    help: 'For how long the notice that is due longest waits for a node to send it, of all nodes; without those whose endpoint fails',
+    type: 'gauge',
+    read: async () => (await queue())?.overdue_seconds,
+  });
+  showDeprecated(metrics, {
     name: 'strata_deliveries',
-    help: 'Notices: sends of this node by outcome and on their way; pending of all nodes',
-    labelNames: ['figure'],
-    registers: [metrics],
-    async collect() {
-      for (const [figure, value] of Object.entries(delivering.figures())) {
-        this.set({ figure }, value);
-      }
-      const pending = await countPending(db);
-      if (pending !== undefined) this.set({ figure: 'pending' }, pending);
+    instead: 'strata_delivery_attempts_total and the figures that begin with strata_deliveries_',
+    async read() {
+      const pending = (await queue())?.pending;
+      return { ...delivering.figures(), ...(pending === undefined ? {} : { pending }) };
     },
   });
 }
 
-/** Undefined where the database does not answer: the other figures are shown all the same. */
-async function countPending(db: DataSource): Promise<number | undefined> {
-  try {
-    const [row] = await db.query<{ pending: number }[]>(
-      `SELECT count(*)::int AS pending FROM notifier.deliveries WHERE state = 'pending'`,
-    );
-    return row?.pending;
-  } catch {
-    return undefined;
-  }
+interface QueueRow {
+  readonly pending: number;
+  readonly overdue_seconds: number;
+}
+
+async function readQueue(db: DataSource): Promise<QueueRow | undefined> {
+  const [row] = await db.query<QueueRow[]>(
+    `SELECT count(*)::int AS pending,
+            coalesce(extract(epoch FROM max(now() - d.next_attempt_at) FILTER (
+              WHERE d.next_attempt_at <= now() AND ${unclaimed} AND e.failures < ${breaker.failures})), 0)::float8 AS overdue_seconds
+     FROM notifier.deliveries d LEFT JOIN notifier.endpoints e ON e.key = d.endpoint_key
+     WHERE d.state = 'pending'`,
+  );
+  return row;
 }

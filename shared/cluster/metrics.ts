@@ -1,8 +1,12 @@
-/** Prometheus figures of a node. They are bounded in number: no label holds an id. */
-import { collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+/** What every node measures, for Prometheus. The figures are bounded in number: no label holds an id. */
+import { collectDefaultMetrics, Histogram, Registry } from 'prom-client';
 import type { DataSource } from 'typeorm';
-import type { Coherence } from './coherence/coherence.ts';
 import type { Bus } from './bus.ts';
+import type { CoherentCache } from './coherence/cache.ts';
+import type { Coherence } from './coherence/coherence.ts';
+import { showDeprecatedFigures } from './deprecated-figures.ts';
+import { askedOfDatabase, showFigure, type Sample } from './figures.ts';
+import { readinessStatuses, type Readiness, type ReadinessCheck } from './readiness.ts';
 
 export interface NodeParts {
   readonly coherence: Coherence;
@@ -10,72 +14,244 @@ export interface NodeParts {
   readonly commits: DataSource | undefined;
 }
 
+/** Gauges of prom-client whose names say that they are counters; the same by type have names of their own. */
+const misnamed = [
+  'nodejs_active_handles_total',
+  'nodejs_active_requests_total',
+  'nodejs_active_resources_total',
+];
+
 /** What every node measures. Its pieces add their own figures to the same registry. */
 export function createMetrics({ coherence, bus, commits }: NodeParts): Registry {
   const registry = new Registry();
-  const registers = [registry];
   collectDefaultMetrics({ register: registry });
-  new Gauge({
-    name: 'strata_cache',
-    help: 'Cache figures: entries, bytes, hits, misses, drops and what was kept out',
-    labelNames: ['cache', 'figure'],
-    registers,
-    collect() {
-      for (const [cache, store] of Object.entries(coherence.caches)) {
-        for (const [figure, value] of Object.entries(store.stats()))
-          this.set({ cache, figure }, value);
-      }
-    },
+  for (const name of misnamed) registry.removeSingleMetric(name);
+  showCaches(registry, coherence);
+  showCoherence(registry, coherence);
+  showBus(registry, bus);
+  if (commits) showOutbox(registry, commits);
+  showDeprecatedFigures(registry, { coherence, bus });
+  return registry;
+}
+
+type CacheStats = ReturnType<CoherentCache['stats']>;
+
+const cacheCounters: readonly {
+  readonly name: string;
+  readonly help: string;
+  readonly of: (stats: CacheStats) => number;
+}[] = [
+  {
+    name: 'strata_cache_hits_total',
+    help: 'Reads answered from memory',
+    of: ({ hits }) => hits,
+  },
+  {
+    name: 'strata_cache_misses_total',
+    help: 'Reads that were not answered from memory',
+    of: ({ misses }) => misses,
+  },
+  {
+    name: 'strata_cache_drops_total',
+    help: 'Entries removed because a change made them outdated',
+    of: ({ drops }) => drops,
+  },
+  {
+    name: 'strata_cache_outdated_loads_total',
+    help: 'Loads whose answer was not kept, because a change came while they were on their way',
+    of: ({ disowned }) => disowned,
+  },
+  {
+    name: 'strata_cache_refused_answers_total',
+    help: 'Answers of owners from before a change that this node knew of; they were asked again',
+    of: ({ rejectedBelowFloor }) => rejectedBelowFloor,
+  },
+  {
+    name: 'strata_cache_stale_answers_total',
+    help: 'Reads answered with the last known value, marked stale, because the owner was away',
+    of: ({ stale }) => stale,
+  },
+  {
+    name: 'strata_cache_read_through_total',
+    help: 'Loads while this node had no lease, so that nothing was kept or shared',
+    of: ({ readThrough }) => readThrough,
+  },
+];
+const cacheGauges: typeof cacheCounters = [
+  { name: 'strata_cache_entries', help: 'Entries in memory', of: ({ entries }) => entries },
+  {
+    name: 'strata_cache_bytes',
+    help: 'Memory of the entries, by an estimate',
+    of: ({ bytes }) => bytes,
+  },
+  {
+    name: 'strata_cache_floors',
+    help: 'Keys and scopes whose least revision is remembered after a change',
+    of: ({ floors }) => floors,
+  },
+];
+
+function showCaches(registry: Registry, coherence: Coherence): void {
+  const show = (type: 'counter' | 'gauge', figures: typeof cacheCounters): void => {
+    for (const { name, help, of } of figures) {
+      const read = (): Sample[] =>
+        Object.entries(coherence.caches).map(([cache, store]) => ({
+          labels: { cache },
+          value: of(store.stats()),
+        }));
+      showFigure(registry, { name, help, type, labelNames: ['cache'], read });
+    }
+  };
+  show('counter', cacheCounters);
+  show('gauge', cacheGauges);
+}
+
+function showCoherence(registry: Registry, coherence: Coherence): void {
+  const { figures } = coherence;
+  showFigure(registry, {
+    name: 'strata_coherence_polls_total',
+    help: 'Good polls of the change feed',
+    type: 'counter',
+    read: () => figures.polls,
   });
-  new Gauge({
-    name: 'strata_coherence',
-    help: 'Caching lease: polls of the change feed, failures, fences, age of the last good poll',
-    labelNames: ['figure'],
-    registers,
-    collect() {
-      const { polls, pollFailures, fences, fencedOut } = coherence.figures;
-      const figures = {
-        polls,
-        poll_failures: pollFailures,
-        fences,
-        fenced_out: fencedOut,
-        poll_age_ms: coherence.pollAgeMs(),
-        trusted: Number(coherence.hasLease()),
-      };
-      for (const [figure, value] of Object.entries(figures))
-        if (Number.isFinite(value)) this.set({ figure }, value);
-    },
+  showFigure(registry, {
+    name: 'strata_coherence_poll_failures_total',
+    help: 'Polls of the change feed without an answer, or without a bus to be heard on',
+    type: 'counter',
+    read: () => figures.pollFailures,
+  });
+  showFigure(registry, {
+    name: 'strata_coherence_fenced_out_polls_total',
+    help: 'Of these, polls that failed while the node had no lease',
+    type: 'counter',
+    read: () => figures.fencedOut,
+  });
+  showFigure(registry, {
+    name: 'strata_coherence_fences_total',
+    help: 'Writes that waited for all of the fence, because a node that may cache did not answer',
+    type: 'counter',
+    read: () => figures.fences,
+  });
+  showFigure(registry, {
+    name: 'strata_coherence_resets_total',
+    help: 'How often the database was another one than before, restarted or restored, so that memory began anew',
+    type: 'counter',
+    read: () => figures.resets,
+  });
+  showFigure(registry, {
+    name: 'strata_coherence_poll_age_seconds',
+    help: 'Since the last good poll of the change feed began',
+    type: 'gauge',
+    read: () => coherence.pollAgeMs() / 1000,
+  });
+  showFigure(registry, {
+    name: 'strata_coherence_lease',
+    help: '1 while this node may answer from memory, else 0: it reads through',
+    type: 'gauge',
+    read: () => Number(coherence.hasLease()),
   });
   const acknowledgements = new Histogram({
     name: 'strata_acknowledgement_seconds',
     help: 'From the commit of a change until every node that may cache has dropped what it made old, or the fence',
     buckets: [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5],
-    registers,
+    registers: [registry],
   });
   coherence.onPublished((ms) => acknowledgements.observe(ms / 1000));
-  new Gauge({
-    name: 'strata_bus',
-    help: 'NATS: whether the connection is there, how often it was lost, and how many packets were refused',
-    labelNames: ['figure'],
-    registers,
-    collect() {
-      this.set({ figure: 'connected' }, Number(bus.connected()));
-      this.set({ figure: 'drops' }, bus.figures.drops);
-      this.set({ figure: 'refused' }, bus.figures.refused);
-    },
-  });
-  if (commits) {
-    new Gauge({
-      name: 'strata_outbox_events',
-      help: 'Audit events that wait for the audit service, the same on every node with a database',
-      registers,
-      async collect() {
-        const [row] = await commits
-          .query<{ waiting: number }[]>('SELECT count(*)::int AS waiting FROM strata.outbox')
-          .catch(() => []);
-        if (row) this.set(row.waiting);
-      },
-    });
-  }
-  return registry;
 }
+
+function showBus(registry: Registry, bus: Bus): void {
+  showFigure(registry, {
+    name: 'strata_bus_connected',
+    help: '1 while the connection to NATS is there, and without NATS; else 0',
+    type: 'gauge',
+    read: () => Number(bus.connected()),
+  });
+  showFigure(registry, {
+    name: 'strata_bus_disconnects_total',
+    help: 'How often the connection to NATS was lost',
+    type: 'counter',
+    read: () => bus.figures.drops,
+  });
+  showFigure(registry, {
+    name: 'strata_bus_refused_packets_total',
+    help: 'Packets that were not from a node of Strata, or had arrived before',
+    type: 'counter',
+    read: () => bus.figures.refused,
+  });
+}
+
+interface OutboxRow {
+  readonly waiting: number;
+  readonly oldest_seconds: number;
+}
+
+function showOutbox(registry: Registry, commits: DataSource): void {
+  const outbox = askedOfDatabase(async () => {
+    const [row] = await commits.query<OutboxRow[]>(
+      `SELECT count(*)::int AS waiting,
+              greatest(0, coalesce(extract(epoch FROM clock_timestamp() - min(created_at)), 0))::float8 AS oldest_seconds
+       FROM strata.outbox`,
+    );
+    return row;
+  });
+  showFigure(registry, {
+    name: 'strata_outbox_events',
+    help: 'Audit events that wait for the audit service, the same on every node with a database',
+    type: 'gauge',
+    read: async () => (await outbox())?.waiting,
+  });
+  showFigure(registry, {
+    name: 'strata_outbox_oldest_seconds',
+    help: 'For how long the oldest of them has waited; 0 where none waits',
+    type: 'gauge',
+    read: async () => (await outbox())?.oldest_seconds,
+  });
+}
+
+export interface NodeIdentity {
+  readonly version: string;
+  /** Names of the pieces that it hosts. */
+  readonly pieces: readonly string[];
+  readonly readiness: ReadinessCheck;
+}
+
+/** What a node is and whether it can serve, once it serves. */
+export function showNode(registry: Registry, { version, pieces, readiness }: NodeIdentity): void {
+  showFigure(registry, {
+    name: 'strata_build_info',
+    help: '1, with the release that this node runs',
+    type: 'gauge',
+    labelNames: ['version'],
+    read: () => [{ labels: { version }, value: 1 }],
+  });
+  showFigure(registry, {
+    name: 'strata_hosted_piece',
+    help: '1 for each piece that this node hosts',
+    type: 'gauge',
+    labelNames: ['piece'],
+    read: () => pieces.map((piece) => ({ labels: { piece }, value: 1 })),
+  });
+  showFigure(registry, {
+    name: 'strata_node_status',
+    help: 'What GET /readyz says: 1 for the status that holds, 0 for the others',
+    type: 'gauge',
+    labelNames: ['status'],
+    read: async () => statusSamples(await readiness.ask()),
+  });
+  showFigure(registry, {
+    name: 'strata_dependency_up',
+    help: 'What GET /readyz says of each part of the node and each piece that it calls: 1 where it answers, else 0',
+    type: 'gauge',
+    labelNames: ['dependency'],
+    read: async () => dependencySamples(await readiness.ask()),
+  });
+}
+
+const statusSamples = ({ status: held }: Readiness): Sample[] =>
+  readinessStatuses.map((status) => ({ labels: { status }, value: Number(status === held) }));
+
+const dependencySamples = ({ checks }: Readiness): Sample[] =>
+  Object.entries(checks).map(([dependency, isUp]) => ({
+    labels: { dependency },
+    value: Number(isUp),
+  }));

@@ -154,7 +154,7 @@ async function figuresOf(
   const heap = await heapBytes(inspected);
   const { text } = await new Client(url).get('/metrics');
   const cache = (name: string): number =>
-    figure(text, `strata_cache{cache="configuration_service",figure="${name}"}`);
+    figure(text, `strata_cache_${name}{cache="configuration_service"}`);
   return { entries: cache('entries'), bytes: cache('bytes'), heap };
 }
 

@@ -254,7 +254,7 @@ test('what is written through one gateway is read through the other, and a servi
   );
   expect(acknowledged.reduce((sum, count) => sum + count)).toBe(1);
   for (const text of figures) {
-    expect(text).toMatch(/^strata_bus\{figure="connected"\} 1$/m);
+    expect(text).toMatch(/^strata_bus_connected 1$/m);
     expect(text).toMatch(/^strata_outbox_events \d+$/m);
   }
 });

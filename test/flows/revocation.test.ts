@@ -171,7 +171,7 @@ test('a gateway that is cut off answers whom it knew, marked, for as long as an 
     );
   const each = (answer: string): string[] => clients.map(() => answer);
   const misses = async (): Promise<string[] | null> =>
-    (await new Client(url).get('/metrics')).text.match(/^strata_cache.*figure="misses".*$/gm);
+    (await new Client(url).get('/metrics')).text.match(/^strata_cache_misses_total.*$/gm);
   // Until it answers all of them from its memory.
   await eventually(async () => {
     const before = await misses();

@@ -493,7 +493,7 @@ describe('conventions', () => {
       checks: { bus: true, database: true, feed: true },
     });
     expect((await tenant.admin.get('/metrics')).text).toContain(
-      'strata_cache{cache="configuration_service",figure="hits"}',
+      'strata_cache_hits_total{cache="configuration_service"}',
     );
     const { body: document } = await tenant.admin.get('/openapi.json');
     expect(document.openapi).toBe('3.1.0');
@@ -575,7 +575,7 @@ describe('reload on one node', () => {
   /** How often the effective values were answered from this node's memory. */
   async function figure(name: string): Promise<number> {
     const { text } = await tenant.admin.get('/metrics');
-    const line = `strata_cache{cache="dynamic_config_service",figure="${name}"} `;
+    const line = `strata_cache_${name}_total{cache="dynamic_config_service"} `;
     const [, value] = text.split(line);
     return Number.parseInt(value!, 10);
   }

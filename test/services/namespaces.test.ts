@@ -95,7 +95,7 @@ test('nodes and neighbours of one NATS_NAMESPACE see each other and nobody else'
     expect(knownTo(otherNeighbour)).toEqual(['four', 'm', 'three']);
   });
   for (const { metrics } of nodes) {
-    const refused = /strata_bus\{figure="refused"\} (\d+)/.exec(await metrics.metrics())?.[1];
+    const refused = /strata_bus_refused_packets_total (\d+)/.exec(await metrics.metrics())?.[1];
     expect(refused).toBe('0');
   }
 }, 30_000);

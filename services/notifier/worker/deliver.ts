@@ -28,7 +28,7 @@ export interface DeliveryOptions extends AttemptOptions {
 export interface DeliveryWorker {
   /** Looks for due deliveries now instead of at the next poll. */
   readonly wake: () => void;
-  /** For the metric strata_deliveries: sends since the start by result, and those on their way. */
+  /** For the metrics: sends since the start by result, and those on their way. */
   readonly figures: () => Record<'delivered' | 'retried' | 'failed' | 'in_flight', number>;
   /** Lets sends end, for at most 10 s, and frees the rest for other nodes. */
   readonly stop: () => Promise<void>;

@@ -95,7 +95,7 @@ export class CoherentCache {
     hits: 0,
     misses: 0,
     drops: 0,
-    /** Loads marked as outdated. These names are labels of the metric `strata_cache`, so the older word for it stays. */
+    /** Loads marked as outdated. Until the deprecated metric `strata_cache` goes, whose labels these are, the older word for it stays. */
     disowned: 0,
     rejectedBelowFloor: 0,
     stale: 0,

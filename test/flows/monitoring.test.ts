@@ -1,0 +1,317 @@
+/**
+ * What monitoring gets: a node of each piece, scraped as Prometheus would, promtool's verdict on what it says, and the alert that each
+ * fault of the cluster raises.
+ */
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { execFile } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { stringify } from 'yaml';
+import { pieces } from '../../services/pieces.ts';
+import {
+  alerts,
+  dashboardExpressions,
+  metricsIn,
+  prometheusFolder,
+  promtool,
+  selectorsIn,
+  type Ended,
+} from '../support/alerts.ts';
+import { baseUrl, eventually, killed } from '../support/cluster.ts';
+import { createDatabase, startPostgres, type Server } from '../support/postgres.ts';
+import { freePort, startNats, startRedis, type Process } from '../support/servers.ts';
+import {
+  adminPassword,
+  Client,
+  secretKey,
+  signIn,
+  startStrata,
+  type Running,
+} from '../support/strata.ts';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const operations = readFileSync(join(root, 'docs/operations.md'), 'utf8');
+const deprecated = ['strata_cache', 'strata_coherence', 'strata_bus', 'strata_deliveries'];
+
+interface Node {
+  readonly piece: string;
+  readonly running: Running;
+  readonly metricsPort: number;
+}
+
+let postgres: Server;
+let nats: Process;
+let redis: Process;
+let nodes: Node[] = [];
+let platform: Client;
+
+beforeAll(async () => {
+  [postgres, nats, redis] = await Promise.all([startPostgres(), startNats(), startRedis()]);
+  const { url } = await createDatabase(postgres.url);
+  const environment = {
+    DATABASE_URL: url,
+    NATS_URL: nats.url,
+    REDIS_URL: redis.url,
+    BASE_URL: baseUrl,
+    LOG_LEVEL: 'warn',
+    DB_POOL_SIZE: '2',
+    SECRET_KEY: secretKey,
+  };
+  await promisify(execFile)(process.execPath, ['strata.ts', '--migrate'], {
+    cwd: root,
+    env: { PATH: process.env.PATH, ...environment },
+  });
+  nodes = await Promise.all(
+    pieces.map(async ({ name: piece }) => {
+      const metricsPort = await freePort();
+      const own = { NODE_ID: piece, METRICS_PORT: String(metricsPort) };
+      return {
+        piece,
+        metricsPort,
+        running: await startStrata({ ...environment, ...own }, [piece]),
+      };
+    }),
+  );
+  const gateway = nodeOf('gateway').running.url;
+  platform = await eventually(() => signIn(gateway, 'admin@example.com', adminPassword));
+  await eventually(async () => {
+    expect((await platform.put('/config/global/greeting', { config_value: 1 })).status).toBe(201);
+    expect((await platform.get('/readyz')).body.status).toBe('ready');
+  });
+}, 90_000);
+afterAll(async () => {
+  await Promise.all(nodes.map(({ running }) => running.stop('SIGKILL')));
+  await Promise.all([nats?.stop('SIGKILL'), redis?.stop('SIGKILL')]);
+  await postgres?.stop();
+});
+
+const nodeOf = (piece: string): Node => nodes.find((node) => node.piece === piece)!;
+
+const scrape = async ({ metricsPort }: Node): Promise<string> => {
+  const signal = AbortSignal.timeout(3000);
+  return (await fetch(`http://127.0.0.1:${metricsPort}/metrics`, { signal })).text();
+};
+
+/** Names of the metrics, with their types. */
+const typesIn = (text: string): Map<string, string> =>
+  new Map([...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name, type]) => [name!, type!]));
+
+/** `name{labels}` → value. */
+const samplesIn = (text: string): Map<string, string> =>
+  new Map(
+    text
+      .split('\n')
+      .filter((line) => line !== '' && !line.startsWith('#'))
+      .map((line): [string, string] => {
+        const end = line.lastIndexOf(' ');
+        return [line.slice(0, end), line.slice(end + 1)];
+      }),
+  );
+
+const withoutSuffix = (metric: string): string => metric.replace(/_(bucket|sum|count)$/, '');
+
+/** What the table of figures says of a piece. */
+function documentedFor(piece: string): string[] {
+  const { schema } = pieces.find(({ name }) => name === piece)!;
+  const isOn: Record<string, boolean> = {
+    'every node': true,
+    'nodes with a database': schema !== undefined,
+    '`notifier`': piece === 'notifier',
+    gateways: piece === 'gateway',
+  };
+  const [, section = ''] = operations.split('\n## Figures\n');
+  const rows = [...section.matchAll(/^\| (`strata_.+?) +\| (.+?) +\|/gm)];
+  return rows
+    .filter(([, , where]) => {
+      expect(Object.keys(isOn)).toContain(where);
+      return isOn[where!];
+    })
+    .flatMap(([, names]) => names!.match(/strata_[a-z_]+/g)!);
+}
+
+describe.each(pieces.map(({ name }) => name))('/metrics of %s', (piece) => {
+  test('follows the conventions: promtool has nothing to say', async () => {
+    expect(await promtool(['check', 'metrics'], await scrape(nodeOf(piece)))).toEqual({
+      code: 0,
+      output: '',
+    });
+  });
+
+  test('has exactly the figures that the table says it has, and the old names for one release', async () => {
+    const text = await scrape(nodeOf(piece));
+    const shown = [...typesIn(text).keys()].filter((name) => name.startsWith('strata_'));
+    const old = shown.filter((name) => deprecated.includes(name));
+    expect(old).toEqual(piece === 'notifier' ? deprecated : deprecated.slice(0, 3));
+    for (const name of old) expect(text).toMatch(new RegExp(`^# HELP ${name} Deprecated`, 'm'));
+    const current = shown.filter((name) => !deprecated.includes(name));
+    expect(current.sort()).toEqual(documentedFor(piece).sort());
+  });
+
+  test('counts nothing in a gauge', async () => {
+    for (const [name, type] of typesIn(await scrape(nodeOf(piece))))
+      expect([name, type === 'counter']).toEqual([name, name.endsWith('_total')]);
+  });
+});
+
+test('alerts and dashboard ask for what is there, by labels that it has', async () => {
+  const texts = await Promise.all(nodes.map(scrape));
+  const names = new Set(texts.flatMap((text) => [...typesIn(text).keys()]));
+  const samples = texts.flatMap((text) => [...samplesIn(text).keys()]);
+  const ofPrometheus = ['instance', 'job', 'le'];
+  for (const expression of [...alerts.map(({ expr }) => expr), ...dashboardExpressions]) {
+    for (const metric of metricsIn(expression)) expect(names).toContain(withoutSuffix(metric));
+    for (const { metric, labels } of selectorsIn(expression)) {
+      const [shown = ''] = samples.filter((sample) => sample.startsWith(`${metric}{`));
+      for (const label of labels.filter((each) => !ofPrometheus.includes(each)))
+        expect([metric, shown]).toEqual([metric, expect.stringContaining(`${label}="`)]);
+    }
+  }
+});
+
+test.each([
+  ['check', 'rules', 'strata.rules.yml'],
+  ['check', 'config', 'prometheus.yml'],
+  ['test', 'rules', 'strata.rules.test.yml'],
+])('promtool %s %s %s', async (...argv) => {
+  expect(await promtool(argv)).toMatchObject({ code: 0 });
+});
+
+/** All nodes, scraped at one moment; undefined for one that does not answer. */
+type Scrapes = ReadonlyMap<string, ReadonlyMap<string, string> | undefined>;
+
+async function scrapeAll(): Promise<Scrapes> {
+  const seen = nodes.map(async (node): Promise<[string, Map<string, string> | undefined]> => {
+    const text = await scrape(node).catch(() => undefined);
+    return [node.piece, text === undefined ? undefined : samplesIn(text)];
+  });
+  return new Map(await Promise.all(seen));
+}
+
+const asked = new Set(alerts.flatMap(({ expr }) => metricsIn(expr)));
+
+/** The series that rules ask for, as promtool takes them; a scrape of ours, each half second, stands for one of each 15 s. */
+function seriesOf(moments: readonly Scrapes[]): { series: string; values: string }[] {
+  return nodes.flatMap(({ piece }) => {
+    const ofNode = moments.map((moment) => moment.get(piece));
+    const target = `instance="${piece}", job="strata"`;
+    const isWanted = (sample: string): boolean => asked.has(sample.replace(/\{.*$/, ''));
+    const shown = new Set(ofNode.flatMap((samples) => [...(samples?.keys() ?? [])]));
+    const labelled = (sample: string): string =>
+      sample.includes('{') ? sample.replace('{', `{${target}, `) : `${sample}{${target}}`;
+    return [
+      {
+        series: `up{${target}}`,
+        values: ofNode.map((samples) => (samples ? 1 : 0)).join(' '),
+      },
+      ...[...shown].filter(isWanted).map((sample) => ({
+        series: labelled(sample),
+        values: ofNode.map((samples) => samples?.get(sample) ?? 'stale').join(' '),
+      })),
+    ];
+  });
+}
+
+/** What promtool finds at the last of these moments, by the rules as they are deployed: an expression for each value expected. */
+async function promtoolFinds(
+  moments: readonly Scrapes[],
+  expected: readonly { readonly expr: string; readonly value: number }[],
+): Promise<Ended> {
+  const folder = mkdtempSync(join(tmpdir(), 'strata-alerts-'));
+  const file = join(folder, 'moments.yml');
+  const promql = expected.map(({ expr, value }) => ({
+    expr,
+    eval_time: `${(moments.length - 1) * 15}s`,
+    exp_samples: [{ labels: '{}', value }],
+  }));
+  const moment = { interval: '15s', input_series: seriesOf(moments), promql_expr_test: promql };
+  const written = {
+    rule_files: [join(prometheusFolder, 'strata.rules.yml')],
+    evaluation_interval: '15s',
+    tests: [moment],
+  };
+  writeFileSync(file, stringify(written, { lineWidth: 0 }));
+  try {
+    return await promtool(['test', 'rules', file]);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** How many series of alerts with these labels ring. */
+const ringing = (labels: string): string =>
+  `count(ALERTS{alertstate="firing"${labels}}) or vector(0)`;
+
+/** Some moments, while something is asked between them. */
+async function watch(count: number, meanwhile = async (): Promise<void> => {}): Promise<Scrapes[]> {
+  const moments: Scrapes[] = [];
+  for (let index = 0; index < count; index += 1) {
+    await meanwhile();
+    moments.push(await scrapeAll());
+    await delay(250);
+  }
+  return moments;
+}
+
+const read = async (): Promise<void> => {
+  await platform.get('/config/global/greeting');
+};
+
+describe('a fault raises the alert that is meant for it', () => {
+  let healthy: Scrapes[];
+  const ring = async (names: readonly string[], during: readonly Scrapes[]): Promise<void> => {
+    const expected = names.map((name) => ({
+      expr: `(${ringing(`, alertname="${name}"`)}) > bool 0`,
+      value: 1,
+    }));
+    expect(await promtoolFinds([...healthy, ...during], expected)).toMatchObject({ code: 0 });
+  };
+
+  test('none rings while all is well', async () => {
+    await read();
+    healthy = await watch(8, read);
+    const found = await promtoolFinds(healthy, [{ expr: ringing(''), value: 0 }]);
+    expect(found).toMatchObject({ code: 0 });
+  });
+
+  test('PostgreSQL stalls: every other figure is still there', async () => {
+    const goOn = await postgres.freeze();
+    try {
+      const during = await watch(5);
+      expect(during.flatMap((moment) => [...moment.values()])).not.toContain(undefined);
+      await ring(['StrataDatabaseAway'], during);
+    } finally {
+      goOn();
+    }
+    await eventually(async () => expect((await platform.get('/readyz')).body.status).toBe('ready'));
+  }, 30_000);
+
+  test('Redis is away', async () => {
+    const { port } = redis;
+    await redis.stop('SIGKILL');
+    await ring(['StrataRedisAway'], await watch(6));
+    redis = await startRedis({ port });
+  }, 30_000);
+
+  test('audit is away', async () => {
+    await killed(nodeOf('audit').running);
+    await eventually(async () =>
+      expect((await platform.get('/readyz')).body.checks.audit).toBe(false),
+    );
+    await ring(['StrataNodeDown', 'StrataPieceAway'], await watch(6));
+  }, 30_000);
+
+  test('NATS is away', async () => {
+    await nats.stop('SIGKILL');
+    // Until leases have run out, and what was asked of others has failed.
+    await eventually(async () => {
+      const { text } = await platform.get('/metrics');
+      expect(text).toMatch(/^strata_coherence_lease 0$/m);
+    });
+    const expected = ['StrataBusAway', 'StrataReadsThrough', 'StrataStaleAnswers'];
+    await ring(expected, await watch(8, read));
+  }, 30_000);
+});
