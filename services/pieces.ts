@@ -63,7 +63,7 @@ export const pieces: readonly Piece[] = [
   {
     name: 'tenant-config',
     needs: ['database_url'],
-    calls: ['auth', 'global-config'],
+    calls: ['auth', 'global-config', 'config-resolver'],
     vital: [],
     schema: tenantConfigSchema,
     service: ({ settings }, db) => tenantConfigService({ db, settings }),
@@ -71,7 +71,7 @@ export const pieces: readonly Piece[] = [
   {
     name: 'global-config',
     needs: ['database_url'],
-    calls: [],
+    calls: ['config-resolver'],
     vital: [],
     schema: globalConfigSchema,
     service: (_parts, db) => globalConfigService({ db }),

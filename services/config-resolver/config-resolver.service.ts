@@ -4,6 +4,7 @@ import { serviceOf } from '../../shared/cluster/service.ts';
 import type { Settings } from '../../shared/settings.ts';
 import { decideActions } from './actions/decide.ts';
 import { effectiveActions } from './actions/effective.ts';
+import { impactActions } from './actions/impact.ts';
 
 export { applyBounds } from './rules/apply-bounds.ts';
 export { layeredMerge, resolveValue } from './rules/layered-merge.ts';
@@ -14,4 +15,8 @@ export const configResolverService = ({
   /** The settings in use now; a reload replaces them. */
   readonly settings: () => Settings;
 }): ServiceSchema =>
-  serviceOf('config-resolver', { ...effectiveActions(settings), ...decideActions });
+  serviceOf('config-resolver', {
+    ...effectiveActions(settings),
+    ...decideActions,
+    ...impactActions(settings),
+  });

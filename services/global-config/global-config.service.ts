@@ -16,16 +16,20 @@ import { changeActions } from './actions/changes.ts';
 import { entryActions } from './actions/entries.ts';
 import { historyActions } from './actions/history.ts';
 import { layerActions } from './actions/layers.ts';
+import { createPlanner, planActions } from './actions/plan.ts';
 import { rollbackAction } from './actions/rollback.ts';
 import { serviceTypeActions } from './actions/service-types.ts';
 
-export const globalConfigService = ({ db }: { readonly db: DataSource }): ServiceSchema =>
-  serviceOf('global-config', {
-    ...entryActions(db),
-    ...serviceTypeActions(db),
-    ...boundActions(db),
+export function globalConfigService({ db }: { readonly db: DataSource }): ServiceSchema {
+  const planner = createPlanner(db);
+  return serviceOf('global-config', {
+    ...entryActions(db, planner),
+    ...serviceTypeActions(db, planner),
+    ...boundActions(db, planner),
+    ...planActions(planner),
     ...historyActions(db),
     ...rollbackAction(db),
     ...layerActions(db),
     ...changeActions(db),
   });
+}

@@ -26,6 +26,7 @@ import {
 } from '../../shared/contracts/service-instances.ts';
 import { documentActions } from '../../shared/documents/document.ts';
 import type { Settings } from '../../shared/settings.ts';
+import { boundActions } from './actions/bounds.ts';
 import { historyActions } from './actions/history.ts';
 import { layerActions } from './actions/layers.ts';
 import { listing } from './actions/listing.ts';
@@ -84,10 +85,7 @@ export function tenantConfigService({ db, settings }: TenantConfigOptions): Serv
     'tenant-config.projects.delete': projects.delete,
     'tenant-config.projects.list': listing<ProjectConfig>(db, ProjectEntity),
 
-    'tenant-config.bounds.get': bounds.get,
-    'tenant-config.bounds.put': bounds.put,
-    'tenant-config.bounds.patch': bounds.patch,
-    'tenant-config.bounds.delete': bounds.delete,
+    ...boundActions(db, bounds),
 
     'tenant-config.notifications.get': notifications.get,
     'tenant-config.notifications.put': notifications.put,

@@ -63,12 +63,15 @@ export interface Outcome<T> {
 
 /** Thrown inside the transaction to roll it back, and caught outside by the same call. */
 class Discarded<T> extends Error {
-  readonly outcome: Outcome<T>;
-  constructor(outcome: Outcome<T>) {
+  readonly outcomes: readonly Outcome<T>[];
+  constructor(outcomes: readonly Outcome<T>[]) {
     super('discarded');
-    this.outcome = outcome;
+    this.outcomes = outcomes;
   }
 }
+
+/** What one change writes: given the revision that its rows will carry, and the time of the change. */
+export type Work<T> = (manager: EntityManager, revision: number, at: Date) => Promise<Outcome<T>>;
 
 /**
  * One change of a revision scope: `platform`, `auth`, `tenant:<id>` or `members:<id>`.
@@ -83,22 +86,51 @@ export async function commitChange<T>(
   db: DataSource,
   by: Committing,
   scope: string,
-  work: (manager: EntityManager, revision: number, at: Date) => Promise<Outcome<T>>,
-  { discard = false } = {},
+  work: Work<T>,
+  options: { readonly discard?: boolean } = {},
 ): Promise<Outcome<T>> {
+  const [outcome] = await commitChanges(db, by, scope, [work], options);
+  return outcome!;
+}
+
+/**
+ * Several changes of one scope in one transaction, all or none: each has a revision and a change record of its own, in this order, and
+ * finds what those before it wrote. Nodes are told of all of them at once, with the keys of each and the last revision: acknowledgements are
+ * of a transaction. `finished` looks at all of it before the commit, and may refuse it by throwing.
+ */
+export async function commitChanges<T>(
+  db: DataSource,
+  by: Committing,
+  scope: string,
+  works: readonly Work<T>[],
+  {
+    discard = false,
+    finished,
+  }: {
+    readonly discard?: boolean;
+    readonly finished?: (manager: EntityManager, outcomes: readonly Outcome<T>[]) => Promise<void>;
+  } = {},
+): Promise<Outcome<T>[]> {
   try {
-    const { outcome, change } = await db.transaction(async (manager) => {
-      const { revision, changed_at: at } = await lockAndCount(manager, scope, by.heardOf(scope));
-      const done = await work(manager, revision, at);
-      if (discard) throw new Discarded(done);
-      const id = await recordChange(manager, by, { scope, revision, at }, done);
-      const keys = [...done.keys];
-      return { outcome: done, change: { id, scope, revision, keys } };
+    const { outcomes, change } = await db.transaction(async (manager) => {
+      const outcomes: Outcome<T>[] = [];
+      let change: Change | undefined;
+      for (const work of works) {
+        const { revision, changed_at: at } = await lockAndCount(manager, scope, by.heardOf(scope));
+        const done = await work(manager, revision, at);
+        outcomes.push(done);
+        if (discard) continue;
+        const id = await recordChange(manager, by, { scope, revision, at }, done);
+        change = { id, scope, revision, keys: [...(change?.keys ?? []), ...done.keys] };
+      }
+      await finished?.(manager, outcomes);
+      if (discard) throw new Discarded(outcomes);
+      return { outcomes, change };
     });
-    by.committed.push(change);
-    return outcome;
+    if (change) by.committed.push(change);
+    return outcomes;
   } catch (error) {
-    if (error instanceof Discarded) return error.outcome as Outcome<T>;
+    if (error instanceof Discarded) return error.outcomes as Outcome<T>[];
     throw error;
   }
 }

@@ -71,5 +71,9 @@ export const commitSchema: Schema = {
       'TimesOfRevisions1764000000000',
       'ALTER TABLE strata.revisions ADD COLUMN changed_at timestamptz NOT NULL DEFAULT clock_timestamp()',
     ),
+    migration(
+      'SeveralRevisionsInOneTransaction1764100000000',
+      'ALTER TABLE strata.changes DROP CONSTRAINT changes_pkey, ADD PRIMARY KEY (id, scope, revision)',
+    ),
   ],
 };

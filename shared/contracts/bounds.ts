@@ -3,9 +3,10 @@
  * each, key by key: `bounds_platform`, and `bounds_{tenant_id}`, which keeps to the platform's.
  */
 import { Type, type Static } from 'typebox';
-import { action, Page, page } from './contract.ts';
+import { action, dryRun, Page, page } from './contract.ts';
 import { documentContracts } from './document-contracts.ts';
 import { Nullable, Slug, strict, Uuid } from './fields.ts';
+import { impactQuery } from './impact.ts';
 import { ofPlatform, platformAdmins } from './platform-document.ts';
 import { ofTenant, tenantPath, tenantReaders, type TenantAddress } from './tenant-document.ts';
 
@@ -74,6 +75,7 @@ const platform = documentContracts({
 });
 const tenant = documentContracts({
   ...ofTenant,
+  trial: { ...dryRun, ...impactQuery },
   title: "the tenant's bounds",
   url: '/tenants/{tenant_id}/config/bounds',
   path: tenantPath,

@@ -5,6 +5,7 @@
 import { Type, type Static, type TObject, type TProperties, type TSchema } from 'typebox';
 import type { ErrorCode } from './error-codes.ts';
 import { Nullable, strict, Timestamp } from './fields.ts';
+import { plannedToo } from './impact.ts';
 import type { RevisionScope } from './revision-scopes.ts';
 
 export const tenantRoles = ['tenant_admin', 'operator', 'viewer'] as const;
@@ -368,6 +369,7 @@ export const Written = <T extends TSchema>(document: T) =>
         changes: Type.Array(Change),
         invalidates: Type.Array(Type.String()),
         warnings,
+        ...plannedToo,
       },
       strict,
     ),

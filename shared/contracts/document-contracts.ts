@@ -3,7 +3,7 @@
  * `DocumentContracts` lists. A file such as `risk.ts` gives each its action name, and leaves out what the document does not have.
  */
 import type { Static, TObject, TProperties, TSchema } from 'typebox';
-import { dryRun, read, Resource, write, Written, type Access, type KeyScope } from './contract.ts';
+import { read, Resource, write, Written, type Access, type KeyScope } from './contract.ts';
 import { FreeForm } from './fields.ts';
 import type { RevisionScope } from './revision-scopes.ts';
 
@@ -13,6 +13,7 @@ interface DocumentContracts<
   Document extends TSchema,
   Path extends TProperties,
   Body extends TSchema,
+  Trial extends TProperties,
 > {
   /** Completes the sentences "Read …", "Replace …" of the API's documentation. */
   readonly title: string;
@@ -24,6 +25,8 @@ interface DocumentContracts<
   readonly document: Document;
   /** What a PUT takes: the document, less what the path says and what is filled in. */
   readonly body: Body;
+  /** How its writes can be tried. */
+  readonly trial: Trial;
   readonly readers: Access;
   readonly writers: Access;
   readonly writeScope: KeyScope;
@@ -38,13 +41,14 @@ export function documentContracts<
   Document extends TSchema,
   Path extends TProperties,
   Body extends TSchema,
->(definition: DocumentContracts<Document, Path, Body>) {
+  Trial extends TProperties,
+>(definition: DocumentContracts<Document, Path, Body, Trial>) {
   const { title, url, path, document, body, readers, writers, writeScope } = definition;
   const written = {
     access: writers,
     keyScope: writeScope,
     path,
-    query: dryRun,
+    query: definition.trial,
     result: Written(document),
     drops: (address: Static<TObject<Path>>) => [definition.key(address)],
   } as const;

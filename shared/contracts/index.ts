@@ -20,6 +20,7 @@ import { layerContracts } from './layers.ts';
 import { memberContracts } from './members.ts';
 import { notificationContracts } from './notification-config.ts';
 import { notifierContracts } from './notifier.ts';
+import { planContracts } from './plan.ts';
 import { projectContracts } from './projects.ts';
 import { riskContracts } from './risk.ts';
 import { serviceAccountContracts } from './service-accounts.ts';
@@ -49,6 +50,7 @@ export const contracts = {
   // global-config
   ...globalEntryContracts,
   ...serviceTypeContracts,
+  ...planContracts,
 
   // auth
   ...authContracts,

@@ -1,9 +1,9 @@
 /** What config-resolver asks the two owners of configuration for: the stored layers of one effective configuration. */
-import { Type, type TSchema } from 'typebox';
+import { Type, type Static, type TSchema } from 'typebox';
 import { AgentConfig } from './agents.ts';
 import { Bounds } from './bounds.ts';
 import { action, Resource } from './contract.ts';
-import { Identifier, Nullable, Slug, strict, Timestamp, Uuid } from './fields.ts';
+import { FreeForm, Identifier, Nullable, Slug, strict, Timestamp, Uuid } from './fields.ts';
 import { GlobalEntry } from './global-entries.ts';
 import { RiskConfig } from './risk.ts';
 import { ServiceInstance } from './service-instances.ts';
@@ -12,6 +12,65 @@ import { tenantPath } from './tenant-document.ts';
 
 /** Null where nothing is stored. */
 const Layer = <Document extends TSchema>(document: Document) => Nullable(Resource(document));
+
+/** What a document says of some keys, and nothing else of it; null: nothing. */
+const Said = Nullable(FreeForm);
+
+/** The platform's layers and bounds, whole or cut down to some keys. */
+export const PlatformLayers = Type.Object(
+  {
+    entries: Type.Array(
+      Type.Object(
+        {
+          document: Type.Object(
+            { config_key: Type.String(), config_value: Type.Unknown() },
+            strict,
+          ),
+        },
+        strict,
+      ),
+    ),
+    service_types: Type.Record(
+      Type.String(),
+      Type.Object(
+        {
+          document: Type.Object(
+            {
+              default_settings: FreeForm,
+              scaling_limits: ServiceType.properties.scaling_limits,
+              monitoring_defaults: FreeForm,
+            },
+            strict,
+          ),
+          revision: Type.Integer(),
+        },
+        strict,
+      ),
+      { description: 'By name, the active ones' },
+    ),
+    bounds: Nullable(Type.Object({ document: Bounds, revision: Type.Integer() }, strict)),
+  },
+  strict,
+);
+export type PlatformLayers = Static<typeof PlatformLayers>;
+
+/** What one tenant's documents say of some keys. */
+export const TenantSaid = Type.Object(
+  {
+    tenant_id: Uuid,
+    tenant_name: Type.String(),
+    changed_at: Nullable(Timestamp),
+    global_settings: Said,
+    service_overrides: Type.Record(Type.String(), FreeForm),
+    bounds: Nullable(Bounds),
+    agents: Type.Array(Type.Object({ agent_type: Type.String(), values: Said }, strict)),
+    services: Type.Array(
+      Type.Object({ service_id: Type.String(), service_type: Type.String(), values: Said }, strict),
+    ),
+  },
+  strict,
+);
+export type TenantSaid = Static<typeof TenantSaid>;
 
 export const layerContracts = {
   'tenant-config.layers': action({
@@ -71,6 +130,26 @@ export const layerContracts = {
       {
         agent_type: Type.Optional(Type.Array(Type.String())),
         service_id: Type.Optional(Type.Array(Type.String())),
+      },
+      strict,
+    ),
+  }),
+  'tenant-config.layers.mentions': action({
+    summary: 'What the documents of tenants say of some keys, by tenant id, a page at a time',
+    access: { level: 'internal' },
+    changesNothing: true,
+    body: Type.Object(
+      {
+        keys: Type.Array(Type.String()),
+        after: Type.Optional(Uuid),
+        tenant_id: Type.Optional(Uuid),
+      },
+      strict,
+    ),
+    result: Type.Object(
+      {
+        tenants: Type.Array(TenantSaid),
+        next: Nullable(Uuid),
       },
       strict,
     ),

@@ -1,6 +1,6 @@
 /** What the contracts of a tenant's configuration documents have in common. */
 import type { TSchema } from 'typebox';
-import { action, Page, page, type Access, type TenantRole } from './contract.ts';
+import { action, dryRun, Page, page, type Access, type TenantRole } from './contract.ts';
 import { Uuid } from './fields.ts';
 import { tenantScope, type RevisionScope } from './revision-scopes.ts';
 
@@ -26,6 +26,7 @@ export const ofTenant = {
   readers: tenantReaders,
   writers: tenantAdmins,
   writeScope: 'config:write',
+  trial: dryRun,
   revisionScopes: ({ tenant_id }: TenantAddress): RevisionScope[] => [tenantScope(tenant_id)],
 } as const;
 

@@ -5,7 +5,7 @@ import type { DataSource, EntityManager } from 'typeorm';
 import type { Caller } from '../access.ts';
 import type { Loaded } from '../cluster/coherence/entry.ts';
 import type { Request } from '../cluster/request.ts';
-import { commitChange, readSnapshot } from '../commits/commit.ts';
+import { commitChange, readSnapshot, type Work } from '../commits/commit.ts';
 import type { WriteAction } from '../contracts/history.ts';
 import { boundedProblems, invalid, StrataError, type Problem } from '../errors.ts';
 import { diff, type Difference } from '../schema/diff.ts';
@@ -36,6 +36,18 @@ export type WrittenDocument<Document> =
     }
   | { dry_run: true; changes: Difference[]; invalidates: string[]; warnings?: Problem[] };
 
+/** A write inside its transaction: what it answers, and the document around it; null where there is none. */
+export interface Attempt<Document> {
+  readonly answer: WrittenDocument<Document>;
+  readonly before: Document | null;
+  readonly after: Document | null;
+}
+
+export const writeVerbs = ['put', 'patch', 'delete'] as const;
+export type WriteVerb = (typeof writeVerbs)[number];
+
+type WriteParams<Address> = Address & WriteOptions & { readonly body?: unknown };
+
 /**
  * The handlers of one kind's contracts, and the write behind a rollback. Documents are answered with their secrets masked.
  *
@@ -64,6 +76,15 @@ export interface DocumentActions<Address, Document> {
     after: unknown,
     cacheKeys: readonly string[],
   ): Promise<WrittenDocument<Document>>;
+  /**
+   * The work of a write, for a commit that the caller makes, of which it may be only a part. The body is the contract's; with
+   * `dry_run` the caller discards it.
+   */
+  prepare(
+    verb: WriteVerb,
+    params: WriteParams<Address>,
+    request: Request,
+  ): Promise<Work<Attempt<Document>>>;
 }
 
 const pastTense = {
@@ -170,61 +191,66 @@ export function documentActions<Address, Document, Context>(
     return kind.remove(manager, address);
   }
 
-  async function write(
+  async function workOf(
     params: Address & WriteOptions,
     request: Request,
     body: unknown,
     cacheKeys: readonly string[],
     planOf: (found: Found) => Plan,
-  ): Promise<WrittenDocument<Document>> {
+  ): Promise<Work<Attempt<Document>>> {
     const context = await kind.prepare(params, request, body);
     const reason = params.reason ?? null;
     const isDryRun = params.dry_run === true;
 
-    const { result } = await commitChange<WrittenDocument<Document>>(
-      db,
-      request,
-      kind.revisionScope(params),
-      async (manager, revision, changedAt) => {
-        const current = await kind.read(manager, params);
-        // A trial shows what it would change.
-        if (isDryRun) refuseHidden(current, request.caller);
-        checkPreconditions(params, current);
-        const {
-          action,
-          next,
-          isNew = false,
-        } = planOf({ address: params, current, context, request });
-        if (next !== null) refuseTooLarge(next.document);
+    return async (manager, revision, changedAt) => {
+      const current = await kind.read(manager, params);
+      // A trial shows what it would change.
+      if (isDryRun) refuseHidden(current, request.caller);
+      checkPreconditions(params, current);
+      const {
+        action,
+        next,
+        isNew = false,
+      } = planOf({ address: params, current, context, request });
+      if (next !== null) refuseTooLarge(next.document);
 
-        const at = changedAt.toISOString();
-        const written = { revision, updated_by: request.caller.id, updated_at: at };
-        const stored = next && { document: next.document, ...written };
-        await saveOrRemove(manager, params, stored, current);
+      const at = changedAt.toISOString();
+      const written = { revision, updated_by: request.caller.id, updated_at: at };
+      const stored = next && { document: next.document, ...written };
+      await saveOrRemove(manager, params, stored, current);
 
-        const before = current?.document ?? null;
-        const after = next?.document ?? null;
-        const record = { revision, action, before, after, at, reason };
-        await kind.recordHistory?.(manager, params, record, request);
+      const before = current?.document ?? null;
+      const after = next?.document ?? null;
+      const record = { revision, action, before, after, at, reason };
+      await kind.recordHistory?.(manager, params, record, request);
 
-        // To `diff`, undefined is what does not exist, and null a value.
-        const changes = diff(before ?? undefined, after ?? undefined).map(conceal);
-        const event = {
-          action: `config.${kind.auditName}.${pastTense[action]}`,
-          tenant_id: kind.tenantId(params),
-          target: kind.resourceId(params),
-          payload: { revision, reason, changes },
-        };
-        const answer: WrittenDocument<Document> = isDryRun
-          ? { dry_run: true, changes, invalidates: [...cacheKeys], ...warningsOf(next) }
-          : answerTo({ written, next, isNew });
-        // Before the commit: nothing is stored behind an answer that will not be given.
-        request.checkAnswer(answer);
-        return { result: answer, keys: cacheKeys, events: [event] };
-      },
-      { discard: isDryRun },
-    );
-    return result;
+      // To `diff`, undefined is what does not exist, and null a value.
+      const changes = diff(before ?? undefined, after ?? undefined).map(conceal);
+      const event = {
+        action: `config.${kind.auditName}.${pastTense[action]}`,
+        tenant_id: kind.tenantId(params),
+        target: kind.resourceId(params),
+        payload: { revision, reason, changes },
+      };
+      const answer: WrittenDocument<Document> = isDryRun
+        ? { dry_run: true, changes, invalidates: [...cacheKeys], ...warningsOf(next) }
+        : answerTo({ written, next, isNew });
+      // Before the commit: nothing is stored behind an answer that will not be given.
+      request.checkAnswer(answer);
+      return { result: { answer, before, after }, keys: cacheKeys, events: [event] };
+    };
+  }
+
+  async function write(
+    params: Address & WriteOptions,
+    request: Request,
+    work: Work<Attempt<Document>>,
+  ): Promise<WrittenDocument<Document>> {
+    const scope = kind.revisionScope(params);
+    const { result } = await commitChange(db, request, scope, work, {
+      discard: params.dry_run === true,
+    });
+    return result.answer;
   }
 
   function answerTo({ next, written, isNew }: Done): WrittenDocument<Document> {
@@ -243,6 +269,26 @@ export function documentActions<Address, Document, Context>(
   const warningsOf = (next: Next | null): { warnings?: Problem[] } =>
     next === null || next.warnings.length === 0 ? {} : { warnings: boundedProblems(next.warnings) };
 
+  /** What each verb makes of what it finds. The body passed the contract's schema. */
+  function planOf(verb: WriteVerb, body: unknown, found: Found): Plan {
+    const isNew = found.current === null;
+    const action = isNew ? 'create' : 'update';
+    if (verb === 'put') return { action, next: fromDraft(body as Draft, found), isNew };
+    if (isNew && (verb === 'delete' || !kind.patchCreates)) throw new StrataError('not_found');
+    if (verb === 'delete') return { action: 'delete', next: null };
+    refuseHidden(found.current, found.request.caller);
+    const shown = found.current === null ? {} : conceal(found.current.document);
+    return {
+      action,
+      next: fromDraft(applyMergePatch(shown, body as Readonly<Record<string, unknown>>), found),
+    };
+  }
+
+  const prepare: DocumentActions<Address, Document>['prepare'] = (verb, params, request) => {
+    const { body } = params;
+    return workOf(params, request, body, request.keys, (found) => planOf(verb, body, found));
+  };
+
   return {
     get: (address) =>
       readSnapshot(db, kind.revisionScope(address), async (manager) => {
@@ -250,35 +296,20 @@ export function documentActions<Address, Document, Context>(
         return stored && { ...stored, document: conceal(stored.document) };
       }),
 
-    put: (params, request) =>
-      write(params, request, params.body, request.keys, (found) => ({
-        action: found.current === null ? 'create' : 'update',
-        next: fromDraft(params.body, found),
-        isNew: found.current === null,
-      })),
+    put: async (params, request) => write(params, request, await prepare('put', params, request)),
+    patch: async (params, request) =>
+      write(params, request, await prepare('patch', params, request)),
+    delete: async (params, request) =>
+      write(params, request, await prepare('delete', params, request)),
+    prepare,
 
-    patch: (params, request) =>
-      write(params, request, params.body, request.keys, (found) => {
-        if (found.current === null && !kind.patchCreates) throw new StrataError('not_found');
-        refuseHidden(found.current, request.caller);
-        const shown = found.current === null ? {} : conceal(found.current.document);
-        return {
-          action: found.current === null ? 'create' : 'update',
-          next: fromDraft(applyMergePatch(shown, params.body), found),
-        };
-      }),
-
-    delete: (params, request) =>
-      write(params, request, undefined, request.keys, ({ current }) => {
-        if (current === null) throw new StrataError('not_found');
-        return { action: 'delete', next: null };
-      }),
-
-    rollback: (params, request, after, cacheKeys) =>
-      write(params, request, undefined, cacheKeys, (found) => ({
+    async rollback(params, request, after, cacheKeys) {
+      const work = await workOf(params, request, undefined, cacheKeys, (found) => ({
         action: 'rollback',
         next: fromHistory(after, found),
         isNew: found.current === null,
-      })),
+      }));
+      return write(params, request, work);
+    },
   };
 }

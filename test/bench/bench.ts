@@ -11,6 +11,7 @@ import { hostile } from './hostile.ts';
 import { http } from './http.ts';
 import { machine, root } from './machine.ts';
 import { memory } from './memory.ts';
+import { plan } from './plan.ts';
 import { markdown, median, met, ratios, type Comparison, type Fact, type Group } from './report.ts';
 import { visibility } from './visibility.ts';
 import { webhooks } from './webhooks.ts';
@@ -25,6 +26,7 @@ const groups: Readonly<Record<string, Group>> = {
   growth,
   memory,
   hostile,
+  plan,
 };
 
 const { values, positionals } = parseArgs({

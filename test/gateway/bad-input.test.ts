@@ -650,6 +650,32 @@ const cases: readonly Case[] = [
   ...invalid('POST', '/tenants/T/config/rollback', [
     ['a rollback to nowhere', { body: { revision: 0 } }, '/revision'],
   ]),
+  ...invalid('POST', '/config/plan', [
+    ['a plan of nothing', { body: { items: [] }, by: 'platform' }, '/items'],
+    [
+      'an action that is no write',
+      { body: { items: [{ action: 'get', path: '/config/bounds' }] }, by: 'platform' },
+      '/items/0/action',
+    ],
+    [
+      'the path of a tenant',
+      {
+        body: { items: [{ action: 'put', path: '/tenants/T/config/bounds', body: {} }] },
+        by: 'platform',
+      },
+      '/items/0/path',
+    ],
+  ]),
+  ...invalid('POST', '/config/plan/apply', [
+    [
+      'a digest that is none',
+      {
+        body: { digest: 'x', items: [{ action: 'delete', path: '/config/bounds' }] },
+        by: 'platform',
+      },
+      '/digest',
+    ],
+  ]),
   ...invalid('POST', '/config/reload', [
     [
       'tenants of a reload that are no ids',

@@ -144,7 +144,7 @@ describe('explain', () => {
   ): Sources => ({
     tenantId: 't',
     serviceType: 'cloud_run',
-    settings,
+    environment: environmentDefaults(settings),
     tenant: {
       revision: 1,
       newest: 1,

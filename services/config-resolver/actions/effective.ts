@@ -7,6 +7,7 @@ import { momentOf } from '../../../shared/schema/moment.ts';
 import type { Settings } from '../../../shared/settings.ts';
 import {
   effectiveValues,
+  environmentDefaults,
   explainValues,
   layersWithoutHistory,
   type Sources,
@@ -118,7 +119,8 @@ export function effectiveActions(settings: () => Settings) {
         ? await readTogether(readTenant, readPlatform, typesOf)
         : await readPast(asOf);
     const [serviceType = null] = typesOf(tenant);
-    return { tenantId: tenant_id, serviceType, tenant, platform, settings: settings() };
+    const environment = environmentDefaults(settings());
+    return { tenantId: tenant_id, serviceType, tenant, platform, environment };
   }
 
   return {
@@ -160,7 +162,8 @@ export function effectiveActions(settings: () => Settings) {
         () => request.call('global-config.layers', { tenant_id }),
       );
       const { agents, ...tenant } = layers;
-      const shared = { tenantId: tenant_id, serviceType: null, platform, settings: settings() };
+      const environment = environmentDefaults(settings());
+      const shared = { tenantId: tenant_id, serviceType: null, platform, environment };
       let bytes = 0;
       const configurations = agents.map((agent) => {
         const layers = { ...tenant, agent, service: null };

@@ -6,7 +6,11 @@ import type { Static } from 'typebox';
 import type { BoundInForce, BoundSet } from '../../../shared/bounds/bounds-in-force.ts';
 import { environmentKeys } from '../../../shared/bounds/known-keys.ts';
 import { agentKey } from '../../../shared/contracts/agents.ts';
-import { platformBoundsKey, tenantBoundsKey } from '../../../shared/contracts/bounds.ts';
+import {
+  platformBoundsKey,
+  tenantBoundsKey,
+  type Bounds,
+} from '../../../shared/contracts/bounds.ts';
 import {
   layerNames,
   type Explanation,
@@ -15,30 +19,64 @@ import {
 import { globalEntryKey } from '../../../shared/contracts/global-entries.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { riskDefaults, riskKey } from '../../../shared/contracts/risk.ts';
+import { serviceInstanceKey } from '../../../shared/contracts/service-instances.ts';
 import {
-  serviceInstanceKey,
-  type ServiceInstance,
-} from '../../../shared/contracts/service-instances.ts';
-import { defaultConfiguration, serviceTypeKey } from '../../../shared/contracts/service-types.ts';
+  defaultConfiguration,
+  serviceTypeKey,
+  type ServiceType,
+} from '../../../shared/contracts/service-types.ts';
 import { businessHoursKey } from '../../../shared/contracts/weekly-hours.ts';
 import { pointerTo } from '../../../shared/schema/json-pointer.ts';
 import type { Settings } from '../../../shared/settings.ts';
-import { applyBounds, type Bounded, type Held } from './apply-bounds.ts';
+import { applyBounds, type Bounded, type BoundedValue, type Held } from './apply-bounds.ts';
 
 /** What one effective configuration is merged from. */
-export interface Sources {
+export interface Sources extends LayeredValues {
   readonly tenantId: string;
-  readonly serviceType: string | null;
   readonly tenant: Omit<ResultOf<'tenant-config.layers'>, 'at'>;
   readonly platform: Omit<ResultOf<'global-config.layers'>, 'newest'>;
-  readonly settings: Settings;
+}
+
+type Values = Readonly<Record<string, unknown>>;
+type Part<Document> = { readonly document: Document } | null;
+interface BoundsPart {
+  readonly document: Bounds;
+  readonly revision: number;
+}
+
+/** The part of it that the values come from, where nobody asks who wrote them. Documents may be cut down to some of their keys. */
+export interface LayeredValues {
+  readonly serviceType: string | null;
+  readonly tenant: {
+    readonly risk: Part<{
+      readonly global_settings: Values;
+      readonly service_overrides: Readonly<Record<string, Values>>;
+    }>;
+    readonly agent: Part<Values>;
+    readonly service: Part<Values>;
+    readonly bounds: BoundsPart | null;
+  };
+  readonly platform: {
+    readonly entries: readonly {
+      readonly document: { readonly config_key: string; readonly config_value: unknown };
+    }[];
+    readonly service_types: Readonly<Record<string, ServiceTypePart>>;
+    readonly bounds: BoundsPart | null;
+  };
+  /** As `environmentDefaults` makes it. */
+  readonly environment: Values;
+}
+interface ServiceTypePart {
+  readonly document: Pick<
+    ServiceType,
+    'default_settings' | 'scaling_limits' | 'monitoring_defaults'
+  >;
+  readonly revision: number;
 }
 
 /** Where a value was set: the cache key of the document that holds it, and who wrote that document. Null for the environment. */
 type Origin = Pick<Static<typeof Explanation>, 'source' | 'revision' | 'updated_by' | 'updated_at'>;
 type Place = Origin & Pick<Static<typeof Explanation>, 'layer' | 'path'>;
-type StoredBounds = NonNullable<Sources['tenant']['bounds']>;
-type StoredType = Sources['platform']['service_types'][string];
 
 /** Values of a layer that stand in one place of its documents. */
 interface Rung {
@@ -49,7 +87,7 @@ interface Rung {
 
 interface LayerDefinition {
   /** The places that hold its values, the one that decides first at the front; none where nothing is stored. */
-  readonly rungs: (from: Sources) => readonly Rung[];
+  readonly rungs: (from: LayeredValues) => readonly Rung[];
   /** The document that set `key`. Only the global layer looks at it: it holds one document per key, the others one for all. */
   readonly origin: (from: Sources, key: string) => Origin;
 }
@@ -67,10 +105,17 @@ const originOf = (source: string, stored: Omit<Origin, 'source'> | null | undefi
 });
 
 /** The stored service type that is a layer here. `serviceType` comes from clients, so `constructor` must find nothing. */
-const serviceTypeOf = ({ platform, serviceType }: Sources) =>
-  serviceType !== null && Object.hasOwn(platform.service_types, serviceType)
+function serviceTypeOf<Type>({
+  platform,
+  serviceType,
+}: {
+  readonly platform: { readonly service_types: Readonly<Record<string, Type>> };
+  readonly serviceType: string | null;
+}): Type | undefined {
+  return serviceType !== null && Object.hasOwn(platform.service_types, serviceType)
     ? platform.service_types[serviceType]
     : undefined;
+}
 
 const definitions: Readonly<Record<LayerName, LayerDefinition>> = {
   service_instance: {
@@ -150,7 +195,7 @@ const definitions: Readonly<Record<LayerName, LayerDefinition>> = {
       ),
   },
   env: {
-    rungs: ({ settings }) => [{ values: environmentDefaults(settings), pathOf: under() }],
+    rungs: ({ environment }) => [{ values: environment, pathOf: under() }],
     origin: () => originOf('env', null),
   },
 };
@@ -169,12 +214,12 @@ export const environmentDefaults = (settings: Settings): Record<string, unknown>
 });
 
 /** Every place that holds values, with its layer, the one that decides first at the front. */
-const rungsOf = (from: Sources) =>
+const rungsOf = (from: LayeredValues) =>
   layers.flatMap((layer) => layer.rungs(from).map((rung) => ({ layer, ...rung })));
 type RungOfLayer = ReturnType<typeof rungsOf>[number];
 
 /** The bounds that hold here, by authority. */
-function boundSets(from: Sources): BoundSet[] {
+export function boundSets(from: LayeredValues): BoundSet[] {
   const { tenant, platform } = from;
   const ofType = serviceTypeOf(from);
   return [
@@ -184,7 +229,7 @@ function boundSets(from: Sources): BoundSet[] {
   ];
 }
 
-const setOf = (by: 'platform' | 'tenant', stored: StoredBounds): BoundSet => ({
+const setOf = (by: 'platform' | 'tenant', stored: BoundsPart): BoundSet => ({
   by,
   bounds: stored.document,
   revision: stored.revision,
@@ -192,8 +237,8 @@ const setOf = (by: 'platform' | 'tenant', stored: StoredBounds): BoundSet => ({
 
 /** The scaling_limits of the service type, for what its instance sets: they may have been lowered since that was written. */
 function scalingBounds(
-  instance: ServiceInstance,
-  { document: { scaling_limits: limits }, revision }: StoredType,
+  instance: Values,
+  { document: { scaling_limits: limits }, revision }: ServiceTypePart,
 ): BoundSet {
   const { min_instances: minimum, max_instances: maximum } = limits;
   const bound = {
@@ -215,7 +260,7 @@ interface Effective {
 }
 
 /** `applyBounds` and `layeredMerge` want the layer that decides last. */
-const applied = (rungs: readonly RungOfLayer[], from: Sources): Bounded =>
+const applied = (rungs: readonly RungOfLayer[], from: LayeredValues): Bounded =>
   applyBounds(rungs.map(({ values }) => values).toReversed(), boundSets(from), from.serviceType);
 
 const enforcedKeys = ({ bounded }: Bounded): string[] =>
@@ -239,6 +284,49 @@ export function explainValues(from: Sources): Effective & { explain: Explanation
 
 type Explanations = Record<string, Static<typeof Explanation>>;
 
+/** What one key becomes, and by what. */
+export interface DecidedValue {
+  readonly isPresent: boolean;
+  readonly value: unknown;
+  /** As explanations name it; null where nothing says anything of the key. */
+  readonly layer: Place['layer'] | null;
+  /** Whether a bound changed the value, or removed it. */
+  readonly isEnforced: boolean;
+}
+
+/** Of these keys, what `explainValues` says of values and layers. */
+export function decidedValues(from: LayeredValues, keys: readonly string[]): DecidedValue[] {
+  const rungs = rungsOf(from);
+  const { values, bounded } = applied(rungs, from);
+  return keys.map((key) => {
+    const result = bounded.get(key);
+    const isPresent = Object.hasOwn(values, key);
+    return {
+      isPresent,
+      value: isPresent ? values[key] : undefined,
+      layer: decidingRung(key, rungs, result)?.layer.name ?? layerOfBound(result?.enforced),
+      isEnforced: result?.enforced !== undefined,
+    };
+  });
+}
+
+/** The place whose value holds; undefined where it is a bound's own, or there is none. Where the key is removed, the first asked. */
+function decidingRung(
+  key: string,
+  rungs: readonly RungOfLayer[],
+  result: BoundedValue | undefined,
+): RungOfLayer | undefined {
+  const held = result?.held ?? null;
+  if (held === null) return rungs.find(({ values }) => Object.hasOwn(values, key));
+  return held.layer === null ? undefined : rungs[rungs.length - 1 - held.layer];
+}
+
+/** What explanations call the layer of a value that no layer holds. */
+function layerOfBound(bound: BoundInForce | undefined): Place['layer'] | null {
+  if (bound === undefined) return null;
+  return bound.by === 'service_type' ? 'service_type' : 'bounds';
+}
+
 function explanationOf(
   key: string,
   rungs: readonly RungOfLayer[],
@@ -248,8 +336,9 @@ function explanationOf(
   const found = rungs.filter((rung) => Object.hasOwn(rung.values, key));
   const rungAt = ({ layer }: Pick<Held, 'layer'>): RungOfLayer | undefined =>
     layer === null ? undefined : rungs[rungs.length - 1 - layer];
-  const { held = null, asked = null, enforced, warned = [] } = bounded.get(key) ?? {};
-  const deciding = held === null ? found[0] : rungAt(held);
+  const result = bounded.get(key);
+  const { asked = null, enforced, warned = [] } = result ?? {};
+  const deciding = decidingRung(key, rungs, result);
   const askedBy = asked && rungAt(asked)?.layer.name;
   return {
     ...(Object.hasOwn(values, key) && { value: values[key] }),

@@ -3,13 +3,14 @@ import type { DataSource } from 'typeorm';
 import type { Handlers } from '../../../shared/cluster/request.ts';
 import { documentActions } from '../../../shared/documents/document.ts';
 import { boundsKind } from '../documents/bounds.ts';
+import type { Planner } from './plan.ts';
 
-export function boundActions(db: DataSource) {
+export function boundActions(db: DataSource, { orPlan }: Planner) {
   const bounds = documentActions(db, boundsKind);
   return {
     'global-config.bounds.get': bounds.get,
-    'global-config.bounds.put': bounds.put,
-    'global-config.bounds.patch': bounds.patch,
-    'global-config.bounds.delete': bounds.delete,
+    'global-config.bounds.put': orPlan('bounds', 'put', bounds.put),
+    'global-config.bounds.patch': orPlan('bounds', 'patch', bounds.patch),
+    'global-config.bounds.delete': orPlan('bounds', 'delete', bounds.delete),
   } satisfies Handlers;
 }

@@ -12,6 +12,7 @@ import { documentActions, type WrittenDocument } from '../../../shared/documents
 import { decodeCursor, defaultLimit, readPage } from '../../../shared/documents/paging.ts';
 import { globalEntryKind, storedEntry } from '../documents/global-entry.ts';
 import { GlobalEntity } from '../schema.ts';
+import type { Planner } from './plan.ts';
 
 /** The options of a rollback: those of any write. */
 export type RollbackOptions = Omit<ParamsOf<'global-config.rollback'>, 'body'>;
@@ -37,7 +38,15 @@ const describing = (request: Request): Request => ({
     request.checkAnswer(describedWrite(answer as WrittenDocument<StoredGlobalEntry>)),
 });
 
-export function entryActions(db: DataSource) {
+/** A write of an entry that is answered as entries are read. */
+const writing =
+  <Params>(
+    write: (params: Params, request: Request) => Promise<WrittenDocument<StoredGlobalEntry>>,
+  ) =>
+  async (params: Params, request: Request): Promise<WrittenDocument<GlobalEntry>> =>
+    describedWrite(await write(params, describing(request)));
+
+export function entryActions(db: DataSource, { orPlan }: Planner) {
   const entries = documentActions(db, globalEntryKind);
   return {
     async 'global-config.entries.get'(params) {
@@ -60,15 +69,9 @@ export function entryActions(db: DataSource) {
       });
     },
 
-    async 'global-config.entries.put'(params, request) {
-      return describedWrite(await entries.put(params, describing(request)));
-    },
-    async 'global-config.entries.patch'(params, request) {
-      return describedWrite(await entries.patch(params, describing(request)));
-    },
-    async 'global-config.entries.delete'(params, request) {
-      return describedWrite(await entries.delete(params, describing(request)));
-    },
+    'global-config.entries.put': orPlan('entries', 'put', writing(entries.put)),
+    'global-config.entries.patch': orPlan('entries', 'patch', writing(entries.patch)),
+    'global-config.entries.delete': orPlan('entries', 'delete', writing(entries.delete)),
   } satisfies Handlers;
 }
 

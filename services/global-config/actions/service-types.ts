@@ -9,8 +9,9 @@ import { documentActions } from '../../../shared/documents/document.ts';
 import { decodeCursor, defaultLimit, readPage } from '../../../shared/documents/paging.ts';
 import { serviceTypeKind, storedServiceType } from '../documents/service-type.ts';
 import { ServiceTypeEntity } from '../schema.ts';
+import type { Planner } from './plan.ts';
 
-export function serviceTypeActions(db: DataSource) {
+export function serviceTypeActions(db: DataSource, { orPlan }: Planner) {
   const types = documentActions(db, serviceTypeKind);
   return {
     /** By type, then name. Who does not see what is the platform's alone sees the active ones. */
@@ -33,9 +34,9 @@ export function serviceTypeActions(db: DataSource) {
     },
 
     'global-config.service-types.get': types.get,
-    'global-config.service-types.put': types.put,
-    'global-config.service-types.patch': types.patch,
-    'global-config.service-types.delete': types.delete,
+    'global-config.service-types.put': orPlan('service-types', 'put', types.put),
+    'global-config.service-types.patch': orPlan('service-types', 'patch', types.patch),
+    'global-config.service-types.delete': orPlan('service-types', 'delete', types.delete),
 
     'global-config.service-types.active': () =>
       readSnapshot(db, platformScope, async (manager) => {

@@ -18,6 +18,7 @@ import {
   storedFrom,
 } from '../schema.ts';
 import { documentAt, documentsAt, momentOf, revisionAt } from '../stores/history.ts';
+import { readMentions } from '../stores/mentions.ts';
 
 /** The documents that the effective configuration is made of, by their names in the history. */
 interface LayerDocuments {
@@ -143,6 +144,8 @@ export const layerActions = (db: DataSource) =>
           bounds: await documentAt<Bounds>(manager, bounds, asOf),
         };
       }),
+
+    'tenant-config.layers.mentions': ({ body }) => readMentions(db.manager, body),
 
     async 'tenant-config.layers.nearest'({ tenant_id: tenantId, agent_type, service_id }) {
       const near = (entity: typeof AgentEntity, name: string) =>

@@ -24,7 +24,7 @@ import {
   valuesOfRisk,
   violationsOf,
   type PlacedValue,
-} from '../rules/placed-values.ts';
+} from '../../../shared/bounds/placed-values.ts';
 import { scalingBounds } from '../rules/scaling-bounds.ts';
 import {
   AgentEntity,

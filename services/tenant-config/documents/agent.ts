@@ -3,7 +3,7 @@ import type { BoundSet } from '../../../shared/bounds/bounds-in-force.ts';
 import { AgentConfig, type AgentAddress } from '../../../shared/contracts/agents.ts';
 import type { DocumentKind } from '../../../shared/documents/document-kind.ts';
 import { sameAsInPath, scalingOrder } from '../rules/checks.ts';
-import { boundViolations, valuesOfAgent } from '../rules/placed-values.ts';
+import { boundViolations, valuesOfAgent } from '../../../shared/bounds/placed-values.ts';
 import { AgentEntity } from '../schema.ts';
 import { boundsForValues } from '../stores/bounds.ts';
 import { inTable, tenantDocument } from './tenant-document.ts';

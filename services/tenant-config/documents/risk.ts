@@ -5,7 +5,7 @@ import type { TenantAddress } from '../../../shared/contracts/tenant-document.ts
 import type { DocumentKind } from '../../../shared/documents/document-kind.ts';
 import type { Settings } from '../../../shared/settings.ts';
 import { checkRisk, seedRisk } from '../rules/risk.ts';
-import { boundViolations, valuesOfRisk } from '../rules/placed-values.ts';
+import { boundViolations, valuesOfRisk } from '../../../shared/bounds/placed-values.ts';
 import { RiskEntity } from '../schema.ts';
 import { boundsForValues } from '../stores/bounds.ts';
 import { managedTypes, type ManagedTypes } from '../stores/managed-types.ts';

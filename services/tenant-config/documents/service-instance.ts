@@ -7,7 +7,7 @@ import {
 import type { DocumentKind } from '../../../shared/documents/document-kind.ts';
 import { sameAsInPath } from '../rules/checks.ts';
 import { checkOperator, withinLimits } from '../rules/guardrails.ts';
-import { boundViolations, valuesOfInstance } from '../rules/placed-values.ts';
+import { boundViolations, valuesOfInstance } from '../../../shared/bounds/placed-values.ts';
 import { typeProblems } from '../rules/service-instance.ts';
 import { ServiceInstanceEntity } from '../schema.ts';
 import { boundsForValues } from '../stores/bounds.ts';

@@ -90,7 +90,7 @@ export function createFeed(db: DataSource) {
                    AND NOT EXISTS (SELECT FROM strata.changes WHERE id = x)
                ), false) AS complete,
              COALESCE((
-               SELECT json_agg(json_build_object('id', id::text, 'scope', scope, 'revision', revision, 'keys', keys) ORDER BY id)
+               SELECT json_agg(json_build_object('id', id::text, 'scope', scope, 'revision', revision, 'keys', keys) ORDER BY id, revision)
                FROM strata.changes
                WHERE id >= pg_snapshot_xmax($1::pg_snapshot) OR id = ANY (ARRAY(SELECT pg_snapshot_xip($1::pg_snapshot)))
              ), '[]') AS changes

@@ -1,18 +1,10 @@
 /** The values that a tenant's documents give to keys of the effective configuration, and which bounds these are outside of. */
 import { isDeepStrictEqual } from 'node:util';
-import { describe } from '../../../shared/bounds/bounds-document.ts';
-import {
-  bindingOf,
-  isEnforced,
-  type BoundInForce,
-  type BoundSet,
-} from '../../../shared/bounds/bounds-in-force.ts';
-import { satisfies } from '../../../shared/bounds/limits.ts';
-import type { AgentConfig } from '../../../shared/contracts/agents.ts';
-import type { RiskConfig } from '../../../shared/contracts/risk.ts';
-import type { ServiceInstance } from '../../../shared/contracts/service-instances.ts';
-import type { Problem } from '../../../shared/errors.ts';
-import { pointerTo } from '../../../shared/schema/json-pointer.ts';
+import { describe } from './bounds-document.ts';
+import { bindingOf, isEnforced, type BoundInForce, type BoundSet } from './bounds-in-force.ts';
+import { satisfies } from './limits.ts';
+import type { Problem } from '../errors.ts';
+import { pointerTo } from '../schema/json-pointer.ts';
 
 export interface PlacedValue {
   readonly key: string;
@@ -35,18 +27,27 @@ const placed = (
     serviceType,
   }));
 
-export const valuesOfRisk = ({ global_settings, service_overrides }: RiskConfig): PlacedValue[] => [
+/** Documents may be cut down to some of their keys. */
+type Values = Readonly<Record<string, unknown>>;
+interface RiskValues {
+  readonly global_settings: Values;
+  readonly service_overrides: Readonly<Record<string, Values>>;
+}
+
+export const valuesOfRisk = ({ global_settings, service_overrides }: RiskValues): PlacedValue[] => [
   ...placed(global_settings, null, ['global_settings']),
   ...Object.entries(service_overrides).flatMap(([type, override]) =>
     placed(override, type, ['service_overrides', type]),
   ),
 ];
 
-export function valuesOfAgent({ agent_type: _type, ...values }: AgentConfig): PlacedValue[] {
+export function valuesOfAgent({ agent_type: _type, ...values }: Values): PlacedValue[] {
   return placed(values, null);
 }
 
-export function valuesOfInstance(instance: ServiceInstance): PlacedValue[] {
+export function valuesOfInstance(
+  instance: Values & { readonly service_type: string },
+): PlacedValue[] {
   const {
     service_id: _id,
     service_name: _name,

@@ -1,0 +1,246 @@
+/** What a change would do to all tenants, a page of its items at a time. */
+import { createHash } from 'node:crypto';
+import { performance } from 'node:perf_hooks';
+import { setImmediate as turn } from 'node:timers/promises';
+import { deflateRawSync, inflateRawSync } from 'node:zlib';
+import { Type, type Static } from 'typebox';
+import canonicalize from 'canonicalize';
+import type { Handlers, Request } from '../../../shared/cluster/request.ts';
+import { strict, Uuid } from '../../../shared/contracts/fields.ts';
+import { Impact, type ImpactItem } from '../../../shared/contracts/impact.ts';
+import type { ParamsOf } from '../../../shared/contracts/index.ts';
+import type { PlatformLayers, TenantSaid } from '../../../shared/contracts/layers.ts';
+import { invalid, StrataError } from '../../../shared/errors.ts';
+import { problemsOf } from '../../../shared/schema/validate.ts';
+import type { Settings } from '../../../shared/settings.ts';
+import { emptyCounts, Impacts } from '../rules/impact.ts';
+import { environmentDefaults } from '../rules/layers.ts';
+
+type Asked = ParamsOf<'config-resolver.impact'>['body'];
+
+/** After this much time an answer is given of the tenants that were looked at. */
+const patienceMs = 1500;
+/** Other work of the process waits no longer than this. */
+const sliceMs = 15;
+const defaultItems = 50;
+/** Bytes of JSON of the items of one answer, unless the first alone has more. */
+const maxItemBytes = 2 * 1024 * 1024;
+const maxMoved = 10;
+
+/**
+ * Where an answer goes on: its items after a tenant and so many items of another one, its counts after a third. What was
+ * counted comes along, so that every page has the counts of all tenants up to there.
+ */
+const Position = Type.Object(
+  {
+    base: Type.String(),
+    items_after: Type.Union([Uuid, Type.Null()]),
+    telling: Type.Union([Uuid, Type.Null()]),
+    told: Type.Integer({ minimum: 0 }),
+    counted_to: Type.Union([Uuid, Type.Null()]),
+    is_complete: Type.Boolean(),
+    fingerprint: Type.String(),
+    counts: Type.Object(
+      { tenants: Impact.properties.tenants, by_key: Impact.properties.by_key },
+      strict,
+    ),
+  },
+  strict,
+);
+type Position = Static<typeof Position>;
+
+const encode = (position: Position): string =>
+  deflateRawSync(JSON.stringify(position)).toString('base64url');
+
+/** Throws 422 for what is no cursor of these answers, and 412 for one of something else. */
+function decode(cursor: string, base: string): Position {
+  const position = parsed(cursor);
+  if (position === undefined)
+    throw invalid([{ path: '/cursor', message: 'is not a next_cursor of a plan' }]);
+  if (position.base !== base)
+    throw new StrataError(
+      'precondition_failed',
+      'The cursor is of another plan: the items differ, or the platform has changed since. Begin again without a cursor.',
+    );
+  return position;
+}
+
+function parsed(cursor: string): Position | undefined {
+  try {
+    const text = inflateRawSync(Buffer.from(cursor, 'base64url'), { maxOutputLength: 1_000_000 });
+    const position: unknown = JSON.parse(text.toString());
+    return problemsOf(Position, position).length === 0 ? (position as Position) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Says when this has worked long enough at a stretch. */
+class Slices {
+  #began = performance.now();
+  isOver(): boolean {
+    return performance.now() - this.#began > sliceMs;
+  }
+  async breathe(): Promise<void> {
+    await turn();
+    this.#began = performance.now();
+  }
+}
+
+/** Adds a tenant's documents to the fingerprint of those before it. */
+function fingerprintWith(before: string, said: TenantSaid): string {
+  const { tenant_name: _name, changed_at: _changedAt, ...documents } = said;
+  return createHash('sha256').update(before).update(JSON.stringify(documents)).digest('base64url');
+}
+
+interface Looked {
+  readonly items: ImpactItem[];
+  readonly position: Position;
+  /** All items have been told. */
+  readonly isEnd: boolean;
+  /** Tenants that changed since the caller looked. */
+  readonly moved: string[];
+}
+
+/** Goes through the tenants until the page is full and all of them are counted, or the time is over. */
+async function look(
+  asked: Asked,
+  impacts: Impacts,
+  base: string,
+  request: Request,
+): Promise<Looked> {
+  const { tenant, since, cursor, limit = defaultItems, only_digest: onlyDigest = false } = asked;
+  const position = cursor === undefined ? beginning(base, asked.keys) : decode(cursor, base);
+  const until = performance.now() + patienceMs;
+  const slices = new Slices();
+  const items: ImpactItem[] = [];
+  const moved: string[] = [];
+  let bytes = 0;
+  let isFull = onlyDigest;
+
+  const isCounted = (id: string): boolean =>
+    position.is_complete || (position.counted_to !== null && id <= position.counted_to);
+
+  function tell(item: ImpactItem, index: number): void {
+    bytes += Buffer.byteLength(JSON.stringify(item));
+    isFull = items.length === limit || (items.length > 0 && bytes > maxItemBytes);
+    if (!isFull) {
+      items.push(item);
+      return;
+    }
+    position.telling = item.tenant_id;
+    position.told = index;
+  }
+
+  async function lookAt(said: TenantSaid): Promise<void> {
+    const { tenant_id: id, tenant_name: name, changed_at: changedAt } = said;
+    const hasMoved = since !== undefined && changedAt !== null && changedAt >= since;
+    if (hasMoved && moved.length < maxMoved) moved.push(`${name} (${id})`);
+    const counts = isCounted(id) ? emptyCounts([]) : position.counts;
+    const told = position.telling === id ? position.told : 0;
+    let index = 0;
+    for (const found of onlyDigest ? [] : impacts.ofTenant(said, counts)) {
+      for (const item of found) {
+        if (!isFull && index >= told) tell(item, index);
+        index += 1;
+      }
+      if (slices.isOver()) await slices.breathe();
+    }
+    if (!isFull) position.items_after = id;
+    if (isCounted(id)) return;
+    position.fingerprint = fingerprintWith(position.fingerprint, said);
+    position.counted_to = id;
+  }
+
+  let after = onlyDigest ? position.counted_to : position.items_after;
+  for (;;) {
+    const page = await request.call('tenant-config.layers.mentions', {
+      body: {
+        keys: [...impacts.keys],
+        ...(after !== null && { after }),
+        ...(tenant && { tenant_id: tenant.tenant_id }),
+      },
+    });
+    for (const said of page.tenants) {
+      // What is counted was looked at for its items alone.
+      if (isFull && isCounted(said.tenant_id)) continue;
+      await lookAt(said);
+      if (performance.now() > until) break;
+      if (slices.isOver()) await slices.breathe();
+    }
+    const isFullAndCounted = isFull && position.is_complete;
+    if (isFullAndCounted) return { items, position, isEnd: false, moved };
+    const reached = isFull ? position.counted_to : position.items_after;
+    const last = page.tenants.at(-1)?.tenant_id;
+    const isThrough = last === undefined || (reached !== null && reached >= last);
+    if (page.next === null && isThrough) {
+      position.is_complete = true;
+      return { items, position, isEnd: !isFull, moved };
+    }
+    if (performance.now() > until) return { items, position, isEnd: false, moved };
+    after = reached;
+  }
+}
+
+const beginning = (base: string, keys: readonly string[]): Position => ({
+  base,
+  items_after: null,
+  telling: null,
+  told: 0,
+  counted_to: null,
+  is_complete: false,
+  fingerprint: '',
+  counts: emptyCounts(keys),
+});
+
+const hashOf = (value: unknown): string =>
+  createHash('sha256').update(canonicalize(value)!).digest('hex');
+
+/** The platform as it is, with every active service type. */
+async function currentPlatform({ call }: Request): Promise<PlatformLayers> {
+  const { items } = await call('global-config.service-types.active', {});
+  const service_types = items.map(({ service_type }) => service_type);
+  const layers = await call('global-config.layers', { service_types });
+  return {
+    entries: layers.entries.map(({ document: { config_key, config_value } }) => ({
+      document: { config_key, config_value },
+    })),
+    service_types: Object.fromEntries(
+      Object.entries(layers.service_types).map(([name, { document, revision }]) => {
+        const { default_settings, scaling_limits, monitoring_defaults } = document;
+        return [
+          name,
+          { document: { default_settings, scaling_limits, monitoring_defaults }, revision },
+        ];
+      }),
+    ),
+    bounds: layers.bounds && { document: layers.bounds.document, revision: layers.bounds.revision },
+  };
+}
+
+export const impactActions = (settings: () => Settings) =>
+  ({
+    async 'config-resolver.impact'({ body }, request) {
+      const { keys, tenant } = body;
+      const environment = environmentDefaults(settings());
+      const { before, after } = body.platform ?? unchanged(await currentPlatform(request));
+      const impacts = new Impacts({
+        before,
+        after,
+        keys,
+        environment,
+        ...(tenant && { tenantBounds: { before: tenant.before, after: tenant.after } }),
+      });
+      const base = hashOf([body.base, environment]);
+      const { items, position, isEnd, moved } = await look(body, impacts, base, request);
+      const { counts, is_complete: complete, fingerprint } = position;
+      return {
+        impact: { ...counts, items, next_cursor: isEnd ? null : encode(position) },
+        complete,
+        digest: complete ? hashOf([base, fingerprint]) : null,
+        moved,
+      };
+    },
+  }) satisfies Handlers;
+
+const unchanged = (layers: PlatformLayers) => ({ before: layers, after: layers });

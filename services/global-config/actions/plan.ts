@@ -1,0 +1,330 @@
+/**
+ * Plans of writes of the platform: what they would do to every tenant, and exactly those writes.
+ *
+ * | Step   | How                                                                                                       |
+ * |--------|-----------------------------------------------------------------------------------------------------------|
+ * | trial  | all items are written in one transaction, which also reads the layers before and after, and is undone       |
+ * | impact | config-resolver holds both against the documents of all tenants                                             |
+ * | digest | of the items, the platform's revision, the environment and what all tenants' documents say of the keys     |
+ * | apply  | trial and digest once more; then the writes, if the platform's revision is still that one under its lock    |
+ */
+import canonicalize from 'canonicalize';
+import { createHash } from 'node:crypto';
+import type { DataSource, EntityManager } from 'typeorm';
+import { seesPlatform } from '../../../shared/access.ts';
+import { changedKeys, layersOfKeys, withPairs } from '../../../shared/bounds/platform-layers.ts';
+import type { Handlers, Request } from '../../../shared/cluster/request.ts';
+import {
+  changesAfter,
+  commitChanges,
+  revisionOf,
+  type Work,
+} from '../../../shared/commits/commit.ts';
+import type { ParamsOf, ResultOf } from '../../../shared/contracts/index.ts';
+import type { PlatformLayers } from '../../../shared/contracts/layers.ts';
+import type { PlanItem } from '../../../shared/contracts/plan.ts';
+import { platformScope } from '../../../shared/contracts/revision-scopes.ts';
+import {
+  documentActions,
+  type Attempt,
+  type WriteVerb,
+  type WrittenDocument,
+} from '../../../shared/documents/document.ts';
+import { codeOf, invalid, StrataError, type Problem } from '../../../shared/errors.ts';
+import { boundsKind } from '../documents/bounds.ts';
+import { globalEntryKind } from '../documents/global-entry.ts';
+import { serviceTypeKind } from '../documents/service-type.ts';
+import { asksForImpact, type Triable } from '../../../shared/documents/trial.ts';
+import {
+  contractOfWrite,
+  itemOf,
+  plannedWrite,
+  type PlannedKind,
+  type PlannedWrite,
+} from '../rules/plan-items.ts';
+import { readPlatformLayers } from '../stores/layers.ts';
+
+type AnyAttempt = Attempt<unknown>;
+type Impact = ResultOf<'config-resolver.impact'>;
+
+interface Trial {
+  readonly outcomes: readonly AnyAttempt[];
+  readonly revision: number;
+  /** When it was made, by the database's clock. */
+  readonly at: string;
+  readonly keys: readonly string[];
+  readonly before: PlatformLayers;
+  readonly after: PlatformLayers;
+}
+
+/** A digest as it is sent: what it was made on, when, and a hash of everything. */
+const digestForm = /^([0-9]{1,15})-([0-9]{1,15})-([0-9a-f]{64})$/;
+
+export type Planner = ReturnType<typeof createPlanner>;
+
+export function createPlanner(db: DataSource) {
+  const entries = documentActions(db, globalEntryKind);
+  const types = documentActions(db, serviceTypeKind);
+  const bounds = documentActions(db, boundsKind);
+
+  /** The work of a write, whose parameters its contract has checked. */
+  function prepare(
+    { kind, verb, params, contract }: PlannedWrite,
+    request: Request,
+  ): Promise<Work<AnyAttempt>> {
+    const own: Request = {
+      ...request,
+      keys: contract.drops?.(params) ?? [],
+      // The answer of the plan is judged, and none of a single write is given.
+      checkAnswer: () => undefined,
+    };
+    switch (kind) {
+      case 'entries':
+        return entries.prepare(verb, params as ParamsOf<'global-config.entries.delete'>, own);
+      case 'service-types':
+        return types.prepare(verb, params as ParamsOf<'global-config.service-types.delete'>, own);
+      case 'bounds':
+        return bounds.prepare(verb, params as ParamsOf<'global-config.bounds.delete'>, own);
+    }
+  }
+
+  /** Throws 422 for what is no write of the platform, by its place among the items. */
+  async function worksOf(
+    items: readonly PlanItem[],
+    options: { readonly reason?: string; readonly dry_run?: true },
+    request: Request,
+    errorOf = errorOfItem,
+  ): Promise<Work<AnyAttempt>[]> {
+    const writes = items.map((item) => plannedWrite(item, options));
+    const problems = writes.flatMap((write, index) =>
+      'problems' in write ? write.problems.map((problem) => ofItem(problem, index)) : [],
+    );
+    if (problems.length > 0) throw invalid(problems);
+    const works: Work<AnyAttempt>[] = [];
+    for (const [index, write] of writes.entries()) {
+      if ('problems' in write) continue;
+      const work = await prepare(write, request);
+      works.push((manager, revision, at) =>
+        work(manager, revision, at).catch((error: unknown) => {
+          throw errorOf(error, index);
+        }),
+      );
+    }
+    return works;
+  }
+
+  async function attempt(works: readonly Work<AnyAttempt>[], request: Request): Promise<Trial> {
+    let before: PlatformLayers | undefined;
+    let after: PlatformLayers | undefined;
+    let first: { revision: number; at: string } | undefined;
+    const [begin, ...others] = works;
+    const beginning: Work<AnyAttempt> = async (manager, revision, at) => {
+      first = { revision: revision - 1, at: at.toISOString() };
+      before = await readPlatformLayers(manager);
+      return begin!(manager, revision, at);
+    };
+    const outcomes = await commitChanges(db, request, platformScope, [beginning, ...others], {
+      discard: true,
+      async finished(manager) {
+        after = await readPlatformLayers(manager);
+      },
+    });
+    const keys = changedKeys(before!, after!);
+    const wanted = withPairs(keys);
+    return {
+      ...first!,
+      keys,
+      outcomes: outcomes.map(({ result }) => result),
+      before: layersOfKeys(before!, wanted),
+      after: layersOfKeys(after!, wanted),
+    };
+  }
+
+  type Look = Pick<
+    ParamsOf<'config-resolver.impact'>['body'],
+    'limit' | 'cursor' | 'since' | 'only_digest'
+  >;
+
+  const lookAt = (
+    { revision, keys, before, after }: Trial,
+    items: readonly PlanItem[],
+    look: Look,
+    { call }: Request,
+  ): Promise<Impact> =>
+    call('config-resolver.impact', {
+      body: {
+        keys: [...keys],
+        platform: { before, after },
+        base: hashOf([revision, items]),
+        ...look,
+      },
+    });
+
+  async function plan(
+    items: readonly PlanItem[],
+    works: readonly Work<AnyAttempt>[],
+    look: Look,
+    request: Request,
+  ) {
+    const trial = await attempt(works, request);
+    const { impact, complete, digest } = await lookAt(trial, items, look, request);
+    const { revision, at, outcomes } = trial;
+    return {
+      outcomes,
+      planned: {
+        base: { platform: revision, at },
+        digest: digest && `${revision}-${Date.parse(at)}-${digest}`,
+        impact,
+        complete,
+      },
+    };
+  }
+
+  /** Throws 412 with what moved where the digest is not that of what would be written now. */
+  async function requireUnmoved(
+    digest: string,
+    items: readonly PlanItem[],
+    request: Request,
+  ): Promise<number> {
+    const [, revision, time, hash] = digestForm.exec(digest) ?? [];
+    if (hash === undefined)
+      throw invalid([{ path: '/digest', message: 'is not the digest of a complete plan' }]);
+    const planned = Number(revision);
+    await requireRevision(db.manager, planned);
+    const trial = await attempt(await worksOf(items, { dry_run: true }, request), request);
+    const since = new Date(Number(time)).toISOString();
+    const moved: string[] = [];
+    let cursor: string | undefined;
+    for (;;) {
+      const look = { only_digest: true, since, ...(cursor !== undefined && { cursor }) };
+      const found = await lookAt(trial, items, look, request);
+      moved.push(...found.moved);
+      if (found.digest === hash) return planned;
+      if (found.complete || found.impact.next_cursor === null) break;
+      cursor = found.impact.next_cursor;
+    }
+    const who =
+      moved.length > 0
+        ? `the configuration of ${moved.slice(0, 10).join(', ')}`
+        : "the items, the environment's settings, or the tenants";
+    throw new StrataError(
+      'precondition_failed',
+      `What the plan depends on has moved since it was made: ${who}. Plan again.`,
+    );
+  }
+
+  return {
+    async plan({ items, limit, cursor }: PlanBody, request: Request) {
+      const look = { ...(limit !== undefined && { limit }), ...cursorOf(cursor) };
+      const works = await worksOf(items, { dry_run: true }, request);
+      const { outcomes, planned } = await plan(items, works, look, request);
+      const changes = outcomes.flatMap(({ answer }, index) =>
+        triedOf(answer).changes.map((change) => ({ resource: items[index]!.path, ...change })),
+      );
+      return { ...planned, changes };
+    },
+
+    /** A write that is tried and, where it asks for that, planned as the only item. */
+    orPlan:
+      <Params extends Triable, Answer>(
+        kind: PlannedKind,
+        verb: WriteVerb,
+        write: (params: Params, request: Request) => Promise<Answer>,
+      ) =>
+      async (params: Params, request: Request) => {
+        if (!asksForImpact(params)) return write(params, request);
+        if (!seesPlatform(request.caller)) throw needsReading();
+        const { impact: _impact, cursor, ...own } = params;
+        const item = itemOf(kind, verb, own);
+        const contract = contractOfWrite(kind, verb);
+        const work = await prepare({ kind, verb, params: own, contract }, request);
+        const { outcomes, planned } = await plan([item], [work], cursorOf(cursor), request);
+        return { ...triedOf(outcomes[0]!.answer), ...planned };
+      },
+
+    async apply(
+      { digest, items, reason }: ParamsOf<'global-config.plan.apply'>['body'],
+      request: Request,
+    ) {
+      const planned = await requireUnmoved(digest, items, request);
+      const works = await worksOf(items, reason === undefined ? {} : { reason }, request);
+      const [first, ...others] = works;
+      const onlyThen: Work<AnyAttempt> = async (manager, revision, at) => {
+        await requireRevision(manager, planned, revision - 1);
+        return first!(manager, revision, at);
+      };
+      const answerOf = (outcomes: readonly { readonly result: AnyAttempt }[]) => {
+        const written = outcomes.map(({ result }, index) =>
+          writtenItem(items[index]!, result.answer),
+        );
+        return { revision: written.at(-1)!.revision, items: written };
+      };
+      const outcomes = await commitChanges(db, request, platformScope, [onlyThen, ...others], {
+        finished: async (_manager, done) => request.checkAnswer(answerOf(done)),
+      });
+      return answerOf(outcomes);
+    },
+  };
+}
+
+export const planActions = (planner: Planner) =>
+  ({
+    'global-config.plan': ({ body }, request) => planner.plan(body, request),
+    'global-config.plan.apply': ({ body }, request) => planner.apply(body, request),
+  }) satisfies Handlers;
+
+type PlanBody = ParamsOf<'global-config.plan'>['body'];
+
+const cursorOf = (cursor: string | undefined) => (cursor === undefined ? {} : { cursor });
+
+/** Throws 412, which says which keys were written since. */
+async function requireRevision(
+  manager: EntityManager,
+  planned: number,
+  known?: number,
+): Promise<void> {
+  const current = known ?? (await revisionOf(manager, platformScope));
+  if (current === planned) return;
+  const changes = await changesAfter(manager, platformScope, planned, 20);
+  const keys = [...new Set(changes.flatMap((change) => change.keys))].slice(0, 20);
+  const what = keys.length > 0 ? `: ${keys.join(', ')} were written` : '';
+  throw new StrataError(
+    'precondition_failed',
+    `The platform is at revision ${current}, and the plan was made at ${planned}${what}. Plan again.`,
+  );
+}
+
+const needsReading = (): StrataError =>
+  new StrataError(
+    'insufficient_scope',
+    'An impact shows what tenants have: the API key needs the scope platform:read, too.',
+  );
+
+function triedOf(answer: WrittenDocument<unknown>) {
+  if (!('dry_run' in answer)) throw new Error('A trial was answered as a write');
+  return answer;
+}
+
+function writtenItem({ action, path }: PlanItem, answer: WrittenDocument<unknown>) {
+  if ('dry_run' in answer) throw new Error('A write of a plan that is applied was a trial');
+  return { action, path, outcome: answer.outcome, revision: answer.revision };
+}
+
+const hashOf = (value: unknown): string =>
+  createHash('sha256').update(canonicalize(value)!).digest('hex');
+
+const ofItem = ({ path, message }: Problem, index: number): Problem => ({
+  path: `/items/${index}${path}`,
+  message,
+});
+
+/** An error of one item, which says of which. Problems are in its body. */
+function errorOfItem(error: unknown, index: number): unknown {
+  if (!(error instanceof StrataError)) return error;
+  const { errors } = error.data as { readonly errors?: readonly Problem[] };
+  if (errors)
+    return invalid(
+      errors.map(({ path, message }) => ofItem({ path: `/body${path}`, message }, index)),
+    );
+  return new StrataError(codeOf(error), `Item ${index}: ${error.message}`, { cause: error });
+}

@@ -1,0 +1,107 @@
+/** The items of a plan as the writes that they are: found by their paths, and checked by those writes' own contracts. */
+import type { Contract } from '../../../shared/contracts/contract.ts';
+import { contractTable } from '../../../shared/contracts/index.ts';
+import type { PlanItem } from '../../../shared/contracts/plan.ts';
+import { writeVerbs, type WriteVerb } from '../../../shared/documents/document.ts';
+import type { Problem } from '../../../shared/errors.ts';
+import { problemsOf } from '../../../shared/schema/validate.ts';
+
+/** The platform's kinds of documents, by their names in actions. */
+export const plannedKinds = ['entries', 'service-types', 'bounds'] as const;
+export type PlannedKind = (typeof plannedKinds)[number];
+
+export interface PlannedWrite {
+  readonly kind: PlannedKind;
+  readonly verb: WriteVerb;
+  /** What the contract of the write takes. */
+  readonly params: Readonly<Record<string, unknown>>;
+  readonly contract: Contract;
+}
+
+export const contractOfWrite = (kind: PlannedKind, verb: WriteVerb): Contract =>
+  contractTable[`global-config.${kind}.${verb}`];
+
+/** Each path as its contract has it, by segments. */
+const templates = plannedKinds.map((kind) => ({
+  kind,
+  segments: contractOfWrite(kind, 'put').rest!.path.split('/'),
+}));
+
+/** The parameters in a path; undefined where it is not of this template. */
+function parametersIn(
+  path: string,
+  template: readonly string[],
+): Record<string, string> | undefined {
+  const segments = path.split('/');
+  if (segments.length !== template.length) return undefined;
+  const found: [string, string][] = [];
+  for (const [index, expected] of template.entries()) {
+    const segment = segments[index]!;
+    const [, name] = /^\{(.+)\}$/.exec(expected) ?? [];
+    if (name === undefined && segment !== expected) return undefined;
+    if (name !== undefined) found.push([name, decoded(segment)]);
+  }
+  return Object.fromEntries(found);
+}
+
+/** What cannot be decoded is no name that a contract allows. */
+function decoded(segment: string): string {
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    return '';
+  }
+}
+
+/** Where the path is that of no document of the platform, or the write's contract refuses it: what is wrong. */
+export function plannedWrite(
+  { action, path, body, if_match }: PlanItem,
+  options: { readonly reason?: string; readonly dry_run?: true },
+): PlannedWrite | { readonly problems: Problem[] } {
+  const verb = writeVerbs.find((each) => each === action)!;
+  for (const { kind, segments } of templates) {
+    const address = parametersIn(path, segments);
+    if (address === undefined) continue;
+    const params = {
+      ...address,
+      ...options,
+      ...(body !== undefined && { body }),
+      ...(if_match !== undefined && { if_match }),
+    };
+    const contract = contractOfWrite(kind, verb);
+    const problems = problemsOf(contract.params, params);
+    return problems.length > 0
+      ? { problems: problems.map((problem) => inItem(problem, address)) }
+      : { kind, verb, params, contract };
+  }
+  const message = `is not the path of a document of the platform; there are ${templates.map(({ segments }) => segments.join('/')).join(', ')}`;
+  return { problems: [{ path: '/path', message }] };
+}
+
+/** A part of the address is wrong in the path; everything else is where the item has it. */
+function inItem({ path, message }: Problem, address: Readonly<Record<string, string>>): Problem {
+  const [, name = ''] = path.split('/');
+  return Object.hasOwn(address, name)
+    ? { path: '/path', message: `${name} ${message}` }
+    : { path, message };
+}
+
+/** The item that is this write, for one that comes by its own route. */
+export function itemOf(
+  kind: PlannedKind,
+  verb: WriteVerb,
+  params: { readonly body?: unknown; readonly if_match?: string },
+): PlanItem {
+  const { rest } = contractOfWrite(kind, verb);
+  const address: Readonly<Record<string, unknown>> = { ...params };
+  const path = rest!.path.replaceAll(/\{([a-z_]+)\}/g, (_placeholder, name: string) =>
+    encodeURIComponent(String(address[name])),
+  );
+  const { body, if_match } = params;
+  return {
+    action: verb,
+    path,
+    ...(body !== undefined && { body }),
+    ...(if_match !== undefined && { if_match }),
+  };
+}

@@ -1,0 +1,71 @@
+/** Actions on a tenant's bounds; a dry run also says, where it is asked, what they would change. */
+import canonicalize from 'canonicalize';
+import { createHash } from 'node:crypto';
+import type { DataSource } from 'typeorm';
+import { differingKeys } from '../../../shared/bounds/platform-layers.ts';
+import type { Handlers, Request } from '../../../shared/cluster/request.ts';
+import { commitChange, revisionOf, type Work } from '../../../shared/commits/commit.ts';
+import type { Bounds } from '../../../shared/contracts/bounds.ts';
+import type { ParamsOf } from '../../../shared/contracts/index.ts';
+import { platformScope, tenantScope } from '../../../shared/contracts/revision-scopes.ts';
+import type { Attempt, DocumentActions, WriteVerb } from '../../../shared/documents/document.ts';
+import type { TenantAddress } from '../../../shared/contracts/tenant-document.ts';
+import { asksForImpact, type Triable } from '../../../shared/documents/trial.ts';
+import { StrataError } from '../../../shared/errors.ts';
+
+type Params = ParamsOf<'tenant-config.bounds.delete'> & { readonly body?: unknown };
+
+export function boundActions(db: DataSource, bounds: DocumentActions<TenantAddress, Bounds>) {
+  async function tryWithImpact(verb: WriteVerb, params: Params, request: Request) {
+    const { scopes } = request.caller;
+    if (scopes !== undefined && !scopes.includes('config:read'))
+      throw new StrataError(
+        'insufficient_scope',
+        'An impact shows effective values: the API key needs the scope config:read, too.',
+      );
+    const { impact: _impact, cursor, tenant_id: tenantId, ...own } = params;
+    const work = await bounds.prepare(verb, { tenant_id: tenantId, ...own }, request);
+    const withBase: Work<Based> = async (manager, revision, at) => {
+      const platform = await revisionOf(manager, platformScope);
+      const done = await work(manager, revision, at);
+      const base = { platform, tenant: revision - 1, at: at.toISOString() };
+      return { ...done, result: { ...done.result, base } };
+    };
+    const scope = tenantScope(tenantId);
+    const { result } = await commitChange(db, request, scope, withBase, { discard: true });
+    const { answer, before, after, base } = result;
+    const { platform, tenant } = base;
+    const found = await request.call('config-resolver.impact', {
+      body: {
+        keys: differingKeys(before ?? {}, after ?? {}),
+        tenant: { tenant_id: tenantId, before, after },
+        base: hashOf([platform, tenant, after]),
+        ...(cursor !== undefined && { cursor }),
+      },
+    });
+    const { impact, complete, digest } = found;
+    return { ...answer, base, digest, impact, complete };
+  }
+
+  const orTry =
+    <Given extends Params & Triable, Answer>(
+      verb: WriteVerb,
+      write: (params: Given, request: Request) => Promise<Answer>,
+    ) =>
+    async (params: Given, request: Request) =>
+      asksForImpact(params) ? tryWithImpact(verb, params, request) : write(params, request);
+
+  return {
+    'tenant-config.bounds.get': bounds.get,
+    'tenant-config.bounds.put': orTry('put', bounds.put),
+    'tenant-config.bounds.patch': orTry('patch', bounds.patch),
+    'tenant-config.bounds.delete': orTry('delete', bounds.delete),
+  } satisfies Handlers;
+}
+
+interface Based extends Attempt<Bounds> {
+  readonly base: { readonly platform: number; readonly tenant: number; readonly at: string };
+}
+
+const hashOf = (value: unknown): string =>
+  createHash('sha256').update(canonicalize(value)!).digest('hex');

@@ -1,0 +1,134 @@
+/**
+ * Plans: what several writes of the platform's configuration would do together to every tenant, and the writing of exactly that.
+ * A plan's digest stands for the items and for all that their impact depends on, so that what was looked at is what is applied.
+ */
+import { Type, type Static } from 'typebox';
+import { action, Change } from './contract.ts';
+import { strict, Uuid } from './fields.ts';
+import { Impact, impactCursor, planned } from './impact.ts';
+import { PlatformLayers } from './layers.ts';
+import { Bounds } from './bounds.ts';
+import { platformAdmins } from './platform-document.ts';
+
+export const PlanItem = Type.Object(
+  {
+    action: Type.Enum(['put', 'patch', 'delete']),
+    path: Type.String({
+      minLength: 1,
+      maxLength: 500,
+      description: "A document of the platform's, such as /config/global/{key}",
+    }),
+    body: Type.Optional(Type.Unknown({ description: 'As the write takes it; none for a delete' })),
+    if_match: Type.Optional(
+      Type.String({ maxLength: 1000, description: 'As the header If-Match of the write' }),
+    ),
+  },
+  strict,
+);
+export type PlanItem = Static<typeof PlanItem>;
+
+const items = Type.Array(PlanItem, { minItems: 1, maxItems: 100 });
+const reason = Type.Optional(
+  Type.String({ maxLength: 500, description: 'Why, kept in the history' }),
+);
+
+export const planContracts = {
+  'global-config.plan': action({
+    summary: 'What writes of the platform would change, for every tenant; writes nothing',
+    rest: 'POST /config/plan',
+    access: platformAdmins,
+    keyScope: 'platform:read',
+    changesNothing: true,
+    body: Type.Object(
+      {
+        items,
+        limit: Type.Optional(
+          Type.Integer({ minimum: 1, maximum: 200, description: 'Of items of the impact' }),
+        ),
+        cursor: impactCursor(200_000),
+      },
+      strict,
+    ),
+    result: Type.Object(
+      {
+        ...planned,
+        changes: Type.Array(
+          Type.Object(
+            {
+              resource: Type.String({ description: 'The path of the item' }),
+              ...Change.properties,
+            },
+            strict,
+          ),
+        ),
+      },
+      strict,
+    ),
+  }),
+  'global-config.plan.apply': action({
+    summary: 'Write what was planned, all of it or nothing; 412 where anything moved since',
+    rest: 'POST /config/plan/apply',
+    access: platformAdmins,
+    keyScope: 'platform:write',
+    minTimeoutMs: 30_000,
+    body: Type.Object(
+      { digest: Type.String({ minLength: 1, maxLength: 200 }), items, reason },
+      strict,
+    ),
+    result: Type.Object(
+      {
+        revision: Type.Integer({ description: "The platform's after the last item" }),
+        items: Type.Array(
+          Type.Object(
+            {
+              action: PlanItem.properties.action,
+              path: Type.String(),
+              outcome: Type.Enum(['created', 'updated', 'deleted']),
+              revision: Type.Integer(),
+            },
+            strict,
+          ),
+        ),
+      },
+      strict,
+    ),
+  }),
+  'config-resolver.impact': action({
+    summary: 'What other layers or bounds would change in effective configurations',
+    access: { level: 'internal' },
+    changesNothing: true,
+    body: Type.Object(
+      {
+        keys: Type.Array(Type.String(), { description: 'What the layers or bounds say changes' }),
+        platform: Type.Optional(
+          Type.Object({ before: PlatformLayers, after: PlatformLayers }, strict),
+        ),
+        tenant: Type.Optional(
+          Type.Object(
+            {
+              tenant_id: Uuid,
+              before: Type.Union([Bounds, Type.Null()]),
+              after: Type.Union([Bounds, Type.Null()]),
+            },
+            strict,
+          ),
+        ),
+        base: Type.String({ description: 'What a cursor has to be of' }),
+        since: Type.Optional(Type.String({ description: 'Name tenants that changed since' })),
+        limit: Type.Optional(Type.Integer()),
+        cursor: Type.Optional(Type.String()),
+        only_digest: Type.Optional(Type.Boolean()),
+      },
+      strict,
+    ),
+    result: Type.Object(
+      {
+        impact: Impact,
+        complete: Type.Boolean(),
+        digest: Type.Union([Type.String(), Type.Null()]),
+        moved: Type.Array(Type.String(), { description: 'Names of tenants that changed `since`' }),
+      },
+      strict,
+    ),
+  }),
+} as const;

@@ -1,0 +1,18 @@
+/** Dry runs that may be asked for their impact on effective configurations. */
+import { invalid } from '../errors.ts';
+
+export interface Triable {
+  readonly body?: unknown;
+  readonly if_match?: string;
+  readonly dry_run?: boolean;
+  readonly impact?: boolean;
+  readonly cursor?: string;
+}
+
+/** Throws 422 where only a dry run could be asked for that. */
+export function asksForImpact({ dry_run: isDryRun, impact, cursor }: Triable): boolean {
+  const asked = Object.entries({ impact: impact === true, cursor: cursor !== undefined });
+  const misplaced = asked.find(([, isAsked]) => isAsked && !isDryRun);
+  if (misplaced) throw invalid([{ path: `/${misplaced[0]}`, message: 'is for dry_run=true' }]);
+  return impact === true;
+}
