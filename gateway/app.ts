@@ -11,6 +11,9 @@ import type { LocalCache } from '../shared/cluster/local-cache.ts';
 import type { ReadinessCheck } from '../shared/cluster/readiness.ts';
 import type { LiveSettings } from '../shared/live-settings.ts';
 import { createAuthenticator, type Authenticator } from './authenticate.ts';
+import { createConsoleFiles } from './console/files.ts';
+import { serveConsole } from './console/serve.ts';
+import { consoleSessionHandlers } from './console/session.ts';
 import { mapErrors, refuseBeforeRouting } from './error-responses.ts';
 import { createFastPath } from './fast-path.ts';
 import { observeRequests } from './metrics.ts';
@@ -83,12 +86,13 @@ export async function buildApp(options: AppOptions): Promise<App> {
   app.addHook('preClose', async () => watch.stop());
   serveHealth(app, readiness, metrics);
   await serveDocs(app, settings.current.base_url, version);
+  serveConsole(app, createConsoleFiles(settings.current.base_url));
   registerRoutes(app, {
     broker,
     localCache,
     authenticator,
     fastPath,
-    own: watch.handlers,
+    own: { ...watch.handlers, ...consoleSessionHandlers(broker) },
     requestTimeoutMs: settings.current.request_timeout_ms,
   });
   return { app, server, authenticator };

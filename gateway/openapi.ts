@@ -243,6 +243,8 @@ function contentsOf({ response, result }: Contract, { method }: Rest): Contents 
       return { 204: undefined };
     case 'reload':
       return { 200: whole, 207: whole };
+    case 'token_or_nothing':
+      return { 200: jsonOf(alternativesOf(result)[0]!), 204: undefined };
     case 'value':
     case 'token':
       return { 200: whole };
@@ -285,6 +287,6 @@ function documentIn(schema: TSchema): TSchema {
 }
 
 function alternativesOf(schema: TSchema): readonly TSchema[] {
-  if (!IsUnion(schema)) throw new Error('The result of a write is not made by Written.');
+  if (!IsUnion(schema)) throw new Error('The result has no alternatives.');
   return schema.anyOf;
 }

@@ -91,6 +91,9 @@ export function respond(
       return sendNothing(204, reply);
     case 'token':
       return sendJson(result, reply.header('cache-control', 'no-store'));
+    case 'token_or_nothing':
+      reply.header('cache-control', 'no-store');
+      return result === null ? sendNothing(204, reply) : sendJson(result, reply);
     case 'reload': {
       const { errors } = result as { errors?: readonly unknown[] };
       return sendJson(result, reply.code(errors ? 207 : 200));

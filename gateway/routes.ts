@@ -17,7 +17,7 @@ import type {
   RouteOptions,
 } from 'fastify';
 import type { ServiceBroker } from 'moleculer';
-import type { ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import { checkAccess, isPublic, type Caller } from '../shared/access.ts';
 import { checkParams } from '../shared/cluster/contract-middleware.ts';
 import { cachedAnswer, type LocalCache } from '../shared/cluster/local-cache.ts';
@@ -27,6 +27,7 @@ import type { ActionName, ParamsOf } from '../shared/contracts/index.ts';
 import { codeOf, isOutage, saysDatabase, statusOf, StrataError } from '../shared/errors.ts';
 import type { Authenticator, Identity } from './authenticate.ts';
 import type { FastPath } from './fast-path.ts';
+import { consolePaths } from './console/serve.ts';
 import { nodePaths } from './node-routes.ts';
 import { parametersOf, urlParamsOf } from './parameters.ts';
 import { respond } from './responses.ts';
@@ -52,9 +53,12 @@ export interface OwnRequest {
   readonly timeout: () => number;
   /** Who calls, found and checked anew; throws where they have lost the right. */
   readonly recheck: () => Promise<Caller>;
+  readonly headers: IncomingHttpHeaders;
   readonly response: ServerResponse;
+  /** Sets a header of the answer, also where that is an error, in place of an earlier one of the name. */
+  readonly setHeader: (name: string, value: string) => void;
 }
-/** What the gateway answers itself, because it goes on. */
+/** What the gateway answers itself: streams, because they go on, and what has to do with cookies. */
 type OwnHandler = (params: Record<string, unknown>, request: OwnRequest) => Promise<unknown>;
 export type OwnHandlers = { readonly [A in ActionName]?: OwnHandler };
 
@@ -154,7 +158,9 @@ function routeOf({ name, contract, rest }: RestRoute, options: RoutesOptions): R
         await admit(request);
         return request.identity?.caller ?? nobody;
       },
+      headers: request.headers,
       response: reply.raw,
+      setHeader: (header, value) => void reply.removeHeader(header).header(header, value),
     });
     return respond(contract, result, request, reply);
   }
@@ -246,7 +252,8 @@ const everyMethod: HTTPMethods[] = ['GET', 'PUT', 'PATCH', 'POST', 'DELETE', 'OP
 
 /** What a path does not take is 405, and OPTIONS says what it takes. */
 function refuseOtherMethods(app: FastifyInstance): void {
-  const allowed = new Map<string, HTTPMethods[]>(nodePaths.map((path) => [path, ['GET']]));
+  const readOnly = [...nodePaths, ...consolePaths];
+  const allowed = new Map<string, HTTPMethods[]>(readOnly.map((path) => [path, ['GET']]));
   for (const { rest } of restRoutes) {
     const url = fastifyPath(rest.path);
     allowed.set(url, [...(allowed.get(url) ?? []), rest.method]);

@@ -108,6 +108,7 @@ export type ResponseKind =
   | 'accepted'
   | 'nothing'
   | 'token'
+  | 'token_or_nothing'
   | 'reload'
   | 'page'
   | 'stream';

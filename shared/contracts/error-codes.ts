@@ -66,6 +66,11 @@ export const errorTable = {
     message:
       'Sign in with a passkey or through your identity provider. This session can only register a passkey.',
   },
+  auth_cross_site_request: {
+    status: 403,
+    message:
+      "Only the console's own page may do this: the browser has to send Sec-Fetch-Site: same-origin, which it does over https and on localhost.",
+  },
   auth_sso_domain_not_allowed: {
     status: 403,
     message: 'The e-mail domain does not belong to this identity provider.',

@@ -10,6 +10,7 @@ import { ssoContracts } from './auth-sso.ts';
 import { authContracts } from './auth.ts';
 import { boundContracts } from './bounds.ts';
 import { clusterContracts } from './cluster.ts';
+import { consoleSessionContracts } from './console-session.ts';
 import type { Contract } from './contract.ts';
 import { effectiveConfigContracts } from './effective-config.ts';
 import { decideContracts } from './decide.ts';
@@ -66,10 +67,11 @@ export const contracts = {
   ...notifierContracts,
   ...automationContracts,
 
-  // every node, and the gateway's streams
+  // every node, and what the gateway answers itself: streams, and the console's session
   ...clusterContracts,
   ...feedContracts,
   ...watchContracts,
+  ...consoleSessionContracts,
 } as const;
 
 export type Contracts = typeof contracts;

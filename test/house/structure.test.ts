@@ -6,7 +6,9 @@ import { describe, expect, test } from '@jest/globals';
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { libraries } from '../../gateway/console/files.ts';
 import { pieces } from '../../services/pieces.ts';
+import { layerNames } from '../../shared/contracts/effective-config.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const sources = [
@@ -151,6 +153,36 @@ describe('client/', () => {
   test('has no circle of imports', () => {
     const graph = new Map(files.map((file) => [file, importsOf(file, textOf(file))]));
     expect(circleIn(graph)?.join(' → ')).toBeUndefined();
+  });
+});
+
+describe('the console', () => {
+  const files = readdirSync(join(root, 'console'), { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith('.ts'))
+    .map((file) => join('console', file).split(sep).join('/'));
+
+  test.each(files)(
+    '%s imports its own modules, the libraries that are served, and types',
+    (file) => {
+      const text = textOf(file);
+      const objections = [...text.matchAll(/^(import|export)\b([^;]*?)\bfrom '([^']+)'/gm)].filter(
+        ([, , what, target]) => {
+          if (/^\s+type\b/.test(what!)) return false;
+          if (!target!.startsWith('.')) return !libraries.some((each) => each === target);
+          return !normalize(join(dirname(file), target!)).startsWith(`console${sep}`);
+        },
+      );
+      expect(objections.map(([statement]) => statement)).toEqual([]);
+      // What is loaded later is in no preload, and code from texts the policy refuses.
+      expect(text).not.toMatch(/\bimport\(|\beval\(|new Function|innerHTML|dangerouslySet/);
+    },
+  );
+
+  test('shows the layers in the order of the contract', () => {
+    const [, listed] = /export const layers = \[([^\]]*)\]/.exec(
+      textOf('console/screens/ladder.ts'),
+    )!;
+    expect([...listed!.matchAll(/'(\w+)'/g)].map(([, name]) => name)).toEqual([...layerNames]);
   });
 });
 

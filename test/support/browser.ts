@@ -7,8 +7,8 @@ import type { AddressInfo } from 'node:net';
 import { chromium as playwright, type Browser, type CDPSession, type Page } from 'playwright-core';
 import { chromium } from './servers.ts';
 
-export const openBrowser = (): Promise<Browser> =>
-  playwright.launch({ executablePath: chromium(), args: ['--no-sandbox'] });
+export const openBrowser = (argv: readonly string[] = []): Promise<Browser> =>
+  playwright.launch({ executablePath: chromium(), args: ['--no-sandbox', ...argv] });
 
 /** The page's script: the ceremonies as a user interface goes through them. */
 const html = `<!doctype html><title>Strata</title><script>

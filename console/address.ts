@@ -1,0 +1,76 @@
+/** The address is what a screen shows: whoever opens the same link sees the same. */
+import { computed, signal } from '@preact/signals';
+import { root } from './api.ts';
+
+const base = `${root}/console`;
+const here = signal(new URL(location.href));
+
+/** Behind `/console`, without a final slash; empty for the console itself. */
+export const path = computed(() => here.value.pathname.slice(base.length).replace(/\/$/, ''));
+export const query = computed(() => here.value.searchParams);
+
+export const hrefOf = (inside: string): string => base + inside;
+
+addEventListener('popstate', () => {
+  here.value = new URL(location.href);
+});
+
+/** Asked before a screen with unsaved edits is left; false stays. */
+let mayLeave: (() => boolean) | undefined;
+export function guardLeaving(guard: (() => boolean) | undefined): void {
+  mayLeave = guard;
+}
+addEventListener('beforeunload', (event) => {
+  if (mayLeave && !mayLeave()) event.preventDefault();
+});
+
+export function go(inside: string, { replace = false } = {}): void {
+  const target = new URL(hrefOf(inside), location.href);
+  if (target.pathname !== here.value.pathname && mayLeave && !mayLeave()) return;
+  if (replace) history.replaceState(null, '', target);
+  else history.pushState(null, '', target);
+  here.value = target;
+}
+
+/** Changes parameters of the address in place: an empty value removes its parameter. */
+export function setQuery(parameters: Readonly<Record<string, string>>): void {
+  const next = new URLSearchParams(query.value);
+  for (const [name, value] of Object.entries(parameters)) {
+    if (value === '') next.delete(name);
+    else next.set(name, value);
+  }
+  const text = next.toString();
+  go(path.value + (text === '' ? '' : `?${text}`), { replace: true });
+}
+
+/** For links inside the console: a click stays on the page, unless it asks for a tab or window of its own. */
+export function followLinks(): void {
+  document.addEventListener('click', (event) => {
+    const isPlain =
+      event.button === 0 && !event.metaKey && !event.ctrlKey && !event.shiftKey && !event.altKey;
+    const link = event.target instanceof Element ? event.target.closest('a[href]') : null;
+    if (!isPlain || !(link instanceof HTMLAnchorElement) || link.target !== '') return;
+    const target = new URL(link.href);
+    const isInside = target.origin === location.origin && isOfConsole(target.pathname);
+    if (!isInside || link.hash !== '' || event.defaultPrevented) return;
+    event.preventDefault();
+    go(target.pathname.slice(base.length) + target.search);
+    scrollTo(0, 0);
+  });
+}
+
+const isOfConsole = (pathname: string): boolean =>
+  pathname === base || pathname.startsWith(`${base}/`);
+
+/**
+ * The secret of a mailed link, which stands in the fragment so that no server sees it. Once read it is gone from the address, and so
+ * from the history of the browser.
+ */
+export function takeLinkToken(): string | undefined {
+  const token = new URLSearchParams(location.hash.slice(1)).get('token') ?? undefined;
+  if (location.hash !== '') {
+    history.replaceState(null, '', location.pathname + location.search);
+    here.value = new URL(location.href);
+  }
+  return token;
+}

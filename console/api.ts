@@ -1,0 +1,199 @@
+/** Requests to the gateway. The access token is added here, and a session that has to be renewed is renewed without the screens' help. */
+import { signal } from '@preact/signals';
+
+/** Where the gateway is: a proxy may have put a prefix in front of it. */
+export const root = new URL(import.meta.url).pathname.split('/console/a/')[0]!;
+
+/** What is wrong with one field, by JSON Pointer. */
+export interface FieldProblem {
+  readonly path: string;
+  readonly message: string;
+}
+
+/** A refusal, or no answer at all (`offline`). */
+export class Problem extends Error {
+  readonly status: number;
+  readonly code: string;
+  /** For whoever looks into the log. */
+  readonly requestId: string | undefined;
+  readonly fields: readonly FieldProblem[];
+  constructor(
+    status: number,
+    code: string,
+    message: string,
+    requestId?: string,
+    fields: readonly FieldProblem[] = [],
+  ) {
+    super(message);
+    this.status = status;
+    this.code = code;
+    this.requestId = requestId;
+    this.fields = fields;
+  }
+}
+
+export const problemOf = (error: unknown): Problem => {
+  if (error instanceof Problem) return error;
+  const message = error instanceof Error ? error.message : String(error);
+  return new Problem(0, 'unexpected', message);
+};
+
+export interface Answer<T> {
+  readonly status: number;
+  readonly body: T;
+  readonly headers: Headers;
+}
+
+export interface Sending {
+  readonly body?: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly signal?: AbortSignal;
+}
+
+/** Whether the gateway was reached by the last request. */
+export const isOffline = signal(false);
+/** Whether the last answer said that a part is away and what it shows is the last known good value. */
+export const isStale = signal(false);
+
+interface Envelope {
+  readonly detail?: { readonly code: string; readonly message: string };
+  readonly request_id?: string;
+  readonly errors?: readonly FieldProblem[];
+}
+
+/** A request as it is, without a session. Throws a `Problem` where the answer is no success. */
+export async function send<T>(
+  method: string,
+  path: string,
+  { body, headers = {}, signal: aborted }: Sending = {},
+): Promise<Answer<T>> {
+  const response = await reach(root + path, {
+    method,
+    headers: { ...(body !== undefined && { 'content-type': 'application/json' }), ...headers },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+    ...(aborted && { signal: aborted }),
+    cache: 'no-store',
+  });
+  const text = await response.text();
+  const isJson = response.headers.get('content-type')?.startsWith('application/json') ?? false;
+  const parsed: unknown = isJson && text !== '' ? JSON.parse(text) : undefined;
+  if (!response.ok) throw refusalOf(response, parsed as Envelope | undefined);
+  if (method === 'GET') isStale.value = response.headers.get('x-config-stale') === 'true';
+  return { status: response.status, body: parsed as T, headers: response.headers };
+}
+
+async function reach(url: string, options: RequestInit): Promise<Response> {
+  try {
+    const response = await fetch(url, options);
+    isOffline.value = false;
+    return response;
+  } catch (error) {
+    if (options.signal?.aborted) throw error;
+    isOffline.value = true;
+    throw new Problem(
+      0,
+      'offline',
+      'Strata cannot be reached. Nothing was changed, as far as this page knows.',
+    );
+  }
+}
+
+function refusalOf(response: Response, body: Envelope | undefined): Problem {
+  const { detail, request_id: requestId, errors } = body ?? {};
+  const message = detail?.message ?? `The answer was ${response.status}.`;
+  return new Problem(
+    response.status,
+    detail?.code ?? 'unexpected',
+    message,
+    requestId ?? response.headers.get('x-request-id') ?? undefined,
+    errors,
+  );
+}
+
+/** What the session gives to every request; `session.ts` fills it in. */
+export interface Credentials {
+  readonly token: () => string | undefined;
+  /** Tries to get a new token; false where the session has ended. */
+  readonly renew: () => Promise<boolean>;
+}
+let credentials: Credentials = { token: () => undefined, renew: async () => false };
+export const useCredentials = (given: Credentials): void => {
+  credentials = given;
+};
+
+type HeadersOfRequest = Readonly<Record<string, string>>;
+
+/** With the session's token, and once more with a new one where the first is not taken any more. */
+async function inSession<T>(work: (headers: HeadersOfRequest) => Promise<T>): Promise<T> {
+  const authorized = (): Promise<T> => {
+    const token = credentials.token();
+    return work(token === undefined ? {} : { authorization: `Bearer ${token}` });
+  };
+  try {
+    return await authorized();
+  } catch (error) {
+    const isUnauthorized = error instanceof Problem && error.status === 401;
+    if (!isUnauthorized || !(await credentials.renew())) throw error;
+    return authorized();
+  }
+}
+
+/** A request in the session. */
+export const call = <T>(method: string, path: string, sending: Sending = {}): Promise<Answer<T>> =>
+  inSession((headers) =>
+    send<T>(method, path, { ...sending, headers: { ...sending.headers, ...headers } }),
+  );
+
+/** A stream in the session, as it comes. */
+export const openStream = (
+  path: string,
+  wanted: HeadersOfRequest,
+  aborted: AbortSignal,
+): Promise<ReadableStream<BufferSource>> =>
+  inSession(async (headers) => {
+    const response = await reach(root + path, {
+      headers: { ...wanted, ...headers },
+      signal: aborted,
+      cache: 'no-store',
+    });
+    if (!response.ok || !response.body) {
+      const text = await response.text();
+      throw refusalOf(response, JSON.parse(text) as Envelope);
+    }
+    return response.body as ReadableStream<BufferSource>;
+  });
+
+export const get = async <T>(path: string, aborted?: AbortSignal): Promise<T> => {
+  const { body } = await call<T>('GET', path, aborted ? { signal: aborted } : {});
+  return body;
+};
+
+interface Page<T> {
+  readonly items: readonly T[];
+  readonly next_cursor: string | null;
+}
+
+/** A list with all of its pages, for lists that people pick from; at most 2,000 items. */
+export async function getAll<T>(path: string, aborted?: AbortSignal): Promise<readonly T[]> {
+  const items: T[] = [];
+  let cursor: string | null = null;
+  do {
+    const query: string = withQuery(path, { limit: '200', cursor: cursor ?? undefined });
+    const page: Page<T> = await get<Page<T>>(query, aborted);
+    items.push(...page.items);
+    cursor = page.next_cursor;
+  } while (cursor !== null && items.length < 2000);
+  return items;
+}
+
+/** A path with the parameters that have a value. */
+export function withQuery(
+  path: string,
+  parameters: Readonly<Record<string, string | undefined>>,
+): string {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(parameters))
+    if (value !== undefined && value !== '') query.set(name, value);
+  const text = query.toString();
+  return text === '' ? path : `${path}?${text}`;
+}

@@ -1,0 +1,319 @@
+/** The shell: who is signed in and for which tenant, where one can go, and what is wrong with the connection. */
+import { signal } from '@preact/signals';
+import type { ComponentType, VNode } from 'preact';
+import { useEffect } from 'preact/hooks';
+import { go, hrefOf, path } from './address.ts';
+import { isOffline, isStale, problemOf, type Problem } from './api.ts';
+import { html, view } from './html.ts';
+import { follow } from './live.ts';
+import { Heading, ProblemBox } from './parts.ts';
+import { learnNames } from './people.ts';
+import {
+  hasEnded,
+  hasRole,
+  isPlatformAdmin,
+  renew,
+  signOut,
+  switchTenant,
+  tenant,
+  tokens,
+  user,
+  type Tokens,
+} from './session.ts';
+import { AcceptInvitation } from './screens/accept-invitation.ts';
+import { Approvals } from './screens/approvals.ts';
+import { Documents } from './screens/documents.ts';
+import { EffectiveValues } from './screens/effective-values.ts';
+import { HistoryOfChanges } from './screens/history.ts';
+import type { Role, ScreenProperties } from './screens/screen.ts';
+import { ResetPassword } from './screens/reset-password.ts';
+import { SignIn } from './screens/sign-in.ts';
+import { SingleSignOn } from './screens/single-sign-on.ts';
+import { nextTheme, theme } from './theme.ts';
+
+interface Screen {
+  readonly name: string;
+  readonly title: string;
+  readonly roles: readonly Role[];
+  readonly component: ComponentType<ScreenProperties>;
+}
+
+const everyone: readonly Role[] = ['tenant_admin', 'operator', 'viewer'];
+const screens: readonly Screen[] = [
+  {
+    name: 'effective',
+    title: 'Effective values',
+    roles: everyone,
+    component: EffectiveValues,
+  },
+  {
+    name: 'documents',
+    title: 'Documents',
+    roles: ['tenant_admin', 'operator'],
+    component: Documents,
+  },
+  {
+    name: 'approvals',
+    title: 'Approvals',
+    roles: ['tenant_admin', 'operator'],
+    component: Approvals,
+  },
+  {
+    name: 'history',
+    title: 'History',
+    roles: ['tenant_admin', 'operator'],
+    component: HistoryOfChanges,
+  },
+];
+
+const startProblem = signal<Problem | undefined>(undefined);
+/** The gateway could not be asked who is signed in. */
+export function cannotStart(error: unknown): void {
+  startProblem.value = problemOf(error);
+}
+
+export function App({ linkToken }: { readonly linkToken: string | undefined }): VNode {
+  if (!isSecureContext) return html`<${NeedsHttps} />`;
+  if (path.value === '/accept-invitation') return view(AcceptInvitation, { token: linkToken });
+  if (path.value === '/reset-password') return view(ResetPassword, { token: linkToken });
+  if (path.value === '/sso') return html`<${SingleSignOn} />`;
+  if (tokens.value === undefined) return html`<${Starting} />`;
+  if (tokens.value === null) return view(SignIn, { over: false });
+  return view(Shell, { signedIn: tokens.value });
+}
+
+/** Over plain http with a host name browsers keep no secure cookie, so nobody could stay signed in. */
+function NeedsHttps(): VNode {
+  const address = `https://${location.host}${location.pathname}`;
+  return html`<main class="narrow">
+    <h1>Strata needs https</h1>
+    <p>
+      This page came over plain http, where a browser cannot keep a session safe. Open${' '}
+      <a href=${address}>${address}</a>, or, on the machine that runs Strata,${' '}
+      <code>http://localhost</code>.
+    </p>
+  </main>`;
+}
+
+function Starting(): VNode {
+  const retry = (): void => {
+    startProblem.value = undefined;
+    renew().catch(cannotStart);
+  };
+  return html`<main class="narrow">
+    <h1 class="brand">Strata</h1>
+    ${
+      startProblem.value
+        ? view(ProblemBox, { problem: startProblem.value, retry })
+        : html`<p class="muted" role="status">One moment…</p>`
+    }
+  </main>`;
+}
+
+/** `/tenants/{id}/{screen}/…` in its parts. */
+function partsOf(address: string): { tenantId?: string; name?: string; rest: string[] } {
+  const [first, tenantId, name, ...rest] = address.split('/').slice(1).map(decodeURIComponent);
+  if (first !== 'tenants' || tenantId === undefined) return { rest: [] };
+  return { tenantId, ...(name !== undefined && { name }), rest };
+}
+
+/** A link of another tenant than the session's: whoever is its member goes there, once. */
+let hasFollowedLink = false;
+
+function Shell({ signedIn }: { readonly signedIn: Tokens }): VNode {
+  const { tenantId, name, rest } = partsOf(path.value);
+  const current = signedIn.tenant;
+  useEffect(() => void learnNames(), [current?.id]);
+  const mayWatch = current !== null && hasRole('tenant_admin', 'operator') && !hasEnded.value;
+  useEffect(() => (mayWatch ? follow(current.id) : undefined), [current?.id, mayWatch]);
+  const isMember = signedIn.memberships.some(({ tenant_id: id }) => id === tenantId);
+  const isElsewhere = tenantId !== undefined && tenantId !== current?.id;
+  useEffect(() => {
+    const follows = isElsewhere && isMember && !hasFollowedLink;
+    hasFollowedLink = true;
+    if (follows) void switchTenant(tenantId).catch(cannotStart);
+  }, [tenantId, isElsewhere, isMember]);
+  useEffect(() => {
+    if (path.value === '' && current) go(`/tenants/${current.id}/effective`, { replace: true });
+  }, [path.value, current?.id]);
+  return html`<div class="shell">
+    <a class="skip" href="#content">Skip to the content</a>
+    <${TopBar} signedIn=${signedIn} />
+    <${Banners} />
+    <div class="columns">
+      ${current && html`<${Navigation} tenantId=${current.id} name=${name} />`}
+      <main id="content" tabindex="-1">
+        ${
+          isElsewhere
+            ? view(Elsewhere, { tenantId, signedIn })
+            : html`<${Content} tenantId=${tenantId} name=${name} rest=${rest} />`
+        }
+      </main>
+    </div>
+    ${hasEnded.value && html`<${SignIn} over=${true} />`}
+  </div>`;
+}
+
+function TopBar({ signedIn }: { readonly signedIn: Tokens }): VNode {
+  const leave = async (): Promise<void> => {
+    try {
+      await signOut();
+      go('', { replace: true });
+    } catch (error) {
+      cannotStart(error);
+    }
+  };
+  return html`<header class="top">
+    <a class="brand" href=${hrefOf('')}>Strata</a>
+    <${TenantChoice} signedIn=${signedIn} />
+    <span class="grow"></span>
+    <button type="button" class="plain" onClick=${nextTheme} title="Change between system, light and dark">
+      Theme: ${theme.value}
+    </button>
+    <span class="me" title=${signedIn.user.email}><bdi>${signedIn.user.display_name ?? signedIn.user.email}</bdi></span>
+    <button type="button" class="plain" onClick=${leave}>Sign out</button>
+  </header>`;
+}
+
+function TenantChoice({ signedIn }: { readonly signedIn: Tokens }): VNode {
+  const { memberships, tenant: current } = signedIn;
+  if (memberships.length === 0) return html`<span class="muted">No tenant</span>`;
+  if (memberships.length === 1 && current) {
+    const roles = current.roles.join(', ').replaceAll('_', ' ');
+    return html`<span class="tenant"><strong><bdi>${current.name}</bdi></strong> <span class="fine">${roles}</span></span>`;
+  }
+  const choose = async (event: Event): Promise<void> => {
+    const { value } = event.target as HTMLSelectElement;
+    try {
+      await switchTenant(value);
+      go(`/tenants/${value}/effective`);
+    } catch (error) {
+      cannotStart(error);
+    }
+  };
+  return html`<select aria-label="Tenant" value=${current?.id ?? ''} onChange=${choose}>
+    ${!current && html`<option value="">Choose a tenant</option>`}
+    ${memberships.map(({ tenant_id: id, name }) => html`<option key=${id} value=${id}>${name}</option>`)}
+  </select>`;
+}
+
+function Banners(): VNode {
+  return html`<div class="banners" role="status">
+    ${
+      isOffline.value &&
+      html`<p class="banner">
+        <strong>Offline.</strong> Strata cannot be reached; what is shown may be old.
+        <button type="button" class="link" onClick=${() => void renew()}>Try again</button>
+      </p>`
+    }
+    ${
+      isStale.value &&
+      html`<p class="banner">
+        <strong>Last known values.</strong> A part of Strata is away: reads may be old, and writes are refused until it is back.
+      </p>`
+    }
+    ${startProblem.value && view(ProblemBox, { problem: startProblem.value })}
+  </div>`;
+}
+
+const visibleScreens = (): readonly Screen[] => screens.filter(({ roles }) => hasRole(...roles));
+
+function Navigation({
+  tenantId,
+  name,
+}: {
+  readonly tenantId: string;
+  readonly name: string | undefined;
+}): VNode {
+  return html`<nav class="side" aria-label="Screens">
+    <ul>
+      ${visibleScreens().map(
+        (screen) => html`<li key=${screen.name}>
+          <a
+            href=${hrefOf(`/tenants/${tenantId}/${screen.name}`)}
+            aria-current=${screen.name === name ? 'page' : undefined}
+            >${screen.title}</a
+          >
+        </li>`,
+      )}
+    </ul>
+  </nav>`;
+}
+
+/** The address names a tenant that the session is not for. */
+function Elsewhere({
+  tenantId,
+  signedIn,
+}: {
+  readonly tenantId: string;
+  readonly signedIn: Tokens;
+}): VNode {
+  const membership = signedIn.memberships.find(({ tenant_id: id }) => id === tenantId);
+  if (!membership)
+    return html`<${Message} title="Not one of your tenants">
+      <p>This page belongs to a tenant that <bdi>${signedIn.user.email}</bdi> is no member of.</p>
+    <//>`;
+  const now = signedIn.tenant?.name ?? 'no tenant';
+  return html`<${Message} title=${`This page is about ${membership.name}`}>
+    <p>You act for <strong><bdi>${now}</bdi></strong>: another tab went there.</p>
+    <p>
+      <button type="button" onClick=${() => void switchTenant(tenantId).catch(cannotStart)}>
+        Go on with ${membership.name}
+      </button>
+    </p>
+  <//>`;
+}
+
+function Message({
+  title,
+  children,
+}: {
+  readonly title: string;
+  readonly children?: unknown;
+}): VNode {
+  return html`<section class="narrow"><${Heading} title=${title} />${children}</section>`;
+}
+
+function Content({
+  tenantId,
+  name,
+  rest,
+}: {
+  readonly tenantId: string | undefined;
+  readonly name: string | undefined;
+  readonly rest: readonly string[];
+}): VNode | null {
+  if (path.value === '' && tenant.value) return null;
+  if (tenantId === undefined) return html`<${WithoutTenant} />`;
+  const screen = screens.find((each) => each.name === name);
+  if (!screen)
+    return html`<${Message} title="There is nothing here"><p>The address names no screen.</p><//>`;
+  if (!hasRole(...screen.roles))
+    return html`<${Message} title=${screen.title}>
+      <p>Your roles in <bdi>${tenant.value?.name}</bdi> do not show this.</p>
+    <//>`;
+  return view(screen.component, { key: `${tenantId}/${screen.name}`, tenantId, rest });
+}
+
+/** Somebody who is a member of no tenant, or goes on in none. */
+function WithoutTenant(): VNode {
+  if (path.value !== '')
+    return html`<${Message} title="There is nothing here"><p>The address names no screen.</p><//>`;
+  const memberships = tokens.value?.memberships ?? [];
+  if (memberships.length > 0)
+    return html`<${Message} title="Choose a tenant">
+      <ul class="choices">
+        ${memberships.map(
+          ({ tenant_id: id, name, roles }) => html`<li key=${id}>
+            <button type="button" class="secondary" onClick=${() => void switchTenant(id).catch(cannotStart)}>
+              <bdi>${name}</bdi> <span class="fine">${roles.join(', ').replaceAll('_', ' ')}</span>
+            </button>
+          </li>`,
+        )}
+      </ul>
+    <//>`;
+  const says = isPlatformAdmin.value
+    ? 'You administer the platform and act for no tenant. Platform screens come with a later release; until then use the API or npm run repl.'
+    : 'You are a member of no tenant. Ask an administrator to invite you.';
+  return html`<${Message} title=${`Welcome, ${user.value?.email}`}><p>${says}</p><//>`;
+}

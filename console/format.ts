@@ -1,0 +1,49 @@
+/** Values and times as people read them. */
+
+/** JSON on one line, cut where it is long. */
+export function shortJson(value: unknown, longest = 120): string {
+  const text = JSON.stringify(value) ?? '';
+  return text.length > longest ? `${text.slice(0, longest - 1)}…` : text;
+}
+
+export const longJson = (value: unknown): string => JSON.stringify(value, null, 2) ?? '';
+
+const day = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' });
+const inWords = new Intl.RelativeTimeFormat(undefined, { numeric: 'auto', style: 'long' });
+
+/** In the time zone of whoever reads. */
+export const localTime = (at: string): string => day.format(new Date(at));
+
+const steps: readonly (readonly [Intl.RelativeTimeFormatUnit, number])[] = [
+  ['second', 60],
+  ['minute', 60],
+  ['hour', 24],
+  ['day', 30],
+  ['month', 12],
+  ['year', Infinity],
+];
+
+/** Such as "3 hours ago". */
+export function timeAgo(at: string, now = Date.now()): string {
+  let amount = (Date.parse(at) - now) / 1000;
+  for (const [unit, size] of steps) {
+    if (Math.abs(amount) < size) return inWords.format(Math.round(amount), unit);
+    amount /= size;
+  }
+  return localTime(at);
+}
+
+/** The names in a JSON Pointer (RFC 6901). */
+export const namesIn = (pointer: string): string[] =>
+  pointer
+    .split('/')
+    .slice(1)
+    .map((name) => name.replaceAll('~1', '/').replaceAll('~0', '~'));
+
+const pointerName = (name: string): string => name.replaceAll('~', '~0').replaceAll('/', '~1');
+export const pointerOf = (names: readonly string[]): string =>
+  names.map((name) => `/${pointerName(name)}`).join('');
+
+/** A merge patch (RFC 7396) that removes what is at a place. */
+export const removalAt = (pointer: string): unknown =>
+  namesIn(pointer).reduceRight<unknown>((inner, name) => Object.fromEntries([[name, inner]]), null);

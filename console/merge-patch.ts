@@ -1,0 +1,84 @@
+/** JSON merge patches (RFC 7396): what somebody changed, so that it can be sent alone, and laid over what others changed meanwhile. */
+import { pointerOf } from './format.ts';
+
+export type JsonObject = Readonly<Record<string, unknown>>;
+
+export const isObject = (value: unknown): value is JsonObject =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+export function isEqual(one: unknown, other: unknown): boolean {
+  if (Object.is(one, other)) return true;
+  if (Array.isArray(one) && Array.isArray(other))
+    return one.length === other.length && one.every((each, index) => isEqual(each, other[index]));
+  if (!isObject(one) || !isObject(other)) return false;
+  const names = Object.keys(one);
+  return (
+    names.length === Object.keys(other).length &&
+    names.every((name) => Object.hasOwn(other, name) && isEqual(one[name], other[name]))
+  );
+}
+
+/** A name such as `__proto__` is data here. */
+const ownMember = (object: JsonObject, name: string): unknown =>
+  Object.hasOwn(object, name) ? object[name] : undefined;
+
+/** The patch that makes `after` of `before`; undefined where they are equal. */
+export function patchBetween(before: JsonObject, after: JsonObject): JsonObject | undefined {
+  const entries: [string, unknown][] = [];
+  for (const name of new Set([...Object.keys(before), ...Object.keys(after)])) {
+    const was = ownMember(before, name);
+    const is = ownMember(after, name);
+    if (!Object.hasOwn(after, name)) entries.push([name, null]);
+    else if (isObject(was) && isObject(is)) {
+      const inner = patchBetween(was, is);
+      if (inner) entries.push([name, inner]);
+    } else if (!Object.hasOwn(before, name) || !isEqual(was, is)) entries.push([name, is]);
+  }
+  return entries.length === 0 ? undefined : Object.fromEntries(entries);
+}
+
+export function applyPatch(target: unknown, patch: JsonObject): JsonObject {
+  const result = new Map(Object.entries(isObject(target) ? target : {}));
+  for (const [name, change] of Object.entries(patch)) {
+    if (change === null) result.delete(name);
+    else result.set(name, isObject(change) ? applyPatch(result.get(name), change) : change);
+  }
+  return Object.fromEntries(result);
+}
+
+/** The places that a patch changes, as JSON Pointers. */
+export const placesIn = (patch: JsonObject, above: readonly string[] = []): string[] =>
+  Object.entries(patch).flatMap(([name, change]) => {
+    const names = [...above, name];
+    const isInner = isObject(change) && Object.keys(change).length > 0;
+    return isInner ? placesIn(change, names) : [pointerOf(names)];
+  });
+
+/** The places that both change, one inside of the other included. */
+export const conflictsOf = (own: readonly string[], theirs: readonly string[]): string[] =>
+  own.filter((place) =>
+    theirs.some(
+      (other) => place === other || place.startsWith(`${other}/`) || other.startsWith(`${place}/`),
+    ),
+  );
+
+/** A copy with the value at a place, or without the place where the value is undefined. */
+export function withValueAt(
+  document: JsonObject,
+  [name, ...inner]: readonly string[],
+  value: unknown,
+): JsonObject {
+  if (name === undefined) return isObject(value) ? value : {};
+  const members = new Map(Object.entries(document));
+  const below = members.get(name);
+  const next = inner.length === 0 ? value : withValueAt(isObject(below) ? below : {}, inner, value);
+  if (next === undefined) members.delete(name);
+  else members.set(name, next);
+  return Object.fromEntries(members);
+}
+
+export const valueAt = (document: unknown, names: readonly string[]): unknown =>
+  names.reduce<unknown>(
+    (inner, name) => (isObject(inner) && Object.hasOwn(inner, name) ? inner[name] : undefined),
+    document,
+  );

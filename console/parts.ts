@@ -1,0 +1,153 @@
+/** Small pieces that every screen is made of. */
+import type { ComponentChildren, VNode } from 'preact';
+import { useEffect, useRef } from 'preact/hooks';
+import type { Problem } from './api.ts';
+import { localTime, shortJson, timeAgo } from './format.ts';
+import { html } from './html.ts';
+import { nameOf } from './people.ts';
+
+/** A refusal where it happened: what is wrong, in which field, and what the log has it under. */
+export function ProblemBox({
+  problem,
+  retry,
+}: {
+  readonly problem: Problem | undefined;
+  readonly retry?: () => void;
+}): VNode | null {
+  if (!problem) return null;
+  const { message, fields, requestId, code } = problem;
+  return html`<div class="problem" role="alert">
+    <p><strong>${message}</strong></p>
+    ${
+      fields.length > 0 &&
+      html`<ul>
+        ${fields.map(
+          ({ path, message: says }) =>
+            html`<li><code>${path === '' ? '/' : path}</code> ${says}</li>`,
+        )}
+      </ul>`
+    }
+    <p class="fine">
+      ${code}${requestId && html`<span> · request <code>${requestId}</code></span>`}
+      ${retry && html`<button type="button" class="link" onClick=${retry}>Try again</button>`}
+    </p>
+  </div>`;
+}
+
+/** How long ago, with the local time and UTC for whoever wants to know exactly. */
+export const Time = ({ at }: { readonly at: string | null | undefined }): VNode =>
+  at === null || at === undefined
+    ? html`<span class="muted">–</span>`
+    : html`<time datetime=${at} title=${`${localTime(at)} · ${at}`}>${timeAgo(at)}</time>`;
+
+export const Who = ({ id }: { readonly id: string | null | undefined }): VNode =>
+  html`<bdi title=${id ?? ''}>${nameOf(id)}</bdi>`;
+
+/** A value as JSON, on one line. What somebody wrote does not turn the line around it. */
+export function Value({
+  value,
+  longest,
+}: {
+  readonly value: unknown;
+  readonly longest?: number;
+}): VNode {
+  if (value === undefined) return html`<span class="muted">absent</span>`;
+  const text = shortJson(value, longest);
+  return html`<code class=${`value ${typeof value}`} title=${text.endsWith('…') ? shortJson(value, 2000) : undefined}><bdi>${text}</bdi></code>`;
+}
+
+export const Empty = ({ children }: { readonly children?: ComponentChildren }): VNode =>
+  html`<p class="empty">${children}</p>`;
+
+/** A table that scrolls by itself where the page is narrower, also by keyboard. */
+export const TableRegion = ({
+  label,
+  children,
+}: {
+  readonly label: string;
+  readonly children?: ComponentChildren;
+}): VNode =>
+  html`<div class="scrolls" role="group" aria-label=${label} tabindex="0">${children}</div>`;
+
+/** A dialog over the page, which keeps the focus and closes with Escape. */
+export function Dialog({
+  title,
+  onClose,
+  children,
+}: {
+  readonly title: string;
+  readonly onClose?: () => void;
+  readonly children?: ComponentChildren;
+}): VNode {
+  const element = useRef<HTMLDialogElement>(null);
+  useEffect(() => {
+    const dialog = element.current;
+    const before = document.activeElement;
+    dialog?.showModal();
+    return () => {
+      dialog?.close();
+      if (before instanceof HTMLElement) before.focus();
+    };
+  }, []);
+  const cancel = (event: Event): void => {
+    event.preventDefault();
+    onClose?.();
+  };
+  /** Browsers close a dialog at the second Escape, whatever it says: one that has to be answered comes back. */
+  const reopen = (): void => {
+    const dialog = element.current;
+    if (!onClose && dialog?.isConnected && !dialog.open) dialog.showModal();
+  };
+  return html`<dialog ref=${element} aria-labelledby="dialog-title" onCancel=${cancel} onClose=${reopen}>
+    <div class="dialog">
+      <header>
+        <h2 id="dialog-title">${title}</h2>
+        ${onClose && html`<button type="button" class="plain" aria-label="Close" onClick=${onClose}>×</button>`}
+      </header>
+      ${children}
+    </div>
+  </dialog>`;
+}
+
+interface Change {
+  readonly path: string;
+  readonly before?: unknown;
+  readonly after?: unknown;
+}
+
+/** What differs, before and after, each marked by a sign as well as by its colour. */
+export const Changes = ({ changes }: { readonly changes: readonly Change[] }): VNode =>
+  changes.length === 0
+    ? html`<p class="empty">Nothing changes.</p>`
+    : html`<div class="scrolls" role="group" aria-label="Changes" tabindex="0">
+        <table class="changes">
+          <thead>
+            <tr><th scope="col">Where</th><th scope="col">Before</th><th scope="col">After</th></tr>
+          </thead>
+          <tbody>
+            ${changes.map(
+              (change) => html`<tr key=${change.path}>
+                <th scope="row"><code>${change.path === '' ? '/' : change.path}</code></th>
+                <td class="before">${'before' in change ? html`<${Value} value=${change.before} longest=${400} />` : html`<span class="muted">not set</span>`}</td>
+                <td class="after">${'after' in change ? html`<${Value} value=${change.after} longest=${400} />` : html`<span class="muted">not set</span>`}</td>
+              </tr>`,
+            )}
+          </tbody>
+        </table>
+      </div>`;
+
+/** The heading of a screen; whoever came by a link starts reading here. */
+export function Heading({
+  title,
+  children,
+}: {
+  readonly title: string;
+  readonly children?: ComponentChildren;
+}): VNode {
+  const element = useRef<HTMLHeadingElement>(null);
+  useEffect(() => {
+    document.title = `${title} · Strata`;
+    element.current?.focus({ preventScroll: true });
+  }, [title]);
+  return html`<div class="heading"><h1 ref=${element} tabindex="-1">${title}</h1>${children}</div>`;
+}

@@ -1,0 +1,38 @@
+/** Names instead of ids, as far as whoever is signed in may know them. */
+import { signal } from '@preact/signals';
+import { getAll } from './api.ts';
+import { hasRole, tenant, user } from './session.ts';
+
+interface Member {
+  readonly user_id: string;
+  readonly email: string;
+  readonly display_name: string | null;
+}
+
+const names = signal<ReadonlyMap<string, string>>(new Map());
+let loadedFor: string | undefined;
+
+/** Once for each tenant; only its administrators may list its members. */
+export async function learnNames(): Promise<void> {
+  const id = tenant.value?.id;
+  if (id === undefined || id === loadedFor || !hasRole('tenant_admin')) return;
+  loadedFor = id;
+  try {
+    const members = await getAll<Member>(`/tenants/${id}/users`);
+    names.value = new Map(members.map((each) => [each.user_id, each.display_name ?? each.email]));
+  } catch {
+    // Ids are shown then.
+    loadedFor = undefined;
+  }
+}
+
+const uuid = /^[0-9a-f]{8}-[0-9a-f-]{27}$/;
+
+/** What to call whoever an answer names by id; short where no name is known. */
+export function nameOf(id: string | null | undefined): string {
+  if (id === null || id === undefined) return '–';
+  if (id === user.value?.id) return user.value.display_name ?? user.value.email;
+  const known = names.value.get(id);
+  if (known !== undefined) return known;
+  return uuid.test(id) ? `${id.slice(0, 8)}…` : id;
+}

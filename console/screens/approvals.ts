@@ -1,0 +1,317 @@
+/** Approvals: what waits for a person, what was decided, and one of them with its timeline. */
+import type { VNode } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
+import type { ResultOf } from '../../shared/contracts/index.ts';
+import { hrefOf, query, setQuery } from '../address.ts';
+import { call, get, problemOf, withQuery, type Problem } from '../api.ts';
+import { localTime, longJson } from '../format.ts';
+import { html, view } from '../html.ts';
+import { useLoaded } from '../loading.ts';
+import { Empty, Heading, ProblemBox, TableRegion, Time, Who } from '../parts.ts';
+import { hasRole, user } from '../session.ts';
+import type { ScreenProperties } from './screen.ts';
+
+type Approvals = ResultOf<'notifier.approvals.list'>;
+type Approval = ResultOf<'notifier.approvals.get'>;
+type Deliveries = ResultOf<'notifier.deliveries.list'>;
+
+const states = ['pending', 'approved', 'denied', 'expired', 'exhausted'] as const;
+
+export function Approvals({ tenantId, rest }: ScreenProperties): VNode {
+  const [id] = rest;
+  return id === undefined
+    ? view(Inbox, { tenantId })
+    : view(OneApproval, { key: id, tenantId, id });
+}
+
+const State = ({ state }: { readonly state: string }): VNode =>
+  html`<span class=${`state-of ${state}`}>${state}</span>`;
+
+function Inbox({ tenantId }: { readonly tenantId: string }): VNode {
+  const state = query.value.get('state') ?? 'pending';
+  const wanted = (query.value.get('q') ?? '').trim().toLowerCase();
+  const address = withQuery(`/tenants/${tenantId}/approvals`, {
+    limit: '200',
+    state: state === 'all' ? undefined : state,
+  });
+  const { data, problem, reload } = useLoaded(address, (aborted) =>
+    get<Approvals>(address, aborted),
+  );
+  const shown = data?.items.filter(({ title, action, risk_level: risk }) =>
+    `${title} ${action} ${risk}`.toLowerCase().includes(wanted),
+  );
+  return html`<section>
+    <${Heading} title="Approvals" />
+    <form role="search" class="question two" onSubmit=${(event: Event) => event.preventDefault()}>
+      <label>
+        State
+        <select name="state" value=${state} onChange=${(event: Event) => setQuery({ state: (event.target as HTMLSelectElement).value })}>
+          ${states.map((each) => html`<option key=${each} value=${each}>${each}</option>`)}
+          <option value="all">all</option>
+        </select>
+      </label>
+      <label>
+        Filter
+        <input type="search" name="q" value=${query.value.get('q') ?? ''} placeholder="title, action or risk" autocomplete="off"
+          onInput=${(event: InputEvent) => setQuery({ q: (event.target as HTMLInputElement).value })} />
+      </label>
+    </form>
+    ${view(ProblemBox, { problem, retry: reload })}
+    ${!data && !problem && html`<p class="empty" role="status">Loading…</p>`}
+    ${shown?.length === 0 && html`<${Empty}>${state === 'pending' ? 'Nothing waits for a decision.' : 'There are none.'}<//>`}
+    ${shown && shown.length > 0 && view(ApprovalTable, { tenantId, items: shown })}
+    ${data?.next_cursor && html`<p class="fine">These are the newest 200.</p>`}
+  </section>`;
+}
+
+function ApprovalTable({
+  tenantId,
+  items,
+}: {
+  readonly tenantId: string;
+  readonly items: readonly Approval[];
+}): VNode {
+  return html`<${TableRegion} label="Approvals">
+    <table>
+      <thead>
+        <tr>
+          <th scope="col">What is asked</th>
+          <th scope="col">Risk</th>
+          <th scope="col" class="number">Cost</th>
+          <th scope="col">State</th>
+          <th scope="col">Asked</th>
+          <th scope="col">Ends</th>
+        </tr>
+      </thead>
+      <tbody>
+        ${items.map(
+          (each) => html`<tr key=${each.id}>
+            <th scope="row">
+              <a href=${hrefOf(`/tenants/${tenantId}/approvals/${each.id}`)}><bdi>${each.title}</bdi></a>
+              <div class="fine"><code>${each.action}</code></div>
+            </th>
+            <td><span class=${`risk ${each.risk_level}`}>${each.risk_level}</span></td>
+            <td class="number">${each.cost_impact ?? html`<span class="muted">–</span>`}</td>
+            <td><${State} state=${each.state} /></td>
+            <td><${Time} at=${each.created_at} /></td>
+            <td><${Time} at=${each.decision?.at ?? each.expires_at} /></td>
+          </tr>`,
+        )}
+      </tbody>
+    </table>
+  <//>`;
+}
+
+function OneApproval({ tenantId, id }: { readonly tenantId: string; readonly id: string }): VNode {
+  const address = `/tenants/${tenantId}/approvals/${encodeURIComponent(id)}`;
+  const { data, problem, reload } = useLoaded(address, (aborted) =>
+    get<Approval>(address, aborted),
+  );
+  const isPending = data?.state === 'pending';
+  // Others decide, and hops fire, while somebody looks.
+  useEffect(() => {
+    const timer = isPending ? setInterval(reload, 5000) : undefined;
+    return () => clearInterval(timer);
+  }, [isPending]);
+  return html`<section class="approval">
+    <p class="fine"><a href=${hrefOf(`/tenants/${tenantId}/approvals`)}>All approvals</a></p>
+    <${Heading} title=${data?.title ?? 'Approval'}>${data && html`<${State} state=${data.state} />`}<//>
+    ${view(ProblemBox, { problem, retry: reload })}
+    ${data && html`<${Facts} approval=${data} />`}
+    ${data && isPending && view(Decide, { address, approval: data, onDone: reload })}
+    ${data && html`<${Timeline} approval=${data} />`}
+    ${data && view(DeliveryList, { tenantId, approvalId: data.id, state: data.state })}
+  </section>`;
+}
+
+function Facts({ approval }: { readonly approval: Approval }): VNode {
+  const { description, resource, cost_impact: cost, metadata } = approval;
+  return html`<div>
+    ${description !== null && html`<p class="prose"><bdi>${description}</bdi></p>`}
+    <dl class="facts">
+      <div><dt>Action</dt><dd><code>${approval.action}</code></dd></div>
+      <div><dt>Risk</dt><dd><span class=${`risk ${approval.risk_level}`}>${approval.risk_level}</span></dd></div>
+      <div><dt>Cost impact</dt><dd class="number">${cost ?? '–'}</dd></div>
+      <div><dt>Asked by</dt><dd><${Asker} approval=${approval} /></dd></div>
+      ${resource !== null && html`<div><dt>Resource</dt><dd><code>${typeof resource === 'string' ? resource : longJson(resource)}</code></dd></div>`}
+    </dl>
+    ${metadata !== null && html`<details><summary>Metadata</summary><pre tabindex="0"><code>${longJson(metadata)}</code></pre></details>`}
+  </div>`;
+}
+
+/** Keys and service accounts have names of their own, where the answer gives one. */
+function Asker({ approval }: { readonly approval: Approval }): VNode {
+  const by: { readonly type: string; readonly id: string; readonly name?: string } =
+    approval.requested_by;
+  if (by.name !== undefined) return html`<bdi title=${by.id}>${by.name}</bdi>`;
+  return html`<span>${by.type !== 'user' && html`<span class="muted">${by.type.replaceAll('_', ' ')} </span>`}<${Who} id=${by.id} /></span>`;
+}
+
+function Decide({
+  address,
+  approval,
+  onDone,
+}: {
+  readonly address: string;
+  readonly approval: Approval;
+  readonly onDone: () => void;
+}): VNode {
+  const [comment, setComment] = useState('');
+  const [problem, setProblem] = useState<Problem>();
+  const [busy, setBusy] = useState<string>();
+  const isOwn = approval.requested_by.id === user.value?.id;
+  const act = async (what: string, path: string, body?: object): Promise<void> => {
+    setBusy(what);
+    setProblem(undefined);
+    try {
+      await call('POST', `${address}/${path}`, body ? { body } : {});
+      onDone();
+    } catch (error) {
+      setProblem(problemOf(error));
+      onDone();
+    }
+    setBusy(undefined);
+  };
+  const decide = (decision: 'approve' | 'deny'): void => {
+    const said = comment.trim();
+    void act(decision, 'decision', { decision, ...(said !== '' && { comment: said }) });
+  };
+  if (!hasRole('tenant_admin', 'operator')) return html`<div />`;
+  if (isOwn) return html`<p class="notice">You asked for this, so somebody else decides it.</p>`;
+  return html`<div class="decide">
+    ${view(ProblemBox, { problem })}
+    <label>
+      Comment
+      <textarea rows="2" maxlength="2000" value=${comment} placeholder="Why, for whoever reads it later"
+        onInput=${(event: InputEvent) => setComment((event.target as HTMLTextAreaElement).value)}></textarea>
+    </label>
+    <div class="buttons">
+      <button type="button" disabled=${busy !== undefined} aria-busy=${busy === 'approve'} onClick=${() => decide('approve')}>Approve</button>
+      <button type="button" class="danger" disabled=${busy !== undefined} aria-busy=${busy === 'deny'} onClick=${() => decide('deny')}>Deny</button>
+      ${
+        approval.acknowledged === null &&
+        html`<button type="button" class="secondary" disabled=${busy !== undefined} title="Escalation pauses" onClick=${() => void act('ack', 'ack')}>I am on it</button>`
+      }
+    </div>
+  </div>`;
+}
+
+interface Step {
+  readonly at: string | null;
+  readonly what: VNode | string;
+  readonly state: 'past' | 'now' | 'ahead';
+}
+
+/** What happened and what will, from the approval itself. */
+function stepsOf(approval: Approval): Step[] {
+  const {
+    chain,
+    hop,
+    max_hops: most,
+    decision,
+    acknowledged,
+    escalates_at: next,
+    state,
+  } = approval;
+  const groupAt = (number: number): string =>
+    chain[Math.min(number, chain.length - 1)] ?? 'everybody who may decide';
+  const asked = Array.from({ length: hop + 1 }, (_, number): Step => ({
+    at: number === 0 ? approval.created_at : null,
+    what: html`<span>${number === 0 ? 'Asked' : `Hop ${number}: asked`} <strong><bdi>${groupAt(number)}</bdi></strong></span>`,
+    state: state === 'pending' && number === hop ? 'now' : 'past',
+  }));
+  const taken: Step[] = acknowledged
+    ? [
+        {
+          at: acknowledged.at,
+          what: html`<span><${Who} id=${acknowledged.by} /> is on it; escalation pauses</span>`,
+          state: 'past',
+        },
+      ]
+    : [];
+  if (decision) {
+    const says = html`<span><strong>${decision.decision === 'approve' ? 'Approved' : 'Denied'}</strong> by <${Who} id=${decision.by} /> ${decision.via === 'link' && '(by the mailed link)'}${decision.comment !== null && html`<q class="said"><bdi>${decision.comment}</bdi></q>`}</span>`;
+    return [...asked, ...taken, { at: decision.at, what: says, state: 'past' }];
+  }
+  if (state !== 'pending')
+    return [...asked, ...taken, { at: approval.expires_at, what: state, state: 'past' }];
+  const ahead: Step[] =
+    next === null || hop >= most
+      ? []
+      : [
+          {
+            at: next,
+            what: html`<span>Hop ${hop + 1}: <strong><bdi>${groupAt(hop + 1)}</bdi></strong> is asked</span>`,
+            state: 'ahead',
+          },
+        ];
+  return [
+    ...asked,
+    ...taken,
+    ...ahead,
+    { at: approval.expires_at, what: 'It expires', state: 'ahead' },
+  ];
+}
+
+function Timeline({ approval }: { readonly approval: Approval }): VNode {
+  return html`<section aria-label="Timeline">
+    <h2>Timeline</h2>
+    <ol class="timeline">
+      ${stepsOf(approval).map(
+        ({ at, what, state }, index) => html`<li key=${index} class=${state}>
+          ${what} ${at !== null && html`<span class="fine" title=${localTime(at)}><${Time} at=${at} /></span>`}
+        </li>`,
+      )}
+    </ol>
+    <p class="fine">Groups and times were fixed when it was asked: later changes of the notification routes do not change them.</p>
+  </section>`;
+}
+
+function DeliveryList({
+  tenantId,
+  approvalId,
+  state,
+}: {
+  readonly tenantId: string;
+  readonly approvalId: string;
+  readonly state: string;
+}): VNode {
+  const address = withQuery(`/tenants/${tenantId}/notifications/deliveries`, {
+    approval_id: approvalId,
+    limit: '200',
+  });
+  const { data, problem } = useLoaded(`${address} ${state}`, (aborted) =>
+    get<Deliveries>(address, aborted),
+  );
+  return html`<section aria-label="Who was told">
+    <h2>Who was told</h2>
+    ${view(ProblemBox, { problem })}
+    ${data?.items.length === 0 && html`<p class="empty">Nobody: the notification routes name no target.</p>`}
+    ${
+      data &&
+      data.items.length > 0 &&
+      html`<${TableRegion} label="Deliveries">
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">Target</th><th scope="col">Channel</th><th scope="col">What</th><th scope="col">State</th>
+              <th scope="col" class="number">Attempts</th><th scope="col">When</th>
+            </tr>
+          </thead>
+          <tbody>
+            ${data.items.map(
+              (each) => html`<tr key=${each.id}>
+                <th scope="row"><bdi>${each.target}</bdi>${each.reason !== null && html`<div class="fine"><bdi>${each.reason}</bdi></div>`}</th>
+                <td>${each.channel}</td>
+                <td>${each.type.replace('approval.', '')}</td>
+                <td><${State} state=${each.state} /></td>
+                <td class="number">${each.attempts}</td>
+                <td><${Time} at=${each.settled_at ?? each.created_at} /></td>
+              </tr>`,
+            )}
+          </tbody>
+        </table>
+      <//>`
+    }
+  </section>`;
+}

@@ -1,0 +1,278 @@
+/**
+ * One document: a form made from its schema, or raw JSON. What was edited is kept as a patch: it is reviewed before anything is written,
+ * and laid over what somebody else has written meanwhile.
+ */
+import type { VNode } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
+import { go, guardLeaving, query, setQuery } from '../address.ts';
+import { call, Problem } from '../api.ts';
+import { html, view } from '../html.ts';
+import { useLive, useLoaded } from '../loading.ts';
+import {
+  applyPatch,
+  conflictsOf,
+  isObject,
+  patchBetween,
+  placesIn,
+  type JsonObject,
+} from '../merge-patch.ts';
+import { Heading, ProblemBox, Time, Who } from '../parts.ts';
+import { schemaOf, type Schema } from '../schemas.ts';
+import { hasRole } from '../session.ts';
+import { addressOf, type DocumentKind } from './document-kinds.ts';
+import { ReviewAndPublish } from './review.ts';
+import { JsonField, SchemaFields } from './schema-form.ts';
+
+interface Stored {
+  /** Null where there is none yet. */
+  readonly document: JsonObject | null;
+  readonly revision: number | undefined;
+  readonly updatedBy: string | null;
+  readonly updatedAt: string | null;
+}
+
+async function read(address: string, aborted?: AbortSignal): Promise<Stored> {
+  try {
+    const { body, headers } = await call<JsonObject | null>(
+      'GET',
+      address,
+      aborted ? { signal: aborted } : {},
+    );
+    const revision = headers.get('x-config-revision');
+    const modified = headers.get('last-modified');
+    return {
+      document: body,
+      revision: revision === null ? undefined : Number(revision),
+      updatedBy: headers.get('x-updated-by'),
+      updatedAt: modified === null ? null : new Date(modified).toISOString(),
+    };
+  } catch (error) {
+    if (error instanceof Problem && error.status === 404)
+      return { document: null, revision: undefined, updatedBy: null, updatedAt: null };
+    throw error;
+  }
+}
+
+export function DocumentEditor({
+  tenantId,
+  kind,
+  id,
+}: {
+  readonly tenantId: string;
+  readonly kind: DocumentKind;
+  readonly id: string;
+}): VNode {
+  const address = addressOf(kind.path, tenantId, id);
+  const { data, problem, reload } = useLoaded(address, async (aborted) => {
+    const [stored, schema] = await Promise.all([read(address, aborted), schemaOf(kind.path)]);
+    return { stored, schema };
+  });
+  const title = kind.plural === undefined ? kind.title : `${kind.title} ${id}`;
+  return html`<section>
+    <${Heading} title=${title}><p class="muted">${kind.about}</p><//>
+    ${view(ProblemBox, { problem, retry: reload })}
+    ${
+      data
+        ? view(Editor, { address, kind, id, title, first: data.stored, schema: data.schema })
+        : !problem && html`<p class="empty" role="status">Loading…</p>`
+    }
+  </section>`;
+}
+
+interface EditorProperties {
+  readonly address: string;
+  readonly kind: DocumentKind;
+  readonly id: string;
+  readonly title: string;
+  readonly first: Stored;
+  readonly schema: Schema;
+}
+
+/** What somebody else has written under the editor's feet. */
+interface Rebase {
+  readonly theirs: Stored;
+  readonly conflicts: readonly string[];
+}
+
+function Editor({ address, kind, id, title, first, schema }: EditorProperties): VNode {
+  const [base, setBase] = useState(first);
+  const [draft, setDraft] = useState<JsonObject>(first.document ?? {});
+  /** Fields with a text that is no value yet, by their place. */
+  const [unfit, setUnfit] = useState<ReadonlySet<string>>(new Set());
+  const [reviewing, setReviewing] = useState<'publish' | 'delete'>();
+  const [rebase, setRebase] = useState<Rebase>();
+  const [published, setPublished] = useState<number>();
+  /** Changes with every reset, so that fields forget the texts that were typed into them. */
+  const [round, setRound] = useState(0);
+  const patch = patchBetween(base.document ?? {}, draft);
+  const isNew = base.document === null;
+  const mayWrite = hasRole(...kind.writers);
+  const isEdited = patch !== undefined || unfit.size > 0;
+  const asJson = query.value.get('as') === 'json';
+
+  useEffect(() => {
+    const leave = (): boolean => !isEdited || confirm('Leave without publishing what you edited?');
+    guardLeaving(leave);
+    return () => guardLeaving(undefined);
+  }, [isEdited]);
+
+  // An untouched form shows what is there now; one in use stays as it is, and says that there is something newer.
+  const [newer, setNewer] = useState<Stored>();
+  const look = async (): Promise<void> => {
+    const stored = await read(address);
+    if (stored.revision === base.revision) return;
+    if (isEdited || reviewing) setNewer(stored);
+    else begin(stored);
+  };
+  useLive(
+    () => void look().catch(() => undefined),
+    ({ config_type: type, resource_id: changed }) =>
+      type === kind.configType && (kind.plural === undefined || changed === id),
+  );
+
+  const begin = (stored: Stored): void => {
+    setBase(stored);
+    setDraft(stored.document ?? {});
+    setUnfit(new Set());
+    setRebase(undefined);
+    setNewer(undefined);
+    setRound((before) => before + 1);
+  };
+  const note = (place: string, isFit: boolean): void => {
+    const next = new Set(unfit);
+    if (isFit) next.delete(place);
+    else next.add(place);
+    if (next.size !== unfit.size) setUnfit(next);
+  };
+  const afterPublishing = async (): Promise<void> => {
+    setReviewing(undefined);
+    const stored = await read(address);
+    begin(stored);
+    setPublished(stored.revision);
+  };
+  /** Lays what was edited here over what is there now; where both changed a field, the review shows theirs as "before". */
+  const layOver = async (): Promise<void> => {
+    const theirs = await read(address);
+    const theirPatch = patchBetween(base.document ?? {}, theirs.document ?? {}) ?? {};
+    const conflicts = conflictsOf(placesIn(patch ?? {}), placesIn(theirPatch));
+    setReviewing(undefined);
+    setNewer(undefined);
+    setBase(theirs);
+    setDraft(applyPatch(theirs.document, patch ?? {}));
+    setRebase({ theirs, conflicts });
+    setRound((before) => before + 1);
+  };
+  return html`<div class="editor">
+    ${
+      isNew
+        ? html`<p class="notice">There is none yet: publishing makes it.</p>`
+        : html`<p class="fine">Revision <span class="number">${base.revision}</span> · <${Who} id=${base.updatedBy} /> · <${Time} at=${base.updatedAt} /></p>`
+    }
+    ${published !== undefined && !isEdited && html`<p class="notice" role="status">Published as revision ${published}.</p>`}
+    ${
+      newer &&
+      html`<p class="banner" role="status">
+        <strong><${Who} id=${newer.updatedBy} /> changed this <${Time} at=${newer.updatedAt} />.</strong>${' '}
+        Your edits stay as they are, and are laid over that when you review them.${' '}
+        <button type="button" class="link" onClick=${() => void layOver()}>Lay them over it now</button>
+      </p>`
+    }
+    ${rebase && view(Rebased, rebase)}
+    <div class="modes" role="group" aria-label="Edit as">
+      <button type="button" class="small" aria-pressed=${!asJson} onClick=${() => setQuery({ as: '' })}>Form</button>
+      <button type="button" class="small" aria-pressed=${asJson} onClick=${() => setQuery({ as: 'json' })}>JSON</button>
+    </div>
+    <form onSubmit=${(event: Event) => {
+      event.preventDefault();
+      setReviewing('publish');
+    }}>
+      ${
+        asJson || !schema.properties
+          ? view(JsonField, {
+              key: `json ${round}`,
+              label: 'Document',
+              value: draft,
+              rows: 24,
+              isReadOnly: !mayWrite,
+              onChange: (value: unknown) => isObject(value) && setDraft(value),
+              onFit: (isFit: boolean) => note('', isFit),
+              demands: isObject,
+            })
+          : view(SchemaFields, {
+              key: `form ${round}`,
+              schema,
+              document: draft,
+              above: [],
+              isReadOnly: !mayWrite,
+              onChange: setDraft,
+              onFit: note,
+            })
+      }
+      ${
+        mayWrite &&
+        html`<footer class="actions">
+          <button type="submit" disabled=${unfit.size > 0 || (patch === undefined && !isNew)}>Review & publish…</button>
+          <button type="button" class="secondary" disabled=${!isEdited} onClick=${() => begin(base)}>Discard edits</button>
+          <span class="fine" role="status">${stateOf(patch, unfit.size)}</span>
+          <span class="grow"></span>
+          ${
+            kind.plural !== undefined &&
+            !isNew &&
+            hasRole('tenant_admin') &&
+            html`<button type="button" class="danger" onClick=${() => setReviewing('delete')}>Delete…</button>`
+          }
+        </footer>`
+      }
+    </form>
+    ${
+      reviewing === 'publish' &&
+      view(ReviewAndPublish, {
+        title: `Publish ${title}`,
+        address,
+        method: isNew ? 'PUT' : 'PATCH',
+        body: isNew ? draft : (patch ?? {}),
+        revision: base.revision,
+        isNew,
+        verb: 'Publish',
+        onClose: () => setReviewing(undefined),
+        onPublished: () => void afterPublishing(),
+        onOutdated: () => void layOver(),
+      })
+    }
+    ${
+      reviewing === 'delete' &&
+      view(ReviewAndPublish, {
+        title: `Delete ${title}`,
+        address,
+        method: 'DELETE',
+        revision: base.revision,
+        about: html`<p>What it says goes; the layers below show through again. The history keeps it, and can bring it back.</p>`,
+        verb: 'Delete',
+        onClose: () => setReviewing(undefined),
+        onPublished: () => {
+          guardLeaving(undefined);
+          go(`/tenants/${address.split('/')[2]}/documents`);
+        },
+      })
+    }
+  </div>`;
+}
+
+function stateOf(patch: JsonObject | undefined, unfit: number): string {
+  if (unfit > 0) return `${unfit === 1 ? 'A field has' : `${unfit} fields have`} no valid value.`;
+  if (patch === undefined) return 'Nothing is edited.';
+  const count = placesIn(patch).length;
+  return `${count} ${count === 1 ? 'change' : 'changes'}, not published.`;
+}
+
+const Rebased = ({ theirs, conflicts }: Rebase): VNode =>
+  html`<div class="banner" role="alert">
+    <p>
+      <strong><${Who} id=${theirs.updatedBy} /> changed this <${Time} at=${theirs.updatedAt} /></strong>${' '}
+      (revision ${theirs.revision}). Your edits are laid over that, and nothing was overwritten. Review them again.
+    </p>
+    ${
+      conflicts.length > 0 &&
+      html`<p>Both of you changed ${conflicts.map((place) => html`<code key=${place}>${place}</code> `)}: yours stands here, theirs is what the review shows as before.</p>`
+    }
+  </div>`;

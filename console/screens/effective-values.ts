@@ -1,0 +1,373 @@
+/**
+ * What holds for an agent on a service, and why: every key with its value, and the ladder of the six layers that could decide it. The
+ * question, the filter and the open ladders stand in the address.
+ */
+import type { VNode } from 'preact';
+import { useMemo, useState } from 'preact/hooks';
+import type { ResultOf } from '../../shared/contracts/index.ts';
+import { query, setQuery } from '../address.ts';
+import { get, getAll, withQuery } from '../api.ts';
+import { shortJson } from '../format.ts';
+import { html, view } from '../html.ts';
+import { useLive, useLoaded } from '../loading.ts';
+import { Empty, Heading, ProblemBox, Time, Value, Who } from '../parts.ts';
+import { hasRole } from '../session.ts';
+import { ClearOverride } from './clear-override.ts';
+import { glyphOf, ladderOf, layerTitles, type Explained, type Rung } from './ladder.ts';
+import type { ScreenProperties } from './screen.ts';
+
+type Effective = ResultOf<'config-resolver.resolve'>;
+
+/** The parameters of the address that are the question. */
+const questionFields = ['agent_type', 'service_id', 'service_type', 'as_of'] as const;
+type Question = Readonly<Partial<Record<(typeof questionFields)[number], string>>>;
+
+const questionIn = (parameters: URLSearchParams): Question =>
+  Object.fromEntries(
+    questionFields.flatMap((name) => {
+      const value = parameters.get(name);
+      return value ? [[name, value]] : [];
+    }),
+  );
+
+export function EffectiveValues({ tenantId }: ScreenProperties): VNode {
+  const question = questionIn(query.value);
+  const address = withQuery(`/tenants/${tenantId}/config/effective`, {
+    ...question,
+    explain: 'true',
+  });
+  const { data, problem, isBusy, reload } = useLoaded(address, (aborted) =>
+    get<Effective>(address, aborted),
+  );
+  useLive(reload);
+  return html`<section>
+    <${Heading} title="Effective values">
+      ${data && html`<${Revision} effective=${data} isBusy=${isBusy} />`}
+    <//>
+    ${view(QuestionForm, { tenantId, question })}
+    ${view(ProblemBox, { problem, retry: reload })}
+    ${data && data.unknown.length > 0 && html`<${Unknown} effective=${data} question=${question} />`}
+    ${data ? view(Keys, { tenantId, effective: data, question, reload }) : isBusy && html`<${Waiting} />`}
+  </section>`;
+}
+
+/** What stands where rows will be, so that nothing moves when they come. */
+const Waiting = (): VNode => html`<p class="empty" role="status">Loading…</p>`;
+
+function Revision({
+  effective,
+  isBusy,
+}: {
+  readonly effective: Effective;
+  readonly isBusy: boolean;
+}): VNode {
+  const { tenant, platform } = effective.revision;
+  return html`<p class="fine" aria-live="off">
+    Revision <span class="number">${tenant}</span> of the tenant,${' '}
+    <span class="number">${platform}</span> of the platform${isBusy && ' · reading again'}
+  </p>`;
+}
+
+/** A typed name that nothing has: its layers are missing, which is easily taken for a default. */
+function Unknown({
+  effective,
+  question,
+}: {
+  readonly effective: Effective;
+  readonly question: Question;
+}): VNode {
+  const names = effective.unknown.map(
+    (field) =>
+      html`<li key=${field}>${field.replaceAll('_', ' ')} <code>${question[field]}</code></li>`,
+  );
+  return html`<div class="problem" role="alert">
+    <p><strong>Nothing has this name</strong>, so its layer is missing below:</p>
+    <ul>${names}</ul>
+  </div>`;
+}
+
+interface Suggestions {
+  readonly agent_type: readonly string[];
+  readonly service_id: readonly string[];
+  readonly service_type: readonly string[];
+}
+
+/** The names that there are, as far as the person may list them. */
+async function suggestionsFor(tenantId: string, aborted: AbortSignal): Promise<Suggestions> {
+  const names = async (path: string, field: string): Promise<string[]> => {
+    const items = await getAll<Record<string, unknown>>(path, aborted).catch(() => []);
+    return [...new Set(items.map((item) => String(item[field])))];
+  };
+  const readsDocuments = hasRole('tenant_admin', 'operator');
+  const [agents, services, types] = await Promise.all([
+    readsDocuments ? names(`/tenants/${tenantId}/config/agents`, 'agent_type') : [],
+    readsDocuments ? names(`/tenants/${tenantId}/services`, 'service_id') : [],
+    names('/config/service-types', 'service_type'),
+  ]);
+  return { agent_type: agents, service_id: services, service_type: types };
+}
+
+function QuestionForm({
+  tenantId,
+  question,
+}: {
+  readonly tenantId: string;
+  readonly question: Question;
+}): VNode {
+  const { data } = useLoaded(`suggestions ${tenantId}`, (aborted) =>
+    suggestionsFor(tenantId, aborted),
+  );
+  const field = (name: keyof Suggestions, label: string) => {
+    const list = `${name}-names`;
+    return html`<label>
+      ${label}
+      <input name=${name} value=${question[name] ?? ''} list=${list} placeholder="any" autocomplete="off" spellcheck=${false}
+        onChange=${(event: Event) => setQuery({ [name]: (event.target as HTMLInputElement).value.trim() })} />
+      <datalist id=${list}>${data?.[name].map((each) => html`<option key=${each} value=${each} />`)}</datalist>
+    </label>`;
+  };
+  return html`<form class="question" role="search" aria-label="What for" onSubmit=${(event: Event) => event.preventDefault()}>
+    ${field('agent_type', 'Agent type')} ${field('service_id', 'Service')}
+    ${field('service_type', 'Service type')}
+    <label>
+      Filter
+      <input type="search" name="q" value=${query.value.get('q') ?? ''} placeholder="key or value" autocomplete="off" spellcheck=${false}
+        onInput=${(event: InputEvent) => setQuery({ q: (event.target as HTMLInputElement).value })} />
+    </label>
+    <label class="check">
+      <input type="checkbox" name="overridden" checked=${query.value.has('overridden')}
+        onChange=${(event: Event) => setQuery({ overridden: (event.target as HTMLInputElement).checked ? 'yes' : '' })} />
+      Only overridden
+    </label>
+  </form>`;
+}
+
+interface Entry {
+  readonly key: string;
+  readonly value: unknown;
+  readonly explained: Explained;
+  readonly rungs: readonly Rung[];
+  /** What the filter looks at. */
+  readonly text: string;
+}
+
+function entriesOf(effective: Effective): readonly Entry[] {
+  const explain = effective.explain ?? {};
+  return Object.keys(explain)
+    .toSorted()
+    .map((key) => {
+      const explained = explain[key]!;
+      const value = effective.values[key];
+      const text = `${key} ${shortJson(value, 500)} ${explained.layer}`.toLowerCase();
+      return { key, value, explained, rungs: ladderOf(explained, explain), text };
+    });
+}
+
+function Keys({
+  tenantId,
+  effective,
+  question,
+  reload,
+}: {
+  readonly tenantId: string;
+  readonly effective: Effective;
+  readonly question: Question;
+  readonly reload: () => void;
+}): VNode {
+  const entries = useMemo(() => entriesOf(effective), [effective]);
+  const [clearing, setClearing] = useState<{ entry: Entry; rung: Rung }>();
+  const wanted = (query.value.get('q') ?? '').trim().toLowerCase();
+  const onlyOverridden = query.value.has('overridden');
+  const open = new Set(query.value.get('open')?.split(',') ?? []);
+  const shown = entries.filter(
+    ({ text, explained }) =>
+      text.includes(wanted) &&
+      (!onlyOverridden || explained.shadowed.length > 0 || explained.enforced !== undefined),
+  );
+  const toggle = (key: string): void => {
+    if (!open.delete(key)) open.add(key);
+    setQuery({ open: [...open].join(',') });
+  };
+  if (entries.length === 0) return html`<${Empty}>No layer holds any key.<//>`;
+  return html`<div>
+    <p class="fine count" role="status">${
+      shown.length === entries.length
+        ? `${entries.length} keys`
+        : `${shown.length} of ${entries.length} keys`
+    }</p>
+    ${
+      shown.length === 0
+        ? html`<${Empty}>No key fits the filter. <button type="button" class="link" onClick=${() => setQuery({ q: '', overridden: '' })}>Show all</button><//>`
+        : html`<table class="keys">
+            <thead>
+              <tr>
+                <th scope="col">Key</th>
+                <th scope="col">Value</th>
+                <th scope="col">Decided by</th>
+                <th scope="col" class="wide">Changed by</th>
+                <th scope="col" class="wide">When</th>
+              </tr>
+            </thead>
+            ${shown.map((entry) =>
+              view(KeyRow, {
+                key: entry.key,
+                entry,
+                isOpen: open.has(entry.key),
+                onToggle: () => toggle(entry.key),
+                onClear: (rung: Rung) => setClearing({ entry, rung }),
+              }),
+            )}
+          </table>`
+    }
+    ${
+      clearing &&
+      view(ClearOverride, {
+        tenantId,
+        name: clearing.entry.key,
+        rung: clearing.rung,
+        rungs: clearing.entry.rungs,
+        question,
+        onClose: () => setClearing(undefined),
+        onCleared: () => {
+          setClearing(undefined);
+          reload();
+        },
+      })
+    }
+  </div>`;
+}
+
+function KeyRow({
+  entry,
+  isOpen,
+  onToggle,
+  onClear,
+}: {
+  readonly entry: Entry;
+  readonly isOpen: boolean;
+  readonly onToggle: () => void;
+  readonly onClear: (rung: Rung) => void;
+}): VNode {
+  const { key, value, explained, rungs } = entry;
+  const id = `ladder-${encodeURIComponent(key)}`;
+  return html`<tbody class=${isOpen ? 'open' : ''}>
+    <tr>
+      <th scope="row">
+        <button type="button" class="plain key" aria-expanded=${isOpen} aria-controls=${isOpen ? id : undefined} onClick=${onToggle}>
+          <span class="chevron" aria-hidden="true"></span><bdi>${key}</bdi>
+        </button>
+      </th>
+      <td><${Value} value=${value} longest=${60} /></td>
+      <td class="decided">
+        <${Glyph} rungs=${rungs} />
+        <span class=${`layer ${explained.enforced ? 'bound' : ''}`}>${
+          explained.enforced
+            ? `bound of ${boundOwners[explained.enforced.by]}`
+            : layerTitles[explained.layer]
+        }</span>
+      </td>
+      <td class="wide"><${Who} id=${explained.updated_by} /></td>
+      <td class="wide"><${Time} at=${explained.updated_at} /></td>
+    </tr>
+    ${isOpen && html`<tr class="opened"><td colspan="5" id=${id}>${view(Ladder, { name: key, value, explained, rungs, onClear })}</td></tr>`}
+  </tbody>`;
+}
+
+/** The ladder as small as a word: a bar for each layer, the deciding one full, those that it shadows hollow. */
+const Glyph = ({ rungs }: { readonly rungs: readonly Rung[] }): VNode =>
+  html`<span class="glyph" aria-hidden="true">${rungs.map((rung) => html`<i class=${glyphOf(rung)} />`)}</span>`;
+
+const boundOwners = {
+  type: "the key's type",
+  platform: 'the platform',
+  service_type: 'the service type',
+  tenant: 'the tenant',
+} as const;
+
+/** What a bound demands, in words. */
+function demandOf(rule: NonNullable<Explained['enforced']>['rule']): string {
+  const { const: exactly, minimum, maximum, enum: oneOf, type } = rule;
+  const parts = [
+    'const' in rule && `always ${shortJson(exactly)}`,
+    minimum !== undefined && `at least ${minimum}`,
+    maximum !== undefined && `at most ${maximum}`,
+    oneOf !== undefined && `one of ${oneOf.map((each) => shortJson(each, 40)).join(', ')}`,
+    type !== undefined && `a value of type ${type}`,
+  ];
+  return parts.filter((part) => part !== false).join(', ');
+}
+
+function Ladder({
+  name,
+  value,
+  explained,
+  rungs,
+  onClear,
+}: {
+  readonly name: string;
+  readonly value: unknown;
+  readonly explained: Explained;
+  readonly rungs: readonly Rung[];
+  readonly onClear: (rung: Rung) => void;
+}): VNode {
+  const { enforced, warned } = explained;
+  return html`<div class="ladder" role="group" aria-label=${`Layers of ${name}`}>
+    ${
+      enforced &&
+      html`<p class="bound-line">
+        <strong>Bound of ${boundOwners[enforced.by]}:</strong> ${demandOf(enforced.rule)}
+        ${enforced.rule.reason && html`<span> – <q>${enforced.rule.reason}</q></span>`}.
+        ${enforced.asked && html`<span> ${layerTitles[enforced.asked.layer]} asks for <${Value} value=${enforced.asked.value} />; <${Value} value=${value} /> holds.</span>`}
+      </p>`
+    }
+    ${warned?.map(
+      ({ by, rule }) =>
+        html`<p class="bound-line warns"><strong>Outside of a bound of ${boundOwners[by]}, which only warns:</strong> ${demandOf(rule)}.</p>`,
+    )}
+    <table>
+      <thead>
+        <tr>
+          <th scope="col">Layer</th>
+          <th scope="col">Value</th>
+          <th scope="col">State</th>
+          <th scope="col">Changed by</th>
+          <th scope="col">When</th>
+          <th scope="col" class="number">Revision</th>
+          <th scope="col"><span class="unseen">Action</span></th>
+        </tr>
+      </thead>
+      <tbody>${rungs.map((rung) => html`<${RungRow} key=${rung.layer} rung=${rung} onClear=${onClear} />`)}</tbody>
+    </table>
+  </div>`;
+}
+
+const stateTexts = {
+  decides: 'decides',
+  shadowed: 'shadowed',
+  overruled: 'overruled by the bound',
+  unset: 'not set',
+} as const;
+
+function RungRow({
+  rung,
+  onClear,
+}: {
+  readonly rung: Rung;
+  readonly onClear: (rung: Rung) => void;
+}): VNode {
+  const { layer, state, value, path, updatedBy, updatedAt, revision } = rung;
+  const isSet = state !== 'unset';
+  return html`<tr class=${`rung ${state}`}>
+    <th scope="row"><span class=${`mark ${state}`} aria-hidden="true"></span>${layerTitles[layer]}</th>
+    <td>${isSet && html`<${Value} value=${value} longest=${200} />`}</td>
+    <td class="state">${stateTexts[state]}</td>
+    <td>${isSet && html`<${Who} id=${updatedBy} />`}</td>
+    <td>${isSet && html`<${Time} at=${updatedAt} />`}</td>
+    <td class="number">${isSet && revision !== null && revision !== undefined && revision}</td>
+    <td class="action">${
+      rung.isClearable &&
+      hasRole('tenant_admin') &&
+      html`<button type="button" class="small" title=${`Removes ${path}`} onClick=${() => onClear(rung)}>Clear…</button>`
+    }</td>
+  </tr>`;
+}

@@ -1,0 +1,110 @@
+/**
+ * Review & publish: the one way by which screens write configuration. The change is tried first (`dry_run`), shown before and after,
+ * and sent with the revision that it was made from, so that nobody's work is overwritten unseen.
+ */
+import type { ComponentChildren, VNode } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
+import { call, problemOf, type Problem } from '../api.ts';
+import { html, view } from '../html.ts';
+import { useLoaded } from '../loading.ts';
+import { Changes, Dialog, ProblemBox } from '../parts.ts';
+
+interface Trial {
+  readonly changes: readonly {
+    readonly path: string;
+    readonly before?: unknown;
+    readonly after?: unknown;
+  }[];
+  readonly warnings?: readonly { readonly path: string; readonly message: string }[];
+}
+
+export interface Review {
+  readonly title: string;
+  /** Of the document. */
+  readonly address: string;
+  readonly method: 'PUT' | 'PATCH' | 'DELETE' | 'POST';
+  readonly body?: unknown;
+  /** That the change was made from; absent where there is no document yet. */
+  readonly revision: number | undefined;
+  /** There is no document yet, and none may come up meanwhile. */
+  readonly isNew?: boolean;
+  readonly about?: ComponentChildren;
+  readonly verb: string;
+  readonly onClose: () => void;
+  readonly onPublished: () => void;
+  /** Where the document has changed meanwhile; the problem is shown in place where nobody takes it. */
+  readonly onOutdated?: (problem: Problem) => void;
+}
+
+/** A header carries bytes: a reason in any script is sent as UTF-8 in them. */
+const headerText = (text: string): string => String.fromCharCode(...new TextEncoder().encode(text));
+
+function conditionOf({ revision, isNew }: Review): Record<string, string> {
+  if (revision !== undefined) return { 'if-match': `"${revision}"` };
+  return isNew ? { 'if-none-match': '*' } : {};
+}
+
+export function ReviewAndPublish(review: Review): VNode {
+  const { title, address, method, body, revision, about, verb, onClose, onPublished } = review;
+  const [reason, setReason] = useState('');
+  const [refusal, setRefusal] = useState<Problem>();
+  const [isBusy, setBusy] = useState(false);
+  const condition = conditionOf(review);
+  const key = JSON.stringify([method, address, body, revision]);
+  const trial = useLoaded(key, async (aborted) => {
+    const answer = await call<Trial>(method, `${address}?dry_run=true`, {
+      ...(body !== undefined && { body }),
+      headers: condition,
+      signal: aborted,
+    });
+    return answer.body;
+  });
+  const { onOutdated } = review;
+  const outdated = trial.problem?.code === 'precondition_failed' ? trial.problem : undefined;
+  useEffect(() => {
+    if (outdated) onOutdated?.(outdated);
+  }, [outdated]);
+
+  const publish = async (event: Event): Promise<void> => {
+    event.preventDefault();
+    setBusy(true);
+    setRefusal(undefined);
+    try {
+      const why = reason.trim();
+      const headers = { ...condition, ...(why !== '' && { 'x-change-reason': headerText(why) }) };
+      await call(method, address, { ...(body !== undefined && { body }), headers });
+      onPublished();
+    } catch (error) {
+      const problem = problemOf(error);
+      setBusy(false);
+      if (problem.code === 'precondition_failed' && onOutdated) onOutdated(problem);
+      else setRefusal(problem);
+    }
+  };
+  const changes = trial.data?.changes ?? [];
+  return html`<${Dialog} title=${title} onClose=${onClose}>
+    <form onSubmit=${publish}>
+      ${about}
+      ${
+        trial.data
+          ? html`<${Changes} changes=${changes} />`
+          : trial.isBusy && html`<p class="empty" role="status">Trying it…</p>`
+      }
+      ${trial.data?.warnings?.map(
+        ({ path, message }) =>
+          html`<p class="warning" key=${path}>Outside of a bound that warns: <code>${path}</code> ${message}</p>`,
+      )}
+      ${view(ProblemBox, { problem: trial.problem ?? refusal })}
+      ${outdated && !onOutdated && html`<p>Close this, look at the document as it is now, and begin again.</p>`}
+      <label>
+        Reason
+        <input name="reason" maxlength="500" value=${reason} placeholder="Why, for the history" autocomplete="off"
+          onInput=${(event: InputEvent) => setReason((event.target as HTMLInputElement).value)} />
+      </label>
+      <footer>
+        <button type="button" class="secondary" onClick=${onClose}>Cancel</button>
+        <button type="submit" aria-busy=${isBusy} disabled=${isBusy || changes.length === 0}>${verb}</button>
+      </footer>
+    </form>
+  <//>`;
+}

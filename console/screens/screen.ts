@@ -1,0 +1,9 @@
+/** What the shell gives to a screen. */
+import type { TenantRole } from '../../shared/contracts/contract.ts';
+
+/** A screen of a tenant, at `/tenants/{id}/{name}`; `rest` are the further parts of the path. */
+export interface ScreenProperties {
+  readonly tenantId: string;
+  readonly rest: readonly string[];
+}
+export type Role = TenantRole;

@@ -1,0 +1,131 @@
+/** Signing in: with a password, a passkey, or through the provider of an address. */
+import { signal } from '@preact/signals';
+import type { VNode } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
+import { problemOf, send, type Problem } from '../api.ts';
+import { html, view } from '../html.ts';
+import { Dialog, ProblemBox } from '../parts.ts';
+import { signIn } from '../session.ts';
+import { startSingleSignOn } from './single-sign-on.ts';
+
+type Way = 'password' | 'passkey' | 'sso';
+/** What the page before had to say, such as that a password was changed. */
+export const notice = signal<string | undefined>(undefined);
+
+const canUsePasskeys = 'PublicKeyCredential' in globalThis && !/^[\d.]+$/.test(location.hostname);
+
+/** `over` asks again on top of a page whose session has ended: what was typed there stays. */
+export function SignIn({ over = false }: { readonly over?: boolean }): VNode {
+  if (over)
+    return html`<${Dialog} title="Sign in again">
+      <p>The session has ended. What you typed is still here.</p>
+      <${SignInForm} />
+    <//>`;
+  return html`<main class="narrow sign-in">
+    <h1 class="brand">Strata</h1>
+    <${SignInForm} />
+  </main>`;
+}
+
+function SignInForm(): VNode {
+  const [email, setEmail] = useState('');
+  const [password, setPassword] = useState('');
+  const [busy, setBusy] = useState<Way>();
+  const [problem, setProblem] = useState<Problem>();
+  const [isAsking, setAsking] = useState(false);
+  useEffect(() => {
+    document.title = 'Sign in · Strata';
+  }, []);
+
+  const attempt = async (way: Way, work: () => Promise<unknown>): Promise<void> => {
+    setBusy(way);
+    setProblem(undefined);
+    notice.value = undefined;
+    try {
+      await work();
+    } catch (error) {
+      setProblem(problemOf(error));
+    }
+    setBusy(undefined);
+  };
+  const withPassword = (event: Event): void => {
+    event.preventDefault();
+    void attempt('password', () => signIn({ email, password }));
+  };
+  if (isAsking) return view(ForgotForm, { email, onDone: () => setAsking(false) });
+  return html`<form onSubmit=${withPassword}>
+    ${notice.value && html`<p class="notice" role="status">${notice.value}</p>`}
+    ${view(ProblemBox, { problem })}
+    <label>
+      E-mail
+      <input type="email" name="email" autocomplete="username" required value=${email}
+        onInput=${(event: InputEvent) => setEmail((event.target as HTMLInputElement).value)} />
+    </label>
+    <label>
+      Password
+      <input type="password" name="password" autocomplete="current-password" required value=${password}
+        onInput=${(event: InputEvent) => setPassword((event.target as HTMLInputElement).value)} />
+    </label>
+    <button type="submit" aria-busy=${busy === 'password'} disabled=${busy !== undefined}>Sign in</button>
+    <div class="ways">
+      ${
+        canUsePasskeys &&
+        html`<button type="button" class="secondary" disabled=${busy !== undefined}
+          onClick=${() => void attempt('passkey', signInWithPasskey)}>Use a passkey</button>`
+      }
+      <button type="button" class="secondary" disabled=${busy !== undefined}
+        onClick=${() => void attempt('sso', () => startSingleSignOn(email))}>Single sign-on</button>
+    </div>
+    <p class="fine"><button type="button" class="link" onClick=${() => setAsking(true)}>Forgot the password?</button></p>
+  </form>`;
+}
+
+interface Ceremony {
+  readonly challenge_id: string;
+  readonly publicKey: PublicKeyCredentialRequestOptionsJSON;
+}
+
+async function signInWithPasskey(): Promise<void> {
+  const { body } = await send<Ceremony>('POST', '/auth/webauthn/login/options', { body: {} });
+  const publicKey = PublicKeyCredential.parseRequestOptionsFromJSON(body.publicKey);
+  const credential = await navigator.credentials.get({ publicKey });
+  if (!(credential instanceof PublicKeyCredential)) throw new Error('The browser gave no passkey.');
+  await signIn({ challenge_id: body.challenge_id, credential: credential.toJSON() });
+}
+
+/** The same answer whether or not there is such an account. */
+function ForgotForm({
+  email: given,
+  onDone,
+}: {
+  readonly email: string;
+  readonly onDone: () => void;
+}): VNode {
+  const [email, setEmail] = useState(given);
+  const [problem, setProblem] = useState<Problem>();
+  const [isSent, setSent] = useState(false);
+  const ask = async (event: Event): Promise<void> => {
+    event.preventDefault();
+    try {
+      await send('POST', '/auth/password/forgot', { body: { email } });
+      setSent(true);
+    } catch (error) {
+      setProblem(problemOf(error));
+    }
+  };
+  if (isSent)
+    return html`<div>
+      <p role="status">If <bdi>${email}</bdi> has an account, a mail with a link is on its way.</p>
+      <p><button type="button" class="link" onClick=${onDone}>Back to sign-in</button></p>
+    </div>`;
+  return html`<form onSubmit=${ask}>
+    ${view(ProblemBox, { problem })}
+    <label>
+      E-mail
+      <input type="email" name="email" autocomplete="username" required value=${email}
+        onInput=${(event: InputEvent) => setEmail((event.target as HTMLInputElement).value)} />
+    </label>
+    <button type="submit">Mail me a link</button>
+    <p class="fine"><button type="button" class="link" onClick=${onDone}>Back to sign-in</button></p>
+  </form>`;
+}

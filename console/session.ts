@@ -1,0 +1,110 @@
+/**
+ * Who is signed in. The access token is in this module's memory alone; the refresh token is in a cookie that no script sees. The tabs of
+ * a browser share the cookie: they renew one after the other, and tell each other when somebody signs out or goes to another tenant.
+ */
+import { computed, signal } from '@preact/signals';
+import type { ResultOf } from '../shared/contracts/index.ts';
+import { Problem, send, useCredentials } from './api.ts';
+
+export type Tokens = Exclude<ResultOf<'gateway.console.refresh'>, null>;
+export type SignInResult = ResultOf<'gateway.console.sign-in'>;
+type Role = 'tenant_admin' | 'operator' | 'viewer';
+
+/** Null while nobody is signed in; undefined until that is known. */
+export const tokens = signal<Tokens | null | undefined>(undefined);
+/** The session ended under a page in use, which stays as it is until somebody signs in again. */
+export const hasEnded = signal(false);
+
+export const tenant = computed(() => tokens.value?.tenant ?? null);
+export const user = computed(() => tokens.value?.user ?? null);
+export const isPlatformAdmin = computed(
+  () => user.value?.platform_roles.includes('platform_admin') ?? false,
+);
+/** Whether the person has one of the roles in the tenant that they act for. */
+export const hasRole = (...roles: readonly Role[]): boolean =>
+  tenant.value?.roles.some((role) => roles.includes(role)) ?? false;
+
+type News = { readonly what: 'signed_out' | 'changed' };
+const otherTabs = new BroadcastChannel('strata-session');
+otherTabs.addEventListener('message', ({ data }: MessageEvent<News>) => {
+  if (data.what === 'signed_out') end();
+  else void renew();
+});
+const tell = (what: News['what']): void => otherTabs.postMessage({ what } satisfies News);
+
+let timer: ReturnType<typeof setTimeout> | undefined;
+
+function accept(given: Tokens | null): void {
+  clearTimeout(timer);
+  if (given === null) {
+    end();
+    return;
+  }
+  tokens.value = given;
+  hasEnded.value = false;
+  // In time, so that no request has to wait for it.
+  timer = setTimeout(() => void renew(), given.expires_in * 800);
+}
+
+function end(): void {
+  clearTimeout(timer);
+  if (tokens.value) hasEnded.value = true;
+  else tokens.value = null;
+}
+
+/** One at a time over all tabs: whoever waits goes on with the cookie that the one before was given. */
+const inTurn = <T>(work: () => Promise<T>): Promise<T> =>
+  navigator.locks.request('strata-session', work) as Promise<T>;
+
+const session = '/console/session';
+
+async function refreshed(tenantId?: string): Promise<Tokens | null> {
+  const body = tenantId === undefined ? {} : { tenant_id: tenantId };
+  const { body: given } = await send<Tokens | undefined>('POST', `${session}/refresh`, { body });
+  return given ?? null;
+}
+
+let renewing: Promise<boolean> | undefined;
+
+/** Whether the session goes on. A failure that may pass leaves it as it is. */
+export function renew(): Promise<boolean> {
+  renewing ??= inTurn(async () => {
+    try {
+      accept(await refreshed());
+      return tokens.value !== null && !hasEnded.value;
+    } catch (error) {
+      if (error instanceof Problem && error.status === 401) end();
+      else if (tokens.value === undefined) throw error;
+      return false;
+    }
+  }).finally(() => {
+    renewing = undefined;
+  });
+  return renewing;
+}
+
+/** Throws a `Problem` where that is refused. Undefined where it signed in. */
+export async function signIn(
+  body: object,
+): Promise<Extract<SignInResult, { sign_in_required: true }> | undefined> {
+  const { body: given } = await inTurn(() => send<SignInResult>('POST', session, { body }));
+  if ('sign_in_required' in given) return given;
+  accept(given);
+  tell('changed');
+  return undefined;
+}
+
+export async function signOut(): Promise<void> {
+  await inTurn(() => send('DELETE', session));
+  tokens.value = null;
+  hasEnded.value = false;
+  clearTimeout(timer);
+  tell('signed_out');
+}
+
+export async function switchTenant(tenantId: string): Promise<void> {
+  await inTurn(async () => accept(await refreshed(tenantId)));
+  tell('changed');
+}
+
+useCredentials({ token: () => tokens.value?.access_token, renew });

@@ -1,0 +1,656 @@
+/** The console in Chromium, against a fresh Strata: every screen is walked, and what people come for is done as they would do it. */
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { createServer } from 'node:http';
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import type { Browser } from 'playwright-core';
+import { openBrowser } from '../support/browser.ts';
+import { invitationToken, mailsTo } from '../support/mailboxes.ts';
+import { createDatabase, type Database } from '../support/postgres.ts';
+import {
+  adminPassword,
+  createTenant,
+  memberPassword,
+  signIn,
+  startStrata,
+  type Running,
+  type TenantFixture,
+} from '../support/strata.ts';
+import { ApprovalsPage } from './pages/approvals.ts';
+import { DocumentPage } from './pages/documents.ts';
+import { EffectiveValuesPage } from './pages/effective-values.ts';
+import { HistoryPage } from './pages/history.ts';
+import { ReviewDialog } from './pages/review.ts';
+import { SignInPage } from './pages/sign-in.ts';
+import { findingsOf, picture, visit, type Looks, type Visit } from './visit.ts';
+
+let database: Database;
+let strata: Running;
+let origin: string;
+let browser: Browser;
+let tenant: TenantFixture;
+
+const hostile = '<img src=x onerror=alert(1)>"\'&{{7*7}}${7*7}\u202Etxt';
+/** Of the agent and service that the README asks about. */
+const question = '?agent_type=cost_optimizer&service_id=checkout';
+
+beforeAll(async () => {
+  database = await createDatabase();
+  strata = await startStrata({ DATABASE_URL: database.url });
+  origin = new URL(strata.url).origin;
+  const platform = await signIn(strata.url, 'admin@example.com', adminPassword);
+  tenant = await createTenant(strata.url, platform, 'Acme');
+  const { admin, id } = tenant;
+  const written = [
+    await platform.put('/config/global/default_region', {
+      config_value: 'europe-west1',
+      is_public: true,
+    }),
+    await platform.put('/config/global/hostile', { config_value: hostile, is_public: true }),
+    await admin.patch(`/tenants/${id}/config/risk`, {
+      global_settings: { max_cost_impact_auto: 25 },
+      service_overrides: { cloud_run: { max_cost_impact_auto: 40 } },
+    }),
+    await admin.put(`/tenants/${id}/config/agents/cost_optimizer`, {
+      default_region: 'europe-west4',
+      custom: { note: hostile },
+    }),
+    await admin.put(`/tenants/${id}/services/checkout`, {
+      service_type: 'cloud_run',
+      service_name: 'Checkout',
+      min_instances: 2,
+      max_instances: 8,
+    }),
+    await admin.put(`/tenants/${id}/config/bounds`, {
+      max_resource_scaling: { maximum: 2, reason: 'Never more than twice' },
+    }),
+  ];
+  const asked = await tenant.operator.post(`/tenants/${id}/approvals`, {
+    action: 'scale_min_instances',
+    risk_level: 'high',
+    title: 'Scale checkout from 2 to 6 instances',
+    description: `Traffic doubled since Monday.\n${hostile}`,
+    resource: 'checkout',
+    cost_impact: 32.5,
+  });
+  written.push(asked);
+  for (const { status, text } of written) if (status >= 300) throw new Error(text);
+  browser = await openBrowser(['--host-resolver-rules=MAP strata.test 127.0.0.1']);
+}, 60_000);
+afterAll(async () => {
+  await browser?.close();
+  await strata?.stop();
+  await database?.drop();
+});
+
+type Person = 'tenant_admin' | 'operator' | 'viewer';
+
+/** Has the page hear of nothing that others write. */
+const withoutStream = ({ page }: Visit): Promise<unknown> =>
+  page.route('**/config/watch', (route) => route.abort());
+
+/** A window in which somebody has signed in by the page. */
+async function signedIn(as: Person, looks: Looks = {}): Promise<Visit> {
+  const seen = await visit(browser, origin, looks);
+  const page = new SignInPage(seen.page);
+  await page.open();
+  await page.signIn(tenant.emails[as]!, memberPassword);
+  await new EffectiveValuesPage(seen.page).loaded();
+  return seen;
+}
+
+describe('every screen', () => {
+  const widths = [320, 1280];
+  const colors = ['light', 'dark'] as const;
+
+  /** One walk, on which each screen is looked at in every width and colour. */
+  test('has no fault and nothing for axe to find, narrow and wide, light and dark', async () => {
+    const seen = await visit(browser, origin);
+    const { page, faults } = seen;
+    const stand = async (name: string): Promise<void> => {
+      for (const width of widths) {
+        await page.setViewportSize({ width, height: 800 });
+        for (const colorScheme of colors) {
+          await page.emulateMedia({ colorScheme });
+          await picture(page, `${name}-${width}-${colorScheme}`);
+          const where = `${name} at ${width} px, ${colorScheme}`;
+          // The other colours change nothing but contrasts.
+          const rules = colorScheme === 'light' ? undefined : ['color-contrast'];
+          expect([where, await findingsOf(page, rules)]).toEqual([where, []]);
+        }
+        const overflow =
+          'document.documentElement.scrollWidth - document.documentElement.clientWidth';
+        expect([name, width, await page.evaluate(overflow)]).toEqual([name, width, 0]);
+      }
+    };
+    const door = new SignInPage(page);
+    await door.open();
+    await stand('sign-in');
+    await page.goto('/console/accept-invitation#token=abc');
+    await page.getByRole('heading', { name: 'You are invited' }).waitFor();
+    await stand('invitation');
+    await page.goto('/console/reset-password#token=abc');
+    await page.getByRole('heading', { name: 'New password' }).waitFor();
+    await stand('reset');
+    await door.open();
+    await door.signIn(tenant.emails.tenant_admin!, memberPassword);
+    const effective = new EffectiveValuesPage(page);
+    await effective.loaded();
+    await effective.open(tenant.id, question);
+    await stand('effective');
+    await effective.openLadder('max_cost_impact_auto');
+    await effective.openLadder('max_resource_scaling');
+    await stand('ladder');
+    await effective.openLadder('default_region');
+    await effective.clear('default_region', 'Agent configuration');
+    await new ReviewDialog(page).changes();
+    await stand('clear');
+    await page.keyboard.press('Escape');
+    const documents = new DocumentPage(page);
+    await documents.openList(tenant.id);
+    await stand('documents');
+    await documents.open(tenant.id, 'risk');
+    await stand('risk');
+    await documents.open(tenant.id, 'agents/cost_optimizer', '?as=json');
+    await stand('json');
+    await documents.open(tenant.id, 'services/not-there');
+    await stand('new-document');
+    const approvals = new ApprovalsPage(page);
+    await approvals.openInbox(tenant.id, '?state=all');
+    await stand('approvals');
+    await approvals.openOne('Scale checkout');
+    await stand('approval');
+    const history = new HistoryPage(page);
+    await history.open(tenant.id, '?open=3');
+    await stand('history');
+    // Only that there is no document of this name yet.
+    expect(faults.filter((text) => !text.includes('404'))).toEqual([]);
+    await seen.close();
+  }, 120_000);
+});
+
+describe('effective values', () => {
+  test('show for every key the value, layer, writer and revision that explain=true answers', async () => {
+    const { body } = await tenant.admin.get(
+      `/tenants/${tenant.id}/config/effective${question}&explain=true`,
+    );
+    const seen = await signedIn('tenant_admin');
+    const effective = new EffectiveValuesPage(seen.page);
+    await effective.open(tenant.id, question);
+    const shown = await effective.keys();
+    expect(shown.map(({ key }) => key)).toEqual(Object.keys(body.explain).toSorted());
+    for (const { key, value } of shown) {
+      const text = JSON.stringify(body.values[key]);
+      expect([key, value.replace('…', '')]).toEqual([
+        key,
+        text.slice(0, value.endsWith('…') ? 59 : 400),
+      ]);
+    }
+    await effective.openLadder('max_cost_impact_auto');
+    const { revision } = body.explain.max_cost_impact_auto;
+    const rungs = await effective.rungs('max_cost_impact_auto');
+    expect(rungs).toEqual([
+      { layer: 'Service instance', value: '', state: 'not set', revision: '' },
+      { layer: 'Agent configuration', value: '', state: 'not set', revision: '' },
+      { layer: 'Tenant risk limits', value: '40', state: 'decides', revision: String(revision) },
+      { layer: 'Service type', value: '', state: 'not set', revision: '' },
+      { layer: 'Global entry', value: '', state: 'not set', revision: '' },
+      { layer: 'Environment default', value: '15', state: 'shadowed', revision: '' },
+    ]);
+    await effective.openLadder('max_resource_scaling');
+    const text = await effective.ladder('max_resource_scaling').innerText();
+    expect(text).toContain('Bound of the tenant: at most 2');
+    expect(text).toContain('Never more than twice');
+    expect(seen.faults).toEqual([]);
+    await seen.close();
+  });
+
+  test('a link shows what whoever sent it saw: question, filter and open ladders', async () => {
+    const seen = await signedIn('operator');
+    const effective = new EffectiveValuesPage(seen.page);
+    await effective.ask('Agent type', 'cost_optimizer');
+    await effective.filter('region');
+    await effective.openLadder('default_region');
+    const link = seen.page.url();
+    expect(new URL(link).search).toBe('?agent_type=cost_optimizer&q=region&open=default_region');
+    const other = await signedIn('viewer');
+    await other.page.goto(link);
+    await new EffectiveValuesPage(other.page).ladder('default_region').waitFor();
+    const keys = await new EffectiveValuesPage(other.page).keys();
+    expect(keys.map(({ key }) => key)).toEqual(['default_region']);
+    expect(await other.page.getByRole('button', { name: 'Clear…' }).count()).toBe(0);
+    await Promise.all([seen.close(), other.close()]);
+  });
+
+  test('clearing an override shows what will hold, writes nothing before that, and then it holds', async () => {
+    const seen = await signedIn('tenant_admin');
+    const effective = new EffectiveValuesPage(seen.page);
+    const writes: string[] = [];
+    seen.page.on('request', (request) => {
+      if (['PUT', 'PATCH', 'DELETE'].includes(request.method()))
+        writes.push(new URL(request.url()).search);
+    });
+    await effective.open(tenant.id, `${question}&open=default_region`);
+    await effective.clear('default_region', 'Agent configuration');
+    const review = new ReviewDialog(seen.page);
+    expect(await review.changes()).toEqual([['/default_region', '"europe-west4"', 'not set']]);
+    expect(await review.dialog.innerText()).toContain('Global entry says "europe-west1"');
+    expect(writes).toEqual(['?dry_run=true']);
+    await review.publish('Clear the override', 'Où? Ici – 東京');
+    await effective.ladder('default_region').getByText('Environment default').waitFor();
+    await seen.page.locator('.rung.decides').getByText('Global entry').waitFor();
+    const [shown] = await effective
+      .keys()
+      .then((keys) => keys.filter(({ key }) => key === 'default_region'));
+    expect(shown!.value).toBe('"europe-west1"');
+    const history = await tenant.admin.get(`/tenants/${tenant.id}/config/history?limit=1`);
+    expect(history.body.items[0]).toMatchObject({
+      config_type: 'agent_config',
+      reason: 'Où? Ici – 東京',
+    });
+    expect(seen.faults).toEqual([]);
+    await seen.close();
+  });
+
+  test('who clears what somebody has changed meanwhile is told so, and nothing is overwritten', async () => {
+    const seen = await signedIn('tenant_admin');
+    await withoutStream(seen);
+    const effective = new EffectiveValuesPage(seen.page);
+    await effective.open(tenant.id, `${question}&open=min_instances`);
+    const service = `/tenants/${tenant.id}/services/checkout`;
+    await tenant.admin.patch(service, { min_instances: 3 });
+    await effective.clear('min_instances', 'Service instance');
+    await new ReviewDialog(seen.page).dialog
+      .getByRole('alert')
+      .getByText('precondition_failed')
+      .waitFor();
+    expect((await tenant.admin.get(service)).body.min_instances).toBe(3);
+    await seen.close();
+  });
+
+  test('a thousand keys are there within a second, and filtered within a tenth', async () => {
+    const id = tenant.id;
+    const custom = Object.fromEntries(
+      Array.from({ length: 1000 }, (_, index) => [`threshold_${index}`, index]),
+    );
+    const made = await tenant.admin.put(`/tenants/${id}/services/large`, {
+      service_type: 'cloud_run',
+      service_name: 'Large',
+    });
+    expect(made.status).toBe(201);
+    const seen = await signedIn('tenant_admin');
+    const { page } = seen;
+    const real = await tenant.admin.get(`/tenants/${id}/config/effective?explain=true`);
+    // Strata has no document with so many keys of its own at the top: the answer is made larger on its way.
+    await page.route('**/config/effective?*', async (route) => {
+      const explained = Object.values(real.body.explain)[0] as object;
+      const explain = Object.fromEntries(
+        Object.entries(custom).map(([key, value]) => [key, { ...explained, value }]),
+      );
+      await route.fulfill({ json: { ...real.body, values: custom, explain } });
+    });
+    const effective = new EffectiveValuesPage(page);
+    const began = performance.now();
+    await effective.open(id, '?service_id=large');
+    await page.getByText('1000 keys').waitFor();
+    const shownMs = performance.now() - began;
+    const filterMs = await page.evaluate<number>(`new Promise((done) => {
+      const field = document.querySelector('input[name=q]');
+      const began = performance.now();
+      field.value = 'threshold_99';
+      field.dispatchEvent(new InputEvent('input', { bubbles: true }));
+      requestAnimationFrame(() => requestAnimationFrame(() => done(performance.now() - began)));
+    })`);
+    expect((await effective.keys()).length).toBe(11);
+    // Generous, since other tests run beside this one.
+    expect(shownMs).toBeLessThan(4000);
+    expect(filterMs).toBeLessThan(500);
+    await seen.close();
+  });
+});
+
+describe('documents', () => {
+  test('nothing is written before the review, which shows what will change; the reason is in the history', async () => {
+    const seen = await signedIn('tenant_admin');
+    const document = new DocumentPage(seen.page);
+    const writes: string[] = [];
+    seen.page.on('request', (request) => {
+      if (!['GET', 'POST'].includes(request.method()))
+        writes.push(`${request.method()} ${new URL(request.url()).search}`);
+    });
+    await document.open(tenant.id, 'risk');
+    await document.field('/global_settings/approval_timeout_minutes').fill('forty');
+    expect(await document.state()).toBe('A field has no valid value.');
+    await document.field('/global_settings/approval_timeout_minutes').fill('40');
+    expect(await document.state()).toBe('1 change, not published.');
+    await document.review();
+    const review = new ReviewDialog(seen.page);
+    expect(await review.changes()).toEqual([
+      ['/global_settings/approval_timeout_minutes', '30', '40'],
+    ]);
+    expect(writes).toEqual(['PATCH ?dry_run=true']);
+    await review.publish('Publish', 'More time at night');
+    await document
+      .notice()
+      .getByText(/Published as revision/)
+      .waitFor();
+    const { body } = await tenant.admin.get(`/tenants/${tenant.id}/config/history?limit=1`);
+    expect(body.items[0]).toMatchObject({
+      reason: 'More time at night',
+      changes: [{ path: '/global_settings/approval_timeout_minutes', before: 30, after: 40 }],
+    });
+    expect(seen.faults).toEqual([]);
+    await seen.close();
+  });
+
+  test('of two who edit one document the second is told who and when, keeps the edits, and overwrites nothing', async () => {
+    const { admin, id } = tenant;
+    const path = `/tenants/${id}/config/agents/raced`;
+    await admin.put(path, { default_region: 'here', default_cpu: '1' });
+    const seen = await signedIn('tenant_admin');
+    await withoutStream(seen);
+    const document = new DocumentPage(seen.page);
+    await document.open(id, 'agents/raced');
+    await document.field('/default_region').fill('mine');
+    await admin.patch(path, { default_cpu: '2', default_region: 'theirs', default_zone: 'a' });
+    await document.review();
+    const told = seen.page.locator('.editor .banner');
+    await told.waitFor();
+    expect(await told.innerText()).toMatch(
+      /admin@acme\.example changed this[^]*Both of you changed \/default_region/,
+    );
+    expect((await admin.get(path)).body.default_region).toBe('theirs');
+    await document.review();
+    const review = new ReviewDialog(seen.page);
+    expect(await review.changes()).toEqual([['/default_region', '"theirs"', '"mine"']]);
+    await review.publish('Publish');
+    await document
+      .notice()
+      .getByText(/Published as revision/)
+      .waitFor();
+    expect((await admin.get(path)).body).toEqual({
+      agent_type: 'raced',
+      default_region: 'mine',
+      default_cpu: '2',
+      default_zone: 'a',
+    });
+    await seen.close();
+  });
+
+  test('what Strata refuses is said at its place, and the edit survives', async () => {
+    const seen = await signedIn('tenant_admin');
+    const document = new DocumentPage(seen.page);
+    await document.open(tenant.id, 'risk');
+    await document.field('/global_settings/max_resource_scaling').fill('0.5');
+    await document.review();
+    const { dialog } = new ReviewDialog(seen.page);
+    const problem = await dialog.getByRole('alert').innerText();
+    expect(problem).toMatch(
+      /\/global_settings\/max_resource_scaling[^]*validation_failed · request/,
+    );
+    expect(await dialog.getByRole('button', { name: 'Publish', exact: true }).isDisabled()).toBe(
+      true,
+    );
+    await dialog.getByRole('button', { name: 'Cancel' }).click();
+    expect(await document.field('/global_settings/max_resource_scaling').inputValue()).toBe('0.5');
+    await seen.close();
+  });
+
+  test('a document is made, edited as JSON, and deleted', async () => {
+    const seen = await signedIn('tenant_admin');
+    const { page } = seen;
+    page.on('dialog', (asked) => void asked.accept());
+    const document = new DocumentPage(page);
+    await document.open(tenant.id, 'projects/shop', '?as=json');
+    await page.locator('textarea').fill('{"name": "Shop", "labels": {"team": "a"}}');
+    await document.review();
+    const review = new ReviewDialog(page);
+    await review.changes();
+    await review.publish('Publish');
+    await document
+      .notice()
+      .getByText(/Published as revision/)
+      .waitFor();
+    const path = `/tenants/${tenant.id}/projects/shop/config`;
+    expect((await tenant.admin.get(path)).body).toEqual({
+      project_id: 'shop',
+      name: 'Shop',
+      labels: { team: 'a' },
+    });
+    await page.getByRole('button', { name: 'Delete…' }).click();
+    await review.changes();
+    await review.publish('Delete');
+    await page.getByRole('heading', { name: 'Projects' }).waitFor();
+    expect((await tenant.admin.get(path)).status).toBe(404);
+    await seen.close();
+  });
+});
+
+describe('approvals', () => {
+  test('one is approved on a phone from its link, and the timeline says by whom and why', async () => {
+    const wish = { action: 'restart', risk_level: 'low', title: 'Restart the worker' };
+    const asked = await tenant.operator.post(`/tenants/${tenant.id}/approvals`, wish);
+    const seen = await visit(browser, origin, { width: 320, height: 640 });
+    await seen.page.goto(`/console/tenants/${tenant.id}/approvals/${asked.body.id}`);
+    await new SignInPage(seen.page).signIn(tenant.emails.tenant_admin!, memberPassword);
+    const approvals = new ApprovalsPage(seen.page);
+    await seen.page.getByRole('heading', { name: 'Restart the worker' }).waitFor();
+    await approvals.decide('Approve', 'Fine by me');
+    expect(await approvals.timeline()).toMatch(/Approved by admin@acme\.example[^]*Fine by me/);
+    const { body } = await tenant.admin.get(`/tenants/${tenant.id}/approvals/${asked.body.id}`);
+    expect(body).toMatchObject({
+      state: 'approved',
+      decision: { comment: 'Fine by me', via: 'api' },
+    });
+    expect(seen.faults).toEqual([]);
+    await seen.close();
+  });
+
+  test('whoever asked is shown that somebody else decides', async () => {
+    const wish = { action: 'restart', risk_level: 'low', title: 'Restart my own worker' };
+    await tenant.operator.post(`/tenants/${tenant.id}/approvals`, wish);
+    const seen = await signedIn('operator');
+    const approvals = new ApprovalsPage(seen.page);
+    await approvals.openInbox(tenant.id);
+    await approvals.openOne('Restart my own worker');
+    await seen.page.getByText('somebody else decides it').waitFor();
+    expect(await seen.page.getByRole('button', { name: 'Approve' }).count()).toBe(0);
+    await seen.close();
+  });
+});
+
+describe('live', () => {
+  test('a write elsewhere shows within a second, in every tab, and never replaces a form in use', async () => {
+    const { admin, id } = tenant;
+    const path = `/tenants/${id}/config/agents/live`;
+    await admin.put(path, { default_region: 'before' });
+    const seen = await signedIn('tenant_admin');
+    const effective = new EffectiveValuesPage(seen.page);
+    const streams: string[] = [];
+    for (const { page } of [seen])
+      page.context().on('request', (request) => {
+        if (request.url().endsWith('/watch')) streams.push(request.url());
+      });
+    await effective.open(id, '?agent_type=live');
+    const second = await visit(browser, origin, {}, seen.context);
+    const document = new DocumentPage(second.page);
+    await document.open(id, 'agents/live');
+    await document.field('/default_cpu').fill('2');
+    await admin.patch(path, { default_region: 'after' });
+    const began = performance.now();
+    await Promise.all([
+      seen.page.getByText('"after"').first().waitFor(),
+      second.page.getByText('Your edits stay as they are').waitFor(),
+    ]);
+    expect(performance.now() - began).toBeLessThan(1000);
+    expect(await document.field('/default_cpu').inputValue()).toBe('2');
+    expect(await document.field('/default_region').inputValue()).toBe('before');
+    await second.page.getByRole('button', { name: 'Lay them over it now' }).click();
+    await second.page.getByText('laid over that, and nothing was overwritten').waitFor();
+    expect(await document.field('/default_region').inputValue()).toBe('after');
+    expect(await document.field('/default_cpu').inputValue()).toBe('2');
+    expect(streams).toHaveLength(1);
+    expect([...seen.faults, ...second.faults]).toEqual([]);
+    await seen.close();
+  });
+
+  test('where a session is revoked the page asks to sign in within a second, and the edits survive', async () => {
+    const seen = await signedIn('operator');
+    const { page } = seen;
+    const document = new DocumentPage(page);
+    await document.open(tenant.id, 'services/checkout');
+    await document.field('/max_instances').fill('7');
+    const other = await signIn(strata.url, tenant.emails.operator!, memberPassword);
+    await other.post('/auth/logout', { all: true });
+    const began = performance.now();
+    const asked = page.getByRole('dialog', { name: 'Sign in again' });
+    await asked.waitFor();
+    expect(performance.now() - began).toBeLessThan(1000);
+    await new SignInPage(page).signIn(tenant.emails.operator!, memberPassword);
+    await asked.waitFor({ state: 'detached' });
+    expect(await document.field('/max_instances').inputValue()).toBe('7');
+    await document.review();
+    expect(await new ReviewDialog(page).changes()).toEqual([['/max_instances', '8', '7']]);
+    await seen.close();
+  });
+});
+
+describe('history', () => {
+  test('a change is undone: the review shows what comes back, and then it is back', async () => {
+    const { admin, id } = tenant;
+    const path = `/tenants/${id}/config/agents/undone`;
+    await admin.put(path, { default_region: 'first' });
+    await admin.put(path, { default_region: 'second' });
+    const seen = await signedIn('tenant_admin');
+    const history = new HistoryPage(seen.page);
+    await history.open(id, '?config_type=agent_config&resource_id=undone');
+    const [newest, oldest] = await history.rows();
+    expect([newest, oldest]).toEqual([
+      expect.stringMatching(/update[^]*Agent configuration undone[^]*admin@acme/),
+      expect.stringMatching(/create/),
+    ]);
+    const revision = Number(newest!.trim().split(/\s/)[0]);
+    await history.takeBack(revision, 'Undo this change…');
+    const review = new ReviewDialog(seen.page);
+    expect(await review.changes()).toEqual([['/default_region', '"second"', '"first"']]);
+    await review.publish('Undo it', 'Too early');
+    await seen.page.getByText('rollback').waitFor();
+    expect((await admin.get(path)).body.default_region).toBe('first');
+    expect(seen.faults).toEqual([]);
+    await seen.close();
+  });
+});
+
+describe('the session', () => {
+  test('no token is in storage, address or document, and a reload goes on', async () => {
+    const seen = await signedIn('tenant_admin');
+    const { page, context } = seen;
+    const kept = await page.evaluate<string>(`JSON.stringify([
+      { ...localStorage }, { ...sessionStorage }, location.href, document.cookie, document.documentElement.outerHTML, history.state,
+    ])`);
+    expect(kept).not.toMatch(/eyJ[\w-]+\.|[\w-]{43}/);
+    const [cookie] = await context.cookies();
+    expect(cookie).toMatchObject({ httpOnly: true, secure: true, sameSite: 'Strict', path: '/' });
+    expect(kept).not.toContain(cookie!.value);
+    await page.reload();
+    await new EffectiveValuesPage(page).loaded();
+    expect(seen.faults).toEqual([]);
+    await seen.close();
+  });
+
+  test('two tabs that load at once stay signed in, and signing out in one ends the other', async () => {
+    const seen = await signedIn('operator');
+    const second = await visit(browser, origin, {}, seen.context);
+    await Promise.all([
+      seen.page.reload(),
+      second.page.goto(`/console/tenants/${tenant.id}/effective`),
+    ]);
+    for (const { page } of [seen, second]) await new EffectiveValuesPage(page).loaded();
+    expect([...seen.faults, ...second.faults]).toEqual([]);
+    await seen.page.getByRole('button', { name: 'Sign out' }).click();
+    await new SignInPage(seen.page).submit.waitFor();
+    await second.page.getByRole('dialog', { name: 'Sign in again' }).waitFor();
+    expect(await seen.context.cookies()).toEqual([]);
+    await seen.close();
+  });
+
+  test('a page of another port of this host cannot use the cookie', async () => {
+    const seen = await signedIn('operator');
+    const elsewhere = createServer((_request, response) => {
+      response
+        .writeHead(200, { 'content-type': 'text/html' })
+        .end('<!doctype html><title>x</title>');
+    });
+    await once(elsewhere.listen(0, '127.0.0.1'), 'listening');
+    const { port } = elsewhere.address() as AddressInfo;
+    const page = await seen.context.newPage();
+    const statuses: number[] = [];
+    page.on('response', (response) => {
+      if (response.url().endsWith('/refresh')) statuses.push(response.status());
+    });
+    await page.goto(`http://127.0.0.1:${port}/`);
+    await page.evaluate(`fetch(${JSON.stringify(`${origin}/console/session/refresh`)}, {
+      method: 'POST', mode: 'no-cors', credentials: 'include',
+    }).catch(() => {})`);
+    expect(statuses).toEqual([403]);
+    await seen.page.reload();
+    await new EffectiveValuesPage(seen.page).loaded();
+    elsewhere.close();
+    await seen.close();
+  });
+
+  test('a wrong password is refused in place, with the request id', async () => {
+    const seen = await visit(browser, origin);
+    const door = new SignInPage(seen.page);
+    await door.open();
+    await door.signIn(tenant.emails.viewer!, 'not-the-password');
+    expect(await door.problem()).toMatch(
+      /E-mail or password is wrong[^]*auth_invalid_credentials · request/,
+    );
+    await seen.close();
+  });
+
+  test('over plain http with a host name the page says that it needs https', async () => {
+    const named = `http://strata.test:${new URL(origin).port}`;
+    const seen = await visit(browser, named);
+    await seen.page.goto('/console');
+    await seen.page.getByRole('heading', { name: 'Strata needs https' }).waitFor();
+    await seen.close();
+  });
+
+  test('mailed links lead here: an invitation is accepted, a password set anew, and no secret stays in the address', async () => {
+    const email = 'grace@acme.example';
+    await tenant.admin.post(`/tenants/${tenant.id}/users`, { email, roles: ['viewer'] });
+    await invitationToken(email, 1);
+    // Strata was told no BASE_URL, and its port only when it listened.
+    const linkIn = (text: string): string =>
+      /http\S+#token=\S+/.exec(text)![0].replace(/^http:\/\/[^/]+/, origin);
+    const [invitation] = await mailsTo(email);
+    const seen = await visit(browser, origin);
+    const { page } = seen;
+    await page.goto(linkIn(invitation!));
+    await page.getByRole('heading', { name: 'You are invited' }).waitFor();
+    expect(page.url()).toBe(`${origin}/console/accept-invitation`);
+    await page.getByLabel('Choose a password').fill(memberPassword);
+    await page.getByRole('button', { name: 'Accept and sign in' }).click();
+    await new EffectiveValuesPage(page).loaded();
+    expect(seen.faults).toEqual([]);
+    await seen.close();
+  });
+});
+
+test('hostile text in keys, values and notes stays text', async () => {
+  const seen = await signedIn('tenant_admin');
+  const effective = new EffectiveValuesPage(seen.page);
+  await effective.open(
+    tenant.id,
+    `${question}&open=hostile,custom&q=${encodeURIComponent(hostile.slice(0, 9))}`,
+  );
+  const keys = await effective.keys();
+  expect(keys.find(({ key }) => key === 'hostile')!.value).toContain(
+    '<img src=x onerror=alert(1)>',
+  );
+  expect(await seen.page.locator('img').count()).toBe(0);
+  expect(seen.faults).toEqual([]);
+  await seen.close();
+});

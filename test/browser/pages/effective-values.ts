@@ -1,0 +1,80 @@
+/** Effective values: a question, the keys that answer it, and the ladder of each. */
+import type { Locator, Page } from 'playwright-core';
+
+export interface ShownKey {
+  readonly key: string;
+  readonly value: string;
+  readonly decidedBy: string;
+}
+export interface ShownRung {
+  readonly layer: string;
+  readonly value: string;
+  readonly state: string;
+  readonly revision: string;
+}
+
+export class EffectiveValuesPage {
+  readonly page: Page;
+  constructor(page: Page) {
+    this.page = page;
+  }
+
+  async open(tenantId: string, query = ''): Promise<void> {
+    await this.page.goto(`/console/tenants/${tenantId}/effective${query}`);
+    await this.loaded();
+  }
+
+  async loaded(): Promise<void> {
+    await this.page.getByRole('heading', { name: 'Effective values' }).waitFor();
+    await this.page.getByText(/\d+ keys$/).waitFor();
+  }
+
+  async keys(): Promise<ShownKey[]> {
+    return this.page.evaluate<
+      ShownKey[]
+    >(`[...document.querySelectorAll('table.keys > tbody')].map((body) => {
+      const [row] = body.rows;
+      const text = (cell) => cell.innerText.trim();
+      return { key: text(row.cells[0]), value: text(row.cells[1]), decidedBy: text(row.cells[2]) };
+    })`);
+  }
+
+  key(name: string): Locator {
+    return this.page.getByRole('button', { name, exact: true });
+  }
+
+  ladder(name: string): Locator {
+    return this.page.getByRole('group', { name: `Layers of ${name}`, exact: true });
+  }
+
+  async openLadder(name: string): Promise<void> {
+    await this.key(name).click();
+    await this.ladder(name).waitFor();
+  }
+
+  async rungs(name: string): Promise<ShownRung[]> {
+    const rows = await this.ladder(name).locator('tbody tr').all();
+    return Promise.all(
+      rows.map(async (row) => {
+        const cells = await row.locator('th, td').allInnerTexts();
+        const [layer, value, state, , , revision] = cells.map((cell) => cell.trim());
+        return { layer: layer!, value: value!, state: state!, revision: revision! };
+      }),
+    );
+  }
+
+  filter(text: string): Promise<void> {
+    return this.page.getByRole('searchbox', { name: 'Filter' }).fill(text);
+  }
+
+  async ask(label: 'Agent type' | 'Service' | 'Service type', name: string): Promise<void> {
+    const field = this.page.getByLabel(label, { exact: true });
+    await field.fill(name);
+    await field.press('Enter');
+  }
+
+  clear(name: string, layer: string): Promise<void> {
+    const row = this.ladder(name).getByRole('row').filter({ hasText: layer });
+    return row.getByRole('button', { name: 'Clear…' }).click();
+  }
+}
