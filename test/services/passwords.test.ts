@@ -18,7 +18,7 @@ import {
   type TenantFixture,
 } from '../support/strata.ts';
 
-const frontend = 'https://app.example.com';
+const baseUrl = 'https://strata.example.com';
 const newPassword = 'grapefruit lamp seventy';
 let database: Database;
 let redis: Process;
@@ -45,7 +45,7 @@ beforeAll(async () => {
     SMTP_SERVER: '127.0.0.1',
     SMTP_PORT: String(smtp.port),
     SMTP_TLS_CA: smtp.certificate,
-    FRONTEND_ORIGIN: frontend,
+    BASE_URL: baseUrl,
     TRUSTED_PROXIES: '127.0.0.1/32',
   });
   platform = await signIn(strata.url, 'admin@example.com', adminPassword);
@@ -87,9 +87,9 @@ async function mailedToken(email = tenant.emails.viewer!): Promise<string> {
   const mails = await smtp.mails(before + 1);
   const { to, mail } = mails[before]!;
   expect([to, mail.subject]).toEqual([[email], 'Reset your password']);
-  const link = /https:\/\/app\.example\.com\/reset-password#token=([\w-]{43})\n/;
+  const link = /https:\/\/strata\.example\.com\/console\/reset-password#token=([\w-]{43})\n/;
   const [, token] = link.exec(mail.text!)!;
-  expect(mail.html).toContain(`href="${frontend}/reset-password#token=${token}"`);
+  expect(mail.html).toContain(`href="${baseUrl}/console/reset-password#token=${token}"`);
   return token!;
 }
 

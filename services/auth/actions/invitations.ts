@@ -14,6 +14,7 @@
 import { MoreThan, type DataSource, type EntityManager } from 'typeorm';
 import type { Handlers, Request } from '../../../shared/cluster/request.ts';
 import { commitChange } from '../../../shared/commits/commit.ts';
+import { invitationLink } from '../../../shared/console-links.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { authScope } from '../../../shared/contracts/revision-scopes.ts';
 import { decodeCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';
@@ -21,7 +22,7 @@ import { codeOf, StrataError } from '../../../shared/errors.ts';
 import { requireStrongPassword } from '../../../shared/security/password-strength.ts';
 import type { Settings } from '../../../shared/settings.ts';
 import type { DeferredMail } from '../mail/deferred-mail.ts';
-import { invitationLink, invitationMail } from '../mail/invitation-mail.ts';
+import { invitationMail } from '../mail/invitation-mail.ts';
 import { newInvitationToken, requireFittingPassword, type WaysIn } from '../rules/invitations.ts';
 import type { Membership } from '../rules/memberships.ts';
 import { networkOf, throttleKey } from '../rules/throttle.ts';
@@ -245,7 +246,7 @@ export function invitationActions(
         };
         await recordEvent(manager, event, request);
       });
-      const link = invitationLink(settings().frontend_origin, token);
+      const link = invitationLink(settings(), token);
       deferredMail.send(invitationMail(user.email, body.tenant_name, link), request.log);
       return null;
     },

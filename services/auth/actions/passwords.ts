@@ -3,6 +3,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import type { DataSource } from 'typeorm';
 import type { Handlers, Request } from '../../../shared/cluster/request.ts';
 import { commitChange } from '../../../shared/commits/commit.ts';
+import { resetLink } from '../../../shared/console-links.ts';
 import { authScope } from '../../../shared/contracts/revision-scopes.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import {
@@ -13,7 +14,7 @@ import type { Settings } from '../../../shared/settings.ts';
 import type { ShortLivedState } from '../../../shared/short-lived-state.ts';
 import type { AccountNotices } from '../mail/account-notices.ts';
 import type { DeferredMail } from '../mail/deferred-mail.ts';
-import { resetLink, resetMail, resetSeconds } from '../mail/reset-mail.ts';
+import { resetMail, resetSeconds } from '../mail/reset-mail.ts';
 import { addressOf } from '../rules/accounts.ts';
 import { networkOf, throttleKey } from '../rules/throttle.ts';
 import { UserEntity, type UserRow } from '../schema.ts';
@@ -123,7 +124,7 @@ export function passwordActions(
         deferredEvents.record(event, request);
       }
       if (usable) {
-        const link = resetLink(settings().frontend_origin, token);
+        const link = resetLink(settings(), token);
         deferredMail.send(resetMail(address, link), request.log);
       }
       return { expires_in: resetSeconds };

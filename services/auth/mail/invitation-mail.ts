@@ -3,10 +3,6 @@ import { html } from '../../../shared/mail/html.ts';
 import type { Mail } from '../../../shared/mail/mailer.ts';
 import { invitationDays } from '../rules/invitations.ts';
 
-/** The token stands in the fragment, which browsers send to no server and so to no access log. */
-export const invitationLink = (frontendOrigin: string, token: string): string =>
-  `${frontendOrigin}/accept-invitation#token=${token}`;
-
 /** A tenant's name on one line: it is another's text, and must not look like more of the mail. */
 const onOneLine = (name: string): string => name.replaceAll(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ');
 

@@ -5,10 +5,6 @@ import type { Mail } from '../../../shared/mail/mailer.ts';
 /** How long a link is good for. */
 export const resetSeconds = 30 * 60;
 
-/** The token stands in the fragment, which browsers send to no server and so to no access log. */
-export const resetLink = (frontendOrigin: string, token: string): string =>
-  `${frontendOrigin}/reset-password#token=${token}`;
-
 export function resetMail(to: string, link: string): Mail {
   const minutes = resetSeconds / 60;
   return {
