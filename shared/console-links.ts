@@ -10,5 +10,11 @@ const withSecret = ({ base_url: base }: Known, page: string, token: string): str
 export const invitationLink = (settings: Known, token: string): string =>
   withSecret(settings, 'accept-invitation', token);
 
+export const approvalAddress = (
+  { base_url: base }: Known,
+  tenantId: string,
+  approvalId: string,
+): string => `${base}/console/tenants/${tenantId}/approvals/${approvalId}`;
+
 export const resetLink = (settings: Known, token: string): string =>
   withSecret(settings, 'reset-password', token);

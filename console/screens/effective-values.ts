@@ -6,7 +6,7 @@ import type { VNode } from 'preact';
 import { useMemo, useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import { query, setQuery } from '../address.ts';
-import { get, getAll, withQuery } from '../api.ts';
+import { get, withQuery } from '../api.ts';
 import { shortJson } from '../format.ts';
 import { html, view } from '../html.ts';
 import { useLive, useLoaded } from '../loading.ts';
@@ -86,26 +86,25 @@ function Unknown({
   </div>`;
 }
 
-interface Suggestions {
-  readonly agent_type: readonly string[];
-  readonly service_id: readonly string[];
-  readonly service_type: readonly string[];
+type Contexts = ResultOf<'tenant-config.contexts'>;
+
+/** A name to pick, with what people call it. */
+interface Suggestion {
+  readonly name: string;
+  readonly label?: string;
 }
 
-/** The names that there are, as far as the person may list them. */
-async function suggestionsFor(tenantId: string, aborted: AbortSignal): Promise<Suggestions> {
-  const names = async (path: string, field: string): Promise<string[]> => {
-    const items = await getAll<Record<string, unknown>>(path, aborted).catch(() => []);
-    return [...new Set(items.map((item) => String(item[field])))];
-  };
-  const readsDocuments = hasRole('tenant_admin', 'operator');
-  const [agents, services, types] = await Promise.all([
-    readsDocuments ? names(`/tenants/${tenantId}/config/agents`, 'agent_type') : [],
-    readsDocuments ? names(`/tenants/${tenantId}/services`, 'service_id') : [],
-    names('/config/service-types', 'service_type'),
-  ]);
-  return { agent_type: agents, service_id: services, service_type: types };
-}
+const suggestionsIn = (contexts: Contexts) =>
+  ({
+    agent_type: contexts.agent_types.map((name): Suggestion => ({ name })),
+    service_id: contexts.services.map(
+      ({ service_id: name, service_name: called, service_type: type }): Suggestion => ({
+        name,
+        label: called === null ? type : `${called} (${type})`,
+      }),
+    ),
+    service_type: contexts.service_types.map((name): Suggestion => ({ name })),
+  }) as const;
 
 function QuestionForm({
   tenantId,
@@ -114,16 +113,20 @@ function QuestionForm({
   readonly tenantId: string;
   readonly question: Question;
 }): VNode {
-  const { data } = useLoaded(`suggestions ${tenantId}`, (aborted) =>
-    suggestionsFor(tenantId, aborted),
+  const address = `/tenants/${tenantId}/contexts`;
+  const { data, reload } = useLoaded(address, async (aborted) =>
+    suggestionsIn(await get<Contexts>(address, aborted)),
   );
-  const field = (name: keyof Suggestions, label: string) => {
+  useLive(reload, ({ config_type: type }) => type === 'agent_config' || type === 'service_config');
+  const field = (name: keyof ReturnType<typeof suggestionsIn>, label: string) => {
     const list = `${name}-names`;
     return html`<label>
       ${label}
       <input name=${name} value=${question[name] ?? ''} list=${list} placeholder="any" autocomplete="off" spellcheck=${false}
         onChange=${(event: Event) => setQuery({ [name]: (event.target as HTMLInputElement).value.trim() })} />
-      <datalist id=${list}>${data?.[name].map((each) => html`<option key=${each} value=${each} />`)}</datalist>
+      <datalist id=${list}>${data?.[name].map(
+        (each) => html`<option key=${each.name} value=${each.name}>${each.label}</option>`,
+      )}</datalist>
     </label>`;
   };
   return html`<form class="question" role="search" aria-label="What for" onSubmit=${(event: Event) => event.preventDefault()}>

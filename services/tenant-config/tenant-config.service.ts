@@ -27,6 +27,7 @@ import {
 import { documentActions } from '../../shared/documents/document.ts';
 import type { Settings } from '../../shared/settings.ts';
 import { boundActions } from './actions/bounds.ts';
+import { contextActions } from './actions/contexts.ts';
 import { historyActions } from './actions/history.ts';
 import { layerActions } from './actions/layers.ts';
 import { listing } from './actions/listing.ts';
@@ -113,5 +114,6 @@ export function tenantConfigService({ db, settings }: TenantConfigOptions): Serv
     }),
 
     ...layerActions(db),
+    ...contextActions(db),
   });
 }

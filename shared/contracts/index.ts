@@ -11,6 +11,7 @@ import { authContracts } from './auth.ts';
 import { boundContracts } from './bounds.ts';
 import { clusterContracts } from './cluster.ts';
 import { consoleSessionContracts } from './console-session.ts';
+import { contextContracts } from './contexts.ts';
 import type { Contract } from './contract.ts';
 import { effectiveConfigContracts } from './effective-config.ts';
 import { decideContracts } from './decide.ts';
@@ -47,6 +48,7 @@ export const contracts = {
   ...projectContracts,
   ...notificationContracts,
   ...historyContracts,
+  ...contextContracts,
 
   // global-config
   ...globalEntryContracts,

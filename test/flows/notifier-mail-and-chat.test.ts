@@ -417,7 +417,8 @@ test.each([true, false])('chat: one thread per approval, links %s', async (...[l
     (each) => (each!.body as unknown as { text: string }).text,
   );
   expect(first).toMatch(/^\*Approval needed\*\nIn chat\n/);
-  expect(first!.includes(`<${frontend}/tenants/${tenant.id}/approvals/${id}|Open>`)).toBe(links);
+  const page = `https://strata.example.com/console/tenants/${tenant.id}/approvals/${id}`;
+  expect(first!.includes(`<${page}|Open>`)).toBe(links);
   expect(second).toMatch(/^\*Denied\*/);
   expect(second).toContain('not ‹now›');
 });

@@ -140,6 +140,34 @@ describe('its files', () => {
   });
 });
 
+test('the names to ask for are there for every role, those of the own tenant alone', async () => {
+  const other = await createTenant(strata.url, platform, 'Console contexts');
+  for (const { admin, id, name } of [
+    { ...tenant, name: 'own' },
+    { ...other, name: 'foreign' },
+  ]) {
+    await admin.put(`/tenants/${id}/config/agents/${name}`, {});
+    await admin.put(`/tenants/${id}/services/${name}`, { service_type: 'cloud_run' });
+  }
+  const named = { service_type: 'cloud_sql', service_name: 'Orders' };
+  await tenant.admin.put(`/tenants/${tenant.id}/services/orders`, named);
+  for (const client of [tenant.admin, tenant.operator, tenant.viewer]) {
+    const { status, body } = await client.get(`/tenants/${tenant.id}/contexts`);
+    expect([status, body]).toEqual([
+      200,
+      {
+        agent_types: ['own'],
+        services: [
+          { service_id: 'orders', ...named },
+          { service_id: 'own', service_name: null, service_type: 'cloud_run' },
+        ],
+        service_types: expect.arrayContaining(['cloud_run', 'cloud_sql']),
+        complete: true,
+      },
+    ]);
+  }
+});
+
 describe('its session', () => {
   test('signing in gives everything but the refresh token, which is in a cookie for this origin alone', async () => {
     const answer = await anyone.post(session, credentials(), asPage);

@@ -37,7 +37,7 @@ const client = createHttpClient(
   ),
   () => settings,
 );
-const chat = chatChannel(client, () => 'https://app.example');
+const chat = chatChannel(client, () => ({ base_url: 'https://app.example' }));
 
 const canaries = {
   path: 'canaryPath7Tq',
@@ -536,7 +536,7 @@ describe('chat', () => {
     expires_at: '2025-10-09T08:53:20.000Z',
     decision: null,
   };
-  const link = '<https://app.example/tenants/tnt_1/approvals/apr_1|Open>';
+  const link = '<https://app.example/console/tenants/tnt_1/approvals/apr_1|Open>';
   interface Said {
     readonly type?: string;
     readonly include_links?: boolean;

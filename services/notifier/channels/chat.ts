@@ -1,18 +1,23 @@
 /** Notices to a Google Chat space, by the incoming webhook that the tenant made for it. */
+import { approvalAddress } from '../../../shared/console-links.ts';
 import type { HttpClient } from '../../../shared/outgoing/http-client.ts';
+import type { Settings } from '../../../shared/settings.ts';
 import { chatMessage, type ChatLink, type ChatNotice } from '../rules/chat-message.ts';
 import { parseBody } from '../rules/notice.ts';
 import type { NoticeChannel, Outcome } from './channel.ts';
 import { attemptOverHttp } from './http-attempt.ts';
 
-/** `frontendOrigin` is where people read approvals; messages link there. */
-export const chatChannel = (client: HttpClient, frontendOrigin: () => string): NoticeChannel => ({
+/** Messages link to the approval's page in the console. */
+export const chatChannel = (
+  client: HttpClient,
+  settings: () => Pick<Settings, 'base_url'>,
+): NoticeChannel => ({
   async send({ body }, { chat }) {
     const { webhook_url: url, include_links: includeLinks = false } = chat?.google_chat ?? {};
     if (url === undefined) throw new Error('the configuration has no chat space');
     const notice = parseBody(body);
     const { tenant_id: tenantId, approval_id: approvalId } = notice.data;
-    const page = `${frontendOrigin()}/tenants/${tenantId}/approvals/${approvalId}`;
+    const page = approvalAddress(settings(), tenantId, approvalId);
     const links = includeLinks ? [{ label: 'Open', url: page }] : [];
     return sendChat(client, { url, notice, links });
   },

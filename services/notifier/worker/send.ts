@@ -29,7 +29,7 @@ export function createSender(options: SenderOptions): Sender {
   const { settings, http, mailer, verifiedDomains } = options;
   const channels: Readonly<Record<Channel, NoticeChannel>> = {
     webhook: webhookChannel(http),
-    chat: chatChannel(http, () => settings().frontend_origin),
+    chat: chatChannel(http, settings),
     email: emailChannel({
       mailer,
       decisionLinks: () => createDecisionLinks(settings()),

@@ -1,0 +1,35 @@
+/** What effective configurations of a tenant can be asked for, by name, for people who pick from lists. */
+import { Type } from 'typebox';
+import { action, tenantRoles } from './contract.ts';
+import { Identifier, Nullable, Slug, strict } from './fields.ts';
+import { tenantPath } from './tenant-document.ts';
+
+/** Of agent types, and of services, in one answer. */
+export const mostContexts = 2000;
+
+export const contextContracts = {
+  'tenant-config.contexts': action({
+    summary:
+      'Agent types, services and service types that effective configurations can be asked for',
+    rest: 'GET /tenants/{tenant_id}/contexts',
+    access: { level: 'tenant', roles: tenantRoles },
+    keyScope: 'config:read',
+    path: tenantPath,
+    result: Type.Object(
+      {
+        agent_types: Type.Array(Slug),
+        services: Type.Array(
+          Type.Object(
+            { service_id: Identifier, service_name: Nullable(Type.String()), service_type: Slug },
+            strict,
+          ),
+        ),
+        service_types: Type.Array(Slug, { description: 'Those that are active' }),
+        complete: Type.Boolean({
+          description: `False where there are more than ${mostContexts} agent types or services`,
+        }),
+      },
+      strict,
+    ),
+  }),
+} as const;
