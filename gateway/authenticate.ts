@@ -205,7 +205,10 @@ export function createAuthenticator(
       entry,
       // Verified again when its next use has to be noted.
       expiresAt: Math.min(expiresAt, Date.now() + noteUseMs),
-      own: { scopes: key.scopes },
+      own: {
+        scopes: key.scopes,
+        api_key: { id: parsed.id, name: key.name, made_by: key.made_by },
+      },
     };
   }
 

@@ -275,7 +275,7 @@ const eventStreamOf = (change: TSchema): Schema => ({
   contentMediaType: json,
   contentSchema: change,
   description:
-    'Events `config.changed`, whose `id` is the revision and whose `data` is this schema in one line of JSON. Beside them `ready` ' +
+    'Events `config.changed`, of approvals `approval.changed`, whose `id` is the revision and whose `data` is this schema in one line of JSON. Beside them `ready` ' +
     '(begins), `reset` (changes are missing: read everything again) and `closed` (ends, with `{"code"}`)',
 });
 

@@ -22,6 +22,7 @@ import type { LiveSettings } from '../shared/live-settings.ts';
 import { callAs } from '../shared/cluster/request.ts';
 import type { Coherence } from '../shared/cluster/coherence/coherence.ts';
 import {
+  approvalScope,
   authScope,
   memberScope,
   platformScope,
@@ -52,6 +53,10 @@ interface Watched {
   readonly rights: readonly string[];
   /** At most `pageSize` changes after a revision; without `after` only the newest revision. */
   readonly changes: (caller: Caller, after?: number) => Promise<Changes>;
+  /** What a change is called. */
+  readonly event: 'config.changed' | 'approval.changed';
+  /** Each item is what became of something, under the revision of its last change: those in between are not told, and not missed. */
+  readonly showsLatestOnly?: true;
 }
 
 /** Whose a stream is, for the limits. */
@@ -122,6 +127,8 @@ export function createWatch(
       start(tenantChanges(broker, id as string, request.requestId), id as string, last, request),
     'gateway.watch.platform': ({ last_event_id: last }, request) =>
       start(platformChanges(broker, request.requestId), request.caller.tenant_id, last, request),
+    'gateway.watch.approvals': ({ tenant_id: id, last_event_id: last }, request) =>
+      start(approvalChanges(broker, id as string, request.requestId), id as string, last, request),
   };
   return {
     handlers,
@@ -134,6 +141,7 @@ export function createWatch(
 }
 
 const tenantChanges = (broker: ServiceBroker, tenantId: string, requestId: string): Watched => ({
+  event: 'config.changed',
   scope: tenantScope(tenantId),
   rights: [authScope, memberScope(tenantId)],
   changes: (caller, after) =>
@@ -146,6 +154,7 @@ const tenantChanges = (broker: ServiceBroker, tenantId: string, requestId: strin
 });
 
 const platformChanges = (broker: ServiceBroker, requestId: string): Watched => ({
+  event: 'config.changed',
   scope: platformScope,
   rights: [authScope],
   changes: (caller, after) =>
@@ -153,6 +162,20 @@ const platformChanges = (broker: ServiceBroker, requestId: string): Watched => (
       broker,
       'global-config.changes',
       { limit: pageSize, ...(after === undefined ? {} : { after }) },
+      { caller, requestId },
+    ),
+});
+
+const approvalChanges = (broker: ServiceBroker, tenantId: string, requestId: string): Watched => ({
+  event: 'approval.changed',
+  showsLatestOnly: true,
+  scope: approvalScope(tenantId),
+  rights: [authScope, memberScope(tenantId)],
+  changes: (caller, after) =>
+    callAs(
+      broker,
+      'notifier.approvals.changes',
+      { tenant_id: tenantId, limit: pageSize, ...(after === undefined ? {} : { after }) },
       { caller, requestId },
     ),
 });
@@ -257,7 +280,10 @@ class WatchStream {
       const caller = await this.#request.recheck();
       const { items, revision } = await this.#watched.changes(caller, this.#lastSent);
       const next = items[0]?.revision ?? revision + 1;
-      if (next !== this.#lastSent + 1) {
+      const isGap = this.#watched.showsLatestOnly
+        ? this.#lastSent > revision
+        : next !== this.#lastSent + 1;
+      if (isGap) {
         // The changes in between are no longer kept, or the client names a revision that never was or is lost.
         this.#lastSent = revision;
         await this.#send(frame('reset', { revision }, revision));
@@ -265,7 +291,7 @@ class WatchStream {
       }
       for (const item of items) {
         this.#lastSent = item.revision;
-        await this.#send(frame('config.changed', item, item.revision));
+        await this.#send(frame(this.#watched.event, item, item.revision));
       }
       if (items.length < pageSize) return;
     }

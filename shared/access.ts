@@ -27,6 +27,12 @@ export interface Caller {
   readonly authenticated_at?: string;
   /** Only for an API key: its rights, which bound it within its owner's roles. */
   readonly scopes?: readonly KeyScope[];
+  /** Only for an API key: which, and who made it; null for a service account's key from before that was kept. */
+  readonly api_key?: {
+    readonly id: string;
+    readonly name: string;
+    readonly made_by: string | null;
+  };
 }
 
 export const serviceCaller = (id: string): Caller => ({
@@ -40,6 +46,10 @@ export const serviceCaller = (id: string): Caller => ({
 /** Whether a caller may do what their roles say, as people and service accounts, and not whatever their action admits. */
 export const actsByRoles = ({ type }: Caller): boolean =>
   type === 'user' || type === 'service_account';
+
+/** Whether no person is at work, whoever the credential belongs to: an API key acts without anybody looking. */
+export const isMachine = ({ type, scopes }: Caller): boolean =>
+  type === 'service_account' || scopes !== undefined;
 
 /** Who administers the platform beside the users with that role: services, operators and Strata itself. */
 const platformTypes: readonly Caller['type'][] = ['service', 'operator', 'system'];

@@ -120,6 +120,8 @@ export interface ApiKeyRow {
   user_id: string | null;
   service_account_id: string | null;
   tenant_id: string | null;
+  /** User id; null for keys from before it was kept. */
+  made_by: string | null;
   name: string;
   scopes: KeyScope[];
   /** HMAC-SHA-256 of the secret, as hex. */
@@ -282,6 +284,7 @@ export const ApiKeyEntity = new EntitySchema<ApiKeyRow>({
     user_id: { type: 'uuid', nullable: true },
     service_account_id: { type: 'uuid', nullable: true },
     tenant_id: { type: 'uuid', nullable: true },
+    made_by: nullableText,
     name: text,
     scopes: { type: 'text', array: true },
     hash: text,
@@ -454,6 +457,12 @@ export const authSchema: Schema = {
     migration(
       'AuthUnannouncedAdmin1763700000604',
       'CREATE TABLE auth.unannounced_admin (user_id uuid PRIMARY KEY, password_hash text NOT NULL)',
+    ),
+    migration(
+      'AuthApiKeyMakers1764300000001',
+      'ALTER TABLE auth.api_keys ADD COLUMN made_by text',
+      // Who made the keys of service accounts nobody knows any more.
+      'UPDATE auth.api_keys SET made_by = user_id::text WHERE user_id IS NOT NULL',
     ),
   ],
 };

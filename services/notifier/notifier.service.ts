@@ -1,10 +1,9 @@
 /**
  * notifier: asks people for approval, sends the notices until they arrive, and escalates until somebody decides.
  *
- * What it answers: approvals (actions/approvals.ts), automations (actions/automations.ts), links in mails (actions/links.ts), deliveries (actions/deliveries.ts), test
- * notices (actions/test-send.ts). What it does by itself: delivers (worker/deliver.ts), escalates (worker/escalate.ts), gives slots to automations
- * (worker/automations.ts) and removes what
- * has had its time (stores/retention.ts).
+ * What it answers: approvals (actions/approvals.ts), automations (actions/automations.ts), links in mails (actions/links.ts), deliveries
+ * (actions/deliveries.ts), test notices (actions/test-send.ts). What it does by itself: delivers (worker/deliver.ts), escalates
+ * (worker/escalate.ts), gives slots to automations (worker/automations.ts) and removes what has had its time (stores/retention.ts).
  */
 import { randomUUID } from 'node:crypto';
 import type { Context, ServiceBroker, ServiceSchema } from 'moleculer';
@@ -34,11 +33,11 @@ import {
   removeSettledDeliveries,
   removeUnusedEndpoints,
 } from './stores/retention.ts';
-import { AutomationChanges } from './worker/automation-changes.ts';
 import { startGivingSlots, type AutomationWorker } from './worker/automations.ts';
 import { startDelivering, type DeliveryWorker } from './worker/deliver.ts';
 import { startEscalating } from './worker/escalate.ts';
 import { createSender } from './worker/send.ts';
+import { TenantChanges } from './worker/tenant-changes.ts';
 
 export interface NotifierOptions {
   readonly db: DataSource;
@@ -53,6 +52,8 @@ export interface NotifierOptions {
 const queuedEvent = 'notifier.queued';
 /** Broadcast with the tenant's id when an automation of its has changed. */
 const automationsEvent = 'notifier.automations';
+/** The same for an approval. */
+const approvalsEvent = 'notifier.approvals';
 
 export function notifierService(options: NotifierOptions): ServiceSchema {
   const { db, settings, http, mailer, log, metrics } = options;
@@ -67,9 +68,13 @@ export function notifierService(options: NotifierOptions): ServiceSchema {
   const onQueued = (): void => {
     void broker?.broadcast(queuedEvent, {}, ['notifier']);
   };
-  const changes = new AutomationChanges((tenantId) => {
+  const changes = new TenantChanges((tenantId) => {
     void broker?.broadcast(automationsEvent, { tenant_id: tenantId }, ['notifier']);
   });
+  const approvalChanges = new TenantChanges((tenantId) => {
+    void broker?.broadcast(approvalsEvent, { tenant_id: tenantId }, ['notifier']);
+  });
+  const onChanged = (tenantId: string): void => approvalChanges.announce(tenantId);
   /** For background work, each call a request of its own. */
   const call: Call = (action, params) => {
     if (!broker) throw new Error('the notifier has not started');
@@ -80,7 +85,7 @@ export function notifierService(options: NotifierOptions): ServiceSchema {
     call('auth.sso.providers.domains', { tenant_id: tenantId });
   const sender = createSender({ settings, http, mailer, verifiedDomains });
   const maxPending = (): number => settings().approvals_max_pending;
-  const approvals = { db, vault, onQueued, maxPending };
+  const approvals = { db, vault, onQueued, onChanged, approvalChanges, maxPending };
   const handlers = {
     ...approvalActions(approvals),
     ...automationActions({ ...approvals, changes }),
@@ -92,7 +97,7 @@ export function notifierService(options: NotifierOptions): ServiceSchema {
     async started(): Promise<void> {
       const { open } = vault;
       delivering = startDelivering({ db, log, open, sender });
-      escalating = startEscalating({ db, log, open, onQueued });
+      escalating = startEscalating({ db, log, open, onQueued, onChanged });
       const announce = (tenantId: string): void => changes.announce(tenantId);
       givingSlots = startGivingSlots({ db, log, call, announce });
       registerFigures(metrics, db, delivering);
@@ -106,6 +111,7 @@ export function notifierService(options: NotifierOptions): ServiceSchema {
     },
     async stopped(): Promise<void> {
       changes.stop();
+      approvalChanges.stop();
       await givingSlots?.stop();
       await sweeping?.stop();
       await escalating?.stop();
@@ -124,6 +130,11 @@ export function notifierService(options: NotifierOptions): ServiceSchema {
         handler(_ctx: Context) {
           delivering?.wake();
           givingSlots?.wake();
+        },
+      },
+      [approvalsEvent]: {
+        handler({ params }: Context<{ tenant_id: string }>) {
+          approvalChanges.changed(params.tenant_id);
         },
       },
       [automationsEvent]: {

@@ -11,12 +11,54 @@ import type { Decided, Intent } from '../../shared/contracts/decide.ts';
 import type {
   ApprovalState,
   Channel,
+  DecisionRight,
   DecisionVia,
   DeliveryState,
   NoticeType,
   RiskLevel,
 } from '../../shared/contracts/notifier.ts';
 import { migration, type Schema } from '../../shared/database/open.ts';
+
+export interface ApprovalContext {
+  agent_type?: string;
+  service_id?: string;
+  service_type?: string;
+}
+
+/** What of the tenant's approval_policy concerns one approval. */
+export interface FrozenPolicy {
+  required: number;
+  allow_self: boolean;
+  machines: boolean;
+}
+
+export interface StoredKey {
+  id: string;
+  name: string;
+  /** User id of whoever made the key; null where that is not known. */
+  made_by: string | null;
+}
+
+/** Whoever asked. Those from before names and keys were kept have the first two alone. */
+export interface StoredRequester {
+  type: string;
+  id: string;
+  name?: string;
+  api_key?: StoredKey | null;
+}
+
+export interface StoredApprover {
+  type: string;
+  id: string;
+  name: string;
+  /** Mail address of a person. */
+  email: string | null;
+  api_key: StoredKey | null;
+  at: string;
+  comment: string | null;
+  via: DecisionVia;
+  right: DecisionRight;
+}
 
 /** One request for approval. Whoever locks its row while it is pending decides, escalates or ends it. */
 export interface ApprovalRow {
@@ -36,9 +78,15 @@ export interface ApprovalRow {
   window_seconds: number;
   /** Approver groups in the order in which they are asked. */
   chain: string[];
+  /** What the approval is about; null where nothing that has configuration. */
+  context: ApprovalContext | null;
+  /** As it was when the approval was made; null for those from before there was one. */
+  policy: FrozenPolicy | null;
+  /** Those who have approved so far, in order; null for none. */
+  approved_by: StoredApprover[] | null;
   /** The FrozenConfig (rules/frozen-config.ts), sealed: what the configuration was when the approval was asked for. */
   frozen: string;
-  requested_by: { type: string; id: string };
+  requested_by: StoredRequester;
   request_id: string;
   idempotency_key: string | null;
   /** SHA-256 of the request, which tells a repetition of an idempotency key from another request with it. */
@@ -55,6 +103,8 @@ export interface ApprovalRow {
   decided_at: Date | null;
   comment: string | null;
   via: DecisionVia | null;
+  /** Of its last change, in the scope `approvals:<tenant>`; null where that was before they were counted. */
+  revision: number | null;
 }
 
 /** One notice to one destination: a row of the queue while it is pending. */
@@ -172,6 +222,9 @@ export const ApprovalEntity = new EntitySchema<ApprovalRow>({
     max_hops: integer,
     window_seconds: integer,
     chain: { type: 'text', array: true },
+    context: optionalJson,
+    policy: optionalJson,
+    approved_by: optionalJson,
     frozen: text,
     requested_by: { type: 'json' },
     request_id: text,
@@ -187,12 +240,14 @@ export const ApprovalEntity = new EntitySchema<ApprovalRow>({
     decided_at: optionalTime,
     comment: optionalText,
     via: optionalText,
+    revision: { type: 'int8', nullable: true },
   },
   indices: [
     { name: 'approvals_idempotency', columns: ['tenant_id', 'idempotency_key'], unique: true },
     { name: 'approvals_tenant', columns: ['tenant_id', 'created_at', 'id'] },
     { name: 'approvals_pending', columns: ['tenant_id'], where: `state = 'pending'` },
     { name: 'approvals_ended', columns: ['created_at'], where: `state <> 'pending'` },
+    { name: 'approvals_changes', columns: ['tenant_id', 'revision'] },
   ],
 });
 export const DeliveryEntity = new EntitySchema<DeliveryRow>({
@@ -431,6 +486,15 @@ export const notifierSchema: Schema = {
          WHERE state IN ('waiting_approval', 'waiting_slot', 'running')`,
       'CREATE INDEX automations_ended ON notifier.automations (ended_at) WHERE ended_at IS NOT NULL',
       'CREATE TABLE notifier.automation_tenants (tenant_id uuid PRIMARY KEY)',
+    ),
+    migration(
+      'ApprovalPolicies1764300000001',
+      'ALTER TABLE notifier.approvals ADD COLUMN context json, ADD COLUMN policy json, ADD COLUMN approved_by json',
+    ),
+    migration(
+      'ApprovalRevisions1764300000002',
+      'ALTER TABLE notifier.approvals ADD COLUMN revision int8',
+      'CREATE INDEX approvals_changes ON notifier.approvals (tenant_id, revision)',
     ),
   ],
 };

@@ -177,6 +177,25 @@ async function recordChange(
   return change!.id;
 }
 
+/**
+ * Counts a change of a scope whose values nobody caches, inside the caller's transaction: nothing waits for other nodes, and watch
+ * streams hear of it from the feed. Answers the revision that the changed rows carry. The counter stays locked until the transaction
+ * ends, so lock whatever else is locked first.
+ */
+export async function countChange(
+  manager: EntityManager,
+  scope: string,
+  heardOf = 0,
+): Promise<number> {
+  const { revision } = await lockAndCount(manager, scope, heardOf);
+  await manager.query(
+    `INSERT INTO strata.changes (id, scope, revision, keys, created_at)
+     VALUES (pg_current_xact_id(), $1, $2, '{}', clock_timestamp())`,
+    [scope, revision],
+  );
+  return revision;
+}
+
 /** Audit events without a change of configuration, inside the caller's transaction. An event that is there already is passed over. */
 export async function recordEvents(
   manager: EntityManager,

@@ -95,6 +95,9 @@ export const apiKeyContracts = {
         owner: Type.Object({ type: Type.Enum(['user', 'service_account']), id: Uuid }, strict),
         tenant_id: Nullable(Uuid),
         platform_roles: Type.Array(Type.String()),
+        name: Type.String(),
+        /** Who made it; null for a service account's key from before that was kept. */
+        made_by: Nullable(Type.String()),
         scopes: Scopes,
         hash: Type.String(),
         expires_at: Timestamp,

@@ -6,7 +6,7 @@ import { Type } from 'typebox';
 import { action, Page, page, type Access } from './contract.ts';
 import { decided, intent } from './decide.ts';
 import { Line, Nullable, strict, Timestamp, Uuid } from './fields.ts';
-import { deciderRoles } from './notifier.ts';
+import { deciderRoles, longestWait, timeToWait } from './notifier.ts';
 
 /**
  * `waiting_approval` until the approval is decided, `waiting_slot` while it is granted and all slots are taken. Only `running` holds a
@@ -24,9 +24,6 @@ export type AutomationState = (typeof automationStates)[number];
 
 /** In seconds. */
 export const automationTtl = { least: 5, most: 86_400, unlessTold: 300 } as const;
-/** In seconds. */
-const longestWait = 60;
-
 const Automation = Type.Object(
   {
     id: Uuid,
@@ -118,7 +115,7 @@ export const automationContracts = {
       ),
     },
     result: Automation,
-    minTimeoutMs: ({ wait }) => (typeof wait === 'number' ? wait * 1000 + 5000 : undefined),
+    minTimeoutMs: timeToWait,
   }),
   'notifier.automations.heartbeat': action({
     summary: 'Say that an automation still runs: its time begins anew',

@@ -17,6 +17,7 @@ export const keyScopes = [
   'config:write',
   'approvals:read',
   'approvals:write',
+  'approvals:decide',
   'automations:read',
   'automations:write',
   'members:read',
@@ -296,7 +297,7 @@ export const write = <
     writeOptions,
   );
 
-/** Server-Sent Events until the caller leaves or may no longer look; `result` is the data of one `config.changed`. */
+/** Server-Sent Events until the caller leaves or may no longer look; `result` is the data of one change. */
 export const stream = <R extends TSchema, Path extends TProperties = Empty>(
   definition: Definition<Path, Empty, undefined, R>,
 ) =>

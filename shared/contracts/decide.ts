@@ -104,4 +104,22 @@ export const decideContracts = {
     body: Type.Object({ ...intent, at: Timestamp }, strict),
     result: Type.Object({ decided: Decided, slots: Type.Object(setting, strict) }, strict),
   }),
+  'config-resolver.approval-terms': action({
+    summary: 'What an approval may cost and how long it waits, by the effective risk settings',
+    access: { level: 'internal' },
+    changesNothing: true,
+    path: { tenant_id: Uuid },
+    query: {
+      agent_type: intent.agent_type,
+      service_id: intent.service_id,
+      service_type: intent.service_type,
+    },
+    result: Type.Object(
+      {
+        max_cost_impact_approval: Type.Object(setting, strict),
+        approval_timeout_minutes: Type.Object(setting, strict),
+      },
+      strict,
+    ),
+  }),
 } as const;

@@ -2,6 +2,7 @@
 import { Type } from 'typebox';
 import { action, Page, page, tenantRoles } from './contract.ts';
 import { Email, Nullable, strict, Timestamp, Uuid, SomeOf } from './fields.ts';
+import { decisionRights } from './notifier.ts';
 import { memberScope } from './revision-scopes.ts';
 import { SignInPolicy } from './sign-in-policy.ts';
 import { tenantAdmins, tenantPath } from './tenant-document.ts';
@@ -160,16 +161,33 @@ export const memberContracts = {
   }),
   'tenant-config.members.decider': action({
     summary:
-      'In whose name a link mailed to an address decides now; null where it may not any more',
+      'Who a member, a service account or a mailed address is, and by which right they decide now',
     access: { level: 'internal' },
     changesNothing: true,
     path: {
       ...tenantPath,
-      email: Type.String({ maxLength: 254 }),
-      chain: Type.Array(Type.String(), { description: 'Approver groups of the approval' }),
+      user_id: Type.Optional(Uuid),
+      account_id: Type.Optional(Uuid),
+      email: Type.Optional(
+        Type.String({ maxLength: 254, description: 'One of these three says who' }),
+      ),
+      groups: Type.Array(Type.String(), { description: 'Approver groups that were asked so far' }),
     },
     result: Type.Object(
-      { decider: Nullable(Type.String({ description: 'User id, or the address itself' })) },
+      {
+        tenant_name: Type.String(),
+        decider: Nullable(
+          Type.Object(
+            {
+              id: Type.String({ description: 'User or account id, or the address itself' }),
+              name: Type.String(),
+              email: Nullable(Type.String()),
+              right: Type.Enum(decisionRights),
+            },
+            strict,
+          ),
+        ),
+      },
       strict,
     ),
   }),

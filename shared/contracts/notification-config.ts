@@ -262,6 +262,55 @@ const Escalation = Type.Object(
   { ...strict, description: 'What happens when nobody decides' },
 );
 
+/** The most that may be asked to approve one approval. */
+const mostApprovers = 20;
+const approvers = (level: string) =>
+  Type.Integer({
+    minimum: 1,
+    maximum: mostApprovers,
+    default: 1,
+    description: `How many different people must approve at ${level} risk`,
+  });
+const requiredApprovers = {
+  low: approvers('low'),
+  medium: approvers('medium'),
+  high: approvers('high'),
+  critical: approvers('critical'),
+};
+const allowSelf = Type.Boolean({
+  default: false,
+  description: 'Whoever asked may decide, too',
+});
+const machines = Type.Boolean({
+  default: false,
+  description: 'API keys with the scope approvals:decide, and so service accounts, may decide',
+});
+const ApprovalPolicy = Type.Object(
+  {
+    required: optional(
+      Type.Object(
+        {
+          low: optional(requiredApprovers.low),
+          medium: optional(requiredApprovers.medium),
+          high: optional(requiredApprovers.high),
+          critical: optional(requiredApprovers.critical),
+        },
+        { ...strict, description: 'Risk level to how many must approve; a denial by one ends it' },
+      ),
+    ),
+    allow_self: optional(allowSelf),
+    machines: optional(machines),
+  },
+  { ...strict, description: 'Whose decisions count, and how many it takes' },
+);
+
+/** What holds where the tenant's configuration says nothing. */
+export const approvalPolicyDefaults = {
+  required: { low: 1, medium: 1, high: 1, critical: 1 },
+  allow_self: false,
+  machines: false,
+} as const;
+
 // ---------------------------------------------------------------- the document
 
 export const NotificationConfig = Type.Object(
@@ -271,6 +320,7 @@ export const NotificationConfig = Type.Object(
     chat: optional(Chat),
     approver_groups: optional(ApproverGroups),
     escalation: optional(Escalation),
+    approval_policy: optional(ApprovalPolicy),
   },
   strict,
 );
@@ -322,6 +372,14 @@ export const EffectiveNotifications = Type.Object(
         poll_interval_seconds: Type.Integer(),
         escalation_window_minutes: Type.Integer(),
         max_hops: Type.Integer(),
+      },
+      strict,
+    ),
+    approval_policy: Type.Object(
+      {
+        required: Type.Object(requiredApprovers, strict),
+        allow_self: allowSelf,
+        machines,
       },
       strict,
     ),

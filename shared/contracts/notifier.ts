@@ -1,7 +1,15 @@
 /** notifier: approvals, the notices that tell people of them, and the links in mails by which they are decided. */
 import { Type } from 'typebox';
-import { action, page, Page, type Access, type TenantRole } from './contract.ts';
-import { Line, Nullable, strict, Timestamp, Uuid } from './fields.ts';
+import {
+  action,
+  page,
+  Page,
+  stream,
+  type Access,
+  type CheckedParams,
+  type TenantRole,
+} from './contract.ts';
+import { Identifier, Line, Nullable, Slug, strict, Timestamp, Uuid } from './fields.ts';
 
 const optional = Type.Optional;
 
@@ -10,9 +18,16 @@ export type RiskLevel = (typeof riskLevels)[number];
 
 /**
  * Of an approval. Only `pending` changes: `exhausted` when every group was asked and nobody decided, `expired` when its time ran out
- * before that.
+ * before that, `withdrawn` when the automation that waited for it was.
  */
-export const approvalStates = ['pending', 'approved', 'denied', 'expired', 'exhausted'] as const;
+export const approvalStates = [
+  'pending',
+  'approved',
+  'denied',
+  'expired',
+  'exhausted',
+  'withdrawn',
+] as const;
 export type ApprovalState = (typeof approvalStates)[number];
 
 export const decisions = ['approve', 'deny'] as const;
@@ -21,6 +36,24 @@ export type Decision = (typeof decisions)[number];
 /** How a decision was made: by a signed-in caller, or by the link in a mail. */
 export const decisionVias = ['api', 'link'] as const;
 export type DecisionVia = (typeof decisionVias)[number];
+
+/**
+ * By which right somebody decides:
+ *
+ * - `group_member`: of a group that was asked so far;
+ * - `groups_without_members`: a tenant_admin, because these groups have no member who could decide;
+ * - `role`: an operator or tenant_admin, where the approval has no groups;
+ * - `recipient`: an address without an account that the configuration names;
+ * - `console`: the platform's operator.
+ */
+export const decisionRights = [
+  'group_member',
+  'groups_without_members',
+  'role',
+  'recipient',
+  'console',
+] as const;
+export type DecisionRight = (typeof decisionRights)[number];
 
 /** Of a delivery: `cancelled` when its approval was settled before it could be sent. */
 export const deliveryStates = ['pending', 'delivered', 'failed', 'cancelled'] as const;
@@ -37,6 +70,7 @@ export const noticeTypes = [
   'approval.exhausted',
   'approval.expired',
   'approval.decided',
+  'approval.withdrawn',
 ] as const;
 export type NoticeType = (typeof noticeTypes)[number];
 
@@ -67,6 +101,45 @@ const Metadata = Type.Record(Type.String(), Type.Unknown(), {
   description: 'Handed on to the receivers as it is; at most 32 KiB of JSON',
 });
 
+/** What the approval is about, where it is something that has configuration of its own: its limits are those that hold there. */
+const context = {
+  agent_type: optional(Slug),
+  service_id: optional(Identifier),
+  service_type: optional(Slug),
+};
+
+const NamedKey = Type.Object({ id: Type.String(), name: Type.String() }, strict);
+const Requester = Type.Object(
+  {
+    type: Type.String(),
+    id: Type.String({ description: 'Of the person, the service account or the service' }),
+    name: Nullable(Type.String({ description: 'Null for requests from before it was kept' })),
+    api_key: Nullable(NamedKey),
+  },
+  { ...strict, description: 'Who asked, and with which API key, if with one' },
+);
+const Approver = Type.Object(
+  {
+    type: Type.String(),
+    by: Type.String({ description: 'Id of the person or service account, or a mail address' }),
+    name: Type.String(),
+    api_key: Nullable(NamedKey),
+    at: Timestamp,
+    comment: Nullable(Type.String()),
+    via: Type.Enum(decisionVias),
+    right: Type.Enum(decisionRights),
+  },
+  strict,
+);
+const Policy = Type.Object(
+  {
+    required: Type.Integer({ description: 'How many must approve' }),
+    allow_self: Type.Boolean(),
+    machines: Type.Boolean(),
+  },
+  { ...strict, description: 'The approval_policy of when it was asked for' },
+);
+
 /** An approval as everybody sees it: its readers, and the receivers of its notices. */
 export const Approval = Type.Object(
   {
@@ -78,13 +151,21 @@ export const Approval = Type.Object(
     resource: Nullable(Resource),
     cost_impact: Nullable(CostImpact),
     metadata: Nullable(Metadata),
+    ...context,
     hop: Type.Integer({ description: 'Escalations so far' }),
     max_hops: Type.Integer(),
     chain: Type.Array(Type.String(), {
       description: 'Approver groups, in the order in which they are asked',
     }),
     current_group: Nullable(Type.String()),
-    requested_by: Type.Object({ type: Type.String(), id: Type.String() }, strict),
+    requested_by: Requester,
+    policy: Policy,
+    revision: Nullable(
+      Type.Integer({ description: "The tenant's approvals' revision at its last change" }),
+    ),
+    approved_by: Type.Array(Approver, {
+      description: 'Who has approved so far, in order; `policy.required` of them grant it',
+    }),
     created_at: Timestamp,
     expires_at: Timestamp,
     escalates_at: Nullable(Timestamp),
@@ -104,6 +185,22 @@ export const Approval = Type.Object(
   },
   strict,
 );
+
+/** What a stream says of an approval: that it changed, and what it is by now. The approval itself is read, with its access. */
+const ApprovalChange = Type.Object(
+  {
+    revision: Type.Integer(),
+    approval_id: Uuid,
+    state: Type.Enum(approvalStates),
+  },
+  strict,
+);
+
+/** In seconds. */
+export const longestWait = 60;
+/** A request that waits takes as long as it says. */
+export const timeToWait = ({ wait }: CheckedParams): number | undefined =>
+  typeof wait === 'number' ? wait * 1000 + 5000 : undefined;
 
 const delivery = {
   id: Uuid,
@@ -153,10 +250,20 @@ const link = {
 const LinkView = Type.Object(
   {
     decision: Type.Enum(decisions),
+    tenant_name: Type.String(),
     title: Type.String(),
     action: Type.String(),
     risk_level: Type.String(),
     description: Nullable(Type.String()),
+    resource: Nullable(Resource),
+    cost_impact: Nullable(CostImpact),
+    ...context,
+    requested_by: Requester,
+    required: Type.Integer({ description: 'How many must approve' }),
+    approved_by: Type.Array(
+      Type.Object({ name: Type.String(), at: Timestamp, comment: Nullable(Type.String()) }, strict),
+    ),
+    has_approved: Type.Boolean({ description: 'The reader of the link is among them' }),
     state: Type.Enum(approvalStates),
     expires_at: Timestamp,
   },
@@ -177,6 +284,7 @@ export const notifierContracts = {
         resource: optional(Resource),
         cost_impact: optional(CostImpact),
         metadata: optional(Metadata),
+        ...context,
         expires_at: optional(Timestamp),
         idempotency_key: optional(
           Line(200, 'The same key with the same request gives the same approval'),
@@ -198,18 +306,61 @@ export const notifierContracts = {
     response: 'list',
   }),
   'notifier.approvals.get': action({
-    summary: 'Read an approval',
+    summary: 'An approval, at once or when it changes',
     rest: 'GET /tenants/{tenant_id}/approvals/{approval_id}',
     access: approvers,
     keyScope: 'approvals:read',
     path: approvalPath,
+    query: {
+      revision: optional(
+        Type.Integer({
+          minimum: 0,
+          description: 'What the caller knows: `wait` ends as soon as it is another',
+        }),
+      ),
+      wait: optional(
+        Type.Integer({
+          minimum: 0,
+          maximum: longestWait,
+          description:
+            'Seconds to wait while it is pending and does not change from `revision`; without that, from what it is now',
+        }),
+      ),
+    },
     result: Approval,
+    minTimeoutMs: timeToWait,
+  }),
+  'notifier.approvals.changes': action({
+    summary: 'Approvals that changed after a revision, by the revision of their last change',
+    access: approvers,
+    keyScope: 'approvals:read',
+    path: tenantPath,
+    query: {
+      after: optional(Type.Integer({ minimum: 0, description: 'Absent: none, only the revision' })),
+      limit: page.limit,
+    },
+    result: Type.Object(
+      {
+        items: Type.Array(ApprovalChange),
+        revision: Type.Integer({ description: "The scope's revision, at least" }),
+      },
+      strict,
+    ),
+    changesNothing: true,
+  }),
+  'gateway.watch.approvals': stream({
+    summary: "Watch the tenant's approvals",
+    rest: 'GET /tenants/{tenant_id}/approvals/watch',
+    access: people,
+    keyScope: 'approvals:read',
+    path: tenantPath,
+    result: ApprovalChange,
   }),
   'notifier.approvals.decide': action({
-    summary: 'Approve or deny',
+    summary: 'Approve or deny what somebody else asked for',
     rest: 'POST /tenants/{tenant_id}/approvals/{approval_id}/decision',
     access: people,
-    keyScope: 'approvals:write',
+    keyScope: 'approvals:decide',
     path: approvalPath,
     body: Type.Object(
       {

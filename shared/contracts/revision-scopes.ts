@@ -8,11 +8,14 @@
  * | `members:<id>`     | the tenant's name, status and memberships                     |
  * | `platform`         | global entries, service types and bounds                      |
  * | `auth`             | accounts, sessions, API keys, identity providers; reloads     |
+ * | `approvals:<id>`   | the tenant's approvals, which nobody caches: for its streams  |
  */
-export type RevisionScope = `tenant:${string}` | `members:${string}` | 'platform' | 'auth';
+export type RevisionScope =
+  `tenant:${string}` | `members:${string}` | `approvals:${string}` | 'platform' | 'auth';
 
 export const tenantScope = (tenantId: string): RevisionScope => `tenant:${tenantId}`;
 /** Apart from the tenant's configuration, whose history shows every one of its revisions, without gaps. */
 export const memberScope = (tenantId: string): RevisionScope => `members:${tenantId}`;
+export const approvalScope = (tenantId: string): RevisionScope => `approvals:${tenantId}`;
 export const platformScope: RevisionScope = 'platform';
 export const authScope: RevisionScope = 'auth';

@@ -77,7 +77,12 @@ async function inParallel<T>(
 }
 const ask = async (key: string): Promise<string> => {
   const made = await insist(() =>
-    admin.post(path(), { action: 'scale', risk_level: 'high', title: key, idempotency_key: key }),
+    cluster.tenant.operator.post(path(), {
+      action: 'scale',
+      risk_level: 'high',
+      title: key,
+      idempotency_key: key,
+    }),
   );
   expect([made.status, made.text]).toEqual([202, expect.any(String)]);
   return made.body.id;

@@ -1,17 +1,21 @@
 /** Approvals from the request to the decision, with real receivers. */
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Webhook } from 'standardwebhooks';
 import { readdirSync, readFileSync, mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import PostalMime from 'postal-mime';
+import { openBrowser } from '../support/browser.ts';
+import { watch, type StreamEvent } from '../support/event-stream.ts';
 import { createDatabase, type Database } from '../support/postgres.ts';
 import { startReceiver, type Receiver } from '../support/receiver.ts';
 import {
+  addMember,
   adminPassword,
   createTenant,
   signIn,
   startStrata,
+  type Answer,
   type Client,
   type Running,
   type TenantFixture,
@@ -62,7 +66,7 @@ const groups = {
 };
 const path = (rest = ''): string => `/tenants/${tenant.id}/approvals${rest}`;
 const request = async (body: object = ask) => {
-  const answer = await tenant.admin.post(path(), body);
+  const answer = await tenant.operator.post(path(), body);
   expect([answer.status, answer.text]).toEqual([202, expect.any(String)]);
   return answer.body;
 };
@@ -123,7 +127,7 @@ test('a request arrives signed, a decision tells who was told, and the log shows
       ),
     ({ body }) => body.items.length === 2,
   );
-  const decided = await tenant.operator.post(path(`/${made.id}/decision`), {
+  const decided = await tenant.admin.post(path(`/${made.id}/decision`), {
     decision: 'approve',
     comment: 'go',
   });
@@ -161,6 +165,19 @@ test('a request arrives signed, a decision tells who was told, and the log shows
   expect(detail.text).not.toContain('canary-in-url');
 });
 
+/** From the mail to this address, to this process. */
+async function approveLinkTo(address: string): Promise<string> {
+  const mails = () =>
+    readdirSync(join(dataDir, 'mail')).map((file) => readFileSync(join(dataDir, 'mail', file)));
+  const mail = await until(
+    async () => mails().find((eml) => eml.includes(address)),
+    (found) => found !== undefined,
+  );
+  const { text } = await PostalMime.parse(mail!);
+  const [, link] = /Approve: (\S+)/.exec(text!)!;
+  return strata.url + link!.slice(link!.indexOf('/approvals/'));
+}
+
 test('the same idempotency_key gives the same approval, another request with it is refused', async () => {
   const body = { ...ask, idempotency_key: 'run-1' };
   const answers = await Promise.all(
@@ -181,7 +198,7 @@ test('what is asked is bounded: the size of one, and how many of a tenant are pe
 
   const other = await createTenant(strata.url, platform, 'Many pending');
   const ask = (key: string) =>
-    other.admin.post(`/tenants/${other.id}/approvals`, { ...asked, idempotency_key: key });
+    other.operator.post(`/tenants/${other.id}/approvals`, { ...asked, idempotency_key: key });
   for (let n = 1; n <= 10; n += 1) expect((await ask(String(n))).status).toBe(202);
   const tooMany = await ask('11');
   expect([tooMany.status, tooMany.body.detail.code, tooMany.headers.get('retry-after')]).toEqual([
@@ -195,6 +212,66 @@ test('what is asked is bounded: the size of one, and how many of a tenant are pe
     decision: 'deny',
   });
   expect((await ask('11')).status).toBe(202);
+});
+
+describe('by the limits that hold for what an approval is about', () => {
+  let limited: TenantFixture;
+  const post = (fields: object) =>
+    limited.operator.post(`/tenants/${limited.id}/approvals`, { ...ask, ...fields });
+  const config = (name: string) => `/tenants/${limited.id}/config/${name}`;
+  const refusal = ({ status, body }: Answer) => [status, body.errors];
+  const above = (cost: number, limit: number) => [
+    422,
+    [
+      {
+        path: '/cost_impact',
+        message: expect.stringContaining(
+          `is ${cost}, above max_cost_impact_approval, which is ${limit}`,
+        ),
+      },
+    ],
+  ];
+  beforeAll(async () => {
+    limited = await createTenant(strata.url, platform, 'Limited');
+    const { admin, id } = limited;
+    await admin.put(`/tenants/${id}/services/web`, { service_type: 'cloud_run' });
+    await admin.put(config('agents/scaler'), {});
+    await admin.patch(config('risk'), {
+      service_overrides: { cloud_run: { max_cost_impact_approval: 20 } },
+    });
+  });
+
+  test('a cost above the limit is refused when asked, with rule and limit', async () => {
+    expect((await post({ cost_impact: 50 })).status).toBe(202);
+    expect(refusal(await post({ cost_impact: 50.5 }))).toEqual(above(50.5, 50));
+    const web = { service_id: 'web', agent_type: 'scaler' };
+    expect(refusal(await post({ ...web, cost_impact: 21 }))).toEqual(above(21, 20));
+    expect((await post({ ...web, cost_impact: 20 })).body).toMatchObject(web);
+
+    await limited.admin.put(config('bounds'), { max_cost_impact_approval: { maximum: 10 } });
+    expect(refusal(await post({ cost_impact: 11 }))).toEqual(above(11, 10));
+    expect((await post({ cost_impact: 10 })).status).toBe(202);
+    await limited.admin.delete(config('bounds'));
+    expect((await post({ cost_impact: 11 })).status).toBe(202);
+  });
+
+  test('a name that names nothing is refused', async () => {
+    for (const context of [
+      { service_id: 'chekout' },
+      { agent_type: 'scalr' },
+      { service_type: 'cloud_walk' },
+    ]) {
+      const { status, body } = await post(context);
+      expect([status, body.detail.code]).toEqual([404, 'not_found']);
+    }
+  });
+
+  test('it waits as long as the effective time-out says, with bounds', async () => {
+    await limited.admin.put(config('bounds'), { approval_timeout_minutes: { const: 600 } });
+    const { body } = await post({});
+    expect(Date.parse(body.expires_at) - Date.parse(body.created_at)).toBe(600 * 60_000);
+    await limited.admin.delete(config('bounds'));
+  });
 });
 
 test('of 16 decisions at once one counts', async () => {
@@ -213,15 +290,7 @@ test('a link in a mail shows first and decides once', async () => {
     email: { approval_recipients: ['boss@example.com'] },
   });
   const { id } = await request();
-  const mails = () =>
-    readdirSync(join(dataDir, 'mail')).map((file) => readFileSync(join(dataDir, 'mail', file)));
-  const mail = await until(
-    async () => mails().find((eml) => eml.includes('boss@example.com')),
-    (found) => found !== undefined,
-  );
-  const { text } = await PostalMime.parse(mail!);
-  const [, link] = /Approve: (\S+)/.exec(text!)!;
-  const url = strata.url + link!.slice(link!.indexOf('/approvals/'));
+  const url = await approveLinkTo('boss@example.com');
   for (const accept of ['text/html', 'application/json']) {
     expect((await fetch(url, { headers: { accept } })).status).toBe(200);
     expect((await tenant.admin.get(path(`/${id}`))).body.state).toBe('pending');
@@ -242,6 +311,135 @@ test('a link in a mail shows first and decides once', async () => {
   });
   expect((await fetch(url, { method: 'POST' })).status).toBe(409);
   expect((await fetch(url.slice(0, -1) + (url.endsWith('A') ? 'B' : 'A'))).status).toBe(404);
+});
+
+test('the page of a link shows what is asked by whom, in every width and light, under its policy', async () => {
+  await configure({
+    approver_groups: groups,
+    email: { approval_recipients: ['page@example.com'] },
+    approval_policy: { required: { high: 2 } },
+  });
+  const { id } = await request({
+    ...ask,
+    title: 'Scale <b>checkout</b> & "more"',
+    description: '</p><script>document.title = "run"</script>\nLoad has doubled.',
+    resource: { cluster: '<img src=x onerror=alert(1)>', name: 'n'.repeat(300) },
+    cost_impact: 12.5,
+    service_type: 'cloud_run',
+  });
+  const first = await tenant.admin.post(path(`/${id}/decision`), { decision: 'approve' });
+  expect(first.body.state).toBe('pending');
+  const url = await approveLinkTo('page@example.com');
+  const browser = await openBrowser();
+  try {
+    const page = await browser.newPage();
+    const complaints: string[] = [];
+    page.on('console', (message) => complaints.push(message.text()));
+    page.on('pageerror', (error) => complaints.push(error.message));
+    const backgrounds = new Set<string>();
+    for (const colorScheme of ['light', 'dark'] as const) {
+      for (const width of [320, 1440]) {
+        await page.emulateMedia({ colorScheme });
+        await page.setViewportSize({ width, height: 800 });
+        const answer = await page.goto(url);
+        expect(answer!.headers()['content-security-policy']).toMatch(
+          /^default-src 'none'; style-src 'sha256-[\w+/]{43}='; form-action 'self';/,
+        );
+        const said = await page.innerText('main');
+        for (const each of [
+          'Approvals',
+          'Scale <b>checkout</b> & "more"',
+          '"cluster": "<img src=x onerror=alert(1)>"',
+          '12.5',
+          'cloud_run',
+          tenant.emails.operator!,
+          `1 of 2\n${tenant.emails.tenant_admin}`,
+          '</p><script>document.title = "run"</script>',
+        ])
+          expect(said).toContain(each);
+        expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(
+          true,
+        );
+        backgrounds.add(await page.evaluate('getComputedStyle(document.body).backgroundColor'));
+      }
+    }
+    expect(backgrounds.size).toBe(2);
+    await page.click('button');
+    expect(await page.innerText('main')).toContain('It is approved.');
+    // The browser looks for an icon by itself.
+    expect(complaints.filter((text) => !text.includes('404'))).toEqual([]);
+  } finally {
+    await browser.close();
+  }
+});
+
+describe('whoever waits for it', () => {
+  beforeAll(() => configure({ approver_groups: groups }));
+  const ack = (id: string) => tenant.admin.post(path(`/${id}/ack`));
+  const approve = (id: string) =>
+    tenant.admin.post(path(`/${id}/decision`), { decision: 'approve' });
+
+  test('is answered when it changes, and goes on from what it knows', async () => {
+    const made = await request();
+    const waited = tenant.operator.get(path(`/${made.id}?wait=30`));
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    await ack(made.id);
+    const { body: acknowledged } = await waited;
+    expect(acknowledged.acknowledged).not.toBeNull();
+    expect(acknowledged.revision).toBeGreaterThan(made.revision);
+    const behind = await tenant.operator.get(path(`/${made.id}?wait=30&revision=${made.revision}`));
+    expect(behind.body).toEqual(acknowledged);
+
+    const known = path(`/${made.id}?revision=${acknowledged.revision}`);
+    const began = Date.now();
+    const same = await tenant.operator.get(`${known}&wait=1`);
+    expect(same.body).toEqual(acknowledged);
+    expect(Date.now() - began).toBeGreaterThan(900);
+    const decided = tenant.operator.get(`${known}&wait=30`);
+    await approve(made.id);
+    expect((await decided).body.state).toBe('approved');
+    expect((await tenant.operator.get(path(`/${made.id}?wait=30`))).body.state).toBe('approved');
+    expect((await tenant.operator.get(path(`/${made.id}?wait=61`))).status).toBe(422);
+  });
+
+  test('is told by the stream, and goes on after what it has', async () => {
+    const stream = await watch(tenant.operator, path('/watch'));
+    const ready = await stream.until(({ event }) => event === 'ready');
+    const { id } = await request();
+    const isOf = (state: string) => (each: StreamEvent) =>
+      each.event === 'approval.changed' &&
+      each.data.approval_id === id &&
+      each.data.state === state;
+    const asked = await stream.until(isOf('pending'));
+    expect(asked.id).toBe(asked.data.revision);
+    await approve(id);
+    const decided = await stream.until(isOf('approved'));
+    expect(decided.id).toBeGreaterThan(asked.id!);
+    stream.leave();
+
+    // Of what it has missed it is told the latest.
+    const again = await watch(tenant.admin, path('/watch'), ready.id);
+    await again.until(isOf('approved'));
+    expect(again.events.filter(({ data }) => data.approval_id === id)).toHaveLength(1);
+    again.leave();
+    const ahead = await watch(tenant.admin, path('/watch'), decided.id! + 1000);
+    await ahead.until(({ event }) => event === 'reset');
+    ahead.leave();
+    expect((await watch(tenant.viewer, path('/watch'))).status).toBe(403);
+  });
+
+  test('hears nothing any more once it has lost the right', async () => {
+    const { client, user_id: userId } = await addMember(tenant.admin, tenant.id, {
+      email: 'leaves@approvals.example',
+      roles: ['operator'],
+    });
+    const stream = await watch(client, path('/watch'));
+    await stream.until(({ event }) => event === 'ready');
+    await tenant.admin.patch(`/tenants/${tenant.id}/users/${userId}`, { roles: ['viewer'] });
+    const closed = await stream.until(({ event }) => event === 'closed');
+    expect(closed.data).toMatchObject({ code: 'insufficient_role' });
+    await stream.ended;
+  });
 });
 
 test('a test notice says what happened', async () => {

@@ -50,7 +50,7 @@ const get = async (id: string, query = '') => (await tenant.admin.get(path(`/${i
 const finish = (id: string, outcome = 'succeeded', by: Client = tenant.admin) =>
   by.post(path(`/${id}/finish`), { outcome });
 const decideOn = (approvalId: string, decision: string) =>
-  tenant.admin.post(`/tenants/${tenant.id}/approvals/${approvalId}/decision`, { decision });
+  tenant.operator.post(`/tenants/${tenant.id}/approvals/${approvalId}/decision`, { decision });
 const runningNow = async (): Promise<number> =>
   (await tenant.admin.get(path('?state=running&limit=200'))).body.items.length;
 /** Lets the time of those that run pass. */
@@ -142,6 +142,24 @@ test('one that needs approval starts when it is granted', async () => {
     state: 'denied',
     approval_id: refused.approval_id,
   });
+});
+
+test('one that is withdrawn while it waits withdraws its approval', async () => {
+  const asked = await start({ risk_level: 'high' });
+  const approval = `/tenants/${tenant.id}/approvals/${asked.approval_id}`;
+  const waited = tenant.admin.get(`${approval}?wait=20`);
+  expect((await finish(asked.id, 'not needed')).body.state).toBe('finished');
+  expect((await waited).body).toMatchObject({ state: 'withdrawn', decision: null });
+  const late = await decideOn(asked.approval_id, 'approve');
+  expect([late.status, late.body.detail.code]).toEqual([409, 'conflict']);
+  expect((await get(asked.id)).state).toBe('finished');
+
+  const granted = await start({ risk_level: 'high' });
+  await decideOn(granted.approval_id, 'approve');
+  await get(granted.id, '?wait=20');
+  await finish(granted.id);
+  const { body } = await tenant.admin.get(`/tenants/${tenant.id}/approvals/${granted.approval_id}`);
+  expect(body.state).toBe('approved');
 });
 
 test('what was granted waits for slots in the order of the grants', async () => {

@@ -42,7 +42,7 @@ async function ask(escalation: object, more: object = {}): Promise<string> {
   expect(
     (await tenant.admin.put(`/tenants/${tenant.id}/config/notifications`, config)).status,
   ).toBeLessThan(300);
-  const made = await tenant.admin.post(`/tenants/${tenant.id}/approvals`, {
+  const made = await tenant.operator.post(`/tenants/${tenant.id}/approvals`, {
     action: 'scale',
     risk_level: 'high',
     title: 'Scale up',

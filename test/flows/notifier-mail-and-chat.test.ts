@@ -84,7 +84,7 @@ async function configure(config: object): Promise<void> {
   expect([saved.status, saved.text]).toEqual([200, expect.any(String)]);
 }
 async function ask(title: string): Promise<string> {
-  const answer = await tenant.admin.post(`/tenants/${tenant.id}/approvals`, {
+  const answer = await tenant.operator.post(`/tenants/${tenant.id}/approvals`, {
     action: 'scale',
     risk_level: 'high',
     title,

@@ -56,7 +56,7 @@ async function configure(webhook: object, of = tenant): Promise<void> {
   expect([saved.status, saved.text]).toEqual([200, expect.any(String)]);
 }
 async function ask(of = tenant): Promise<string> {
-  const made = await of.admin.post(`/tenants/${of.id}/approvals`, {
+  const made = await of.operator.post(`/tenants/${of.id}/approvals`, {
     action: 'scale',
     risk_level: 'low',
     title: 'Scale up',

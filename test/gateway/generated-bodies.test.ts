@@ -160,6 +160,11 @@ const routes: readonly Route[] = [
     readsAsSent: (sent, read) => isDeepStrictEqual(sent, read),
     body: someOf({
       escalation: someOf({ max_hops: fc.integer({ min: 0, max: 20 }) }),
+      approval_policy: someOf({
+        required: someOf({ critical: fc.integer({ min: 1, max: 20 }) }),
+        allow_self: fc.boolean(),
+        machines: fc.boolean(),
+      }),
       approver_groups: someOf({
         risk_levels: someOf({ low: fc.array(fc.constantFrom('a', 'b')) }),
         action_overrides: fc.dictionary(

@@ -172,7 +172,7 @@ test('notices are sent with them; receivers that give back what they were sent l
   for (const channel of ['webhook', 'chat', 'email'])
     note(await admin.post(`/tenants/${id}/notifications/test`, { channel }));
   const asked = note(
-    await admin.post(`/tenants/${id}/approvals`, {
+    await tenant.operator.post(`/tenants/${id}/approvals`, {
       action: 'scale',
       risk_level: 'low',
       title: 'Scale up',

@@ -12,6 +12,7 @@ const types: NoticeType[] = [
   'approval.decided',
   'approval.expired',
   'approval.exhausted',
+  'approval.withdrawn',
 ];
 const approval: ApprovalFacts = {
   id: 'apr_1',
@@ -59,6 +60,11 @@ describe('each notice', () => {
       'approval.exhausted',
       'Nobody decided: Scale checkout to 12',
       'Everybody has been asked and nobody has decided. Not approved:',
+    ],
+    [
+      'approval.withdrawn',
+      'Withdrawn: Scale checkout to 12',
+      'Nobody needs this approval any more. Nothing is asked of you:',
     ],
   ])('%s says what it is about in both parts', (type, subject, says) => {
     const mail = renderApprovalMail(type, type === 'approval.decided' ? decided : approval);
@@ -137,6 +143,19 @@ Approval: apr_1
   });
 });
 
+test('it says who asked, with which key, and who has approved so far where it takes several', () => {
+  const asked: ApprovalFacts = {
+    ...approval,
+    requested_by: { id: 'u1', name: 'deploy', api_key: { name: 'ci' } },
+    policy: { required: 3 },
+    approved_by: [{ name: 'Ann' }, { name: 'Bob' }],
+  };
+  const { text } = renderApprovalMail('approval.escalated', asked, { links });
+  expect(text).toContain('Asked by: deploy (API key ci)\n');
+  expect(text).toContain('Approved so far: 2 of 3: Ann, Bob\n');
+  expect(renderApprovalMail('approval.requested', approval).text).not.toContain('so far');
+});
+
 describe('what a tenant changes', () => {
   const render = (
     type: NoticeType,
@@ -150,6 +169,7 @@ describe('what a tenant changes', () => {
     ['approval.decided', 'approval_decided'],
     ['approval.expired', 'approval_expired'],
     ['approval.exhausted', 'approval_exhausted'],
+    ['approval.withdrawn', 'approval_withdrawn'],
   ])('%s is changed under the name %s, and no other is', (type, template) => {
     for (const each of types) {
       const { subject, text, html } = render(each, {

@@ -4,7 +4,12 @@ import {
   createDecisionLinks,
   type DecisionLink,
 } from '../../services/notifier/rules/decision-links.ts';
-import { deciderOf, type DeciderFacts } from '../../services/tenant-config/rules/decider.ts';
+import {
+  linkDeciderOf,
+  type AskedGroups,
+  type LinkFacts,
+} from '../../services/tenant-config/rules/decider.ts';
+import type { DecisionRight } from '../../shared/contracts/notifier.ts';
 
 const key = 'k'.repeat(32);
 const other = 'o'.repeat(32);
@@ -120,37 +125,54 @@ describe('nothing else opens', () => {
 
 describe('who decides by a link', () => {
   const id = '7c1d3f0a-2b4e-4c6d-8e9f-0a1b2c3d4e5f';
-  const active = { id, email_verified: true, status: 'active' } as const;
+  const active = { email_verified: true, status: 'active' } as const;
   const operator = { user_id: id, roles: ['operator' as const], groups: ['sre'] };
+  const admin = { user_id: id, roles: ['tenant_admin' as const], groups: [] };
+  const outside = { ...operator, groups: ['others'] };
   const listed = { email: { approval_recipients: ['Ann@Example.com'] } };
-  const nobody: DeciderFacts = {
+  const manned: AskedGroups = { names: ['sre', 'leads'], haveDeciders: true };
+  const empty: AskedGroups = { names: ['sre', 'leads'], haveDeciders: false };
+  const none: AskedGroups = { names: [], haveDeciders: false };
+  const nobody: LinkFacts = {
     address: 'ann@example.com',
     account: null,
     member: null,
     config: null,
-    chain: ['sre', 'leads'],
+    asked: manned,
   };
-  test.each<[who: string, facts: Partial<DeciderFacts>, decider: string | null]>([
-    ['an operator of a group that is asked', { account: active, member: operator }, id],
+  const as = (right: DecisionRight, who = id) => ({ id: who, right });
+  test.each<[who: string, facts: Partial<LinkFacts>, decider: ReturnType<typeof linkDeciderOf>]>([
     [
-      'one whose groups are not asked',
-      { account: active, member: { ...operator, groups: ['others'] } },
+      'an operator of a group that is asked',
+      { account: active, member: operator },
+      as('group_member'),
+    ],
+    [
+      'an administrator of a group that is asked',
+      { account: active, member: { ...admin, groups: ['leads'] } },
+      as('group_member'),
+    ],
+    ['one whose groups are not asked', { account: active, member: outside }, null],
+    [
+      'one whose groups are not asked, named by the configuration',
+      { account: active, member: outside, config: listed },
       null,
     ],
     [
-      'one whose groups are not asked, named by the configuration',
-      { account: active, member: { ...operator, groups: [] }, config: listed },
-      id,
+      'one whose groups are not asked, where those have no member',
+      { account: active, member: outside, config: listed, asked: empty },
+      null,
     ],
     [
       'one of no group, where no group was asked',
-      { account: active, member: { ...operator, groups: [] }, chain: [] },
-      id,
+      { account: active, member: { ...operator, groups: [] }, asked: none },
+      as('role'),
     ],
+    ['an administrator of no group', { account: active, member: admin }, null],
     [
-      'an administrator of no group',
-      { account: active, member: { ...operator, roles: ['tenant_admin'], groups: [] } },
-      id,
+      'an administrator of no group, where those asked have no member',
+      { account: active, member: admin, asked: empty },
+      as('groups_without_members'),
     ],
     [
       'a viewer of a group that is asked, named by the configuration',
@@ -158,30 +180,44 @@ describe('who decides by a link', () => {
       null,
     ],
     [
+      'a viewer, where no group was asked',
+      { account: active, member: { ...operator, roles: ['viewer'] }, asked: none },
+      null,
+    ],
+    [
       'a member whose account is disabled',
       { account: { ...active, status: 'disabled' }, member: operator },
       null,
     ],
-    ['a person who is no member', { account: active, config: listed }, null],
+    ['a person who is no member', { account: active, config: listed, asked: none }, null],
     [
       'a disabled account that nobody proved, named by the configuration',
-      { account: { ...active, email_verified: false, status: 'disabled' }, config: listed },
+      { account: { email_verified: false, status: 'disabled' }, config: listed, asked: none },
       null,
     ],
     [
       'an address with an account that nobody proved, named by the configuration',
-      { account: { ...active, email_verified: false }, config: listed },
-      'ann@example.com',
+      { account: { ...active, email_verified: false }, config: listed, asked: none },
+      as('recipient', 'ann@example.com'),
     ],
-    ['an address that the configuration names', { config: listed }, 'ann@example.com'],
+    [
+      'an address that the configuration names, where the groups have no member',
+      { config: listed, asked: empty },
+      as('recipient', 'ann@example.com'),
+    ],
+    ['an address that the configuration names, where they have', { config: listed }, null],
     [
       'an address that the configuration names last',
-      { config: { email: { default_recipients: ['ann@example.com'] } } },
-      'ann@example.com',
+      { config: { email: { default_recipients: ['ann@example.com'] } }, asked: none },
+      as('recipient', 'ann@example.com'),
     ],
-    ['an address that the configuration names no more', { config: { email: {} } }, null],
+    [
+      'an address that the configuration names no more',
+      { config: { email: {} }, asked: none },
+      null,
+    ],
   ])('%s', (...[, facts, decider]) => {
-    expect(deciderOf({ ...nobody, ...facts })).toBe(decider);
+    expect(linkDeciderOf({ ...nobody, ...facts })).toEqual(decider);
   });
 });
 

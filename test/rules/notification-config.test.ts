@@ -53,6 +53,7 @@ const whole = {
     action_overrides: { scale_min_instances: ['sre'] },
   },
   escalation: { poll_interval_seconds: 60, escalation_window_minutes: 60, max_hops: 2 },
+  approval_policy: { required: { critical: 2, low: 20 }, allow_self: false, machines: true },
 };
 
 test('the whole document, with values beyond the caps, is accepted', () => {
@@ -68,6 +69,24 @@ const auth = (fields: object) => hook({ auth: fields });
 describe('the schema names each problem of the form chosen, at its place', () => {
   const table: [string, unknown, string[]][] = [
     ['an unknown field', { not_a_field: {} }, ['/not_a_field']],
+    [
+      'a policy that nobody, half a person or too many would meet',
+      { approval_policy: { required: { low: 0, medium: 1.5, high: 21 } } },
+      [
+        '/approval_policy/required/high',
+        '/approval_policy/required/low',
+        '/approval_policy/required/medium',
+      ],
+    ],
+    [
+      'a policy of other words',
+      { approval_policy: { allow_self: 'yes', humans: true, required: { extreme: 2 } } },
+      [
+        '/approval_policy/allow_self',
+        '/approval_policy/humans',
+        '/approval_policy/required/extreme',
+      ],
+    ],
     ['a webhook without url', { webhook: {} }, ['/webhook/url']],
     ['both forms', { webhook: { endpoints: [], url } }, ['/webhook/url']],
     [

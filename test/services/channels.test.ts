@@ -600,6 +600,7 @@ describe('chat', () => {
     ['approval.decided', 'Denied'],
     ['approval.expired', 'Expired: nobody decided in time'],
     ['approval.exhausted', 'Nobody decided, and nobody is left to ask'],
+    ['approval.withdrawn', 'Withdrawn: nobody needs it any more'],
   ])('%s', async (type, heading) => {
     await say({
       type,

@@ -10,6 +10,8 @@ export interface HeldLock {
   /** Resolves once exactly this many other sessions of the database wait for a lock; throws if that does not happen. */
   readonly untilWaiting: (count: number) => Promise<void>;
   readonly release: () => Promise<void>;
+  /** Releases it with what `statement` has changed. */
+  readonly commit: () => Promise<void>;
 }
 
 const patienceMs = 10_000;
@@ -42,6 +44,10 @@ export async function holdLock(
     async release() {
       // Nothing was written, and nothing is: a commit would also put on disk what others have just done.
       await holder.query('ROLLBACK');
+      await holder.end();
+    },
+    async commit() {
+      await holder.query('COMMIT');
       await holder.end();
     },
   };

@@ -50,6 +50,8 @@ export function apiKeyActions(db: DataSource, settings: () => Settings, notices:
       owned && {
         ...owned,
         tenant_id: row.tenant_id,
+        name: row.name,
+        made_by: row.made_by,
         scopes: row.scopes,
         hash: row.hash,
         expires_at: row.expires_at.toISOString(),
@@ -78,7 +80,8 @@ export function apiKeyActions(db: DataSource, settings: () => Settings, notices:
   return {
     async 'auth.api-key.create'({ body }, request) {
       const { id: userId, tenant_id: tenantId } = request.caller;
-      const holder = { user_id: userId, service_account_id: null, tenant_id: tenantId };
+      const ids = { user_id: userId, service_account_id: null, tenant_id: tenantId };
+      const holder = { ...ids, made_by: userId };
       const { row, key } = makeApiKey(holder, body, settings());
       const { result: owner } = await commitChange(db, request, authScope, async (manager) => {
         const user = await requireOpenSession(manager, ownSessionOf(request.caller));

@@ -53,7 +53,7 @@ export function serviceAccountKeyActions(db: DataSource, settings: () => Setting
     async 'auth.service-account-key.create'({ body, ...address }, request) {
       // Throws 404 where the tenant has no such account.
       await request.call('tenant-config.service-accounts.resolve', address);
-      const owner = { user_id: null, ...keysOf(address) };
+      const owner = { user_id: null, ...keysOf(address), made_by: request.caller.id };
       const { row, key } = makeApiKey(owner, body, settings());
       await commitChange(db, request, authScope, async (manager) => {
         await requireOpenSession(manager, ownSessionOf(request.caller));

@@ -10,7 +10,10 @@ export const dayMs = 86_400_000;
 const defaultDays = 90;
 const defaultScopes: KeyScope[] = ['config:read'];
 
-export type ApiKeyOwner = Pick<ApiKeyRow, 'user_id' | 'service_account_id' | 'tenant_id'>;
+export type ApiKeyOwner = Pick<
+  ApiKeyRow,
+  'user_id' | 'service_account_id' | 'tenant_id' | 'made_by'
+>;
 
 export interface NewKey {
   readonly row: ApiKeyRow;

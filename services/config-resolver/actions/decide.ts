@@ -58,4 +58,18 @@ export const decideActions = {
       slots: settingOf(effective, 'max_concurrent_automations'),
     };
   },
+
+  async 'config-resolver.approval-terms'(params, request) {
+    const { tenant_id } = params;
+    const effective = await request.call('config-resolver.resolve', {
+      tenant_id,
+      ...addressOf(params),
+      explain: true,
+    });
+    await refuseUnknown(effective.unknown, params, request);
+    return {
+      max_cost_impact_approval: settingOf(effective, 'max_cost_impact_approval'),
+      approval_timeout_minutes: settingOf(effective, 'approval_timeout_minutes'),
+    };
+  },
 } satisfies Handlers;

@@ -1,16 +1,12 @@
-/** Asking for approval, reading approvals, deciding and acknowledging them. */
+/** Asking for approval, and reading approvals. Deciding is in deciding.ts. */
 import canonicalize from 'canonicalize';
 import { createHash, randomUUID } from 'node:crypto';
-import type { DataSource, EntityManager } from 'typeorm';
+import type { EntityManager } from 'typeorm';
 import type { Handlers, Request } from '../../../shared/cluster/request.ts';
-import {
-  actorOf,
-  auditFacts,
-  recordEvents,
-  type EventDraft,
-} from '../../../shared/commits/commit.ts';
+import { auditFacts, readSnapshot, recordEvents } from '../../../shared/commits/commit.ts';
+import { addressOf } from '../../../shared/contracts/decide.ts';
 import type { ParamsOf } from '../../../shared/contracts/index.ts';
-import type { DecisionVia } from '../../../shared/contracts/notifier.ts';
+import { approvalScope } from '../../../shared/contracts/revision-scopes.ts';
 import {
   decodeCursor,
   defaultLimit,
@@ -19,27 +15,23 @@ import {
 } from '../../../shared/documents/paging.ts';
 import { invalid, StrataError } from '../../../shared/errors.ts';
 import { momentOf } from '../../../shared/schema/moment.ts';
-import { approvalView, groupAt, type Approval } from '../rules/approval.ts';
+import { approvalView } from '../rules/approval.ts';
+import { frozenPolicyOf } from '../rules/approval-policy.ts';
+import { costProblems, timeoutSeconds, type ApprovalTerms } from '../rules/approval-terms.ts';
 import { destinationsOf } from '../rules/destinations.ts';
 import { approverChainOf, firstTimes, type EscalationLimits } from '../rules/escalation.ts';
 import type { FrozenConfig } from '../rules/frozen-config.ts';
 import { noticesOf } from '../rules/notice.ts';
-import { ApprovalEntity, type ApprovalRow } from '../schema.ts';
+import { requesterOf } from '../rules/principals.ts';
+import { requestProofOf } from '../rules/proof.ts';
+import { ApprovalEntity, type ApprovalRow, type FrozenPolicy } from '../schema.ts';
+import { changedAfter, findApproval, markChanged } from '../stores/approvals.ts';
 import { databaseTime } from '../stores/clock.ts';
-import type { FrozenConfigVault } from '../stores/frozen-config.ts';
-import { cancelUnsent, queueNotices } from '../stores/notices.ts';
-
-export interface ApprovalOptions {
-  readonly db: DataSource;
-  readonly vault: FrozenConfigVault;
-  /** Called when notices have been queued. */
-  readonly onQueued: () => void;
-  /** How many approvals of a tenant may be pending. */
-  readonly maxPending: () => number;
-}
+import { queueNotices } from '../stores/notices.ts';
+import { acknowledge, callingCandidate, decide, type ApprovalOptions } from './deciding.ts';
 
 export function approvalActions(options: ApprovalOptions) {
-  const { db, onQueued, maxPending } = options;
+  const { db, onQueued, onChanged, approvalChanges, maxPending } = options;
   return {
     async 'notifier.approvals.request'({ tenant_id: tenantId, body }, request) {
       const repeated = await findRepeated(db.manager, tenantId, body);
@@ -48,11 +40,14 @@ export function approvalActions(options: ApprovalOptions) {
       await refuseTooManyPending(db.manager, tenantId, maxPending());
 
       const plan = await planOf(tenantId, body, request);
+      const problems = costProblems(body.cost_impact, plan.terms);
+      if (problems.length > 0) throw invalid(problems);
       const made = await db.transaction((manager) =>
         insertApproval(manager, options, tenantId, body, plan, request),
       );
       if (made) {
         onQueued();
+        onChanged(tenantId);
         return approvalView(made);
       }
       // A request with the same key was faster.
@@ -80,16 +75,32 @@ export function approvalActions(options: ApprovalOptions) {
       });
     },
 
-    async 'notifier.approvals.get'({ tenant_id: tenantId, approval_id: id }) {
-      const row = await findApproval(db.manager, tenantId, id);
+    async 'notifier.approvals.get'({ tenant_id: tenantId, approval_id: id, revision, wait = 0 }) {
+      const read = () => findApproval(db.manager, tenantId, id);
+      const known = revision ?? (await read()).revision;
+      const row = await approvalChanges.until(
+        wait * 1000,
+        tenantId,
+        read,
+        (next) => next.state !== 'pending' || next.revision !== known,
+      );
       return approvalView(row);
     },
 
+    async 'notifier.approvals.changes'({ tenant_id: tenantId, after, limit = defaultLimit }) {
+      const scope = approvalScope(tenantId);
+      const { value: items, asOf } = await readSnapshot(db, scope, async (manager) =>
+        after === undefined ? [] : changedAfter(manager, tenantId, after, limit),
+      );
+      return { items, revision: asOf[scope]! };
+    },
+
     'notifier.approvals.decide': ({ tenant_id: tenantId, approval_id: id, body }, request) =>
-      decide(options, tenantId, id, body, { by: request.caller.id, via: 'api' }, request),
+      decide(options, tenantId, id, body, callingCandidate(tenantId, request), request),
 
     async 'notifier.approvals.ack'({ tenant_id: tenantId, approval_id: id }, request) {
       const row = await db.transaction((manager) => acknowledge(manager, tenantId, id, request));
+      onChanged(tenantId);
       return approvalView(row);
     },
   } satisfies Handlers;
@@ -102,6 +113,10 @@ export interface ApprovalPlan {
   readonly chain: string[];
   readonly frozen: FrozenConfig;
   readonly limits: EscalationLimits;
+  readonly policy: FrozenPolicy;
+  readonly terms: ApprovalTerms;
+  /** Of whoever asks, for people. */
+  readonly requesterName: string;
 }
 
 export const hashOf = (body: object): string => {
@@ -160,11 +175,17 @@ export async function planOf(
   body: ApprovalRequest,
   request: Request,
 ): Promise<ApprovalPlan> {
-  const [{ config, revision }, { document: risk }] = await Promise.all([
+  const context = addressOf(body);
+  const [{ config, revision }, terms] = await Promise.all([
     request.call('tenant-config.notifications.open', { tenant_id: tenantId }),
-    request.call('tenant-config.risk.get', { tenant_id: tenantId }),
+    request.call('config-resolver.approval-terms', { tenant_id: tenantId, ...context }),
   ]);
-  const { approver_groups: approverGroups, escalation, ...channelConfig } = config;
+  const {
+    approver_groups: approverGroups,
+    escalation,
+    approval_policy: approvalPolicy,
+    ...channelConfig
+  } = config;
   const chain = approverChainOf(approverGroups, body.action, body.risk_level);
   const approvers = await request.call('tenant-config.members.approvers', {
     tenant_id: tenantId,
@@ -176,9 +197,24 @@ export async function planOf(
     limits: {
       max_hops: escalation.max_hops,
       window_seconds: escalation.escalation_window_minutes * 60,
-      timeout_seconds: risk.global_settings.approval_timeout_minutes * 60,
+      timeout_seconds: timeoutSeconds(terms),
     },
+    terms,
+    policy: frozenPolicyOf(approvalPolicy, body.risk_level),
+    requesterName: await nameOf(tenantId, request),
   };
+}
+
+/** The caller's name, as people know them. */
+async function nameOf(tenantId: string, { caller, call }: Request): Promise<string> {
+  if (caller.type === 'user') {
+    const [account] = await call('auth.users.get', { user_ids: [caller.id] });
+    return account?.display_name ?? account?.email ?? caller.id;
+  }
+  if (caller.type !== 'service_account') return caller.id;
+  const address = { tenant_id: tenantId, account_id: caller.id };
+  const { name } = await call('tenant-config.service-accounts.resolve', address);
+  return name;
 }
 
 /** Writes the approval, its first notices and its event. Null where another request with the same key has made it meanwhile. */
@@ -187,7 +223,7 @@ export async function insertApproval(
   { vault }: ApprovalOptions,
   tenantId: string,
   body: ApprovalRequest,
-  { chain, frozen, limits }: ApprovalPlan,
+  { chain, frozen, limits, policy, requesterName }: ApprovalPlan,
   request: Request,
 ): Promise<ApprovalRow | null> {
   const now = await databaseTime(manager);
@@ -206,8 +242,11 @@ export async function insertApproval(
     max_hops: limits.max_hops,
     window_seconds: limits.window_seconds,
     chain,
+    context: contextOf(body),
+    policy,
+    approved_by: null,
     frozen: vault.seal(frozen, tenantId),
-    requested_by: actorOf(request.caller),
+    requested_by: requesterOf(request.caller, requesterName),
     request_id: request.requestId,
     idempotency_key: body.idempotency_key ?? null,
     request_hash: hashOf(body),
@@ -218,6 +257,7 @@ export async function insertApproval(
     decided_at: null,
     comment: null,
     via: null,
+    revision: null,
     ...firstTimes(now, requestedExpiry(body, now), limits),
   };
   const inserted = await manager
@@ -239,17 +279,17 @@ export async function insertApproval(
     action: 'approval.requested',
     tenant_id: tenantId,
     target: row.id,
-    payload: {
-      action: row.action,
-      risk_level: row.risk_level,
-      title: row.title,
-      resource: row.resource,
-      cost_impact: row.cost_impact,
-      group: groupAt(chain, 0),
-    },
+    payload: requestProofOf(row),
   };
   await recordEvents(manager, [auditFacts(event, request)]);
-  return row;
+  const revision = await markChanged(manager, row, request);
+  return { ...row, revision };
+}
+
+/** Null where the approval is about nothing that has configuration. */
+function contextOf(body: ApprovalRequest): ApprovalRow['context'] {
+  const context = addressOf(body);
+  return Object.keys(context).length > 0 ? context : null;
 }
 
 function requestedExpiry({ expires_at: text }: ApprovalRequest, now: Date): Date | undefined {
@@ -258,113 +298,4 @@ function requestedExpiry({ expires_at: text }: ApprovalRequest, now: Date): Date
   if (!expiry || expiry <= now)
     throw invalid([{ path: '/expires_at', message: 'is not in the future' }]);
   return expiry;
-}
-
-export async function findApproval(
-  manager: EntityManager,
-  tenantId: string,
-  id: string,
-): Promise<ApprovalRow> {
-  const row = await manager.findOneBy(ApprovalEntity, { id, tenant_id: tenantId });
-  return found(row);
-}
-
-function found(row: ApprovalRow | null): ApprovalRow {
-  if (!row) throw new StrataError('not_found', 'The tenant has no such approval.');
-  return row;
-}
-
-/** Locks an approval that is still to be decided. Whoever locks it first settles every race: the next one finds it decided. */
-async function lockPending(
-  manager: EntityManager,
-  tenantId: string,
-  id: string,
-): Promise<{ row: ApprovalRow; now: Date }> {
-  const locked = await manager.findOne(ApprovalEntity, {
-    where: { id, tenant_id: tenantId },
-    lock: { mode: 'pessimistic_write' },
-  });
-  const row = found(locked);
-  const now = await databaseTime(manager);
-  if (row.state === 'pending' && row.expires_at > now) return { row, now };
-  const why = row.decided_at
-    ? `It was ${row.state} by ${row.decided_by}.`
-    : 'It has expired without a decision.';
-  throw new StrataError('conflict', why);
-}
-
-type DecisionBody = ParamsOf<'notifier.approvals.decide'>['body'];
-
-export interface Decider {
-  /** User id; the mail address of a recipient who is no member. */
-  readonly by: string;
-  readonly via: DecisionVia;
-  /** Of the audit event, where it is not the caller. */
-  readonly actor?: EventDraft['actor'];
-}
-
-/** Approves or denies an approval once, cancels what was not sent, and tells those who may have heard of it. */
-export async function decide(
-  { db, vault, onQueued }: ApprovalOptions,
-  tenantId: string,
-  id: string,
-  body: DecisionBody,
-  decider: Decider,
-  request: Request,
-): Promise<Approval> {
-  const { decision, comment = null } = body;
-  const decided = await db.transaction(async (manager) => {
-    const { row, now } = await lockPending(manager, tenantId, id);
-    const change = {
-      state: decision === 'approve' ? 'approved' : 'denied',
-      decided_by: decider.by,
-      decided_at: now,
-      comment,
-      via: decider.via,
-      escalates_at: null,
-    } as const;
-    const changed: ApprovalRow = { ...row, ...change };
-    await manager.update(ApprovalEntity, { id }, change);
-
-    const reached = await cancelUnsent(manager, id);
-    const { revision } = vault.open(row.frozen, tenantId);
-    const notices = noticesOf(changed, 'approval.decided', reached, now);
-    await queueNotices(manager, changed, revision, notices);
-    const event = {
-      action: `approval.${change.state}`,
-      tenant_id: tenantId,
-      target: id,
-      payload: { action: row.action, hop: row.hop, comment, via: decider.via },
-      ...(decider.actor ? { actor: decider.actor } : {}),
-    };
-    await recordEvents(manager, [auditFacts(event, request)]);
-    return changed;
-  });
-  onQueued();
-  return approvalView(decided);
-}
-
-/** Pauses escalation; a second acknowledgement changes nothing. */
-async function acknowledge(
-  manager: EntityManager,
-  tenantId: string,
-  id: string,
-  request: Request,
-): Promise<ApprovalRow> {
-  const { row, now } = await lockPending(manager, tenantId, id);
-  if (row.acknowledged_at) return row;
-  const change = {
-    acknowledged_by: request.caller.id,
-    acknowledged_at: now,
-    escalates_at: null,
-  };
-  await manager.update(ApprovalEntity, { id }, change);
-  const event = {
-    action: 'approval.acknowledged',
-    tenant_id: tenantId,
-    target: id,
-    payload: { hop: row.hop },
-  };
-  await recordEvents(manager, [auditFacts(event, request)]);
-  return { ...row, ...change };
 }

@@ -6,7 +6,7 @@ import { actsByRoles, type Caller } from '../../../shared/access.ts';
 import type { Handlers, Request } from '../../../shared/cluster/request.ts';
 import { actorOf } from '../../../shared/commits/commit.ts';
 import { automationTtl, type AutomationState } from '../../../shared/contracts/automations.ts';
-import type { Intent } from '../../../shared/contracts/decide.ts';
+import { addressOf, type Intent } from '../../../shared/contracts/decide.ts';
 import type { ParamsOf } from '../../../shared/contracts/index.ts';
 import {
   decodeCursor,
@@ -37,21 +37,21 @@ import {
   type Revisions,
 } from '../stores/automations.ts';
 import { databaseTime } from '../stores/clock.ts';
-import type { AutomationChanges } from '../worker/automation-changes.ts';
+import type { TenantChanges } from '../worker/tenant-changes.ts';
 import {
   hashOf,
   insertApproval,
   planOf,
   refuseTooManyPending,
-  type ApprovalOptions,
   type ApprovalPlan,
   type ApprovalRequest,
 } from './approvals.ts';
+import { withdraw, type ApprovalOptions } from './deciding.ts';
 
 type StartBody = ParamsOf<'notifier.automations.start'>['body'];
 
 export interface AutomationOptions extends ApprovalOptions {
-  readonly changes: AutomationChanges;
+  readonly changes: TenantChanges;
 }
 
 export function automationActions(options: AutomationOptions) {
@@ -111,11 +111,18 @@ export function automationActions(options: AutomationOptions) {
       refuseOthers(before, request.caller);
       const row = await db.transaction(async (manager) => {
         const finished = await finish(manager, tenantId, id, body.outcome);
-        if (finished) await recordStates(manager, [finished], request);
+        if (!finished) return undefined;
+        await recordStates(manager, [finished], request);
+        const pending = before.state === 'waiting_approval' ? before.approval_id : null;
+        if (pending !== null) await withdraw(manager, options, tenantId, pending, request);
         return finished;
       });
       if (row) {
         changes.announce(tenantId);
+        if (before.state === 'waiting_approval') {
+          options.onQueued();
+          options.onChanged(tenantId);
+        }
         return automationView(row);
       }
       const now = await found(db.manager, tenantId, id);
@@ -172,7 +179,7 @@ async function start(
   body: StartBody,
   request: Request,
 ): Promise<AutomationRow> {
-  const { db, changes, onQueued } = options;
+  const { db, changes, onQueued, onChanged } = options;
   const intent = intentOf(body);
   const at = (await databaseTime(db.manager)).toISOString();
   const decide: Decide = (least) =>
@@ -195,7 +202,10 @@ async function start(
     try {
       const row = await db.transaction((manager) => insert(manager, options, made, request));
       changes.announce(tenantId);
-      if (approval) onQueued();
+      if (approval) {
+        onQueued();
+        onChanged(tenantId);
+      }
       return row;
     } catch (error) {
       if (!(error instanceof Moved)) throw error;
@@ -266,6 +276,7 @@ function approvalOf(body: StartBody): ApprovalRequest {
     title: title ?? (subject === undefined ? action : `${action} on ${subject}`),
     ...(description !== undefined && { description }),
     ...(cost_impact !== undefined && { cost_impact }),
+    ...addressOf(body),
     ...(said.length > 0 && { resource: Object.fromEntries(said) }),
   };
 }

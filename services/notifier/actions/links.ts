@@ -3,23 +3,18 @@
  * link only shows what it would decide; deciding is a second request, because mail scanners open links.
  */
 import type { Handlers, Request } from '../../../shared/cluster/request.ts';
+import { addressOf } from '../../../shared/contracts/decide.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import { approvalView, type Approval } from '../rules/approval.ts';
+import { groupsAsked, requireRight, type Candidate } from '../rules/approval-policy.ts';
 import type { DecisionLink, DecisionLinks } from '../rules/decision-links.ts';
-import type { ApprovalRow } from '../schema.ts';
+import { overlap } from '../rules/principals.ts';
 import { databaseTime } from '../stores/clock.ts';
-import { decide, findApproval, type ApprovalOptions } from './approvals.ts';
+import { findApproval } from '../stores/approvals.ts';
+import { decide, type ApprovalOptions } from './deciding.ts';
 
 type LinkView = ResultOf<'notifier.links.show'>;
-
-/** A link that holds now. */
-interface HeldLink {
-  readonly link: DecisionLink;
-  readonly row: ApprovalRow;
-  /** In whose name it decides: the id of a member, or the address of a recipient without an account. */
-  readonly by: string;
-}
 
 export function linkActions(options: ApprovalOptions, decisionLinks: () => DecisionLinks) {
   const { db } = options;
@@ -36,54 +31,71 @@ export function linkActions(options: ApprovalOptions, decisionLinks: () => Decis
     throw new StrataError('conflict', 'This link has expired.');
   }
 
-  /**
-   * Refuses a link that is not ours, has expired, or was sent to somebody who may not decide now: with the same answer whatever the
-   * reason, since whoever holds a mail need not learn what has changed in the tenant.
-   */
-  async function openLink(token: string, request: Request): Promise<HeldLink> {
+  /** In whose name a link decides now: a member's, or that of an address without an account. */
+  async function candidateOf(
+    { tenantId, recipient }: DecisionLink,
+    groups: readonly string[],
+    { call }: Request,
+  ): Promise<{ readonly candidate: Candidate; readonly tenantName: string }> {
+    const { decider, tenant_name: tenantName } = await call('tenant-config.members.decider', {
+      tenant_id: tenantId,
+      email: recipient,
+      groups: [...groups],
+    });
+    const { id = recipient, name = recipient, right = null } = decider ?? {};
+    const known = { type: 'user', api_key: null, via: 'link', isMachine: false } as const;
+    return { candidate: { ...known, id, name, email: recipient, right }, tenantName };
+  }
+
+  /** Refuses whoever could not decide, so that nobody reads more in it than they could otherwise. */
+  async function openLink(token: string, request: Request) {
     const link = await openToken(token);
     const row = await findApproval(db.manager, link.tenantId, link.approvalId);
-    const { decider } = await request.call('tenant-config.members.decider', {
-      tenant_id: link.tenantId,
-      email: link.recipient,
-      chain: row.chain,
-    });
-    if (decider === null)
-      throw new StrataError(
-        'insufficient_role',
-        'Whoever this link was sent to may not decide this approval.',
-      );
-    return { link, row, by: decider };
+    const found = await candidateOf(link, groupsAsked(row.chain, row.hop), request);
+    requireRight(row, found.candidate);
+    return { link, row, ...found };
   }
 
   return {
     async 'notifier.links.show'({ token }, request) {
-      const { link, row } = await openLink(token, request);
-      return viewOf(link, approvalView(row));
+      const { link, row, candidate, tenantName } = await openLink(token, request);
+      const hasApproved = (row.approved_by ?? []).some((each) => overlap(each, candidate));
+      return viewOf(link, approvalView(row), tenantName, hasApproved);
     },
 
     async 'notifier.links.decide'({ token }, request) {
-      const { link, by } = await openLink(token, request);
-      const decided = await decide(
-        options,
-        link.tenantId,
-        link.approvalId,
-        { decision: link.decision },
-        { by, via: 'link', actor: { type: 'user', id: by } },
-        request,
-      );
-      return viewOf(link, decided);
+      const { link, tenantName } = await openLink(token, request);
+      const { tenantId, approvalId, decision } = link;
+      const find = async (groups: readonly string[]): Promise<Candidate> => {
+        const { candidate } = await candidateOf(link, groups, request);
+        return candidate;
+      };
+      const decided = await decide(options, tenantId, approvalId, { decision }, find, request);
+      return viewOf(link, decided, tenantName, decision === 'approve');
     },
   } satisfies Handlers;
 }
 
-/** What the page of a link shows: no more than its mail did. */
-const viewOf = ({ decision }: DecisionLink, approval: Approval): LinkView => ({
+/** What the page of a link shows: what somebody needs to decide. */
+const viewOf = (
+  { decision }: DecisionLink,
+  approval: Approval,
+  tenantName: string,
+  hasApproved: boolean,
+): LinkView => ({
   decision,
+  tenant_name: tenantName,
   title: approval.title,
   action: approval.action,
   risk_level: approval.risk_level,
   description: approval.description,
+  resource: approval.resource,
+  cost_impact: approval.cost_impact,
+  ...addressOf(approval),
+  requested_by: approval.requested_by,
+  required: approval.policy.required,
+  approved_by: approval.approved_by.map(({ name, at, comment }) => ({ name, at, comment })),
+  has_approved: hasApproved,
   state: approval.state,
   expires_at: approval.expires_at,
 });

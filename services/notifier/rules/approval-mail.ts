@@ -23,7 +23,14 @@ export interface ApprovalFacts {
   readonly hop: number;
   readonly max_hops: number;
   readonly current_group: string | null;
-  readonly requested_by: { readonly id: string };
+  /** Notices from before this release have the id alone. */
+  readonly requested_by: {
+    readonly id: string;
+    readonly name?: string | null;
+    readonly api_key?: { readonly name: string } | null;
+  };
+  readonly policy?: { readonly required: number };
+  readonly approved_by?: readonly { readonly name: string }[];
   /** ISO 8601, UTC. */
   readonly expires_at: string;
   readonly decision: {
@@ -58,6 +65,11 @@ const templates: Readonly<Record<NoticeType, MailTemplate>> = {
     name: 'approval_decided',
     subject: '{outcome}: {title}',
     says: '{outcome} by {decided_by}:',
+  },
+  'approval.withdrawn': {
+    name: 'approval_withdrawn',
+    subject: 'Withdrawn: {title}',
+    says: 'Nobody needs this approval any more. Nothing is asked of you:',
   },
   'approval.expired': {
     name: 'approval_expired',
@@ -109,6 +121,20 @@ function nameOf(resource: ApprovalFacts['resource']): string {
   return typeof resource === 'string' ? resource : JSON.stringify(resource);
 }
 
+/** Whoever asked, as people know them. */
+export function askerOf({ id, name, api_key: key }: ApprovalFacts['requested_by']): string {
+  const who = name ?? id;
+  return key ? `${who} (API key ${key.name})` : who;
+}
+
+/** Only where it takes several. */
+function approversOf({ policy, approved_by: approvers = [] }: Omit<ApprovalFacts, 'decision'>) {
+  if (policy === undefined || policy.required < 2) return '';
+  const names = approvers.map(({ name }) => name).join(', ');
+  const count = `${approvers.length} of ${policy.required}`;
+  return names === '' ? count : `${count}: ${names}`;
+}
+
 const outcomes: Readonly<Record<Decision, string>> = { approve: 'Approved', deny: 'Denied' };
 
 /** The placeholders of subjects and branding. */
@@ -124,7 +150,7 @@ const placeholdersOf = ({ decision, ...approval }: ApprovalFacts): ReadonlyMap<s
       hop: String(approval.hop),
       max_hops: String(approval.max_hops),
       current_group: approval.current_group ?? '',
-      requested_by: approval.requested_by.id,
+      requested_by: askerOf(approval.requested_by),
       expires_at: minute(approval.expires_at),
       outcome: decision ? outcomes[decision.decision] : '',
       decided_by: decision?.by ?? '',
@@ -138,7 +164,8 @@ function rowsOf({ decision, ...approval }: ApprovalFacts): (readonly [string, st
     ['Risk', approval.risk_level],
     ['Resource', nameOf(approval.resource)],
     ['Cost impact', String(approval.cost_impact ?? '')],
-    ['Asked by', approval.requested_by.id],
+    ['Asked by', askerOf(approval.requested_by)],
+    ['Approved so far', approversOf(approval)],
     ['Group', approval.current_group ?? ''],
     ['Decide before', decision ? '' : minute(approval.expires_at)],
     ['Outcome', decision ? outcomes[decision.decision] : ''],

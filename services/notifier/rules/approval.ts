@@ -1,6 +1,8 @@
 /** An approval as its readers and the receivers of its notices see it. */
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import type { ApprovalRow } from '../schema.ts';
+import { policyOf } from './approval-policy.ts';
+import { shownApprover, shownRequester } from './principals.ts';
 
 export type Approval = ResultOf<'notifier.approvals.get'>;
 
@@ -19,11 +21,15 @@ export const approvalView = (row: ApprovalRow): Approval => ({
   resource: row.resource,
   cost_impact: row.cost_impact,
   metadata: row.metadata,
+  ...row.context,
   hop: row.hop,
   max_hops: row.max_hops,
   chain: row.chain,
   current_group: groupAt(row.chain, row.hop),
-  requested_by: row.requested_by,
+  requested_by: shownRequester(row.requested_by),
+  policy: policyOf(row),
+  revision: row.revision,
+  approved_by: (row.approved_by ?? []).map(shownApprover),
   created_at: row.created_at.toISOString(),
   expires_at: row.expires_at.toISOString(),
   escalates_at: row.escalates_at?.toISOString() ?? null,

@@ -76,6 +76,8 @@ function headingOf({ type, data }: ChatNotice): string {
       return data.decision?.decision === 'approve' ? 'Approved' : 'Denied';
     case 'approval.expired':
       return 'Expired: nobody decided in time';
+    case 'approval.withdrawn':
+      return 'Withdrawn: nobody needs it any more';
     case 'approval.exhausted':
       return 'Nobody decided, and nobody is left to ask';
     case testNotice:

@@ -14,7 +14,7 @@ export type NewDelivery = Pick<DeliveryRow, 'id' | 'type' | 'hop' | 'body'> & De
 /** Type of the notice that an administrator sends to try a channel; nothing is asked by it. */
 export const testNotice = 'notification.test';
 
-type ApprovalData = Omit<Approval, 'id'> & { readonly approval_id: string };
+type ApprovalData = Omit<Approval, 'id' | 'revision'> & { readonly approval_id: string };
 type TestData = Pick<
   ApprovalData,
   | 'approval_id'
@@ -53,7 +53,7 @@ export function noticesOf(
   destinations: readonly Destination[],
   now: Date,
 ): NewDelivery[] {
-  const { id: approvalId, ...view } = approvalView(approval);
+  const { id: approvalId, revision: _revision, ...view } = approvalView(approval);
   const data = { approval_id: approvalId, ...view };
   return destinations.map((destination) => {
     const id = randomUUID();

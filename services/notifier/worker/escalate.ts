@@ -14,6 +14,7 @@ import { dueStep, nextTimes, type Step } from '../rules/escalation.ts';
 import type { FrozenConfig } from '../rules/frozen-config.ts';
 import { noticesOf } from '../rules/notice.ts';
 import { ApprovalEntity, type ApprovalRow } from '../schema.ts';
+import { markChanged } from '../stores/approvals.ts';
 import { cancelUnsent, queueNotices } from '../stores/notices.ts';
 
 const pollMs = 1000;
@@ -25,6 +26,8 @@ export interface EscalationOptions {
   readonly open: (sealed: string, tenantId: string) => FrozenConfig;
   /** Called when notices have been queued. */
   readonly onQueued: () => void;
+  /** Called when an approval of the tenant has changed. */
+  readonly onChanged: (tenantId: string) => void;
 }
 
 const noticeTypeOf = {
@@ -38,7 +41,7 @@ const endStateOf = {
   expire: 'expired',
 } as const satisfies Partial<Record<Step, ApprovalState>>;
 
-export function startEscalating({ db, log, open, onQueued }: EscalationOptions) {
+export function startEscalating({ db, log, open, onQueued, onChanged }: EscalationOptions) {
   const nextLook = new WakeableWait();
   const stopping = new AbortController();
 
@@ -69,12 +72,13 @@ export function startEscalating({ db, log, open, onQueued }: EscalationOptions) 
     } as const;
     const by = { caller: serviceCaller('notifier'), requestId: row.request_id };
     await recordEvents(manager, [auditFacts(event, by)]);
+    await markChanged(manager, row);
   }
 
   /** Fires one approval that is due. Answers its id, with the error if it could not be fired; undefined where none is due. */
   async function fireOne(
     except: readonly string[],
-  ): Promise<{ id: string; error?: unknown } | undefined> {
+  ): Promise<{ id: string; tenantId?: string; error?: unknown } | undefined> {
     let id: string | undefined;
     try {
       return await db.transaction(async (manager) => {
@@ -88,7 +92,7 @@ export function startEscalating({ db, log, open, onQueued }: EscalationOptions) 
         id = due.id;
         const row = await manager.findOneByOrFail(ApprovalEntity, { id });
         await fire(manager, row, due.now);
-        return { id };
+        return { id, tenantId: row.tenant_id };
       });
     } catch (error) {
       if (id === undefined) throw error;
@@ -102,8 +106,9 @@ export function startEscalating({ db, log, open, onQueued }: EscalationOptions) 
     while (!stopping.signal.aborted) {
       const fired = await fireOne(failedIds);
       if (!fired || stopping.signal.aborted) return;
-      if (fired.error === undefined) {
+      if (fired.tenantId !== undefined) {
         onQueued();
+        onChanged(fired.tenantId);
         continue;
       }
       log.error(

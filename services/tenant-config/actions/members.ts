@@ -8,9 +8,15 @@ import { memberScope } from '../../../shared/contracts/revision-scopes.ts';
 import { decodeCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import { diff } from '../../../shared/schema/diff.ts';
-import { deciderOf } from '../rules/decider.ts';
+import { hasDeciderRole, linkDeciderOf, rightOf, type AskedGroups } from '../rules/decider.ts';
 import { checkGrant } from '../rules/granting.ts';
-import { MemberEntity, TenantEntity, type MemberRow, type TenantRow } from '../schema.ts';
+import {
+  MemberEntity,
+  ServiceAccountEntity,
+  TenantEntity,
+  type MemberRow,
+  type TenantRow,
+} from '../schema.ts';
 import {
   findApprovers,
   findMember,
@@ -88,6 +94,77 @@ async function admit(manager: EntityManager, row: MemberRow): Promise<EventDraft
   const address = { tenant_id: tenantId, user_id: userId };
   await manager.update(MemberEntity, address, { status: 'active' });
   return byThemselves(eventOf('joined', tenantId, userId, { roles, groups }), userId);
+}
+
+type Decider = ResultOf<'tenant-config.members.decider'>['decider'];
+
+/** Whether the groups have somebody who could decide: with a role that decides, and an account that is not disabled. */
+async function askedGroups(
+  manager: EntityManager,
+  tenantId: string,
+  names: readonly string[],
+  request: Request,
+): Promise<AskedGroups> {
+  if (names.length === 0) return { names, haveDeciders: false };
+  const rows = await findApprovers(manager, tenantId, names);
+  const deciders = rows.filter(
+    ({ roles, groups }) => hasDeciderRole(roles) && groups.some((group) => names.includes(group)),
+  );
+  if (deciders.length === 0) return { names, haveDeciders: false };
+  const accounts = await request.call('auth.users.get', {
+    user_ids: deciders.map((row) => row.user_id),
+  });
+  return { names, haveDeciders: accounts.some(({ status }) => status === 'active') };
+}
+
+const activeMember = (
+  manager: EntityManager,
+  tenantId: string,
+  userId: string,
+): Promise<MemberRow | null> =>
+  manager.findOneBy(MemberEntity, { tenant_id: tenantId, user_id: userId, status: 'active' });
+
+async function memberDecider(
+  manager: EntityManager,
+  tenantId: string,
+  userId: string,
+  asked: AskedGroups,
+  request: Request,
+): Promise<Decider> {
+  const [account] = await request.call('auth.users.get', { user_ids: [userId] });
+  const member = await activeMember(manager, tenantId, userId);
+  const right = member && rightOf(member, asked);
+  if (account?.status !== 'active' || !right) return null;
+  const { email, display_name: name } = account;
+  return { id: userId, name: name ?? email, email, right };
+}
+
+async function accountDecider(
+  manager: EntityManager,
+  tenantId: string,
+  accountId: string,
+  asked: AskedGroups,
+): Promise<Decider> {
+  const address = { tenant_id: tenantId, id: accountId, status: 'active' } as const;
+  const account = await manager.findOneBy(ServiceAccountEntity, address);
+  const right = account && rightOf({ roles: account.roles, groups: [] }, asked);
+  return right && { id: accountId, name: account.name, email: null, right };
+}
+
+async function linkDecider(
+  manager: EntityManager,
+  { id: tenantId, notification_config: config }: TenantRow,
+  address: string,
+  asked: AskedGroups,
+  request: Request,
+): Promise<Decider> {
+  const account = await request.call('auth.users.find', { email: address });
+  const member = account && (await activeMember(manager, tenantId, account.id));
+  const decider = linkDeciderOf({ address, account, member, config, asked });
+  if (!decider || !account || decider.id !== account.id)
+    return decider && { ...decider, name: address, email: address };
+  const [named] = await request.call('auth.users.get', { user_ids: [account.id] });
+  return { ...decider, name: named?.display_name ?? address, email: address };
 }
 
 export const memberActions = (db: DataSource) =>
@@ -247,19 +324,23 @@ export const memberActions = (db: DataSource) =>
       return null;
     },
 
-    async 'tenant-config.members.decider'({ tenant_id, email: address, chain }, request) {
-      const account = await request.call('auth.users.find', { email: address });
-      const tenant = await db.manager.findOneBy(TenantEntity, { id: tenant_id });
-      if (tenant?.status !== 'active') return { decider: null };
-      const member =
-        account &&
-        (await db.manager.findOneBy(MemberEntity, {
-          tenant_id,
-          user_id: account.id,
-          status: 'active',
-        }));
-      const config = tenant.notification_config;
-      return { decider: deciderOf({ address, account, member, config, chain }) };
+    async 'tenant-config.members.decider'(
+      { tenant_id, user_id, account_id, email, groups },
+      request,
+    ) {
+      const tenant = await findTenant(db.manager, tenant_id);
+      const { name: tenant_name } = tenant;
+      const { manager } = db;
+      if (tenant.status === 'disabled') return { tenant_name, decider: null };
+      const asked = await askedGroups(manager, tenant_id, groups, request);
+      const find = (): Promise<Decider> => {
+        if (user_id !== undefined)
+          return memberDecider(manager, tenant_id, user_id, asked, request);
+        if (account_id !== undefined) return accountDecider(manager, tenant_id, account_id, asked);
+        if (email !== undefined) return linkDecider(manager, tenant, email, asked, request);
+        throw new Error('nobody is named who would decide');
+      };
+      return { tenant_name, decider: await find() };
     },
 
     async 'tenant-config.members.approvers'({ tenant_id, groups }, request) {

@@ -1,60 +1,81 @@
 /**
- * Who may decide by a link that was mailed to an address. The mail gave no right: a link holds only while the person could decide
- * otherwise, and an address without an account only while the configuration names it.
+ * Who may decide an approval now, and by which right: signed in, with an API key, or by a link that was mailed to an address. The mail
+ * gave no right: a link holds only while the person could decide otherwise, and an address without an account only while the
+ * configuration names it.
  *
- * | The address                             | decides                                                                     |
- * | --------------------------------------- | --------------------------------------------------------------------------- |
- * | of an account that is disabled          | nothing                                                                     |
- * | of a member                             | as the member, with a role that decides, and asked now as when it was sent  |
- * | of a proved account that is no member   | nothing                                                                     |
- * | of nobody, or of an account not proved  | as the address, while the configuration names it                            |
+ * | Groups that were asked so far      | decide                                                                       |
+ * | ---------------------------------- | ---------------------------------------------------------------------------- |
+ * | none: the approval has no chain    | every operator and tenant_admin; addresses that the configuration names      |
+ * | some, with a member who could      | the members of these groups with a role that decides, and nobody else        |
+ * | some, without any                  | every tenant_admin; addresses that the configuration names                   |
+ *
+ * | The address of a link                   | stands for                                                             |
+ * | --------------------------------------- | ---------------------------------------------------------------------- |
+ * | of an account that is disabled          | nobody                                                                 |
+ * | of a member                             | the member                                                             |
+ * | of a proved account that is no member   | nobody                                                                 |
+ * | of nobody, or of an account not proved  | the address, while the configuration names it                          |
  *
  * An account that nobody proved counts for nothing here: anybody can have one made for an address of others.
  */
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import type { NotificationConfig } from '../../../shared/contracts/notification-config.ts';
-import { deciderRoles } from '../../../shared/contracts/notifier.ts';
+import { deciderRoles, type DecisionRight } from '../../../shared/contracts/notifier.ts';
 import type { MemberRow } from '../schema.ts';
 
-export interface DeciderFacts {
+/** What a right depends on; a service account has roles and no groups. */
+type Standing = Pick<MemberRow, 'roles' | 'groups'>;
+
+export interface AskedGroups {
+  /** Approver groups that were asked so far. */
+  readonly names: readonly string[];
+  /** Whether any of them has a member who could decide. */
+  readonly haveDeciders: boolean;
+}
+
+/** By which right a member or a service account decides; null where by none. */
+export function rightOf(
+  { roles, groups }: Standing,
+  { names, haveDeciders }: AskedGroups,
+): DecisionRight | null {
+  if (!hasDeciderRole(roles)) return null;
+  if (names.length === 0) return 'role';
+  if (names.some((name) => groups.includes(name))) return 'group_member';
+  return !haveDeciders && roles.includes('tenant_admin') ? 'groups_without_members' : null;
+}
+
+export const hasDeciderRole = (roles: MemberRow['roles']): boolean =>
+  deciderRoles.some((role) => roles.includes(role));
+
+export interface LinkFacts {
   readonly address: string;
-  readonly account: ResultOf<'auth.users.find'>;
+  readonly account: Pick<
+    NonNullable<ResultOf<'auth.users.find'>>,
+    'email_verified' | 'status'
+  > | null;
   /** The account's membership; null where it has none that counts. */
   readonly member: Pick<MemberRow, 'user_id' | 'roles' | 'groups'> | null;
   readonly config: NotificationConfig | null;
-  /** Approver groups of the approval. */
-  readonly chain: readonly string[];
+  readonly asked: AskedGroups;
 }
 
-/** The user id or the address in whose name a link decides; null where it decides nothing. */
-export function deciderOf({
+/** In whose name a link to an address decides, a user id or the address, and by which right; null where it decides nothing. */
+export function linkDeciderOf({
   address,
   account,
   member,
   config,
-  chain,
-}: DeciderFacts): string | null {
+  asked,
+}: LinkFacts): { readonly id: string; readonly right: DecisionRight } | null {
   if (account?.status === 'disabled') return null;
-  const isListed = recipientsOf(config).includes(address.toLowerCase());
   if (member) {
-    const isAsked = isListed || isAskedAsMember(member, chain);
-    return mayDecide(member) && isAsked ? member.user_id : null;
+    const right = rightOf(member, asked);
+    return right && { id: member.user_id, right };
   }
   if (account?.email_verified) return null;
-  return isListed ? address : null;
+  const isListed = recipientsOf(config).includes(address.toLowerCase());
+  return isListed && !asked.haveDeciders ? { id: address, right: 'recipient' } : null;
 }
-
-const mayDecide = ({ roles }: Pick<MemberRow, 'roles'>): boolean =>
-  deciderRoles.some((role) => roles.includes(role));
-
-/** Administrators are asked where nobody else is. Without a chain any member may have been. */
-const isAskedAsMember = (
-  { roles, groups }: Pick<MemberRow, 'roles' | 'groups'>,
-  chain: readonly string[],
-): boolean =>
-  roles.includes('tenant_admin') ||
-  chain.length === 0 ||
-  chain.some((group) => groups.includes(group));
 
 function recipientsOf(config: NotificationConfig | null): string[] {
   const { approval_recipients: approval = [], default_recipients: other = [] } =

@@ -1,5 +1,6 @@
 /** A notification_config as the notifier uses it. */
 import {
+  approvalPolicyDefaults,
   endpointsOf,
   escalationDefaults,
   type EffectiveEndpoint,
@@ -28,6 +29,11 @@ export const effectiveNotifications = (
   },
   approver_groups: { risk_levels: {}, action_overrides: {}, ...config?.approver_groups },
   escalation: { ...escalationDefaults, ...config?.escalation },
+  approval_policy: {
+    ...approvalPolicyDefaults,
+    ...config?.approval_policy,
+    required: { ...approvalPolicyDefaults.required, ...config?.approval_policy?.required },
+  },
 });
 
 const effectiveEndpoints = (

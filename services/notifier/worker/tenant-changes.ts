@@ -1,7 +1,10 @@
-/** Waiting for automations to change: whoever changes one says so on the bus, and what is missed is found at the next look. */
+/**
+ * Waiting for a tenant's automations, or its approvals, to change: whoever changes one says so on the bus, and what is missed is found
+ * at the next look.
+ */
 const lookAgainMs = 1000;
 
-export class AutomationChanges {
+export class TenantChanges {
   readonly #waiting = new Map<string, Set<() => void>>();
   readonly #stopping = new AbortController();
   readonly #broadcast: (tenantId: string) => void;

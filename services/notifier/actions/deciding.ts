@@ -1,0 +1,220 @@
+/** What ends an approval, or holds up its escalation: decisions, withdrawals, acknowledgements. Each is settled under the lock on its row. */
+import type { DataSource, EntityManager } from 'typeorm';
+import { isMachine } from '../../../shared/access.ts';
+import type { Request } from '../../../shared/cluster/request.ts';
+import { actorOf, auditFacts, recordEvents } from '../../../shared/commits/commit.ts';
+import type { ParamsOf } from '../../../shared/contracts/index.ts';
+import { StrataError } from '../../../shared/errors.ts';
+import { approvalView, type Approval } from '../rules/approval.ts';
+import {
+  groupsAsked,
+  policyOf,
+  refuseTwice,
+  requireRight,
+  type Candidate,
+} from '../rules/approval-policy.ts';
+import { noticesOf } from '../rules/notice.ts';
+import { storedKeyOf } from '../rules/principals.ts';
+import { proofOf, withdrawalProofOf } from '../rules/proof.ts';
+import { ApprovalEntity, type ApprovalRow, type StoredApprover } from '../schema.ts';
+import { findApproval, lockApproval, markChanged } from '../stores/approvals.ts';
+import type { FrozenConfigVault } from '../stores/frozen-config.ts';
+import { cancelUnsent, queueNotices } from '../stores/notices.ts';
+import type { TenantChanges } from '../worker/tenant-changes.ts';
+
+export interface ApprovalOptions {
+  readonly db: DataSource;
+  readonly vault: FrozenConfigVault;
+  /** Called when notices have been queued. */
+  readonly onQueued: () => void;
+  /** Called when an approval of the tenant has changed. */
+  readonly onChanged: (tenantId: string) => void;
+  readonly approvalChanges: TenantChanges;
+  /** How many approvals of a tenant may be pending. */
+  readonly maxPending: () => number;
+}
+
+function refuseDecided(row: ApprovalRow, now: Date): void {
+  if (row.state === 'pending' && row.expires_at > now) return;
+  throw new StrataError('conflict', whyEnded(row));
+}
+
+function whyEnded(row: ApprovalRow): string {
+  if (row.decided_at) return `It was ${row.state} by ${row.decided_by}.`;
+  if (row.state === 'withdrawn') return 'It was withdrawn: nobody needs it any more.';
+  return 'It has expired without a decision.';
+}
+
+type DecisionBody = ParamsOf<'notifier.approvals.decide'>['body'];
+
+/** Finds who wants to decide, with the right that they have now; it depends on the groups that were asked so far. */
+export type FindCandidate = (groups: readonly string[]) => Promise<Candidate>;
+
+/** Whoever calls the API, or the console. */
+export function callingCandidate(tenantId: string, { caller, call }: Request): FindCandidate {
+  const known = {
+    type: actorOf(caller).type,
+    id: caller.id,
+    api_key: storedKeyOf(caller),
+    via: 'api',
+    isMachine: isMachine(caller),
+  } as const;
+  return async (groups) => {
+    if (caller.type === 'operator')
+      return { ...known, name: caller.id, email: null, right: 'console' };
+    const who =
+      caller.type === 'service_account' ? { account_id: caller.id } : { user_id: caller.id };
+    const { decider } = await call('tenant-config.members.decider', {
+      tenant_id: tenantId,
+      ...who,
+      groups: [...groups],
+    });
+    const { name = caller.id, email = null, right = null } = decider ?? {};
+    return { ...known, name, email, right };
+  };
+}
+
+/** The approval was escalated while the right to decide it was asked for: further groups decide now. */
+class Escalated extends Error {}
+
+/**
+ * Takes a decision: a denial ends the approval, an approval does once there are as many as it needs. The end cancels what was not
+ * sent, and tells those who may have heard of it.
+ */
+export async function decide(
+  options: ApprovalOptions,
+  tenantId: string,
+  id: string,
+  body: DecisionBody,
+  findCandidate: FindCandidate,
+  request: Request,
+): Promise<Approval> {
+  const { db, onQueued, onChanged } = options;
+  for (;;) {
+    const { chain, hop } = await findApproval(db.manager, tenantId, id);
+    const candidate = await findCandidate(groupsAsked(chain, hop));
+    try {
+      const row = await db.transaction((manager) =>
+        settle(manager, options, { tenantId, id, hop, body, candidate }, request),
+      );
+      if (row.state !== 'pending') onQueued();
+      onChanged(tenantId);
+      return approvalView(row);
+    } catch (error) {
+      // An approval has twenty hops at most, so this ends.
+      if (!(error instanceof Escalated)) throw error;
+    }
+  }
+}
+
+interface Attempt {
+  readonly tenantId: string;
+  readonly id: string;
+  /** The hop by which the candidate's right was asked for. */
+  readonly hop: number;
+  readonly body: DecisionBody;
+  readonly candidate: Candidate;
+}
+
+/** Under the lock on the approval's row: rights first, so that whoever may not decide learns nothing else. */
+async function settle(
+  manager: EntityManager,
+  { vault }: ApprovalOptions,
+  { tenantId, id, hop, body, candidate }: Attempt,
+  request: Request,
+): Promise<ApprovalRow> {
+  const { decision, comment = null } = body;
+  const { row, now } = await lockApproval(manager, tenantId, id);
+  if (row.hop !== hop) throw new Escalated();
+  const right = requireRight(row, candidate);
+  refuseDecided(row, now);
+  refuseTwice(row, candidate, decision);
+
+  const { isMachine: _isMachine, ...who } = candidate;
+  const approver: StoredApprover = { ...who, right, at: now.toISOString(), comment };
+  const earlier = row.approved_by ?? [];
+  const approvedBy = decision === 'approve' ? [...earlier, approver] : earlier;
+  const isOpen = decision === 'approve' && approvedBy.length < policyOf(row).required;
+  const end = {
+    state: decision === 'approve' ? 'approved' : 'denied',
+    decided_by: candidate.id,
+    decided_at: now,
+    comment,
+    via: candidate.via,
+    escalates_at: null,
+  } as const;
+  const change = { approved_by: approvedBy, ...(isOpen ? {} : end) };
+  const changed: ApprovalRow = { ...row, ...change };
+  await manager.update(ApprovalEntity, { id }, change);
+  if (!isOpen) {
+    const reached = await cancelUnsent(manager, id);
+    const { revision } = vault.open(row.frozen, tenantId);
+    const notices = noticesOf(changed, 'approval.decided', reached, now);
+    await queueNotices(manager, changed, revision, notices);
+  }
+  const event = {
+    action: isOpen ? 'approval.partly_approved' : `approval.${changed.state}`,
+    tenant_id: tenantId,
+    target: id,
+    payload: proofOf(changed, approver),
+    // Nobody is signed in who follows a link.
+    ...(candidate.via === 'link' && { actor: { type: 'user', id: candidate.id } as const }),
+  };
+  await recordEvents(manager, [auditFacts(event, request)]);
+  const revision = await markChanged(manager, row, request);
+  return { ...changed, revision };
+}
+
+/** Ends an approval that nobody waits for any more, inside the caller's transaction; one that has ended stays as it is. */
+export async function withdraw(
+  manager: EntityManager,
+  { vault }: ApprovalOptions,
+  tenantId: string,
+  id: string,
+  request: Request,
+): Promise<void> {
+  const { row, now } = await lockApproval(manager, tenantId, id);
+  if (row.state !== 'pending') return;
+  const change = { state: 'withdrawn', escalates_at: null } as const;
+  const changed: ApprovalRow = { ...row, ...change };
+  await manager.update(ApprovalEntity, { id }, change);
+  const reached = await cancelUnsent(manager, id);
+  const { revision } = vault.open(row.frozen, tenantId);
+  const notices = noticesOf(changed, 'approval.withdrawn', reached, now);
+  await queueNotices(manager, changed, revision, notices);
+  const event = {
+    action: 'approval.withdrawn',
+    tenant_id: tenantId,
+    target: id,
+    payload: withdrawalProofOf(changed),
+  };
+  await recordEvents(manager, [auditFacts(event, request)]);
+  await markChanged(manager, row, request);
+}
+
+/** Pauses escalation; a second acknowledgement changes nothing. */
+export async function acknowledge(
+  manager: EntityManager,
+  tenantId: string,
+  id: string,
+  request: Request,
+): Promise<ApprovalRow> {
+  const { row, now } = await lockApproval(manager, tenantId, id);
+  refuseDecided(row, now);
+  if (row.acknowledged_at) return row;
+  const change = {
+    acknowledged_by: request.caller.id,
+    acknowledged_at: now,
+    escalates_at: null,
+  };
+  await manager.update(ApprovalEntity, { id }, change);
+  const event = {
+    action: 'approval.acknowledged',
+    tenant_id: tenantId,
+    target: id,
+    payload: { hop: row.hop },
+  };
+  await recordEvents(manager, [auditFacts(event, request)]);
+  const revision = await markChanged(manager, row, request);
+  return { ...row, ...change, revision };
+}

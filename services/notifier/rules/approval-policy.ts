@@ -1,0 +1,66 @@
+/** Whose decisions count on an approval, and how many it takes: as the tenant's approval_policy was when it was asked for. */
+import type { EffectiveNotifications } from '../../../shared/contracts/notification-config.ts';
+import type { Decision, DecisionRight, RiskLevel } from '../../../shared/contracts/notifier.ts';
+import { StrataError } from '../../../shared/errors.ts';
+import type { ApprovalRow, FrozenPolicy, StoredApprover } from '../schema.ts';
+import { overlap } from './principals.ts';
+
+export const frozenPolicyOf = (
+  { required, allow_self, machines }: EffectiveNotifications['approval_policy'],
+  riskLevel: RiskLevel,
+): FrozenPolicy => ({ required: required[riskLevel], allow_self, machines });
+
+/** Of an approval from before there were policies: the strictest that it may have been asked for under. */
+const strictest: FrozenPolicy = { required: 1, allow_self: false, machines: false };
+export const policyOf = ({ policy }: Pick<ApprovalRow, 'policy'>): FrozenPolicy =>
+  policy ?? strictest;
+
+/** Approver groups that were asked up to a hop. */
+export const groupsAsked = (chain: readonly string[], hop: number): string[] =>
+  chain.slice(0, hop + 1);
+
+/** Somebody who wants to decide. */
+export type Candidate = Omit<StoredApprover, 'at' | 'comment' | 'right'> & {
+  /** Null where they have none now. */
+  readonly right: DecisionRight | null;
+  /** An API key, whoever's it is. */
+  readonly isMachine: boolean;
+};
+
+/** Throws where this is not theirs to decide. Answers by which right they do. */
+export function requireRight(
+  row: Pick<ApprovalRow, 'policy' | 'requested_by' | 'chain' | 'hop'>,
+  candidate: Candidate,
+): DecisionRight {
+  const policy = policyOf(row);
+  if (candidate.isMachine && !policy.machines)
+    throw new StrataError(
+      'insufficient_scope',
+      'API keys may not decide this approval: the approval_policy it was asked for under has no machines.',
+    );
+  if (!policy.allow_self && overlap(row.requested_by, candidate))
+    throw new StrataError('approval_own_request');
+  if (candidate.right !== null) return candidate.right;
+  if (candidate.via === 'link')
+    throw new StrataError(
+      'insufficient_role',
+      'Whoever this link was sent to may not decide this approval.',
+    );
+  const groups = groupsAsked(row.chain, row.hop).join(', ');
+  const who =
+    groups === ''
+      ? 'operators and tenant_admins'
+      : `members of ${groups}, or tenant_admins where these have no member who could`;
+  throw new StrataError('insufficient_role', `Only ${who} may decide this approval.`);
+}
+
+/** Throws where somebody who has approved approves again. */
+export function refuseTwice(
+  { approved_by: earlier }: Pick<ApprovalRow, 'approved_by'>,
+  candidate: Candidate,
+  decision: Decision,
+): void {
+  if (decision === 'deny') return;
+  if (!(earlier ?? []).some((each) => overlap(each, candidate))) return;
+  throw new StrataError('conflict', 'You have approved it already; others are still asked.');
+}

@@ -1,0 +1,445 @@
+/**
+ * Who may decide which approval: every asker × decider × groups × policy, each cell with its outcome. Then N of M under races, and
+ * what the audit proves of a decision.
+ */
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { createDecisionLinks } from '../../services/notifier/rules/decision-links.ts';
+import type { AuditEvent } from '../support/audit.ts';
+import { eventually } from '../support/cluster.ts';
+import { holdLock } from '../support/held-lock.ts';
+import { createDatabase, type Database } from '../support/postgres.ts';
+import {
+  addMember,
+  adminPassword,
+  Client,
+  createTenant,
+  secretKey,
+  signIn,
+  startStrata,
+  type Answer,
+  type Running,
+  type TenantFixture,
+} from '../support/strata.ts';
+
+const links = createDecisionLinks({
+  webhook_secret: null,
+  secret_key: secretKey,
+  secret_key_previous: null,
+});
+const listed = 'listed@elsewhere.example';
+let database: Database;
+let strata: Running;
+let platform: Client;
+let tenant: TenantFixture;
+/** Ada and Dora are tenant_admins, Bob and Carl operators, Vic is a viewer; Bob and Vic are in sre. */
+const people: Record<string, Client> = {};
+const ids: Record<string, string> = {};
+const emails: Record<string, string> = {};
+/** By whose they are; of those of service accounts the part after the slash says who made them. */
+const keys: Record<string, Client> = {};
+
+const path = (rest = ''): string => `/tenants/${tenant.id}${rest}`;
+async function keyOf(owner: Client, at: string, scopes: string[]): Promise<Client> {
+  const made = await owner.post(at, { name: 'ci', scopes });
+  if (made.status !== 201) throw new Error(made.text);
+  return new Client(strata.url, made.body.api_key);
+}
+const everything = ['approvals:read', 'approvals:write', 'approvals:decide'];
+
+beforeAll(async () => {
+  database = await createDatabase();
+  strata = await startStrata({ DATABASE_URL: database.url, RATE_LIMIT_PER_MINUTE: '0' });
+  platform = await signIn(strata.url, 'admin@example.com', adminPassword);
+  tenant = await createTenant(strata.url, platform, 'Rights');
+  const members: [name: string, role: string, groups: string[]][] = [
+    ['dora', 'tenant_admin', []],
+    ['bob', 'operator', ['sre']],
+    ['carl', 'operator', ['others']],
+    ['vic', 'viewer', ['sre']],
+    ['wim', 'viewer', ['watchers']],
+  ];
+  people.ada = tenant.admin;
+  emails.ada = tenant.emails.tenant_admin!;
+  for (const [name, role, groups] of members) {
+    emails[name] = `${name}@rights.example`;
+    const { client, user_id } = await addMember(tenant.admin, tenant.id, {
+      email: emails[name],
+      roles: [role],
+      groups,
+    });
+    people[name] = client;
+    ids[name] = user_id;
+  }
+  ids.ada = (await tenant.admin.get('/auth/me')).body.user.id;
+  keys.bob = await keyOf(people.bob!, '/auth/api-key', everything);
+  keys['bob, without the scope'] = await keyOf(people.bob!, '/auth/api-key', ['approvals:write']);
+  for (const name of ['deploy', 'judge']) {
+    const account = await tenant.admin.post(path('/service-accounts'), {
+      name,
+      roles: ['operator'],
+    });
+    ids[name] = account.body.id;
+    for (const maker of ['ada', 'dora'])
+      keys[`${name}/${maker}`] = await keyOf(
+        people[maker]!,
+        path(`/service-accounts/${account.body.id}/api-keys`),
+        everything,
+      );
+  }
+});
+afterAll(async () => {
+  await strata?.stop();
+  await database?.drop();
+});
+
+/** `watchers` has a viewer alone, `ghosts` nobody. */
+const chains = { none: [], sre: ['sre'], ghosts: ['ghosts'], watchers: ['watchers'] };
+type Chain = keyof typeof chains;
+const configure = async (policy: object | undefined): Promise<void> => {
+  const saved = await tenant.admin.put(path('/config/notifications'), {
+    approver_groups: {
+      action_overrides: { ...chains, hops: ['sre', 'leads'], unled: ['ghosts', 'sre'] },
+    },
+    email: { approval_recipients: [listed] },
+    ...(policy && { approval_policy: policy }),
+  });
+  expect([saved.status, saved.text]).toEqual([200, expect.any(String)]);
+};
+const askers: Record<string, () => Client> = {
+  ada: () => people.ada!,
+  bob: () => people.bob!,
+  "bob's key": () => keys.bob!,
+  'deploy/ada': () => keys['deploy/ada']!,
+};
+async function ask(by: string, action: string, fields: object = {}) {
+  const body = { action, risk_level: 'low', title: 'Scale', ...fields };
+  const made = await askers[by]!().post(path('/approvals'), body);
+  expect([made.status, made.text]).toEqual([202, expect.any(String)]);
+  return made.body;
+}
+const decide = (client: Client, id: string, decision = 'approve'): Promise<Answer> =>
+  client.post(path(`/approvals/${id}/decision`), { decision });
+const linkOf = (recipient: string, approvalId: string, decision: 'approve' | 'deny' = 'approve') =>
+  links.issue({
+    approvalId,
+    tenantId: tenant.id,
+    decision,
+    recipient,
+    expiresAt: new Date(Date.now() + 60_000),
+  });
+const follow = (recipient: string, id: string): Promise<Answer> =>
+  new Client(strata.url).post(`/approvals/decision?token=${linkOf(recipient, id)}`);
+
+const [ok, role, scope, own] = [
+  'ok',
+  'insufficient_role',
+  'insufficient_scope',
+  'approval_own_request',
+];
+interface DeciderRow {
+  readonly by: (id: string) => Promise<Answer>;
+  /** An API key, which decides only under a policy with `machines`. */
+  readonly isKey?: true;
+  /** Askers who are the same, or who made the key. */
+  readonly sameAs: readonly string[];
+  /** For an approval of somebody else's. */
+  readonly outcomes: Readonly<Record<Chain, string>>;
+}
+const always = (outcome: string) => ({
+  none: outcome,
+  sre: outcome,
+  ghosts: outcome,
+  watchers: outcome,
+});
+const admin = { none: ok, sre: role, ghosts: ok, watchers: ok };
+const inSre = { none: ok, sre: ok, ghosts: role, watchers: role };
+const inNoGroup = { none: ok, sre: role, ghosts: role, watchers: role };
+const asBob = ['bob', "bob's key"];
+const deciders: Record<string, DeciderRow> = {
+  ada: {
+    by: (id) => decide(people.ada!, id),
+    sameAs: ['ada', 'deploy/ada'],
+    outcomes: admin,
+  },
+  dora: { by: (id) => decide(people.dora!, id), sameAs: [], outcomes: admin },
+  bob: { by: (id) => decide(people.bob!, id), sameAs: asBob, outcomes: inSre },
+  carl: { by: (id) => decide(people.carl!, id), sameAs: [], outcomes: inNoGroup },
+  vic: { by: (id) => decide(people.vic!, id), sameAs: [], outcomes: always(role) },
+  "bob's key": {
+    by: (id) => decide(keys.bob!, id),
+    isKey: true,
+    sameAs: asBob,
+    outcomes: inSre,
+  },
+  "bob's key without the scope": {
+    by: (id) => decide(keys['bob, without the scope']!, id),
+    sameAs: [],
+    outcomes: always(scope),
+  },
+  'deploy, by a key that Dora made': {
+    by: (id) => decide(keys['deploy/dora']!, id),
+    isKey: true,
+    sameAs: ['deploy/ada'],
+    outcomes: inNoGroup,
+  },
+  'judge, by a key that Ada made': {
+    by: (id) => decide(keys['judge/ada']!, id),
+    isKey: true,
+    sameAs: ['ada', 'deploy/ada'],
+    outcomes: inNoGroup,
+  },
+  'judge, by a key that Dora made': {
+    by: (id) => decide(keys['judge/dora']!, id),
+    isKey: true,
+    sameAs: [],
+    outcomes: inNoGroup,
+  },
+  "Ada's link": {
+    by: (id) => follow(emails.ada!, id),
+    sameAs: [],
+    outcomes: admin,
+  },
+  "Bob's link": { by: (id) => follow(emails.bob!, id), sameAs: [], outcomes: inSre },
+  "Carl's link": { by: (id) => follow(emails.carl!, id), sameAs: [], outcomes: inNoGroup },
+  "Vic's link": { by: (id) => follow(emails.vic!, id), sameAs: [], outcomes: always(role) },
+  'the link of a listed address': {
+    by: (id) => follow(listed, id),
+    sameAs: [],
+    outcomes: { none: ok, sre: role, ghosts: ok, watchers: ok },
+  },
+  'the link of an address that is not listed': {
+    by: (id) => follow('other@elsewhere.example', id),
+    sameAs: [],
+    outcomes: always(role),
+  },
+};
+/** A link whose reader has no right now says nothing else, not even whose request it is. */
+const linkSameAs: Record<string, { readonly askers: readonly string[]; readonly chains: Chain[] }> =
+  {
+    "Ada's link": { askers: ['ada', 'deploy/ada'], chains: ['none', 'ghosts', 'watchers'] },
+    "Bob's link": { askers: asBob, chains: ['none', 'sre'] },
+  };
+
+describe.each<[name: string, policy: object | undefined, allowSelf: boolean, machines: boolean]>([
+  ['no policy', undefined, false, false],
+  ['allow_self', { allow_self: true }, true, false],
+  ['machines', { machines: true }, false, true],
+  ['both', { machines: true, allow_self: true }, true, true],
+])('%s', (...[, policy, allowSelf, machines]) => {
+  beforeAll(() => configure(policy));
+
+  const cells = Object.keys(askers).flatMap((asker) =>
+    (Object.keys(chains) as Chain[]).map((chain) => [asker, chain] as const),
+  );
+  test.each(cells)('%s asks, groups: %s', async (asker, chain) => {
+    // Whoever is refused leaves it pending for the next.
+    let { id } = await ask(asker, chain);
+    for (const [name, { by, isKey, sameAs, outcomes }] of Object.entries(deciders)) {
+      const answer = await by(id);
+      const ofLink = linkSameAs[name];
+      const isOwn =
+        sameAs.includes(asker) ||
+        (ofLink?.askers.includes(asker) === true && ofLink.chains.includes(chain));
+      const otherwise = isOwn && !allowSelf ? own : outcomes[chain];
+      const expected = isKey && !machines ? scope : otherwise;
+      const outcome = answer.status === 200 ? ok : answer.body.detail.code;
+      expect([name, outcome]).toEqual([name, expected]);
+      if (expected !== ok) {
+        expect(answer.status).toBe(403);
+        continue;
+      }
+      expect(answer.body.state).toBe('approved');
+      ({ id } = await ask(asker, chain));
+    }
+  });
+});
+
+test('groups decide from the hop on that asks them, and those before them still do', async () => {
+  await configure(undefined);
+  const eve = await addMember(tenant.admin, tenant.id, {
+    email: 'eve@rights.example',
+    roles: ['operator'],
+    groups: ['leads'],
+  });
+  const [first, second] = [await ask('ada', 'hops'), await ask('ada', 'hops')];
+  expect((await decide(eve.client, first.id)).body.detail.code).toBe('insufficient_role');
+  await database.query(`UPDATE notifier.approvals SET hop = 1 WHERE id = ANY($1)`, [
+    [first.id, second.id],
+  ]);
+  expect((await decide(eve.client, first.id)).status).toBe(200);
+  expect((await decide(people.bob!, second.id)).status).toBe(200);
+  await tenant.admin.delete(path(`/users/${eve.user_id}`));
+});
+
+test('the right of whoever decides while it is escalated is that of the hop that decides', async () => {
+  await configure(undefined);
+  const { id } = await ask('bob', 'unled');
+  const lock = await holdLock(database, 'UPDATE notifier.approvals SET hop = 1 WHERE id = $1', [
+    id,
+  ]);
+  // At hop 0 the group has nobody, so a tenant_admin may; at hop 1 there is somebody.
+  const deciding = decide(people.ada!, id);
+  await lock.untilWaiting(1);
+  await lock.commit();
+  expect((await deciding).body.detail.code).toBe('insufficient_role');
+});
+
+test('a right that is given or taken while somebody decides is the one of the moment', async () => {
+  await configure(undefined);
+  const { id } = await ask('ada', 'sre');
+  await tenant.admin.patch(path(`/users/${ids.bob}`), { groups: [] });
+  expect((await decide(people.bob!, id)).body.detail.code).toBe('insufficient_role');
+  await tenant.admin.patch(path(`/users/${ids.bob}`), { groups: ['sre'] });
+  expect((await decide(people.bob!, id)).status).toBe(200);
+});
+
+test('the effective configuration shows the whole policy, PATCH changes a part of it', async () => {
+  await configure({ required: { critical: 2 }, machines: true });
+  await tenant.admin.patch(path('/config/notifications'), {
+    approval_policy: { required: { high: 3 }, machines: null },
+  });
+  const { body } = await tenant.admin.get(path('/config/notifications/effective'));
+  expect(body.approval_policy).toEqual({
+    required: { low: 1, medium: 1, high: 3, critical: 2 },
+    allow_self: false,
+    machines: false,
+  });
+});
+
+test('the policy is the one of when it was asked for', async () => {
+  await configure({ required: { critical: 2 } });
+  const asked = await ask('ada', 'none', { risk_level: 'critical' });
+  expect(asked.policy).toEqual({ required: 2, allow_self: false, machines: false });
+  await configure({ required: { critical: 1 }, allow_self: true, machines: true });
+  expect((await decide(people.ada!, asked.id)).body.detail.code).toBe('approval_own_request');
+  expect((await decide(keys.bob!, asked.id)).body.detail.code).toBe('insufficient_scope');
+  expect((await decide(people.bob!, asked.id)).body.state).toBe('pending');
+  expect((await decide(people.carl!, asked.id)).body.state).toBe('approved');
+});
+
+describe('as many as the policy wants', () => {
+  beforeAll(() => configure({ required: { critical: 3, high: 2 }, machines: true }));
+
+  test('each once, however they come: so many approve, and nobody after them', async () => {
+    const { id } = await ask('deploy/ada', 'none', { risk_level: 'critical' });
+    const lock = await holdLock(
+      database,
+      'SELECT id FROM notifier.approvals WHERE id = $1 FOR UPDATE',
+      [id],
+    );
+    // Bob comes by three ways, Carl twice, Dora by herself and by a key that she made.
+    const coming = [
+      decide(people.bob!, id),
+      decide(keys.bob!, id),
+      follow(emails.bob!, id),
+      decide(people.carl!, id),
+      decide(people.carl!, id),
+      decide(people.dora!, id),
+      decide(keys['judge/dora']!, id),
+    ];
+    await lock.untilWaiting(coming.length);
+    await lock.release();
+    const answers = await Promise.all(coming);
+    const taken = answers.map(({ status }) => status).sort();
+    expect(taken).toEqual([200, 200, 200, 409, 409, 409, 409]);
+    const { body } = await people.ada!.get(path(`/approvals/${id}`));
+    expect(body.state).toBe('approved');
+    expect(body.approved_by).toHaveLength(3);
+    const approvers = body.approved_by.map(({ by }: { by: string }) => by);
+    expect(approvers).toEqual(expect.arrayContaining([ids.bob, ids.carl]));
+    expect(approvers.filter((by: string) => by === ids.dora || by === ids.judge)).toHaveLength(1);
+  });
+
+  test('it shows who has approved so far; a denial by one ends it, also by one who approved', async () => {
+    const { id } = await ask('ada', 'none', { risk_level: 'high' });
+    const first = await decide(people.bob!, id);
+    expect(first.body).toMatchObject({
+      state: 'pending',
+      decision: null,
+      policy: { required: 2 },
+      approved_by: [{ by: ids.bob, name: emails.bob, via: 'api', right: 'role', api_key: null }],
+    });
+    const again = await decide(people.bob!, id);
+    expect([again.status, again.body.detail.code]).toEqual([409, 'conflict']);
+    const denied = await decide(people.bob!, id, 'deny');
+    expect(denied.body).toMatchObject({ state: 'denied', decision: { by: ids.bob } });
+    expect((await decide(people.carl!, id)).status).toBe(409);
+  });
+});
+
+describe('who asked is named', () => {
+  test.each([
+    ['ada', () => ({ type: 'user', id: ids.ada, name: emails.ada, api_key: null })],
+    [
+      "bob's key",
+      () => ({
+        type: 'user',
+        id: ids.bob,
+        name: emails.bob,
+        api_key: { id: expect.any(String), name: 'ci' },
+      }),
+    ],
+    [
+      'deploy/ada',
+      () => ({
+        type: 'service',
+        id: ids.deploy,
+        name: 'deploy',
+        api_key: { id: expect.any(String), name: 'ci' },
+      }),
+    ],
+  ])('%s', async (asker, expected) => {
+    const { requested_by: by } = await ask(asker, 'none');
+    expect(by).toEqual(expected());
+  });
+});
+
+test('the audit proves a decision: who asked, who decided by which means and right, and how many had to', async () => {
+  await configure({ required: { critical: 2 }, machines: true });
+  const { id } = await ask('deploy/ada', 'ghosts', { risk_level: 'critical' });
+  expect((await decide(people.dora!, id)).status).toBe(200);
+  expect((await follow(listed, id)).status).toBe(200);
+  const events = await eventually(async () => {
+    const { body } = await tenant.admin.get(
+      `/audit/events?tenant_id=${tenant.id}&limit=200&order=desc`,
+    );
+    const found = body.items.filter(({ target }: AuditEvent) => target === id).toReversed();
+    if (found.length < 3) throw new Error(`${found.length} events`);
+    return found;
+  });
+  const policy = { required: 2, allow_self: false, machines: true };
+  const asked = { type: 'service', id: ids.deploy, name: 'deploy', api_key: { name: 'ci' } };
+  const byDora = { type: 'user', id: ids.dora, name: emails.dora };
+  const byLink = { type: 'user', id: listed, name: listed };
+  expect(events).toMatchObject([
+    {
+      action: 'approval.requested',
+      actor: { type: 'service', id: ids.deploy },
+      payload: { requested_by: asked, policy, chain: ['ghosts'] },
+    },
+    {
+      action: 'approval.partly_approved',
+      actor: { type: 'user', id: ids.dora },
+      payload: {
+        requested_by: asked,
+        decided_by: byDora,
+        approved_by: [byDora],
+        via: 'api',
+        right: 'groups_without_members',
+        groups: ['ghosts'],
+        policy,
+      },
+    },
+    {
+      action: 'approval.approved',
+      actor: { type: 'user', id: listed },
+      payload: {
+        decided_by: byLink,
+        approved_by: [byDora, byLink],
+        via: 'link',
+        right: 'recipient',
+        policy,
+      },
+    },
+  ]);
+});
