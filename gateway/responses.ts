@@ -7,7 +7,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { Readable } from 'node:stream';
 import type { Contract, ResponseKind } from '../shared/contracts/contract.ts';
 import { etag } from '../shared/documents/preconditions.ts';
-import { decisionPage, type DecisionView } from './decision-page.ts';
+import { decisionPage, decisionPagePolicy, type DecisionView } from './decision-page.ts';
 import { pageHeaders } from './security-headers.ts';
 
 const json = 'application/json';
@@ -167,10 +167,7 @@ function sendPage(
   return reply
     .headers(pageHeaders)
     .header('content-type', 'text/html; charset=utf-8')
-    .header(
-      'content-security-policy',
-      "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
-    )
+    .header('content-security-policy', decisionPagePolicy)
     .send(decisionPage(view));
 }
 
