@@ -15,7 +15,7 @@ type Approvals = ResultOf<'notifier.approvals.list'>;
 type Approval = ResultOf<'notifier.approvals.get'>;
 type Deliveries = ResultOf<'notifier.deliveries.list'>;
 
-const states = ['pending', 'approved', 'denied', 'expired', 'exhausted'] as const;
+const states = ['pending', 'approved', 'denied', 'expired', 'exhausted', 'withdrawn'] as const;
 
 export function Approvals({ tenantId, rest }: ScreenProperties): VNode {
   const [id] = rest;
@@ -133,6 +133,7 @@ function Facts({ approval }: { readonly approval: Approval }): VNode {
       <div><dt>Risk</dt><dd><span class=${`risk ${approval.risk_level}`}>${approval.risk_level}</span></dd></div>
       <div><dt>Cost impact</dt><dd class="number">${cost ?? '–'}</dd></div>
       <div><dt>Asked by</dt><dd><${Asker} approval=${approval} /></dd></div>
+      <div><dt>Approved so far</dt><dd>${approval.approved_by.length} of ${approval.policy.required}${approval.approved_by.map(({ by, name }) => html` <bdi title=${by}>${name}</bdi>`)}</dd></div>
       ${resource !== null && html`<div><dt>Resource</dt><dd><code>${typeof resource === 'string' ? resource : longJson(resource)}</code></dd></div>`}
     </dl>
     ${metadata !== null && html`<details><summary>Metadata</summary><pre tabindex="0"><code>${longJson(metadata)}</code></pre></details>`}
@@ -141,9 +142,10 @@ function Facts({ approval }: { readonly approval: Approval }): VNode {
 
 /** Keys and service accounts have names of their own, where the answer gives one. */
 function Asker({ approval }: { readonly approval: Approval }): VNode {
-  const by: { readonly type: string; readonly id: string; readonly name?: string } =
-    approval.requested_by;
-  if (by.name !== undefined) return html`<bdi title=${by.id}>${by.name}</bdi>`;
+  const { requested_by: by } = approval;
+  const key =
+    by.api_key && html`<span class="muted">, API key <bdi>${by.api_key.name}</bdi></span>`;
+  if (by.name !== null) return html`<span><bdi title=${by.id}>${by.name}</bdi>${key}</span>`;
   return html`<span>${by.type !== 'user' && html`<span class="muted">${by.type.replaceAll('_', ' ')} </span>`}<${Who} id=${by.id} /></span>`;
 }
 
@@ -159,7 +161,7 @@ function Decide({
   const [comment, setComment] = useState('');
   const [problem, setProblem] = useState<Problem>();
   const [busy, setBusy] = useState<string>();
-  const isOwn = approval.requested_by.id === user.value?.id;
+  const isOwn = !approval.policy.allow_self && approval.requested_by.id === user.value?.id;
   const act = async (what: string, path: string, body?: object): Promise<void> => {
     setBusy(what);
     setProblem(undefined);
