@@ -58,7 +58,12 @@ export async function startProxy(targetPort: number): Promise<Proxy> {
     server.listen(0, '127.0.0.1', done);
   });
   const reset = (): void => {
-    for (const socket of sockets) socket.resetAndDestroy();
+    for (const socket of sockets) {
+      // Node never closes one that is reset while its end is on the way, and then waits for it at the end of the process for good.
+      const isEnding = socket.writableEnded && !socket.writableFinished;
+      if (isEnding) socket.destroy();
+      else socket.resetAndDestroy();
+    }
   };
   return {
     port: (server.address() as AddressInfo).port,
