@@ -28,7 +28,7 @@ export function globalConfigService({ db }: { readonly db: DataSource }): Servic
     ...boundActions(db, planner),
     ...planActions(planner),
     ...historyActions(db),
-    ...rollbackAction(db),
+    ...rollbackAction(db, planner),
     ...layerActions(db),
     ...changeActions(db),
   });

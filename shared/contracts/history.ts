@@ -5,6 +5,7 @@
 import { Type } from 'typebox';
 import { action, Change, dryRun, Page, page, write, Written } from './contract.ts';
 import { Nullable, strict, Timestamp } from './fields.ts';
+import { impactQuery } from './impact.ts';
 import { platformAdmins } from './platform-document.ts';
 import { configurationReaders, tenantAdmins, tenantPath } from './tenant-document.ts';
 
@@ -129,7 +130,7 @@ export const historyContracts = {
     rest: 'POST /config/rollback',
     access: platformAdmins,
     keyScope: 'platform:write',
-    query: dryRun,
+    query: { ...dryRun, ...impactQuery },
     body: rollbackBody,
     result: Written(Type.Unknown()),
   }),

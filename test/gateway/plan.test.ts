@@ -158,6 +158,19 @@ test('a dry run is asked for its impact, and is the plan of one item', async () 
   expect([real.status, real.body.errors[0].path]).toEqual([422, '/impact']);
 });
 
+test('a rollback is tried with its impact, too', async () => {
+  const path = '/config/global/default_region';
+  const first = await platform.put(path, { config_value: 'eu', is_public: true });
+  await platform.put(path, { config_value: 'us', is_public: true });
+  const revision = Number(first.headers.get('x-config-revision'));
+  const tried = await platform.post('/config/rollback?dry_run=true&impact=true', { revision });
+  const plain = await platform.post('/config/rollback?dry_run=true', { revision });
+  expect(tried.body).toMatchObject({ ...plain.body, complete: true });
+  expect(tried.body.impact.by_key).toEqual({ default_region: { changed: 2, shielded_by: {} } });
+  expect(tried.body.impact.items[0]).toMatchObject({ before: 'us', after: 'eu' });
+  expect((await platform.get(path)).body.config_value).toBe('us');
+});
+
 test("a tenant's bounds show what they change of that tenant, and of no other", async () => {
   const path = `/tenants/${tenant.id}/config/bounds?dry_run=true&impact=true`;
   const { status, body, text } = await tenant.admin.put(path, lower);

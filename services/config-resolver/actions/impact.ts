@@ -8,7 +8,7 @@ import canonicalize from 'canonicalize';
 import type { Handlers, Request } from '../../../shared/cluster/request.ts';
 import { strict, Uuid } from '../../../shared/contracts/fields.ts';
 import { Impact, type ImpactItem } from '../../../shared/contracts/impact.ts';
-import type { ParamsOf } from '../../../shared/contracts/index.ts';
+import type { ParamsOf, ResultOf } from '../../../shared/contracts/index.ts';
 import type { PlatformLayers, TenantSaid } from '../../../shared/contracts/layers.ts';
 import { invalid, StrataError } from '../../../shared/errors.ts';
 import { problemsOf } from '../../../shared/schema/validate.ts';
@@ -152,15 +152,23 @@ async function look(
     position.counted_to = id;
   }
 
-  let after = onlyDigest ? position.counted_to : position.items_after;
-  for (;;) {
-    const page = await request.call('tenant-config.layers.mentions', {
+  const pageAfter = (after: string | null): Promise<MentionsPage> =>
+    request.call('tenant-config.layers.mentions', {
       body: {
         keys: [...impacts.keys],
         ...(after !== null && { after }),
         ...(tenant && { tenant_id: tenant.tenant_id }),
       },
     });
+
+  let after = onlyDigest ? position.counted_to : position.items_after;
+  let coming = pageAfter(after);
+  for (;;) {
+    const page = await coming;
+    // The database reads the next page while this one is looked at.
+    const isNextWanted = page.next !== null && !position.is_complete;
+    const next = isNextWanted ? pageAfter(page.next) : undefined;
+    next?.catch(() => undefined);
     for (const said of page.tenants) {
       // What is counted was looked at for its items alone.
       if (isFull && isCounted(said.tenant_id)) continue;
@@ -179,8 +187,11 @@ async function look(
     }
     if (performance.now() > until) return { items, position, isEnd: false, moved };
     after = reached;
+    coming = next !== undefined && after === page.next ? next : pageAfter(after);
   }
 }
+
+type MentionsPage = ResultOf<'tenant-config.layers.mentions'>;
 
 const beginning = (base: string, keys: readonly string[]): Position => ({
   base,

@@ -213,6 +213,17 @@ export function createPlanner(db: DataSource) {
     );
   }
 
+  /** A dry run as the plan of one item. The contract of a write has checked its parameters. */
+  async function tryOne(kind: PlannedKind, verb: WriteVerb, params: Triable, request: Request) {
+    if (!seesPlatform(request.caller)) throw needsReading();
+    const { impact: _impact, cursor, ...own } = params;
+    const item = itemOf(kind, verb, own);
+    const contract = contractOfWrite(kind, verb);
+    const work = await prepare({ kind, verb, params: own, contract }, request);
+    const { outcomes, planned } = await plan([item], [work], cursorOf(cursor), request);
+    return { ...triedOf(outcomes[0]!.answer), ...planned };
+  }
+
   return {
     async plan({ items, limit, cursor }: PlanBody, request: Request) {
       const look = { ...(limit !== undefined && { limit }), ...cursorOf(cursor) };
@@ -224,6 +235,8 @@ export function createPlanner(db: DataSource) {
       return { ...planned, changes };
     },
 
+    tryOne,
+
     /** A write that is tried and, where it asks for that, planned as the only item. */
     orPlan:
       <Params extends Triable, Answer>(
@@ -231,16 +244,8 @@ export function createPlanner(db: DataSource) {
         verb: WriteVerb,
         write: (params: Params, request: Request) => Promise<Answer>,
       ) =>
-      async (params: Params, request: Request) => {
-        if (!asksForImpact(params)) return write(params, request);
-        if (!seesPlatform(request.caller)) throw needsReading();
-        const { impact: _impact, cursor, ...own } = params;
-        const item = itemOf(kind, verb, own);
-        const contract = contractOfWrite(kind, verb);
-        const work = await prepare({ kind, verb, params: own, contract }, request);
-        const { outcomes, planned } = await plan([item], [work], cursorOf(cursor), request);
-        return { ...triedOf(outcomes[0]!.answer), ...planned };
-      },
+      async (params: Params, request: Request) =>
+        asksForImpact(params) ? tryOne(kind, verb, params, request) : write(params, request),
 
     async apply(
       { digest, items, reason }: ParamsOf<'global-config.plan.apply'>['body'],
