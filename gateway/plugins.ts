@@ -16,6 +16,7 @@ const corsOptions = {
     'Last-Modified',
     'X-Request-ID',
     'X-Updated-By',
+    'X-Updated-By-Name',
     'X-Config-Revision',
     'X-Config-Stale',
     'X-Next-Cursor',

@@ -6,7 +6,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Readable } from 'node:stream';
 import type { Contract, ResponseKind } from '../shared/contracts/contract.ts';
-import { etag } from '../shared/documents/preconditions.ts';
+import { authorName, etag } from '../shared/documents/preconditions.ts';
 import { decisionPage, decisionPagePolicy, type DecisionView } from './decision-page.ts';
 import { pageHeaders } from './security-headers.ts';
 
@@ -17,6 +17,7 @@ interface Resource {
   readonly document: unknown;
   readonly revision: number;
   readonly updated_by: string;
+  readonly updated_by_name?: string | null;
   readonly updated_at: string;
   /** The last known good value, during an outage. */
   readonly stale?: true;
@@ -189,6 +190,7 @@ const describe = (resource: Resource): Record<string, string | number> => ({
   etag: etag(resource.revision),
   'last-modified': new Date(resource.updated_at).toUTCString(),
   'x-updated-by': resource.updated_by,
+  ...authorName(resource.updated_by_name),
   'x-config-revision': resource.revision,
 });
 

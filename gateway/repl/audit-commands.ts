@@ -23,7 +23,7 @@ const lineOf = ({ occurred_at, action, actor, tenant_id, target, request_id }: E
   [
     occurred_at,
     action,
-    `${actor.type}:${actor.id}`,
+    `${actor.type}:${actor.name ?? actor.id}`,
     tenant_id ?? 'platform',
     target ?? '-',
     request_id ?? '-',
@@ -67,8 +67,9 @@ const tail: Command = {
   summary: 'the newest audit events: time, action, actor, tenant, target, request',
   flags: {
     tenant: { type: 'string', summary: 'only this tenant' },
-    actor: { type: 'string', summary: 'only this actor id' },
-    action: { type: 'string', summary: 'only this action' },
+    actor: { type: 'string', summary: 'only this actor, by id or e-mail address' },
+    action: { type: 'string', summary: 'only this action, or those that begin so: config.*' },
+    target: { type: 'string', summary: 'only what was done to this' },
     minutes: { type: 'string', summary: 'how far back, 60 unless told' },
     limit: { type: 'string', summary: 'how many, 20 unless told' },
     follow: { type: 'boolean', summary: 'go on until Ctrl-C' },
@@ -78,6 +79,7 @@ const tail: Command = {
       tenant_id: textOf(flags.tenant),
       actor: textOf(flags.actor),
       action: textOf(flags.action),
+      target: textOf(flags.target),
     });
     const began = Date.now();
     const since = new Date(began - countOf(flags.minutes, 60) * minuteMs).toISOString();

@@ -4,7 +4,16 @@ import { configTypes, platformConfigTypes } from '../../shared/contracts/history
 import { Misused, type Command, type Flag, type Input } from './command.ts';
 import { json } from './output.ts';
 import type { Session } from './session.ts';
-import { countOf, given, jsonOf, revisionOf, tenantIds, textOf } from './typed.ts';
+import {
+  countOf,
+  given,
+  jsonOf,
+  platformWord,
+  revisionOf,
+  tenantId,
+  tenantIds,
+  textOf,
+} from './typed.ts';
 
 /** What an operator calls a resource, and what its actions begin with. A test finds a document that is missing here. */
 export const resources: Readonly<Record<string, string>> = {
@@ -29,11 +38,12 @@ interface Addressed {
 }
 
 /** The action on a document, whose address is as many of the words as the action's path has parameters. */
-function addressed(
+async function addressed(
   resource: string,
   verb: 'get' | 'put' | 'patch',
   words: readonly string[],
-): Addressed {
+  session: Session,
+): Promise<Addressed> {
   const prefix = resources[resource];
   if (prefix === undefined)
     throw new Misused(`there is no resource ${resource}; there are ${resourceNames.join(', ')}`);
@@ -41,15 +51,20 @@ function addressed(
   const { pathParams } = contractOf(action)!.rest!;
   if (words.length < pathParams.length)
     throw new Misused(`${resource} needs ${pathParams.map((name) => `<${name}>`).join(' ')}`);
-  const address = pathParams.map((name, index) => [name, words[index]!] as const);
-  return { action, address: Object.fromEntries(address), left: words.slice(pathParams.length) };
+  const address = pathParams.map(async (name, index) => {
+    const word = words[index]!;
+    return [name, name === 'tenant_id' ? await tenantId(session, word) : word] as const;
+  });
+  return {
+    action,
+    address: Object.fromEntries(await Promise.all(address)),
+    left: words.slice(pathParams.length),
+  };
 }
 
 const reason: Flag = { type: 'string', summary: 'why, kept in the history' };
 const dryRun: Flag = { type: 'boolean', summary: 'show the changes, write nothing' };
 const completeTenant = { tenant: tenantIds };
-/** In place of a tenant's id: what is the platform's. */
-const platformWord = 'platform';
 const completeOwner = {
   tenant: async (session: Session) => [platformWord, ...(await tenantIds(session))],
 };
@@ -61,7 +76,7 @@ const get: Command = {
   summary: `one document as stored: ${resourceNames.join(', ')}`,
   complete: completeAddress,
   async run({ session, args, rest, print }) {
-    const { action, address, left } = addressed(args.resource!, 'get', rest);
+    const { action, address, left } = await addressed(args.resource!, 'get', rest, session);
     if (left.length > 0) throw new Misused(`${left[0]} is too much`);
     print(json(await session.call(action, address)));
   },
@@ -79,7 +94,7 @@ const set: Command = {
   },
   async run({ session, args, rest, flags, print }) {
     const verb = flags.replace ? 'put' : 'patch';
-    const { action, address, left } = addressed(args.resource!, verb, rest);
+    const { action, address, left } = await addressed(args.resource!, verb, rest, session);
     if (left.length !== 1)
       throw new Misused('one JSON value is needed after the address; in a shell, in quotes');
     const params = given({
@@ -148,7 +163,7 @@ type HistoryEntry =
 /** One line that says what happened, and one for each change. */
 function entryLines(entry: HistoryEntry): string[] {
   const { revision, changed_at: at, action, config_type: type, resource_id: resource } = entry;
-  const what = `${revision}  ${at}  ${action} ${type} ${resource} by ${entry.changed_by}`;
+  const what = `${revision}  ${at}  ${action} ${type} ${resource} by ${entry.changed_by_name ?? entry.changed_by}`;
   const why = entry.reason === null ? '' : `: ${entry.reason}`;
   const changes = entry.changes.map(
     ({ path, before, after }) =>

@@ -5,6 +5,7 @@ import { Misused, type Command, type Flags, type Input } from './command.ts';
 import { commandAt, groupOf } from './commands.ts';
 import { helpOn, usageOf } from './help.ts';
 import { Failed, type Session } from './session.ts';
+import { tenantId, textsOf } from './typed.ts';
 
 /** Runs one command. Throws Misused, or what the cluster answered. */
 export async function run(
@@ -19,8 +20,11 @@ export async function run(
   const command = commandOf(words);
   const given = words.slice(command.name.split(' ').length);
   try {
-    const { flags, positionals } = splitFlags(command, given);
-    await command.run({ session, flags, print, signal, ...namedArguments(command, positionals) });
+    const typed = splitFlags(command, given);
+    const { args, rest } = namedArguments(command, typed.positionals);
+    const flags = await withTenantIds(typed.flags, session);
+    const known = await withTenantId(args, session);
+    await command.run({ session, flags, print, signal, args: known, rest });
   } catch (error) {
     if (!(error instanceof Misused)) throw error;
     throw new Misused(`${error.message}\nusage: ${usageOf(command)}`);
@@ -55,6 +59,21 @@ function splitFlags(
     // What follows the first sentence of Node's message is about `--`, which no command needs.
     throw new Misused((error as Error).message.split('. ')[0]!);
   }
+}
+
+/** Whatever is called `tenant` may be given by name. */
+async function withTenantId(args: Input['args'], session: Session): Promise<Input['args']> {
+  const { tenant } = args;
+  return tenant === undefined ? args : { ...args, tenant: await tenantId(session, tenant) };
+}
+
+/** The same for flags, of which some may be given more than once. */
+async function withTenantIds(flags: Flags, session: Session): Promise<Flags> {
+  const { tenant } = flags;
+  if (typeof tenant === 'string') return { ...flags, tenant: await tenantId(session, tenant) };
+  if (!Array.isArray(tenant)) return flags;
+  const ids = await Promise.all(textsOf(tenant).map((word) => tenantId(session, word)));
+  return { ...flags, tenant: ids };
 }
 
 /** Gives each word the name of the parameter that it stands for; those from a `many...` on are the rest. */

@@ -1,4 +1,5 @@
 /** What an operator typed, as the values that actions take. */
+import type { ResultOf } from '../../shared/contracts/index.ts';
 import { parseExactJson } from '../../shared/schema/exact-json.ts';
 import { Misused, type FlagValue } from './command.ts';
 import type { Session } from './session.ts';
@@ -34,8 +35,55 @@ export function jsonOf(word: string): unknown {
 export const given = <T extends object>(members: T): T =>
   Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as T;
 
-/** For the Tab key. */
+/** For the Tab key: ids, and the names that are one word. */
 export async function tenantIds(session: Session): Promise<readonly string[]> {
   const { items } = await session.call('tenant-config.tenants.list', { limit: 200 });
-  return items.map(({ id }) => id);
+  const names = items
+    .map(({ name }) => name)
+    .filter((name) => /^[^\s'"\\{[-][^\s'"\\]*$/.test(name));
+  return [...items.map(({ id }) => id), ...names];
+}
+
+/** In place of a tenant's id: what is the platform's. A tenant of just this name is called by its id. */
+export const platformWord = 'platform';
+
+const isId = (word: string): boolean => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(word);
+
+/**
+ * The id of the tenant that an operator names by id or by name, in upper or lower case. Throws Misused where there is none of that
+ * name, with those that are called nearly so, and where there are several.
+ */
+export async function tenantId(session: Session, word: string): Promise<string> {
+  if (isId(word) || word === platformWord) return word;
+  const named = await tenantsWith(session, word);
+  const lower = word.toLowerCase();
+  const same = named.filter(({ name }) => name.toLowerCase() === lower);
+  const exact = same.filter(({ name }) => name === word);
+  const [found, ...others] = exact.length > 0 ? exact : same;
+  if (!found) throw new Misused(`there is no tenant ${word}${nearly(named)}`);
+  if (others.length === 0) return found.id;
+  const ids = [found, ...others].map(({ id }) => id);
+  throw new Misused(`several tenants are called ${found.name}; use the id: ${ids.join(', ')}`);
+}
+
+type Tenant = ResultOf<'tenant-config.tenants.list'>['items'][number];
+
+/** All whose names contain the word. */
+async function tenantsWith(session: Session, word: string): Promise<Tenant[]> {
+  const found: Tenant[] = [];
+  let cursor: string | null | undefined;
+  do {
+    const params = given({ q: word, limit: 200, cursor });
+    const page = await session.call('tenant-config.tenants.list', params);
+    found.push(...page.items);
+    cursor = page.next_cursor;
+  } while (cursor !== null);
+  return found;
+}
+
+const mostShown = 5;
+function nearly(tenants: readonly Tenant[]): string {
+  if (tenants.length === 0) return '';
+  const names = tenants.slice(0, mostShown).map(({ name }) => name);
+  return `; there are ${names.join(', ')}${tenants.length > mostShown ? ', …' : ''}`;
 }

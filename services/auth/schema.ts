@@ -464,5 +464,21 @@ export const authSchema: Schema = {
       // Who made the keys of service accounts nobody knows any more.
       'UPDATE auth.api_keys SET made_by = user_id::text WHERE user_id IS NOT NULL',
     ),
+    migration(
+      'AuthNamesOfAccounts1764300000002',
+      // Of accounts from before; from now on a sign-in notes them. A tenant learns the names of those who have accepted.
+      `INSERT INTO strata.actor_names (realm, actor_id, name, address)
+       SELECT 'platform', id::text, left(coalesce(display_name, email), 200), email FROM auth.users ON CONFLICT DO NOTHING`,
+      `DO $$ BEGIN
+         IF to_regclass('tenant_config.members') IS NOT NULL THEN
+           INSERT INTO strata.actor_names (realm, actor_id, name, address)
+           SELECT m.tenant_id::text, u.id::text, left(coalesce(u.display_name, u.email), 200), u.email
+           FROM tenant_config.members m JOIN auth.users u ON u.id = m.user_id
+           WHERE m.status = 'active' ON CONFLICT DO NOTHING;
+           INSERT INTO strata.actor_names (realm, actor_id, name)
+           SELECT tenant_id::text, id::text, name FROM tenant_config.service_accounts ON CONFLICT DO NOTHING;
+         END IF;
+       END $$`,
+    ),
   ],
 };

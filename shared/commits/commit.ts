@@ -8,7 +8,9 @@ import type { Caller } from '../access.ts';
 import type { Static } from 'typebox';
 import type { AuditFacts } from '../contracts/audit.ts';
 import type { ChangeRecord } from '../contracts/feed.ts';
+import { tenantOfScope } from '../contracts/revision-scopes.ts';
 import { StrataError } from '../errors.ts';
+import { noteIfOfPlatform, realmOf } from './actor-names.ts';
 
 export type AuditEventFacts = Static<typeof AuditFacts>;
 export type Change = Static<typeof ChangeRecord>;
@@ -123,6 +125,7 @@ export async function commitChanges<T>(
         const id = await recordChange(manager, by, { scope, revision, at }, done);
         change = { id, scope, revision, keys: [...(change?.keys ?? []), ...done.keys] };
       }
+      await noteIfOfPlatform(manager, realmOf(tenantOfScope(scope)), by.caller);
       await finished?.(manager, outcomes);
       if (discard) throw new Discarded(outcomes);
       return { outcomes, change };

@@ -75,5 +75,18 @@ export const commitSchema: Schema = {
       'SeveralRevisionsInOneTransaction1764100000000',
       'ALTER TABLE strata.changes DROP CONSTRAINT changes_pkey, ADD PRIMARY KEY (id, scope, revision)',
     ),
+    migration(
+      'ActorNames1764200000001',
+      `
+      -- What people read in place of an id: see actor-names.ts. The realm is a tenant's id, or 'platform'.
+      CREATE TABLE strata.actor_names (
+        realm text NOT NULL,
+        actor_id text NOT NULL,
+        name text NOT NULL,
+        address text,
+        PRIMARY KEY (realm, actor_id)
+      );
+      CREATE INDEX actor_names_address ON strata.actor_names (realm, address) WHERE address IS NOT NULL`,
+    ),
   ],
 };

@@ -1,7 +1,7 @@
 /** The audit: who did what, in chains that show whether anybody changed the record. */
 import { Type } from 'typebox';
 import { action, Page, page } from './contract.ts';
-import { Nullable, strict, Timestamp, Uuid } from './fields.ts';
+import { ActorName, Nullable, strict, Timestamp, Uuid } from './fields.ts';
 
 const NullableString = Nullable(Type.String());
 
@@ -23,8 +23,14 @@ const facts = {
 };
 /** What a service hands over; the audit service gives it its place in the chain. */
 export const AuditFacts = Type.Object(facts, strict);
+/** As it is read. Neither the name nor `hash` is part of what the hash is over, which is the facts and `seq`. */
 export const AuditEvent = Type.Object(
-  { ...facts, seq: Type.Integer(), hash: Type.String() },
+  {
+    ...facts,
+    actor: Type.Object({ ...facts.actor.properties, name: ActorName }, strict),
+    seq: Type.Integer(),
+    hash: Type.String(),
+  },
   strict,
 );
 
@@ -48,8 +54,24 @@ export const auditContracts = {
     keyScope: 'audit:read',
     query: {
       tenant_id: Type.Optional(Uuid),
-      actor: Type.Optional(Type.String({ maxLength: 200 })),
-      action: Type.Optional(Type.String({ maxLength: 100 })),
+      actor: Type.Optional(
+        Type.String({
+          maxLength: 254,
+          description: 'An id, or the e-mail address of a person who has signed in to the tenant',
+        }),
+      ),
+      action: Type.Optional(
+        Type.String({
+          maxLength: 100,
+          description: 'A name, or its beginning and an asterisk: config.*',
+        }),
+      ),
+      target: Type.Optional(
+        Type.String({
+          maxLength: 300,
+          description: 'What it was done to: an id, such as of a person, or the name of a document',
+        }),
+      ),
       since: Type.Optional(Timestamp),
       until: Type.Optional(Timestamp),
       order: Type.Optional(

@@ -4,7 +4,7 @@
  */
 import { Type, type Static, type TObject, type TProperties, type TSchema } from 'typebox';
 import type { ErrorCode } from './error-codes.ts';
-import { Nullable, strict, Timestamp } from './fields.ts';
+import { ActorName, Nullable, strict, Timestamp } from './fields.ts';
 import { plannedToo } from './impact.ts';
 import type { RevisionScope } from './revision-scopes.ts';
 
@@ -325,6 +325,7 @@ export const Resource = <T extends TSchema>(document: T) =>
       document,
       revision: Type.Integer(),
       updated_by: Type.String(),
+      updated_by_name: ActorName,
       updated_at: Timestamp,
       stale: Type.Optional(Type.Literal(true)),
     },
@@ -359,6 +360,7 @@ export const Written = <T extends TSchema>(document: T) =>
         document: Nullable(document),
         revision: Type.Integer(),
         updated_by: Type.String(),
+        updated_by_name: ActorName,
         updated_at: Timestamp,
         requires_restart: Type.Optional(Type.Literal(true)),
         warnings,

@@ -2,7 +2,7 @@
 import { Type } from 'typebox';
 import { Bound } from './bounds.ts';
 import { read, tenantRoles } from './contract.ts';
-import { Identifier, Nullable, Slug, strict, Timestamp, Uuid } from './fields.ts';
+import { ActorName, Identifier, Nullable, Slug, strict, Timestamp, Uuid } from './fields.ts';
 import { platformScope, tenantScope, type RevisionScope } from './revision-scopes.ts';
 
 /** The layers by name, the one that decides first at the front. `services/config-resolver/rules/layers.ts` says what each holds. */
@@ -41,6 +41,7 @@ export const Explanation = Type.Object(
     path: Type.String({ description: 'JSON Pointer (RFC 6901) of the value inside the source' }),
     revision: Type.Union([Type.Integer(), Type.Null()]),
     updated_by: Nullable(Type.String()),
+    updated_by_name: ActorName,
     updated_at: Nullable(Timestamp),
     shadowed: Type.Array(
       Type.Object({ layer: LayerName, value: Type.Unknown(), path: Type.String() }, strict),

@@ -36,3 +36,13 @@ export const InstanceCount = Type.Integer({ minimum: 0, maximum: 1_000_000 });
 export const FreeForm = Type.Record(Type.String(), Type.Unknown());
 
 export const Nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
+
+/** For people, beside an id: who it is, as readers of the answer may know. Nodes from before this release leave it out. */
+export const ActorName = Type.Optional(
+  Nullable(
+    Type.String({
+      description:
+        'What they are called: a display name, else an address; null where that is not known here. Not a proof',
+    }),
+  ),
+);

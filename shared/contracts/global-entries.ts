@@ -2,7 +2,7 @@
 import { Type, type Static } from 'typebox';
 import { action, Page, page } from './contract.ts';
 import { documentContracts } from './document-contracts.ts';
-import { strict, Timestamp } from './fields.ts';
+import { ActorName, strict, Timestamp } from './fields.ts';
 import { ofPlatform, platformAdmins } from './platform-document.ts';
 
 const keyPath = {
@@ -26,6 +26,7 @@ export const GlobalEntry = Type.Object(
     ...StoredGlobalEntry.properties,
     revision: Type.Integer(),
     updated_by: Type.String(),
+    updated_by_name: ActorName,
     updated_at: Timestamp,
   },
   strict,

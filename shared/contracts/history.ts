@@ -4,7 +4,7 @@
  */
 import { Type } from 'typebox';
 import { action, Change, dryRun, Page, page, write, Written } from './contract.ts';
-import { Nullable, strict, Timestamp } from './fields.ts';
+import { ActorName, Nullable, strict, Timestamp } from './fields.ts';
 import { impactQuery } from './impact.ts';
 import { platformAdmins } from './platform-document.ts';
 import { configurationReaders, tenantAdmins, tenantPath } from './tenant-document.ts';
@@ -37,6 +37,7 @@ const entryFields = <Types extends string[]>(types: readonly [...Types], resourc
   resource_id: Type.String({ description: resourceId }),
   action: Type.Enum(writeActions),
   changed_by: Type.String(),
+  changed_by_name: ActorName,
   changed_at: Timestamp,
   reason: Nullable(Type.String()),
   request_id: Nullable(Type.String()),

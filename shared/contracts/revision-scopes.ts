@@ -19,3 +19,7 @@ export const memberScope = (tenantId: string): RevisionScope => `members:${tenan
 export const approvalScope = (tenantId: string): RevisionScope => `approvals:${tenantId}`;
 export const platformScope: RevisionScope = 'platform';
 export const authScope: RevisionScope = 'auth';
+
+/** The tenant whose configuration or memberships a scope counts; null for the platform's. */
+export const tenantOfScope = (scope: string): string | null =>
+  /^(?:tenant|members):(.+)$/.exec(scope)?.[1] ?? null;

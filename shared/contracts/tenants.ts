@@ -59,7 +59,16 @@ export const tenantContracts = {
     rest: 'GET /tenants',
     access: platformAdmins,
     keyScope: 'platform:read',
-    query: page,
+    query: {
+      q: Type.Optional(
+        Type.String({
+          minLength: 1,
+          maxLength: 200,
+          description: 'Only tenants with this in their name; upper and lower case are the same',
+        }),
+      ),
+      ...page,
+    },
     result: Page(Tenant),
     response: 'list',
   }),

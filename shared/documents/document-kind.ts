@@ -28,6 +28,8 @@ export interface Stored<Document> {
   readonly document: Document;
   readonly revision: number;
   readonly updated_by: string;
+  /** Who that is, for people; null where the tenant, or the platform, does not know them. */
+  readonly updated_by_name?: string | null;
   readonly updated_at: string;
 }
 
@@ -102,6 +104,8 @@ export interface DocumentKind<Address, Document, Context = undefined> {
   ): Promise<Problem[]>;
   /** Whether this caller may write the document and not read it, as an API key of the writing scope alone. */
   isHidden?(document: Document, caller: Caller): boolean;
+  /** Whether tenants read this document of the platform. They learn that the platform wrote it, and not who. */
+  isForTenants?(document: Document): boolean;
   /** Only for kinds that hold secrets. */
   readonly secrets?: SecretHandling<Address, Document>;
 

@@ -5,6 +5,7 @@ import type { DataSource, EntityManager } from 'typeorm';
 import type { Caller } from '../access.ts';
 import type { Loaded } from '../cluster/coherence/entry.ts';
 import type { Request } from '../cluster/request.ts';
+import { namesIn, platformName, realmOf } from '../commits/actor-names.ts';
 import { commitChange, readSnapshot, type Work } from '../commits/commit.ts';
 import type { WriteAction } from '../contracts/history.ts';
 import { boundedProblems, invalid, StrataError, type Problem } from '../errors.ts';
@@ -30,6 +31,7 @@ export type WrittenDocument<Document> =
       document: Document | null;
       revision: number;
       updated_by: string;
+      updated_by_name?: string | null;
       updated_at: string;
       requires_restart?: true;
       warnings?: Problem[];
@@ -132,6 +134,27 @@ export function documentActions<Address, Document, Context>(
     readonly written: Omit<Stored<Document>, 'document'>;
   }
 
+  /** What readers of the document read for the id of its author. Kept with it in memory, so that a read there costs nothing. */
+  async function nameOf(
+    manager: EntityManager,
+    address: Address,
+    id: string,
+    document?: Document,
+  ): Promise<string | null> {
+    if (document !== undefined && kind.isForTenants?.(document)) return platformName;
+    const names = await namesIn(manager, realmOf(kind.tenantId(address)), [id]);
+    return names.of(id);
+  }
+
+  const named = async (
+    manager: EntityManager,
+    address: Address,
+    stored: Stored<Document>,
+  ): Promise<Stored<Document>> => ({
+    ...stored,
+    updated_by_name: await nameOf(manager, address, stored.updated_by, stored.document),
+  });
+
   /** The document, once it has passed the schema and the rules of its kind. */
   function checked(document: unknown, { address, current, context, request }: Found): Next {
     refuse(problemsOf(kind.schema, document));
@@ -206,7 +229,9 @@ export function documentActions<Address, Document, Context>(
       const current = await kind.read(manager, params);
       // A trial shows what it would change.
       if (isDryRun) refuseHidden(current, request.caller);
-      checkPreconditions(params, current);
+      // Who writes may know who wrote, also where readers are told only that the platform did.
+      const author = current && (await nameOf(manager, params, current.updated_by));
+      checkPreconditions(params, current && { ...current, updated_by_name: author });
       const {
         action,
         next,
@@ -215,7 +240,13 @@ export function documentActions<Address, Document, Context>(
       if (next !== null) refuseTooLarge(next.document);
 
       const at = changedAt.toISOString();
-      const written = { revision, updated_by: request.caller.id, updated_at: at };
+      const updatedBy = request.caller.id;
+      const written = {
+        revision,
+        updated_by: updatedBy,
+        updated_by_name: await nameOf(manager, params, updatedBy, next?.document),
+        updated_at: at,
+      };
       const stored = next && { document: next.document, ...written };
       await saveOrRemove(manager, params, stored, current);
 
@@ -293,7 +324,9 @@ export function documentActions<Address, Document, Context>(
     get: (address) =>
       readSnapshot(db, kind.revisionScope(address), async (manager) => {
         const stored = await kind.read(manager, address);
-        return stored && { ...stored, document: conceal(stored.document) };
+        if (!stored) return null;
+        const shown = await named(manager, address, stored);
+        return { ...shown, document: conceal(stored.document) };
       }),
 
     put: async (params, request) => write(params, request, await prepare('put', params, request)),

@@ -2,8 +2,9 @@
  * ConfigurationHistory: one row for each write of a document, of the tenants' and of the platform's alike. What a row has, how a
  * write becomes one, and what readers are shown of it.
  */
-import type { EntitySchemaColumnOptions } from 'typeorm';
+import type { EntityManager, EntitySchemaColumnOptions } from 'typeorm';
 import type { Request } from '../cluster/request.ts';
+import { namesIn, type Realm } from '../commits/actor-names.ts';
 import type { WriteAction } from '../contracts/history.ts';
 import { diff } from '../schema/diff.ts';
 import { concealSecrets } from '../security/document-secrets.ts';
@@ -111,3 +112,14 @@ export const historyDetail = <ConfigType extends string>(row: HistoryRow<ConfigT
   before: concealSecrets(row.before),
   after: concealSecrets(row.after),
 });
+
+/** Entries with what the realm calls their authors, asked for once. */
+export async function withAuthors<Entry extends { readonly changed_by: string }>(
+  manager: EntityManager,
+  realm: Realm,
+  entries: readonly Entry[],
+): Promise<(Entry & { changed_by_name: string | null })[]> {
+  const ids = entries.map(({ changed_by: id }) => id);
+  const names = await namesIn(manager, realm, ids);
+  return entries.map((entry) => ({ ...entry, changed_by_name: names.of(entry.changed_by) }));
+}

@@ -9,6 +9,10 @@ interface Preconditions {
   readonly if_none_match?: '*';
 }
 
+/** A header that names an author for people: percent-encoded UTF-8, since names are not ASCII. Absent where nobody knows it. */
+export const authorName = (name: string | null | undefined): Record<string, string> =>
+  name ? { 'x-updated-by-name': encodeURIComponent(name) } : {};
+
 export const etag = (revision: number): string => `"${revision}"`;
 
 /** Throws 412, which says what is current and who made it so. */
@@ -34,14 +38,15 @@ function preconditionFailed(current: Current | null): StrataError {
       'precondition_failed',
       'The resource does not exist, so it has no entity tag to match.',
     );
-  const { revision, updated_by: author, updated_at: time } = current;
+  const { revision, updated_by: author, updated_by_name: name, updated_at: time } = current;
   return new StrataError(
     'precondition_failed',
-    `The resource is at revision ${revision}, written by ${author} at ${time}. Read it again before writing.`,
+    `The resource is at revision ${revision}, written by ${name ?? author} at ${time}. Read it again before writing.`,
     {
       headers: {
         etag: etag(revision),
         'x-updated-by': author,
+        ...authorName(name),
         'last-modified': new Date(time).toUTCString(),
       },
     },

@@ -113,6 +113,39 @@ describe('one command', () => {
     });
   });
 
+  test('a tenant is called by its name wherever its id is wanted', async () => {
+    const { platform } = cluster;
+    const made = async (name: string): Promise<string> => {
+      const admin = { email: `${name.replaceAll(' ', '.')}@names.example`.toLowerCase() };
+      return (await platform.post('/tenants', { name, admin })).body.id as string;
+    };
+    const id = await made('Green Hills');
+    const lines = [
+      'config effective "green HILLS"',
+      'audit tail --tenant "Green Hills" --limit 1',
+      "cache drop 'Green Hills'",
+      'config get risk "Green Hills"',
+    ];
+    const { code, out, err } = await type([], lines.join('\n'));
+    expect([code, err]).toEqual([0, '']);
+    expect(out).toContain(`"tenant_id": "${id}"`);
+    expect(out).toMatch(new RegExp(`tenant\\.\\S+  .*  ${id}`));
+
+    expect((await type(['config', 'get', 'risk', 'green'])).err).toMatch(
+      /^there is no tenant green; there are Green Hills\n/,
+    );
+    expect((await type(['config', 'effective', 'Nowhere'])).err).toMatch(
+      /^there is no tenant Nowhere\n/,
+    );
+    const second = await made('GREEN HILLS');
+    expect(await answered('config', 'effective', 'GREEN HILLS')).toMatchObject({
+      tenant_id: second,
+    });
+    const several = await type(['config', 'effective', 'gReEn hIlLs']);
+    expect(several.err).toMatch(/^several tenants are called .*; use the id: /);
+    for (const each of [id, second]) expect(several.err).toContain(each);
+  });
+
   test('a global entry is created with --replace and read back', async () => {
     expect(
       (await type(['config', 'set', 'global', 'from.repl', '{"config_value": 1}'])).err,

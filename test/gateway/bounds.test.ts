@@ -70,6 +70,7 @@ describe('the emergency stop', () => {
         path: '/automation_enabled',
         revision: Number(patched.headers.get('x-config-revision')),
         updated_by: patched.headers.get('x-updated-by'),
+        updated_by_name: by === 'platform' ? 'Platform administrator' : tenant.emails.tenant_admin,
         updated_at: expect.stringMatching(/Z$/),
         shadowed: [
           { layer: 'service_instance', value: true, path: '/automation_enabled' },

@@ -311,7 +311,9 @@ describe('conventions', () => {
     const refused = await tenant.admin.put(risk(), {}, { 'if-match': '"0"' });
     expect(refused.status).toBe(412);
     expect(refused.headers.get('etag')).toBe(tag);
-    expect(refused.headers.get('x-updated-by')).toBe(read.headers.get('x-updated-by'));
+    for (const header of ['x-updated-by', 'x-updated-by-name'])
+      expect(refused.headers.get(header)).toBe(read.headers.get(header));
+    expect(refused.body.detail.message).toContain(tenant.emails.tenant_admin);
     expect((await tenant.admin.put(risk(), {}, { 'if-none-match': '*' })).status).toBe(412);
     expect((await tenant.admin.put(risk(), {}, { 'if-match': tag })).status).toBe(200);
   });

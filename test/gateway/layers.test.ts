@@ -47,7 +47,7 @@ const effective = (query = ''): string =>
   `/tenants/${tenant.id}/config/effective?agent_type=scaler&service_id=web&explain=true${query}`;
 
 test('each layer wins over the one below it and is shadowed by the one above', async () => {
-  const { id, admin } = tenant;
+  const { id, admin, emails } = tenant;
   await admin.put(`/tenants/${id}/services/web`, { service_type: 'cloud_run' });
   // A key that every layer can hold: risk defaults have it in env and tenant_risk, free-form places hold it elsewhere.
   const custom = 'cost_band';
@@ -78,6 +78,7 @@ test('each layer wins over the one below it and is shadowed by the one above', a
         }),
     },
   ] as const;
+  const ofPlatform = new Set<string>(['global', 'service_type']);
   const below: { layer: string; value: string; path: string }[] = [];
   for (const { layer, source, path, write } of steps) {
     const written = await write();
@@ -91,6 +92,7 @@ test('each layer wins over the one below it and is shadowed by the one above', a
       path,
       revision: Number(written.headers.get('x-config-revision')),
       updated_by: written.headers.get('x-updated-by'),
+      updated_by_name: ofPlatform.has(layer) ? 'Platform administrator' : emails.tenant_admin,
       updated_at: expect.stringMatching(/^\d{4}-.*Z$/),
       shadowed: below,
     });
@@ -226,6 +228,7 @@ test('env shows where nothing lies above it, and a nested object replaces the lo
     path: '/http_client_timeout_seconds',
     revision: null,
     updated_by: null,
+    updated_by_name: null,
     updated_at: null,
     shadowed: [],
   });

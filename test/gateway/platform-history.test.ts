@@ -96,6 +96,7 @@ describe('every write of the platform is in its history', () => {
     });
     const by = {
       changed_by: me.user.id,
+      changed_by_name: me.user.email,
       changed_at: expect.stringMatching(/Z$/),
       reason: null,
     };
@@ -225,7 +226,7 @@ const documents = [
 ];
 /** A document byte for byte, without what says when it was written. */
 const textOf = ({ status, text }: Answer): string =>
-  `${status} ${status === 200 ? text.replace(/,"revision":\d+,"updated_by":"[^"]*","updated_at":"[^"]*"/, '') : ''}`;
+  `${status} ${status === 200 ? text.replace(/,"revision":\d+,"updated_by":"[^"]*",("updated_by_name":"[^"]*",)?"updated_at":"[^"]*"/, '') : ''}`;
 const resourceOf = (path: string): string =>
   path === '/config/bounds' ? 'platform' : path.replace(/^\/config\/(global|service-types)\//, '');
 

@@ -1,7 +1,14 @@
 /** Recording events, for the relay of each node with a database; their list, for administrators; and everybody's own. */
 import type { DataSource, SelectQueryBuilder } from 'typeorm';
-import { seesPlatform } from '../../../shared/access.ts';
+import { seesPlatform, type Caller } from '../../../shared/access.ts';
 import type { Handlers } from '../../../shared/cluster/request.ts';
+import {
+  idsByAddress,
+  namesInRealms,
+  platformRealm,
+  realmOf,
+} from '../../../shared/commits/actor-names.ts';
+import type { AuditEventFacts } from '../../../shared/commits/commit.ts';
 import { decodeCursor, defaultLimit, readPage } from '../../../shared/documents/paging.ts';
 import { invalid } from '../../../shared/errors.ts';
 import { momentOf } from '../../../shared/schema/moment.ts';
@@ -51,23 +58,61 @@ function inOrder(
   });
 }
 
-export const eventActions = (db: DataSource) =>
-  ({
+/** An event, and in whose words its actor is named. */
+type Item = AuditEventFacts & { readonly seq: number; readonly hash: string };
+
+export function eventActions(db: DataSource) {
+  /**
+   * The ids that the caller means by `actor`: an id, or the address of a person whom the caller's realm knows. An address that the
+   * realm does not know is looked for like an id, so that it takes as long and finds as little.
+   */
+  async function actorsCalled(
+    actor: string,
+    caller: Caller,
+    tenant: string | undefined,
+  ): Promise<string[]> {
+    if (!actor.includes('@')) return [actor];
+    const realm = seesPlatform(caller) ? platformRealm : tenant;
+    const ids = realm === undefined ? [] : await idsByAddress(db.manager, realm, actor);
+    return [actor, ...ids];
+  }
+
+  /** Tenants read what they call people, the platform's administrators what people are called everywhere. */
+  async function withNames(items: readonly Item[], caller: Caller) {
+    const readsPlatform = seesPlatform(caller);
+    const wanted = items.flatMap(({ tenant_id: tenantId, actor: { id } }) => [
+      { realm: realmOf(tenantId), id },
+      ...(readsPlatform ? [{ realm: platformRealm, id }] : []),
+    ]);
+    const names = await namesInRealms(db.manager, wanted);
+    return items.map((item) => {
+      const { id } = item.actor;
+      const known = readsPlatform ? names.of(platformRealm, id) : null;
+      const name = known ?? names.of(realmOf(item.tenant_id), id);
+      return { ...item, actor: { ...item.actor, name } };
+    });
+  }
+
+  return {
     'audit.append': async ({ body: events }) => ({
       recorded: await db.transaction((manager) => appendEvents(manager, events)),
     }),
 
     async 'audit.events.list'(params, { caller }) {
-      const { actor, action, since, until, order = 'asc', limit = defaultLimit } = params;
+      const { actor, action, target, since, until, order = 'asc', limit = defaultLimit } = params;
       const tenant = visibleTenant(caller, params.tenant_id);
+      const named = actor === undefined ? [] : await actorsCalled(actor, caller, tenant);
       const filtered = () => {
         const query = db.manager.createQueryBuilder(EventEntity, 'e').where('true');
         if (tenant !== undefined) query.andWhere('e.chain = :tenant', { tenant });
         // The platform's events tell of private global entries, their values included.
         if (tenant === undefined && !seesPlatform(caller))
           query.andWhere('e.chain <> :platform', { platform: platformChain });
-        if (actor !== undefined) query.andWhere('e.actor_id = :actor', { actor });
-        if (action !== undefined) query.andWhere('e.action = :action', { action });
+        if (actor !== undefined) query.andWhere('e.actor_id = ANY(:named)', { named });
+        if (action?.endsWith('*'))
+          query.andWhere('starts_with(e.action, :prefix)', { prefix: action.slice(0, -1) });
+        else if (action !== undefined) query.andWhere('e.action = :action', { action });
+        if (target !== undefined) query.andWhere('e.target = :target', { target });
         if (since !== undefined)
           query.andWhere('e.occurred_at >= :since', { since: momentIn('since', since) });
         if (until !== undefined)
@@ -78,13 +123,14 @@ export const eventActions = (db: DataSource) =>
         const query = filtered();
         return inOrder(query, order, key);
       };
-      return readPage({
+      const page = await readPage({
         limit,
         after: decodeCursor(params.cursor, 'chain'),
         rowsAfter,
         keyOf: sortKeyOf,
         itemOf: (row) => ({ ...eventFrom(row), seq: row.seq, hash: row.hash }),
       });
+      return { ...page, items: await withNames(page.items, caller) };
     },
 
     /** From all chains, because a sign-in into a tenant is in that tenant's. One index has just these events, in this order. */
@@ -107,4 +153,5 @@ export const eventActions = (db: DataSource) =>
         },
       });
     },
-  }) satisfies Handlers;
+  } satisfies Handlers;
+}

@@ -4,6 +4,7 @@
  */
 import type { DataSource, EntityManager } from 'typeorm';
 import type { Call, Request } from '../../../shared/cluster/request.ts';
+import { noteActor, platformRealm } from '../../../shared/commits/actor-names.ts';
 import type { ErrorCode } from '../../../shared/contracts/error-codes.ts';
 import type { SignInMethod } from '../../../shared/contracts/sign-in-policy.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
@@ -73,6 +74,13 @@ export function createSignIn(db: DataSource, settings: () => Settings) {
     return landing;
   }
 
+  /** Before any token is given, so that whatever is done with it has a name. */
+  async function noteName(user: UserRow, membership: Membership | null): Promise<void> {
+    const { id, email: address, display_name: displayName } = user;
+    const realms = [platformRealm, ...(membership ? [membership.tenant_id] : [])];
+    await noteActor(db.manager, realms, { id, name: displayName ?? address, address });
+  }
+
   /** A fresh access token for a session, with the refresh token to continue it. Roles are those of now. */
   async function tokenResponse(
     user: UserRow,
@@ -81,6 +89,7 @@ export function createSignIn(db: DataSource, settings: () => Settings) {
   ): Promise<TokenResponse> {
     const memberships = await call('tenant-config.members.of', { user_id: user.id });
     const membership = memberships.find(({ tenant_id: id }) => id === session.tenant_id) ?? null;
+    await noteName(user, membership);
     const current = settings();
     const accessToken = createAccessTokens(current).issue({
       sub: user.id,

@@ -25,6 +25,7 @@ import {
   serviceTypeKey,
   type ServiceType,
 } from '../../../shared/contracts/service-types.ts';
+import { platformName } from '../../../shared/commits/actor-names.ts';
 import { businessHoursKey } from '../../../shared/contracts/weekly-hours.ts';
 import { pointerTo } from '../../../shared/schema/json-pointer.ts';
 import type { Settings } from '../../../shared/settings.ts';
@@ -75,7 +76,10 @@ interface ServiceTypePart {
 }
 
 /** Where a value was set: the cache key of the document that holds it, and who wrote that document. Null for the environment. */
-type Origin = Pick<Static<typeof Explanation>, 'source' | 'revision' | 'updated_by' | 'updated_at'>;
+type Origin = Pick<
+  Static<typeof Explanation>,
+  'source' | 'revision' | 'updated_by' | 'updated_by_name' | 'updated_at'
+>;
 type Place = Origin & Pick<Static<typeof Explanation>, 'layer' | 'path'>;
 
 /** Values of a layer that stand in one place of its documents. */
@@ -101,7 +105,14 @@ const originOf = (source: string, stored: Omit<Origin, 'source'> | null | undefi
   source,
   revision: stored?.revision ?? null,
   updated_by: stored?.updated_by ?? null,
+  updated_by_name: stored?.updated_by_name ?? null,
   updated_at: stored?.updated_at ?? null,
+});
+
+/** A tenant reads that the platform wrote it, and not who. */
+const originOfPlatform = (source: string, stored: Parameters<typeof originOf>[1]): Origin => ({
+  ...originOf(source, stored),
+  updated_by_name: stored ? platformName : null,
 });
 
 /** The stored service type that is a layer here. `serviceType` comes from clients, so `constructor` must find nothing. */
@@ -173,7 +184,7 @@ const definitions: Readonly<Record<LayerName, LayerDefinition>> = {
       ];
     },
     origin: (from) =>
-      originOf(
+      originOfPlatform(
         serviceTypeKey({
           service_type: from.serviceType!,
           configuration_name: defaultConfiguration,
@@ -189,7 +200,7 @@ const definitions: Readonly<Record<LayerName, LayerDefinition>> = {
       return [{ values, pathOf: () => '/config_value' }];
     },
     origin: ({ platform }, key) =>
-      originOf(
+      originOfPlatform(
         globalEntryKey({ key }),
         platform.entries.find(({ document }) => document.config_key === key),
       ),
@@ -382,6 +393,6 @@ function originOfBound(key: string, { by }: BoundInForce, from: Sources): Place 
   const origin =
     by === 'tenant'
       ? originOf(tenantBoundsKey({ tenant_id: tenantId }), tenant.bounds)
-      : originOf(platformBoundsKey, platform.bounds);
+      : originOfPlatform(platformBoundsKey, platform.bounds);
   return { layer: 'bounds', ...origin, path: pointerTo([key]) };
 }

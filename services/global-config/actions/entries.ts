@@ -1,6 +1,7 @@
 /** Actions on global entries. */
 import type { DataSource } from 'typeorm';
 import type { Handlers, Request } from '../../../shared/cluster/request.ts';
+import { namesIn, platformRealm } from '../../../shared/commits/actor-names.ts';
 import {
   globalEntryKey,
   type GlobalEntry,
@@ -21,8 +22,14 @@ type Described<T> = Omit<T, 'document'> & { document: GlobalEntry };
 
 /** A reader of an entry finds its revision, author and time in the body too. */
 export function described<T extends Stored<StoredGlobalEntry>>(stored: T): Described<T> {
-  const { revision, updated_by, updated_at } = stored;
-  return { ...stored, document: { ...stored.document, revision, updated_by, updated_at } };
+  const { revision, updated_by, updated_by_name, updated_at } = stored;
+  const written = {
+    revision,
+    updated_by,
+    ...(updated_by_name !== undefined && { updated_by_name }),
+    updated_at,
+  };
+  return { ...stored, document: { ...stored.document, ...written } };
 }
 
 function describedWrite(written: WrittenDocument<StoredGlobalEntry>): WrittenDocument<GlobalEntry> {
@@ -60,13 +67,20 @@ export function entryActions(db: DataSource, { orPlan }: Planner) {
         if (key !== undefined) query.where('g.config_key > :key', { key });
         return query.orderBy('g.config_key', 'ASC');
       };
-      return readPage({
+      const page = await readPage({
         limit,
         after: decodeCursor(cursor),
         rowsAfter,
         keyOf: (row) => row.config_key,
         itemOf: (row) => described(storedEntry(row)).document,
       });
+      const authors = page.items.map(({ updated_by: id }) => id);
+      const names = await namesIn(db.manager, platformRealm, authors);
+      const items = page.items.map((item) => ({
+        ...item,
+        updated_by_name: names.of(item.updated_by),
+      }));
+      return { ...page, items };
     },
 
     'global-config.entries.put': orPlan('entries', 'put', writing(entries.put)),

@@ -1,7 +1,8 @@
 /** Actions on the platform's ConfigurationHistory: its pages, and one entry in full. */
 import type { DataSource } from 'typeorm';
 import type { Handlers } from '../../../shared/cluster/request.ts';
-import { historyDetail, historyEntry } from '../../../shared/documents/history.ts';
+import { platformRealm } from '../../../shared/commits/actor-names.ts';
+import { historyDetail, historyEntry, withAuthors } from '../../../shared/documents/history.ts';
 import { decodeCursor, defaultLimit, readPage } from '../../../shared/documents/paging.ts';
 import { HistoryEntity } from '../schema.ts';
 import { findEntry } from '../stores/history.ts';
@@ -18,16 +19,19 @@ export const historyActions = (db: DataSource) =>
         if (key !== undefined) query.andWhere('h.revision < :before', { before: Number(key) });
         return query.orderBy('h.revision', 'DESC');
       };
-      return readPage({
+      const page = await readPage({
         limit,
         after: decodeCursor(cursor, 'number'),
         rowsAfter,
         keyOf: (row) => row.revision,
         itemOf: historyEntry,
       });
+      return { ...page, items: await withAuthors(db.manager, platformRealm, page.items) };
     },
 
     async 'global-config.history.get'({ revision }) {
-      return historyDetail(await findEntry(db.manager, revision));
+      const found = historyDetail(await findEntry(db.manager, revision));
+      const [entry] = await withAuthors(db.manager, platformRealm, [found]);
+      return entry!;
     },
   }) satisfies Handlers;

@@ -135,6 +135,7 @@ export const globalEntryKind: DocumentKind<GlobalEntryAddress, StoredGlobalEntry
     if (next && takesMore(next, current)) await refuseTooMuch(manager, next);
     return [];
   },
+  isForTenants: ({ is_public: isPublic }) => isPublic,
   isHidden: ({ is_public: isPublic }, caller) => !isPublic && !seesPlatform(caller),
   requiresRestart: (document) => document.requires_restart,
 };

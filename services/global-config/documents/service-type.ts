@@ -56,6 +56,7 @@ export const serviceTypeKind: DocumentKind<ServiceTypeAddress, ServiceType> = {
     configuration_name,
     ...draft,
   }),
+  isForTenants: ({ is_active: isActive }) => isActive,
   isHidden: ({ is_active: isActive }, caller) => !isActive && !seesPlatform(caller),
   check: ({ next, address, current }) => [
     ...namesOfPath(next, address),

@@ -3,7 +3,12 @@ import { MoreThan, type DataSource } from 'typeorm';
 import type { Handlers } from '../../../shared/cluster/request.ts';
 import { revisionOf } from '../../../shared/commits/commit.ts';
 import { tenantScope } from '../../../shared/contracts/revision-scopes.ts';
-import { historyDetail, historyEntry, historySummary } from '../../../shared/documents/history.ts';
+import {
+  historyDetail,
+  historyEntry,
+  historySummary,
+  withAuthors,
+} from '../../../shared/documents/history.ts';
 import { decodeCursor, defaultLimit, readPage } from '../../../shared/documents/paging.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import { HistoryEntity, type HistoryRow } from '../schema.ts';
@@ -32,19 +37,21 @@ export const historyActions = (db: DataSource) =>
         if (key !== undefined) query.andWhere('h.revision < :before', { before: Number(key) });
         return query.orderBy('h.revision', 'DESC');
       };
-      return readPage({
+      const page = await readPage({
         limit,
         after: decodeCursor(cursor, 'number'),
         rowsAfter,
         keyOf: (row) => row.revision,
         itemOf: historyEntry,
       });
+      return { ...page, items: await withAuthors(db.manager, tenant_id, page.items) };
     },
 
     async 'tenant-config.history.get'({ tenant_id, revision }) {
       const row = await db.manager.findOneBy(HistoryEntity, { tenant_id, revision });
       if (!row) throw new StrataError('not_found', 'The history has no such revision.');
-      return historyDetail(row);
+      const [entry] = await withAuthors(db.manager, tenant_id, [historyDetail(row)]);
+      return entry!;
     },
 
     /** Without gaps, since every revision of a tenant has its row. */

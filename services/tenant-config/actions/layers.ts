@@ -1,6 +1,7 @@
 /** What config-resolver asks of a tenant: its layers and bounds, as they are or were, and the agent types it has configured. */
 import type { DataSource, EntityManager } from 'typeorm';
 import type { Handlers } from '../../../shared/cluster/request.ts';
+import { namesIn } from '../../../shared/commits/actor-names.ts';
 import { revisionOf } from '../../../shared/commits/commit.ts';
 import type { AgentConfig } from '../../../shared/contracts/agents.ts';
 import type { Bounds } from '../../../shared/contracts/bounds.ts';
@@ -104,14 +105,22 @@ export const layerActions = (db: DataSource) =>
           if (as_of === undefined) return currentLayer(manager, configType, tenantId, resourceId);
           return documentAt(manager, { tenantId, configType, resourceId }, revision);
         };
+        const risk = await layer('tenant_risk_config', tenantId);
+        const agent = await layer('agent_config', agent_type);
+        const service = await layer('service_config', service_id);
+        const bounds = await layer('bounds_config', tenantId);
+        const authors = [risk, agent, service, bounds].flatMap((each) => each?.updated_by ?? []);
+        const names = await namesIn(manager, tenantId, authors);
+        const named = <Document>(stored: Stored<Document> | null): Stored<Document> | null =>
+          stored && { ...stored, updated_by_name: names.of(stored.updated_by) };
         return {
           revision,
           newest,
           at,
-          risk: await layer('tenant_risk_config', tenantId),
-          agent: await layer('agent_config', agent_type),
-          service: await layer('service_config', service_id),
-          bounds: await layer('bounds_config', tenantId),
+          risk: named(risk),
+          agent: named(agent),
+          service: named(service),
+          bounds: named(bounds),
         };
       }),
 

@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { MoreThan, type DataSource, type EntityManager } from 'typeorm';
 import type { Handlers } from '../../../shared/cluster/request.ts';
+import { noteActor } from '../../../shared/commits/actor-names.ts';
 import { commitChange, readSnapshot, type EventDraft } from '../../../shared/commits/commit.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { memberScope } from '../../../shared/contracts/revision-scopes.ts';
@@ -100,6 +101,7 @@ export const serviceAccountActions = (db: DataSource) =>
         await requireTenant(manager, tenant_id);
         await requireRoom(manager, tenant_id);
         await manager.insert(ServiceAccountEntity, row);
+        await noteActor(manager, [tenant_id], { id: row.id, name, address: null });
         request.checkAnswer(viewOf(row));
         return {
           result: undefined,
@@ -124,6 +126,7 @@ export const serviceAccountActions = (db: DataSource) =>
           const { name, description, roles, status, updated_at } = after;
           const change = { name, description, roles, status, updated_at };
           await manager.update(ServiceAccountEntity, { tenant_id, id }, change);
+          await noteActor(manager, [tenant_id], { id, name, address: null });
           const changes = diff(settingsOf(before), settingsOf(after));
           request.checkAnswer(viewOf(after));
           return {

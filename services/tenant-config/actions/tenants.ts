@@ -1,6 +1,6 @@
 /** Actions on tenants themselves, for the platform's administrators. */
 import { randomUUID } from 'node:crypto';
-import { MoreThan, type DataSource, type EntityManager } from 'typeorm';
+import type { DataSource, EntityManager } from 'typeorm';
 import type { Handlers } from '../../../shared/cluster/request.ts';
 import { commitChange } from '../../../shared/commits/commit.ts';
 import { memberKey } from '../../../shared/contracts/members.ts';
@@ -123,13 +123,15 @@ export const tenantActions = (db: DataSource, settings: () => Settings) =>
       return result.answer;
     },
 
-    async 'tenant-config.tenants.list'({ limit = defaultLimit, cursor }) {
+    async 'tenant-config.tenants.list'({ q, limit = defaultLimit, cursor }) {
       const after = decodeCursor(cursor, 'id');
-      const rows = await db.manager.find(TenantEntity, {
-        where: after === undefined ? {} : { id: MoreThan(after) },
-        order: { id: 'ASC' },
-        take: limit + 1,
-      });
+      const query = db.manager.createQueryBuilder(TenantEntity, 't').where('true');
+      if (after !== undefined) query.andWhere('t.id > :after', { after });
+      if (q !== undefined) query.andWhere('strpos(lower(t.name), lower(:q)) > 0', { q });
+      const rows = await query
+        .orderBy('t.id', 'ASC')
+        .limit(limit + 1)
+        .getMany();
       return pageOf(rows, limit, (row) => row.id, tenantOf);
     },
 
