@@ -1,7 +1,6 @@
 /** A tenant's configuration, live. Nothing is sent, read or timed before `connect`. */
 import { decide, randomName, startAutomation } from './automations.ts';
 import { Gateway } from './gateway.ts';
-import { LastKnownGood, storageOf } from './last-known-good.ts';
 import { LiveConfig } from './live-config.ts';
 import { typesOf, valueOf, viewOf, type Reading } from './snapshot.ts';
 import type {
@@ -67,13 +66,14 @@ async function open<V>(
       }
     }
   };
-  const storage = kept === undefined ? undefined : await storageOf(kept);
+  const identity = { url, tenant, context };
+  const keeper = kept === undefined ? undefined : await lastKnownGood(kept, identity, warn);
   const live = new LiveConfig({
     gateway,
     context,
     maxStalenessMs,
     clientId: randomName(),
-    lastKnownGood: storage && new LastKnownGood(storage, { url, tenant, context }, warn),
+    lastKnownGood: keeper,
     onChange: (event) => tell('change', event),
     onState: (state) => tell('state', state),
   });
@@ -131,6 +131,13 @@ async function open<V>(
     }),
   ) as Config<V>;
 }
+
+/** Whoever keeps nothing does not load what keeps it. */
+async function lastKnownGood(...given: Parameters<KeepsValues>): ReturnType<KeepsValues> {
+  const { openLastKnownGood } = await import('./last-known-good.ts');
+  return openLastKnownGood(...given);
+}
+type KeepsValues = typeof import('./last-known-good.ts').openLastKnownGood;
 
 /** The address without a slash at its end. Throws where what is given can't be meant. */
 function checked({ url, tenant, token }: ConnectOptions<Schema | undefined>): string {

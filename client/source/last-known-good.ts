@@ -10,7 +10,7 @@
  * | others may write the file               | ignored with a warning                                         |
  * | the clock was set back since            | its age is not known: it is stale                              |
  */
-import { snapshotOf, type Snapshot } from './snapshot.ts';
+import type { Snapshot } from './snapshot.ts';
 import type { Context, KeyValueStorage } from './types.ts';
 
 const format = 1;
@@ -21,8 +21,8 @@ export interface Identity {
   readonly tenant: string;
   readonly context: Context;
 }
-export interface Kept {
-  readonly snapshot: Snapshot;
+export interface Kept<T = Snapshot> {
+  readonly snapshot: T;
   /** When it was last known that these values hold, by the wall's clock. */
   readonly savedAt: number;
 }
@@ -41,11 +41,13 @@ export class LastKnownGood {
     this.#warn = warn;
   }
 
-  /** Undefined where there is nothing that may be used. */
-  async load(): Promise<Kept | undefined> {
+  /** What was kept, as `read` makes it of JSON. Undefined where there is nothing that may be used. */
+  async load<T>(read: (record: Record<string, unknown>) => T): Promise<Kept<T> | undefined> {
     try {
       const text = await this.#storage.getItem(this.#key());
-      return text === null ? undefined : await this.#read(text);
+      if (text === null) return undefined;
+      const record = await this.#read(text);
+      return { snapshot: read(record), savedAt: Date.parse(String(record.saved_at)) };
     } catch (error) {
       this.#warn(`The last known good values are not used: ${(error as Error).message}`);
       return undefined;
@@ -85,18 +87,15 @@ export class LastKnownGood {
     return JSON.stringify({ ...record, sha256 });
   }
 
-  async #read(text: string): Promise<Kept> {
+  async #read(text: string): Promise<Record<string, unknown>> {
     const { sha256, ...record } = parsed(text);
     if (typeof record.format === 'number' && record.format > format)
       throw new Error(`a newer client has written them (format ${record.format})`);
     if (sha256 !== (await sha256Of(JSON.stringify(record)))) throw new Error('they are damaged');
-    const { url, tenant, context, etag } = record;
+    const { url, tenant, context } = record;
     if (textOf({ url, tenant, context } as Identity) !== this.#identity)
       throw new Error('they are of another url, tenant or context');
-    return {
-      snapshot: snapshotOf(record, typeof etag === 'string' ? etag : undefined),
-      savedAt: Date.parse(String(record.saved_at)),
-    };
+    return record;
   }
 }
 
@@ -125,8 +124,12 @@ async function sha256Of(text: string): Promise<string> {
 }
 
 /** Files are for Node alone, and a browser never loads what reads them. */
-export async function storageOf(given: string | KeyValueStorage): Promise<KeyValueStorage> {
-  if (typeof given !== 'string') return given;
+export async function openLastKnownGood(
+  given: string | KeyValueStorage,
+  identity: Identity,
+  warn: (message: string) => void,
+): Promise<LastKnownGood> {
+  if (typeof given !== 'string') return new LastKnownGood(given, identity, warn);
   const { fileStorage } = await import('./file-storage.ts');
-  return fileStorage(given);
+  return new LastKnownGood(fileStorage(given), identity, warn);
 }

@@ -121,12 +121,14 @@ export class LiveConfig {
     const query = `explain=true&as_of=${encodeURIComponent(asOf)}&${this.#address}`;
     const { signal } = this.#closing;
     const { body } = await this.#options.gateway.json(`/config/effective?${query}`, { signal });
-    return snapshotOf(body, undefined);
+    return snapshotOf(body, null);
   }
 
   /** Resolves once there are values. They are kept live from then on. */
   async start(timeoutMs: number): Promise<void> {
-    const kept = await this.#options.lastKnownGood?.load();
+    const kept = await this.#options.lastKnownGood?.load((record) =>
+      snapshotOf(record, record.etag),
+    );
     if (kept) {
       this.#snapshot = kept.snapshot;
       this.#revision = kept.snapshot.revision;
@@ -355,7 +357,7 @@ export class LiveConfig {
     });
     const isDoubtful = answer.headers.get('x-config-stale') === 'true';
     if (answer.status !== 304) {
-      const snapshot = snapshotOf(answer.body, answer.headers.get('etag') ?? undefined);
+      const snapshot = snapshotOf(answer.body, answer.headers.get('etag'));
       // Values of a file hold no longer than until the gateway says something.
       const isFree = isReset || (this.#from === 'file' && !isDoubtful);
       if (!isFree && !covers(snapshot.revision, this.#revision)) return 'older';

@@ -26,11 +26,12 @@ export interface Snapshot {
 }
 
 /** Throws where `body` is no effective configuration. */
-export function snapshotOf(body: unknown, etag: string | undefined): Snapshot {
+export function snapshotOf(body: unknown, tag: unknown): Snapshot {
   const { revision: given, values, explain = {} } = isObject(body) ? body : {};
   const revision = revisionOf(given);
   if (!revision || !isObject(values) || !isObject(explain))
     throw new StrataError('unexpected_answer', 'What answered is no effective configuration.');
+  const etag = typeof tag === 'string' ? tag : undefined;
   return { revision, etag, values: deepFreeze(values), explain: deepFreeze(explain) };
 }
 
