@@ -524,6 +524,7 @@ describe('the near-cache of the bus', () => {
     answer = async () => Promise.reject(Object.assign(new Error('away'), { code: 504 }));
     expect(await call(resolve, { tenant_id: 't' })).toEqual({ values: { a: 1 }, stale: true });
     await expect(call(resolve, { tenant_id: 'never read' })).rejects.toThrow('away');
+    await delay(5);
     answer = async () => Promise.reject(Object.assign(new Error('no'), { code: 403 }));
     await expect(call(resolve, { tenant_id: 't' })).rejects.toThrow('no');
   });
