@@ -676,6 +676,18 @@ const cases: readonly Case[] = [
       '/digest',
     ],
   ]),
+  ...invalid('POST', '/config/rollback', [
+    [
+      'a rollback of the platform to nowhere',
+      { body: { revision: 0 }, by: 'platform' },
+      '/revision',
+    ],
+    [
+      'a rollback of the platform to no whole number',
+      { body: { revision: '1' }, by: 'platform' },
+      '/revision',
+    ],
+  ]),
   ...invalid('POST', '/config/reload', [
     [
       'tenants of a reload that are no ids',
@@ -785,6 +797,15 @@ const cases: readonly Case[] = [
   ]),
   ...invalid('GET', '/audit/events?since=yesterday', [['a time that is none', {}, '/since']]),
   ...invalid('GET', '/tenants/T/config/history/x', [['a revision that is none', {}, '/revision']]),
+  ...invalid('GET', '/config/history/x', [
+    ['a revision of the platform that is none', { by: 'platform' }, '/revision'],
+  ]),
+  ...invalid('GET', '/config/history?config_type=agent_config', [
+    ["a tenant's documents in the platform's history", { by: 'platform' }, '/config_type'],
+  ]),
+  ...invalid('GET', '/config/history?cursor=YWJj', [
+    ["a cursor of another list in the platform's history", { by: 'platform' }, '/cursor'],
+  ]),
   ...invalid('GET', risk, [
     ['a minimum revision that is none', { headers: { 'x-min-revision': '-1' } }, '/x-min-revision'],
   ]),
