@@ -160,6 +160,34 @@ describe('every write of the platform is in its history', () => {
     expect(items).toEqual(expected.map(({ before: _before, after: _after, ...item }) => item));
   });
 
+  test('each item of a plan that is applied, too, and each can be taken back', async () => {
+    const items = [
+      { action: 'put', path: '/config/global/planned', body: { config_value: 1 } },
+      { action: 'patch', path: type, body: { default_settings: { planned: true } } },
+      { action: 'put', path: '/config/bounds', body: { planned: { const: 1 } } },
+    ];
+    const before = (await platform.get(type)).body;
+    const { body: planned } = await platform.post('/config/plan', { items });
+    const applied = await platform.post('/config/plan/apply', {
+      digest: planned.digest,
+      items,
+      reason: 'as planned',
+    });
+    expect(applied.status).toBe(200);
+    const entries = (await wholeHistory()).slice(0, 3).toReversed();
+    expect(entries).toMatchObject([
+      { config_type: 'global_config', action: 'create', reason: 'as planned' },
+      { config_type: 'service_type_config', action: 'update', reason: 'as planned' },
+      { config_type: 'bounds_config', action: 'create', reason: 'as planned' },
+    ]);
+    const patched = entries[1]!.revision;
+    expect(entries.map(({ revision }) => revision)).toEqual([patched - 1, patched, patched + 1]);
+    await platform.put(type, before);
+    expect((await rollback(patched)).body.default_settings).toMatchObject({ planned: true });
+    await platform.put(type, before);
+    for (const path of ['/config/global/planned', '/config/bounds']) await platform.delete(path);
+  });
+
   test('in pages, by kind and by document; a dry run and a refusal leave nothing', async () => {
     const all = await wholeHistory();
     expect(all.map(({ revision }) => revision)).toEqual(
