@@ -47,3 +47,9 @@ export const pointerOf = (names: readonly string[]): string =>
 /** A merge patch (RFC 7396) that removes what is at a place. */
 export const removalAt = (pointer: string): unknown =>
   namesIn(pointer).reduceRight<unknown>((inner, name) => Object.fromEntries([[name, inner]]), null);
+
+/** The name that an answer gives beside an id, such as `updated_by_name`; gateways from before that leave it out. */
+export function nameBeside(answer: object, field: string): string | undefined {
+  const name: unknown = Object.entries(answer).find(([each]) => each === `${field}_name`)?.[1];
+  return typeof name === 'string' ? name : undefined;
+}

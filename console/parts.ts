@@ -40,8 +40,14 @@ export const Time = ({ at }: { readonly at: string | null | undefined }): VNode 
     ? html`<span class="muted">–</span>`
     : html`<time datetime=${at} title=${`${localTime(at)} · ${at}`}>${timeAgo(at)}</time>`;
 
-export const Who = ({ id }: { readonly id: string | null | undefined }): VNode =>
-  html`<bdi title=${id ?? ''}>${nameOf(id)}</bdi>`;
+/** Whoever has the id: by the name that came with it, else by the one that is known here. */
+export const Who = ({
+  id,
+  name,
+}: {
+  readonly id: string | null | undefined;
+  readonly name?: string | undefined;
+}): VNode => html`<bdi title=${id ?? ''}>${name ?? nameOf(id)}</bdi>`;
 
 /** A value as JSON, on one line. What somebody wrote does not turn the line around it. */
 export function Value({

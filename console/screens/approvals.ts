@@ -79,7 +79,7 @@ function ApprovalTable({
           <th scope="col">Risk</th>
           <th scope="col" class="number">Cost</th>
           <th scope="col">State</th>
-          <th scope="col">Asked</th>
+          <th scope="col" class="wide">Asked</th>
           <th scope="col">Ends</th>
         </tr>
       </thead>
@@ -93,7 +93,7 @@ function ApprovalTable({
             <td><span class=${`risk ${each.risk_level}`}>${each.risk_level}</span></td>
             <td class="number">${each.cost_impact ?? html`<span class="muted">–</span>`}</td>
             <td><${State} state=${each.state} /></td>
-            <td><${Time} at=${each.created_at} /></td>
+            <td class="wide"><${Time} at=${each.created_at} /></td>
             <td><${Time} at=${each.decision?.at ?? each.expires_at} /></td>
           </tr>`,
         )}

@@ -28,6 +28,8 @@ interface Stored {
   readonly document: JsonObject | null;
   readonly revision: number | undefined;
   readonly updatedBy: string | null;
+  /** What they are called, where the answer says so. */
+  readonly updatedByName?: string;
   readonly updatedAt: string | null;
 }
 
@@ -40,10 +42,12 @@ async function read(address: string, aborted?: AbortSignal): Promise<Stored> {
     );
     const revision = headers.get('x-config-revision');
     const modified = headers.get('last-modified');
+    const name = headers.get('x-updated-by-name');
     return {
       document: body,
       revision: revision === null ? undefined : Number(revision),
       updatedBy: headers.get('x-updated-by'),
+      ...(name !== null && { updatedByName: decodeURIComponent(name) }),
       updatedAt: modified === null ? null : new Date(modified).toISOString(),
     };
   } catch (error) {
@@ -51,6 +55,13 @@ async function read(address: string, aborted?: AbortSignal): Promise<Stored> {
       return { document: null, revision: undefined, updatedBy: null, updatedAt: null };
     throw error;
   }
+}
+
+/** The address says a document's name; a form that asked for it again could only contradict it. */
+function withoutField(schema: Schema, name: string | undefined): Schema {
+  if (!schema.properties || name === undefined) return schema;
+  const { [name]: _inTheAddress, ...properties } = schema.properties;
+  return { ...schema, properties };
 }
 
 export function DocumentEditor({
@@ -65,7 +76,7 @@ export function DocumentEditor({
   const address = addressOf(kind.path, tenantId, id);
   const { data, problem, reload } = useLoaded(address, async (aborted) => {
     const [stored, schema] = await Promise.all([read(address, aborted), schemaOf(kind.path)]);
-    return { stored, schema };
+    return { stored, schema: withoutField(schema, kind.idField) };
   });
   const title = kind.plural === undefined ? kind.title : `${kind.title} ${id}`;
   return html`<section>
@@ -166,13 +177,13 @@ function Editor({ address, kind, id, title, first, schema }: EditorProperties): 
     ${
       isNew
         ? html`<p class="notice">There is none yet: publishing makes it.</p>`
-        : html`<p class="fine">Revision <span class="number">${base.revision}</span> · <${Who} id=${base.updatedBy} /> · <${Time} at=${base.updatedAt} /></p>`
+        : html`<p class="fine">Revision <span class="number">${base.revision}</span> · <${Who} id=${base.updatedBy} name=${base.updatedByName} /> · <${Time} at=${base.updatedAt} /></p>`
     }
     ${published !== undefined && !isEdited && html`<p class="notice" role="status">Published as revision ${published}.</p>`}
     ${
       newer &&
       html`<p class="banner" role="status">
-        <strong><${Who} id=${newer.updatedBy} /> changed this <${Time} at=${newer.updatedAt} />.</strong>${' '}
+        <strong><${Who} id=${newer.updatedBy} name=${newer.updatedByName} /> changed this <${Time} at=${newer.updatedAt} />.</strong>${' '}
         Your edits stay as they are, and are laid over that when you review them.${' '}
         <button type="button" class="link" onClick=${() => void layOver()}>Lay them over it now</button>
       </p>`
@@ -268,7 +279,7 @@ function stateOf(patch: JsonObject | undefined, unfit: number): string {
 const Rebased = ({ theirs, conflicts }: Rebase): VNode =>
   html`<div class="banner" role="alert">
     <p>
-      <strong><${Who} id=${theirs.updatedBy} /> changed this <${Time} at=${theirs.updatedAt} /></strong>${' '}
+      <strong><${Who} id=${theirs.updatedBy} name=${theirs.updatedByName} /> changed this <${Time} at=${theirs.updatedAt} /></strong>${' '}
       (revision ${theirs.revision}). Your edits are laid over that, and nothing was overwritten. Review them again.
     </p>
     ${

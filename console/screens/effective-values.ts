@@ -7,7 +7,7 @@ import { useMemo, useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import { query, setQuery } from '../address.ts';
 import { get, withQuery } from '../api.ts';
-import { shortJson } from '../format.ts';
+import { nameBeside, shortJson } from '../format.ts';
 import { html, view } from '../html.ts';
 import { useLive, useLoaded } from '../loading.ts';
 import { Empty, Heading, ProblemBox, Time, Value, Who } from '../parts.ts';
@@ -269,7 +269,7 @@ function KeyRow({
             : layerTitles[explained.layer]
         }</span>
       </td>
-      <td class="wide"><${Who} id=${explained.updated_by} /></td>
+      <td class="wide"><${Who} id=${explained.updated_by} name=${nameBeside(explained, 'updated_by')} /></td>
       <td class="wide"><${Time} at=${explained.updated_at} /></td>
     </tr>
     ${isOpen && html`<tr class="opened"><td colspan="5" id=${id}>${view(Ladder, { name: key, value, explained, rungs, onClear })}</td></tr>`}
@@ -364,7 +364,7 @@ function RungRow({
     <th scope="row"><span class=${`mark ${state}`} aria-hidden="true"></span>${layerTitles[layer]}</th>
     <td>${isSet && html`<${Value} value=${value} longest=${200} />`}</td>
     <td class="state">${stateTexts[state]}</td>
-    <td>${isSet && html`<${Who} id=${updatedBy} />`}</td>
+    <td>${isSet && html`<${Who} id=${updatedBy} name=${rung.updatedByName} />`}</td>
     <td>${isSet && html`<${Time} at=${updatedAt} />`}</td>
     <td class="number">${isSet && revision !== null && revision !== undefined && revision}</td>
     <td class="action">${

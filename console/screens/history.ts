@@ -4,6 +4,7 @@ import { useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import { query, setQuery } from '../address.ts';
 import { get, problemOf, withQuery, type Problem } from '../api.ts';
+import { nameBeside } from '../format.ts';
 import { html, view } from '../html.ts';
 import { useLive, useLoaded } from '../loading.ts';
 import { Changes, Empty, Heading, ProblemBox, Time, Who } from '../parts.ts';
@@ -143,7 +144,7 @@ function EntryRow({
       </th>
       <td><span class=${`state-of ${action}`}>${action}</span> <bdi>${nameOfDocument(entry)}</bdi>${reason !== null && html`<div class="fine said"><q><bdi>${reason}</bdi></q></div>`}</td>
       <td class="fine">${places.map((place) => html`<code key=${place}>${place}</code> `)}${changes.length > 3 && `and ${changes.length - 3} more`}</td>
-      <td class="wide"><${Who} id=${entry.changed_by} /></td>
+      <td class="wide"><${Who} id=${entry.changed_by} name=${nameBeside(entry, 'changed_by')} /></td>
       <td class="wide"><${Time} at=${entry.changed_at} /></td>
     </tr>
     ${
@@ -151,7 +152,7 @@ function EntryRow({
       html`<tr class="opened">
         <td colspan="5" id=${id}>
           <div class="ladder">
-            <p class="fine"><${Who} id=${entry.changed_by} /> · <${Time} at=${entry.changed_at} />${entry.request_id !== null && html`<span> · request <code>${entry.request_id}</code></span>`}</p>
+            <p class="fine"><${Who} id=${entry.changed_by} name=${nameBeside(entry, 'changed_by')} /> · <${Time} at=${entry.changed_at} />${entry.request_id !== null && html`<span> · request <code>${entry.request_id}</code></span>`}</p>
             <${Changes} changes=${changes} />
             ${
               hasRole('tenant_admin') &&

@@ -1,6 +1,7 @@
 /** The six layers of one key as rungs, highest first, from what `explain=true` answers. */
 import type { LayerName } from '../../shared/contracts/effective-config.ts';
 import type { ResultOf } from '../../shared/contracts/index.ts';
+import { nameBeside } from '../format.ts';
 
 export type Explanations = NonNullable<ResultOf<'config-resolver.resolve'>['explain']>;
 export type Explained = Explanations[string];
@@ -33,6 +34,8 @@ export interface Rung {
   /** Of the value inside its document. */
   readonly path?: string;
   readonly updatedBy?: string | null;
+  /** What they are called, where the answer says so. */
+  readonly updatedByName?: string | undefined;
   readonly updatedAt?: string | null;
   readonly revision?: number | null;
   /** Whether removing it lets what is below show through. */
@@ -61,6 +64,7 @@ export function ladderOf(explained: Explained, all: Explanations): Rung[] {
       state: decides ? 'decides' : isOverruled ? 'overruled' : 'shadowed',
       ...held,
       updatedBy: written?.updated_by ?? null,
+      updatedByName: written && nameBeside(written, 'updated_by'),
       updatedAt: written?.updated_at ?? null,
       revision: written?.revision ?? null,
       isClearable: isClearable(layer, held.path),
