@@ -184,7 +184,7 @@ function parametersOf({ params, response }: Contract, rest: Rest) {
     ...rest.pathParams.map((name) => parameter('path', name, name)),
     ...rest.query.map((name) => parameter('query', name, name)),
     ...Object.entries(rest.headers).map(([header, name]) => parameter('header', header, name)),
-    ...(response === 'resource' ? [ifNoneMatch] : []),
+    ...(response === 'resource' || response === 'effective' ? [ifNoneMatch] : []),
   ];
 }
 
@@ -227,6 +227,8 @@ function contentsOf({ response, result }: Contract, { method }: Rest): Contents 
   switch (response) {
     case 'resource':
       return { 200: jsonOf(documentIn(result)), 304: undefined };
+    case 'effective':
+      return { 200: jsonOf(shownOf(result)), 304: undefined };
     case 'write':
       return writeContents(result, method);
     case 'list':
@@ -284,6 +286,13 @@ function documentIn(schema: TSchema): TSchema {
   const document = IsObject(schema) ? schema.properties.document : undefined;
   if (!document) throw new Error('The result of a resource or write has no document.');
   return document;
+}
+
+/** An effective configuration without what its entity tag and a header say. */
+function shownOf(result: TSchema): Schema {
+  if (!IsObject(result)) throw new Error('An effective configuration is no object.');
+  const { environment: _environment, stale: _stale, ...properties } = result.properties;
+  return { ...result, properties, required: Object.keys(properties).filter((name) => isRequired(result, name)) };
 }
 
 function alternativesOf(schema: TSchema): readonly TSchema[] {

@@ -37,7 +37,7 @@ export function parametersOf(
     const text = request.headers[header];
     if (typeof text !== 'string') continue;
     const value = typed(contract, name, decodeHeader(text));
-    const message = headerProblem(name, value);
+    const message = headerProblem(contract, name, value);
     if (message !== undefined) problems.push({ path: `/${header}`, message });
     params[name] = value;
   }
@@ -66,17 +66,25 @@ function refuseUnmodifiedSince(rest: Rest, { headers }: FastifyRequest): void {
 /** A text from the URL or a header in the type that the contract gives it. What does not fit stays text, and the contract refuses it. */
 function typed(contract: Contract, name: string, text: unknown): unknown {
   if (typeof text !== 'string') return text;
-  const { type } = contract.params.properties[name] as { type?: string };
-  if (type === 'integer' && /^[0-9]{1,15}$/.test(text)) return Number(text);
+  const schema = contract.params.properties[name];
+  const { type } = schema as { type?: string };
+  if (isInteger(schema) && /^[0-9]{1,15}$/.test(text)) return Number(text);
   if (type === 'boolean' && (text === 'true' || text === 'false')) return text === 'true';
   return text;
 }
 
+const isInteger = (schema: object | undefined): boolean =>
+  schema !== undefined && 'type' in schema && schema.type === 'integer';
+
 /** What is wrong with a parameter that came by header. */
-function headerProblem(name: string, value: unknown): string | undefined {
+function headerProblem({ params }: Contract, name: string, value: unknown): string | undefined {
   switch (name) {
     case 'min_revision':
-      return typeof value === 'number' ? undefined : 'must be a revision';
+      if (isInteger(params.properties[name]))
+        return typeof value === 'number' ? undefined : 'must be a revision';
+      return /^[0-9]{1,15}(\.[0-9]{1,15})?$/.test(String(value))
+        ? undefined
+        : 'must be a revision of the tenant, or those of tenant and platform with a dot in between';
     case 'reason':
       return typeof value === 'string' && value.length > 500
         ? 'must NOT have more than 500 characters'

@@ -22,6 +22,13 @@ interface Resource {
   /** The last known good value, during an outage. */
   readonly stale?: true;
 }
+/** An effective configuration: what it was merged from is its entity tag. */
+interface Effective {
+  readonly revision: { readonly tenant: number; readonly platform: number };
+  /** Shown in the entity tag alone. */
+  readonly environment: string;
+  readonly stale?: true;
+}
 interface Written extends Resource {
   readonly outcome: 'created' | 'updated' | 'deleted';
   readonly warnings?: readonly { readonly path: string }[];
@@ -44,6 +51,7 @@ export interface RepeatableResponse {
 export function isRepeatable(kind: ResponseKind, headers: IncomingHttpHeaders): boolean {
   switch (kind) {
     case 'resource':
+    case 'effective':
       return headers['if-none-match'] === undefined;
     case 'list':
       return !wantsNdjson(headers);
@@ -63,6 +71,14 @@ export function repeatableResponse(kind: ResponseKind, result: unknown): Repeata
       text: JSON.stringify(resource.document),
     };
   }
+  if (kind === 'effective') {
+    const effective = result as Effective;
+    const { environment: _environment, stale: _stale, ...shown } = effective;
+    return {
+      headers: { 'content-type': json, etag: tagOf(effective) },
+      text: JSON.stringify(shown),
+    };
+  }
   return { headers: { 'content-type': json }, text: JSON.stringify(result) };
 }
 
@@ -78,6 +94,8 @@ export function respond(
   switch (kind) {
     case 'resource':
       return sendResource(result as Resource, headers, reply);
+    case 'effective':
+      return sendEffective(result as Effective, headers, reply);
     case 'write':
       return sendWritten(result as Written | { dry_run: true }, reply);
     case 'list':
@@ -120,11 +138,33 @@ function sendResource(
   reply: FastifyReply,
 ): FastifyReply {
   if (resource.stale) reply.header('x-config-stale', 'true');
-  if (ifNoneMatch !== undefined && namesRevision(ifNoneMatch, resource.revision))
+  if (ifNoneMatch !== undefined && namesTag(ifNoneMatch, etag(resource.revision)))
     return sendNothing(304, reply.headers(describe(resource)));
   const { headers, text } = repeatableResponse('resource', resource);
   return reply.headers(headers).send(text);
 }
+
+/**
+ * Whether a stale value is still the current one nobody can say now, nor whether a caller who cannot be checked may have it: both are
+ * sent whole, and marked, where a 304 would confirm what the client has.
+ */
+function sendEffective(
+  effective: Effective,
+  { 'if-none-match': ifNoneMatch }: IncomingHttpHeaders,
+  reply: FastifyReply,
+): FastifyReply {
+  if (effective.stale) reply.header('x-config-stale', 'true');
+  const isSure = !reply.hasHeader('x-config-stale');
+  const etag = tagOf(effective);
+  if (isSure && ifNoneMatch !== undefined && namesTag(ifNoneMatch, etag))
+    return sendNothing(304, reply.headers({ etag }));
+  const { headers, text } = repeatableResponse('effective', effective);
+  return reply.headers(headers).send(text);
+}
+
+/** Equal tags of one address stand for equal values: of the layers, only the environment has no revision. */
+const tagOf = ({ revision, environment }: Effective): string =>
+  `"${revision.tenant}.${revision.platform}-${environment}"`;
 
 function sendWritten(written: Written | { dry_run: true }, reply: FastifyReply): FastifyReply {
   if ('dry_run' in written) return sendJson(written, reply);
@@ -194,9 +234,9 @@ const describe = (resource: Resource): Record<string, string | number> => ({
   'x-config-revision': resource.revision,
 });
 
-/** Whether If-None-Match names this revision, by weak comparison (RFC 9110, section 13.1.2). */
-function namesRevision(ifNoneMatch: string, revision: number): boolean {
+/** Whether If-None-Match names this entity tag, by weak comparison (RFC 9110, section 13.1.2). */
+function namesTag(ifNoneMatch: string, current: string): boolean {
   if (ifNoneMatch.trim() === '*') return true;
   const tags = ifNoneMatch.split(',').map((tag) => tag.trim().replace(/^W\//, ''));
-  return tags.includes(etag(revision));
+  return tags.includes(current);
 }

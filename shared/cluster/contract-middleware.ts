@@ -95,8 +95,7 @@ export function contractMiddleware({
     const { cache: rule } = contract;
     const { min_revision: minRevision, ...asked } = params;
     const revisionScopes = rule.revisionScopes(params);
-    const min: Record<string, number> =
-      typeof minRevision === 'number' ? { [revisionScopes[0]!]: minRevision } : {};
+    const min = minimumOf(minRevision, revisionScopes);
     const load = async (): Promise<Loaded<unknown>> => {
       const loaded = (await next(name, asked, loadOptions(options))) as Loaded<unknown>;
       return { ...loaded, params: asked };
@@ -227,6 +226,13 @@ export function contractMiddleware({
       };
     },
   });
+}
+
+/** A revision of the first scope, or revisions of several in their order with a dot in between. Their form has been checked. */
+function minimumOf(minRevision: unknown, scopes: readonly string[]): Record<string, number> {
+  if (minRevision === undefined) return {};
+  const revisions = String(minRevision).split('.');
+  return Object.fromEntries(revisions.map((text, index) => [scopes[index]!, Number(text)]));
 }
 
 const isCached = (contract: Contract): contract is CachedContract => contract.cache !== undefined;

@@ -102,6 +102,7 @@ export interface FailureCodes {
 /** How the gateway turns a result into an HTTP response; `responses.ts` does it. */
 export type ResponseKind =
   | 'resource'
+  | 'effective'
   | 'write'
   | 'list'
   | 'value'
@@ -157,10 +158,22 @@ export interface Contract<P extends TObject = TObject, R extends TSchema = TSche
 export const isRead = ({ rest, cache, changesNothing }: Contract): boolean =>
   cache !== undefined || rest?.method === 'GET' || changesNothing === true;
 
+/** A tenant's revision, or a tenant's and the platform's. */
+const revisionsPattern = '^[0-9]{1,15}(\\.[0-9]{1,15})?$';
+
 const readHeaders = { 'x-min-revision': 'min_revision' } as const;
 const readOptions = {
   min_revision: Type.Optional(
     Type.Integer({ minimum: 0, description: 'The answer must not be from before this revision' }),
+  ),
+};
+/** Of what is read from a tenant and the platform together. The number is for callers on the bus, who may mean the tenant alone. */
+const readOfBothOptions = {
+  min_revision: Type.Optional(
+    Type.Union([Type.Integer({ minimum: 0 }), Type.String({ pattern: revisionsPattern })], {
+      description:
+        'The answer must not be from before this revision of the tenant, or `tenant.platform`, such as `12.3`',
+    }),
   ),
 };
 const writeHeaders = {
@@ -281,6 +294,15 @@ export const read = <
 >(
   definition: Definition<Path, Query, undefined, R>,
 ) => define(definition, readHeaders, readOptions);
+
+/** A read of a tenant's and the platform's layers together: X-Min-Revision may name a revision of each. */
+export const readOfBoth = <
+  R extends TSchema,
+  Path extends TProperties = Empty,
+  Query extends TProperties = Empty,
+>(
+  definition: Definition<Path, Query, undefined, R>,
+) => define(definition, readHeaders, readOfBothOptions);
 
 /** A write that honours If-Match, If-None-Match and X-Change-Reason. Give it `query: dryRun` where it can be tried first. */
 export const write = <

@@ -1,7 +1,7 @@
 /** Effective configurations: what holds for an agent on a service after the layers are merged, and why. */
 import { Type } from 'typebox';
 import { Bound } from './bounds.ts';
-import { read, tenantRoles } from './contract.ts';
+import { readOfBoth, tenantRoles } from './contract.ts';
 import { ActorName, Identifier, Nullable, Slug, strict, Timestamp, Uuid } from './fields.ts';
 import { platformScope, tenantScope, type RevisionScope } from './revision-scopes.ts';
 
@@ -99,8 +99,9 @@ const effectiveScopes = (tenantId: string): RevisionScope[] => [
 ];
 
 export const effectiveConfigContracts = {
-  'config-resolver.resolve': read({
+  'config-resolver.resolve': readOfBoth({
     summary: 'Effective configuration: all layers merged',
+    response: 'effective',
     rest: 'GET /tenants/{tenant_id}/config/effective',
     access: { level: 'tenant', roles: tenantRoles, services: true },
     keyScope: 'config:read',
@@ -135,6 +136,9 @@ export const effectiveConfigContracts = {
           description: 'The keys whose value a bound decided, or removed',
         }),
         explain: Type.Optional(Type.Record(Type.String(), Explanation)),
+        environment: Type.String({
+          description: 'Fingerprint of the `env` layer that was merged. REST has it in the entity tag alone',
+        }),
         stale: Type.Optional(Type.Literal(true)),
       },
       strict,
@@ -155,7 +159,7 @@ export const effectiveConfigContracts = {
       revisionScopes: ({ tenant_id }) => effectiveScopes(tenant_id),
     },
   }),
-  'config-resolver.configurations': read({
+  'config-resolver.configurations': readOfBoth({
     summary: "Effective configuration of every agent type of the caller's tenant",
     rest: 'GET /configurations/',
     access: { level: 'tenant', roles: tenantRoles, services: true },

@@ -20,6 +20,7 @@ let risk: string;
 /** The risk limits as they were read before the outage, and as they are read during it. */
 let before: Answer;
 let during: Answer;
+let effectiveBefore: Answer;
 
 beforeAll(async () => {
   server = await startPostgres();
@@ -34,6 +35,7 @@ beforeAll(async () => {
   risk = `/tenants/${tenant.id}/config/risk`;
   before = await tenant.admin.get(risk);
   expect((await decide({})).headers.has('x-config-stale')).toBe(false);
+  effectiveBefore = await tenant.admin.get(`/tenants/${tenant.id}/config/effective`);
   await takeAway(server);
   during = await readUntilStale();
 });
@@ -83,6 +85,17 @@ test('a decision by known limits is marked as stale, one by limits that were nev
   const { status, headers, body } = await decide({ cost_impact: 51 });
   expect([status, headers.get('x-config-stale'), body.decision]).toEqual([200, 'true', 'deny']);
   expect(refusalOf(await decide({ service_id: 'web' }))).toEqual([503, 'service_unavailable']);
+});
+
+test('effective values are sent whole and marked: a 304 would say that they still hold', async () => {
+  const path = `/tenants/${tenant.id}/config/effective`;
+  const etag = effectiveBefore.headers.get('etag')!;
+  const answer = await tenant.admin.get(path, { 'if-none-match': etag });
+  expect([answer.status, answer.headers.get('x-config-stale'), answer.body]).toEqual([
+    200,
+    'true',
+    effectiveBefore.body,
+  ]);
 });
 
 test('what was never read is 503, and says when to come back', async () => {

@@ -8,6 +8,7 @@ import type { Settings } from '../../../shared/settings.ts';
 import {
   effectiveValues,
   environmentDefaults,
+  environmentFingerprint,
   explainValues,
   layersWithoutHistory,
   type Sources,
@@ -141,6 +142,7 @@ export function effectiveActions(settings: () => Settings) {
           }),
           unknown,
           ...(params.explain ? explainValues(sources) : effectiveValues(sources)),
+          environment: environmentFingerprint(sources.environment),
         },
         asOf: {
           [tenantScope(params.tenant_id)]:

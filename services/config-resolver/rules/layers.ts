@@ -2,6 +2,7 @@
  * What each layer holds, as a table; and their merge within bounds, with its explanation. Which layer decides first is said by `layerNames` alone.
  * The README has the same table for readers.
  */
+import { createHash } from 'node:crypto';
 import type { Static } from 'typebox';
 import type { BoundInForce, BoundSet } from '../../../shared/bounds/bounds-in-force.ts';
 import { environmentKeys } from '../../../shared/bounds/known-keys.ts';
@@ -223,6 +224,10 @@ export const environmentDefaults = (settings: Settings): Record<string, unknown>
   [businessHoursKey]: JSON.parse(settings.default_business_hours),
   ...Object.fromEntries(environmentKeys.map((key) => [key, settings[key]])),
 });
+
+/** Names what the environment contributes: the same text only where that is the same. */
+export const environmentFingerprint = (environment: Values): string =>
+  createHash('sha256').update(JSON.stringify(environment)).digest('base64url').slice(0, 16);
 
 /** Every place that holds values, with its layer, the one that decides first at the front. */
 const rungsOf = (from: LayeredValues) =>
