@@ -292,7 +292,11 @@ function documentIn(schema: TSchema): TSchema {
 function shownOf(result: TSchema): Schema {
   if (!IsObject(result)) throw new Error('An effective configuration is no object.');
   const { environment: _environment, stale: _stale, ...properties } = result.properties;
-  return { ...result, properties, required: Object.keys(properties).filter((name) => isRequired(result, name)) };
+  return {
+    ...result,
+    properties,
+    required: Object.keys(properties).filter((name) => isRequired(result, name)),
+  };
 }
 
 function alternativesOf(schema: TSchema): readonly TSchema[] {

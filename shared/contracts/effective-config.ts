@@ -137,7 +137,8 @@ export const effectiveConfigContracts = {
         }),
         explain: Type.Optional(Type.Record(Type.String(), Explanation)),
         environment: Type.String({
-          description: 'Fingerprint of the `env` layer that was merged. REST has it in the entity tag alone',
+          description:
+            'Fingerprint of the `env` layer that was merged. REST has it in the entity tag alone',
         }),
         stale: Type.Optional(Type.Literal(true)),
       },

@@ -47,7 +47,10 @@ export const effective: Group = async ({ rounds, seconds }) => {
       },
     );
     // REST has the environment's fingerprint in the entity tag alone.
-    const { environment: _environment, ...said } = JSON.parse(caller.said) as Record<string, unknown>;
+    const { environment: _environment, ...said } = JSON.parse(caller.said) as Record<
+      string,
+      unknown
+    >;
     if (!isDeepStrictEqual(said, expected.body))
       throw new Error(`the bus answers ${caller.said}, REST ${expected.text}`);
     type Figures = Pick<Comparison, 'strata' | 'baseline'>;

@@ -126,7 +126,10 @@ describe('the entity tag of effective values', () => {
     const now = await read();
     const past = await read({}, `?as_of=${now.body.revision.tenant - 1}`);
     expect(tagOf(past)).not.toBe(tagOf(now));
-    const again = await read({ 'if-none-match': tagOf(past) }, `?as_of=${past.body.revision.tenant}`);
+    const again = await read(
+      { 'if-none-match': tagOf(past) },
+      `?as_of=${past.body.revision.tenant}`,
+    );
     expect(again.status).toBe(304);
   });
 });
@@ -141,7 +144,11 @@ describe('X-Min-Revision of effective values', () => {
     const { tenant: ofTenant, platform: ofPlatform } = (await read()).body.revision;
     for (const there of [`${ofTenant}`, `${ofTenant}.${ofPlatform}`, '0', '0.0', `0.${ofPlatform}`])
       expect([there, await atLeast(there)]).toEqual([there, 200]);
-    for (const yetToCome of [`${ofTenant + 1}`, `${ofTenant}.${ofPlatform + 1}`, `0.${ofPlatform + 1}`])
+    for (const yetToCome of [
+      `${ofTenant + 1}`,
+      `${ofTenant}.${ofPlatform + 1}`,
+      `0.${ofPlatform + 1}`,
+    ])
       expect([yetToCome, await atLeast(yetToCome)]).toEqual([
         yetToCome,
         [412, 'precondition_failed'],
