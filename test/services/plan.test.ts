@@ -406,7 +406,9 @@ describe('a digest', () => {
 
   test('is refused for other items', async () => {
     const digest = await plan();
-    await expect(apply(digest, items.slice(0, 1))).rejects.toEqual(moved(/the items/));
+    const other = { ...items[0]!, body: { config_value: 2, is_public: true } };
+    for (const written of [[items[0]!], [other, items[1]!]])
+      await expect(apply(digest, written)).rejects.toEqual(moved(/the items/));
   });
 
   test('holds while tenants write what it does not depend on', async () => {
