@@ -227,13 +227,15 @@ const plans: [string, PlanItem[], string[]][] = [
     ['band', 'default_region', 'max_cost_impact_auto'],
   ],
   [
-    'a default of a service type, which some tenants override',
+    'a default of a service type, which some tenants override, and a bound on one of a pair',
     [
       {
         action: 'patch',
         path: '/config/service-types/cloud_run/default',
         body: { default_settings: { band: 'r' } },
       },
+      // Of a pair of keys only one: the other follows.
+      { action: 'put', path: '/config/bounds', body: { max_instances: { maximum: 5 } } },
     ],
     ['band'],
   ],
