@@ -251,7 +251,7 @@ test('a pipe brings commands, JSON typed as it is; the first that fails is the l
     outcome: 'created',
     document: { default_region: 'europe west', custom: { a: [1, '}'] } },
   });
-  expect(err).toMatch(/^validation_failed: /);
+  expect(err).toMatch(/^there is no tenant nonsense\n/);
   expect(code).toBe(1);
   expect((await type([], 'nodes\nexit\nrecofig\n')).code).toBe(0);
 });
@@ -357,7 +357,7 @@ describe('the prompt', () => {
     const denied = await prompt.type(`call cluster.node.drop {"body": {"tenant_id": "${tenant}"}}`);
     expect(denied).toContain('insufficient_role');
     expect(await prompt.type('call $node.list')).toContain('there is no action $node.list');
-    expect(await prompt.type('call tenant-config.tenants.list {"limit": 1}')).toContain(tenant);
+    expect(await prompt.type('call tenant-config.tenants.list {"limit": 9}')).toContain(tenant);
   });
 
   test('keeps what lists the registry', async () => {
