@@ -10,6 +10,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { announceFirstAdmin, type FirstAdmin } from '../../services/auth/sign-in/first-admin.ts';
 import { createPasswordHashing } from '../../services/auth/sign-in/password-hashing.ts';
 import { authSchema } from '../../services/auth/schema.ts';
+import { commitSchema } from '../../shared/commits/schema.ts';
 import { migrate, openDatabase } from '../../shared/database/open.ts';
 import { loadSettings } from '../../shared/settings.ts';
 import { eventually } from '../support/cluster.ts';
@@ -80,7 +81,7 @@ describe("the first admin's password", () => {
     ): Promise<void> {
       const own = await createDatabase();
       const options = { url: own.url, poolSize: 4, timeoutMs: 10_000, ssl: false };
-      await migrate(options, [authSchema]);
+      await migrate(options, [commitSchema, authSchema]);
       const db = await openDatabase(options, authSchema);
       const start = async (announce = (): void => {}): Promise<FirstAdmin[]> => {
         const announced: FirstAdmin[] = [];

@@ -103,10 +103,10 @@ export async function startPostgres({
           (row) => row.pid,
         ),
       );
-      const all = [pid, ...pids].filter(isAlive);
-      for (const each of all) process.kill(each, 'SIGSTOP');
+      const all = [pid, ...pids];
+      for (const each of all) signalIfAlive(each, 'SIGSTOP');
       return () => {
-        for (const each of all) if (isAlive(each)) process.kill(each, 'SIGCONT');
+        for (const each of all) signalIfAlive(each, 'SIGCONT');
       };
     },
     async setClock(seconds) {
@@ -132,6 +132,15 @@ function isAlive(pid: number): boolean {
     return process.kill(pid, 0);
   } catch {
     return false;
+  }
+}
+
+/** A backend that was listed may have ended since. */
+function signalIfAlive(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
   }
 }
 
