@@ -154,7 +154,7 @@ test('sessions, links, approvals and deliveries go in time; what is live stays, 
   expect(proof).toEqual([
     expect.objectContaining({
       action: 'approval.requested',
-      actor: { type: 'user', id: expect.any(String) },
+      actor: { type: 'user', id: expect.any(String), name: 'operator@years.example' },
       payload: expect.objectContaining({
         action: 'scale_up',
         title: 'Decided long ago',
@@ -164,7 +164,7 @@ test('sessions, links, approvals and deliveries go in time; what is live stays, 
     }),
     expect.objectContaining({
       action: 'approval.approved',
-      actor: { type: 'user', id: answer.body.decided_by ?? expect.any(String) },
+      actor: { type: 'user', id: answer.body.decision.by, name: 'admin@years.example' },
       payload: expect.objectContaining({ action: 'scale_up', comment: 'go', via: 'api' }),
     }),
   ]);
