@@ -292,6 +292,11 @@ describe('a fault raises the alert that is meant for it', () => {
   test('Redis is away', async () => {
     const { port } = redis;
     await redis.stop('SIGKILL');
+    // Until the gateway has asked Redis again.
+    await eventually(async () => {
+      const { text } = await platform.get('/metrics');
+      expect(text).toMatch(/^strata_dependency_up\{dependency="redis"\} 0$/m);
+    });
     await ring(['StrataRedisAway'], await watch(6));
     redis = await startRedis({ port });
   }, 30_000);
