@@ -19,7 +19,6 @@
 import { LRUCache } from 'lru-cache';
 import { randomUUID } from 'node:crypto';
 import { performance } from 'node:perf_hooks';
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { CacheName } from '../../contracts/contract.ts';
 import { settingsReplacedKey } from '../../contracts/feed.ts';
@@ -328,12 +327,10 @@ export class Coherence {
   /** The leases that may be good. Undefined where the table does not answer by then. */
   async #readLeases(changeId: string, until: number): Promise<LeaseTableRead | undefined> {
     const began = performance.now();
-    const timeout = new AbortController();
+    const tooLate = Promise.withResolvers<undefined>();
+    const timer = setTimeout(() => tooLate.resolve(undefined), until - began);
     try {
-      const read = await Promise.race([
-        this.#link!.leases!(changeId),
-        delay(until - began, undefined, { signal: timeout.signal }),
-      ]);
+      const read = await Promise.race([this.#link!.leases!(changeId), tooLate.promise]);
       if (read === undefined) return undefined;
       const leases = this.#leaseTable.observe(read.leases, began, performance.now());
       return { server: read.server, leases };
@@ -344,7 +341,7 @@ export class Coherence {
       );
       return undefined;
     } finally {
-      timeout.abort();
+      clearTimeout(timer);
     }
   }
 

@@ -11,6 +11,7 @@
  * without leaving a trace there, and after a crash PostgreSQL hands its id out again. Changes in between are read again by the next
  * poll, and applying a change twice is harmless.
  */
+import type { ClientBase } from 'pg';
 import type { DataSource } from 'typeorm';
 import type { ParamsOf, ResultOf } from '../../contracts/index.ts';
 import type { KnownRevision } from './known-revisions.ts';
@@ -47,6 +48,16 @@ const retentionMinutes = 15;
 const server = `(SELECT system_identifier FROM pg_control_system())::text
   || ' ' || left(pg_walfile_name(pg_current_wal_lsn()), 8)
   || ' ' || extract(epoch FROM pg_postmaster_start_time())::text`;
+
+/** Each write waits for this, and its plan takes longer than its work: with a name, a connection plans it once. */
+const leaseTable = {
+  name: 'strata_lease_table',
+  text: `SELECT ${server} AS server, COALESCE((
+     SELECT json_agg(json_build_object('holder', holder, 'token', token, 'fenceMs', fence_ms,
+       'hasRead', COALESCE(pg_visible_in_snapshot($1::xid8, cursor), false)))
+     FROM strata.leases
+   ), '[]') AS leases`,
+};
 
 export function createFeed(db: DataSource) {
   /** Both statements of a poll go to the same server: a connection never changes it. */
@@ -113,15 +124,14 @@ export function createFeed(db: DataSource) {
 
     /** All leases, good or not: only whoever watches the table can tell. `changeId` may be '0'. */
     async leases(changeId: string): Promise<LeaseTableRead> {
-      const [read] = await db.query<LeaseTableRead[]>(
-        `SELECT ${server} AS server, COALESCE((
-           SELECT json_agg(json_build_object('holder', holder, 'token', token, 'fenceMs', fence_ms,
-             'hasRead', COALESCE(pg_visible_in_snapshot($1::xid8, cursor), false)))
-           FROM strata.leases
-         ), '[]') AS leases`,
-        [changeId],
-      );
-      return read!;
+      const runner = db.createQueryRunner();
+      try {
+        const client: ClientBase = await runner.connect();
+        const { rows } = await client.query<LeaseTableRead>({ ...leaseTable, values: [changeId] });
+        return rows[0]!;
+      } finally {
+        await runner.release();
+      }
     },
 
     /**
