@@ -100,6 +100,8 @@ export interface ApprovalRow {
   acknowledged_by: string | null;
   acknowledged_at: Date | null;
   decided_by: string | null;
+  /** What people called them when they decided; null where that was before it was kept. */
+  decided_by_name: string | null;
   decided_at: Date | null;
   comment: string | null;
   via: DecisionVia | null;
@@ -237,6 +239,7 @@ export const ApprovalEntity = new EntitySchema<ApprovalRow>({
     acknowledged_by: optionalText,
     acknowledged_at: optionalTime,
     decided_by: optionalText,
+    decided_by_name: optionalText,
     decided_at: optionalTime,
     comment: optionalText,
     via: optionalText,
@@ -495,6 +498,10 @@ export const notifierSchema: Schema = {
       'ApprovalRevisions1764300000002',
       'ALTER TABLE notifier.approvals ADD COLUMN revision int8',
       'CREATE INDEX approvals_changes ON notifier.approvals (tenant_id, revision)',
+    ),
+    migration(
+      'ApprovalDeciderNames1764300000003',
+      'ALTER TABLE notifier.approvals ADD COLUMN decided_by_name text',
     ),
   ],
 };

@@ -9,7 +9,7 @@ import {
   type CheckedParams,
   type TenantRole,
 } from './contract.ts';
-import { Identifier, Line, Nullable, Slug, strict, Timestamp, Uuid } from './fields.ts';
+import { ActorName, Identifier, Line, Nullable, Slug, strict, Timestamp, Uuid } from './fields.ts';
 
 const optional = Type.Optional;
 
@@ -175,6 +175,7 @@ export const Approval = Type.Object(
         {
           decision: Type.Enum(decisions),
           by: Type.String(),
+          name: ActorName,
           at: Timestamp,
           comment: Nullable(Type.String()),
           via: Type.Enum(decisionVias),

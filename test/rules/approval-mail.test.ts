@@ -33,10 +33,21 @@ const decided: ApprovalFacts = {
   ...approval,
   decision: { decision: 'deny', by: 'ann@example.com', comment: 'Not\non Friday.' },
 };
+const decidedByName: ApprovalFacts = {
+  ...approval,
+  decision: { decision: 'approve', by: 'e1d8', name: 'Ann Lee', comment: null },
+};
 const links = {
   approve_url: 'https://strata.example/approvals/decision?token=a&x=1',
   deny_url: 'https://strata.example/approvals/decision?token=d',
 };
+
+test('a mail says who decided by name', () => {
+  const { text } = renderApprovalMail('approval.decided', decidedByName);
+  expect(text).toContain('Approved by Ann Lee:');
+  expect(text).toContain('Decided by: Ann Lee');
+  expect(text).not.toContain('e1d8');
+});
 
 describe('each notice', () => {
   test.each<[NoticeType, string, string]>([

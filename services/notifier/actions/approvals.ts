@@ -254,6 +254,7 @@ export async function insertApproval(
     acknowledged_by: null,
     acknowledged_at: null,
     decided_by: null,
+    decided_by_name: null,
     decided_at: null,
     comment: null,
     via: null,

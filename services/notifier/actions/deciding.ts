@@ -138,6 +138,7 @@ async function settle(
   const end = {
     state: decision === 'approve' ? 'approved' : 'denied',
     decided_by: candidate.id,
+    decided_by_name: candidate.name,
     decided_at: now,
     comment,
     via: candidate.via,

@@ -36,6 +36,7 @@ export interface ApprovalFacts {
   readonly decision: {
     readonly decision: Decision;
     readonly by: string;
+    readonly name?: string | null;
     readonly comment: string | null;
   } | null;
 }
@@ -127,6 +128,10 @@ export function askerOf({ id, name, api_key: key }: ApprovalFacts['requested_by'
   return key ? `${who} (API key ${key.name})` : who;
 }
 
+/** Whoever decided, as people know them; nothing before somebody has. */
+const deciderOf = (decision: ApprovalFacts['decision']): string =>
+  decision ? (decision.name ?? decision.by) : '';
+
 /** Only where it takes several. */
 function approversOf({ policy, approved_by: approvers = [] }: Omit<ApprovalFacts, 'decision'>) {
   if (policy === undefined || policy.required < 2) return '';
@@ -153,7 +158,7 @@ const placeholdersOf = ({ decision, ...approval }: ApprovalFacts): ReadonlyMap<s
       requested_by: askerOf(approval.requested_by),
       expires_at: minute(approval.expires_at),
       outcome: decision ? outcomes[decision.decision] : '',
-      decided_by: decision?.by ?? '',
+      decided_by: deciderOf(decision),
     }).map(([name, value]) => [name, oneLine(value)]),
   );
 
@@ -169,7 +174,7 @@ function rowsOf({ decision, ...approval }: ApprovalFacts): (readonly [string, st
     ['Group', approval.current_group ?? ''],
     ['Decide before', decision ? '' : minute(approval.expires_at)],
     ['Outcome', decision ? outcomes[decision.decision] : ''],
-    ['Decided by', decision?.by ?? ''],
+    ['Decided by', deciderOf(decision)],
     ['Comment', decision?.comment ?? ''],
     ['Approval', approval.id],
   ];

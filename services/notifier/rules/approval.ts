@@ -47,5 +47,5 @@ function decisionOf(row: ApprovalRow): Approval['decision'] {
   const { decided_by: by, decided_at: at, comment, via } = row;
   if (by === null || at === null || via === null) return null;
   const decision = row.state === 'approved' ? 'approve' : 'deny';
-  return { decision, by, at: at.toISOString(), comment, via };
+  return { decision, by, name: row.decided_by_name, at: at.toISOString(), comment, via };
 }

@@ -19,6 +19,7 @@ export interface ChatNotice {
     readonly decision?: {
       readonly decision: Decision;
       readonly by: string;
+      readonly name?: string | null;
       readonly comment?: string | null;
     } | null;
   };
@@ -90,9 +91,9 @@ function summaryOf({ action, risk_level: risk, current_group: group }: ChatNotic
   return `${withoutMarkup(action)} · ${risk} risk${asked}`;
 }
 
-function decisionLine({ by, comment }: NonNullable<ChatNotice['data']['decision']>): string {
+function decisionLine({ by, name, comment }: NonNullable<ChatNotice['data']['decision']>): string {
   const said = comment ? `: ${withoutMarkup(comment)}` : '';
-  return `by ${withoutMarkup(by)}${said}`;
+  return `by ${withoutMarkup(name ?? by)}${said}`;
 }
 
 /** Google Chat writes mentions and named links in angle brackets; text of a request must make neither. */
