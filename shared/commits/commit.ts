@@ -228,12 +228,36 @@ export async function holdRevisions(
   manager: EntityManager,
   scopes: readonly string[],
 ): Promise<Record<string, number>> {
-  const rows = await manager.query<{ scope: string; revision: number }[]>(
+  const rows = await manager.query<RevisionOfScope[]>(
     'SELECT scope, revision FROM strata.revisions WHERE scope = ANY($1) ORDER BY scope FOR SHARE',
     [scopes],
   );
-  const held = Object.fromEntries(rows.map(({ scope, revision }) => [scope, revision]));
-  return Object.fromEntries(scopes.map((scope) => [scope, held[scope] ?? 0]));
+  return byScope(scopes, rows);
+}
+
+/** The revisions of scopes in one statement; 0 for a scope without a change. */
+export async function revisionsOf(
+  manager: EntityManager,
+  scopes: readonly string[],
+): Promise<Record<string, number>> {
+  const rows = await manager.query<RevisionOfScope[]>(
+    'SELECT scope, revision FROM strata.revisions WHERE scope = ANY($1)',
+    [scopes],
+  );
+  return byScope(scopes, rows);
+}
+
+interface RevisionOfScope {
+  readonly scope: string;
+  readonly revision: number;
+}
+
+function byScope(
+  scopes: readonly string[],
+  rows: readonly RevisionOfScope[],
+): Record<string, number> {
+  const known = new Map(rows.map(({ scope, revision }) => [scope, revision]));
+  return Object.fromEntries(scopes.map((scope) => [scope, known.get(scope) ?? 0]));
 }
 
 /** The scope's changes after a revision, oldest first, as far as the feed still keeps them (feed.ts). */

@@ -176,6 +176,9 @@ export const memberContracts = {
     result: Type.Object(
       {
         tenant_name: Type.String(),
+        revisions: Type.Record(Type.String(), Type.Integer(), {
+          description: 'Of the scopes that say it; it is so at least until one of them changes',
+        }),
         decider: Nullable(
           Type.Object(
             {

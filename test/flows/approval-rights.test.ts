@@ -284,6 +284,24 @@ test('the right of whoever decides while it is escalated is that of the hop that
   expect((await deciding).body.detail.code).toBe('insufficient_role');
 });
 
+test('whoever lost the right to decide on the way to the decision has not decided', async () => {
+  await configure(undefined);
+  const { id } = await ask('ada', 'sre');
+  const lock = await holdLock(
+    database,
+    'SELECT id FROM notifier.approvals WHERE id = $1 FOR UPDATE',
+    [id],
+  );
+  const deciding = decide(people.bob!, id);
+  await lock.untilWaiting(1);
+  const taken = await tenant.admin.patch(path(`/users/${ids.bob}`), { groups: ['others'] });
+  expect(taken.status).toBe(200);
+  await lock.release();
+  expect((await deciding).body.detail.code).toBe('insufficient_role');
+  expect((await tenant.admin.get(path(`/approvals/${id}`))).body.state).toBe('pending');
+  await tenant.admin.patch(path(`/users/${ids.bob}`), { groups: ['sre'] });
+});
+
 test('a right that is given or taken while somebody decides is the one of the moment', async () => {
   await configure(undefined);
   const { id } = await ask('ada', 'sre');

@@ -17,6 +17,7 @@ const candidate: Candidate = {
   via: 'api',
   isMachine: false,
   right: 'role',
+  revisions: {},
 };
 const codeFrom = (work: () => unknown): unknown => {
   try {

@@ -1,8 +1,14 @@
 /** What ends an approval, or holds up its escalation: decisions, withdrawals, acknowledgements. Each is settled under the lock on its row. */
+import { isDeepStrictEqual } from 'node:util';
 import type { DataSource, EntityManager } from 'typeorm';
 import { isMachine } from '../../../shared/access.ts';
 import type { Request } from '../../../shared/cluster/request.ts';
-import { actorOf, auditFacts, recordEvents } from '../../../shared/commits/commit.ts';
+import {
+  actorOf,
+  auditFacts,
+  holdRevisions,
+  recordEvents,
+} from '../../../shared/commits/commit.ts';
 import type { ParamsOf } from '../../../shared/contracts/index.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import { approvalView, type Approval } from '../rules/approval.ts';
@@ -61,21 +67,24 @@ export function callingCandidate(tenantId: string, { caller, call }: Request): F
   } as const;
   return async (groups) => {
     if (caller.type === 'operator')
-      return { ...known, name: caller.id, email: null, right: 'console' };
+      return { ...known, name: caller.id, email: null, right: 'console', revisions: {} };
     const who =
       caller.type === 'service_account' ? { account_id: caller.id } : { user_id: caller.id };
-    const { decider } = await call('tenant-config.members.decider', {
+    const { decider, revisions } = await call('tenant-config.members.decider', {
       tenant_id: tenantId,
       ...who,
       groups: [...groups],
     });
     const { name = caller.id, email = null, right = null } = decider ?? {};
-    return { ...known, name, email, right };
+    return { ...known, name, email, right, revisions };
   };
 }
 
-/** The approval was escalated while the right to decide it was asked for: further groups decide now. */
-class Escalated extends Error {}
+/** The right to decide may be another one than was read: the approval was escalated, or what gives the right has changed. */
+class Outdated extends Error {}
+
+/** Attempts to decide by a right that is still so. Each that fails met a change of the tenant's members, configuration or this approval. */
+const maxAttempts = 50;
 
 /**
  * Takes a decision: a denial ends the approval, an approval does once there are as many as it needs. The end cancels what was not
@@ -90,7 +99,7 @@ export async function decide(
   request: Request,
 ): Promise<Approval> {
   const { db, onQueued, onChanged } = options;
-  for (;;) {
+  for (let attempt = 0; attempt < maxAttempts; attempt += 1) {
     const { chain, hop } = await findApproval(db.manager, tenantId, id);
     const candidate = await findCandidate(groupsAsked(chain, hop));
     try {
@@ -101,10 +110,13 @@ export async function decide(
       onChanged(tenantId);
       return approvalView(row);
     } catch (error) {
-      // An approval has twenty hops at most, so this ends.
-      if (!(error instanceof Escalated)) throw error;
+      if (!(error instanceof Outdated)) throw error;
     }
   }
+  throw new StrataError(
+    'service_unavailable',
+    'Who may decide this approval changed all the while. Nothing was decided; try again.',
+  );
 }
 
 interface Attempt {
@@ -125,12 +137,12 @@ async function settle(
 ): Promise<ApprovalRow> {
   const { decision, comment = null } = body;
   const { row, now } = await lockApproval(manager, tenantId, id);
-  if (row.hop !== hop) throw new Escalated();
+  if (row.hop !== hop || !(await isStillSo(manager, candidate))) throw new Outdated();
   const right = requireRight(row, candidate);
   refuseDecided(row, now);
   refuseTwice(row, candidate, decision);
 
-  const { isMachine: _isMachine, ...who } = candidate;
+  const { isMachine: _isMachine, revisions: _revisions, ...who } = candidate;
   const approver: StoredApprover = { ...who, right, at: now.toISOString(), comment };
   const earlier = row.approved_by ?? [];
   const approvedBy = decision === 'approve' ? [...earlier, approver] : earlier;
@@ -164,6 +176,12 @@ async function settle(
   await recordEvents(manager, [auditFacts(event, request)]);
   const revision = await markChanged(manager, row, request);
   return { ...changed, revision };
+}
+
+/** Whether the candidate's right is as it was read. Then it stays so until the transaction ends. */
+async function isStillSo(manager: EntityManager, { revisions }: Candidate): Promise<boolean> {
+  const held = await holdRevisions(manager, Object.keys(revisions));
+  return isDeepStrictEqual(held, { ...revisions });
 }
 
 /** Ends an approval that nobody waits for any more, inside the caller's transaction; one that has ended stays as it is. */

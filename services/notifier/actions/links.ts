@@ -37,14 +37,15 @@ export function linkActions(options: ApprovalOptions, decisionLinks: () => Decis
     groups: readonly string[],
     { call }: Request,
   ): Promise<{ readonly candidate: Candidate; readonly tenantName: string }> {
-    const { decider, tenant_name: tenantName } = await call('tenant-config.members.decider', {
+    const found = await call('tenant-config.members.decider', {
       tenant_id: tenantId,
       email: recipient,
       groups: [...groups],
     });
+    const { decider, revisions, tenant_name: tenantName } = found;
     const { id = recipient, name = recipient, right = null } = decider ?? {};
     const known = { type: 'user', api_key: null, via: 'link', isMachine: false } as const;
-    return { candidate: { ...known, id, name, email: recipient, right }, tenantName };
+    return { candidate: { ...known, id, name, email: recipient, right, revisions }, tenantName };
   }
 
   /** Refuses whoever could not decide, so that nobody reads more in it than they could otherwise. */

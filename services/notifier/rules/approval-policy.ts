@@ -25,6 +25,8 @@ export type Candidate = Omit<StoredApprover, 'at' | 'comment' | 'right'> & {
   readonly right: DecisionRight | null;
   /** An API key, whoever's it is. */
   readonly isMachine: boolean;
+  /** Of the scopes that say the right, by which it was read. */
+  readonly revisions: Readonly<Record<string, number>>;
 };
 
 /** Throws where this is not theirs to decide. Answers by which right they do. */

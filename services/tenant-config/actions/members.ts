@@ -1,10 +1,15 @@
 /** Actions on memberships. Their revisions are those of the scope `members:<id>`; names and addresses come from `auth`. */
 import { MoreThan, type DataSource, type EntityManager } from 'typeorm';
 import type { Handlers, Request } from '../../../shared/cluster/request.ts';
-import { commitChange, readSnapshot, type EventDraft } from '../../../shared/commits/commit.ts';
+import {
+  commitChange,
+  readSnapshot,
+  revisionsOf,
+  type EventDraft,
+} from '../../../shared/commits/commit.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { memberKey } from '../../../shared/contracts/members.ts';
-import { memberScope } from '../../../shared/contracts/revision-scopes.ts';
+import { memberScope, tenantScope } from '../../../shared/contracts/revision-scopes.ts';
 import { decodeCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import { diff } from '../../../shared/schema/diff.ts';
@@ -328,10 +333,15 @@ export const memberActions = (db: DataSource) =>
       { tenant_id, user_id, account_id, email, groups },
       request,
     ) {
-      const tenant = await findTenant(db.manager, tenant_id);
-      const { name: tenant_name } = tenant;
       const { manager } = db;
-      if (tenant.status === 'disabled') return { tenant_name, decider: null };
+      // Before what they count is read, so that a change in between is noticed by whoever compares them later.
+      const revisions = await revisionsOf(manager, [
+        memberScope(tenant_id),
+        tenantScope(tenant_id),
+      ]);
+      const tenant = await findTenant(manager, tenant_id);
+      const { name: tenant_name } = tenant;
+      if (tenant.status === 'disabled') return { tenant_name, revisions, decider: null };
       const asked = await askedGroups(manager, tenant_id, groups, request);
       const find = (): Promise<Decider> => {
         if (user_id !== undefined)
@@ -340,7 +350,7 @@ export const memberActions = (db: DataSource) =>
         if (email !== undefined) return linkDecider(manager, tenant, email, asked, request);
         throw new Error('nobody is named who would decide');
       };
-      return { tenant_name, decider: await find() };
+      return { tenant_name, revisions, decider: await find() };
     },
 
     async 'tenant-config.members.approvers'({ tenant_id, groups }, request) {
