@@ -8,10 +8,12 @@
  * | postgres.new/          | a cluster that is being made                                             |
  * | postgres.abandoned-…/  | one whose making was cut off; removed when the next is made              |
  * | postgres.password      | the password of the server's user `strata`, mode 0600                    |
+ * | postgres.restor…       | of a restore: backup/restore.ts                                          |
+ * | backup.to              | the directory that the log is archived in: backup/archive-command.ts     |
  * | lock.sqlite            | the lock: one Strata at a time uses the directory                        |
  * | strata.lock            | the process that holds it                                                |
  */
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
 import { explained, makeDataDirectory } from '../data-directory.ts';
@@ -20,6 +22,7 @@ import { binariesDir } from './embedded/binaries.ts';
 import { isAbsentOrEmpty, makeCluster } from './embedded/cluster.ts';
 import { takeLock } from './embedded/lock.ts';
 import type { Place, Say } from './embedded/place.ts';
+import { putInPlace } from './embedded/restored.ts';
 import { addressOf, endServer, startServer } from './embedded/server.ts';
 
 export interface EmbeddedPostgres {
@@ -54,7 +57,8 @@ export async function openEmbeddedPostgres({
   }
 }
 
-function placeIn(home: string): Place {
+/** Of a DATA_DIR that is there. */
+export function placeIn(home: string): Place {
   const cluster = join(home, 'postgres');
   return {
     home,
@@ -72,6 +76,7 @@ async function openLocked(
   release: () => void,
 ): Promise<EmbeddedPostgres> {
   assertReachable(place);
+  if (!existsSync(place.cluster)) putInPlace(place, log);
   if (isAbsentOrEmpty(place.cluster)) await makeCluster(place, log);
   const password = readFileSync(place.passwordFile, 'utf8');
   const { server, port } = await startServer(place, password, flags, log);

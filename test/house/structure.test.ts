@@ -13,6 +13,7 @@ import { layerNames } from '../../shared/contracts/effective-config.ts';
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const sources = [
   'strata.ts',
+  'backup.ts',
   'moleculer.config.ts',
   ...['shared', 'services', 'gateway'].flatMap((folder) =>
     readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
@@ -31,7 +32,7 @@ const levels: readonly [RegExp, number][] = [
   [/^services\/(pieces|derived-reads)\.ts$/, 5],
   [/^services\//, 3],
   [/^gateway\//, 4],
-  [/^(strata|moleculer\.config)\.ts$/, 5],
+  [/^(strata|backup|moleculer\.config)\.ts$/, 5],
 ];
 const levelOf = (file: string): number => {
   const found = levels.find(([pattern]) => pattern.test(file));

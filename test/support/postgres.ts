@@ -21,7 +21,7 @@ export interface Server {
    */
   readonly restart: (
     signal?: 'SIGINT' | 'SIGQUIT' | 'SIGKILL',
-    whileDown?: (dataDirectory: string) => void,
+    whileDown?: (dataDirectory: string) => void | Promise<unknown>,
   ) => Promise<void>;
   /** Stops all its processes where they are; returns how to let them go on. */
   readonly freeze: () => Promise<() => void>;
@@ -79,7 +79,7 @@ export async function startPostgres({
       const flags = [...command.matchAll(/"([^"]*)"/g)].map(([, flag]) => flag!);
       const { uid, gid } = statSync(cluster);
       await end(signal);
-      whileDown(cluster);
+      await whileDown(cluster);
       // Sessions of a killed server hold its memory for a moment more, and a new one refuses to start meanwhile.
       for (const until = Date.now() + 20_000; ;) {
         restarted = spawn(program, flags, {

@@ -63,7 +63,7 @@ export function assertReachable({ home, binaries, account }: Place): void {
  * The first directory on the way to the path that the account may not enter, or the path itself; empty where there is none. Asked of
  * the kernel by a process of that account, because permission bits alone do not tell what access lists allow.
  */
-function firstClosed(path: string, account: Account): string {
+export function firstClosed(path: string, account: Account): string {
   const script = 'for each; do [ -x "$each" ] || { printf %s "$each"; exit; }; done';
   const { stdout } = spawnSync('/bin/sh', ['-c', script, 'sh', ...wayTo(path)], {
     ...account,

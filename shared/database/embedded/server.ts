@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import { CannotStart, oneLine } from '../../cannot-start.ts';
+import { archiveCommand } from '../backup/archive-command.ts';
 import { stopLeftOver } from './left-over.ts';
 import { environment, type Place, type Say } from './place.ts';
 
@@ -57,6 +58,9 @@ function spawnServer(
     'max_connections=200',
     'logging_collector=off',
     'log_min_messages=fatal',
+    // Can be switched on at a start alone; without a backup directory the command does nothing.
+    'archive_mode=on',
+    `archive_command=${archiveCommand(home)}`,
   ].flatMap((setting) => ['-c', setting]);
   return spawn(
     join(binaries, 'bin', 'postgres'),

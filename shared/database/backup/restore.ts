@@ -1,0 +1,244 @@
+/**
+ * `npm run restore`: makes the embedded server's files anew from a backup directory, as they were at a moment or as late as the log
+ * reaches. Where DATA_DIR has the server that crashed, what it had not archived yet is taken from there.
+ *
+ * | In DATA_DIR                   | What                                                                          |
+ * |-------------------------------|-------------------------------------------------------------------------------|
+ * | postgres.restoring/           | files that are being restored; removed by the next restore                     |
+ * | postgres.restored/            | restored and complete; the next step is a rename to postgres/                  |
+ * | postgres.before-restore-…/    | the server's files of before; nobody but an operator removes them              |
+ */
+import {
+  chownSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { basename, join, resolve } from 'node:path';
+import pg from 'pg';
+import { CannotStart, messageOf } from '../../cannot-start.ts';
+import { isAbsentOrEmpty } from '../embedded/cluster.ts';
+import { stopLeftOver } from '../embedded/left-over.ts';
+import type { Place, Say } from '../embedded/place.ts';
+import { putInPlace } from '../embedded/restored.ts';
+import { addressOf, endServer, startServer } from '../embedded/server.ts';
+import { restoreCommand } from './archive-command.ts';
+import { copyWhole, flushDirectory } from './durable-files.ts';
+import { basesIn, filesOf, ownerOf, walOf, type Base, type Manifest } from './manifest.ts';
+import {
+  compressed,
+  gapIn,
+  leadsTo,
+  nameOf,
+  newestTimeline,
+  positionOf,
+  segmentOf,
+  walFilesIn,
+  type Timeline,
+} from './wal.ts';
+
+export interface RestoreRequest {
+  readonly place: Place;
+  readonly directory: string;
+  /** As late as possible unless told. */
+  readonly until?: Date;
+  readonly say: Say;
+}
+
+export interface Restored {
+  readonly base: Base;
+  /** When the last transaction was committed that is there; null where the log has none after the base. */
+  readonly lastCommit: Date | null;
+  /** Where the files of before are now. */
+  readonly aside: string | undefined;
+}
+
+/**
+ * Nodes that were stopped do not know which revisions were lost. Counted on from here, none of them is given out again: entity tags and
+ * X-Min-Revision from before fit nothing else.
+ */
+const skippedRevisions = 1_000_000;
+
+/** Files that are copied at the same time. */
+const copies = 8;
+
+/** Whoever calls this holds the lock of DATA_DIR. Throws CannotStart and leaves the server's files as they were. */
+export async function restoreBackup(request: RestoreRequest): Promise<Restored> {
+  const { place, say } = request;
+  const directory = resolve(request.directory);
+  if (!existsSync(place.cluster)) putInPlace(place, say);
+  const unfinished = join(place.home, 'postgres.restoring');
+  for (const each of [unfinished, join(place.home, 'postgres.restored')])
+    rmSync(each, { recursive: true, force: true });
+  if (!isAbsentOrEmpty(place.cluster)) await stopLeftOver(place.cluster, say);
+
+  const crashed = logOfTheCrash(place.cluster, directory);
+  const timeline = newestTimeline([walOf(directory), ...crashed]);
+  const base = baseFor(directory, timeline, request.until);
+  const gap = gapAfter(base.manifest, [walOf(directory), ...crashed]);
+  if (gap !== undefined && request.until === undefined)
+    throw new CannotStart(
+      `The log in ${walOf(directory)} lacks ${gap}, and goes on after it. Give --until with a moment before that was written.`,
+    );
+
+  say(`Restores ${basename(base.directory)}.`);
+  await copyFiles(base, unfinished);
+  for (const from of crashed) addLog(from, walOf(directory), join(unfinished, 'pg_wal'));
+  const password = readFileSync(join(base.directory, 'postgres.password'), 'utf8');
+  writeFileSync(join(unfinished, 'recovery.signal'), '', { mode: 0o600 });
+  giveTo(place, unfinished);
+
+  const isWholeLog = crashed.length > 0 && gap === undefined;
+  const lastCommit = await recover({ ...request, directory }, unfinished, password, isWholeLog);
+  writeFileSync(join(unfinished, 'postgres.password'), password, { mode: 0o600, flush: true });
+  renameSync(unfinished, join(place.home, 'postgres.restored'));
+  flushDirectory(place.home);
+  const aside = putInPlace(place, say);
+  return { base, lastCommit, aside };
+}
+
+/** The log of the server that is in DATA_DIR, where the backup is of that server. */
+function logOfTheCrash(cluster: string, directory: string): string[] {
+  const control = join(cluster, 'global', 'pg_control');
+  if (!existsSync(control)) return [];
+  // The first field of the file, in the byte order of this machine, which is little-endian wherever there is an embedded server.
+  const systemIdentifier = readFileSync(control).readBigUInt64LE(0).toString();
+  return systemIdentifier === ownerOf(directory) ? [join(cluster, 'pg_wal')] : [];
+}
+
+/** The newest base that was finished by then and that the timeline goes on from. */
+function baseFor(directory: string, timeline: Timeline, until: Date | undefined): Base {
+  if (!existsSync(directory)) throw new CannotStart(`There is no ${directory}.`);
+  const bases = basesIn(directory).filter(({ manifest }) =>
+    leadsTo(timeline, { timeline: manifest.timeline, position: positionOf(manifest.stop) }),
+  );
+  const oldest = bases.at(-1);
+  if (!oldest)
+    throw new CannotStart(
+      `${directory} has no complete backup. One that was cut off cannot be restored.`,
+    );
+  const isEarlyEnough = ({ manifest }: Base): boolean =>
+    until === undefined || new Date(manifest.finished_at) <= until;
+  const base = bases.find(isEarlyEnough);
+  if (!base)
+    throw new CannotStart(
+      `${directory} reaches back to ${oldest.manifest.finished_at}. Give that or a later moment with --until.`,
+    );
+  return base;
+}
+
+/** The name of a segment that is missing between others. */
+function gapAfter(
+  { first_segment: first, timeline }: Manifest,
+  directories: readonly string[],
+): string | undefined {
+  const segments = directories.flatMap(walFilesIn).flatMap((name) => segmentOf(name) ?? []);
+  const number = gapIn(segments, segmentOf(first)!.number);
+  return number === undefined ? undefined : nameOf({ timeline, number });
+}
+
+/** Throws CannotStart where a file is not what was backed up. */
+async function copyFiles({ directory, manifest }: Base, target: string): Promise<void> {
+  mkdirSync(target, { mode: 0o700 });
+  for (const path of manifest.directories) mkdirSync(join(target, path), { mode: 0o700 });
+  const queue = [...manifest.files];
+  const copyNext = async (): Promise<void> => {
+    for (let file = queue.pop(); file; file = queue.pop()) {
+      const from = join(filesOf(directory), file.path);
+      const copied = await copyWhole(from, join(target, file.path), { flush: false }).catch(
+        (error: NodeJS.ErrnoException) => {
+          if (error.code !== 'ENOENT') throw error;
+          return undefined;
+        },
+      );
+      if (copied?.sha256 !== file.sha256)
+        throw new CannotStart(
+          `${from} is ${copied ? 'damaged' : 'missing'}. Move ${directory} away to restore an older one.`,
+        );
+    }
+  };
+  await Promise.all(Array.from({ length: copies }, copyNext));
+}
+
+/** What is not archived. PostgreSQL itself knows where what is written in them ends. */
+function addLog(from: string, archive: string, target: string): void {
+  const archived = new Set(readdirSync(archive));
+  for (const name of walFilesIn(from))
+    if (!archived.has(name + compressed)) copyFileSync(join(from, name), join(target, name));
+}
+
+function giveTo({ account }: Place, directory: string): void {
+  const { uid, gid } = account;
+  if (uid === undefined) return;
+  chownSync(directory, uid, gid!);
+  for (const path of readdirSync(directory, { recursive: true, encoding: 'utf8' }))
+    chownSync(join(directory, path), uid, gid!);
+}
+
+/** SQLSTATE, which stands at the beginning of what the server says: the log ends before the moment that was asked for. */
+const endedBefore = /\bF0000\b/;
+
+/** Has the server replay the log, and makes it one of its own. Resolves to when the last transaction was committed. */
+async function recover(
+  { place, directory, until, say }: RestoreRequest,
+  cluster: string,
+  password: string,
+  isWholeLog: boolean,
+): Promise<Date | null> {
+  const flags = [
+    'hot_standby=off',
+    'log_line_prefix=%e ',
+    `restore_command=${restoreCommand(walOf(directory))}`,
+    // What it would archive now waits until the server is in its place: until then there is no new timeline.
+    'archive_command=',
+  ].flatMap((each) => ['-c', each]);
+  // The server reads this before it knows names of zones, such as Z.
+  const target = until?.toISOString().replace('T', ' ').replace('Z', '+00');
+  const untilFlags = target ? ['-c', `recovery_target_time=${target}`] : [];
+  const restoring = { ...place, cluster };
+  const started = await startServer(
+    restoring,
+    password,
+    [...flags, ...untilFlags, '-c', 'recovery_target_action=promote'],
+    say,
+  ).catch((error: unknown) => {
+    if (!endedBefore.test(messageOf(error))) throw error;
+    // Nothing was committed between the end of the log and that moment: only the log of the crash itself shows that.
+    if (!isWholeLog)
+      throw new CannotStart(
+        `The log in ${walOf(directory)} ends before ${until!.toISOString()}. Without --until everything that is there is restored.`,
+        { cause: error },
+      );
+    return startServer(restoring, password, flags, say);
+  });
+  try {
+    return await settle(addressOf(password, started.port, 'strata'));
+  } finally {
+    await endServer(started.server);
+  }
+}
+
+async function settle(url: string): Promise<Date | null> {
+  const client = new pg.Client({ connectionString: url }).on('error', () => {});
+  await client.connect();
+  try {
+    const { rows } = await client.query<{ at: Date | null }>(
+      'SELECT pg_last_xact_replay_timestamp() AS at',
+    );
+    const { rows: tables } = await client.query(
+      `SELECT FROM pg_tables WHERE schemaname = 'strata' AND tablename = 'revisions'`,
+    );
+    if (tables.length > 0)
+      await client.query('UPDATE strata.revisions SET revision = revision + $1', [
+        skippedRevisions,
+      ]);
+    return rows[0]!.at;
+  } finally {
+    await client.end();
+  }
+}

@@ -1,0 +1,291 @@
+/**
+ * Backup and restore of the embedded database: writers, kill -9 of Strata and of its server, and back to a moment. Everything that was
+ * answered before it is there, nothing that began after it. The same under running gateways, and what a restore refuses.
+ */
+import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
+import { execFile } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { appendFile, mkdir, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { readManifest } from '../../shared/database/backup/manifest.ts';
+import { takeBackup } from '../../shared/database/backup/take.ts';
+import { restoreBackup } from '../../shared/database/backup/restore.ts';
+import { placeIn } from '../../shared/database/embedded.ts';
+import { requireProvedAudit } from '../support/audit.ts';
+import { eventually, startCluster } from '../support/cluster.ts';
+import { watch } from '../support/event-stream.ts';
+import { withClient } from '../support/postgres.ts';
+import {
+  Client,
+  adminPassword,
+  createTenant,
+  memberPassword,
+  signIn,
+  startStrata,
+  type Running,
+} from '../support/strata.ts';
+
+let scratch: string;
+const started: Running[] = [];
+beforeAll(() => {
+  scratch = mkdtempSync(join(tmpdir(), 'strata-backup-'));
+  chmodSync(scratch, 0o755);
+});
+afterEach(async () => {
+  for (const each of started.splice(0)) await each.stop();
+});
+afterAll(() => rmSync(scratch, { recursive: true, force: true }));
+
+const start = async (dataDir: string): Promise<Running> => {
+  const strata = await startStrata({ DATA_DIR: dataDir, SECRET_KEY: '' });
+  started.push(strata);
+  return strata;
+};
+
+interface Ended {
+  readonly code: number;
+  readonly out: string;
+  readonly error: string;
+}
+/** `npm run backup` or `npm run restore`, for this DATA_DIR. */
+async function run(dataDir: string, ...args: readonly string[]): Promise<Ended> {
+  const { PATH } = process.env;
+  const options = { env: { PATH, DATA_DIR: dataDir } };
+  const { stdout, stderr, code } = await promisify(execFile)(
+    process.execPath,
+    ['backup.ts', ...args],
+    options,
+  ).then(
+    (ended) => ({ ...ended, code: 0 }),
+    (error: { stdout: string; stderr: string; code: number }) => error,
+  );
+  return { code, out: stdout, error: stderr.trim() };
+}
+const succeeded = async (ending: Promise<Ended>): Promise<string> => {
+  const { code, out, error } = await ending;
+  expect([code, error]).toEqual([0, '']);
+  return out;
+};
+
+interface Write {
+  readonly value: number;
+  readonly began: number;
+  readonly ended: number;
+  readonly revision: number;
+}
+/** Writes ever higher values, one after the other, until it is told to end or is not answered. The clock is the server's. */
+class Writer {
+  readonly answered: Write[] = [];
+  #isOver = false;
+  readonly #ended: Promise<void>;
+  constructor(write: (value: number) => ReturnType<Client['put']>) {
+    this.#ended = this.#go(write);
+  }
+  async #go(write: (value: number) => ReturnType<Client['put']>): Promise<void> {
+    for (let value = 1; !this.#isOver; value += 1) {
+      const began = Date.now();
+      const answer = await write(value).catch(() => undefined);
+      if (!answer) return;
+      const revision = Number(answer.headers.get('x-config-revision'));
+      if (answer.status < 300) this.answered.push({ value, began, ended: Date.now(), revision });
+    }
+  }
+  end(): Promise<void> {
+    this.#isOver = true;
+    return this.#ended;
+  }
+  async more(count: number): Promise<void> {
+    const until = this.answered.length + count;
+    await eventually(async () => expect(this.answered.length).toBeGreaterThanOrEqual(until));
+  }
+  /** Throws unless the value is one that may be there at that moment. */
+  expectAsOf(moment: number, value: number): void {
+    const before = this.answered.filter(({ ended }) => ended < moment);
+    const after = this.answered.find(({ began }) => began > moment);
+    expect(value).toBeGreaterThanOrEqual(before.at(-1)!.value);
+    expect(value).toBeLessThan(after?.value ?? Infinity);
+  }
+}
+
+/** A moment with nothing in its millisecond, so that before and after are clear. */
+async function moment(): Promise<Date> {
+  await delay(2);
+  const now = new Date();
+  await delay(2);
+  return now;
+}
+
+async function killAll(strata: Running, dataDir: string): Promise<void> {
+  const [pid] = readFileSync(join(dataDir, 'postgres', 'postmaster.pid'), 'utf8').split('\n');
+  process.kill(strata.pid, 'SIGKILL');
+  process.kill(Number(pid), 'SIGKILL');
+  if (strata.process.exitCode === null && strata.process.signalCode === null)
+    await once(strata.process, 'exit');
+}
+
+/** Of the tenant, the oldest first. */
+async function revisionsOf(admin: Client, tenantId: string): Promise<number[]> {
+  const revisions: number[] = [];
+  for (let query = '?limit=200'; ;) {
+    const { body } = await admin.get(`/tenants/${tenantId}/config/history${query}`);
+    revisions.push(...body.items.map(({ revision }: { revision: number }) => revision));
+    if (body.next_cursor === null) return revisions.sort((one, other) => one - other);
+    query = `?limit=200&cursor=${body.next_cursor}`;
+  }
+}
+
+const modesIn = (directory: string): string[] =>
+  readdirSync(directory, { recursive: true, encoding: 'utf8' })
+    .map((path) => (statSync(join(directory, path)).mode & 0o077).toString(8))
+    .filter((open) => open !== '0');
+
+test('after kill -9 under writers it goes back to a moment, and later to the end: all that was answered is there, and no more', async () => {
+  const dataDir = join(scratch, 'data');
+  const backup = join(scratch, 'backup');
+  let strata = await start(dataDir);
+  let platform = await signIn(strata.url, 'admin@example.com', adminPassword);
+  const { id, admin, emails } = await createTenant(strata.url, platform, 'Drill');
+  const agent = `/tenants/${id}/config/agents/drill`;
+  const entry = '/config/global/drill';
+  const writers = [
+    new Writer((value) => admin.put(agent, { custom: { value } })),
+    new Writer((value) => platform.put(entry, { config_value: value, is_public: true })),
+  ];
+  await Promise.all(writers.map((writer) => writer.more(3)));
+  expect(await succeeded(run(dataDir, 'backup', backup))).toMatch(/secret\.key is not in it/);
+  expect(modesIn(backup)).toEqual([]);
+  await Promise.all(writers.map((writer) => writer.more(5)));
+  const until = await moment();
+  await Promise.all(writers.map((writer) => writer.more(5)));
+  const late = await signIn(strata.url, emails.tenant_admin!, memberPassword);
+  const { code, error } = await run(dataDir, 'restore', backup);
+  expect([code, error]).toEqual([1, expect.stringMatching(/^Another Strata .*uses .*$/)]);
+  await killAll(strata, dataDir);
+  await Promise.all(writers.map((writer) => writer.end()));
+
+  const back = await succeeded(run(dataDir, 'restore', backup, '--until', until.toISOString()));
+  expect(back).toMatch(/The files of before are in .*before-restore/);
+  strata = await start(dataDir);
+  const known = new Client(strata.url, admin.token);
+  platform = new Client(strata.url, platform.token);
+  const [ofAgent, ofEntry] = writers;
+  const agentNow = (await known.get(agent)).body.custom.value;
+  ofAgent!.expectAsOf(until.getTime(), agentNow);
+  ofEntry!.expectAsOf(until.getTime(), (await platform.get(entry)).body.config_value);
+  expect((await new Client(strata.url, late.token).get(agent)).status).toBe(401);
+  await requireProvedAudit(platform);
+  const revisions = await revisionsOf(known, id);
+  expect(revisions).toEqual(revisions.map((_each, index) => index + 1));
+  const newest = await known.put(agent, { custom: { value: 'after' } });
+  expect(Number(newest.headers.get('x-config-revision'))).toBeGreaterThan(
+    ofAgent!.answered.at(-1)!.revision,
+  );
+
+  // The log goes on in another timeline, which no new backup begins.
+  const again = new Writer((value) => known.put(agent, { custom: { value } }));
+  await again.more(5);
+  await killAll(strata, dataDir);
+  await again.end();
+  await succeeded(run(dataDir, 'restore', backup));
+  strata = await start(dataDir);
+  const last = (await new Client(strata.url, admin.token).get(agent)).body.custom.value;
+  again.expectAsOf(Infinity, last);
+  await requireProvedAudit(new Client(strata.url, platform.token));
+}, 120_000);
+
+test('running gateways notice a restore to a moment, and answer nothing that was lost', async () => {
+  const backup = join(scratch, 'of-cluster');
+  const cluster = await startCluster({ gateways: 2 });
+  try {
+    const { tenant, postgres } = cluster;
+    const at = (gateway: number): Client =>
+      new Client(cluster.gateways[gateway]!.url, tenant.admin.token);
+    const path = `/tenants/${tenant.id}/config/agents/drill`;
+    const writer = new Writer((value) => at(0).put(path, { custom: { value } }));
+    await writer.more(3);
+    const home = await withClient(postgres.url, async (client) => {
+      const { rows } = await client.query('SHOW data_directory');
+      const cluster = rows[0].data_directory as string;
+      const home = dirname(cluster);
+      const { account } = placeIn(home);
+      const request = { home, cluster, account, client, directory: backup };
+      await takeBackup({ ...request, version: '0', secretKeyId: '', say: () => {} });
+      return home;
+    });
+    await writer.more(5);
+    const until = await moment();
+    const stream = await watch(at(1), `/tenants/${tenant.id}/config/watch`);
+    await writer.more(5);
+    await writer.end();
+    const lost = writer.answered.at(-1)!;
+    await eventually(async () =>
+      expect((await at(1).get(path)).body.custom.value).toBe(lost.value),
+    );
+
+    await postgres.restart('SIGKILL', () =>
+      restoreBackup({ place: placeIn(home), directory: backup, until, say: () => {} }),
+    );
+    await stream.until(({ event }) => event === 'reset');
+    stream.leave();
+    const values = await eventually(() =>
+      Promise.all(
+        [0, 1].map(async (gateway) => {
+          const { body, headers } = await at(gateway).get(path);
+          expect(headers.get('x-config-stale')).toBeNull();
+          return body.custom.value as number;
+        }),
+      ),
+    );
+    for (const value of values) writer.expectAsOf(until.getTime(), value);
+    const after = await eventually(async () => {
+      const answer = await at(1).put(path, { custom: { value: 'after' } });
+      expect(answer.status).toBe(200);
+      return answer;
+    });
+    expect(Number(after.headers.get('x-config-revision'))).toBeGreaterThan(lost.revision);
+    await requireProvedAudit(
+      await signIn(cluster.gateways[0]!.url, 'admin@example.com', adminPassword),
+    );
+  } finally {
+    await cluster.stop();
+  }
+}, 120_000);
+
+test('a restore refuses what is no whole backup, and moments that it cannot reach, in one line', async () => {
+  const backup = join(scratch, 'backup');
+  const empty = join(scratch, 'empty');
+  const refused = async (...args: readonly string[]): Promise<string> => {
+    const { code, error } = await run(empty, ...args);
+    expect(code).toBeGreaterThan(0);
+    expect(error).not.toContain('\n');
+    expect(readdirSync(empty)).not.toContain('postgres');
+    return error;
+  };
+  await mkdir(empty);
+  chmodSync(empty, 0o755);
+  const restore = (...more: readonly string[]): Promise<string> =>
+    refused('restore', backup, ...more);
+  expect(await restore('--until', '2026-11-22T09:30:00')).toMatch(/with its zone/);
+  expect(await restore('--until', '9000-01-01T00:00Z')).toMatch(/has not been yet/);
+  expect(await restore('--until', '2020-01-01T00:00+02:00')).toMatch(/reaches back to 20/);
+  expect(await refused('backup', join(empty, 'within'))).toMatch(/There is no database/);
+
+  const [name] = readdirSync(backup).filter((each) => each.startsWith('base-'));
+  const base = join(backup, name!);
+  await appendFile(join(base, 'files', 'PG_VERSION'), ' ');
+  expect(await restore()).toMatch(/PG_VERSION is damaged/);
+  rmSync(join(base, 'files', 'PG_VERSION'));
+  expect(await restore()).toMatch(/PG_VERSION is missing/);
+  await writeFile(join(base, 'files', 'PG_VERSION'), '18\n');
+  const { first_segment: first } = readManifest(base)!;
+  rmSync(join(backup, 'wal', `${first}.gz`));
+  expect(await restore()).toMatch(new RegExp(`lacks ${first}, and goes on after it`));
+  await appendFile(join(base, 'manifest.json'), ' x');
+  expect(await restore()).toMatch(/manifest\.json is damaged/);
+  rmSync(join(base, 'manifest.json'));
+  expect(await restore()).toMatch(/has no complete backup/);
+});
