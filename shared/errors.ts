@@ -1,6 +1,7 @@
 /** Strata's error type, and the one place that turns any error into an HTTP response. The codes are in `contracts/error-codes.ts`. */
 import { Errors } from 'moleculer';
 import { errorTable, type ErrorCode } from './contracts/error-codes.ts';
+import { maxPathLength, maxProblems } from './problem-bounds.ts';
 
 /** What is wrong at one place of a request; `path` is a JSON Pointer (RFC 6901), into the body where it has one. */
 export interface Problem {
@@ -31,10 +32,6 @@ export class StrataError extends Errors.MoleculerError {
 /** A call got no answer: no node was there that could give one, or it went away, or took too long. */
 export class NoAnswerError extends StrataError {}
 
-/** How many problems one answer names. */
-export const maxProblems = 50;
-/** Longer paths are cut to the deepest place around the problem whose path fits. */
-export const maxPathLength = 500;
 const maxMessageLength = 500;
 /** All problems of one answer together, in bytes of JSON. */
 const maxProblemBytes = 60 * 1024;

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { ParamsOf, ResultOf } from '../../shared/contracts/index.ts';
 import type { Command } from './command.ts';
 import type { Session } from './session.ts';
-import { columns } from './output.ts';
+import { columns, jsonLine, printableLine } from './output.ts';
 import { countOf, given, textOf } from './typed.ts';
 
 type Event = ResultOf<'audit.events.list'>['items'][number];
@@ -20,14 +20,16 @@ const lateMs = 10_000;
 const lookBackMs = minuteMs;
 
 const lineOf = ({ occurred_at, action, actor, tenant_id, target, request_id }: Event): string =>
-  [
-    occurred_at,
-    action,
-    `${actor.type}:${actor.name ?? actor.id}`,
-    tenant_id ?? 'platform',
-    target ?? '-',
-    request_id ?? '-',
-  ].join('  ');
+  printableLine(
+    [
+      occurred_at,
+      action,
+      `${actor.type}:${actor.name ?? actor.id}`,
+      tenant_id ?? 'platform',
+      target ?? '-',
+      request_id ?? '-',
+    ].join('  '),
+  );
 
 /** The newest events, at most `limit` of them, oldest first. */
 async function newestEvents(session: Session, filter: Filter, limit: number): Promise<Event[]> {
@@ -85,7 +87,8 @@ const tail: Command = {
     const since = new Date(began - countOf(flags.minutes, 60) * minuteMs).toISOString();
     const limit = countOf(flags.limit, 20);
     const newest = await newestEvents(session, { ...filter, since }, limit);
-    for (const event of newest) print(lineOf(event));
+    const show = (event: Event): void => print(flags.json ? jsonLine(event) : lineOf(event));
+    for (const event of newest) show(event);
 
     // What is older than the lines shown was left out on purpose.
     const [oldest] = newest.length < limit ? [] : newest;
@@ -94,7 +97,7 @@ const tail: Command = {
     while (flags.follow && !signal.aborted) {
       await delay(followMs, undefined, { signal }).catch(() => {});
       const found = await eventsSince(Math.max(from, Date.now() - lookBackMs));
-      for (const event of found) print(lineOf(event));
+      for (const event of found) show(event);
     }
   },
 };
@@ -104,7 +107,7 @@ const verify: Command = {
   parameters: '',
   summary: 'prove the audit chains, piece by piece; ends with 1 where one is broken',
   flags: { tenant: { type: 'string', summary: 'only this tenant' } },
-  async run({ session, flags, print, signal }) {
+  async run({ session, flags, answer, signal }) {
     const filter = given({ tenant_id: textOf(flags.tenant) });
     const proofs = new Map<string, Proof>();
     let cursor: string | null | undefined;
@@ -120,7 +123,7 @@ const verify: Command = {
       head,
       ...(broken_at && { broken_at: broken_at.seq, problem: broken_at.problem }),
     }));
-    print(columns(rows));
+    answer(rows, () => columns(rows));
     if (rows.some(({ broken_at }) => broken_at !== undefined))
       throw new Error('A chain is broken; broken_at says where.');
     if (cursor !== null) throw new Error('Stopped before everything was verified.');

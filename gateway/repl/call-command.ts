@@ -1,7 +1,6 @@
 /** The command for what no other command does: any action that an operator may call. */
 import { contractOf, contractTable, type ActionName } from '../../shared/contracts/index.ts';
 import { Misused, type Command } from './command.ts';
-import { json } from './output.ts';
 import { jsonOf } from './typed.ts';
 
 const isAction = (name: string): name is ActionName => contractOf(name) !== undefined;
@@ -17,12 +16,12 @@ export const callCommand: Command = {
   parameters: '<action> [json]',
   summary: 'call any action with these parameters; access and parameters are checked as ever',
   complete: { action: actionNames },
-  async run({ session, args, print }) {
+  async run({ session, args, answer }) {
     const action = args.action!;
     if (!isAction(action)) throw new Misused(`there is no action ${action}`);
     const params = jsonOf(args.json ?? '{}');
     const isObject = typeof params === 'object' && params !== null && !Array.isArray(params);
     if (!isObject) throw new Misused('the parameters are a JSON object');
-    print(json(await session.call(action, params)));
+    answer(await session.call(action, params));
   },
 };

@@ -1,8 +1,10 @@
 /** Commands about configuration: reading, explaining, changing it and taking changes back. */
 import { contractOf, type ActionName, type ResultOf } from '../../shared/contracts/index.ts';
 import { configTypes, platformConfigTypes } from '../../shared/contracts/history.ts';
+import { assigned, removed } from './assignments.ts';
 import { Misused, type Command, type Flag, type Input } from './command.ts';
-import { json } from './output.ts';
+import { contextFlags, contextOf } from './intent.ts';
+import { columns, printableLine, valueShown } from './output.ts';
 import type { Session } from './session.ts';
 import {
   countOf,
@@ -40,7 +42,7 @@ interface Addressed {
 /** The action on a document, whose address is as many of the words as the action's path has parameters. */
 async function addressed(
   resource: string,
-  verb: 'get' | 'put' | 'patch',
+  verb: 'get' | 'put' | 'patch' | 'delete',
   words: readonly string[],
   session: Session,
 ): Promise<Addressed> {
@@ -48,22 +50,39 @@ async function addressed(
   if (prefix === undefined)
     throw new Misused(`there is no resource ${resource}; there are ${resourceNames.join(', ')}`);
   const action = `${prefix}.${verb}` as ActionName;
-  const { pathParams } = contractOf(action)!.rest!;
-  if (words.length < pathParams.length)
-    throw new Misused(`${resource} needs ${pathParams.map((name) => `<${name}>`).join(' ')}`);
-  const address = pathParams.map(async (name, index) => {
-    const word = words[index]!;
-    return [name, name === 'tenant_id' ? await tenantId(session, word) : word] as const;
+  const contract = contractOf(action);
+  if (!contract) throw new Misused(`${resource} is always there; config set changes it`);
+  const { pathParams } = contract.rest!;
+  // Where options say which tenant is meant, words do not.
+  const typed = pathParams.filter((name) => name !== 'tenant_id' || session.tenant === undefined);
+  if (words.length < typed.length)
+    throw new Misused(`${resource} needs ${typed.map((name) => `<${name}>`).join(' ')}`);
+  const address = pathParams.map(async (name) => {
+    const word = words[typed.indexOf(name)];
+    if (name !== 'tenant_id') return [name, word!] as const;
+    return [name, word === undefined ? await session.tenant!() : await tenantId(session, word)];
   });
   return {
     action,
     address: Object.fromEntries(await Promise.all(address)),
-    left: words.slice(pathParams.length),
+    left: words.slice(typed.length),
   };
 }
 
-const reason: Flag = { type: 'string', summary: 'why, kept in the history' };
 const dryRun: Flag = { type: 'boolean', summary: 'show the changes, write nothing' };
+const writeFlags: Readonly<Record<string, Flag>> = {
+  'dry-run': dryRun,
+  reason: { type: 'string', summary: 'why, kept in the history' },
+  'if-match': { type: 'string', summary: 'only where this is still its revision' },
+};
+/** The parameters that every write has. */
+const writeOptions = (flags: Input['flags']) =>
+  given({
+    dry_run: flags['dry-run'],
+    reason: textOf(flags.reason),
+    if_match:
+      typeof flags['if-match'] === 'string' ? `"${revisionOf(flags['if-match'])}"` : undefined,
+  });
 const completeTenant = { tenant: tenantIds };
 const completeOwner = {
   tenant: async (session: Session) => [platformWord, ...(await tenantIds(session))],
@@ -75,42 +94,72 @@ const get: Command = {
   parameters: '<resource> <address...>',
   summary: `one document as stored: ${resourceNames.join(', ')}`,
   complete: completeAddress,
-  async run({ session, args, rest, print }) {
+  async run({ session, args, rest, answer }) {
     const { action, address, left } = await addressed(args.resource!, 'get', rest, session);
     if (left.length > 0) throw new Misused(`${left[0]} is too much`);
-    print(json(await session.call(action, address)));
+    answer(await session.call(action, address));
   },
 };
 
 const set: Command = {
   name: 'config set',
-  parameters: '<resource> <address...> <json>',
-  summary: 'merge JSON into a document (RFC 7396)',
+  parameters: '<resource> <address...> <change...>',
+  summary: 'change parts of a document: JSON that is merged into it (RFC 7396), or single values',
   complete: completeAddress,
   flags: {
     replace: { type: 'boolean', summary: 'replace the whole document, or create it' },
-    'dry-run': dryRun,
-    reason,
+    ...writeFlags,
   },
-  async run({ session, args, rest, flags, print }) {
+  async run({ session, args, rest, flags, answer }) {
     const verb = flags.replace ? 'put' : 'patch';
     const { action, address, left } = await addressed(args.resource!, verb, rest, session);
+    const [first] = left;
+    if (first === undefined)
+      throw new Misused(
+        'JSON or <path>=<value> is needed after the address; in a shell, in quotes',
+      );
+    const isJson = /^\s*[{[]/.test(first);
+    if (isJson && left.length > 1) throw new Misused('JSON is one word; in a shell, in quotes');
+    const body = isJson ? jsonOf(first) : assigned(left);
+    answer(await session.call(action, { ...address, body, ...writeOptions(flags) }));
+  },
+};
+
+const patch: Command = {
+  name: 'config patch',
+  parameters: '<resource> <address...> <json>',
+  summary: 'merge JSON into a document (RFC 7396)',
+  complete: completeAddress,
+  flags: writeFlags,
+  async run({ session, args, rest, flags, answer }) {
+    const { action, address, left } = await addressed(args.resource!, 'patch', rest, session);
     if (left.length !== 1)
       throw new Misused('one JSON value is needed after the address; in a shell, in quotes');
-    const params = given({
-      ...address,
-      body: jsonOf(left[0]!),
-      reason: textOf(flags.reason),
-      dry_run: flags['dry-run'],
-    });
-    print(json(await session.call(action, params)));
+    const body = jsonOf(left[0]!);
+    answer(await session.call(action, { ...address, body, ...writeOptions(flags) }));
+  },
+};
+
+const unset: Command = {
+  name: 'config unset',
+  parameters: '<resource> <address...> [path...]',
+  summary: 'take values out of a document, or with --all the document: lower layers show through',
+  complete: completeAddress,
+  flags: { all: { type: 'boolean', summary: 'the whole document' }, ...writeFlags },
+  async run({ session, args, rest, flags, answer }) {
+    const verb = flags.all ? 'delete' : 'patch';
+    const { action, address, left } = await addressed(args.resource!, verb, rest, session);
+    if (flags.all && left.length > 0)
+      throw new Misused('--all takes the whole document, not a path');
+    if (!flags.all && left.length === 0)
+      throw new Misused('the paths of values are needed, or --all for the whole document');
+    const change = flags.all ? {} : { body: removed(left) };
+    answer(await session.call(action, { ...address, ...change, ...writeOptions(flags) }));
   },
 };
 
 const aspects: Readonly<Record<string, Flag>> = {
-  agent: { type: 'string', summary: 'for this agent type' },
-  service: { type: 'string', summary: 'on this service instance' },
-  type: { type: 'string', summary: 'of this service type' },
+  ...contextFlags,
   'as-of': { type: 'string', summary: 'at this revision or time' },
 };
 
@@ -120,9 +169,7 @@ function resolve(
 ): Promise<ResultOf<'config-resolver.resolve'>> {
   const params = given({
     tenant_id: args.tenant,
-    agent_type: textOf(flags.agent),
-    service_id: textOf(flags.service),
-    service_type: textOf(flags.type),
+    ...contextOf(flags),
     as_of: textOf(flags['as-of']),
     explain: explain || undefined,
   });
@@ -136,9 +183,22 @@ const effective: Command = {
   flags: aspects,
   complete: completeTenant,
   async run(input) {
-    input.print(json(await resolve(input, { explain: false })));
+    const effective = await resolve(input, { explain: false });
+    input.answer(effective, () => {
+      const enforced = new Set(effective.enforced);
+      const rows = Object.entries(effective.values).map(([key, value]) => ({
+        key,
+        value: valueShown(value),
+        ...(enforced.has(key) && { by: 'a bound' }),
+      }));
+      return [...unknownNames(effective), columns(rows)].join('\n');
+    });
   },
 };
+
+/** A name that nothing is called: its layers are missing, which a typo must not hide. */
+const unknownNames = ({ unknown }: ResultOf<'config-resolver.resolve'>): string[] =>
+  unknown.map((name) => `There is no such ${name}: what is shown is without it.`);
 
 const explain: Command = {
   name: 'config explain',
@@ -148,13 +208,36 @@ const explain: Command = {
   complete: completeTenant,
   async run(input) {
     const { key } = input.args;
-    const { values, explain: reasons = {} } = await resolve(input, { explain: true });
+    const effective = await resolve(input, { explain: true });
+    const { values, explain: reasons = {} } = effective;
     if (key !== undefined && !Object.hasOwn(reasons, key)) throw new Misused(`no layer has ${key}`);
     const keys = key === undefined ? Object.keys(reasons) : [key];
-    const explained = keys.map((name) => [name, { value: values[name], ...reasons[name] }]);
-    input.print(json(Object.fromEntries(explained)));
+    const explained = keys.map(
+      (name) => [name, { value: values[name], ...reasons[name]! }] as const,
+    );
+    input.answer(Object.fromEntries(explained), () => {
+      const rows = explained.map(([name, reason]) => ({
+        key: name,
+        value: valueShown(reason.value),
+        layer: reason.layer,
+        source: reason.source,
+        by: reason.updated_by_name ?? reason.updated_by,
+        at: reason.updated_at,
+        shadowed: shadowed(reason),
+      }));
+      return [...unknownNames(effective), columns(rows)].join('\n');
+    });
   },
 };
+
+type Explanation = NonNullable<ResultOf<'config-resolver.resolve'>['explain']>[string];
+
+/** What other layers hold, and what a bound was asked for. */
+function shadowed({ shadowed: others, enforced }: Explanation): string {
+  const asked = enforced ? [`held by a bound of the ${enforced.by}`] : [];
+  const below = others.map(({ layer, value }) => `${layer} ${valueShown(value)}`);
+  return [...asked, ...below].join(', ') || '-';
+}
 
 type HistoryEntry =
   | ResultOf<'tenant-config.history.list'>['items'][number]
@@ -169,11 +252,8 @@ function entryLines(entry: HistoryEntry): string[] {
     ({ path, before, after }) =>
       `    ${path || '/'}: ${valueShown(before)} -> ${valueShown(after)}`,
   );
-  return [`${what}${why}`, ...changes];
+  return [`${what}${why}`, ...changes].map(printableLine);
 }
-
-const valueShown = (value: unknown): string =>
-  value === undefined ? 'nothing' : JSON.stringify(value);
 
 const history: Command = {
   name: 'config history',
@@ -188,14 +268,14 @@ const history: Command = {
     resource: { type: 'string', summary: 'only this resource_id' },
     limit: { type: 'string', summary: 'how many, 20 unless told' },
   },
-  async run({ session, args: { tenant, revision }, flags, print }) {
+  async run({ session, args: { tenant, revision }, flags, answer }) {
     const isPlatform = tenant === platformWord;
     if (revision !== undefined) {
       const asked = { revision: revisionOf(revision) };
       const entry = isPlatform
         ? await session.call('global-config.history.get', asked)
         : await session.call('tenant-config.history.get', { tenant_id: tenant, ...asked });
-      print(json(entry));
+      answer(entry);
       return;
     }
     const asked = given({
@@ -203,10 +283,10 @@ const history: Command = {
       config_type: textOf(flags.type),
       resource_id: textOf(flags.resource),
     });
-    const { items }: { readonly items: readonly HistoryEntry[] } = isPlatform
+    const page: { readonly items: readonly HistoryEntry[] } = isPlatform
       ? await session.call('global-config.history.list', asked)
       : await session.call('tenant-config.history.list', { tenant_id: tenant, ...asked });
-    for (const line of items.flatMap(entryLines)) print(line);
+    answer(page, () => page.items.flatMap(entryLines).join('\n') || 'none');
   },
 };
 
@@ -215,18 +295,24 @@ const rollback: Command = {
   parameters: '<tenant> <revision>',
   summary: `restore what its resource held right after that revision, also of the ${platformWord}`,
   complete: completeOwner,
-  flags: { 'dry-run': dryRun, reason },
-  async run({ session, args: { tenant, revision }, flags, print }) {
-    const params = given({
-      body: given({ revision: revisionOf(revision!), reason: textOf(flags.reason) }),
-      dry_run: flags['dry-run'],
-    });
+  flags: writeFlags,
+  async run({ session, args: { tenant, revision }, flags, answer }) {
+    const params = { body: { revision: revisionOf(revision!) }, ...writeOptions(flags) };
     const written =
       tenant === platformWord
         ? await session.call('global-config.rollback', params)
         : await session.call('tenant-config.rollback', { tenant_id: tenant, ...params });
-    print(json(written));
+    answer(written);
   },
 };
 
-export const configCommands: readonly Command[] = [get, effective, explain, set, history, rollback];
+export const configCommands: readonly Command[] = [
+  get,
+  effective,
+  explain,
+  set,
+  patch,
+  unset,
+  history,
+  rollback,
+];

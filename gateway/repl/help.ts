@@ -1,33 +1,51 @@
 import { Misused, type Command } from './command.ts';
-import { commands } from './commands.ts';
+import type { CommandTable } from './command-table.ts';
+import type { Session } from './session.ts';
 
 /** A command as it is typed: `config rollback <tenant> <revision> [--dry-run] [--reason <…>]`. */
-export function usageOf({ name, parameters, flags = {} }: Command): string {
-  const options = Object.entries(flags).map(([flag, { type }]) =>
+export function usageOf<S extends Session>(command: Command<S>, table: CommandTable<S>): string {
+  const options = Object.entries(command.flags ?? {}).map(([flag, { type }]) =>
     type === 'string' ? `[--${flag} <…>]` : `[--${flag}]`,
   );
-  return [name, parameters, ...options].filter((part) => part !== '').join(' ');
+  return [command.name, ...table.parametersOf(command), ...options].join(' ');
 }
 
 /** All commands, a line each; or, where words name some, those with their flags. Throws Misused. */
-export function helpOn(words: readonly string[]): string {
+export function helpOn<S extends Session>(
+  words: readonly string[],
+  table: CommandTable<S>,
+): string {
   const asked = words.join(' ');
-  if (asked === '') return overview();
-  const named = commands.filter(({ name }) => name === asked || name.startsWith(`${asked} `));
+  if (asked === '') return overview(table);
+  const named = table.commands.filter(({ name }) => name === asked || name.startsWith(`${asked} `));
   if (named.length === 0) throw new Misused(`there is no command ${asked}`);
-  return named.map(details).join('\n\n');
+  return named.map((command) => details(command, table)).join('\n\n');
 }
 
-function overview(): string {
-  const heads = commands.map(({ name, parameters }) => `${name} ${parameters}`);
-  const width = Math.max(...heads.map((head) => head.length));
-  const lines = commands.map(({ summary }, index) => `${heads[index]!.padEnd(width)}  ${summary}`);
-  return [...lines, '', 'help <command> tells its flags; exit leaves.'].join('\n');
-}
-
-function details(command: Command): string {
-  const flags = Object.entries(command.flags ?? {}).map(
-    ([flag, { summary }]) => `  --${flag.padEnd(10)} ${summary}`,
+function overview<S extends Session>(table: CommandTable<S>): string {
+  const heads = table.commands.map((command) =>
+    [command.name, ...table.parametersOf(command)].join(' '),
   );
-  return [usageOf(command), `  ${command.summary}`, ...flags].join('\n');
+  const width = Math.max(...heads.map((head) => head.length));
+  const lines = table.commands.map(
+    ({ summary }, index) => `${heads[index]!.padEnd(width)}  ${summary}`,
+  );
+  const leaving = table.tenantIsOption ? '' : '; exit leaves';
+  return [
+    ...lines,
+    '',
+    'With every command:',
+    ...flagLines(table.options),
+    '',
+    `help <command> tells its flags${leaving}.`,
+  ].join('\n');
 }
+
+function details<S extends Session>(command: Command<S>, table: CommandTable<S>): string {
+  return [usageOf(command, table), `  ${command.summary}`, ...flagLines(command.flags ?? {})].join(
+    '\n',
+  );
+}
+
+const flagLines = (flags: CommandTable<Session>['options']): string[] =>
+  Object.entries(flags).map(([flag, { summary }]) => `  --${flag.padEnd(13)} ${summary}`);

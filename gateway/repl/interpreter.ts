@@ -1,40 +1,96 @@
-/** Finds and runs the command that an operator typed, and says what went wrong. */
+/** Finds and runs the command that somebody typed, and says what went wrong. */
 import { parseArgs } from 'node:util';
-import { codeOf, errorResponse } from '../../shared/errors.ts';
 import { Misused, type Command, type Flags, type Input } from './command.ts';
-import { commandAt, groupOf } from './commands.ts';
+import type { CommandTable } from './command-table.ts';
 import { helpOn, usageOf } from './help.ts';
+import { json } from './output.ts';
 import { Failed, type Session } from './session.ts';
 import { tenantId, textsOf } from './typed.ts';
 
-/** Runs one command. Throws Misused, or what the cluster answered. */
-export async function run(
+/** A line whose words are known, and not yet what they stand for. */
+export interface Typed<S extends Session> {
+  readonly command: Command<S>;
+  readonly flags: Flags;
+  /** By the names of the parameters. */
+  readonly args: Input['args'];
+  readonly rest: readonly string[];
+}
+
+/** Runs one command and returns its exit code. Throws Misused, or what the cluster answered. */
+export async function run<S extends Session>(
   words: readonly string[],
-  session: Session,
-  { print, signal }: Pick<Input, 'print' | 'signal'>,
-): Promise<void> {
+  session: S,
+  output: Pick<Input, 'print' | 'signal'>,
+  table: CommandTable<S>,
+): Promise<number> {
   if (words[0] === 'help') {
-    print(helpOn(words.slice(1)));
-    return;
+    output.print(helpOn(words.slice(1), table));
+    return 0;
   }
-  const command = commandOf(words);
+  return execute(parse(words, table), session, output, table);
+}
+
+/** Throws Misused. */
+export function parse<S extends Session>(
+  words: readonly string[],
+  table: CommandTable<S>,
+): Typed<S> {
+  const command = commandOf(words, table);
   const given = words.slice(command.name.split(' ').length);
-  try {
-    const typed = splitFlags(command, given);
-    const { args, rest } = namedArguments(command, typed.positionals);
-    const flags = await withTenantIds(typed.flags, session);
-    const known = await withTenantId(args, session);
-    await command.run({ session, flags, print, signal, args: known, rest });
-  } catch (error) {
+  return withUsage(command, table, () => {
+    const { flags, positionals } = splitFlags({ ...table.options, ...command.flags }, given);
+    return { command, flags, ...namedArguments(table.parametersOf(command), positionals) };
+  });
+}
+
+export async function execute<S extends Session>(
+  { command, flags, args, rest }: Typed<S>,
+  session: S,
+  { print, signal }: Pick<Input, 'print' | 'signal'>,
+  table: CommandTable<S>,
+): Promise<number> {
+  const answer: Input['answer'] = (value, text) =>
+    print(text === undefined || flags.json ? json(value) : text());
+  return withUsage(command, table, async () => {
+    const input = {
+      session,
+      args: await withTenantId(command, args, session),
+      rest,
+      flags: await withTenantIds(command, flags, session),
+      print,
+      answer,
+      signal,
+    };
+    const code = await command.run(input);
+    return code ?? 0;
+  });
+}
+
+/** What is misused is told with how to use it. */
+function withUsage<T, S extends Session>(
+  command: Command<S>,
+  table: CommandTable<S>,
+  work: () => T,
+): T {
+  const explained = (error: unknown): never => {
     if (!(error instanceof Misused)) throw error;
-    throw new Misused(`${error.message}\nusage: ${usageOf(command)}`);
+    throw new Misused(`${error.message}\nusage: ${usageOf(command, table)}`);
+  };
+  try {
+    const result = work();
+    return result instanceof Promise ? (result.catch(explained) as T) : result;
+  } catch (error) {
+    return explained(error);
   }
 }
 
-function commandOf(words: readonly string[]): Command {
-  const command = commandAt(words);
+function commandOf<S extends Session>(
+  words: readonly string[],
+  table: CommandTable<S>,
+): Command<S> {
+  const command = table.commandAt(words);
   if (command) return command;
-  const group = groupOf(words[0]);
+  const group = table.groupOf(words[0]);
   throw new Misused(
     group.length > 0
       ? `${words[0]} needs one of ${group.join(', ')}`
@@ -42,12 +98,15 @@ function commandOf(words: readonly string[]): Command {
   );
 }
 
-function splitFlags(
-  command: Command,
+/** The words that are flags, and those that are none. Throws Misused. */
+export function splitFlags(
+  flags: CommandTable<Session>['options'],
   words: readonly string[],
 ): { flags: Flags; positionals: readonly string[] } {
-  const flags = Object.entries(command.flags ?? {});
-  const options = flags.map(([name, { type, multiple = false }]) => [name, { type, multiple }]);
+  const options = Object.entries(flags).map(([name, { type, multiple = false }]) => [
+    name,
+    { type, multiple },
+  ]);
   try {
     const { values, positionals } = parseArgs({
       args: [...words],
@@ -61,33 +120,42 @@ function splitFlags(
   }
 }
 
-/** Whatever is called `tenant` may be given by name. */
-async function withTenantId(args: Input['args'], session: Session): Promise<Input['args']> {
+/** Whatever is called `tenant` may be given by name, and is an option where the session knows it. */
+async function withTenantId<S extends Session>(
+  { parameters }: Command<S>,
+  args: Input['args'],
+  session: S,
+): Promise<Input['args']> {
+  if (session.tenant && parameters.split(' ').includes('<tenant>'))
+    return { ...args, tenant: await session.tenant() };
   const { tenant } = args;
   return tenant === undefined ? args : { ...args, tenant: await tenantId(session, tenant) };
 }
 
-/** The same for flags, of which some may be given more than once. */
-async function withTenantIds(flags: Flags, session: Session): Promise<Flags> {
+/** The same for flags of a command, of which some may be given more than once. */
+async function withTenantIds<S extends Session>(
+  command: Command<S>,
+  flags: Flags,
+  session: S,
+): Promise<Flags> {
   const { tenant } = flags;
+  if (tenant === undefined || !command.flags?.tenant) return flags;
   if (typeof tenant === 'string') return { ...flags, tenant: await tenantId(session, tenant) };
-  if (!Array.isArray(tenant)) return flags;
   const ids = await Promise.all(textsOf(tenant).map((word) => tenantId(session, word)));
   return { ...flags, tenant: ids };
 }
 
 /** Gives each word the name of the parameter that it stands for; those from a `many...` on are the rest. */
 function namedArguments(
-  { parameters }: Command,
+  all: readonly string[],
   words: readonly string[],
 ): Pick<Input, 'args' | 'rest'> {
-  const all = parameters.split(' ').filter((parameter) => parameter !== '');
   const isMany = (parameter: string): boolean => /\.\.\.[>\]]$/.test(parameter);
   const manyAt = all.findIndex(isMany);
   const single = manyAt === -1 ? all : all.slice(0, manyAt);
 
   const needed = all.filter((parameter) => parameter.startsWith('<') && !isMany(parameter));
-  if (words.length < needed.length) throw new Misused(`${all[words.length]} is missing`);
+  if (words.length < needed.length) throw new Misused(`${needed[words.length]} is missing`);
   if (manyAt === -1 && words.length > all.length)
     throw new Misused(`${words[all.length]} is too much`);
 
@@ -98,10 +166,9 @@ function namedArguments(
 /** What an operator is told of a failure: code, message, where it is wrong, and the id that leads to the log. */
 export function describe(error: unknown): string {
   if (!(error instanceof Failed)) return (error as Error).message;
-  const { detail, errors = [] } = errorResponse(error.cause, error.requestId).body;
   return [
-    `${codeOf(error.cause)}: ${detail.message}`,
-    ...errors.map(({ path, message }) => `  ${path || '/'} ${message}`),
+    `${error.code}: ${error.message}`,
+    ...error.problems.map(({ path, message }) => `  ${path || '/'} ${message}`),
     `  request ${error.requestId}`,
   ].join('\n');
 }

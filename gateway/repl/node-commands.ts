@@ -1,14 +1,14 @@
 /** Commands about the nodes of the cluster: who is there, what they hold in memory, and how they are reloaded. */
 import type { ResultOf } from '../../shared/contracts/index.ts';
+import type { ClusterSession } from './cluster-session.ts';
 import type { Command } from './command.ts';
-import { columns, json } from './output.ts';
-import type { Session } from './session.ts';
+import { columns } from './output.ts';
 import { given, tenantIds, textOf, textsOf } from './typed.ts';
 
 /** Services that come with every node; all others are pieces that somebody chose to run there. */
 const partsOfEveryNode: ReadonlySet<string> = new Set(['$node', 'cluster', 'feed']);
 
-const nodeIds = async (session: Session): Promise<readonly string[]> =>
+const nodeIds = async (session: ClusterSession): Promise<readonly string[]> =>
   session.nodes().map(({ id }) => id);
 
 interface NodeCaches {
@@ -19,7 +19,7 @@ interface NodeCaches {
 
 /** The caches of the named node, which has to answer, or of every node but the console's own. */
 async function cachesOf(
-  session: Session,
+  session: ClusterSession,
   node: string | undefined,
   body: { keys: boolean },
 ): Promise<readonly NodeCaches[]> {
@@ -38,11 +38,11 @@ function wellbeing(health: ResultOf<'cluster.node.health'> | undefined): string 
   return away.length === 0 ? 'well' : `${away.join(',')} away`;
 }
 
-const nodes: Command = {
+const nodes: Command<ClusterSession> = {
   name: 'nodes',
   parameters: '',
   summary: 'who is in the cluster, what it hosts, and whether it is well',
-  async run({ session, print }) {
+  async run({ session, answer }) {
     const rows = session.nodes().map(async ({ id, hostname, services, self }) => {
       const health = await session.call('cluster.node.health', {}, id).catch(() => undefined);
       const hosted = services.filter((name) => !partsOfEveryNode.has(name)).sort();
@@ -53,33 +53,34 @@ const nodes: Command = {
         health: wellbeing(health),
       };
     });
-    print(columns(await Promise.all(rows)));
+    const all = await Promise.all(rows);
+    answer(all, () => columns(all));
   },
 };
 
-const cacheStats: Command = {
+const cacheStats: Command<ClusterSession> = {
   name: 'cache stats',
   parameters: '[node]',
   summary: 'entries, hits, misses and drops of every node',
   complete: { node: nodeIds },
-  async run({ session, args, print }) {
+  async run({ session, args, answer }) {
     const answers = await cachesOf(session, args.node, { keys: false });
     const rows = answers.flatMap(({ id, caches }) =>
       caches === undefined
         ? [{ node: id, cache: 'does not answer' }]
         : Object.entries(caches).map(([cache, figures]) => ({ node: id, cache, ...figures })),
     );
-    print(columns(rows));
+    answer(rows, () => columns(rows));
   },
 };
 
-const cacheKeys: Command = {
+const cacheKeys: Command<ClusterSession> = {
   name: 'cache keys',
   parameters: '[node]',
   summary: 'what is held in memory',
   complete: { node: nodeIds },
   flags: { match: { type: 'string', summary: 'only keys that contain this, such as a tenant id' } },
-  async run({ session, args, flags, print }) {
+  async run({ session, args, flags, answer }) {
     const wanted = textOf(flags.match) ?? '';
     const answers = await cachesOf(session, args.node, { keys: true });
     const rows = answers.flatMap(({ id, caches = {} }) =>
@@ -90,26 +91,26 @@ const cacheKeys: Command = {
           .map((key) => ({ node: id, cache, key })),
       ),
     );
-    print(columns(rows));
+    answer(rows, () => columns(rows));
   },
 };
 
-const cacheDrop: Command = {
+const cacheDrop: Command<ClusterSession> = {
   name: 'cache drop',
   parameters: '<tenant> [key...]',
   summary: "drop a tenant's entries on every node, or only these keys",
   complete: { tenant: tenantIds },
-  async run({ session, args, rest, print }) {
-    const answer = await session.call('cluster.invalidate', {
+  async run({ session, args, rest, answer }) {
+    const dropped = await session.call('cluster.invalidate', {
       tenant_id: args.tenant,
       body: rest.length === 0 ? {} : { keys: [...rest] },
     });
-    print(json(answer));
-    if (answer.errors) throw new Error('Not every node dropped them; errors says which.');
+    answer(dropped);
+    if (dropped.errors) throw new Error('Not every node dropped them; errors says which.');
   },
 };
 
-const reload: Command = {
+const reload: Command<ClusterSession> = {
   name: 'reload',
   parameters: '',
   summary: 'clear the caches of every node, and re-read its environment where asked',
@@ -122,10 +123,10 @@ const reload: Command = {
     },
     'dry-run': { type: 'boolean', summary: 'tell what would change' },
   },
-  async run({ session, flags, print }) {
+  async run({ session, flags, answer }) {
     const tenants = textsOf(flags.tenant);
     const everything = tenants.length === 0;
-    const answer = await session.call('cluster.reload', {
+    const reloaded = await session.call('cluster.reload', {
       body: given({
         reload_env: flags.env,
         dry_run: flags['dry-run'],
@@ -133,9 +134,15 @@ const reload: Command = {
         reinit: { dynamic_config_service: true, configuration_service: everything },
       }),
     });
-    print(json(answer));
-    if (answer.errors) throw new Error('Not every node was reloaded; errors says which.');
+    answer(reloaded);
+    if (reloaded.errors) throw new Error('Not every node was reloaded; errors says which.');
   },
 };
 
-export const nodeCommands: readonly Command[] = [nodes, cacheStats, cacheKeys, cacheDrop, reload];
+export const nodeCommands: readonly Command<ClusterSession>[] = [
+  nodes,
+  cacheStats,
+  cacheKeys,
+  cacheDrop,
+  reload,
+];

@@ -1,9 +1,10 @@
 /** The operator's console: `npm run repl` for a prompt, `npm run repl -- <command>` for one command, or commands from a pipe. */
 import { createInterface } from 'node:readline';
 import { SettingsInvalid } from '../../shared/settings.ts';
+import { CannotJoin, join, type ClusterSession } from './cluster-session.ts';
+import { consoleTable } from './console-commands.ts';
 import { helpOn } from './help.ts';
 import { describe, run } from './interpreter.ts';
-import { CannotJoin, join, type Session } from './session.ts';
 import { wordsOf } from './words.ts';
 
 const print = (text: string): void => {
@@ -13,36 +14,37 @@ const complain = (text: string): void => {
   process.stderr.write(`${text}\n`);
 };
 
-/** Runs a command and says why it failed. Returns whether it succeeded. */
+/** Runs a command and says why it failed. Returns its exit code. */
 async function attempt(
   words: readonly string[],
-  session: Session,
+  session: ClusterSession,
   signal: AbortSignal,
-): Promise<boolean> {
+): Promise<number> {
   try {
-    await run(words, session, { print, signal });
-    return true;
+    return await run(words, session, { print, signal }, consoleTable);
   } catch (error) {
     complain(describe(error));
-    return false;
+    return 1;
   }
 }
 
-/** One command of a pipe after the other; the first that fails is the last. Returns whether all succeeded. */
-async function runLines(session: Session, signal: AbortSignal): Promise<boolean> {
+/** One command of a pipe after the other; the first that fails is the last. Returns the exit code of the last. */
+async function runLines(session: ClusterSession, signal: AbortSignal): Promise<number> {
+  let code = 0;
   for await (const line of createInterface({ input: process.stdin, terminal: false })) {
     const words = wordsOf(line);
-    if (words[0] === 'exit' || words[0] === 'quit') return true;
+    if (words[0] === 'exit' || words[0] === 'quit') return code;
     const isCommand = words[0] !== undefined && !words[0].startsWith('#');
-    if (isCommand && !(await attempt(words, session, signal))) return false;
+    if (isCommand) code = await attempt(words, session, signal);
+    if (code === 1) return code;
   }
-  return true;
+  return code;
 }
 
 async function main(): Promise<number> {
   const words = process.argv.slice(2);
   if (words[0] === 'help' || words[0] === '--help') {
-    print(helpOn(words.slice(1)));
+    print(helpOn(words.slice(1), consoleTable));
     return 0;
   }
   const session = await join();
@@ -55,12 +57,12 @@ async function main(): Promise<number> {
   }
   const interrupted = new AbortController();
   process.once('SIGINT', () => interrupted.abort());
-  const succeeded =
+  const code =
     words.length > 0
       ? await attempt(words, session, interrupted.signal)
       : await runLines(session, interrupted.signal);
   await session.leave();
-  return succeeded ? 0 : 1;
+  return code;
 }
 
 main().then(

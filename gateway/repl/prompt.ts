@@ -11,9 +11,9 @@ import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { callbackify } from 'node:util';
 import startRepl from 'moleculer-repl';
-import { commands, firstWords, groupOf } from './commands.ts';
+import type { ClusterSession } from './cluster-session.ts';
 import { complete } from './completion.ts';
-import type { Session } from './session.ts';
+import { consoleTable } from './console-commands.ts';
 import { wordsOf } from './words.ts';
 
 /** What stays of moleculer-repl's own commands: their files, and the words that they are typed as. */
@@ -40,13 +40,15 @@ type CustomCommand = Extract<
   readonly unknown[]
 >[number];
 
+const { commands, firstWords, groupOf } = consoleTable;
+
 type Execute = (words: readonly string[], signal: AbortSignal) => Promise<unknown>;
 
 /**
  * Reads and runs commands until the operator leaves; then moleculer-repl stops the broker and ends the process. `execute` runs one
  * command and says itself what failed.
  */
-export function startPrompt(session: Session, execute: Execute): void {
+export function startPrompt(session: ClusterSession, execute: Execute): void {
   const running: { command?: AbortController } = {};
   async function runCommand(words: readonly string[]): Promise<void> {
     running.command = new AbortController();
@@ -86,7 +88,7 @@ export function startPrompt(session: Session, execute: Execute): void {
     eval: (line: string, _context: unknown, _file: string, done: (error: null) => void): void => {
       busy = runNext(line, done);
     },
-    completer: callbackify((line: string) => complete(line, session)),
+    completer: callbackify((line: string) => complete(line, session, consoleTable)),
   });
   server.on('SIGINT', () => running.command?.abort());
   server.on('history', forgetSecrets);

@@ -1,128 +1,41 @@
-/** What every command is given: a member of the cluster that acts as one operator. */
-import { randomUUID } from 'node:crypto';
-import { userInfo } from 'node:os';
-import { setTimeout as delay } from 'node:timers/promises';
-import type { ServiceBroker } from 'moleculer';
-import type { Caller } from '../../shared/access.ts';
-import { createNode } from '../../shared/cluster/broker.ts';
-import { nodesOf, type NodeInfo } from '../../shared/cluster/nodes.ts';
-import { callAs } from '../../shared/cluster/request.ts';
+/** What every command is given: a way to call Strata's actions as one caller. */
+import type { Problem } from '../../shared/errors.ts';
 import type { ActionName, ParamsOf, ResultOf } from '../../shared/contracts/index.ts';
-import { StrataError } from '../../shared/errors.ts';
-import { liveSettings } from '../../shared/live-settings.ts';
-import { loadSettings, readEnvironment } from '../../shared/settings.ts';
 
 /** Parameters by the names that the contract gives them; their values are what somebody typed, and the contract judges them. */
 export type Typed<P> = { readonly [K in keyof P]: unknown };
 
+export interface TenantName {
+  readonly id: string;
+  readonly name: string;
+}
+
 export interface Session {
-  /** The name that the audit shows. */
-  readonly operator: string;
-  readonly broker: ServiceBroker;
-  /** Calls an action as the operator, on the node `node` where it is given. Throws Failed. */
+  /** Throws Failed. */
   readonly call: <A extends ActionName>(
     action: A,
     params: Typed<ParamsOf<A>>,
-    node?: string,
   ) => Promise<ResultOf<A>>;
-  readonly nodes: () => readonly NodeInfo[];
-  readonly leave: () => Promise<void>;
+  /** The tenants that the caller may name whose names contain the word; without one the first of all. */
+  readonly tenants: (word?: string) => Promise<readonly TenantName[]>;
+  /** The id of the tenant of commands, where their words do not say it. Throws Misused where none is known. */
+  readonly tenant?: () => Promise<string>;
 }
 
 /** A call that failed. The request id leads to the log lines of every node that saw it. */
 export class Failed extends Error {
-  readonly requestId: string;
-  constructor(cause: unknown, requestId: string) {
-    super((cause as Error).message, { cause });
-    this.requestId = requestId;
-  }
-}
+  readonly code: string;
+  readonly problems: readonly Problem[];
+  readonly requestId: string | undefined;
 
-/** The console cannot become a member of a cluster; the message says what to do. */
-export class CannotJoin extends Error {}
-
-const joinMs = 10_000;
-/** A node that has just joined hears of the others within a second. */
-const findMs = 3000;
-/** A node that has not answered by then about itself is shown as not answering. */
-const answerMs = 3000;
-
-/** Joins over NATS. Throws CannotJoin. */
-export async function join(): Promise<Session> {
-  const environment = readEnvironment();
-  const given = loadSettings(environment, { pieces: [] });
-  if (given.nats_url === null) {
-    throw new CannotJoin(
-      [
-        'The REPL joins a cluster over NATS, and NATS_URL is not set.',
-        'Give it the NATS_* variables of the nodes, or the file that has them: ENV_FILE=<file> npm run repl.',
-        `Without NATS everything runs in one process that nobody can join: use its API, ${given.base_url}/docs, as a platform admin.`,
-      ].join('\n'),
-    );
-  }
-  if (given.secret_key === null)
-    throw new CannotJoin('The REPL is a node of the cluster: give it the SECRET_KEY of the nodes.');
-  const operator = given.strata_operator ?? userInfo().username;
-  const broker = brokerOf(environment, operator);
-  await startWithin(joinMs, broker, given.nats_url);
-
-  const caller: Caller = {
-    type: 'operator',
-    id: operator,
-    tenant_id: null,
-    roles: [],
-    platform_roles: [],
-  };
-  return {
-    operator,
-    broker,
-    async call<A extends ActionName>(action: A, typed: Typed<ParamsOf<A>>, node?: string) {
-      // Every call is checked against its contract, whatever its type says here.
-      const params = typed as ParamsOf<A>;
-      const requestId = randomUUID();
-      try {
-        if (node !== undefined) {
-          const options = { caller, requestId, nodeID: node, timeout: answerMs };
-          return await callAs(broker, action, params, options);
-        }
-        await findService(broker, action);
-        return await callAs(broker, action, params, { caller, requestId });
-      } catch (error) {
-        throw new Failed(error, requestId);
-      }
-    },
-    nodes: () => nodesOf(broker),
-    leave: () => broker.stop(),
-  };
-}
-
-function brokerOf(
-  environment: ReturnType<typeof readEnvironment>,
-  operator: string,
-): ServiceBroker {
-  const name = operator.replaceAll(/[^A-Za-z0-9._-]/g, '-').slice(0, 60);
-  // Not the NODE_ID of the environment: on a node's own machine that is the node's.
-  const fixed = { NODE_ID: `repl-${name}-${process.pid}`, LOG_LEVEL: 'silent' };
-  const settings = loadSettings({ ...environment, ...fixed }, { pieces: [] });
-  return createNode({ settings: liveSettings(settings, fixed, []) }).broker;
-}
-
-async function startWithin(ms: number, broker: ServiceBroker, natsUrl: string): Promise<void> {
-  const started = broker.start().then(() => true);
-  const inTime = await Promise.race([started, delay(ms, false, { ref: false })]);
-  if (inTime) return;
-  const hosts = natsUrl.split(',').map((url) => new URL(url).host);
-  throw new CannotJoin(`NATS does not answer at ${hosts.join(', ')}. Check NATS_URL.`);
-}
-
-/** Waits until a node that answers the action is known. */
-async function findService(broker: ServiceBroker, action: ActionName): Promise<void> {
-  const [service] = action.split('.') as [string];
-  // This node answers for the cluster itself, as soon as it knows the others: those with the feed also take the audit event.
-  const awaited = service === 'cluster' ? 'feed' : service;
-  try {
-    await broker.waitForServices(awaited, findMs);
-  } catch {
-    throw new StrataError('service_unavailable', `No node hosts ${awaited} now.`);
+  constructor(
+    code: string,
+    message: string,
+    details: { problems?: readonly Problem[]; requestId?: string; cause?: unknown } = {},
+  ) {
+    super(message, { cause: details.cause });
+    this.code = code;
+    this.problems = details.problems ?? [];
+    this.requestId = details.requestId;
   }
 }

@@ -1,8 +1,7 @@
 /** What an operator typed, as the values that actions take. */
-import type { ResultOf } from '../../shared/contracts/index.ts';
 import { parseExactJson } from '../../shared/schema/exact-json.ts';
 import { Misused, type FlagValue } from './command.ts';
-import type { Session } from './session.ts';
+import type { Session, TenantName } from './session.ts';
 
 export const textOf = (flag: FlagValue): string | undefined =>
   typeof flag === 'string' ? flag : undefined;
@@ -35,14 +34,13 @@ export function jsonOf(word: string): unknown {
 export const given = <T extends object>(members: T): T =>
   Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as T;
 
-/** For the Tab key: ids, and the names that are one word. */
+/** For the Tab key: ids, and the names that are one word, also in a shell. */
 export async function tenantIds(session: Session): Promise<readonly string[]> {
-  const { items } = await session.call('tenant-config.tenants.list', { limit: 200 });
-  const names = items
-    .map(({ name }) => name)
-    .filter((name) => /^[^\s'"\\{[-][^\s'"\\]*$/.test(name));
-  return [...items.map(({ id }) => id), ...names];
+  const tenants = await session.tenants();
+  const names = tenants.map(({ name }) => name).filter((name) => plainWord.test(name));
+  return [...tenants.map(({ id }) => id), ...names];
 }
+const plainWord = /^[\p{L}\p{N}_][\p{L}\p{N}_.:@%+/-]*$/u;
 
 /** In place of a tenant's id: what is the platform's. A tenant of just this name is called by its id. */
 export const platformWord = 'platform';
@@ -55,7 +53,7 @@ const isId = (word: string): boolean => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{
  */
 export async function tenantId(session: Session, word: string): Promise<string> {
   if (isId(word) || word === platformWord) return word;
-  const named = await tenantsWith(session, word);
+  const named = await session.tenants(word);
   const lower = word.toLowerCase();
   const same = named.filter(({ name }) => name.toLowerCase() === lower);
   const exact = same.filter(({ name }) => name === word);
@@ -66,23 +64,8 @@ export async function tenantId(session: Session, word: string): Promise<string> 
   throw new Misused(`several tenants are called ${found.name}; use the id: ${ids.join(', ')}`);
 }
 
-type Tenant = ResultOf<'tenant-config.tenants.list'>['items'][number];
-
-/** All whose names contain the word. */
-async function tenantsWith(session: Session, word: string): Promise<Tenant[]> {
-  const found: Tenant[] = [];
-  let cursor: string | null | undefined;
-  do {
-    const params = given({ q: word, limit: 200, cursor });
-    const page = await session.call('tenant-config.tenants.list', params);
-    found.push(...page.items);
-    cursor = page.next_cursor;
-  } while (cursor !== null);
-  return found;
-}
-
 const mostShown = 5;
-function nearly(tenants: readonly Tenant[]): string {
+function nearly(tenants: readonly TenantName[]): string {
   if (tenants.length === 0) return '';
   const names = tenants.slice(0, mostShown).map(({ name }) => name);
   return `; there are ${names.join(', ')}${tenants.length > mostShown ? ', …' : ''}`;

@@ -3,7 +3,8 @@
  * For every body that reaches Strata. Its cost is linear in the length of the text, whatever the text looks like:
  * a path is built only where something is wrong, and at most `maxProblems` places are told.
  */
-import { maxPathLength, maxProblems, type Problem } from '../errors.ts';
+import type { Problem } from '../errors.ts';
+import { maxPathLength, maxProblems } from '../problem-bounds.ts';
 import { pointerToken } from './json-pointer.ts';
 
 /** The text is no JSON at all. */

@@ -4,7 +4,8 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join as pathOf } from 'node:path';
 import { complete } from '../../gateway/repl/completion.ts';
-import { join } from '../../gateway/repl/session.ts';
+import { consoleTable } from '../../gateway/repl/console-commands.ts';
+import { join } from '../../gateway/repl/cluster-session.ts';
 import { eventually, startCluster, type Cluster } from '../support/cluster.ts';
 import { operator, operatorPrompt, type Prompt, type Said } from '../support/operator.ts';
 import { secretKey } from '../support/strata.ts';
@@ -27,7 +28,7 @@ const type = (args: readonly string[], input?: string): Promise<Said> =>
   operator({ ...joining(), STRATA_OPERATOR: 'grace', NODE_ID: 'gateway-1' }, args, input);
 // eslint-disable-next-line typescript/no-explicit-any -- tests look into bodies of any shape
 const answered = async (...args: string[]): Promise<any> => {
-  const { code, out, err } = await type(args);
+  const { code, out, err } = await type([...args, '--json']);
   if (code !== 0) throw new Error(`${args.join(' ')} ended with ${code}: ${err}`);
   return JSON.parse(out);
 };
@@ -409,9 +410,10 @@ test('without NATS it says what to do; help needs no cluster', async () => {
 test('the tab key: commands, resources, ids, flags', async () => {
   Object.assign(process.env, { ...joining(), STRATA_OPERATOR: 'grace' });
   const session = await join();
-  const offers = async (line: string): Promise<string[]> => (await complete(line, session))[0];
+  const offers = async (line: string): Promise<string[]> =>
+    (await complete(line, session, consoleTable))[0];
   try {
-    expect(await offers('ca')).toEqual(['cache ', 'call ']);
+    expect(await offers('ca')).toEqual(['call ', 'cache ']);
     expect(await offers('config r')).toEqual(['rollback ']);
     expect(await offers('config get r')).toEqual(['risk ']);
     expect(await offers(`config get risk ${tenant.slice(0, 8)}`)).toEqual([`${tenant} `]);

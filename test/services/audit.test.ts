@@ -5,6 +5,8 @@
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import type { DataSource } from 'typeorm';
+import { commandTable } from '../../gateway/repl/command-table.ts';
+import { commands } from '../../gateway/repl/commands.ts';
 import { run } from '../../gateway/repl/interpreter.ts';
 import type { Session } from '../../gateway/repl/session.ts';
 import { auditService } from '../../services/audit/audit.service.ts';
@@ -73,18 +75,16 @@ const verify = (tenantId: string, cursor?: string) =>
 async function typed(...words: string[]) {
   const called: ActionName[] = [];
   const session: Session = {
-    operator: 'test',
-    broker: node.broker,
     call: (action, params) => {
       called.push(action);
       return ask(action, params as ParamsOf<typeof action>);
     },
-    nodes: () => [],
-    leave: async () => {},
+    tenants: async () => [],
   };
   const printed: string[] = [];
   const print = (text: string) => printed.push(text);
-  const problem = await run(words, session, { print, signal: new AbortController().signal }).then(
+  const output = { print, signal: new AbortController().signal };
+  const problem = await run(words, session, output, commandTable(commands, {})).then(
     () => null,
     (error: Error) => error.message,
   );

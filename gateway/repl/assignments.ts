@@ -1,0 +1,66 @@
+/** Parts of a document as they are typed, `global_settings.max_cost_impact_auto=4`, as a merge patch (RFC 7396). */
+import { Misused } from './command.ts';
+import { jsonOf } from './typed.ts';
+
+type Patch = Record<string, unknown>;
+
+/** Throws Misused. */
+export function assigned(words: readonly string[]): Patch {
+  return words.map(assignment).reduce(merged, {});
+}
+
+/** A patch that takes these members away. Throws Misused. */
+export function removed(paths: readonly string[]): Patch {
+  return paths.map((path) => nested(path, null)).reduce(merged, {});
+}
+
+function assignment(word: string): Patch {
+  const at = word.indexOf('=');
+  if (at < 1) throw new Misused(`${word} is neither JSON nor <path>=<value>`);
+  return nested(word.slice(0, at), valueOf(word.slice(at + 1)));
+}
+
+/** JSON where it is that; other text is a text, unless it begins as what JSON encloses does. */
+function valueOf(text: string): unknown {
+  if (/^\s*[[{"]/.test(text)) return jsonOf(text);
+  if (/^-?[0-9]/.test(text)) return isNumber(text) ? jsonOf(text) : text;
+  const words = new Map<string, unknown>([
+    ['true', true],
+    ['false', false],
+    ['null', null],
+  ]);
+  return words.has(text) ? words.get(text) : text;
+}
+
+const isNumber = (text: string): boolean => /^-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?$/.test(text);
+
+/** Names with points between them; or, for names with points in them, a JSON Pointer (RFC 6901). */
+function namesOf(path: string): string[] {
+  const names = path.startsWith('/')
+    ? path
+        .slice(1)
+        .split('/')
+        .map((name) => name.replaceAll('~1', '/').replaceAll('~0', '~'))
+    : path.split('.');
+  if (names.includes('')) throw new Misused(`${path} is not a path of names`);
+  return names;
+}
+
+/** `fromEntries` defines members: `__proto__` is a name like any other. */
+const nested = (path: string, value: unknown): Patch =>
+  namesOf(path).reduceRight<unknown>(
+    (inner, name) => Object.fromEntries([[name, inner]]),
+    value,
+  ) as Patch;
+
+const isPatch = (value: unknown): value is Patch =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+function merged(left: Patch, right: Patch): Patch {
+  const members = new Map(Object.entries(left));
+  for (const [name, value] of Object.entries(right)) {
+    const before = members.get(name);
+    members.set(name, isPatch(before) && isPatch(value) ? merged(before, value) : value);
+  }
+  return Object.fromEntries(members);
+}

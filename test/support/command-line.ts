@@ -1,0 +1,54 @@
+/** The command line `strata`, as a process of its own out of the installed package, with nothing of this process's environment. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { InstalledClient } from './client-package.ts';
+
+export interface Ended {
+  readonly code: number | null;
+  readonly out: string;
+  readonly err: string;
+}
+
+export interface CommandLine {
+  /** A folder of this command line's own, which is also its home. */
+  readonly folder: string;
+  readonly run: (args: readonly string[], more?: Started) => Promise<Ended>;
+  readonly remove: () => void;
+}
+interface Started {
+  readonly environment?: Record<string, string>;
+  readonly input?: string;
+  /** The path of another Node. */
+  readonly node?: string;
+}
+
+export function commandLine(
+  { path }: InstalledClient,
+  environment: Record<string, string>,
+): CommandLine {
+  const folder = mkdtempSync(join(tmpdir(), 'strata-cli-'));
+  const bin = join(path, '../../.bin/strata');
+  return {
+    folder,
+    async run(args, { environment: more = {}, input = '', node = process.execPath } = {}) {
+      const child = spawn(node, [bin, ...args], {
+        cwd: folder,
+        env: { HOME: folder, ...environment, ...more },
+      });
+      const said = { out: '', err: '' };
+      child.stdout.setEncoding('utf8').on('data', (text: string) => {
+        said.out += text;
+      });
+      child.stderr.setEncoding('utf8').on('data', (text: string) => {
+        said.err += text;
+      });
+      child.stdin.on('error', () => {}).end(input);
+      const [code] = (await once(child, 'close')) as [number | null];
+      return { code, ...said };
+    },
+    remove: () => rmSync(folder, { recursive: true, force: true }),
+  };
+}
