@@ -11,6 +11,7 @@ import { learnNames } from './people.ts';
 import {
   hasEnded,
   hasRole,
+  isAskedAgain,
   isPlatformAdmin,
   renew,
   signOut,
@@ -21,13 +22,19 @@ import {
   type Tokens,
 } from './session.ts';
 import { AcceptInvitation } from './screens/accept-invitation.ts';
+import { Account } from './screens/account.ts';
 import { Approvals } from './screens/approvals.ts';
+import { Audit } from './screens/audit.ts';
 import { Documents } from './screens/documents.ts';
 import { EffectiveValues } from './screens/effective-values.ts';
+import { Groups } from './screens/groups.ts';
 import { HistoryOfChanges } from './screens/history.ts';
+import { Invitations } from './screens/invitations.ts';
+import { Members } from './screens/members.ts';
 import type { Role, ScreenProperties } from './screens/screen.ts';
 import { ResetPassword } from './screens/reset-password.ts';
-import { SignIn } from './screens/sign-in.ts';
+import { ServiceAccounts } from './screens/service-accounts.ts';
+import { SignIn, SignInAgain } from './screens/sign-in.ts';
 import { SingleSignOn } from './screens/single-sign-on.ts';
 import { nextTheme, theme } from './theme.ts';
 
@@ -39,6 +46,7 @@ interface Screen {
 }
 
 const everyone: readonly Role[] = ['tenant_admin', 'operator', 'viewer'];
+const admins: readonly Role[] = ['tenant_admin'];
 const screens: readonly Screen[] = [
   {
     name: 'effective',
@@ -64,6 +72,15 @@ const screens: readonly Screen[] = [
     roles: ['tenant_admin', 'operator'],
     component: HistoryOfChanges,
   },
+  { name: 'members', title: 'Members', roles: admins, component: Members },
+  { name: 'groups', title: 'Approver groups', roles: admins, component: Groups },
+  {
+    name: 'service-accounts',
+    title: 'Service accounts',
+    roles: admins,
+    component: ServiceAccounts,
+  },
+  { name: 'audit', title: 'Audit', roles: admins, component: Audit },
 ];
 
 const startProblem = signal<Problem | undefined>(undefined);
@@ -151,6 +168,7 @@ function Shell({ signedIn }: { readonly signedIn: Tokens }): VNode {
       </main>
     </div>
     ${hasEnded.value && html`<${SignIn} over=${true} />`}
+    ${isAskedAgain.value && html`<${SignInAgain} />`}
   </div>`;
 }
 
@@ -170,7 +188,7 @@ function TopBar({ signedIn }: { readonly signedIn: Tokens }): VNode {
     <button type="button" class="plain" onClick=${nextTheme} title="Change between system, light and dark">
       Theme: ${theme.value}
     </button>
-    <span class="me" title=${signedIn.user.email}><bdi>${signedIn.user.display_name ?? signedIn.user.email}</bdi></span>
+    <a class="me" href=${hrefOf('/account')} title=${`Your account, ${signedIn.user.email}`}><bdi>${signedIn.user.display_name ?? signedIn.user.email}</bdi></a>
     <button type="button" class="plain" onClick=${leave}>Sign out</button>
   </header>`;
 }
@@ -284,6 +302,8 @@ function Content({
   readonly rest: readonly string[];
 }): VNode | null {
   if (path.value === '' && tenant.value) return null;
+  const [, first, ...inAccount] = path.value.split('/');
+  if (first === 'account') return view(Account, { rest: inAccount });
   if (tenantId === undefined) return html`<${WithoutTenant} />`;
   const screen = screens.find((each) => each.name === name);
   if (!screen)
@@ -315,5 +335,9 @@ function WithoutTenant(): VNode {
   const says = isPlatformAdmin.value
     ? 'You administer the platform and act for no tenant. Platform screens come with a later release; until then use the API or npm run repl.'
     : 'You are a member of no tenant. Ask an administrator to invite you.';
-  return html`<${Message} title=${`Welcome, ${user.value?.email}`}><p>${says}</p><//>`;
+  return html`<${Message} title=${`Welcome, ${user.value?.email}`}>
+    <p>${says}</p>
+    <${Invitations} />
+    <p><a href=${hrefOf('/account')}>Your account</a></p>
+  <//>`;
 }

@@ -1,6 +1,6 @@
 /** Small pieces that every screen is made of. */
 import type { ComponentChildren, VNode } from 'preact';
-import { useEffect, useRef } from 'preact/hooks';
+import { useEffect, useId, useRef } from 'preact/hooks';
 import type { Problem } from './api.ts';
 import { localTime, shortJson, timeAgo } from './format.ts';
 import { html } from './html.ts';
@@ -86,6 +86,8 @@ export function Dialog({
   readonly children?: ComponentChildren;
 }): VNode {
   const element = useRef<HTMLDialogElement>(null);
+  // One dialog may be over another.
+  const titleId = useId();
   useEffect(() => {
     const dialog = element.current;
     const before = document.activeElement;
@@ -104,10 +106,10 @@ export function Dialog({
     const dialog = element.current;
     if (!onClose && dialog?.isConnected && !dialog.open) dialog.showModal();
   };
-  return html`<dialog ref=${element} aria-labelledby="dialog-title" onCancel=${cancel} onClose=${reopen}>
+  return html`<dialog ref=${element} aria-labelledby=${titleId} onCancel=${cancel} onClose=${reopen}>
     <div class="dialog">
       <header>
-        <h2 id="dialog-title">${title}</h2>
+        <h2 id=${titleId}>${title}</h2>
         ${onClose && html`<button type="button" class="plain" aria-label="Close" onClick=${onClose}>×</button>`}
       </header>
       ${children}

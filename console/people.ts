@@ -31,6 +31,7 @@ const uuid = /^[0-9a-f]{8}-[0-9a-f-]{27}$/;
 /** What to call whoever an answer names by id; short where no name is known. */
 export function nameOf(id: string | null | undefined): string {
   if (id === null || id === undefined) return '–';
+  if (id === tenant.value?.id) return tenant.value.name;
   if (id === user.value?.id) return user.value.display_name ?? user.value.email;
   const known = names.value.get(id);
   if (known !== undefined) return known;

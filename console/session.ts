@@ -87,11 +87,49 @@ export function renew(): Promise<boolean> {
 export async function signIn(
   body: object,
 ): Promise<Extract<SignInResult, { sign_in_required: true }> | undefined> {
+  const before = tokens.value;
   const { body: given } = await inTurn(() => send<SignInResult>('POST', session, { body }));
   if ('sign_in_required' in given) return given;
   accept(given);
   tell('changed');
+  if (before && wanted.value) await replaced(before);
+  wanted.value?.answer(before?.user.id === given.user.id);
   return undefined;
+}
+
+/** Ends the session that another took the place of, so that none is left that nobody holds. It would end by itself, too. */
+async function replaced({ access_token: token }: Tokens): Promise<void> {
+  const headers = { authorization: `Bearer ${token}` };
+  await send('POST', '/auth/logout', { body: {}, headers }).catch(() => undefined);
+}
+
+/** A recent sign-in that something waits for; answered with whether the same person signed in. */
+interface Wanted {
+  readonly answer: (isSame: boolean) => void;
+}
+const wanted = signal<Wanted | undefined>(undefined);
+/** Whether somebody is asked to sign in again, in the session that they are in. */
+export const isAskedAgain = computed(() => wanted.value !== undefined);
+export const signInNoMore = (): void => wanted.value?.answer(false);
+
+/** Does it, after asking to sign in where that was too long ago for it. `work` is called again from its beginning then. */
+export async function withRecentSignIn<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    const wantsIt = error instanceof Problem && error.code === 'auth_reauth_required';
+    if (!wantsIt || !(await signedInAgain())) throw error;
+    return work();
+  }
+}
+
+async function signedInAgain(): Promise<boolean> {
+  signInNoMore();
+  const isSame = await new Promise<boolean>((answer) => {
+    wanted.value = { answer };
+  });
+  wanted.value = undefined;
+  return isSame;
 }
 
 export async function signOut(): Promise<void> {

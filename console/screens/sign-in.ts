@@ -5,14 +5,13 @@ import { useEffect, useState } from 'preact/hooks';
 import { problemOf, send, type Problem } from '../api.ts';
 import { html, view } from '../html.ts';
 import { Dialog, ProblemBox } from '../parts.ts';
-import { signIn } from '../session.ts';
+import { askForPasskey, canUsePasskeys } from '../passkeys.ts';
+import { isAskedAgain, signIn, signInNoMore, tenant } from '../session.ts';
 import { startSingleSignOn } from './single-sign-on.ts';
 
 type Way = 'password' | 'passkey' | 'sso';
 /** What the page before had to say, such as that a password was changed. */
 export const notice = signal<string | undefined>(undefined);
-
-const canUsePasskeys = 'PublicKeyCredential' in globalThis && !/^[\d.]+$/.test(location.hostname);
 
 /** `over` asks again on top of a page whose session has ended: what was typed there stays. */
 export function SignIn({ over = false }: { readonly over?: boolean }): VNode {
@@ -26,6 +25,17 @@ export function SignIn({ over = false }: { readonly over?: boolean }): VNode {
     <${SignInForm} />
   </main>`;
 }
+
+/** What is about to be done changes how somebody signs in, and wants a sign-in of the last minutes. */
+export const SignInAgain = (): VNode =>
+  html`<${Dialog} title="Sign in once more" onClose=${signInNoMore}>
+    <p>Nobody else who finds this page open is to do this, so it needs a sign-in of the last 10 minutes.</p>
+    <${SignInForm} />
+  <//>`;
+
+/** The session goes on where it was. */
+const inSameTenant = (): object =>
+  isAskedAgain.value && tenant.value ? { tenant_id: tenant.value.id } : {};
 
 function SignInForm(): VNode {
   const [email, setEmail] = useState('');
@@ -50,7 +60,7 @@ function SignInForm(): VNode {
   };
   const withPassword = (event: Event): void => {
     event.preventDefault();
-    void attempt('password', () => signIn({ email, password }));
+    void attempt('password', () => signIn({ email, password, ...inSameTenant() }));
   };
   if (isAsking) return view(ForgotForm, { email, onDone: () => setAsking(false) });
   return html`<form onSubmit=${withPassword}>
@@ -80,17 +90,8 @@ function SignInForm(): VNode {
   </form>`;
 }
 
-interface Ceremony {
-  readonly challenge_id: string;
-  readonly publicKey: PublicKeyCredentialRequestOptionsJSON;
-}
-
 async function signInWithPasskey(): Promise<void> {
-  const { body } = await send<Ceremony>('POST', '/auth/webauthn/login/options', { body: {} });
-  const publicKey = PublicKeyCredential.parseRequestOptionsFromJSON(body.publicKey);
-  const credential = await navigator.credentials.get({ publicKey });
-  if (!(credential instanceof PublicKeyCredential)) throw new Error('The browser gave no passkey.');
-  await signIn({ challenge_id: body.challenge_id, credential: credential.toJSON() });
+  await signIn({ ...(await askForPasskey()), ...inSameTenant() });
 }
 
 /** The same answer whether or not there is such an account. */

@@ -22,7 +22,8 @@ import { EffectiveValuesPage } from './pages/effective-values.ts';
 import { HistoryPage } from './pages/history.ts';
 import { ReviewDialog } from './pages/review.ts';
 import { SignInPage } from './pages/sign-in.ts';
-import { findingsOf, picture, visit, type Looks, type Visit } from './visit.ts';
+import { standAt } from './stand.ts';
+import { visit, type Looks, type Visit } from './visit.ts';
 
 let database: Database;
 let strata: Running;
@@ -100,29 +101,11 @@ async function signedIn(as: Person, looks: Looks = {}): Promise<Visit> {
 }
 
 describe('every screen', () => {
-  const widths = [320, 1280];
-  const colors = ['light', 'dark'] as const;
-
   /** One walk, on which each screen is looked at in every width and colour. */
   test('has no fault and nothing for axe to find, narrow and wide, light and dark', async () => {
     const seen = await visit(browser, origin);
     const { page, faults } = seen;
-    const stand = async (name: string): Promise<void> => {
-      for (const width of widths) {
-        await page.setViewportSize({ width, height: 800 });
-        for (const colorScheme of colors) {
-          await page.emulateMedia({ colorScheme });
-          await picture(page, `${name}-${width}-${colorScheme}`);
-          const where = `${name} at ${width} px, ${colorScheme}`;
-          // The other colours change nothing but contrasts.
-          const rules = colorScheme === 'light' ? undefined : ['color-contrast'];
-          expect([where, await findingsOf(page, rules)]).toEqual([where, []]);
-        }
-        const overflow =
-          'document.documentElement.scrollWidth - document.documentElement.clientWidth';
-        expect([name, width, await page.evaluate(overflow)]).toEqual([name, width, 0]);
-      }
-    };
+    const stand = (name: string): Promise<void> => standAt(page, name);
     const door = new SignInPage(page);
     await door.open();
     await stand('sign-in');

@@ -1,0 +1,290 @@
+/**
+ * The audit: who did what, newest first, as the address says; the proof that nobody changed the record; and a file of what fits the
+ * filters.
+ */
+import type { VNode } from 'preact';
+import { useState } from 'preact/hooks';
+import type { ResultOf } from '../../shared/contracts/index.ts';
+import { query, setQuery } from '../address.ts';
+import { useAction } from '../action.ts';
+import { get, withQuery } from '../api.ts';
+import { longJson } from '../format.ts';
+import { html, view } from '../html.ts';
+import { useLoaded } from '../loading.ts';
+import { Empty, Heading, ProblemBox, Time, Who } from '../parts.ts';
+import type { ScreenProperties } from './screen.ts';
+
+type Events = ResultOf<'audit.events.list'>;
+type AuditEvent = Events['items'][number];
+type Proof = ResultOf<'audit.verify'>;
+
+const filters = ['actor', 'action', 'target', 'since', 'until'] as const;
+type Filters = Readonly<Record<(typeof filters)[number], string>>;
+
+/** Times in the address are what people typed, in their own time; the API takes UTC. */
+const momentOf = (local: string): string => {
+  const at = new Date(local);
+  return Number.isNaN(at.getTime()) ? '' : at.toISOString();
+};
+
+const filtersNow = (): Filters => {
+  const value = (name: string): string => query.value.get(name) ?? '';
+  return {
+    actor: value('actor'),
+    action: value('action'),
+    target: value('target'),
+    since: value('since'),
+    until: value('until'),
+  };
+};
+
+/** Of the events that fit. A null tenant is all of them, and the platform, for whoever administers it. */
+const eventsAddress = (
+  tenantId: string | null,
+  { actor, action, target, since, until }: Filters,
+  page: Readonly<Record<string, string>>,
+): string =>
+  withQuery('/audit/events', {
+    tenant_id: tenantId ?? undefined,
+    actor: actor.trim(),
+    // The beginning of a name is what people filter by: config finds config.risk.updated.
+    action: /[*]$|^$/.test(action.trim()) ? action.trim() : `${action.trim()}*`,
+    target: target.trim(),
+    since: momentOf(since),
+    until: momentOf(until),
+    order: 'desc',
+    ...page,
+  });
+
+export const Audit = ({ tenantId }: ScreenProperties): VNode => view(AuditOf, { tenantId });
+
+export function AuditOf({ tenantId }: { readonly tenantId: string | null }): VNode {
+  const asked = filtersNow();
+  const cursor = query.value.get('cursor') ?? '';
+  const address = eventsAddress(tenantId, asked, { limit: '50', cursor });
+  const { data, problem, reload } = useLoaded(address, (aborted) => get<Events>(address, aborted));
+  const open = new Set(query.value.get('open')?.split(',') ?? []);
+  const toggle = (id: string): void => {
+    if (!open.delete(id)) open.add(id);
+    setQuery({ open: [...open].join(',') });
+  };
+  const isFiltered = Object.values(asked).some((text) => text !== '');
+  return html`<section>
+    <${Heading} title="Audit" />
+    ${view(Verify, { tenantId })}
+    ${view(FilterForm, { asked })}
+    ${view(ProblemBox, { problem, retry: reload })}
+    ${!data && !problem && html`<p class="empty" role="status">Loading…</p>`}
+    ${data?.items.length === 0 && html`<${Empty}>${isFiltered ? 'Nothing fits the filters.' : 'Nothing has happened yet.'}<//>`}
+    ${
+      data &&
+      data.items.length > 0 &&
+      html`<table class="keys audit">
+        <thead>
+          <tr>
+            <th scope="col">What</th>
+            <th scope="col">Target</th>
+            <th scope="col">By</th>
+            <th scope="col">When</th>
+          </tr>
+        </thead>
+        ${data.items.map((event) =>
+          view(EventRow, {
+            key: event.id,
+            event,
+            isOpen: open.has(event.id),
+            onToggle: () => toggle(event.id),
+          }),
+        )}
+      </table>`
+    }
+    <p class="paging">
+      ${cursor !== '' && html`<button type="button" class="small" onClick=${() => setQuery({ cursor: '' })}>Newest</button>`}
+      ${data?.next_cursor && html`<button type="button" class="small" onClick=${() => setQuery({ cursor: data.next_cursor!, open: '' })}>Older</button>`}
+      <span class="grow"></span>
+      ${data && data.items.length > 0 && view(Export, { tenantId, asked })}
+    </p>
+  </section>`;
+}
+
+function FilterForm({ asked }: { readonly asked: Filters }): VNode {
+  const field = (name: keyof Filters, label: string, placeholder: string, type = 'text'): VNode =>
+    html`<label>
+      ${label}
+      <input type=${type} name=${name} value=${asked[name]} placeholder=${placeholder} autocomplete="off" spellcheck=${false}
+        onChange=${(event: Event) => setQuery({ [name]: (event.target as HTMLInputElement).value, cursor: '', open: '' })} />
+    </label>`;
+  return html`<form role="search" class="question five" onSubmit=${(event: Event) => event.preventDefault()}>
+    ${field('actor', 'By', 'address or id')}
+    ${field('action', 'Action begins with', 'config.')}
+    ${field('target', 'Target', 'id or name')}
+    ${field('since', 'From', '', 'datetime-local')}
+    ${field('until', 'Before', '', 'datetime-local')}
+  </form>`;
+}
+
+/** Strata itself and operators have no name of their own. */
+const ActorOf = ({ actor }: { readonly actor: AuditEvent['actor'] }): VNode =>
+  html`<span>${actor.type !== 'user' && html`<span class="muted">${actor.type} </span>`}<${Who} id=${actor.id} name=${actor.name ?? undefined} /></span>`;
+
+function EventRow({
+  event,
+  isOpen,
+  onToggle,
+}: {
+  readonly event: AuditEvent;
+  readonly isOpen: boolean;
+  readonly onToggle: () => void;
+}): VNode {
+  const { id, seq, hash, action, actor, target, payload, request_id: request } = event;
+  const detailsId = `event-${id}`;
+  return html`<tbody class=${isOpen ? 'open' : ''}>
+    <tr>
+      <th scope="row">
+        <button type="button" class="plain key" aria-expanded=${isOpen} aria-controls=${isOpen ? detailsId : undefined} onClick=${onToggle}>
+          <span class="chevron" aria-hidden="true"></span>${action}
+        </button>
+      </th>
+      <td>${target === null ? html`<span class="muted">–</span>` : html`<${Who} id=${target} />`}</td>
+      <td><${ActorOf} actor=${actor} /></td>
+      <td><${Time} at=${event.occurred_at} /></td>
+    </tr>
+    ${
+      isOpen &&
+      html`<tr class="opened">
+        <td colspan="4" id=${detailsId}>
+          <div class="ladder">
+            <dl class="facts">
+              <div><dt>Number in the chain</dt><dd class="number">${seq}</dd></div>
+              <div><dt>By</dt><dd><code>${actor.id}</code></dd></div>
+              <div><dt>Target</dt><dd>${target === null ? '–' : html`<code>${target}</code>`}</dd></div>
+              <div><dt>Request</dt><dd>${request === null ? '–' : html`<code>${request}</code>`}</dd></div>
+              <div><dt>At</dt><dd><code>${event.occurred_at}</code></dd></div>
+              <div><dt>Hash</dt><dd><code>${hash}</code></dd></div>
+            </dl>
+            <pre tabindex="0" aria-label="Details"><code>${longJson(payload)}</code></pre>
+          </div>
+        </td>
+      </tr>`
+    }
+  </tbody>`;
+}
+
+type Chain = Proof['chains'][number];
+
+interface Verdict {
+  /** Null while it is being proved. */
+  readonly valid: boolean | null;
+  readonly events: number;
+  readonly head: string | null;
+  readonly broken: Chain | undefined;
+}
+
+/** The whole record, piece by piece. `heard` is told after each piece. Stops where a link is broken. */
+async function proof(tenantId: string | null, heard: (verdict: Verdict) => void): Promise<void> {
+  let cursor: string | null = null;
+  /** A long chain comes in several pieces; the last one counts all of it. */
+  const chains = new Map<string | null, Chain>();
+  do {
+    const address: string = withQuery('/audit/verify', {
+      tenant_id: tenantId ?? undefined,
+      cursor: cursor ?? undefined,
+    });
+    const piece: Proof = await get<Proof>(address);
+    for (const chain of piece.chains) chains.set(chain.tenant_id, chain);
+    const all = [...chains.values()];
+    heard({
+      valid: piece.valid,
+      events: all.reduce((sum, { events }) => sum + events, 0),
+      head: all.length === 1 ? all[0]!.head : null,
+      broken: all.find(({ broken_at: at }) => at !== undefined),
+    });
+    cursor = piece.valid === false ? null : piece.next_cursor;
+  } while (cursor !== null);
+}
+
+function Verify({ tenantId }: { readonly tenantId: string | null }): VNode {
+  const [verdict, setVerdict] = useState<Verdict>();
+  const { isBusy, problem, run } = useAction();
+  const begin = (): void => {
+    setVerdict(undefined);
+    void run(() => proof(tenantId, setVerdict));
+  };
+  return html`<div class="proof">
+    <p>
+      Every event carries the hash of the one before, so nobody can change, remove or insert one unseen.${' '}
+      <button type="button" class="small" aria-busy=${isBusy} disabled=${isBusy} onClick=${begin}>Verify the record</button>
+    </p>
+    ${view(ProblemBox, { problem, retry: begin })}
+    <div role="status">${verdict && html`<${Says} verdict=${verdict} />`}</div>
+  </div>`;
+}
+
+function Says({ verdict }: { readonly verdict: Verdict }): VNode {
+  const { valid, events, head, broken } = verdict;
+  const count = events.toLocaleString();
+  if (broken?.broken_at) {
+    const { seq, problem } = broken.broken_at;
+    return html`<p class="problem"><strong>The record is broken at event ${seq}:</strong> ${problem}. The ${count} before it hold.</p>`;
+  }
+  if (valid !== true) return html`<p class="notice">${count} events hold so far…</p>`;
+  return html`<p class="notice"><strong>The record is whole.</strong> All ${count} events hold.${head !== null && html` <span class="fine">Last hash <code>${head}</code></span>`}</p>`;
+}
+
+/** More than that is for the command line. */
+const mostExported = 20_000;
+
+/** One event a line (NDJSON), newest first, with hashes, so that the file can be checked against the record. */
+async function saveEvents(
+  tenantId: string | null,
+  asked: Filters,
+  heard: (count: number) => void,
+): Promise<boolean> {
+  const lines: string[] = [];
+  let cursor: string | null = null;
+  do {
+    const page: Events = await get<Events>(
+      eventsAddress(tenantId, asked, { limit: '200', cursor: cursor ?? '' }),
+    );
+    lines.push(...page.items.map((event) => `${JSON.stringify(event)}\n`));
+    heard(lines.length);
+    cursor = page.next_cursor;
+  } while (cursor !== null && lines.length < mostExported);
+  const url = URL.createObjectURL(new Blob(lines, { type: 'application/x-ndjson' }));
+  const link = document.createElement('a');
+  link.href = url;
+  link.download = `audit-${new Date().toISOString().slice(0, 10)}.ndjson`;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(url), 60_000);
+  return cursor === null;
+}
+
+function Export({
+  tenantId,
+  asked,
+}: {
+  readonly tenantId: string | null;
+  readonly asked: Filters;
+}): VNode {
+  const [says, setSays] = useState('');
+  const { isBusy, problem, run } = useAction();
+  const begin = (): void => {
+    void run(async () => {
+      let count = 0;
+      const isAll = await saveEvents(tenantId, asked, (soFar) => {
+        count = soFar;
+        setSays(`${soFar.toLocaleString()} events…`);
+      });
+      setSays(
+        isAll
+          ? `${count.toLocaleString()} events are in the file.`
+          : `The newest ${count.toLocaleString()} events are in the file. Narrow the time for older ones.`,
+      );
+    });
+  };
+  return html`<span>
+    ${view(ProblemBox, { problem })}
+    <span class="fine" role="status">${says}</span>${' '}
+    <button type="button" class="small" aria-busy=${isBusy} disabled=${isBusy} onClick=${begin}>Export what fits</button>
+  </span>`;
+}

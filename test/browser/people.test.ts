@@ -1,0 +1,378 @@
+/** The console's screens about people: who belongs to a tenant, who may decide, who is signed in where, and who did what. */
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import type { Browser } from 'playwright-core';
+import { audited } from '../support/audit.ts';
+import { openBrowser } from '../support/browser.ts';
+import { createDatabase, type Database } from '../support/postgres.ts';
+import { freePort } from '../support/servers.ts';
+import {
+  addMember,
+  adminPassword,
+  Client,
+  createTenant,
+  memberPassword,
+  signIn,
+  startStrata,
+  type Running,
+  type TenantFixture,
+} from '../support/strata.ts';
+import { AccountPage, withPasskeys } from './pages/account.ts';
+import { AuditPage } from './pages/audit.ts';
+import { EffectiveValuesPage } from './pages/effective-values.ts';
+import { FormDialog } from './pages/form-dialog.ts';
+import { PeoplePage } from './pages/people.ts';
+import { SignInPage } from './pages/sign-in.ts';
+import { standAt } from './stand.ts';
+import { visit, type Looks, type Visit } from './visit.ts';
+
+let database: Database;
+let strata: Running;
+let origin: string;
+let browser: Browser;
+let platform: Client;
+let tenant: TenantFixture;
+
+const hostile = '<img src=x onerror=alert(1)>"\'&{{7*7}}${7*7}\u202Etxt';
+
+beforeAll(async () => {
+  database = await createDatabase();
+  // Passkeys are kept for a host name, and the console's origin has to be known when it starts.
+  const port = await freePort();
+  origin = `http://localhost:${port}`;
+  strata = await startStrata({ DATABASE_URL: database.url, PORT: `${port}`, BASE_URL: origin });
+  platform = await signIn(strata.url, 'admin@example.com', adminPassword);
+  tenant = await createTenant(strata.url, platform, 'Acme');
+  const { admin, id } = tenant;
+  const written = [
+    await admin.patch(`/tenants/${id}/config/notifications`, {
+      approver_groups: {
+        risk_levels: { high: ['oncall', 'leads'], critical: ['board'] },
+        action_overrides: { spend: ['leads'] },
+      },
+    }),
+    await admin.post(`/tenants/${id}/service-accounts`, {
+      name: hostile,
+      description: hostile,
+      roles: ['viewer'],
+    }),
+    await admin.post(`/tenants/${id}/users`, { email: 'late@acme.example', roles: ['viewer'] }),
+  ];
+  for (const { status, text } of written) if (status >= 300) throw new Error(text);
+  await addMember(admin, id, {
+    email: 'lead.of.a.large.department@acme.example',
+    roles: ['operator'],
+    groups: ['leads', 'oncall'],
+  });
+  browser = await openBrowser();
+}, 60_000);
+afterAll(async () => {
+  await browser?.close();
+  await strata?.stop();
+  await database?.drop();
+});
+
+/** A window in which somebody has signed in by the page. */
+async function signedInAs(email: string, looks: Looks = {}): Promise<Visit> {
+  const seen = await visit(browser, origin, looks);
+  const door = new SignInPage(seen.page);
+  await door.open();
+  await door.signIn(email, memberPassword);
+  await new EffectiveValuesPage(seen.page).loaded();
+  return seen;
+}
+const signedIn = (as: 'tenant_admin' | 'operator' | 'viewer', looks: Looks = {}): Promise<Visit> =>
+  signedInAs(tenant.emails[as]!, looks);
+
+test('every screen has no fault and nothing for axe to find, narrow and wide, light and dark', async () => {
+  const { admin, id } = tenant;
+  const { body: made } = await admin.post(`/tenants/${id}/service-accounts`, {
+    name: 'deploy-pipeline',
+    description: 'Writes limits from the repository',
+    roles: ['operator'],
+  });
+  const key = { name: 'Main branch', scopes: ['config:read', 'config:write', 'approvals:write'] };
+  await admin.post(`/tenants/${id}/service-accounts/${made.id}/api-keys`, key);
+  await admin.post('/auth/api-key', { name: hostile, scopes: ['config:read', 'audit:read'] });
+  const seen = await signedIn('tenant_admin');
+  const { page, faults } = seen;
+  const stand = (name: string): Promise<void> => standAt(page, name);
+  const people = new PeoplePage(page);
+  await people.open(id, 'members');
+  await stand('members');
+  const invite = await people.begin('Invite…', 'Invite somebody');
+  await stand('invite');
+  await invite.dialog.getByRole('button', { name: 'Cancel' }).click();
+  await people.open(id, 'groups');
+  await stand('groups');
+  await people.open(id, 'service-accounts');
+  await stand('service-accounts');
+  await page.getByRole('link', { name: 'deploy-pipeline' }).click();
+  await page.getByText('Main branch').waitFor();
+  await stand('service-account');
+  const newKey = await people.begin('New key…', 'New API key');
+  await stand('new-key');
+  await newKey.field('Name').fill('Second');
+  await newKey.send('Make the key');
+  await page.getByRole('dialog', { name: 'API key Second' }).waitFor();
+  await stand('key-once');
+  const account = new AccountPage(page);
+  for (const part of ['', 'sessions', 'keys', 'activity'] as const) {
+    await account.openPart(part);
+    await stand(`account-${part === '' ? 'signing-in' : part}`);
+  }
+  const audit = new AuditPage(page);
+  await audit.open(id);
+  await audit.verify();
+  await page.getByRole('button', { name: 'tenant.member_invited' }).first().click();
+  await stand('audit');
+  expect(faults).toEqual([]);
+  await seen.close();
+}, 120_000);
+
+describe('members', () => {
+  test('somebody is invited, given a role and a group, and removed', async () => {
+    const { admin, id } = tenant;
+    const email = 'new.person@acme.example';
+    const seen = await signedIn('tenant_admin');
+    const members = new PeoplePage(seen.page);
+    await members.open(id, 'members');
+    const invite = await members.begin('Invite…', 'Invite somebody');
+    await invite.field('E-mail').fill(email);
+    await invite.choose('operator');
+    await invite.choose('viewer', false);
+    await invite.field('Another approver group').fill('night');
+    await invite.send('Add');
+    await invite.done('Invite');
+    await seen.page.getByRole('status').getByText('is sent a link').waitFor();
+    const asListed = async (): Promise<unknown> => {
+      const { body } = await admin.get(`/tenants/${id}/users?limit=200`);
+      return body.items.find((each: { email: string }) => each.email === email);
+    };
+    expect(await asListed()).toMatchObject({
+      roles: ['operator'],
+      groups: ['night'],
+      status: 'invited',
+    });
+    const change = await members.begin(`Change ${email}`, `Change ${email}`);
+    await change.choose('night', false);
+    await change.choose('leads');
+    await change.choose('viewer');
+    await change.done('Save');
+    await members.row(email).getByText('leads').waitFor();
+    expect(await asListed()).toMatchObject({ roles: ['operator', 'viewer'], groups: ['leads'] });
+    const remove = await members.begin(`Remove ${email}`, `Remove ${email}`);
+    await remove.done('Remove');
+    await members.row(email).waitFor({ state: 'detached' });
+    expect(await asListed()).toBeUndefined();
+    expect(seen.faults).toEqual([]);
+    await seen.close();
+  });
+
+  test('what Strata refuses is said in the form, and nothing of it is lost', async () => {
+    const seen = await signedIn('tenant_admin');
+    const members = new PeoplePage(seen.page);
+    await members.open(tenant.id, 'members', '?q=admin');
+    expect(await seen.page.locator('table.people tbody tr').count()).toBe(1);
+    const own = tenant.emails.tenant_admin!;
+    const change = await members.begin(`Change ${own}`, `Change ${own}`);
+    await change.choose('tenant admin', false);
+    await change.choose('viewer');
+    await change.send('Save');
+    expect(await change.problem()).toMatch(/conflict · request/);
+    expect(await change.dialog.getByRole('checkbox', { name: 'viewer' }).isChecked()).toBe(true);
+    await seen.close();
+  });
+});
+
+test('a group that is asked and in which nobody may decide is named, and filled', async () => {
+  const { id, emails } = tenant;
+  const seen = await signedIn('tenant_admin');
+  const groups = new PeoplePage(seen.page);
+  await groups.open(id, 'groups');
+  const board = groups.row('board');
+  expect(await board.innerText()).toMatch(/nobody[^]*Nobody in it may decide[^]*critical risk/);
+  expect(await groups.row('leads').innerText()).toMatch(/high risk, spend/);
+  const change = await groups.begin('Change board', 'Members of board');
+  await change.choose(emails.operator!);
+  await change.done('Save');
+  await board.getByText(emails.operator!).waitFor();
+  expect(await board.innerText()).not.toContain('Nobody in it');
+  expect(seen.faults).toEqual([]);
+  await seen.close();
+});
+
+describe('API keys', () => {
+  test('a service account is made, and given a key that is shown once, works, and is revoked', async () => {
+    const { id } = tenant;
+    const seen = await signedIn('tenant_admin');
+    const { page } = seen;
+    const accounts = new PeoplePage(page);
+    await accounts.open(id, 'service-accounts');
+    const form = await accounts.begin('New account…', 'New service account');
+    await form.field('Name').fill('reader');
+    await form.done('Make the account');
+    await page.getByRole('heading', { name: 'reader', exact: true }).waitFor();
+    const newKey = await accounts.begin('New key…', 'New API key');
+    await newKey.field('Name').fill('Nightly');
+    await newKey.choose('audit:read');
+    await newKey.send('Make the key');
+    const secret = await accounts.takeSecret();
+    expect(secret).toMatch(/^strata_/);
+    await accounts.row('Nightly').waitFor();
+    expect(await page.content()).not.toContain(secret);
+    const machine = new Client(strata.url, secret);
+    expect((await machine.get(`/tenants/${id}/config/effective`)).status).toBe(200);
+    const revoke = await accounts.begin('Revoke Nightly', 'Revoke Nightly');
+    await revoke.done('Revoke');
+    await accounts.row('Nightly').waitFor({ state: 'detached' });
+    expect((await machine.get(`/tenants/${id}/config/effective`)).status).toBe(401);
+    expect(seen.faults.filter((text) => !text.includes('401'))).toEqual([]);
+    await seen.close();
+  });
+});
+
+describe('the own account', () => {
+  test('a passkey is added, signs in, and is removed', async () => {
+    const seen = await signedIn('operator');
+    const { page } = seen;
+    await withPasskeys(page);
+    const account = new AccountPage(page);
+    await account.openPart();
+    const add = await account.begin('Add a passkey…', 'Add a passkey');
+    await add.field('What you call it').fill('Laptop');
+    await add.done('Add it');
+    await account.row('Laptop').getByText('never').waitFor();
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await new SignInPage(page).submit.waitFor();
+    await page.getByRole('button', { name: 'Use a passkey' }).click();
+    await new EffectiveValuesPage(page).loaded();
+    await account.openPart();
+    await account.row('Laptop').waitFor();
+    expect(await account.row('Laptop').innerText()).not.toContain('never');
+    const remove = await account.begin('Remove Laptop', 'Remove Laptop');
+    await remove.done('Remove');
+    await account.part('Passkeys').getByText('None.').waitFor();
+    expect(seen.faults).toEqual([]);
+    await seen.close();
+  });
+
+  test('what changes how one signs in asks who it is where that was long ago, and then goes on', async () => {
+    const seen = await signedIn('operator');
+    const { page } = seen;
+    const account = new AccountPage(page);
+    await account.openPart('keys');
+    await database.query(
+      `UPDATE auth.sessions SET authenticated_at = now() - interval '11 minutes' WHERE revoked_at IS NULL`,
+    );
+    // No gateway remembers the sessions as they were.
+    await platform.post('/config/reload', { reload_env: true });
+    const form = await account.begin('New key…', 'New API key');
+    await form.field('Name').fill('Laptop');
+    await form.send('Make the key');
+    const asked = page.getByRole('dialog', { name: 'Sign in once more' });
+    await asked.getByLabel('E-mail').fill(tenant.emails.operator!);
+    await asked.getByLabel('Password').fill(memberPassword);
+    await asked.getByRole('button', { name: 'Sign in', exact: true }).click();
+    expect(await account.takeSecret()).toMatch(/^strata_/);
+    await account.row('Laptop').waitFor();
+    expect(await page.getByRole('dialog').count()).toBe(0);
+    expect(seen.faults.filter((text) => !text.includes('403'))).toEqual([]);
+    await seen.close();
+  });
+
+  test('another session is ended, and that page asks to sign in', async () => {
+    const email = tenant.emails.operator!;
+    const lost = await signedInAs(email);
+    const seen = await signedInAs(email);
+    const account = new AccountPage(seen.page);
+    await account.openPart('sessions');
+    const rows = seen.page.locator('table.people tbody tr');
+    expect(await rows.first().innerText()).toMatch(/Chrome on Linux[^]*this one/);
+    const end = seen.page.getByRole('button', { name: /^End the session of/ }).first();
+    await end.click();
+    await new FormDialog(seen.page, 'End a session').done('End it');
+    await lost.page.getByRole('dialog', { name: 'Sign in again' }).waitFor();
+    await Promise.all([seen.close(), lost.close()]);
+  });
+
+  test('a password is changed, and the one of before is refused', async () => {
+    const email = 'changes@acme.example';
+    await addMember(tenant.admin, tenant.id, { email, roles: ['viewer'] });
+    const seen = await signedInAs(email);
+    const account = new AccountPage(seen.page);
+    await account.openPart();
+    const form = account.part('Password');
+    await form.getByLabel('Current password').fill(memberPassword);
+    await form.getByLabel('New password').fill('another-good-password-1');
+    await form.getByRole('button', { name: 'Change the password' }).click();
+    await form.getByText('The password is changed').waitFor();
+    const attempt = (password: string) =>
+      new Client(strata.url).post('/auth/login', { email, password });
+    expect((await attempt(memberPassword)).status).toBe(401);
+    expect((await attempt('another-good-password-1')).status).toBe(200);
+    expect(seen.faults).toEqual([]);
+    await seen.close();
+  });
+
+  test('an invitation to a second tenant is accepted, and the tenant can be chosen', async () => {
+    const other = await createTenant(strata.url, platform, 'Beta');
+    const email = tenant.emails.operator!;
+    await other.admin.post(`/tenants/${other.id}/users`, { email, roles: ['viewer'] });
+    const seen = await signedIn('operator');
+    await new AccountPage(seen.page).openPart();
+    await seen.page.getByRole('button', { name: 'Accept Beta' }).click();
+    const choice = seen.page.getByRole('combobox', { name: 'Tenant' });
+    await choice.waitFor();
+    await choice.selectOption({ label: 'Beta' });
+    await new EffectiveValuesPage(seen.page).loaded();
+    expect(seen.page.url()).toContain(other.id);
+    expect(seen.faults).toEqual([]);
+    await seen.close();
+  });
+});
+
+describe('audit', () => {
+  test('filters are in the address, newest first; the record is proved, and saved as it is listed', async () => {
+    const { admin, id, emails } = tenant;
+    for (const region of ['here', 'there'])
+      await admin.put(`/tenants/${id}/config/agents/audited`, { default_region: region });
+    await audited(admin, 'config.agent.updated', ({ target }) => target !== null);
+    const seen = await signedIn('tenant_admin');
+    const audit = new AuditPage(seen.page);
+    await audit.open(id);
+    await audit.filter('By', emails.tenant_admin!);
+    await audit.filter('Action begins with', 'config.agent');
+    await audit.loaded();
+    const other = await signedIn('tenant_admin');
+    const link = seen.page.url();
+    expect(new URL(link).search).toBe('?actor=admin%40acme.example&action=config.agent');
+    await other.page.goto(link);
+    await new AuditPage(other.page).loaded();
+    const rows = await new AuditPage(other.page).rows();
+    expect(rows).toEqual([
+      ['config.agent.updated', expect.any(String), emails.tenant_admin],
+      ['config.agent.created', expect.any(String), emails.tenant_admin],
+    ]);
+    expect(await audit.verify()).toMatch(/^The record is whole\. All \d+ events hold\./);
+    const lines = await audit.export();
+    expect(lines).toHaveLength(rows.length);
+    expect(JSON.parse(lines[0]!)).toMatchObject({ hash: expect.any(String), tenant_id: id });
+    expect([...seen.faults, ...other.faults]).toEqual([]);
+    await Promise.all([seen.close(), other.close()]);
+  });
+
+  test('an event that somebody changed is named as the first that does not hold', async () => {
+    const other = await createTenant(strata.url, platform, 'Tampered');
+    await other.admin.put(`/tenants/${other.id}/config/agents/a`, { default_region: 'x' });
+    await audited(other.admin, 'config.agent.created', () => true);
+    await database.query('ALTER TABLE audit.events DISABLE TRIGGER append_only');
+    await database.query(`UPDATE audit.events SET target = 'other' WHERE chain = $1 AND seq = 2`, [
+      other.id,
+    ]);
+    const seen = await signedInAs(other.emails.tenant_admin!);
+    const audit = new AuditPage(seen.page);
+    await audit.open(other.id);
+    expect(await audit.verify()).toMatch(/The record is broken at event 2/);
+    await seen.close();
+  });
+});
