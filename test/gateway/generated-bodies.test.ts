@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { isDeepStrictEqual } from 'node:util';
-import { createDatabase, type Database } from '../support/postgres.ts';
+import { strataDatabase, type Database } from '../support/postgres.ts';
 import {
   adminPassword,
   createTenant,
@@ -16,21 +16,24 @@ import {
 
 const total = 20_000;
 const lanes = 16;
+/** Writes of one tenant wait for each other; those of several do not. */
+const tenantCount = 4;
 
 let database: Database;
 let strata: Running;
 let platform: Client;
-let tenant: TenantFixture;
+const tenants: TenantFixture[] = [];
 /** Bodies that are still to be sent. */
 let left = total;
 let accepted = 0;
 const statuses = new Map<number, number>();
 
 beforeAll(async () => {
-  database = await createDatabase();
+  database = await strataDatabase();
   strata = await startStrata({ DATABASE_URL: database.url, LOG_LEVEL: 'warn' });
   platform = await signIn(strata.url, 'admin@example.com', adminPassword);
-  tenant = await createTenant(strata.url, platform, 'Generated bodies');
+  for (let each = 0; each < tenantCount; each += 1)
+    tenants.push(await createTenant(strata.url, platform, `Generated bodies ${each}`));
 });
 afterAll(async () => {
   await strata?.stop();
@@ -210,30 +213,37 @@ const ofPlatform: readonly string[] = ['/tenants', '/config/rollback'];
 
 /**
  * A lane sends its share of the bodies one after the other. It owns the documents it writes, so that what it reads is what it wrote;
- * what exists once per tenant is written by the first lane, and the others only try.
+ * what exists once per tenant is written by the first lane of the tenant, and the others only try.
  */
 async function runLane(lane: number): Promise<void> {
-  for (const [choice, anything, ...bodies] of samplesOf(lane)) {
+  for (const { route, body } of samplesOf(lane)) {
     if (left <= 0) return;
     left -= 1;
-    const route = routes[choice];
-    if (route) await replace(route, bodies[choice], lane);
-    else await post(others[left % others.length]!, anything);
+    if (route) await replace(route, body, lane);
+    else await post(others[left % others.length]!, body, lane);
   }
 }
 
-const samplesOf = (lane: number) =>
-  fc.sample(fc.tuple(fc.nat({ max: routes.length + 1 }), json, ...routes.map(({ body }) => body)), {
-    numRuns: Math.ceil(total / lanes),
-    seed: 1000 + lane,
-  });
+const tenantOf = (lane: number): TenantFixture => tenants[lane % tenantCount]!;
+
+interface Sample {
+  readonly body: unknown;
+  /** Without one it is posted to one of the others. */
+  readonly route?: Route;
+}
+const anyBody: fc.Arbitrary<Sample> = json.map((body) => ({ body }));
+const anySample = fc.oneof(
+  ...routes.map((route): fc.Arbitrary<Sample> => route.body.map((body) => ({ body, route }))),
+  { weight: 2, arbitrary: anyBody },
+);
+const samplesOf = (lane: number): Sample[] =>
+  fc.sample(anySample, { numRuns: Math.ceil(total / lanes), seed: 1000 + lane });
 
 async function replace(route: Route, body: unknown, lane: number): Promise<void> {
-  const path = route.path
-    .replace('/T/', `/${tenant.id}/`)
-    .replace('generated', `generated-${lane}`);
-  const client = route.by === 'platform' ? platform : tenant.admin;
-  const isOwn = path.includes('generated') || lane === 0;
+  const { id, admin } = tenantOf(lane);
+  const path = route.path.replace('/T/', `/${id}/`).replace('generated', `generated-${lane}`);
+  const client = route.by === 'platform' ? platform : admin;
+  const isOwn = path.includes('generated') || lane < tenantCount;
   const answer = await client.put(isOwn ? path : `${path}?dry_run=true`, body);
   count(answer, path, body);
   if (!isOwn || answer.status >= 300) return;
@@ -246,9 +256,10 @@ async function replace(route: Route, body: unknown, lane: number): Promise<void>
     throw new Error(`${path} was sent ${JSON.stringify(body)} and reads ${read.text}`);
 }
 
-async function post(template: string, body: unknown): Promise<void> {
-  const path = template.replace('/T/', `/${tenant.id}/`);
-  const client = ofPlatform.includes(path) ? platform : tenant.admin;
+async function post(template: string, body: unknown, lane: number): Promise<void> {
+  const { id, admin } = tenantOf(lane);
+  const path = template.replace('/T/', `/${id}/`);
+  const client = ofPlatform.includes(path) ? platform : admin;
   count(await client.send('POST', path, { body }), path, body);
 }
 
