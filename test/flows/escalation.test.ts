@@ -1,6 +1,6 @@
-/** Escalation: time passes by moving an approval's timers back in the database, and once by the real clock. */
+/** Escalation: time passes by moving an approval's timers back in the database. By the real clock: `minutes.test.ts`. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { createDatabase, type Database } from '../support/postgres.ts';
+import { strataDatabase, type Database } from '../support/postgres.ts';
 import { startReceiver, type Received, type Receiver } from '../support/receiver.ts';
 import {
   adminPassword,
@@ -18,7 +18,7 @@ let receiver: Receiver;
 const groups = { risk_levels: { high: ['sre', 'leads'] } };
 
 beforeAll(async () => {
-  database = await createDatabase();
+  database = await strataDatabase();
   receiver = await startReceiver();
   strata = await startStrata({
     DATABASE_URL: database.url,
@@ -153,12 +153,3 @@ describe('with windows of 10 minutes', () => {
     expect(summaries(await notices(id, 2)).at(-1)).toBe('approval.escalated 1 leads');
   });
 });
-
-test('by the real clock: a window of a minute, a hop at most a poll interval late', async () => {
-  const id = await ask({ escalation_window_minutes: 1, max_hops: 0, poll_interval_seconds: 5 });
-  const [first, last] = await notices(id, 2);
-  expect(last!.body.type).toBe('approval.exhausted');
-  const lasted = last!.at - first!.at;
-  expect(lasted).toBeGreaterThan(59_000);
-  expect(lasted).toBeLessThan(60_000 + 5000 + 3000);
-}, 120_000);

@@ -1,0 +1,66 @@
+/** Clients that stall, drip or stay silent, and what becomes of their connections. */
+import { connect, type Socket } from 'node:net';
+
+const head = (length: number): string =>
+  `POST /auth/login HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ${length}\r\n\r\n`;
+
+/** What a client sends, and what it goes on sending, a piece at a time, for ever. */
+export interface SlowClient {
+  readonly sends: string;
+  readonly drips?: string;
+  /** Whether it hears of its fate: one that has been answered already does not. */
+  readonly isTold: boolean;
+}
+export const slowClients: Readonly<Record<string, SlowClient>> = {
+  'a connection without a request': { sends: '', isTold: true },
+  'half the headers': { sends: 'POST /auth/login HTTP/1.1\r\nHost: x\r\nX-Half', isTold: true },
+  'headers that drip': { sends: 'GET /healthz HTTP/1.1\r\nX-Long: ', drips: 'a', isTold: true },
+  'a body that stalls': { sends: `${head(100)}{"email"`, isTold: true },
+  'a body that drips': { sends: `${head(100_000)}{"email":"`, drips: 'a', isTold: true },
+  'a request, and nothing after its answer': {
+    sends: 'GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n',
+    isTold: false,
+  },
+  'an answered request whose body stalls': {
+    sends: 'PUT /config/global/x HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{',
+    isTold: false,
+  },
+};
+
+export interface Connection {
+  readonly received: () => string;
+  /** Milliseconds from the connection to its end; undefined while it is open. */
+  readonly endedAfter: () => number | undefined;
+}
+
+/** Half-open: it never closes its own side, whatever the server does. */
+export function open({ sends, drips }: SlowClient, port: number, host: string): Connection {
+  const began = performance.now();
+  let received = '';
+  let ended: number | undefined;
+  const socket: Socket = connect({ port, host, allowHalfOpen: true });
+  socket.on('data', (chunk: Buffer) => {
+    received += chunk.toString();
+  });
+  const end = (): void => {
+    ended ??= performance.now() - began;
+    clearInterval(drip);
+  };
+  const drip = setInterval(() => {
+    if (drips !== undefined && socket.writable) socket.write(drips);
+  }, 500);
+  socket.on('end', end);
+  socket.on('error', end);
+  socket.on('close', end);
+  if (sends !== '') socket.write(sends);
+  return { received: () => received, endedAfter: () => ended };
+}
+
+/** The last answer that the connection was given. */
+export function lastAnswer(received: string): { status: number; code: string | undefined } {
+  const start = received.lastIndexOf('HTTP/1.1 ');
+  const status = Number(received.slice(start + 9, start + 12));
+  const text = received.slice(received.indexOf('\r\n\r\n', start) + 4);
+  const { detail } = JSON.parse(text) as { detail?: { code: string } };
+  return { status, code: detail?.code };
+}
