@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 import type { Browser } from 'playwright-core';
 import { openBrowser } from '../support/browser.ts';
 import { invitationToken, mailsTo } from '../support/mailboxes.ts';
-import { createDatabase, type Database } from '../support/postgres.ts';
+import { strataDatabase, type Database } from '../support/postgres.ts';
 import {
   adminPassword,
   createTenant,
@@ -36,7 +36,7 @@ const hostile = '<img src=x onerror=alert(1)>"\'&{{7*7}}${7*7}\u202Etxt';
 const question = '?agent_type=cost_optimizer&service_id=checkout';
 
 beforeAll(async () => {
-  database = await createDatabase();
+  database = await strataDatabase();
   strata = await startStrata({ DATABASE_URL: database.url });
   origin = new URL(strata.url).origin;
   const platform = await signIn(strata.url, 'admin@example.com', adminPassword);

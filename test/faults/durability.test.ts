@@ -3,10 +3,12 @@ import { expect, test } from '@jest/globals';
 import { startCluster } from '../support/cluster.ts';
 import { requestTimeoutMs } from '../support/faults.ts';
 import { killAtRandom } from '../support/kills.ts';
+import { startPostgres } from '../support/postgres.ts';
 
 test('processes are killed at random moments during writes', async () => {
   const cluster = await startCluster({
     gateways: 2,
+    postgres: startPostgres,
     environment: { REQUEST_TIMEOUT_MS: String(requestTimeoutMs) },
   });
   try {

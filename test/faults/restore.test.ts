@@ -9,11 +9,12 @@ import { readFileSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { eventually, startCluster, type Cluster } from '../support/cluster.ts';
 import { watch } from '../support/event-stream.ts';
+import { startPostgres } from '../support/postgres.ts';
 import { Client } from '../support/strata.ts';
 
 let cluster: Cluster;
 beforeAll(async () => {
-  cluster = await startCluster({ gateways: 2 });
+  cluster = await startCluster({ gateways: 2, postgres: startPostgres });
 }, 120_000);
 afterAll(() => cluster?.stop());
 

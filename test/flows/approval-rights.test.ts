@@ -7,7 +7,7 @@ import { createDecisionLinks } from '../../services/notifier/rules/decision-link
 import type { AuditEvent } from '../support/audit.ts';
 import { eventually } from '../support/cluster.ts';
 import { holdLock } from '../support/held-lock.ts';
-import { createDatabase, type Database } from '../support/postgres.ts';
+import { strataDatabase, type Database } from '../support/postgres.ts';
 import {
   addMember,
   adminPassword,
@@ -47,7 +47,7 @@ async function keyOf(owner: Client, at: string, scopes: string[]): Promise<Clien
 const everything = ['approvals:read', 'approvals:write', 'approvals:decide'];
 
 beforeAll(async () => {
-  database = await createDatabase();
+  database = await strataDatabase();
   strata = await startStrata({ DATABASE_URL: database.url, RATE_LIMIT_PER_MINUTE: '0' });
   platform = await signIn(strata.url, 'admin@example.com', adminPassword);
   tenant = await createTenant(strata.url, platform, 'Rights');

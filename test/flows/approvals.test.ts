@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import PostalMime from 'postal-mime';
 import { openBrowser } from '../support/browser.ts';
 import { watch, type StreamEvent } from '../support/event-stream.ts';
-import { createDatabase, type Database } from '../support/postgres.ts';
+import { strataDatabase, type Database } from '../support/postgres.ts';
 import { startReceiver, type Receiver } from '../support/receiver.ts';
 import {
   addMember,
@@ -35,7 +35,7 @@ let receiver: Receiver;
 const dataDir = mkdtempSync(join(tmpdir(), 'strata-approvals-'));
 
 beforeAll(async () => {
-  database = await createDatabase();
+  database = await strataDatabase();
   receiver = await startReceiver();
   strata = await startStrata({
     DATABASE_URL: database.url,

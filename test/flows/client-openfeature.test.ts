@@ -17,7 +17,7 @@ import { createServer, type AddressInfo } from 'node:net';
 import { StrataProvider } from '../../client/source/openfeature.ts';
 import { eventually } from '../support/cluster.ts';
 import { scenariosOf, type Step } from '../support/gherkin.ts';
-import { createDatabase, type Database } from '../support/postgres.ts';
+import { strataDatabase, type Database } from '../support/postgres.ts';
 import { startProxy, type Proxy } from '../support/proxy.ts';
 import { freePort } from '../support/servers.ts';
 import {
@@ -69,7 +69,7 @@ const silent = createServer();
 
 beforeAll(async () => {
   OpenFeature.setLogger({ error() {}, warn() {}, info() {}, debug() {} });
-  database = await createDatabase();
+  database = await strataDatabase();
   strata = await startStrata({ DATABASE_URL: database.url });
   platform = await signIn(strata.url, 'admin@example.com', adminPassword);
   tenant = await createTenant(strata.url, platform, 'Flags');

@@ -12,7 +12,7 @@ import {
   nodes,
   type InstalledClient,
 } from '../support/client-package.ts';
-import { createDatabase, type Database } from '../support/postgres.ts';
+import { strataDatabase, type Database } from '../support/postgres.ts';
 import {
   adminPassword,
   createTenant,
@@ -33,7 +33,7 @@ let installed: InstalledClient;
 beforeAll(async () => {
   const installing = installClient();
   installing.catch(() => {});
-  database = await createDatabase();
+  database = await strataDatabase();
   strata = await startStrata({ DATABASE_URL: database.url, CORS_ORIGINS: '*' });
   platform = await signIn(strata.url, 'admin@example.com', adminPassword);
   tenant = await createTenant(strata.url, platform, 'Client');

@@ -15,7 +15,14 @@ import { loadSettings } from '../../shared/settings.ts';
 import { eventually } from '../support/cluster.ts';
 import { createDatabase, type Database } from '../support/postgres.ts';
 import { startNameServer } from '../support/name-server.ts';
-import { freePort, startNats, startNginx, startRedis, type Process } from '../support/servers.ts';
+import {
+  freePort,
+  inherited,
+  startNats,
+  startNginx,
+  startRedis,
+  type Process,
+} from '../support/servers.ts';
 import { Client, signIn, startStrata, type Running } from '../support/strata.ts';
 
 interface Container {
@@ -134,7 +141,7 @@ beforeAll(async () => {
   const migrate = services.migrate!;
   execFileSync(process.execPath, ['strata.ts', ...migrate.command!], {
     cwd: root,
-    env: { PATH: process.env.PATH, ...environmentOf(migrate, 0) },
+    env: { ...inherited(), ...environmentOf(migrate, 0) },
   });
   const replicas = ours
     .filter(([name]) => name !== 'migrate')

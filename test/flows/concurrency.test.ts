@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { queuedBehindRevision } from '../support/held-lock.ts';
 import { eventually } from '../support/cluster.ts';
-import { createDatabase, type Database } from '../support/postgres.ts';
+import { strataDatabase, type Database } from '../support/postgres.ts';
 import { startNats, startRedis, type Process } from '../support/servers.ts';
 import {
   adminPassword,
@@ -24,7 +24,7 @@ let tenant: TenantFixture;
 const writers = 32;
 
 beforeAll(async () => {
-  database = await createDatabase();
+  database = await strataDatabase();
   strata = await startStrata({ DATABASE_URL: database.url });
   platform = await signIn(strata.url, 'admin@example.com', adminPassword);
   tenant = await createTenant(strata.url, platform, 'Racing');

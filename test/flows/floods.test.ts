@@ -12,7 +12,7 @@ import { nodePaths } from '../../gateway/node-routes.ts';
 import { restRoutes, type RestRoute } from '../../gateway/rest.ts';
 import { problemsOf } from '../../shared/schema/validate.ts';
 import { newApiKey } from '../../shared/security/api-keys.ts';
-import { createDatabase, type Database } from '../support/postgres.ts';
+import { strataDatabase, type Database } from '../support/postgres.ts';
 import {
   adminPassword,
   Client,
@@ -28,7 +28,7 @@ let database: Database;
 let strata: Running;
 let people: readonly string[];
 beforeAll(async () => {
-  database = await createDatabase();
+  database = await strataDatabase();
   strata = await startStrata({
     DATABASE_URL: database.url,
     TRUSTED_PROXIES: '127.0.0.0/8',

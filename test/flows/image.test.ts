@@ -15,7 +15,7 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createDatabase, type Database } from '../support/postgres.ts';
+import { strataDatabase, type Database } from '../support/postgres.ts';
 import { adminPassword, Client, signIn, startStrata, type Running } from '../support/strata.ts';
 
 const root = join(import.meta.dirname, '../..');
@@ -72,7 +72,7 @@ beforeAll(async () => {
   afterInstall = others;
   inImage(install!);
   if (account.uid !== undefined) chownSync(dataDir, account.uid, account.gid);
-  database = await createDatabase();
+  database = await strataDatabase();
 }, 180_000);
 afterAll(async () => {
   await Promise.all(running.map(({ stop }) => stop()));

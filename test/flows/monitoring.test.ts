@@ -3,13 +3,11 @@
  * fault of the cluster raises.
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { execFile } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
 import { stringify } from 'yaml';
 import { pieces } from '../../services/pieces.ts';
 import {
@@ -22,7 +20,7 @@ import {
   type Ended,
 } from '../support/alerts.ts';
 import { baseUrl, eventually, killed } from '../support/cluster.ts';
-import { createDatabase, startPostgres, type Server } from '../support/postgres.ts';
+import { createDatabase, migrate, startPostgres, type Server } from '../support/postgres.ts';
 import { freePort, startNats, startRedis, type Process } from '../support/servers.ts';
 import {
   adminPassword,
@@ -61,10 +59,7 @@ beforeAll(async () => {
     DB_POOL_SIZE: '2',
     SECRET_KEY: secretKey,
   };
-  await promisify(execFile)(process.execPath, ['strata.ts', '--migrate'], {
-    cwd: root,
-    env: { PATH: process.env.PATH, ...environment },
-  });
+  await migrate(url);
   nodes = await Promise.all(
     pieces.map(async ({ name: piece }) => {
       const metricsPort = await freePort();

@@ -1,6 +1,6 @@
 /** Fifty endpoints that hang, of several tenants, and healthy ones beside them. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { createDatabase, type Database } from '../support/postgres.ts';
+import { strataDatabase, type Database } from '../support/postgres.ts';
 import { startReceiver, type Receiver } from '../support/receiver.ts';
 import {
   adminPassword,
@@ -19,7 +19,7 @@ let healthy: Receiver;
 const tenants: TenantFixture[] = [];
 
 beforeAll(async () => {
-  database = await createDatabase();
+  database = await strataDatabase();
   hung = await startReceiver(() => {});
   healthy = await startReceiver();
   strata = await startStrata({

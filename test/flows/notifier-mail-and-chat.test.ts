@@ -4,7 +4,7 @@ import { readFileSync, rmSync } from 'node:fs';
 import { eventually } from '../support/cluster.ts';
 import { makeCertificate } from '../support/certificate.ts';
 import { startMailServer, type MailServer, type ReceivedMail } from '../support/mail-server.ts';
-import { createDatabase, type Database } from '../support/postgres.ts';
+import { strataDatabase, type Database } from '../support/postgres.ts';
 import { startReceiver, type Receiver } from '../support/receiver.ts';
 import {
   addMember,
@@ -29,7 +29,7 @@ let tenant: TenantFixture;
 const refusals = new Map<string, number>();
 
 beforeAll(async () => {
-  database = await createDatabase();
+  database = await strataDatabase();
   chat = await startReceiver(
     (_n, response) => {
       response.writeHead(200, { 'content-type': 'application/json' }).end('{}');

@@ -5,7 +5,7 @@ import type { ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { eventually } from '../support/cluster.ts';
-import { createDatabase, type Database } from '../support/postgres.ts';
+import { strataDatabase, type Database } from '../support/postgres.ts';
 import { startReceiver, type Received, type Receiver } from '../support/receiver.ts';
 import {
   adminPassword,
@@ -33,7 +33,7 @@ const receiver = async (
 };
 
 beforeAll(async () => {
-  database = await createDatabase();
+  database = await strataDatabase();
   writeFileSync(envFile, loopback);
   strata = await startStrata({
     DATABASE_URL: database.url,

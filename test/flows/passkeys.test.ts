@@ -15,7 +15,7 @@ import {
 } from '../support/browser.ts';
 import { audited, auditEvents, type AuditEvent } from '../support/audit.ts';
 import { eventually } from '../support/cluster.ts';
-import { createDatabase, type Database } from '../support/postgres.ts';
+import { strataDatabase, type Database } from '../support/postgres.ts';
 import { startRedis, type Process } from '../support/servers.ts';
 import {
   adminPassword,
@@ -41,7 +41,7 @@ let anyone: Client;
 
 beforeAll(async () => {
   [database, redis, site, elsewhere, browser] = await Promise.all([
-    createDatabase(),
+    strataDatabase(),
     startRedis(),
     startSite(),
     startSite(),

@@ -9,6 +9,7 @@ import {
   startCluster,
   type Cluster,
 } from '../support/cluster.ts';
+import { startPostgres } from '../support/postgres.ts';
 import { freePort } from '../support/servers.ts';
 import { Client, type Running } from '../support/strata.ts';
 
@@ -20,7 +21,11 @@ let notifierStatus: string;
 let cold: Running;
 
 beforeAll(async () => {
-  cluster = await startCluster({ gateways: 2, cuttable: ['gateway-2'] });
+  cluster = await startCluster({
+    gateways: 2,
+    cuttable: ['gateway-2'],
+    postgres: startPostgres,
+  });
   const port = await freePort();
   notifierStatus = `http://127.0.0.1:${port}`;
   notifier = await cluster.start('notifier-1', ['notifier'], { METRICS_PORT: String(port) });

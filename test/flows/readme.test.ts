@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { createDatabase, type Database } from '../support/postgres.ts';
+import { strataDatabase, type Database } from '../support/postgres.ts';
 import { freePort } from '../support/servers.ts';
 import { startStrata, type Running } from '../support/strata.ts';
 
@@ -11,7 +11,7 @@ let database: Database;
 let strata: Running;
 
 beforeAll(async () => {
-  database = await createDatabase();
+  database = await strataDatabase();
   strata = await startStrata({
     DATABASE_URL: database.url,
     PLATFORM_ADMIN_PASSWORD: 'correct-horse-battery',

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { requireProvedAudit, type AuditEvent } from '../support/audit.ts';
 import { eventually } from '../support/cluster.ts';
-import { createDatabase, type Database } from '../support/postgres.ts';
+import { strataDatabase, type Database } from '../support/postgres.ts';
 import { startReceiver, type Receiver } from '../support/receiver.ts';
 import {
   adminPassword,
@@ -30,7 +30,7 @@ const start = async (environment: Record<string, string> = {}): Promise<void> =>
   });
 };
 beforeAll(async () => {
-  database = await createDatabase();
+  database = await strataDatabase();
   receiver = await startReceiver();
   await start();
   platform = await signIn(strata.url, 'admin@example.com', adminPassword);

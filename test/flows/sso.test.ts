@@ -11,7 +11,7 @@ import {
   type Person,
   type RogueProvider,
 } from '../support/identity-providers.ts';
-import { createDatabase, type Database } from '../support/postgres.ts';
+import { strataDatabase, type Database } from '../support/postgres.ts';
 import {
   adminPassword,
   Client,
@@ -62,7 +62,7 @@ beforeAll(async () => {
     redirect_uris: [redirectUri],
   });
   rogue = await startRogueProvider();
-  database = await createDatabase();
+  database = await strataDatabase();
   strata = await startStrata({
     DATABASE_URL: database.url,
     WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8',

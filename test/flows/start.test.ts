@@ -15,7 +15,7 @@ import { migrate, openDatabase } from '../../shared/database/open.ts';
 import { loadSettings } from '../../shared/settings.ts';
 import { eventually } from '../support/cluster.ts';
 import { createDatabase, type Database } from '../support/postgres.ts';
-import { guard, startNats } from '../support/servers.ts';
+import { guard, inherited, startNats } from '../support/servers.ts';
 import { secretKey, signIn, startStrata, type Running } from '../support/strata.ts';
 
 let home: string;
@@ -156,7 +156,7 @@ async function run(
   const child = spawn(process.execPath, ['strata.ts', ...words], {
     cwd: join(import.meta.dirname, '../..'),
     stdio: ['ignore', 'pipe', 'pipe'],
-    env: { PATH: process.env.PATH, PORT: '0', ...environment },
+    env: { ...inherited(), PORT: '0', ...environment },
     ...(uid === undefined ? {} : { uid, gid: uid }),
   });
   child.once('exit', guard(child.pid!, 'KILL'));

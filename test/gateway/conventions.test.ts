@@ -6,7 +6,7 @@ import addFormats from 'ajv-formats';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { gzipSync } from 'node:zlib';
-import { createDatabase, type Database } from '../support/postgres.ts';
+import { strataDatabase, type Database } from '../support/postgres.ts';
 import {
   adminPassword,
   Client,
@@ -24,7 +24,7 @@ let platform: Client;
 let tenant: TenantFixture;
 
 beforeAll(async () => {
-  database = await createDatabase();
+  database = await strataDatabase();
   strata = await startStrata({ DATABASE_URL: database.url });
   platform = await signIn(strata.url, 'admin@example.com', adminPassword);
   tenant = await createTenant(strata.url, platform, 'Conventions');

@@ -1,7 +1,7 @@
 /** G7: a stored document stays within its bounds whatever writes lead there, for every kind, and a refusal leaves nothing behind. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { isDeepStrictEqual } from 'node:util';
-import { createDatabase, type Database } from '../support/postgres.ts';
+import { strataDatabase, type Database } from '../support/postgres.ts';
 import {
   adminPassword,
   createTenant,
@@ -18,7 +18,7 @@ let platform: Client;
 let tenant: TenantFixture;
 
 beforeAll(async () => {
-  database = await createDatabase();
+  database = await strataDatabase();
   strata = await startStrata({ DATABASE_URL: database.url, LOG_LEVEL: 'warn' });
   platform = await signIn(strata.url, 'admin@example.com', adminPassword);
   tenant = await createTenant(strata.url, platform, 'Document size');

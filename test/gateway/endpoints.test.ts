@@ -1,7 +1,7 @@
 /** The configuration endpoints that clients rely on: the answer of each, and each side effect. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { restRoutes } from '../../gateway/rest.ts';
-import { createDatabase, type Database } from '../support/postgres.ts';
+import { strataDatabase, type Database } from '../support/postgres.ts';
 import {
   adminPassword,
   createTenant,
@@ -18,7 +18,7 @@ let platform: Client;
 let tenant: TenantFixture;
 
 beforeAll(async () => {
-  database = await createDatabase();
+  database = await strataDatabase();
   strata = await startStrata({ DATABASE_URL: database.url });
   platform = await signIn(strata.url, 'admin@example.com', adminPassword);
   tenant = await createTenant(strata.url, platform, 'Endpoint rows');

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createDatabase, type Database } from '../support/postgres.ts';
+import { strataDatabase, type Database } from '../support/postgres.ts';
 import {
   adminPassword,
   Client,
@@ -16,7 +16,7 @@ import {
 let database: Database;
 let strata: Running;
 beforeAll(async () => {
-  database = await createDatabase();
+  database = await strataDatabase();
   strata = await startStrata({
     DATABASE_URL: database.url,
     RATE_LIMIT_PER_MINUTE: '10',
@@ -69,7 +69,7 @@ test('other origins, and another level of the log, hold from the reload on', asy
   const folder = mkdtempSync(join(tmpdir(), 'strata-reload-'));
   const file = join(folder, 'env');
   writeFileSync(file, 'LOG_LEVEL=warn\n');
-  const other = await createDatabase();
+  const other = await strataDatabase();
   const reloaded = await startStrata({ DATABASE_URL: other.url, ENV_FILE: file });
   try {
     const platform = await signIn(reloaded.url, 'admin@example.com', adminPassword);

@@ -8,7 +8,7 @@ import { restRoutes, type RestRoute } from '../../gateway/rest.ts';
 import { contractTable } from '../../shared/contracts/index.ts';
 import { applyMergePatch } from '../../shared/schema/merge-patch.ts';
 import { sendPipelined, type RawRequest } from '../support/pipelined.ts';
-import { createDatabase, type Database } from '../support/postgres.ts';
+import { strataDatabase, type Database } from '../support/postgres.ts';
 import {
   adminPassword,
   createTenant,
@@ -30,7 +30,7 @@ let platform: Client;
 let tenant: TenantFixture;
 
 beforeAll(async () => {
-  database = await createDatabase();
+  database = await strataDatabase();
   strata = await startStrata({ DATABASE_URL: database.url, LOG_LEVEL: 'error' });
   platform = await signIn(strata.url, 'admin@example.com', adminPassword);
   tenant = await createTenant(strata.url, platform, 'Invalid bodies');

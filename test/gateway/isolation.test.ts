@@ -15,7 +15,7 @@ import {
   type TenantRole,
 } from '../../shared/contracts/contract.ts';
 import { contracts } from '../../shared/contracts/index.ts';
-import { createDatabase, type Database } from '../support/postgres.ts';
+import { strataDatabase, type Database } from '../support/postgres.ts';
 import {
   addMember,
   adminPassword,
@@ -75,7 +75,7 @@ async function keysOfServiceAccount(role: TenantRole): Promise<ScopedKey[]> {
 }
 
 beforeAll(async () => {
-  database = await createDatabase();
+  database = await strataDatabase();
   strata = await startStrata({ DATABASE_URL: database.url, BASE_URL: baseUrl });
   const platform = await signIn(strata.url, 'admin@example.com', adminPassword);
   own = await createTenant(strata.url, platform, 'Own');

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { eventually } from '../support/cluster.ts';
-import { createDatabase, type Database } from '../support/postgres.ts';
+import { strataDatabase, type Database } from '../support/postgres.ts';
 import { Client, startStrata, type Running } from '../support/strata.ts';
 
 /** What `localhost` stands for here, whatever the machine says. Not every Linux has `::1`, and no macOS has the other. */
@@ -22,7 +22,7 @@ let database: Database;
 let strata: Running;
 
 beforeAll(async () => {
-  database = await createDatabase();
+  database = await strataDatabase();
   strata = await startStrata({
     DATABASE_URL: database.url,
     HOST: 'localhost',

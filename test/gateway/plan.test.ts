@@ -1,7 +1,7 @@
 /** Plans over REST: what they answer, who may ask, and dry runs with their impact. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { audited, requireProvedAudit } from '../support/audit.ts';
-import { createDatabase, type Database } from '../support/postgres.ts';
+import { strataDatabase, type Database } from '../support/postgres.ts';
 import {
   adminPassword,
   Client,
@@ -19,7 +19,7 @@ let tenant: TenantFixture;
 let other: TenantFixture;
 
 beforeAll(async () => {
-  database = await createDatabase();
+  database = await strataDatabase();
   strata = await startStrata({ DATABASE_URL: database.url });
   platform = await signIn(strata.url, 'admin@example.com', adminPassword);
   tenant = await createTenant(strata.url, platform, 'Planned');

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { eventually } from '../support/cluster.ts';
 import { comparePast } from '../support/past-oracle.ts';
-import { createDatabase, withClient, type Database } from '../support/postgres.ts';
+import { strataDatabase, withClient, type Database } from '../support/postgres.ts';
 import {
   adminPassword,
   Client,
@@ -26,7 +26,7 @@ let platform: Client;
 let tenant: TenantFixture;
 
 beforeAll(async () => {
-  database = await createDatabase();
+  database = await strataDatabase();
   strata = await startStrata({ DATABASE_URL: database.url });
   platform = await signIn(strata.url, 'admin@example.com', adminPassword);
   tenant = await createTenant(strata.url, platform, 'Past');
@@ -456,7 +456,7 @@ describe('where the platform is older than its history', () => {
   }
 
   beforeAll(async () => {
-    older = await createDatabase();
+    older = await strataDatabase();
     await start();
     member = await createTenant(running.url, admin, 'Older');
     before.overwritten = revisionIn(await put('overwritten'));

@@ -8,7 +8,7 @@ import PostalMime from 'postal-mime';
 import { restRoutes } from '../../gateway/rest.ts';
 import { eventually } from '../support/cluster.ts';
 import { invitationToken } from '../support/mailboxes.ts';
-import { createDatabase, type Database } from '../support/postgres.ts';
+import { strataDatabase, type Database } from '../support/postgres.ts';
 import { startReceiver } from '../support/receiver.ts';
 import {
   Client,
@@ -52,7 +52,7 @@ const note = <T extends Answer>(answer: T): T => {
 };
 
 beforeAll(async () => {
-  database = await createDatabase();
+  database = await strataDatabase();
   strata = await startStrata({
     DATABASE_URL: database.url,
     DATA_DIR: dataDir,

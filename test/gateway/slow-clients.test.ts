@@ -1,5 +1,5 @@
 /** G7: clients that stall, drip or stay silent are told so and cut off. By the times of Strata itself: `test/flows/minutes.test.ts`. */
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { once } from 'node:events';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -63,4 +63,3 @@ describe('with short times', () => {
     expect(count).toBeLessThanOrEqual(1);
   });
 });
-

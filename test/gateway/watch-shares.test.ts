@@ -1,7 +1,7 @@
 /** G7: no tenant takes all watch streams of a gateway. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { watch, type WatchStream } from '../support/event-stream.ts';
-import { createDatabase, type Database } from '../support/postgres.ts';
+import { strataDatabase, type Database } from '../support/postgres.ts';
 import {
   adminPassword,
   createTenant,
@@ -19,7 +19,7 @@ let second: TenantFixture;
 let platform: Client;
 
 beforeAll(async () => {
-  database = await createDatabase();
+  database = await strataDatabase();
   strata = await startStrata({
     DATABASE_URL: database.url,
     WATCH_MAX_STREAMS: '6',

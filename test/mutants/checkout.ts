@@ -16,6 +16,9 @@ import { fileURLToPath } from 'node:url';
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const folders = new Set<string>();
 
+/** Where Node keeps what it has compiled of a copy: beside it, and as short-lived. */
+export const compiledOf = (folder: string): string => `${folder}-compiled`;
+
 export class Checkout {
   readonly folder: string;
   private constructor(folder: string) {
@@ -25,7 +28,7 @@ export class Checkout {
   /** The working tree as it is now, uncommitted files included; installed packages are linked, not copied. */
   static create(): Checkout {
     const folder = mkdtempSync(join(tmpdir(), 'strata-mutant-'));
-    folders.add(folder);
+    folders.add(folder).add(compiledOf(folder));
     const listed = execFileSync('git', ['ls-files', '-z', '-co', '--exclude-standard'], {
       cwd: root,
       encoding: 'utf8',

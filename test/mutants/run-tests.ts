@@ -3,6 +3,7 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { compiledOf } from './checkout.ts';
 import { literally } from './mutant.ts';
 
 export interface FailedTest {
@@ -57,7 +58,12 @@ export async function runTests(
       ...selection,
     ],
     // In a group of its own, so that what it has started can be ended with it.
-    { cwd: folder, stdio: 'ignore', detached: true },
+    {
+      cwd: folder,
+      stdio: 'ignore',
+      detached: true,
+      env: { ...process.env, NODE_COMPILE_CACHE: compiledOf(folder) },
+    },
   );
   running.add(child);
   const timer = setTimeout(() => stop(child), limitMs);

@@ -1,6 +1,6 @@
 /** One's own sessions, going on in another tenant, and accounts that are disabled. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { createDatabase, type Database } from '../support/postgres.ts';
+import { strataDatabase, type Database } from '../support/postgres.ts';
 import {
   adminPassword,
   Client,
@@ -20,7 +20,7 @@ let platform: Client;
 let first: TenantFixture;
 let second: TenantFixture;
 beforeAll(async () => {
-  database = await createDatabase();
+  database = await strataDatabase();
   strata = await startStrata({ DATABASE_URL: database.url });
   platform = await signIn(strata.url, 'admin@example.com', adminPassword);
   first = await createTenant(strata.url, platform, 'First');

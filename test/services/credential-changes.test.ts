@@ -8,7 +8,7 @@ import { newCredential } from '../support/browser.ts';
 import { holdLock } from '../support/held-lock.ts';
 import { startHonestProvider, type HonestProvider } from '../support/identity-providers.ts';
 import { startMailServer, type MailServer, type ReceivedMail } from '../support/mail-server.ts';
-import { createDatabase, type Database } from '../support/postgres.ts';
+import { strataDatabase, type Database } from '../support/postgres.ts';
 import {
   adminPassword,
   Client,
@@ -35,7 +35,7 @@ let tenantCount = 0;
 
 beforeAll(async () => {
   [database, smtp, honest] = await Promise.all([
-    createDatabase(),
+    strataDatabase(),
     startMailServer(),
     startHonestProvider({
       client_id: 'strata',

@@ -4,13 +4,13 @@ import type { DataSource, EntityManager } from 'typeorm';
 import { setTimeout as delay } from 'node:timers/promises';
 import { isDatabaseOutage } from '../../shared/database/failures.ts';
 import { openDatabase } from '../../shared/database/open.ts';
-import { createDatabase, type Database } from '../support/postgres.ts';
+import { strataDatabase, type Database } from '../support/postgres.ts';
 import { startStrata } from '../support/strata.ts';
 
 let database: Database;
 let db: DataSource;
 beforeAll(async () => {
-  database = await createDatabase();
+  database = await strataDatabase();
   db = await openDatabase(
     { url: database.url, poolSize: 2, timeoutMs: 5000, ssl: false },
     { schema: 'public', entities: [], migrations: [] },

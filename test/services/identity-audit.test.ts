@@ -1,7 +1,7 @@
 /** Whose audit an event of sign-in is in, and what everybody sees of their own account. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { eventually } from '../support/cluster.ts';
-import { createDatabase, type Database } from '../support/postgres.ts';
+import { strataDatabase, type Database } from '../support/postgres.ts';
 import {
   adminPassword,
   Client,
@@ -50,7 +50,7 @@ async function itemsOf(reader: Client, path: string): Promise<Event[]> {
 
 /** A member of both tenants goes through everything that is audited of an account. */
 beforeAll(async () => {
-  database = await createDatabase();
+  database = await strataDatabase();
   strata = await startStrata({ DATABASE_URL: database.url });
   platform = await signIn(strata.url, 'admin@example.com', adminPassword);
   first = await createTenant(strata.url, platform, 'Whose first');

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { audited } from '../support/audit.ts';
 import { eventually } from '../support/cluster.ts';
 import { invitationToken, invitationTokens, mailsTo } from '../support/mailboxes.ts';
-import { createDatabase, type Database } from '../support/postgres.ts';
+import { strataDatabase, type Database } from '../support/postgres.ts';
 import {
   addMember,
   adminPassword,
@@ -26,7 +26,7 @@ let platform: Client;
 let first: TenantFixture;
 let second: TenantFixture;
 beforeAll(async () => {
-  database = await createDatabase();
+  database = await strataDatabase();
   strata = await startStrata({
     DATABASE_URL: database.url,
     PLATFORM_ADMIN_EMAILS: `admin@example.com,${futureAdmin},listed@platform.example`,

@@ -4,7 +4,7 @@ import { Redis } from 'ioredis';
 import { randomBytes } from 'node:crypto';
 import { audited } from '../support/audit.ts';
 import { startMailServer, type MailServer } from '../support/mail-server.ts';
-import { createDatabase, type Database } from '../support/postgres.ts';
+import { strataDatabase, type Database } from '../support/postgres.ts';
 import { startRedis, type Process } from '../support/servers.ts';
 import {
   adminPassword,
@@ -37,7 +37,7 @@ beforeAll(async () => {
       return [451, 'try again later'];
     },
   });
-  [database, redis] = await Promise.all([createDatabase(), startRedis()]);
+  [database, redis] = await Promise.all([strataDatabase(), startRedis()]);
   state = new Redis(redis.url);
   strata = await startStrata({
     DATABASE_URL: database.url,

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { restRoutes } from '../../gateway/rest.ts';
 import { watch } from '../support/event-stream.ts';
-import { createDatabase, type Database } from '../support/postgres.ts';
+import { strataDatabase, type Database } from '../support/postgres.ts';
 import {
   adminPassword,
   Client,
@@ -27,7 +27,7 @@ const folder = mkdtempSync(join(tmpdir(), 'strata-policy-'));
 const envFile = join(folder, 'strata.env');
 beforeAll(async () => {
   writeFileSync(envFile, '');
-  database = await createDatabase();
+  database = await strataDatabase();
   strata = await startStrata({ DATABASE_URL: database.url, ENV_FILE: envFile });
   platform = await signIn(strata.url, 'admin@example.com', adminPassword);
   tenant = await createTenant(strata.url, platform, 'Strict');

@@ -1,7 +1,7 @@
 /** Signing in with a password, and the refresh tokens that follow. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { audited } from '../support/audit.ts';
-import { createDatabase, type Database } from '../support/postgres.ts';
+import { strataDatabase, type Database } from '../support/postgres.ts';
 import {
   adminPassword,
   Client,
@@ -21,7 +21,7 @@ let platform: Client;
 let tenant: TenantFixture;
 let anyone: Client;
 beforeAll(async () => {
-  database = await createDatabase();
+  database = await strataDatabase();
   strata = await startStrata({ DATABASE_URL: database.url, TRUSTED_PROXIES: '127.0.0.0/8' });
   platform = await signIn(strata.url, 'admin@example.com', adminPassword);
   tenant = await createTenant(strata.url, platform, 'Sign in');

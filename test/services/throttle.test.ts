@@ -7,7 +7,7 @@ import { restRoutes } from '../../gateway/rest.ts';
 import { waitAfter } from '../../services/auth/rules/throttle.ts';
 import { failedAttemptsInRedis } from '../../services/auth/stores/failed-attempts.ts';
 import { auditEvents, audited } from '../support/audit.ts';
-import { createDatabase, type Database } from '../support/postgres.ts';
+import { strataDatabase, type Database } from '../support/postgres.ts';
 import { startRedis, type Process } from '../support/servers.ts';
 import {
   adminPassword,
@@ -23,7 +23,7 @@ let redis: Process;
 let nodes: Running[];
 let state: Redis;
 beforeAll(async () => {
-  [database, redis] = await Promise.all([createDatabase(), startRedis()]);
+  [database, redis] = await Promise.all([strataDatabase(), startRedis()]);
   const environment = {
     DATABASE_URL: database.url,
     REDIS_URL: redis.url,
@@ -262,7 +262,7 @@ describe('of a network over all accounts', () => {
 });
 
 test('a claim of where one comes from counts only from a trusted proxy', async () => {
-  const alone = await createDatabase();
+  const alone = await strataDatabase();
   const node = await startStrata({ DATABASE_URL: alone.url, LOG_LEVEL: 'warn' });
   try {
     const answers: Answer[] = [];

@@ -1,7 +1,7 @@
 /** Answers tell nothing by their time: interleaved tries, medians compared. A round that noise spoilt is tried again; a real difference stays. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { performance } from 'node:perf_hooks';
-import { createDatabase, type Database } from '../support/postgres.ts';
+import { strataDatabase, type Database } from '../support/postgres.ts';
 import {
   adminPassword,
   Client,
@@ -19,7 +19,7 @@ let strata: Running;
 let tenant: TenantFixture;
 let disabled: string;
 beforeAll(async () => {
-  database = await createDatabase();
+  database = await strataDatabase();
   strata = await startStrata({
     DATABASE_URL: database.url,
     TRUSTED_PROXIES: '127.0.0.1/32',

@@ -1,11 +1,15 @@
 /** A cluster of real processes over a real bus: gateways, and two of each service, several to a process unless told. */
-import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
 import { pieces } from '../../services/pieces.ts';
-import { createDatabase, startPostgres, type Database, type Server } from './postgres.ts';
+import {
+  createDatabase,
+  migrate,
+  startPostgres,
+  strataDatabase,
+  type Database,
+  type Server,
+} from './postgres.ts';
 import { startProxy, type Proxy } from './proxy.ts';
 import { startNats, startRedis, type Process } from './servers.ts';
 import {
@@ -21,7 +25,6 @@ import {
 } from './strata.ts';
 
 export const baseUrl = 'http://strata.test';
-const root = fileURLToPath(new URL('../..', import.meta.url));
 
 /** Starts a node of the cluster; `own` are settings of this node alone. */
 export type StartNode = (
@@ -62,7 +65,7 @@ export interface ClusterOptions {
   readonly platformService?: boolean;
   /** Each service has processes of its own, the notifier too: auth-1, auth-2, and so on. */
   readonly apart?: boolean;
-  /** PostgreSQL, where it is not one as startPostgres() starts it. */
+  /** Starts a PostgreSQL of its own, for tests that do something to the server. Others share that of the run. */
   readonly postgres?: () => Promise<Server>;
   /** A file of further settings of NATS. */
   readonly natsConfig?: string;
@@ -85,25 +88,56 @@ const servicesApart: Readonly<Record<string, readonly string[]>> = Object.fromEn
   serviceNames.flatMap((name) => [1, 2].map((number) => [`${name}-${number}`, [name]])),
 );
 
+interface Prepared {
+  readonly postgres: Server;
+  /** With Strata's tables. */
+  readonly database: Database;
+  readonly stopPostgres: () => Promise<void>;
+}
+
+async function ownDatabase(startServer: () => Promise<Server>): Promise<Prepared> {
+  const postgres = await startServer();
+  const database = await createDatabase(postgres.url);
+  await migrate(database.url);
+  return { postgres, database, stopPostgres: postgres.stop };
+}
+
+/** A program that is no test, such as the soak, has no server to share. */
+async function sharedDatabase(): Promise<Prepared> {
+  const url = process.env.TEST_DATABASE_URL;
+  if (url === undefined) return ownDatabase(startPostgres);
+  const database = await strataDatabase();
+  const refuse = (): never => {
+    throw new Error('other tests use this server: start one for this cluster with `postgres`');
+  };
+  const postgres: Server = {
+    url,
+    restart: refuse,
+    freeze: refuse,
+    setClock: refuse,
+    stop: refuse,
+  };
+  return { postgres, database, stopPostgres: database.drop };
+}
+
 /** Starts the servers, the nodes and a tenant with members; stops them all if one does not start. */
 export async function startCluster({
   gateways: gatewayCount = 3,
   platformService = false,
   apart = false,
-  postgres: startServer = startPostgres,
+  postgres: startServer,
   natsConfig,
   environment: extra = {},
   cuttable = [],
 }: ClusterOptions = {}): Promise<Cluster> {
-  const [postgres, bus, redis] = await Promise.all([
-    startServer(),
+  const [{ postgres, database, stopPostgres }, bus, redis] = await Promise.all([
+    startServer ? ownDatabase(startServer) : sharedDatabase(),
     startNats(natsConfig ? { config: natsConfig } : {}),
     startRedis(),
   ]);
   const proxies = Object.fromEntries(
     await Promise.all(cuttable.map(async (name) => [name, await startProxy(bus.port)] as const)),
   );
-  const database = await createDatabase(postgres.url);
   const environment = {
     DATABASE_URL: database.url,
     NATS_URL: bus.url,
@@ -114,12 +148,6 @@ export async function startCluster({
     SECRET_KEY: secretKey,
     ...extra,
   };
-  // Not one that waits for it: a proxy of this process may be on its way.
-  await promisify(execFile)(process.execPath, ['strata.ts', '--migrate'], {
-    cwd: root,
-    env: { PATH: process.env.PATH, ...environment },
-  });
-
   /** Every node that was started and not replaced, with what it was started with. */
   const nodes = new Map<Running, Parameters<StartNode>>();
   const gateways: Running[] = [];
@@ -154,7 +182,7 @@ export async function startCluster({
       servers.redis.stop('SIGKILL'),
       ...Object.values(proxies).map((proxy) => proxy.stop()),
     ]);
-    await postgres.stop();
+    await stopPostgres();
   };
 
   try {

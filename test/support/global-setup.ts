@@ -1,11 +1,19 @@
+import { join } from 'node:path';
 import { startPostgres } from './postgres.ts';
 import { binary, chromium } from './servers.ts';
 
-/** One PostgreSQL for the run, or the one that TEST_DATABASE_URL names. Workers inherit the address. */
+/**
+ * One PostgreSQL for the run, or the one that TEST_DATABASE_URL names, and one place for what Node has compiled. Workers inherit the
+ * address and the place.
+ */
 export default async function setup(): Promise<void> {
   // Before any test, since an install takes longer than a test may, and two at once would wait for each other.
   for (const program of ['nats-server', 'redis-server', 'openssl', 'nginx']) binary(program);
   chromium();
+  process.env.NODE_COMPILE_CACHE ??= join(
+    import.meta.dirname,
+    '../../node_modules/.cache/compiled',
+  );
   if (process.env.TEST_DATABASE_URL) return;
   const server = await startPostgres();
   process.env.TEST_DATABASE_URL = server.url;

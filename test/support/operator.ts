@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { stripVTControlCharacters } from 'node:util';
+import { inherited } from './servers.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const entry = 'gateway/repl/operator.ts';
@@ -20,10 +21,9 @@ export async function operator(
   args: readonly string[],
   input = '',
 ): Promise<Said> {
-  const { PATH, HOME } = process.env;
   const child = spawn(process.execPath, [entry, ...args], {
     cwd: root,
-    env: { PATH, HOME, ...environment },
+    env: { ...inherited(), ...environment },
   });
   const said = { out: '', err: '' };
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
@@ -49,11 +49,10 @@ export interface Prompt {
 
 /** The console on a terminal, which `script` of util-linux makes. Resolves when it prompts. */
 export async function operatorPrompt(environment: Record<string, string>): Promise<Prompt> {
-  const { PATH } = process.env;
   const command = `stty cols 500 && exec "${process.execPath}" ${entry}`;
   const child = spawn('script', ['--quiet', '--return', '--command', command, '/dev/null'], {
     cwd: root,
-    env: { PATH, TERM: 'xterm', ...environment },
+    env: { ...inherited(), TERM: 'xterm', ...environment },
   });
   const ended = once(child, 'close').then(([code]) => code as number | null);
   let shown = '';

@@ -1,15 +1,25 @@
 /** A real PostgreSQL for tests, which can be killed, restarted and frozen, and fresh databases on it. */
-import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
-import { randomUUID } from 'node:crypto';
+import { execFile, execFileSync, spawn, type ChildProcess } from 'node:child_process';
+import { createHash, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  globSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as delay } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import pg from 'pg';
 import { openEmbeddedPostgres } from '../../shared/database/embedded.ts';
-import { binary, guard } from './servers.ts';
+import { binary, guard, inherited } from './servers.ts';
+import { secretKey } from './strata.ts';
 
 export interface Server {
   readonly url: string;
@@ -180,8 +190,67 @@ export interface Database {
 
 /** A fresh, empty database, on the server of this run unless told. */
 export async function createDatabase(server = process.env.TEST_DATABASE_URL!): Promise<Database> {
-  const name = `t_${randomUUID().replaceAll('-', '')}`;
+  const name = freshName();
   await withClient(server, (client) => client.query(`CREATE DATABASE ${name}`));
+  return databaseOf(server, name);
+}
+
+/** A fresh database with Strata's tables, on the server of this run: a copy, which is there sooner than a migrated one. */
+export async function strataDatabase(): Promise<Database> {
+  const server = process.env.TEST_DATABASE_URL!;
+  const name = freshName();
+  const template = `strata_${hashOf(schemaFiles())}`;
+  await withClient(server, async (client) => {
+    const copy = () => client.query(`CREATE DATABASE ${name} TEMPLATE ${template}`);
+    await copy().catch(async (error: pg.DatabaseError) => {
+      const isMissing = error.code === '3D000';
+      if (!isMissing) throw error;
+      await makeTemplate(client, server, template);
+      await copy();
+    });
+  });
+  return databaseOf(server, name);
+}
+
+const freshName = (): string => `t_${randomUUID().replaceAll('-', '')}`;
+
+const root = join(import.meta.dirname, '../..');
+
+/** What the migrations are written in. A mutant changes them under a server that other runs have used. */
+const schemaFiles = (): string[] =>
+  ['services/*/schema.ts', 'shared/commits/schema.ts', 'shared/database/*.ts']
+    .flatMap((pattern) => globSync(pattern, { cwd: root }))
+    .sort();
+
+function hashOf(files: readonly string[]): string {
+  const hash = createHash('sha256');
+  for (const file of files) hash.update(readFileSync(join(root, file)));
+  return hash.digest('hex').slice(0, 16);
+}
+
+/** Migrates a database under another name first, so that whoever finds the template finds all of it. Once, whoever asks beside. */
+async function makeTemplate(client: pg.Client, server: string, template: string): Promise<void> {
+  await client.query('SELECT pg_advisory_lock(hashtextextended($1, 0))', [template]);
+  const { rowCount } = await client.query('SELECT FROM pg_database WHERE datname = $1', [template]);
+  if (rowCount === 0) {
+    const unfinished = `${template}_unfinished`;
+    await client.query(`DROP DATABASE IF EXISTS ${unfinished} WITH (FORCE)`);
+    await client.query(`CREATE DATABASE ${unfinished}`);
+    await migrate(databaseOf(server, unfinished).url);
+    await client.query(`ALTER DATABASE ${unfinished} RENAME TO ${template}`);
+  }
+  await client.query('SELECT pg_advisory_unlock(hashtextextended($1, 0))', [template]);
+}
+
+/** As operators do. Other work of this process goes on meanwhile, such as a proxy. */
+export async function migrate(url: string): Promise<void> {
+  await promisify(execFile)(process.execPath, ['strata.ts', '--migrate'], {
+    cwd: root,
+    env: { ...inherited(), DATABASE_URL: url, SECRET_KEY: secretKey },
+  });
+}
+
+function databaseOf(server: string, name: string): Database {
   const url = new URL(server);
   url.pathname = `/${name}`;
   /** PostgreSQL renames a database, or copies it, while nobody is connected. */

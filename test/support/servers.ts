@@ -124,6 +124,20 @@ async function start(
   };
 }
 
+/**
+ * What a program has from the tests beside its settings: where programs and temporary files are, and where Node keeps what it has
+ * compiled, so that the hundreds of processes of a run read it instead of compiling the same code again.
+ */
+export function inherited(): Record<string, string> {
+  const names = ['PATH', 'HOME', 'TMPDIR', 'NODE_COMPILE_CACHE'];
+  return Object.fromEntries(
+    names.flatMap((name) => {
+      const value = process.env[name];
+      return value === undefined || value === '' ? [] : [[name, value]];
+    }),
+  );
+}
+
 /** `config` is a file of further settings, such as permissions; `argv` are further arguments. */
 export async function startNats({
   port,

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { invitationToken, invitationTokens, mailDataDir, watchMailFolder } from './mailboxes.ts';
-import { guard } from './servers.ts';
+import { guard, inherited } from './servers.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 export const adminPassword = 'correct-horse-battery-staple';
@@ -40,7 +40,6 @@ export async function startProgram(
   pieces: readonly string[] = [],
   { folder = root, node = process.execPath, account = {} }: StartedBy = {},
 ): Promise<Running> {
-  const { PATH, HOME, TMPDIR } = process.env;
   const dataDir = environment.DATA_DIR ?? (environment.DATABASE_URL && mailDataDir());
   if (dataDir !== undefined) watchMailFolder(dataDir);
   const child = spawn(node, [file, ...pieces], {
@@ -48,9 +47,7 @@ export async function startProgram(
     cwd: folder,
     stdio: ['ignore', 'pipe', 'pipe'],
     env: {
-      PATH,
-      HOME,
-      ...(TMPDIR ? { TMPDIR } : {}),
+      ...inherited(),
       PORT: '0',
       LOG_LEVEL: 'info',
       PLATFORM_ADMIN_EMAILS: 'admin@example.com',
