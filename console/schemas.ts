@@ -14,14 +14,22 @@ export interface Schema {
   readonly maxLength?: number;
 }
 
+/** A schema as the document writes it: one that has a name is referred to, wherever it is. */
+interface Shown extends Omit<Schema, 'properties' | 'items'> {
+  readonly $ref?: string;
+  readonly properties?: Readonly<Record<string, Shown>>;
+  readonly items?: Shown;
+}
+
 interface OpenApi {
+  readonly components: { readonly schemas: Readonly<Record<string, Shown>> };
   readonly paths: Readonly<
     Record<
       string,
       {
         readonly put?: {
           readonly requestBody?: {
-            readonly content: Readonly<Record<string, { readonly schema: Schema }>>;
+            readonly content: Readonly<Record<string, { readonly schema: Shown }>>;
           };
         };
       }
@@ -35,10 +43,27 @@ let asked: Promise<OpenApi> | undefined;
 export async function schemaOf(path: string): Promise<Schema> {
   asked ??= send<OpenApi>('GET', '/openapi.json').then(({ body }) => body);
   try {
-    const { paths } = await asked;
-    return paths[path]?.put?.requestBody?.content['application/json']?.schema ?? {};
+    const { paths, components } = await asked;
+    const body = paths[path]?.put?.requestBody?.content['application/json']?.schema;
+    return body ? resolved(body, components.schemas) : {};
   } catch {
     asked = undefined;
     return {};
   }
+}
+
+/** The schema with what it refers to in its place. */
+function resolved(shown: Shown, schemas: Readonly<Record<string, Shown>>): Schema {
+  const { $ref: reference, properties, items, ...own } = shown;
+  if (reference !== undefined)
+    return { ...resolved(schemas[reference.split('/').at(-1)!] ?? {}, schemas), ...own };
+  return {
+    ...own,
+    ...(properties && {
+      properties: Object.fromEntries(
+        Object.entries(properties).map(([name, inner]) => [name, resolved(inner, schemas)]),
+      ),
+    }),
+    ...(items && { items: resolved(items, schemas) }),
+  };
 }

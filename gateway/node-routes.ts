@@ -3,7 +3,7 @@ import scalar from '@scalar/fastify-api-reference';
 import type { FastifyInstance } from 'fastify';
 import type { Registry } from 'prom-client';
 import { codeOfReadiness, type ReadinessCheck } from '../shared/cluster/readiness.ts';
-import { openApi } from './openapi.ts';
+import { openApi } from './openapi/document.ts';
 import { pageHeaders } from './security-headers.ts';
 
 /** Paths that take GET only, like the routes below them in this file. */

@@ -5,35 +5,67 @@
  */
 import { Type, type Static } from 'typebox';
 import { documentContracts } from './document-contracts.ts';
-import { FreeForm, InstanceCount, Slug, strict, Text } from './fields.ts';
+import { AgentType, described, FreeForm, InstanceCount, strict, Text } from './fields.ts';
 import { ofTenant, tenantListing, tenantPath, type TenantAddress } from './tenant-document.ts';
 import { BusinessHours } from './weekly-hours.ts';
 
 const fields = {
-  default_region: Type.Optional(Text),
-  default_zone: Type.Optional(Text),
-  metrics_duration_minutes: Type.Optional(Type.Integer({ minimum: 1, maximum: 525_600 })),
-  validation_timeout_seconds: Type.Optional(Type.Integer({ minimum: 1, maximum: 86_400 })),
+  default_region: Type.Optional(Text('Region where nothing names one', 'europe-west1')),
+  default_zone: Type.Optional(Text('Zone where nothing names one')),
+  metrics_duration_minutes: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: 525_600,
+      description: 'How far back metrics are looked at',
+      examples: [30],
+    }),
+  ),
+  validation_timeout_seconds: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: 86_400,
+      description: 'How long a change may take to be validated',
+    }),
+  ),
   default_memory: Type.Optional(
     Type.String({ minLength: 1, maxLength: 64, description: 'Such as 512Mi' }),
   ),
-  default_cpu: Type.Optional(Type.String({ minLength: 1, maxLength: 64 })),
+  default_cpu: Type.Optional(
+    Type.String({ minLength: 1, maxLength: 64, description: 'Such as 500m' }),
+  ),
   default_scaling: Type.Optional(
     Type.Object(
       {
         min_instances: Type.Optional(InstanceCount),
         max_instances: Type.Optional(InstanceCount),
       },
-      strict,
+      { ...strict, title: 'Scaling', description: 'Between how many instances it scales' },
     ),
   ),
-  monitoring_thresholds: Type.Optional(Type.Record(Type.String(), Type.Number())),
-  templates: Type.Optional(FreeForm),
-  tools: Type.Optional(Type.Array(Text, { maxItems: 200 })),
+  monitoring_thresholds: Type.Optional(
+    Type.Record(Type.String(), Type.Number(), {
+      description: 'Name of a metric to its threshold',
+      examples: [{ cpu_percent: 80 }],
+    }),
+  ),
+  templates: Type.Optional(described(FreeForm, 'Templates, kept as they are')),
+  tools: Type.Optional(
+    Type.Array(Text('Name of a tool'), {
+      maxItems: 200,
+      description: 'Tools that the agent may use',
+    }),
+  ),
   business_hours: Type.Optional(BusinessHours),
-  custom: Type.Optional(FreeForm),
+  custom: Type.Optional(described(FreeForm, 'Whatever else the agent wants, kept as it is')),
 };
-export const AgentConfig = Type.Object({ agent_type: Slug, ...fields }, strict);
+export const AgentConfig = Type.Object(
+  { agent_type: AgentType, ...fields },
+  {
+    ...strict,
+    title: 'AgentConfig',
+    description: 'What a tenant sets for one type of agent: the layer `agent`',
+  },
+);
 export type AgentConfig = Static<typeof AgentConfig>;
 
 export interface AgentAddress extends TenantAddress {
@@ -46,9 +78,16 @@ const agent = documentContracts({
   ...ofTenant,
   title: 'an agent configuration',
   url: '/tenants/{tenant_id}/config/agents/{agent_type}',
-  path: { ...tenantPath, agent_type: Slug },
+  path: { ...tenantPath, agent_type: AgentType },
   document: AgentConfig,
-  body: Type.Object({ agent_type: Type.Optional(Slug), ...fields }, strict),
+  body: Type.Object(
+    { agent_type: Type.Optional(AgentType), ...fields },
+    {
+      ...strict,
+      title: 'AgentConfigBody',
+      description: 'An agent configuration, as it is written',
+    },
+  ),
   key: agentKey,
 });
 

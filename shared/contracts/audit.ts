@@ -1,25 +1,34 @@
 /** The audit: who did what, in chains that show whether anybody changed the record. */
 import { Type } from 'typebox';
 import { action, Page, page } from './contract.ts';
-import { ActorName, Nullable, strict, Timestamp, Uuid } from './fields.ts';
-
-const NullableString = Nullable(Type.String());
+import { ActorName, described, Nullable, strict, TenantId, Timestamp, Uuid } from './fields.ts';
 
 const facts = {
-  id: Uuid,
-  action: Type.String({ minLength: 1, maxLength: 100, description: 'Such as config.risk.updated' }),
+  id: described(Uuid, 'Names the event'),
+  action: Type.String({
+    minLength: 1,
+    maxLength: 100,
+    description: 'What was done, such as config.risk.updated',
+    examples: ['config.risk.updated'],
+  }),
   actor: Type.Object(
     {
-      type: Type.Enum(['user', 'service', 'operator', 'system']),
-      id: Type.String(),
+      type: Type.Enum(['user', 'service', 'operator', 'system'], {
+        description: 'A person, a service or service account, an operator, or Strata itself',
+      }),
+      id: Type.String({ description: 'Their id, or the name of a service' }),
     },
-    strict,
+    { ...strict, description: 'Who did it' },
   ),
-  tenant_id: Nullable(Uuid),
-  target: NullableString,
+  tenant_id: described(Nullable(Uuid), "The tenant; null for what is the platform's"),
+  target: Nullable(
+    Type.String({
+      description: 'What it was done to: an id, such as of a person, or the name of a document',
+    }),
+  ),
   payload: Type.Unknown({ description: 'Details, secrets removed' }),
-  request_id: NullableString,
-  occurred_at: Timestamp,
+  request_id: Nullable(Type.String({ description: 'Of the request that did it' })),
+  occurred_at: described(Timestamp, 'When it happened'),
 };
 /** What a service hands over; the audit service gives it its place in the chain. */
 export const AuditFacts = Type.Object(facts, strict);
@@ -27,18 +36,28 @@ export const AuditFacts = Type.Object(facts, strict);
 export const AuditEvent = Type.Object(
   {
     ...facts,
-    actor: Type.Object({ ...facts.actor.properties, name: ActorName }, strict),
-    seq: Type.Integer(),
-    hash: Type.String(),
+    actor: Type.Object(
+      { ...facts.actor.properties, name: ActorName },
+      { ...strict, description: 'Who did it' },
+    ),
+    seq: Type.Integer({ description: 'Its place in the chain, from 1' }),
+    hash: Type.String({ description: 'Over the facts, `seq` and the hash of the event before' }),
   },
-  strict,
+  { ...strict, title: 'AuditEvent', description: 'What was done, and its place in the chain' },
 );
 
 /** What its owner sees of an event about their account: all but its place in the chain. */
 const { target: _target, ...told } = facts;
-const Activity = Type.Object(told, strict);
+const Activity = Type.Object(told, {
+  ...strict,
+  title: 'Activity',
+  description: 'What happened to an account, as its owner sees it',
+});
 
 const reader = { level: 'tenant_or_platform', roles: ['tenant_admin'] } as const;
+
+const ofWhichTenant =
+  "Only this tenant; without it the caller's own, and for the platform's administrators all";
 
 export const auditContracts = {
   'audit.append': action({
@@ -53,7 +72,7 @@ export const auditContracts = {
     access: reader,
     keyScope: 'audit:read',
     query: {
-      tenant_id: Type.Optional(Uuid),
+      tenant_id: Type.Optional(described(Uuid, ofWhichTenant)),
       actor: Type.Optional(
         Type.String({
           maxLength: 254,
@@ -72,8 +91,8 @@ export const auditContracts = {
           description: 'What it was done to: an id, such as of a person, or the name of a document',
         }),
       ),
-      since: Type.Optional(Timestamp),
-      until: Type.Optional(Timestamp),
+      since: Type.Optional(described(Timestamp, 'From this time on')),
+      until: Type.Optional(described(Timestamp, 'Before this time')),
       order: Type.Optional(
         Type.Enum(['asc', 'desc'], { description: 'By time; desc begins with the newest' }),
       ),
@@ -97,7 +116,7 @@ export const auditContracts = {
     access: reader,
     keyScope: 'audit:read',
     query: {
-      tenant_id: Type.Optional(Uuid),
+      tenant_id: Type.Optional(described(Uuid, ofWhichTenant)),
       cursor: Type.Optional(
         Type.String({ maxLength: 2000, description: 'next_cursor of the piece before' }),
       ),
@@ -113,7 +132,7 @@ export const auditContracts = {
         chains: Type.Array(
           Type.Object(
             {
-              tenant_id: Nullable(Uuid),
+              tenant_id: described(Nullable(TenantId), "Whose chain; null for the platform's"),
               events: Type.Integer({ description: 'How many hold, from the first on' }),
               head: Nullable(
                 Type.String({
@@ -123,13 +142,18 @@ export const auditContracts = {
               ),
               broken_at: Type.Optional(
                 Type.Object(
-                  { seq: Type.Integer(), id: NullableString, problem: Type.String() },
-                  strict,
+                  {
+                    seq: Type.Integer({ description: 'The place in the chain' }),
+                    id: Nullable(Type.String({ description: 'Of the event, where there is one' })),
+                    problem: Type.String({ description: 'What is wrong there' }),
+                  },
+                  { ...strict, description: 'The first broken link; absent where there is none' },
                 ),
               ),
             },
             strict,
           ),
+          { description: 'The chains of this piece' },
         ),
         next_cursor: Nullable(
           Type.String({ description: 'For the next piece; null where all is verified' }),

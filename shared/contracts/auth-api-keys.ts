@@ -1,43 +1,60 @@
 /** API keys: made, listed, revoked and rotated by a signed-in person, resolved by the gateway. */
 import { Type } from 'typebox';
-import { action, Page, page, keyScopes, type Access } from './contract.ts';
-import { Nullable, strict, Timestamp, Uuid, SomeOf } from './fields.ts';
+import { action, KeyScope, Page, page, keyScopes, type Access } from './contract.ts';
+import { CreatedAt, described, Nullable, strict, Timestamp, Uuid, SomeOf } from './fields.ts';
 import { authScope } from './revision-scopes.ts';
 
 const signedIn: Access = { level: 'authenticated' };
 const recently: Access = { level: 'authenticated', recent: true };
-const Scopes = Type.Array(Type.Enum(keyScopes), {
+const Scopes = Type.Array(KeyScope, {
   description: "What it may do, within its owner's roles at the time of use",
 });
-const keyPath = { key_id: Uuid };
+const keyPath = { key_id: described(Uuid, "The API key's id") };
 
 const key = {
-  id: Uuid,
+  id: described(Uuid, 'Names the key'),
   prefix: Type.String({ description: 'How the key begins' }),
-  name: Type.String(),
+  name: Type.String({ description: 'What its owner calls it' }),
   scopes: Scopes,
-  tenant_id: Nullable(Uuid),
-  expires_at: Timestamp,
-  created_at: Timestamp,
+  tenant_id: described(Nullable(Uuid), 'Of the tenant that it acts in; null for the platform'),
+  expires_at: described(Timestamp, 'When it ends'),
+  created_at: CreatedAt,
 };
 export const IssuedApiKey = Type.Object(
-  { ...key, api_key: Type.String({ description: 'Shown this once' }) },
-  strict,
+  { ...key, api_key: Type.String({ description: 'The key itself, shown this once' }) },
+  { ...strict, title: 'IssuedApiKey', description: 'A new API key, with its secret' },
 );
-export const ApiKey = Type.Object({ ...key, last_used_at: Nullable(Timestamp) }, strict);
+export const ApiKey = Type.Object(
+  {
+    ...key,
+    last_used_at: described(
+      Nullable(Timestamp),
+      'When it was last used, to the minute; null: never',
+    ),
+  },
+  { ...strict, title: 'ApiKey', description: 'An API key, without its secret' },
+);
 /** What is asked for. */
 export const NewApiKey = Type.Object(
   {
-    name: Type.String({ minLength: 1, maxLength: 100, pattern: '^[^\\x00-\\x1f\\x7f]*$' }),
+    name: Type.String({
+      minLength: 1,
+      maxLength: 100,
+      pattern: '^[^\\x00-\\x1f\\x7f]*$',
+      description: 'What its owner calls it',
+      examples: ['deploy-pipeline'],
+    }),
     scopes: Type.Optional(
       SomeOf(keyScopes, {
         minItems: 1,
-        description: 'config:read unless told',
+        description: 'What it may do; config:read unless told',
       }),
     ),
-    expires_in_days: Type.Optional(Type.Integer({ minimum: 1, maximum: 365, default: 90 })),
+    expires_in_days: Type.Optional(
+      Type.Integer({ minimum: 1, maximum: 365, default: 90, description: 'Days until it ends' }),
+    ),
   },
-  strict,
+  { ...strict, title: 'NewApiKey', description: 'An API key that is asked for' },
 );
 /** Where every node caches what it knows of an API key. */
 export const apiKeyCacheKey = ({ key_id: id }: { key_id: string }): string => `api_key_${id}`;

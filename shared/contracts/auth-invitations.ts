@@ -2,27 +2,38 @@
 import { Type } from 'typebox';
 import { AuditFacts } from './audit.ts';
 import { Password, TenantRef, TokenResponse } from './auth.ts';
-import { action, Page, page, tenantRoles, type Access } from './contract.ts';
-import { Email, strict, Timestamp, Uuid } from './fields.ts';
+import { action, Page, page, TenantRole, type Access } from './contract.ts';
+import { CreatedAt, described, Email, strict, Timestamp, UserId, Uuid } from './fields.ts';
 
 const open: Access = { level: 'public' };
 const signedIn: Access = { level: 'authenticated' };
-const invitationPath = { invitation_id: Uuid };
+const invitationPath = { invitation_id: described(Uuid, "The invitation's id") };
 
 const Invitation = Type.Object(
   {
-    id: Uuid,
-    tenant: Type.Object({ id: Uuid, name: Type.String() }, strict),
-    roles: Type.Array(Type.Enum(tenantRoles)),
-    created_at: Timestamp,
-    expires_at: Timestamp,
+    id: described(Uuid, 'Names the invitation'),
+    tenant: Type.Object(
+      { id: described(Uuid, "The tenant's id"), name: Type.String({ description: 'Its name' }) },
+      { ...strict, description: 'Who invites' },
+    ),
+    roles: Type.Array(TenantRole, { description: 'Roles that a member will have' }),
+    created_at: CreatedAt,
+    expires_at: described(Timestamp, 'Until when it can be accepted'),
   },
-  strict,
+  { ...strict, title: 'Invitation', description: 'A membership that is offered' },
 );
 /** The link has been accepted, and is no sign-in: the person has a way to sign in already. */
 const SignInRequired = Type.Object(
-  { sign_in_required: Type.Literal(true), email: Email, tenant: TenantRef },
-  strict,
+  {
+    sign_in_required: Type.Literal(true, { description: 'The link alone signs nobody in' }),
+    email: Email,
+    tenant: TenantRef,
+  },
+  {
+    ...strict,
+    title: 'SignInRequired',
+    description: 'The invitation is accepted; the person signs in as usual',
+  },
 );
 
 export const invitationContracts = {
@@ -34,10 +45,17 @@ export const invitationContracts = {
     networkLimited: 'failures',
     body: Type.Object(
       {
-        token: Type.String({ minLength: 1, maxLength: 500 }),
-        password: Type.Optional(Password),
+        token: Type.String({
+          minLength: 1,
+          maxLength: 500,
+          description: 'From the link in the mail',
+          examples: ['dGhlLXRva2VuLWluLXRoZS1tYWls'],
+        }),
+        password: Type.Optional(
+          described(Password, 'For an account that has no way to sign in yet: its password'),
+        ),
       },
-      strict,
+      { ...strict, title: 'InvitationAcceptance', description: 'Accepting by the mailed link' },
     ),
     result: Type.Union([TokenResponse, SignInRequired]),
     response: 'token',
@@ -85,7 +103,7 @@ export const invitationContracts = {
   'auth.invitations.end': action({
     summary: 'End the invitation of whoever is no member any more',
     access: { level: 'internal' },
-    path: { tenant_id: Uuid, user_id: Uuid },
+    path: { tenant_id: Uuid, user_id: UserId },
     result: Type.Null(),
   }),
 } as const;

@@ -8,17 +8,32 @@ import type {
 import { Type, type TSchema } from 'typebox';
 import { claimedAddress, TokenResponse } from './auth.ts';
 import { action, Page, page, type Access } from './contract.ts';
-import { Nullable, strict, Timestamp, Uuid } from './fields.ts';
+import { CreatedAt, described, Nullable, strict, Timestamp, Uuid } from './fields.ts';
 
 /** What browsers make grows with them: fields beyond the ones named here are let through and not looked at. */
 const fromBrowser = { additionalProperties: true } as const;
 const base64url = (maxLength: number) => Type.String({ pattern: '^[A-Za-z0-9_-]+$', maxLength });
 /** At most 1023 bytes (Web Authentication Level 3, 4, "Credential ID"), in base64url. */
-const CredentialId = base64url(1364);
-const Challenge = base64url(100);
-const Transport = Type.String({ minLength: 1, maxLength: 32 });
+const CredentialId = described(
+  base64url(1364),
+  "The passkey's own id, in base64url",
+  'KEDetxZcUfinhVi6Za5nZQ',
+);
+const Challenge = described(base64url(100), 'What the authenticator signs, in base64url');
+const Transport = Type.String({
+  minLength: 1,
+  maxLength: 32,
+  description: 'How the authenticator is reached, such as internal or usb',
+  examples: ['internal'],
+});
+const ClientData = described(
+  base64url(10_000),
+  'What the browser says of the ceremony, in base64url',
+  'eyJ0eXBlIjoid2ViYXV0aG4uZ2V0In0',
+);
+const PublicKeyType = Type.Literal('public-key', { description: 'The only type there is' });
 const Name = Type.String({ minLength: 1, maxLength: 100, description: 'What its owner calls it' });
-const Verified = Type.Literal('required');
+const Verified = Type.Literal('required', { description: 'The person has to be verified' });
 
 /** A PublicKeyCredential: the schema says what is looked at, the library's type the rest. */
 const credential = <T>(response: TSchema) =>
@@ -27,10 +42,17 @@ const credential = <T>(response: TSchema) =>
       {
         id: CredentialId,
         rawId: CredentialId,
-        type: Type.Literal('public-key'),
+        type: PublicKeyType,
         response,
-        authenticatorAttachment: Type.Optional(Nullable(Type.String({ maxLength: 32 }))),
-        clientExtensionResults: Type.Object({}, fromBrowser),
+        authenticatorAttachment: Type.Optional(
+          Nullable(
+            Type.String({ maxLength: 32, description: 'Part of the device, or apart from it' }),
+          ),
+        ),
+        clientExtensionResults: Type.Object(
+          {},
+          { ...fromBrowser, description: 'What extensions answered' },
+        ),
       },
       { ...fromBrowser, description: 'The PublicKeyCredential as its toJSON() gives it' },
     ),
@@ -39,79 +61,130 @@ const credential = <T>(response: TSchema) =>
 const Attestation = credential<RegistrationResponseJSON>(
   Type.Object(
     {
-      clientDataJSON: base64url(10_000),
-      attestationObject: base64url(100_000),
-      transports: Type.Optional(Type.Array(Transport, { maxItems: 16 })),
+      clientDataJSON: ClientData,
+      attestationObject: described(
+        base64url(100_000),
+        'The new public key, as the authenticator states it, in base64url',
+        'o2NmbXRkbm9uZQ',
+      ),
+      transports: Type.Optional(
+        Type.Array(Transport, {
+          maxItems: 16,
+          description: 'How the authenticator can be reached',
+        }),
+      ),
     },
-    fromBrowser,
+    { ...fromBrowser, description: "The authenticator's answer" },
   ),
 );
 const Assertion = credential<AuthenticationResponseJSON>(
   Type.Object(
     {
-      clientDataJSON: base64url(10_000),
-      authenticatorData: base64url(10_000),
-      signature: base64url(10_000),
-      userHandle: base64url(100),
+      clientDataJSON: ClientData,
+      authenticatorData: described(
+        base64url(10_000),
+        'What the authenticator says of itself, in base64url',
+        'SZYN5YgOjGh0NBcPZHZgW4_krrmihjLHmVzzuoMdl2M',
+      ),
+      signature: described(base64url(10_000), 'Its signature, in base64url', 'MEUCIQDk'),
+      userHandle: described(
+        base64url(100),
+        'The account that the passkey was made for, in base64url',
+        'P50cUnpBTw6bbA1eihssPQ',
+      ),
     },
-    fromBrowser,
+    { ...fromBrowser, description: "The authenticator's answer" },
   ),
 );
 
+const Timeout = Type.Integer({ description: 'Milliseconds that the browser waits' });
 const CreationOptions = Type.Unsafe<PublicKeyCredentialCreationOptionsJSON>(
   Type.Object(
     {
       challenge: Challenge,
-      rp: Type.Object({ id: Type.String(), name: Type.String() }, strict),
+      rp: Type.Object(
+        {
+          id: Type.String({ description: 'Host name that passkeys are bound to' }),
+          name: Type.String({ description: 'What the browser calls Strata' }),
+        },
+        { ...strict, description: 'Whom the passkey is for' },
+      ),
       user: Type.Object(
-        { id: Type.String(), name: Type.String(), displayName: Type.String() },
-        strict,
+        {
+          id: Type.String({ description: "The account's id, in base64url" }),
+          name: Type.String({ description: 'Its mail address' }),
+          displayName: Type.String({ description: 'What the person is called' }),
+        },
+        { ...strict, description: 'Whose passkey it will be' },
       ),
       pubKeyCredParams: Type.Array(
-        Type.Object({ alg: Type.Integer(), type: Type.Literal('public-key') }, strict),
-      ),
-      timeout: Type.Integer(),
-      attestation: Type.Literal('none'),
-      excludeCredentials: Type.Array(
         Type.Object(
-          { id: CredentialId, type: Type.Literal('public-key'), transports: Type.Array(Transport) },
+          {
+            alg: Type.Integer({ description: 'Number of the algorithm (COSE)', examples: [-7] }),
+            type: PublicKeyType,
+          },
           strict,
         ),
+        { description: 'Algorithms that are taken, the preferred first' },
+      ),
+      timeout: Timeout,
+      attestation: Type.Literal('none', { description: 'Makers of authenticators are not asked' }),
+      excludeCredentials: Type.Array(
+        Type.Object(
+          {
+            id: CredentialId,
+            type: PublicKeyType,
+            transports: Type.Array(Transport, { description: 'How it is reached' }),
+          },
+          strict,
+        ),
+        { description: 'Passkeys that the account has already' },
       ),
       authenticatorSelection: Type.Object(
         {
           residentKey: Verified,
-          requireResidentKey: Type.Literal(true),
+          requireResidentKey: Type.Literal(true, { description: 'The passkey knows its account' }),
           userVerification: Verified,
         },
-        strict,
+        { ...strict, description: 'What the authenticator has to be capable of' },
       ),
-      extensions: Type.Object({ credProps: Type.Literal(true) }, strict),
-      hints: Type.Array(Type.String()),
+      extensions: Type.Object(
+        { credProps: Type.Literal(true, { description: 'Say whether it is a passkey' }) },
+        { ...strict, description: 'Extensions that are asked for' },
+      ),
+      hints: Type.Array(Type.String(), { description: 'Which authenticators to offer first' }),
     },
-    { ...strict, description: 'For PublicKeyCredential.parseCreationOptionsFromJSON()' },
+    {
+      ...strict,
+      title: 'PasskeyCreationOptions',
+      description: 'For PublicKeyCredential.parseCreationOptionsFromJSON()',
+    },
   ),
 );
 const RequestOptions = Type.Unsafe<PublicKeyCredentialRequestOptionsJSON>(
   Type.Object(
     {
       challenge: Challenge,
-      rpId: Type.String(),
-      timeout: Type.Integer(),
+      rpId: Type.String({ description: 'Host name that passkeys are bound to' }),
+      timeout: Timeout,
       userVerification: Verified,
       allowCredentials: Type.Array(Type.Never(), {
         description: 'Always empty: the authenticator knows whose passkeys it has',
       }),
-      extensions: Type.Object({}, strict),
+      extensions: Type.Object({}, { ...strict, description: 'None' }),
     },
-    { ...strict, description: 'For PublicKeyCredential.parseRequestOptionsFromJSON()' },
+    {
+      ...strict,
+      title: 'PasskeyRequestOptions',
+      description: 'For PublicKeyCredential.parseRequestOptionsFromJSON()',
+    },
   ),
 );
 /** A ceremony that has begun. */
 const Ceremony = <T extends TSchema>(publicKey: T) =>
   Type.Object(
     {
-      challenge_id: Uuid,
+      challenge_id: described(Uuid, 'Names the ceremony when it ends'),
       publicKey,
       expires_in: Type.Integer({ description: 'Seconds in which the challenge can be used, once' }),
     },
@@ -120,18 +193,18 @@ const Ceremony = <T extends TSchema>(publicKey: T) =>
 
 export const Passkey = Type.Object(
   {
-    id: Uuid,
+    id: described(Uuid, 'Names the passkey'),
     name: Nullable(Name),
     aaguid: Type.String({
       description: 'Model of the authenticator; zeros where it does not tell',
     }),
-    transports: Type.Array(Transport),
+    transports: Type.Array(Transport, { description: 'How it is reached' }),
     backup_eligible: Type.Boolean({ description: 'May be synchronized between devices' }),
-    backed_up: Type.Boolean(),
-    created_at: Timestamp,
-    last_used_at: Nullable(Timestamp),
+    backed_up: Type.Boolean({ description: 'Is synchronized now' }),
+    created_at: CreatedAt,
+    last_used_at: described(Nullable(Timestamp), 'When it last signed in; null: never'),
   },
-  strict,
+  { ...strict, title: 'Passkey', description: 'A passkey of an account' },
 );
 
 const open: Access = { level: 'public' };
@@ -163,8 +236,14 @@ export const passkeyContracts = {
     rest: 'POST /auth/webauthn/login/verify',
     access: open,
     body: Type.Object(
-      { challenge_id: Uuid, credential: Assertion, tenant_id: Type.Optional(Uuid) },
-      strict,
+      {
+        challenge_id: described(Uuid, 'Of the ceremony that began'),
+        credential: Assertion,
+        tenant_id: Type.Optional(
+          described(Uuid, 'The tenant to act in; the one last used unless told'),
+        ),
+      },
+      { ...strict, title: 'PasskeySignIn', description: 'Signing in with a passkey' },
     ),
     result: TokenResponse,
     response: 'token',
@@ -185,7 +264,11 @@ export const passkeyContracts = {
     access: registering,
     keyScope: null,
     body: Type.Object(
-      { challenge_id: Uuid, credential: Attestation, name: Type.Optional(Name) },
+      {
+        challenge_id: described(Uuid, 'Of the ceremony that began'),
+        credential: Attestation,
+        name: Type.Optional(Name),
+      },
       strict,
     ),
     result: Passkey,
@@ -205,7 +288,7 @@ export const passkeyContracts = {
     rest: 'DELETE /auth/webauthn/credentials/{id}',
     access: recently,
     keyScope: null,
-    path: { id: Uuid },
+    path: { id: described(Uuid, "The passkey's id") },
     result: Type.Null(),
     response: 'nothing',
   }),

@@ -2,14 +2,40 @@
 import { Type } from 'typebox';
 import { TokenResponse } from './auth.ts';
 import { action, Page, page, tenantRoles, type Access } from './contract.ts';
-import { Email, Nullable, strict, Timestamp, Uuid, SomeOf } from './fields.ts';
+import {
+  CreatedAt,
+  described,
+  Email,
+  Nullable,
+  strict,
+  UpdatedAt,
+  Uuid,
+  SomeOf,
+} from './fields.ts';
 
-const Name = Type.String({ minLength: 1, maxLength: 200 });
-const Address = Type.String({ minLength: 1, maxLength: 500, format: 'uri' });
+const Name = Type.String({
+  minLength: 1,
+  maxLength: 200,
+  description: 'What people see',
+  examples: ['Acme single sign-on'],
+});
+const Address = (description: string, example: string) =>
+  Type.String({ minLength: 1, maxLength: 500, format: 'uri', description, examples: [example] });
+const Issuer = Address('Its issuer, as it names itself', 'https://login.acme.example');
+const callback = 'https://app.acme.example/signed-in';
+const ProviderId = described(Uuid, "The identity provider's id");
+const ClientId = (options: { readonly minLength?: number; readonly maxLength?: number } = {}) =>
+  Type.String({ ...options, description: 'What it calls Strata', examples: ['strata'] });
+const RedirectUri = Type.String({
+  maxLength: 500,
+  description: 'Where the provider sends the person back to, one of its `redirect_uris`',
+  examples: [callback],
+});
 const Domain = Type.String({
   maxLength: 253,
   pattern: '^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\\.)+[a-z]([a-z0-9-]{0,61}[a-z0-9])?$',
   description: 'In lower case; in ASCII where it is international',
+  examples: ['acme.example'],
 });
 
 const Domains = Type.Array(
@@ -21,11 +47,11 @@ const Domains = Type.Array(
           'Its owner was checked: only then does an e-mail address of it identify an account',
       }),
     },
-    strict,
+    { ...strict, title: 'ProviderDomain', description: 'A domain of mail addresses' },
   ),
-  { maxItems: 100 },
+  { maxItems: 100, description: 'Domains whose people it signs in' },
 );
-const RedirectUris = Type.Array(Address, {
+const RedirectUris = Type.Array(Address('An address of the application', callback), {
   minItems: 1,
   maxItems: 20,
   uniqueItems: true,
@@ -35,55 +61,77 @@ const Roles = SomeOf(tenantRoles, {
   description: 'Roles in the tenant for people who are provisioned',
 });
 
+const OfTenant = described(Nullable(Uuid), 'The tenant that it is of; null for the platform');
+const MakesAccounts = Type.Boolean({
+  description: 'Makes an account, with membership in the tenant, at the first sign-in',
+});
+const Enabled = Type.Boolean({ description: 'People may sign in through it' });
+
 const Provider = Type.Object(
   {
-    id: Uuid,
+    id: ProviderId,
     name: Name,
-    issuer: Address,
-    client_id: Type.String(),
-    client_secret: Type.String({ description: 'Always the mask' }),
-    tenant_id: Nullable(Uuid),
+    issuer: Issuer,
+    client_id: ClientId(),
+    client_secret: Type.String({ description: 'Always the mask', examples: ['********'] }),
+    tenant_id: OfTenant,
     domains: Domains,
-    jit_enabled: Type.Boolean(),
+    jit_enabled: MakesAccounts,
     default_roles: Roles,
     redirect_uris: RedirectUris,
-    enabled: Type.Boolean(),
-    created_at: Timestamp,
-    updated_at: Timestamp,
+    enabled: Enabled,
+    created_at: CreatedAt,
+    updated_at: UpdatedAt,
   },
-  strict,
+  { ...strict, title: 'IdentityProvider', description: 'An OpenID Connect provider' },
 );
 const ProviderBody = Type.Object(
   {
     name: Name,
-    issuer: Address,
-    client_id: Type.String({ minLength: 1, maxLength: 200 }),
+    issuer: Issuer,
+    client_id: ClientId({ minLength: 1, maxLength: 200 }),
     client_secret: Type.String({
       minLength: 1,
       maxLength: 500,
-      description: 'Kept where the mask is written back and the issuer stays',
+      description:
+        'Its secret for Strata; kept where the mask is written back and the issuer stays',
+      examples: ['given-by-the-provider'],
     }),
-    tenant_id: Type.Optional(Nullable(Uuid)),
+    tenant_id: Type.Optional(OfTenant),
     domains: Type.Optional(Domains),
-    jit_enabled: Type.Optional(
-      Type.Boolean({
-        description: 'Makes an account, with membership in the tenant, at the first sign-in',
-      }),
-    ),
+    jit_enabled: Type.Optional(MakesAccounts),
     default_roles: Type.Optional(Roles),
     redirect_uris: RedirectUris,
-    enabled: Type.Optional(Type.Boolean()),
+    enabled: Type.Optional(Enabled),
   },
-  strict,
+  {
+    ...strict,
+    title: 'IdentityProviderBody',
+    description: 'An OpenID Connect provider, as it is written',
+  },
+);
+
+const ProviderName = Type.Object(
+  { id: ProviderId, name: Name },
+  {
+    ...strict,
+    title: 'IdentityProviderName',
+    description: 'What everybody may know of a provider',
+  },
 );
 
 const Challenge = Type.String({
   pattern: '^[A-Za-z0-9_-]{43}$',
   description: 'base64url(SHA-256(client_verifier)), RFC 7636',
+  examples: ['E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM'],
 });
 const Started = Type.Object(
-  { authorization_url: Type.String(), state: Type.String(), expires_in: Type.Integer() },
-  strict,
+  {
+    authorization_url: Type.String({ description: 'Where the browser goes next' }),
+    state: Type.String({ description: 'Comes back from the provider with the code' }),
+    expires_in: Type.Integer({ description: 'Seconds until it has to have come back' }),
+  },
+  { ...strict, title: 'SsoStarted', description: 'A sign-in that has begun' },
 );
 
 const open: Access = { level: 'public' };
@@ -99,9 +147,17 @@ export const ssoContracts = {
     networkLimited: 'calls',
     body: Type.Object(
       {
-        provider_id: Type.Optional(Uuid),
-        email: Type.Optional(Email),
-        redirect_uri: Type.String({ maxLength: 500 }),
+        provider_id: Type.Optional(
+          described(Uuid, 'Which provider; without it the one of the domain of `email`'),
+        ),
+        email: Type.Optional(
+          described(
+            Email,
+            "The person's address, whose domain names the provider",
+            'ada@acme.example',
+          ),
+        ),
+        redirect_uri: RedirectUri,
         client_challenge: Challenge,
       },
       strict,
@@ -114,9 +170,17 @@ export const ssoContracts = {
     access: open,
     body: Type.Object(
       {
-        code: Type.String({ minLength: 1, maxLength: 4096 }),
-        state: Type.String({ minLength: 1, maxLength: 500 }),
-        client_verifier: Type.String({ pattern: '^[A-Za-z0-9._~-]{43,128}$' }),
+        code: Type.String({ minLength: 1, maxLength: 4096, description: 'From the provider' }),
+        state: Type.String({
+          minLength: 1,
+          maxLength: 500,
+          description: 'From the provider, as Strata gave it out',
+        }),
+        client_verifier: Type.String({
+          pattern: '^[A-Za-z0-9._~-]{43,128}$',
+          description: 'What client_challenge was made of, RFC 7636',
+          examples: ['dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk'],
+        }),
         iss: Type.Optional(
           Type.String({
             maxLength: 500,
@@ -125,7 +189,7 @@ export const ssoContracts = {
           }),
         ),
       },
-      strict,
+      { ...strict, title: 'ProviderSignIn', description: 'Signing in through a provider' },
     ),
     result: TokenResponse,
     response: 'token',
@@ -139,8 +203,8 @@ export const ssoContracts = {
     keyScope: null,
     body: Type.Object(
       {
-        provider_id: Uuid,
-        redirect_uri: Type.String({ maxLength: 500 }),
+        provider_id: ProviderId,
+        redirect_uri: RedirectUri,
         client_challenge: Challenge,
       },
       strict,
@@ -152,8 +216,13 @@ export const ssoContracts = {
     rest: `GET ${providers}`,
     access: { level: 'platform_admin', publicWith: 'email' },
     keyScope: 'platform:read',
-    query: { ...page, email: Type.Optional(Email) },
-    result: Type.Union([Page(Provider), Page(Type.Object({ id: Uuid, name: Name }, strict))]),
+    query: {
+      ...page,
+      email: Type.Optional(
+        described(Email, 'Only providers of its domain, to whoever asks', 'ada@acme.example'),
+      ),
+    },
+    result: Type.Union([Page(Provider), Page(ProviderName)]),
   }),
   'auth.sso.providers.domains': action({
     summary: "Domains that a tenant's enabled providers have verified",
@@ -167,7 +236,7 @@ export const ssoContracts = {
     rest: `GET ${provider}`,
     access: admins,
     keyScope: 'platform:read',
-    path: { id: Uuid },
+    path: { id: ProviderId },
     result: Provider,
   }),
   'auth.sso.providers.create': action({
@@ -184,7 +253,7 @@ export const ssoContracts = {
     rest: `PUT ${provider}`,
     access: admins,
     keyScope: 'platform:write',
-    path: { id: Uuid },
+    path: { id: ProviderId },
     body: ProviderBody,
     result: Provider,
   }),
@@ -193,7 +262,7 @@ export const ssoContracts = {
     rest: `DELETE ${provider}`,
     access: admins,
     keyScope: 'platform:write',
-    path: { id: Uuid },
+    path: { id: ProviderId },
     result: Type.Null(),
     response: 'nothing',
   }),

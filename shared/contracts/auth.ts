@@ -1,43 +1,83 @@
 /** Accounts, signing in with a password, sessions. */
 import { Type } from 'typebox';
-import { action, Page, page, tenantRoles, type Access } from './contract.ts';
-import { Email, Nullable, strict, Timestamp, Uuid } from './fields.ts';
+import { action, Page, page, TenantRole, type Access } from './contract.ts';
+import {
+  CreatedAt,
+  described,
+  Email,
+  Nullable,
+  strict,
+  Timestamp,
+  UserId,
+  Uuid,
+} from './fields.ts';
 import { authScope } from './revision-scopes.ts';
 import { SignInMethod, SignInPolicy } from './sign-in-policy.ts';
 
 /** What somebody says their address is. Its form is not judged: an address that is none belongs to nobody, like any unknown one. */
-export const claimedAddress = { minLength: 1, maxLength: 254 } as const;
-export const Password = Type.String({ minLength: 1, maxLength: 1024 });
-const Roles = Type.Array(Type.Enum(tenantRoles));
+export const claimedAddress = {
+  minLength: 1,
+  maxLength: 254,
+  description: 'Mail address of the account',
+  examples: ['ada@example.com'],
+} as const;
+export const Password = Type.String({
+  minLength: 1,
+  maxLength: 1024,
+  description: 'Password',
+  examples: ['correct horse battery staple'],
+});
+const Roles = Type.Array(TenantRole, { description: 'Roles in the tenant' });
 
 export const User = Type.Object(
   {
-    id: Uuid,
+    id: described(Uuid, "The account's id"),
     email: Email,
-    display_name: Nullable(Type.String()),
-    platform_roles: Type.Array(Type.String()),
+    display_name: Nullable(
+      Type.String({
+        description: 'What the person is called; null where nobody said',
+        examples: ['Ada Lovelace'],
+      }),
+    ),
+    platform_roles: Type.Array(Type.String(), {
+      description: '`platform_admin` for those who administer the platform',
+    }),
   },
-  strict,
+  { ...strict, title: 'User', description: 'An account' },
 );
-export const TenantRef = Type.Object({ id: Uuid, name: Type.String(), roles: Roles }, strict);
-const MembershipRef = Type.Object({ tenant_id: Uuid, name: Type.String(), roles: Roles }, strict);
+const TenantName = Type.String({ description: "The tenant's name", examples: ['Acme'] });
+export const TenantRef = Type.Object(
+  { id: described(Uuid, "The tenant's id"), name: TenantName, roles: Roles },
+  { ...strict, title: 'TenantRef', description: 'The tenant that a session acts in' },
+);
+const MembershipRef = Type.Object(
+  { tenant_id: described(Uuid, "The tenant's id"), name: TenantName, roles: Roles },
+  { ...strict, title: 'MembershipRef', description: 'A tenant that an account belongs to' },
+);
 const identity = {
   user: User,
-  tenant: Nullable(TenantRef),
-  memberships: Type.Array(MembershipRef),
+  tenant: described(Nullable(TenantRef), 'The tenant that it acts in; null outside of all'),
+  memberships: Type.Array(MembershipRef, { description: 'Tenants that it could switch to' }),
 };
+const SessionId = described(Uuid, "The session's id");
 
 export const TokenResponse = Type.Object(
   {
-    access_token: Type.String(),
-    token_type: Type.Literal('Bearer'),
-    expires_in: Type.Integer(),
-    refresh_token: Type.String(),
-    refresh_expires_in: Type.Integer(),
-    session_id: Uuid,
+    access_token: Type.String({ description: 'For Authorization: Bearer' }),
+    token_type: Type.Literal('Bearer', { description: 'How it is sent' }),
+    expires_in: Type.Integer({
+      description: 'Seconds that the access token is good for',
+      examples: [900],
+    }),
+    refresh_token: Type.String({ description: 'For POST /auth/refresh, once' }),
+    refresh_expires_in: Type.Integer({
+      description: 'Seconds that the refresh token is good for, unless it is used',
+      examples: [2_592_000],
+    }),
+    session_id: SessionId,
     ...identity,
   },
-  strict,
+  { ...strict, title: 'TokenResponse', description: 'A session that has begun or goes on' },
 );
 
 /** What a request needs of a session, whatever signed it in. Cached under `session_{sid}`. */
@@ -58,26 +98,36 @@ export const SessionState = Type.Object(
 
 export const Session = Type.Object(
   {
-    id: Uuid,
-    tenant_id: Nullable(Uuid),
-    created_at: Timestamp,
-    last_used_at: Timestamp,
-    expires_at: Timestamp,
-    ip: Nullable(Type.String()),
-    user_agent: Nullable(Type.String()),
+    id: SessionId,
+    tenant_id: described(Nullable(Uuid), 'The tenant that it acts in; null outside of all'),
+    created_at: CreatedAt,
+    last_used_at: described(Timestamp, 'When it was last refreshed'),
+    expires_at: described(Timestamp, 'When it ends, unless it is refreshed'),
+    ip: Nullable(
+      Type.String({ description: 'Address that it began from', examples: ['203.0.113.7'] }),
+    ),
+    user_agent: Nullable(Type.String({ description: 'Browser or program that it began in' })),
     current: Type.Boolean({ description: 'The session of this request' }),
   },
-  strict,
+  { ...strict, title: 'Session', description: 'A session of an account' },
 );
-const UserStatus = Type.Enum(['active', 'disabled']);
+const UserStatus = Type.Enum(['active', 'disabled'], {
+  description: 'Whoever is disabled can do nothing',
+});
 export const ManagedUser = Type.Object(
   {
     ...User.properties,
-    email_verified: Type.Boolean(),
+    email_verified: Type.Boolean({
+      description: 'The person has proved that the address is theirs',
+    }),
     status: UserStatus,
-    created_at: Timestamp,
+    created_at: CreatedAt,
   },
-  strict,
+  {
+    ...strict,
+    title: 'ManagedUser',
+    description: "An account, as the platform's administrators see it",
+  },
 );
 
 const open: Access = { level: 'public' };
@@ -113,9 +163,11 @@ export const authContracts = {
       {
         email: Type.String(claimedAddress),
         password: Password,
-        tenant_id: Type.Optional(Uuid),
+        tenant_id: Type.Optional(
+          described(Uuid, 'The tenant to act in; the one last used unless told'),
+        ),
       },
-      strict,
+      { ...strict, title: 'PasswordSignIn', description: 'Signing in with a password' },
     ),
     result: TokenResponse,
     response: 'token',
@@ -125,7 +177,17 @@ export const authContracts = {
     summary: 'Exchange a refresh token for a new pair',
     rest: 'POST /auth/refresh',
     access: open,
-    body: Type.Object({ refresh_token: Type.String({ minLength: 1, maxLength: 500 }) }, strict),
+    body: Type.Object(
+      {
+        refresh_token: Type.String({
+          minLength: 1,
+          maxLength: 500,
+          description: 'Of the answer before',
+          examples: ['bmV2ZXItZ2l2ZW4tb3V0'],
+        }),
+      },
+      strict,
+    ),
     result: TokenResponse,
     response: 'token',
     failures: { database: 'auth_refresh_db_error', unexpected: 'auth_refresh_internal_error' },
@@ -135,7 +197,14 @@ export const authContracts = {
     rest: 'POST /auth/logout',
     access: recentlyForAll,
     keyScope: 'auth:self',
-    body: Type.Object({ all: Type.Optional(Type.Boolean()) }, strict),
+    body: Type.Object(
+      {
+        all: Type.Optional(
+          Type.Boolean({ description: 'End all sessions of the account, not this one alone' }),
+        ),
+      },
+      strict,
+    ),
     result: Type.Null(),
     response: 'nothing',
   }),
@@ -147,16 +216,19 @@ export const authContracts = {
     result: Type.Object(
       {
         ...identity,
-        user: Nullable(User),
+        user: described(Nullable(User), "Who calls; null for a service account's API key"),
         service_account: Nullable(
           Type.Object(
-            { id: Uuid, name: Type.String() },
+            {
+              id: described(Uuid, "The service account's id"),
+              name: Type.String({ description: 'Its name' }),
+            },
             { ...strict, description: "Whose API key this is, where it is no person's" },
           ),
         ),
-        session_id: Nullable(Uuid),
+        session_id: described(Nullable(Uuid), 'The session; null with an API key'),
       },
-      strict,
+      { ...strict, title: 'Me', description: 'Who calls, and what they belong to' },
     ),
   }),
   'auth.password.change': action({
@@ -166,8 +238,12 @@ export const authContracts = {
     keyScope: null,
     body: Type.Object(
       {
-        current_password: Password,
-        new_password: Password,
+        current_password: described(Password, 'The password until now'),
+        new_password: described(
+          Password,
+          'The password from now on: 12 to 256 characters, and no common one',
+          'another horse battery staple',
+        ),
         end_api_keys: Type.Optional(
           Type.Boolean({ description: 'End my API keys too, in all tenants' }),
         ),
@@ -196,7 +272,18 @@ export const authContracts = {
     access: open,
     networkLimited: 'calls',
     body: Type.Object(
-      { token: Type.String({ minLength: 1, maxLength: 500 }), new_password: Password },
+      {
+        token: Type.String({
+          minLength: 1,
+          maxLength: 500,
+          description: 'From the link in the mail',
+          examples: ['dGhlLXRva2VuLWluLXRoZS1tYWls'],
+        }),
+        new_password: described(
+          Password,
+          'The password from now on: 12 to 256 characters, and no common one',
+        ),
+      },
       strict,
     ),
     result: Type.Null(),
@@ -216,7 +303,7 @@ export const authContracts = {
     rest: 'DELETE /auth/sessions/{session_id}',
     access: recentlyForOthers,
     keyScope: null,
-    path: { session_id: Uuid },
+    path: { session_id: SessionId },
     result: Type.Null(),
     response: 'nothing',
   }),
@@ -225,7 +312,7 @@ export const authContracts = {
     rest: 'POST /auth/switch-tenant',
     access: anywhere,
     keyScope: null,
-    body: Type.Object({ tenant_id: Uuid }, strict),
+    body: Type.Object({ tenant_id: described(Uuid, 'The tenant to go to') }, strict),
     result: TokenResponse,
     response: 'token',
   }),
@@ -253,8 +340,11 @@ export const authContracts = {
     rest: 'PATCH /auth/users/{user_id}',
     access: { level: 'platform_admin' },
     keyScope: 'platform:write',
-    path: { user_id: Uuid },
-    body: Type.Object({ status: UserStatus }, strict),
+    path: { user_id: UserId },
+    body: Type.Object(
+      { status: UserStatus },
+      { ...strict, title: 'AccountPatch', description: 'What changes of an account' },
+    ),
     result: ManagedUser,
   }),
   'auth.users.ensure': action({

@@ -5,7 +5,16 @@
 import { Type } from 'typebox';
 import { action, Page, page, type Access } from './contract.ts';
 import { decided, intent } from './decide.ts';
-import { Line, Nullable, strict, Timestamp, Uuid } from './fields.ts';
+import {
+  CreatedAt,
+  described,
+  Line,
+  Nullable,
+  strict,
+  TenantId,
+  Timestamp,
+  Uuid,
+} from './fields.ts';
 import { deciderRoles, longestWait, timeToWait } from './notifier.ts';
 
 /**
@@ -21,37 +30,47 @@ export const automationStates = [
   'expired',
 ] as const;
 export type AutomationState = (typeof automationStates)[number];
+const AutomationState = Type.Enum(automationStates, {
+  title: 'AutomationState',
+  description:
+    'Only `running` holds a slot. `waiting_approval` until the approval is decided, `waiting_slot` while all slots are taken; `expired`: neither finished nor heard of in its time',
+});
 
 /** In seconds. */
 export const automationTtl = { least: 5, most: 86_400, unlessTold: 300 } as const;
 const Automation = Type.Object(
   {
-    id: Uuid,
-    tenant_id: Uuid,
-    state: Type.Enum(automationStates),
+    id: described(Uuid, "The automation's id"),
+    tenant_id: TenantId,
+    state: AutomationState,
     ...intent,
     ...decided,
-    approval_id: Type.Optional(Uuid),
-    ttl_seconds: Type.Integer(),
-    requested_by: Type.Object({ type: Type.String(), id: Type.String() }, strict),
-    created_at: Timestamp,
-    started_at: Nullable(Timestamp),
+    approval_id: Type.Optional(described(Uuid, 'The approval that it waits or waited for')),
+    ttl_seconds: Type.Integer({ description: 'How long it runs without a heartbeat' }),
+    requested_by: Type.Object(
+      {
+        type: Type.String({ description: 'A user, a service account or a service' }),
+        id: Type.String({ description: 'Their id, or the name of the service' }),
+      },
+      { ...strict, description: 'Who started it' },
+    ),
+    created_at: CreatedAt,
+    started_at: described(Nullable(Timestamp), 'When it got its slot; null: not yet'),
     expires_at: Nullable(
       Type.String({
         format: 'date-time',
         description: 'Of one that runs or waits: when its slot, or its place, is given up',
       }),
     ),
-    ended_at: Nullable(Timestamp),
-    outcome: Nullable(Type.String()),
+    ended_at: described(Nullable(Timestamp), 'When it ended; null: not yet'),
+    outcome: Nullable(Type.String({ description: 'How it ended, in the words of who ended it' })),
   },
-  strict,
+  { ...strict, title: 'Automation', description: 'An automation that runs under the limits' },
 );
 
 const who: Access = { level: 'tenant', roles: deciderRoles, services: true };
-const tenantPath = { tenant_id: Uuid };
-const automationPath = { tenant_id: Uuid, automation_id: Uuid };
-const State = Type.Optional(Type.Enum(automationStates));
+const tenantPath = { tenant_id: TenantId };
+const automationPath = { ...tenantPath, automation_id: described(Uuid, "The automation's id") };
 
 export const automationContracts = {
   'notifier.automations.start': action({
@@ -89,7 +108,10 @@ export const automationContracts = {
     access: who,
     keyScope: 'automations:read',
     path: tenantPath,
-    query: { state: State, ...page },
+    query: {
+      state: Type.Optional(described(AutomationState, 'Only those in this state')),
+      ...page,
+    },
     result: Page(Automation),
     response: 'list',
   }),
@@ -101,9 +123,7 @@ export const automationContracts = {
     path: automationPath,
     query: {
       state: Type.Optional(
-        Type.Enum(automationStates, {
-          description: 'What the caller knows: `wait` ends as soon as it is another',
-        }),
+        described(AutomationState, 'What the caller knows: `wait` ends as soon as it is another'),
       ),
       wait: Type.Optional(
         Type.Integer({

@@ -5,7 +5,7 @@
 import { Type, type Static } from 'typebox';
 import { action, dryRun, Page, page } from './contract.ts';
 import { documentContracts } from './document-contracts.ts';
-import { Nullable, Slug, strict, Uuid } from './fields.ts';
+import { Nullable, ServiceTypeName, strict, TenantId } from './fields.ts';
 import { impactQuery } from './impact.ts';
 import { ofPlatform, platformAdmins } from './platform-document.ts';
 import { ofTenant, tenantPath, tenantReaders, type TenantAddress } from './tenant-document.ts';
@@ -27,7 +27,9 @@ const limits = {
       description: 'The values there may be; the first stands in where no layer holds one of them',
     }),
   ),
-  type: Type.Optional(Type.Enum(valueTypes)),
+  type: Type.Optional(
+    Type.Enum(valueTypes, { description: 'The type of JSON that values must have' }),
+  ),
 };
 export const Bound = Type.Object(
   {
@@ -39,16 +41,16 @@ export const Bound = Type.Object(
       }),
     ),
     service_types: Type.Optional(
-      Type.Array(Slug, {
+      Type.Array(ServiceTypeName, {
         minItems: 1,
         maxItems: 100,
         uniqueItems: true,
         description: 'Only for these service types',
       }),
     ),
-    reason: Type.Optional(Type.String({ maxLength: 500 })),
+    reason: Type.Optional(Type.String({ maxLength: 500, description: 'Why, for people' })),
   },
-  strict,
+  { ...strict, title: 'Bound', description: 'What an effective value has to be' },
 );
 export type Bound = Static<typeof Bound>;
 
@@ -57,7 +59,13 @@ const Key = Type.String({
   description: 'A key of effective configurations',
 });
 /** By key of the effective configuration. */
-export const Bounds = Type.Record(Key, Bound, { ...strict, maxProperties: 500 });
+export const Bounds = Type.Record(Key, Bound, {
+  ...strict,
+  maxProperties: 500,
+  title: 'Bounds',
+  description: 'A key of effective configurations to what its value has to be',
+  examples: [{ max_cost_impact_auto: { maximum: 500, reason: 'Budget of the quarter' } }],
+});
 export type Bounds = Static<typeof Bounds>;
 
 export const platformBoundsKey = 'bounds_platform';
@@ -87,23 +95,21 @@ const tenant = documentContracts({
 /** A stored value that a bound is against, and so is held within it when it is read. */
 const Violation = Type.Object(
   {
-    tenant_id: Uuid,
-    tenant_name: Type.String(),
-    config_type: Type.Enum([
-      'tenant_risk_config',
-      'agent_config',
-      'service_config',
-      'bounds_config',
-    ]),
-    resource_id: Type.String(),
+    tenant_id: TenantId,
+    tenant_name: Type.String({ description: "The tenant's name" }),
+    config_type: Type.Enum(
+      ['tenant_risk_config', 'agent_config', 'service_config', 'bounds_config'],
+      { description: 'Kind of the document that holds the value' },
+    ),
+    resource_id: Type.String({ description: "The document's id, such as an agent type" }),
     source: Type.String({ description: "The document's cache key" }),
     path: Type.String({ description: 'JSON Pointer (RFC 6901) into the document' }),
-    key: Type.String(),
+    key: Type.String({ description: 'The key of effective configurations' }),
     service_type: Nullable(
       Type.String({ description: 'What the value is for; null: every service type' }),
     ),
     value: Type.Optional(Type.Unknown({ description: 'Absent where it is large' })),
-    by: Type.Enum(['platform', 'service_type', 'tenant']),
+    by: Type.Enum(['platform', 'service_type', 'tenant'], { description: 'Whose rule it is' }),
     rule: Bound,
     revision: Type.Union([Type.Integer(), Type.Null()], {
       description: 'Of the document with the rule',
@@ -113,7 +119,11 @@ const Violation = Type.Object(
         '`outside`: the value is not what the rule allows. `contradicts`: it is a bound, and yields to the rule',
     }),
   },
-  strict,
+  {
+    ...strict,
+    title: 'BoundViolation',
+    description: 'A stored value that a bound is against',
+  },
 );
 export type Violation = Static<typeof Violation>;
 

@@ -4,7 +4,7 @@
  */
 import { Type } from 'typebox';
 import { action } from './contract.ts';
-import { Nullable, strict, Timestamp, Uuid } from './fields.ts';
+import { described, Nullable, strict, TenantId, Timestamp, Uuid } from './fields.ts';
 import { tenantAdmins } from './tenant-document.ts';
 
 const internal = { level: 'internal' } as const;
@@ -16,42 +16,63 @@ const minTimeoutMs = 15_000;
 
 export const ReloadRequest = Type.Object(
   {
-    reload_env: Type.Optional(Type.Boolean()),
+    reload_env: Type.Optional(
+      Type.Boolean({
+        description: 'Read the settings from the environment anew',
+        examples: [true],
+      }),
+    ),
     invalidate: Type.Optional(
       Type.Object(
         {
-          all: Type.Optional(Type.Boolean()),
+          all: Type.Optional(Type.Boolean({ description: 'Those of every tenant' })),
           tenant_ids: Type.Optional(
-            Type.Array(Type.String({ format: 'uuid', maxLength: 36 }), { maxItems: 1000 }),
+            Type.Array(Type.String({ format: 'uuid', maxLength: 36 }), {
+              maxItems: 1000,
+              description: 'Those of these tenants',
+            }),
           ),
         },
-        strict,
+        { ...strict, description: 'Whose cached effective configurations are dropped' },
       ),
     ),
     reinit: Type.Optional(
       Type.Object(
         {
-          configuration_service: Type.Optional(Type.Boolean()),
-          dynamic_config_service: Type.Optional(Type.Boolean()),
+          configuration_service: Type.Optional(
+            Type.Boolean({ description: 'The cache of stored documents' }),
+          ),
+          dynamic_config_service: Type.Optional(
+            Type.Boolean({ description: 'The cache of effective configurations' }),
+          ),
         },
-        strict,
+        { ...strict, description: 'Caches that begin anew' },
       ),
     ),
-    dry_run: Type.Optional(Type.Boolean()),
+    dry_run: Type.Optional(
+      Type.Boolean({ description: 'Show what would happen, do nothing', examples: [true] }),
+    ),
   },
   strict,
 );
 
 /** Whose effective values (`dynamic_config_service`): everybody's, or those of the tenants. Neither means none. */
 export const Invalidated = Type.Object(
-  { all: Type.Boolean(), tenant_ids: Type.Array(Type.String()) },
-  strict,
+  {
+    all: Type.Boolean({ description: 'Those of every tenant' }),
+    tenant_ids: Type.Array(Type.String(), { description: 'Those of these tenants' }),
+  },
+  { ...strict, description: 'Whose cached effective configurations are dropped' },
 );
 
 /** A node that did not do its part: it failed, or it did not answer in 5 seconds. */
 export const NodeError = Type.Object(
-  { node: Type.String(), action: Type.String(), message: Type.String() },
-  strict,
+  {
+    node: Type.String({ description: 'Which node' }),
+    action: Type.String({ description: 'What it was asked to do' }),
+    message: Type.String({ description: 'What went wrong' }),
+  },
+  { ...strict, title: 'NodeError', description: 'A node that did not do its part' },
 );
 const errors = Type.Optional(
   Type.Array(NodeError, { description: 'Nodes that did not do their part; absent where all did' }),
@@ -59,22 +80,24 @@ const errors = Type.Optional(
 
 export const ReloadResponse = Type.Object(
   {
-    status: Type.Union([Type.Literal('ok'), Type.Literal('partial')]),
-    reloaded_env: Type.Boolean(),
+    status: Type.Union([Type.Literal('ok'), Type.Literal('partial')], {
+      description: '`partial` where some node did not do its part',
+    }),
+    reloaded_env: Type.Boolean({ description: 'Whether settings were read anew' }),
     invalidated: Invalidated,
-    reinitialized: Type.Array(Type.String()),
-    timestamp: Timestamp,
-    requires_restart: Type.Array(
-      Type.String({ description: 'Settings that changed but need a restart' }),
-    ),
-    changed_settings: Type.Array(
-      Type.String({ description: 'Names of settings with a new value' }),
-    ),
-    nodes: Type.Array(Type.String()),
-    dry_run: Type.Optional(Type.Literal(true)),
+    reinitialized: Type.Array(Type.String(), { description: 'Caches that began anew' }),
+    timestamp: described(Timestamp, 'When it was done'),
+    requires_restart: Type.Array(Type.String(), {
+      description: 'Settings that changed but need a restart',
+    }),
+    changed_settings: Type.Array(Type.String(), {
+      description: 'Names of settings with a new value',
+    }),
+    nodes: Type.Array(Type.String(), { description: 'Nodes that did their part' }),
+    dry_run: Type.Optional(Type.Literal(true, { description: 'Nothing was done' })),
     errors,
   },
-  strict,
+  { ...strict, title: 'ReloadResponse', description: 'What a reload did, or would do' },
 );
 
 /** The figures of one cache of a node since it started; `keys` where they were asked for. */
@@ -107,24 +130,27 @@ export const clusterContracts = {
     rest: 'POST /configurations/cache/invalidate',
     access: tenantAdmins,
     keyScope: 'config:write',
-    query: { tenant_id: Type.Optional(Uuid) },
+    query: { tenant_id: Type.Optional(described(Uuid, "The caller's own tenant, by its id")) },
     body: Type.Object(
       {
         keys: Type.Optional(
-          Type.Array(Type.String({ minLength: 1, maxLength: 300 }), { maxItems: 1000 }),
+          Type.Array(Type.String({ minLength: 1, maxLength: 300 }), {
+            maxItems: 1000,
+            description: 'Cache keys; all of the tenant without',
+          }),
         ),
       },
       strict,
     ),
     result: Type.Object(
       {
-        tenant_id: Uuid,
-        invalidated: Type.Array(Type.String()),
+        tenant_id: TenantId,
+        invalidated: Type.Array(Type.String(), { description: 'Cache keys that were dropped' }),
         nodes: Type.Integer({ description: 'How many nodes did it' }),
-        timestamp: Timestamp,
+        timestamp: described(Timestamp, 'When it was done'),
         errors,
       },
-      strict,
+      { ...strict, title: 'CacheInvalidation', description: 'What was dropped' },
     ),
     response: 'reload',
     minTimeoutMs,

@@ -8,10 +8,14 @@ import { passkeyContracts } from './auth-passkeys.ts';
 import { ssoContracts } from './auth-sso.ts';
 import { authContracts, TokenResponse } from './auth.ts';
 import { action, type Access } from './contract.ts';
-import { Nullable, strict, Uuid } from './fields.ts';
+import { described, Nullable, strict, Uuid } from './fields.ts';
 
 const { refresh_token: _inTheCookie, ...shown } = TokenResponse.properties;
-export const ConsoleTokens = Type.Object(shown, strict);
+export const ConsoleTokens = Type.Object(shown, {
+  ...strict,
+  title: 'ConsoleTokens',
+  description: 'A session of the console; its refresh token is in a cookie',
+});
 
 const accept = invitationContracts['auth.invitations.accept'];
 const SignInRequired = accept.result.anyOf[1];
@@ -39,7 +43,7 @@ export const consoleSessionContracts = {
       "Go on in the session of the console's cookie, in another tenant where one is named; nothing without a cookie",
     rest: `POST ${session}/refresh`,
     access: open,
-    body: Type.Object({ tenant_id: Type.Optional(Uuid) }, strict),
+    body: Type.Object({ tenant_id: Type.Optional(described(Uuid, 'The tenant to go to')) }, strict),
     result: Nullable(ConsoleTokens),
     response: 'token_or_nothing',
   }),

@@ -1,7 +1,7 @@
 /** What effective configurations of a tenant can be asked for, by name, for people who pick from lists. */
 import { Type } from 'typebox';
 import { action, tenantRoles } from './contract.ts';
-import { Identifier, Nullable, Slug, strict } from './fields.ts';
+import { AgentType, Nullable, ServiceId, ServiceTypeName, strict } from './fields.ts';
 import { tenantPath } from './tenant-document.ts';
 
 /** Of agent types, and of services, in one answer. */
@@ -17,19 +17,26 @@ export const contextContracts = {
     path: tenantPath,
     result: Type.Object(
       {
-        agent_types: Type.Array(Slug),
+        agent_types: Type.Array(AgentType, {
+          description: 'Agent types that have a configuration',
+        }),
         services: Type.Array(
           Type.Object(
-            { service_id: Identifier, service_name: Nullable(Type.String()), service_type: Slug },
+            {
+              service_id: ServiceId,
+              service_name: Nullable(Type.String({ description: 'What people call it' })),
+              service_type: ServiceTypeName,
+            },
             strict,
           ),
+          { description: "The tenant's service instances" },
         ),
-        service_types: Type.Array(Slug, { description: 'Those that are active' }),
+        service_types: Type.Array(ServiceTypeName, { description: 'Those that are active' }),
         complete: Type.Boolean({
           description: `False where there are more than ${mostContexts} agent types or services`,
         }),
       },
-      strict,
+      { ...strict, title: 'Contexts', description: 'What can be asked for by name' },
     ),
   }),
 } as const;

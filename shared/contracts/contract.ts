@@ -4,12 +4,17 @@
  */
 import { Type, type Static, type TObject, type TProperties, type TSchema } from 'typebox';
 import type { ErrorCode } from './error-codes.ts';
-import { ActorName, Nullable, strict, Timestamp } from './fields.ts';
+import { ActorName, Author, Nullable, Revision, strict, Timestamp } from './fields.ts';
 import { plannedToo } from './impact.ts';
 import type { RevisionScope } from './revision-scopes.ts';
 
 export const tenantRoles = ['tenant_admin', 'operator', 'viewer'] as const;
 export type TenantRole = (typeof tenantRoles)[number];
+export const TenantRole = Type.Enum(tenantRoles, {
+  title: 'TenantRole',
+  description:
+    '`viewer` reads effective configurations; `operator` reads the configuration, too, runs services and decides approvals; `tenant_admin` may do everything in the tenant',
+});
 
 /** What an API key may be allowed to do. */
 export const keyScopes = [
@@ -28,6 +33,10 @@ export const keyScopes = [
   'auth:self',
 ] as const;
 export type KeyScope = (typeof keyScopes)[number];
+export const KeyScope = Type.Enum(keyScopes, {
+  title: 'KeyScope',
+  description: 'What an API key may be allowed to do; each operation names the scope that it needs',
+});
 
 /** The calls of an action that need a recent sign-in where others do not. */
 export interface RecentFor {
@@ -345,8 +354,8 @@ export const Resource = <T extends TSchema>(document: T) =>
   Type.Object(
     {
       document,
-      revision: Type.Integer(),
-      updated_by: Type.String(),
+      revision: Revision,
+      updated_by: Author,
       updated_by_name: ActorName,
       updated_at: Timestamp,
       stale: Type.Optional(Type.Literal(true)),
@@ -357,14 +366,22 @@ export const Resource = <T extends TSchema>(document: T) =>
 export const Change = Type.Object(
   {
     path: Type.String({ description: 'JSON Pointer (RFC 6901) into the document' }),
-    before: Type.Optional(Type.Unknown()),
-    after: Type.Optional(Type.Unknown()),
+    before: Type.Optional(Type.Unknown({ description: 'Absent where there was nothing' })),
+    after: Type.Optional(Type.Unknown({ description: 'Absent where there is nothing any more' })),
+  },
+  { ...strict, title: 'Change', description: 'One difference between two documents' },
+);
+
+const Warning = Type.Object(
+  {
+    path: Type.String({ description: 'JSON Pointer (RFC 6901) into the document' }),
+    message: Type.String({ description: 'Which bound it is outside of' }),
   },
   strict,
 );
 
 const warnings = Type.Optional(
-  Type.Array(Type.Object({ path: Type.String(), message: Type.String() }, strict), {
+  Type.Array(Warning, {
     description: 'What was written and is outside of a bound that only warns',
   }),
 );
@@ -380,8 +397,8 @@ export const Written = <T extends TSchema>(document: T) =>
           Type.Literal('deleted'),
         ]),
         document: Nullable(document),
-        revision: Type.Integer(),
-        updated_by: Type.String(),
+        revision: Revision,
+        updated_by: Author,
         updated_by_name: ActorName,
         updated_at: Timestamp,
         requires_restart: Type.Optional(Type.Literal(true)),
@@ -391,13 +408,13 @@ export const Written = <T extends TSchema>(document: T) =>
     ),
     Type.Object(
       {
-        dry_run: Type.Literal(true),
-        changes: Type.Array(Change),
-        invalidates: Type.Array(Type.String()),
+        dry_run: Type.Literal(true, { description: 'Nothing was written' }),
+        changes: Type.Array(Change, { description: 'What would change in the document' }),
+        invalidates: Type.Array(Type.String(), { description: 'Cache keys that would be dropped' }),
         warnings,
         ...plannedToo,
       },
-      strict,
+      { ...strict, title: 'DryRun', description: 'What a write would change' },
     ),
   ]);
 
@@ -411,7 +428,7 @@ export const page = {
       minimum: 1,
       maximum: 200,
       default: defaultPageSize,
-      description: `At most so many items, ${defaultPageSize} by default. A page also ends after 2 MiB`,
+      description: `At most so many items. A page also ends after 2 MiB`,
     }),
   ),
   cursor: Type.Optional(
@@ -421,8 +438,16 @@ export const page = {
 export const Page = <T extends TSchema>(item: T) =>
   Type.Object(
     {
-      items: Type.Array(item),
-      next_cursor: Nullable(Type.String()),
+      items: Type.Array(item, { description: 'The items of this page, in order' }),
+      next_cursor: Nullable(
+        Type.String({ description: '`cursor` of the next page; null on the last one' }),
+      ),
     },
-    strict,
+    {
+      ...strict,
+      ...('title' in item && {
+        title: `${String(item.title)}Page`,
+        description: 'One page of a list',
+      }),
+    },
   );

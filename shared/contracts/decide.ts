@@ -1,12 +1,25 @@
 /** Whether automation may do what it wants to do: the tenant's risk settings as one decision. */
 import { Type, type Static, type TProperties } from 'typebox';
 import { action, tenantRoles } from './contract.ts';
-import { addressFields, Explanation, Revisions } from './effective-config.ts';
-import { Identifier, Nullable, Slug, strict, Timestamp, Uuid } from './fields.ts';
-import { ActionToApprove, CostImpact, riskLevels } from './notifier.ts';
+import { addressFields, Explanation, Revisions, stale } from './effective-config.ts';
+import {
+  AgentType,
+  described,
+  Nullable,
+  ServiceId,
+  ServiceTypeName,
+  strict,
+  TenantId,
+  Timestamp,
+} from './fields.ts';
+import { ActionToApprove, CostImpact, RiskLevel } from './notifier.ts';
 
 export const automationDecisions = ['allow', 'approval_required', 'deny'] as const;
 export type AutomationDecision = (typeof automationDecisions)[number];
+const AutomationDecision = Type.Enum(automationDecisions, {
+  title: 'AutomationDecision',
+  description: 'Whether automation may act, has to ask a human, or may not',
+});
 
 /** In the order in which they decide; each has the name of its risk setting, but for the slots of `max_concurrent_automations`. */
 export const decisionRules = [
@@ -23,10 +36,10 @@ export const decisionRules = [
 /** What automation says of its intent. */
 export const intent = {
   action: ActionToApprove,
-  risk_level: Type.Enum(riskLevels),
-  agent_type: Type.Optional(Slug),
-  service_id: Type.Optional(Identifier),
-  service_type: Type.Optional(Slug),
+  risk_level: RiskLevel,
+  agent_type: Type.Optional(AgentType),
+  service_id: Type.Optional(ServiceId),
+  service_type: Type.Optional(ServiceTypeName),
   cost_impact: Type.Optional(CostImpact),
   resource_scaling: Type.Optional(
     Type.Number({ minimum: 0, description: 'Factor by which a resource would be scaled' }),
@@ -49,23 +62,28 @@ const setting = {
 
 export const DecisionReason = Type.Object(
   {
-    rule: Type.Enum(decisionRules),
+    rule: Type.Enum(decisionRules, {
+      description: 'Which rule, by its risk setting; they decide in this order',
+    }),
     asked: Type.Unknown({ description: 'What meets it' }),
     ...setting,
   },
-  strict,
+  { ...strict, title: 'DecisionReason', description: 'A rule that applies' },
 );
 export type DecisionReason = Static<typeof DecisionReason>;
 
 export const decided = {
-  decision: Type.Enum(automationDecisions),
+  decision: AutomationDecision,
   reasons: Type.Array(DecisionReason, {
     description: 'Every rule that applies; the first one decides',
   }),
-  retry_at: Type.Optional({ ...Timestamp, description: 'When business hours open next' }),
-  revision: { ...Revisions, description: 'Of the configuration that decided' },
+  retry_at: Type.Optional(described(Timestamp, 'When business hours open next')),
+  revision: described(Revisions, 'Of the configuration that decided'),
 } as const satisfies TProperties;
-const Decided = Type.Object({ ...decided, stale: Type.Optional(Type.Literal(true)) }, strict);
+const Decided = Type.Object(
+  { ...decided, stale: Type.Optional(stale) },
+  { ...strict, title: 'Decided', description: 'Whether automation may act, and why' },
+);
 export type Decided = Static<typeof Decided>;
 
 /** The parameters of `config-resolver.resolve` for an intent: its own, where they say what is touched. */
@@ -85,9 +103,9 @@ export const decideContracts = {
     access: { level: 'tenant', roles: tenantRoles, services: true },
     keyScope: 'config:read',
     changesNothing: true,
-    path: { tenant_id: Uuid },
+    path: { tenant_id: TenantId },
     body: Type.Object(
-      { ...intent, at: Type.Optional({ ...Timestamp, description: 'Now unless told' }) },
+      { ...intent, at: Type.Optional(described(Timestamp, 'When it would act; now unless told')) },
       strict,
     ),
     result: Decided,
@@ -95,7 +113,7 @@ export const decideContracts = {
   'config-resolver.admission': action({
     summary: 'A decision, with the number of slots that automations have',
     access: { level: 'internal' },
-    path: { tenant_id: Uuid },
+    path: { tenant_id: TenantId },
     query: {
       min_revision: Type.Optional(
         Type.Integer({ minimum: 0, description: 'Of the tenant: by no older configuration' }),
@@ -108,7 +126,7 @@ export const decideContracts = {
     summary: 'What an approval may cost and how long it waits, by the effective risk settings',
     access: { level: 'internal' },
     changesNothing: true,
-    path: { tenant_id: Uuid },
+    path: { tenant_id: TenantId },
     query: {
       agent_type: intent.agent_type,
       service_id: intent.service_id,

@@ -4,8 +4,13 @@
  */
 import type { Static, TObject, TProperties, TSchema } from 'typebox';
 import { read, Resource, write, Written, type Access, type KeyScope } from './contract.ts';
-import { FreeForm } from './fields.ts';
+import { described, FreeForm } from './fields.ts';
 import type { RevisionScope } from './revision-scopes.ts';
+
+const mergePatch = described(
+  FreeForm,
+  'The members to change (JSON merge patch, RFC 7396): null removes one, and what is not named stays',
+);
 
 type ResourceOf<Document extends TSchema> = ReturnType<typeof Resource<Document>>;
 
@@ -78,7 +83,7 @@ export function documentContracts<
       ...written,
       summary: `Change parts of ${title} (JSON merge patch, RFC 7396)`,
       rest: `PATCH ${url}`,
-      body: FreeForm,
+      body: mergePatch,
     }),
     delete: write({ ...written, summary: `Remove ${title}`, rest: `DELETE ${url}` }),
   };

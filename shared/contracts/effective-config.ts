@@ -2,7 +2,19 @@
 import { Type } from 'typebox';
 import { Bound } from './bounds.ts';
 import { readOfBoth, tenantRoles } from './contract.ts';
-import { ActorName, Identifier, Nullable, Slug, strict, Timestamp, Uuid } from './fields.ts';
+import {
+  ActorName,
+  AgentType,
+  Author,
+  described,
+  Nullable,
+  ServiceId,
+  ServiceTypeName,
+  strict,
+  TenantId,
+  Timestamp,
+  Uuid,
+} from './fields.ts';
 import { platformScope, tenantScope, type RevisionScope } from './revision-scopes.ts';
 
 /** The layers by name, the one that decides first at the front. `services/config-resolver/rules/layers.ts` says what each holds. */
@@ -15,9 +27,25 @@ export const layerNames = [
   'env',
 ] as const;
 export type LayerName = (typeof layerNames)[number];
-const LayerName = Type.Enum(layerNames);
-const Values = Type.Record(Type.String(), Type.Unknown());
-export const Revisions = Type.Object({ tenant: Type.Integer(), platform: Type.Integer() }, strict);
+const LayerName = Type.Enum(layerNames, {
+  title: 'LayerName',
+  description: 'The layers, the one that decides first at the front',
+});
+const Values = Type.Record(Type.String(), Type.Unknown(), {
+  title: 'EffectiveValues',
+  description: 'By key, what holds once the layers are merged and bounds have acted',
+  examples: [{ max_cost_impact_auto: 50, automation_enabled: true }],
+});
+export const Revisions = Type.Object(
+  {
+    tenant: Type.Integer({ description: "The tenant's revision", examples: [12] }),
+    platform: Type.Integer({ description: "The platform's revision", examples: [3] }),
+  },
+  { ...strict, title: 'Revisions', description: 'What it was read from' },
+);
+export const stale = Type.Literal(true, {
+  description: 'From before an outage; REST says it in X-Config-Stale',
+});
 
 /** A bound that acted on a value, or warns of it. */
 const acting = {
@@ -26,8 +54,13 @@ const acting = {
       "Whose bound: the key's own type, the platform, a service type's limits, the tenant",
   }),
   rule: Bound,
-  revision: Type.Union([Type.Integer(), Type.Null()]),
+  revision: Nullable(Type.Integer({ description: 'Of the document with the rule' })),
 };
+
+const AskedFor = Type.Object(
+  { layer: LayerName, value: Type.Unknown({ description: 'What it says' }) },
+  { ...strict, description: 'What the layers alone would say; null: nothing' },
+);
 
 export const Explanation = Type.Object(
   {
@@ -39,19 +72,26 @@ export const Explanation = Type.Object(
       description: 'The cache key of the deciding document; `env` for the environment',
     }),
     path: Type.String({ description: 'JSON Pointer (RFC 6901) of the value inside the source' }),
-    revision: Type.Union([Type.Integer(), Type.Null()]),
-    updated_by: Nullable(Type.String()),
+    revision: Nullable(Type.Integer({ description: 'Of that document' })),
+    updated_by: described(Nullable(Author), 'Who wrote it last; null for the environment'),
     updated_by_name: ActorName,
-    updated_at: Nullable(Timestamp),
+    updated_at: described(Nullable(Timestamp), 'When; null for the environment'),
     shadowed: Type.Array(
-      Type.Object({ layer: LayerName, value: Type.Unknown(), path: Type.String() }, strict),
+      Type.Object(
+        {
+          layer: LayerName,
+          value: Type.Unknown({ description: 'What it says' }),
+          path: Type.String({ description: 'JSON Pointer (RFC 6901) inside its document' }),
+        },
+        strict,
+      ),
       { description: 'Every other value that there is for the key, highest layer first' },
     ),
     enforced: Type.Optional(
       Type.Object(
         {
           ...acting,
-          asked: Nullable(Type.Object({ layer: LayerName, value: Type.Unknown() }, strict)),
+          asked: Nullable(AskedFor),
         },
         { ...strict, description: 'The bound that decided, and what the layers alone would say' },
       ),
@@ -62,19 +102,23 @@ export const Explanation = Type.Object(
       }),
     ),
   },
-  strict,
+  {
+    ...strict,
+    title: 'Explanation',
+    description: 'Which layer decided a value, and what it shadows',
+  },
 );
 
 /** The parameters that say what a configuration is for: each names a layer, and part of another. */
 export const addressFields = ['agent_type', 'service_id', 'service_type'] as const;
 export type AddressField = (typeof addressFields)[number];
 const address = {
-  agent_type: Type.Optional(Slug),
-  service_id: Type.Optional(Identifier),
-  service_type: Type.Optional(Slug),
+  agent_type: Type.Optional(AgentType),
+  service_id: Type.Optional(ServiceId),
+  service_type: Type.Optional(ServiceTypeName),
 };
 
-const path = { tenant_id: Uuid };
+const path = { tenant_id: TenantId };
 const query = {
   ...address,
   strict: Type.Optional(
@@ -85,6 +129,7 @@ const query = {
   ),
   as_of: Type.Optional(
     Type.String({
+      examples: ['12'],
       pattern: '^([0-9]{1,15}|[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]{5,15}(Z|[+-][0-9]{2}:[0-9]{2}))$',
       description:
         "A revision of the tenant or a timestamp: all layers and bounds as they were then, but for the environment's",
@@ -109,18 +154,17 @@ export const effectiveConfigContracts = {
     query,
     result: Type.Object(
       {
-        tenant_id: Uuid,
-        agent_type: Nullable(Type.String()),
-        service_type: Nullable(Type.String()),
-        service_id: Nullable(Type.String()),
+        tenant_id: TenantId,
+        agent_type: Nullable(Type.String({ description: 'As it was asked for' })),
+        service_type: Nullable(
+          Type.String({ description: "As it was asked for, or the service instance's" }),
+        ),
+        service_id: Nullable(Type.String({ description: 'As it was asked for' })),
         revision: Revisions,
         as_of: Type.Optional(
           Type.Object(
             {
-              at: Nullable({
-                ...Timestamp,
-                description: 'The moment; null for a revision to come',
-              }),
+              at: described(Nullable(Timestamp), 'The moment; null for a revision to come'),
               now: Type.Array(LayerName, {
                 description: 'The layers without a history, which are answered as they are now',
               }),
@@ -135,14 +179,22 @@ export const effectiveConfigContracts = {
         enforced: Type.Array(Type.String(), {
           description: 'The keys whose value a bound decided, or removed',
         }),
-        explain: Type.Optional(Type.Record(Type.String(), Explanation)),
+        explain: Type.Optional(
+          Type.Record(Type.String(), Explanation, {
+            description: 'By key, where the question has `explain`',
+          }),
+        ),
         environment: Type.String({
           description:
             'Fingerprint of the `env` layer that was merged. REST has it in the entity tag alone',
         }),
-        stale: Type.Optional(Type.Literal(true)),
+        stale: Type.Optional(stale),
       },
-      strict,
+      {
+        ...strict,
+        title: 'EffectiveConfiguration',
+        description: 'What holds for an agent on a service',
+      },
     ),
     cache: {
       cache: 'dynamic_config_service',
@@ -165,15 +217,21 @@ export const effectiveConfigContracts = {
     rest: 'GET /configurations/',
     access: { level: 'tenant', roles: tenantRoles, services: true },
     keyScope: 'config:read',
-    query: { tenant_id: Type.Optional(Uuid) },
+    query: { tenant_id: Type.Optional(described(Uuid, "The caller's own tenant, by its id")) },
     result: Type.Object(
       {
-        tenant_id: Uuid,
+        tenant_id: TenantId,
         revision: Revisions,
-        configurations: Type.Record(Type.String(), Values),
-        stale: Type.Optional(Type.Literal(true)),
+        configurations: Type.Record(Type.String(), Values, {
+          description: 'Effective values by agent type',
+        }),
+        stale: Type.Optional(stale),
       },
-      strict,
+      {
+        ...strict,
+        title: 'Configurations',
+        description: 'The effective values of every agent type',
+      },
     ),
     cache: {
       cache: 'dynamic_config_service',

@@ -4,36 +4,92 @@ import { Type, type TSchema } from 'typebox';
 /** For objects whose unknown members are refused, which are nearly all. */
 export const strict = { additionalProperties: false } as const;
 
+/**
+ * The same schema with what it stands for at this place, and values to show. A schema with a title is described by itself; what it
+ * stands for here is then its comment, which the OpenAPI document puts beside the reference to it.
+ */
+export const described = <T extends TSchema>(
+  schema: T,
+  description: string,
+  ...examples: readonly unknown[]
+): T =>
+  Type.With(schema, {
+    ...('title' in schema ? { $comment: description } : { description }),
+    ...(examples.length > 0 && { examples }),
+  }) as TSchema as T;
+
 export const Uuid = Type.String({ format: 'uuid', pattern: '^[0-9a-f-]{36}$' });
 export const Timestamp = Type.String({ format: 'date-time', maxLength: 40 });
+export const TenantId = described(Uuid, "The tenant's id");
+export const UserId = described(Uuid, "The account's id");
+export const CreatedAt = described(Timestamp, 'When it was made');
+export const UpdatedAt = described(Timestamp, 'When it was last changed');
 /** Some of the values, each once. The bound spares comparing the items of an array that is too long anyway. */
 export const SomeOf = <Values extends string[]>(
   values: readonly [...Values],
   options: { readonly minItems?: number; readonly description?: string } = {},
 ) => Type.Array(Type.Enum(values), { ...options, maxItems: values.length, uniqueItems: true });
 /** An e-mail address of at most 254 characters, the longest that SMTP can carry (RFC 5321, 4.5.3.1.3, less its brackets). */
-export const Email = Type.String({ format: 'email', maxLength: 254 });
+export const Email = Type.String({
+  format: 'email',
+  maxLength: 254,
+  description: 'Mail address',
+  examples: ['ada@example.com'],
+});
 
 /** A name that Strata's own configuration gives: a service type, an agent type. */
 export const Slug = Type.String({
   pattern: '^[a-z0-9](?:[a-z0-9_-]{0,62}[a-z0-9])?$',
   description: 'Lower-case letters, digits, - and _',
 });
+export const AgentType = described(
+  Slug,
+  'Type of agent: lower-case letters, digits, - and _',
+  'scaler',
+);
+export const ServiceTypeName = described(
+  Slug,
+  'Type of cloud service: lower-case letters, digits, - and _',
+  'cloud_run',
+);
 /** A name that the cloud gives: a service instance's, a project's. */
 export const Identifier = Type.String({
   pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$',
   description: 'Letters, digits, . _ -',
 });
+export const ServiceId = described(
+  Identifier,
+  'The service instance, by the name that the cloud gives it: letters, digits, . _ -',
+  'checkout-api',
+);
+export const ProjectId = described(
+  Identifier,
+  'The project, by the name that the cloud gives it: letters, digits, . _ -',
+  'shop-production',
+);
 /** One line of text, without control characters. */
 export const Line = (maxLength: number, description: string) =>
   Type.String({ minLength: 1, maxLength, pattern: '^[^\\x00-\\x1f\\x7f]*$', description });
 /** A short text for people. */
-export const Text = Type.String({ minLength: 1, maxLength: 200 });
+export const Text = (description: string, ...examples: readonly string[]) =>
+  described(Type.String({ minLength: 1, maxLength: 200 }), description, ...examples);
 
-export const InstanceCount = Type.Integer({ minimum: 0, maximum: 1_000_000 });
+export const InstanceCount = Type.Integer({
+  minimum: 0,
+  maximum: 1_000_000,
+  description: 'Number of instances',
+});
 
 /** An object whose members Strata keeps and does not interpret. */
 export const FreeForm = Type.Record(Type.String(), Type.Unknown());
+
+/** Who did something: the id of a person or service account, or the name of a service or operator. */
+export const Author = Type.String({
+  description:
+    'Who it was: the id of a person or service account, or the name of a service or operator',
+  examples: ['3f9d1c52-7a41-4f0e-9b6c-0d5e8a1b2c3d'],
+});
+export const Revision = Type.Integer({ description: 'Its revision', examples: [12] });
 
 export const Nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
 
@@ -43,6 +99,7 @@ export const ActorName = Type.Optional(
     Type.String({
       description:
         'What they are called: a display name, else an address; null where that is not known here. Not a proof',
+      examples: ['Ada Lovelace'],
     }),
   ),
 );

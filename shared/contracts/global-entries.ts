@@ -2,19 +2,23 @@
 import { Type, type Static } from 'typebox';
 import { action, Page, page } from './contract.ts';
 import { documentContracts } from './document-contracts.ts';
-import { ActorName, strict, Timestamp } from './fields.ts';
+import { ActorName, Author, Revision, strict, UpdatedAt } from './fields.ts';
 import { ofPlatform, platformAdmins } from './platform-document.ts';
 
 const keyPath = {
-  key: Type.String({ pattern: '^[A-Za-z0-9._-]{1,128}$', description: 'config_key' }),
+  key: Type.String({
+    pattern: '^[A-Za-z0-9._-]{1,128}$',
+    description: 'Name of the entry: letters, digits, . _ -',
+    examples: ['http_client_timeout_seconds'],
+  }),
 };
 const fields = {
-  config_value: Type.Unknown({ description: 'Any JSON, kept exactly as sent' }),
+  config_value: Type.Unknown({ description: 'Any JSON, kept exactly as sent', examples: [30] }),
   is_public: Type.Boolean({ description: 'Tenant-scoped callers may read it' }),
   requires_restart: Type.Boolean({
     description: 'A change takes effect after a restart or reload',
   }),
-  data_type: Type.Optional(Type.Literal('json')),
+  data_type: Type.Optional(Type.Literal('json', { description: 'The only type there is' })),
 };
 
 /** An entry as it is stored. */
@@ -24,12 +28,12 @@ export type StoredGlobalEntry = Static<typeof StoredGlobalEntry>;
 export const GlobalEntry = Type.Object(
   {
     ...StoredGlobalEntry.properties,
-    revision: Type.Integer(),
-    updated_by: Type.String(),
+    revision: Revision,
+    updated_by: Author,
     updated_by_name: ActorName,
-    updated_at: Timestamp,
+    updated_at: UpdatedAt,
   },
-  strict,
+  { ...strict, title: 'GlobalEntry', description: "An entry of the platform's configuration" },
 );
 export type GlobalEntry = Static<typeof GlobalEntry>;
 
@@ -51,7 +55,7 @@ const entry = documentContracts({
       requires_restart: Type.Optional(fields.requires_restart),
       data_type: fields.data_type,
     },
-    strict,
+    { ...strict, title: 'GlobalEntryBody', description: 'A global entry, as it is written' },
   ),
   key: globalEntryKey,
   visible: ({ document }, { platform }) => platform || document.is_public,

@@ -2,9 +2,9 @@
  * ConfigurationHistory: every write of a tenant's documents and of the platform's, with what it changed; and rollback to what a revision
  * left behind.
  */
-import { Type } from 'typebox';
+import { Type, type TSchema } from 'typebox';
 import { action, Change, dryRun, Page, page, write, Written } from './contract.ts';
-import { ActorName, Nullable, strict, Timestamp } from './fields.ts';
+import { ActorName, Author, described, Nullable, strict, Timestamp } from './fields.ts';
 import { impactQuery } from './impact.ts';
 import { platformAdmins } from './platform-document.ts';
 import { configurationReaders, tenantAdmins, tenantPath } from './tenant-document.ts';
@@ -19,6 +19,10 @@ export const configTypes = [
   'bounds_config',
 ] as const;
 export type ConfigType = (typeof configTypes)[number];
+export const ConfigType = Type.Enum(configTypes, {
+  title: 'ConfigType',
+  description: "Kind of a tenant's document",
+});
 
 /** The platform's documents, likewise. */
 export const platformConfigTypes = [
@@ -27,45 +31,88 @@ export const platformConfigTypes = [
   'bounds_config',
 ] as const;
 export type PlatformConfigType = (typeof platformConfigTypes)[number];
+const PlatformConfigType = Type.Enum(platformConfigTypes, {
+  title: 'PlatformConfigType',
+  description: "Kind of a document of the platform's",
+});
 
 export const writeActions = ['create', 'update', 'delete', 'rollback'] as const;
 export type WriteAction = (typeof writeActions)[number];
-
-const entryFields = <Types extends string[]>(types: readonly [...Types], resourceId: string) => ({
-  revision: Type.Integer(),
-  config_type: Type.Enum(types),
-  resource_id: Type.String({ description: resourceId }),
-  action: Type.Enum(writeActions),
-  changed_by: Type.String(),
-  changed_by_name: ActorName,
-  changed_at: Timestamp,
-  reason: Nullable(Type.String()),
-  request_id: Nullable(Type.String()),
-  changes: Type.Array(Change),
+export const WriteAction = Type.Enum(writeActions, {
+  title: 'WriteAction',
+  description: 'How it was written',
 });
-const documents = { before: Type.Unknown(), after: Type.Unknown() };
+
+const entryFields = <Kind extends TSchema>(kind: Kind, resourceId: string) => ({
+  revision: Type.Integer({ description: 'The revision that it made', examples: [12] }),
+  config_type: kind,
+  resource_id: Type.String({ description: resourceId }),
+  action: WriteAction,
+  changed_by: Author,
+  changed_by_name: ActorName,
+  changed_at: described(Timestamp, 'When it was written'),
+  reason: Nullable(Type.String({ description: 'Why, in the words of who wrote it' })),
+  request_id: Nullable(Type.String({ description: 'Of the request that wrote it' })),
+  changes: Type.Array(Change, { description: 'What changed in the document' }),
+});
+const documents = {
+  before: Type.Unknown({ description: 'The document before; null where there was none' }),
+  after: Type.Unknown({ description: 'The document after; null where it was removed' }),
+};
 
 const ofTenant = entryFields(
-  configTypes,
+  ConfigType,
   "The document's id in its path, such as an agent type; the tenant id where there is one per tenant",
 );
-const HistoryEntry = Type.Object(ofTenant, strict);
-const HistoryDetail = Type.Object({ ...ofTenant, ...documents }, strict);
+const HistoryEntry = Type.Object(ofTenant, {
+  ...strict,
+  title: 'HistoryEntry',
+  description: "One write of a tenant's document",
+});
+const HistoryDetail = Type.Object(
+  { ...ofTenant, ...documents },
+  {
+    ...strict,
+    title: 'HistoryDetail',
+    description: "One write of a tenant's document, with the document",
+  },
+);
 
 const ofPlatform = entryFields(
-  platformConfigTypes,
+  PlatformConfigType,
   'The key of a global entry, `{service_type}/{configuration_name}`, or `platform` for its bounds',
 );
-const PlatformHistoryEntry = Type.Object(ofPlatform, strict);
-const PlatformHistoryDetail = Type.Object({ ...ofPlatform, ...documents }, strict);
+const PlatformHistoryEntry = Type.Object(ofPlatform, {
+  ...strict,
+  title: 'PlatformHistoryEntry',
+  description: "One write of a document of the platform's",
+});
+const PlatformHistoryDetail = Type.Object(
+  { ...ofPlatform, ...documents },
+  {
+    ...strict,
+    title: 'PlatformHistoryDetail',
+    description: "One write of a document of the platform's, with the document",
+  },
+);
+
+const ResourceId = Type.Optional(
+  Type.String({ maxLength: 200, description: 'Only the document of this id' }),
+);
+const ofWrite = Type.Integer({ minimum: 1, description: 'The revision that the write made' });
 
 const rollbackBody = Type.Object(
   {
-    revision: Type.Integer({ minimum: 1 }),
-    reason: Type.Optional(Type.String({ maxLength: 500 })),
+    revision: Type.Integer({
+      minimum: 1,
+      description: 'The write whose document comes back, with what it left behind',
+    }),
+    reason: Type.Optional(Type.String({ maxLength: 500, description: 'Why, kept in the history' })),
   },
-  strict,
+  { ...strict, title: 'Rollback', description: 'What to go back to' },
 );
+
+const Restored = Type.Unknown({ description: 'The document, as it was' });
 
 const access = { level: 'tenant', roles: configurationReaders } as const;
 
@@ -77,8 +124,8 @@ export const historyContracts = {
     keyScope: 'config:read',
     path: tenantPath,
     query: {
-      config_type: Type.Optional(Type.Enum(configTypes)),
-      resource_id: Type.Optional(Type.String({ maxLength: 200 })),
+      config_type: Type.Optional(described(ConfigType, 'Only documents of this kind')),
+      resource_id: ResourceId,
       ...page,
     },
     result: Page(HistoryEntry),
@@ -89,7 +136,7 @@ export const historyContracts = {
     rest: 'GET /tenants/{tenant_id}/config/history/{revision}',
     access,
     keyScope: 'config:read',
-    path: { ...tenantPath, revision: Type.Integer({ minimum: 1 }) },
+    path: { ...tenantPath, revision: ofWrite },
     result: HistoryDetail,
   }),
   /** Names no key to drop: which document it writes stands in the history, so the service adds that document's key. */
@@ -101,7 +148,7 @@ export const historyContracts = {
     path: tenantPath,
     query: dryRun,
     body: rollbackBody,
-    result: Written(Type.Unknown()),
+    result: Written(Restored),
   }),
 
   'global-config.history.list': action({
@@ -110,8 +157,8 @@ export const historyContracts = {
     access: platformAdmins,
     keyScope: 'platform:read',
     query: {
-      config_type: Type.Optional(Type.Enum(platformConfigTypes)),
-      resource_id: Type.Optional(Type.String({ maxLength: 200 })),
+      config_type: Type.Optional(described(PlatformConfigType, 'Only documents of this kind')),
+      resource_id: ResourceId,
       ...page,
     },
     result: Page(PlatformHistoryEntry),
@@ -122,7 +169,7 @@ export const historyContracts = {
     rest: 'GET /config/history/{revision}',
     access: platformAdmins,
     keyScope: 'platform:read',
-    path: { revision: Type.Integer({ minimum: 1 }) },
+    path: { revision: ofWrite },
     result: PlatformHistoryDetail,
   }),
   /** Like the tenant's. */
@@ -133,6 +180,6 @@ export const historyContracts = {
     keyScope: 'platform:write',
     query: { ...dryRun, ...impactQuery },
     body: rollbackBody,
-    result: Written(Type.Unknown()),
+    result: Written(Restored),
   }),
 } as const;

@@ -1,26 +1,30 @@
 /** What a change would do to effective configurations: the answer of a plan, and of a dry run that is asked for it. */
 import { Type, type Static, type TProperties } from 'typebox';
-import { Nullable, strict, Timestamp, Uuid } from './fields.ts';
+import { described, Nullable, strict, TenantId, Timestamp } from './fields.ts';
 
-const Count = Type.Integer({ minimum: 0 });
+const Count = Type.Integer({ minimum: 0, description: 'Number of tenants' });
 
 /** Which effective configuration: the parameters of GET effective. None for what holds for no agent and no service. */
 export const ImpactContext = Type.Object(
   {
-    agent_type: Type.Optional(Type.String()),
-    service_id: Type.Optional(Type.String()),
-    service_type: Type.Optional(Type.String()),
+    agent_type: Type.Optional(Type.String({ description: 'Type of agent' })),
+    service_id: Type.Optional(Type.String({ description: 'Service instance' })),
+    service_type: Type.Optional(Type.String({ description: 'Type of cloud service' })),
   },
-  strict,
+  {
+    ...strict,
+    title: 'ImpactContext',
+    description: 'What an effective configuration is for; nothing: no agent and no service',
+  },
 );
 export type ImpactContext = Static<typeof ImpactContext>;
 
 const ImpactItem = Type.Object(
   {
-    tenant_id: Uuid,
-    tenant_name: Type.String(),
+    tenant_id: TenantId,
+    tenant_name: Type.String({ description: "The tenant's name" }),
     context: ImpactContext,
-    key: Type.String(),
+    key: Type.String({ description: 'The key of effective configurations' }),
     before: Type.Optional(Type.Unknown({ description: 'Absent where there is no value' })),
     after: Type.Optional(Type.Unknown({ description: 'Absent where there is no value' })),
     decided_by: Nullable(
@@ -33,7 +37,7 @@ const ImpactItem = Type.Object(
       Type.String({ description: 'Why a stored document would newly be refused' }),
     ),
   },
-  strict,
+  { ...strict, title: 'ImpactItem', description: 'One effective value that changes' },
 );
 export type ImpactItem = Static<typeof ImpactItem>;
 
@@ -41,7 +45,7 @@ export const Impact = Type.Object(
   {
     tenants: Type.Object(
       {
-        total: Count,
+        total: described(Count, 'All that were looked at'),
         changed: Type.Integer({ description: 'Some effective value changes' }),
         shielded: Type.Integer({
           description: "The platform's layer changes, and no effective value does",
@@ -51,24 +55,31 @@ export const Impact = Type.Object(
         }),
         clamped: Type.Integer({ description: 'A bound decides a value that changes' }),
       },
-      strict,
+      { ...strict, description: 'Numbers of tenants' },
     ),
     by_key: Type.Record(
       Type.String(),
       Type.Object(
         {
-          changed: Count,
+          changed: described(Count, 'Tenants in which it changes'),
           shielded_by: Type.Record(Type.String(), Count, {
             description: 'By the layer that decides instead',
           }),
         },
         { ...strict, description: 'Numbers of tenants' },
       ),
+      { description: 'By key of effective configurations' },
     ),
-    items: Type.Array(ImpactItem),
-    next_cursor: Nullable(Type.String()),
+    items: Type.Array(ImpactItem, { description: 'The values that change, a page of them' }),
+    next_cursor: Nullable(
+      Type.String({ description: '`cursor` of the next page; null on the last one' }),
+    ),
   },
-  strict,
+  {
+    ...strict,
+    title: 'Impact',
+    description: 'What a change would do to the effective configurations of tenants',
+  },
 );
 export type Impact = Static<typeof Impact>;
 export type ImpactCounts = Pick<Impact, 'tenants' | 'by_key'>;
@@ -76,8 +87,14 @@ export type ImpactCounts = Pick<Impact, 'tenants' | 'by_key'>;
 /** What was planned on, and how far the look at the tenants came. */
 export const planned = {
   base: Type.Object(
-    { platform: Type.Integer(), tenant: Type.Optional(Type.Integer()), at: Timestamp },
-    { ...strict, description: 'The revisions that the change would follow' },
+    {
+      platform: Type.Integer({ description: "The platform's" }),
+      tenant: Type.Optional(
+        Type.Integer({ description: "The tenant's, where it is its document" }),
+      ),
+      at: described(Timestamp, 'When it was looked at'),
+    },
+    { ...strict, title: 'PlanBase', description: 'The revisions that the change would follow' },
   ),
   digest: Nullable(
     Type.String({

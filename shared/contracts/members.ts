@@ -1,17 +1,22 @@
 /** Memberships: who belongs to a tenant, with which roles and approver groups. The accounts themselves are `auth`'s. */
 import { Type } from 'typebox';
-import { action, Page, page, tenantRoles } from './contract.ts';
-import { Email, Nullable, strict, Timestamp, Uuid, SomeOf } from './fields.ts';
+import { action, Page, page, TenantRole, tenantRoles } from './contract.ts';
+import { described, Email, Nullable, strict, Timestamp, UserId, Uuid } from './fields.ts';
 import { decisionRights } from './notifier.ts';
 import { memberScope } from './revision-scopes.ts';
 import { SignInPolicy } from './sign-in-policy.ts';
 import { tenantAdmins, tenantPath } from './tenant-document.ts';
 
-const Roles = SomeOf(tenantRoles, { minItems: 1 });
+const Roles = Type.Array(TenantRole, {
+  minItems: 1,
+  maxItems: tenantRoles.length,
+  uniqueItems: true,
+  description: 'Roles in the tenant',
+});
 const Groups = Type.Array(Type.String({ pattern: '^[A-Za-z0-9._-]{1,64}$' }), {
   uniqueItems: true,
   maxItems: 100,
-  description: 'Approver groups',
+  description: 'Approver groups that the person is in',
 });
 export const MemberStatus = Type.Enum(['invited', 'active'], {
   description: 'Whoever is invited has no right until they accept',
@@ -19,7 +24,7 @@ export const MemberStatus = Type.Enum(['invited', 'active'], {
 
 const Member = Type.Object(
   {
-    user_id: Uuid,
+    user_id: UserId,
     email: Email,
     display_name: Nullable(
       Type.String({ description: 'Of the account; null until the person has accepted' }),
@@ -27,9 +32,9 @@ const Member = Type.Object(
     roles: Roles,
     groups: Groups,
     status: MemberStatus,
-    added_at: Timestamp,
+    added_at: described(Timestamp, 'When they were invited or added'),
   },
-  strict,
+  { ...strict, title: 'Member', description: 'A person in a tenant' },
 );
 const Approver = Type.Object({ user_id: Uuid, email: Email }, strict);
 /** A membership with what every request of the member needs to know of the tenant. */
@@ -45,7 +50,7 @@ const Membership = Type.Object(
   strict,
 );
 
-const memberPath = { ...tenantPath, user_id: Uuid };
+const memberPath = { ...tenantPath, user_id: UserId };
 interface MemberAddress {
   readonly tenant_id: string;
   readonly user_id: string;
@@ -99,7 +104,12 @@ export const memberContracts = {
     path: memberPath,
     body: Type.Object(
       { roles: Type.Optional(Roles), groups: Type.Optional(Groups) },
-      { ...strict, minProperties: 1 },
+      {
+        ...strict,
+        minProperties: 1,
+        title: 'MemberPatch',
+        description: 'What changes of a member',
+      },
     ),
     result: Member,
     drops: (params) => [memberKey(params)],

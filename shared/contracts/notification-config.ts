@@ -66,6 +66,7 @@ const Auth = Type.Unsafe<Static<typeof Bearer> | Static<typeof Basic> | Static<t
   type: 'object',
   discriminator: { propertyName: 'type' },
   oneOf: [Bearer, Basic, ApiKey],
+  title: 'WebhookAuth',
   description: 'How requests are authenticated: exactly one of the three shapes',
 });
 
@@ -127,7 +128,7 @@ export const WebhookEndpoint = Type.Object(
     ),
     backoff: optional(Backoff),
   },
-  strict,
+  { ...strict, title: 'WebhookEndpoint', description: 'An endpoint that notices are posted to' },
 );
 export type WebhookEndpoint = Static<typeof WebhookEndpoint>;
 
@@ -148,7 +149,8 @@ const Webhook = Type.Unsafe<WebhookEndpoint | Static<typeof WebhookEndpoints>>({
     { if: hasEndpoints, else: WebhookEndpoint },
     { if: { not: hasEndpoints }, else: WebhookEndpoints },
   ],
-  description: "One endpoint's fields, or `endpoints`; never both",
+  title: 'Webhook',
+  description: "Notices by webhook: one endpoint's fields, or `endpoints`; never both",
 } as TSchema);
 
 // ---------------------------------------------------------------- mail and chat
@@ -171,7 +173,7 @@ const TemplateOverride = Type.Object(
       ),
     ),
   },
-  { ...strict, description: 'Changes to one template' },
+  { ...strict, title: 'TemplateOverride', description: 'Changes to one template' },
 );
 const approvalRecipients = Addresses('Asked when the current group has no members');
 const defaultRecipients = Addresses('Asked when there are no approval_recipients either');
@@ -197,7 +199,7 @@ const GoogleChat = Type.Object(
 );
 const Chat = Type.Object(
   { google_chat: optional(GoogleChat) },
-  { ...strict, description: 'Notices in chat' },
+  { ...strict, title: 'ChatConfig', description: 'Notices in chat' },
 );
 
 // ---------------------------------------------------------------- who is asked, and when
@@ -209,7 +211,7 @@ const RiskLevelGroups = Type.Object(
     high: optional(Groups('Groups asked at high risk, in order')),
     critical: optional(Groups('Groups asked at critical risk, in order')),
   },
-  { ...strict, description: 'Risk level to approver groups' },
+  { ...strict, title: 'RiskLevelGroups', description: 'Risk level to approver groups' },
 );
 const actionGroups = Groups('Groups asked for this action, in order');
 const ApproverGroups = Type.Object(
@@ -322,7 +324,18 @@ export const NotificationConfig = Type.Object(
     escalation: optional(Escalation),
     approval_policy: optional(ApprovalPolicy),
   },
-  strict,
+  {
+    ...strict,
+    title: 'NotificationConfig',
+    description:
+      'Whom a tenant asks for approval, over which channels, and what happens when nobody decides',
+    examples: [
+      {
+        email: { approval_recipients: ['ada@example.com'] },
+        escalation: { escalation_window_minutes: 30, max_hops: 1 },
+      },
+    ],
+  },
 );
 export type NotificationConfig = Static<typeof NotificationConfig>;
 export const NullableNotificationConfig = Nullable(NotificationConfig);
@@ -330,19 +343,23 @@ export const NullableNotificationConfig = Nullable(NotificationConfig);
 const EffectiveEndpoint = Type.Object(
   {
     ...WebhookEndpoint.properties,
-    headers: Type.Record(Type.String(), Type.String()),
-    timeout_seconds: Type.Integer(),
-    retry_attempts: Type.Integer(),
+    headers: Type.Record(Type.String(), Type.String(), { description: 'Extra request headers' }),
+    timeout_seconds: Type.Integer({ description: 'Time-out of one send' }),
+    retry_attempts: Type.Integer({ description: 'Retries after the first send' }),
     backoff: Type.Object(
       {
-        initial_seconds: Type.Number(),
-        factor: Type.Number(),
-        max_seconds: Type.Number(),
+        initial_seconds: Type.Number({ description: 'Wait before the first retry' }),
+        factor: Type.Number({ description: 'Factor from wait to wait' }),
+        max_seconds: Type.Number({ description: 'Longest wait' }),
       },
-      strict,
+      { ...strict, description: 'Waits between retries' },
     ),
   },
-  strict,
+  {
+    ...strict,
+    title: 'EffectiveWebhookEndpoint',
+    description: 'An endpoint, with defaults and caps applied',
+  },
 );
 export type EffectiveEndpoint = Static<typeof EffectiveEndpoint>;
 
@@ -350,41 +367,55 @@ export type EffectiveEndpoint = Static<typeof EffectiveEndpoint>;
 export const EffectiveNotifications = Type.Object(
   {
     ...NotificationConfig.properties,
-    webhook: Type.Object({ endpoints: Type.Array(EffectiveEndpoint) }, strict),
+    webhook: Type.Object(
+      { endpoints: Type.Array(EffectiveEndpoint, { description: 'Each gets every hop' }) },
+      { ...strict, description: 'Notices by webhook' },
+    ),
     email: Type.Object(
       {
         ...emailFields,
         approval_recipients: approvalRecipients,
         default_recipients: defaultRecipients,
-        from_email: Type.String(),
+        from_email: Type.String({ description: 'Sender' }),
       },
-      strict,
+      { ...strict, description: 'Notices by mail' },
     ),
     approver_groups: Type.Object(
       {
         risk_levels: optional(RiskLevelGroups),
-        action_overrides: Type.Record(Type.String(), actionGroups),
+        action_overrides: Type.Record(Type.String(), actionGroups, {
+          description: 'Action name to approver groups, instead of those of the risk level',
+        }),
       },
-      strict,
+      { ...strict, description: 'Who is asked' },
     ),
     escalation: Type.Object(
       {
-        poll_interval_seconds: Type.Integer(),
-        escalation_window_minutes: Type.Integer(),
-        max_hops: Type.Integer(),
+        poll_interval_seconds: Type.Integer({
+          description: 'The most seconds that a hop may be late',
+        }),
+        escalation_window_minutes: Type.Integer({ description: 'Wait from hop to hop' }),
+        max_hops: Type.Integer({ description: 'Hops after the first notice' }),
       },
-      strict,
+      { ...strict, description: 'What happens when nobody decides' },
     ),
     approval_policy: Type.Object(
       {
-        required: Type.Object(requiredApprovers, strict),
+        required: Type.Object(requiredApprovers, {
+          ...strict,
+          description: 'Risk level to how many must approve; a denial by one ends it',
+        }),
         allow_self: allowSelf,
         machines,
       },
-      strict,
+      { ...strict, description: 'Whose decisions count, and how many it takes' },
     ),
   },
-  strict,
+  {
+    ...strict,
+    title: 'EffectiveNotifications',
+    description: 'notification_config as it is used, with defaults and caps applied',
+  },
 );
 export type EffectiveNotifications = Static<typeof EffectiveNotifications>;
 

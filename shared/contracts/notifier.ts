@@ -9,12 +9,29 @@ import {
   type CheckedParams,
   type TenantRole,
 } from './contract.ts';
-import { ActorName, Identifier, Line, Nullable, Slug, strict, Timestamp, Uuid } from './fields.ts';
+import {
+  ActorName,
+  AgentType,
+  CreatedAt,
+  described,
+  Line,
+  Nullable,
+  ServiceId,
+  ServiceTypeName,
+  strict,
+  TenantId,
+  Timestamp,
+  Uuid,
+} from './fields.ts';
 
 const optional = Type.Optional;
 
 export const riskLevels = ['low', 'medium', 'high', 'critical'] as const;
 export type RiskLevel = (typeof riskLevels)[number];
+export const RiskLevel = Type.Enum(riskLevels, {
+  title: 'RiskLevel',
+  description: 'How risky the action is, in the judgement of who asks',
+});
 
 /**
  * Of an approval. Only `pending` changes: `exhausted` when every group was asked and nobody decided, `expired` when its time ran out
@@ -29,13 +46,23 @@ export const approvalStates = [
   'withdrawn',
 ] as const;
 export type ApprovalState = (typeof approvalStates)[number];
+const ApprovalState = Type.Enum(approvalStates, {
+  title: 'ApprovalState',
+  description:
+    'Only `pending` changes. `exhausted`: every group was asked and nobody decided; `expired`: its time ran out; `withdrawn`: the automation that waited for it was',
+});
 
 export const decisions = ['approve', 'deny'] as const;
 export type Decision = (typeof decisions)[number];
+const Decision = Type.Enum(decisions, { title: 'Decision', description: 'What was decided' });
 
 /** How a decision was made: by a signed-in caller, or by the link in a mail. */
 export const decisionVias = ['api', 'link'] as const;
 export type DecisionVia = (typeof decisionVias)[number];
+const DecisionVia = Type.Enum(decisionVias, {
+  title: 'DecisionVia',
+  description: 'By a signed-in caller, or by the link in a mail',
+});
 
 /**
  * By which right somebody decides:
@@ -54,14 +81,23 @@ export const decisionRights = [
   'console',
 ] as const;
 export type DecisionRight = (typeof decisionRights)[number];
+const DecisionRight = Type.Enum(decisionRights, {
+  title: 'DecisionRight',
+  description: 'By which right somebody decided',
+});
 
 /** Of a delivery: `cancelled` when its approval was settled before it could be sent. */
 export const deliveryStates = ['pending', 'delivered', 'failed', 'cancelled'] as const;
 export type DeliveryState = (typeof deliveryStates)[number];
+const DeliveryState = Type.Enum(deliveryStates, {
+  title: 'DeliveryState',
+  description: '`cancelled`: its approval was settled before it could be sent',
+});
 
 /** Ways to tell people, each named as its section of notification_config. */
 export const channels = ['webhook', 'email', 'chat'] as const;
 export type Channel = (typeof channels)[number];
+const Channel = Type.Enum(channels, { title: 'Channel', description: 'A way to tell people' });
 
 /** What has happened to the approval of a notice. Audited under the same name, except that a decision is approved or denied there. */
 export const noticeTypes = [
@@ -73,17 +109,26 @@ export const noticeTypes = [
   'approval.withdrawn',
 ] as const;
 export type NoticeType = (typeof noticeTypes)[number];
+const NoticeType = Type.Enum(noticeTypes, {
+  title: 'NoticeType',
+  description: 'What has happened to the approval',
+});
 
 export const ActionToApprove = Type.String({
   pattern: '^[A-Za-z0-9._-]{1,100}$',
   description: 'What the automation wants to do, such as scale_min_instances',
+  examples: ['scale_min_instances'],
 });
 
 /** What every request for approval says. */
 const requested = {
   action: ActionToApprove,
-  risk_level: Type.Enum(riskLevels),
-  title: Line(300, 'One line that says what is asked'),
+  risk_level: RiskLevel,
+  title: described(
+    Line(300, 'One line that says what is asked'),
+    'One line that says what is asked',
+    'Scale checkout-api to 8 instances',
+  ),
 };
 const Description = Type.String({
   maxLength: 10_000,
@@ -96,6 +141,7 @@ const Resource = Type.Union(
 export const CostImpact = Type.Number({
   minimum: 0,
   description: "Cost of the change, in the tenant's currency",
+  examples: [20],
 });
 const Metadata = Type.Record(Type.String(), Type.Unknown(), {
   description: 'Handed on to the receivers as it is; at most 32 KiB of JSON',
@@ -103,39 +149,50 @@ const Metadata = Type.Record(Type.String(), Type.Unknown(), {
 
 /** What the approval is about, where it is something that has configuration of its own: its limits are those that hold there. */
 const context = {
-  agent_type: optional(Slug),
-  service_id: optional(Identifier),
-  service_type: optional(Slug),
+  agent_type: optional(AgentType),
+  service_id: optional(ServiceId),
+  service_type: optional(ServiceTypeName),
 };
 
-const NamedKey = Type.Object({ id: Type.String(), name: Type.String() }, strict);
+const NamedKey = Type.Object(
+  {
+    id: Type.String({ description: "The key's id" }),
+    name: Type.String({ description: 'What its owner calls it' }),
+  },
+  { ...strict, title: 'NamedKey', description: 'An API key' },
+);
+const ActorType = Type.String({
+  description: 'A user, a service account or a service',
+  examples: ['user'],
+});
 const Requester = Type.Object(
   {
-    type: Type.String(),
+    type: ActorType,
     id: Type.String({ description: 'Of the person, the service account or the service' }),
     name: Nullable(Type.String({ description: 'Null for requests from before it was kept' })),
-    api_key: Nullable(NamedKey),
+    api_key: described(Nullable(NamedKey), 'The API key that was used; null: none'),
   },
-  { ...strict, description: 'Who asked, and with which API key, if with one' },
+  { ...strict, title: 'Requester', description: 'Who asked, and with which API key, if with one' },
 );
+const Comment = Nullable(Type.String({ description: 'What they said' }));
 const Approver = Type.Object(
   {
-    type: Type.String(),
+    type: ActorType,
     by: Type.String({ description: 'Id of the person or service account, or a mail address' }),
-    name: Type.String(),
-    api_key: Nullable(NamedKey),
-    at: Timestamp,
-    comment: Nullable(Type.String()),
-    via: Type.Enum(decisionVias),
-    right: Type.Enum(decisionRights),
+    name: Type.String({ description: 'What they are called' }),
+    api_key: described(Nullable(NamedKey), 'The API key that was used; null: none'),
+    at: described(Timestamp, 'When'),
+    comment: Comment,
+    via: DecisionVia,
+    right: DecisionRight,
   },
-  strict,
+  { ...strict, title: 'Approver', description: 'Somebody who has approved' },
 );
 const Policy = Type.Object(
   {
     required: Type.Integer({ description: 'How many must approve' }),
-    allow_self: Type.Boolean(),
-    machines: Type.Boolean(),
+    allow_self: Type.Boolean({ description: 'Whoever asked may decide, too' }),
+    machines: Type.Boolean({ description: 'API keys may decide' }),
   },
   { ...strict, description: 'The approval_policy of when it was asked for' },
 );
@@ -143,9 +200,9 @@ const Policy = Type.Object(
 /** An approval as everybody sees it: its readers, and the receivers of its notices. */
 export const Approval = Type.Object(
   {
-    id: Uuid,
-    tenant_id: Uuid,
-    state: Type.Enum(approvalStates),
+    id: described(Uuid, "The approval's id"),
+    tenant_id: TenantId,
+    state: ApprovalState,
     ...requested,
     description: Nullable(Description),
     resource: Nullable(Resource),
@@ -153,11 +210,11 @@ export const Approval = Type.Object(
     metadata: Nullable(Metadata),
     ...context,
     hop: Type.Integer({ description: 'Escalations so far' }),
-    max_hops: Type.Integer(),
+    max_hops: Type.Integer({ description: 'Escalations there can be' }),
     chain: Type.Array(Type.String(), {
       description: 'Approver groups, in the order in which they are asked',
     }),
-    current_group: Nullable(Type.String()),
+    current_group: Nullable(Type.String({ description: 'The group that is asked now' })),
     requested_by: Requester,
     policy: Policy,
     revision: Nullable(
@@ -166,35 +223,45 @@ export const Approval = Type.Object(
     approved_by: Type.Array(Approver, {
       description: 'Who has approved so far, in order; `policy.required` of them grant it',
     }),
-    created_at: Timestamp,
-    expires_at: Timestamp,
-    escalates_at: Nullable(Timestamp),
-    acknowledged: Nullable(Type.Object({ by: Type.String(), at: Timestamp }, strict)),
+    created_at: CreatedAt,
+    expires_at: described(Timestamp, 'Until when it can be decided'),
+    escalates_at: described(Nullable(Timestamp), 'When the next group is asked; null: none is'),
+    acknowledged: Nullable(
+      Type.Object(
+        {
+          by: Type.String({ description: 'Id of the person' }),
+          at: described(Timestamp, 'When they said so'),
+        },
+        { ...strict, description: 'Who is on it, which pauses escalation' },
+      ),
+    ),
     decision: Nullable(
       Type.Object(
         {
-          decision: Type.Enum(decisions),
-          by: Type.String(),
+          decision: Decision,
+          by: Type.String({
+            description: 'Id of the person or service account, or a mail address',
+          }),
           name: ActorName,
-          at: Timestamp,
-          comment: Nullable(Type.String()),
-          via: Type.Enum(decisionVias),
+          at: described(Timestamp, 'When'),
+          comment: Comment,
+          via: DecisionVia,
         },
-        strict,
+        { ...strict, description: 'How it was decided; null: it was not' },
       ),
     ),
   },
-  strict,
+  { ...strict, title: 'Approval', description: "A request for a human's approval" },
 );
 
 /** What a stream says of an approval: that it changed, and what it is by now. The approval itself is read, with its access. */
 const ApprovalChange = Type.Object(
   {
-    revision: Type.Integer(),
-    approval_id: Uuid,
-    state: Type.Enum(approvalStates),
+    revision: Type.Integer({ description: "Of the tenant's approvals" }),
+    approval_id: described(Uuid, "The approval's id"),
+    state: ApprovalState,
   },
-  strict,
+  { ...strict, title: 'ApprovalChange', description: 'That an approval changed' },
 );
 
 /** In seconds. */
@@ -204,41 +271,52 @@ export const timeToWait = ({ wait }: CheckedParams): number | undefined =>
   typeof wait === 'number' ? wait * 1000 + 5000 : undefined;
 
 const delivery = {
-  id: Uuid,
-  approval_id: Uuid,
+  id: described(Uuid, "The delivery's id"),
+  approval_id: described(Uuid, 'The approval that it tells of'),
   webhook_id: Type.String({ description: 'Names the notice in every attempt' }),
-  type: Type.Enum(noticeTypes),
-  hop: Type.Integer(),
-  channel: Type.Enum(channels),
+  type: NoticeType,
+  hop: Type.Integer({ description: 'Escalations before it' }),
+  channel: Channel,
   target: Type.String({ description: 'Origin of the endpoint, or mail address' }),
-  state: Type.Enum(deliveryStates),
-  attempts: Type.Integer(),
-  next_attempt_at: Nullable(Timestamp),
-  created_at: Timestamp,
-  settled_at: Nullable(Timestamp),
+  state: DeliveryState,
+  attempts: Type.Integer({ description: 'Attempts so far' }),
+  next_attempt_at: described(Nullable(Timestamp), 'When it is tried next; null: never'),
+  created_at: CreatedAt,
+  settled_at: described(Nullable(Timestamp), 'When it was delivered or given up; null: not yet'),
   reason: Nullable(Type.String({ description: 'Why it failed, or waits' })),
 };
-export const Delivery = Type.Object(delivery, strict);
+export const Delivery = Type.Object(delivery, {
+  ...strict,
+  title: 'Delivery',
+  description: 'One notice to one receiver',
+});
 export const Attempt = Type.Object(
   {
-    at: Timestamp,
-    duration_ms: Type.Integer(),
-    status: Nullable(Type.Integer()),
+    at: described(Timestamp, 'When it began'),
+    duration_ms: Type.Integer({ description: 'How long it took' }),
+    status: Nullable(Type.Integer({ description: 'HTTP status of the answer; null: none came' })),
     answer: Nullable(Type.String({ description: 'The first 4 KiB of the answer' })),
-    error: Nullable(Type.String()),
+    error: Nullable(Type.String({ description: 'What went wrong' })),
   },
-  strict,
+  { ...strict, title: 'DeliveryAttempt', description: 'One attempt to deliver a notice' },
 );
-const DeliveryDetail = Type.Object({ ...delivery, log: Type.Array(Attempt) }, strict);
+const DeliveryDetail = Type.Object(
+  { ...delivery, log: Type.Array(Attempt, { description: 'Every attempt, in order' }) },
+  {
+    ...strict,
+    title: 'DeliveryDetail',
+    description: 'One notice to one receiver, with every attempt',
+  },
+);
 
 /** Of those who may decide an approval, signed in or by a mailed link. */
 export const deciderRoles: readonly TenantRole[] = ['tenant_admin', 'operator'];
 const people: Access = { level: 'tenant', roles: deciderRoles };
 const approvers: Access = { ...people, services: true };
 const admins: Access = { level: 'tenant', roles: ['tenant_admin'] };
-const tenantPath = { tenant_id: Uuid };
-const approvalPath = { tenant_id: Uuid, approval_id: Uuid };
-const deliveryPath = { tenant_id: Uuid, delivery_id: Uuid };
+const tenantPath = { tenant_id: TenantId };
+const approvalPath = { ...tenantPath, approval_id: described(Uuid, "The approval's id") };
+const deliveryPath = { ...tenantPath, delivery_id: described(Uuid, "The delivery's id") };
 /** In characters. A mail address has at most 254, which JSON and base64url may make eight times as long. */
 export const longestLinkToken = 4000;
 const link = {
@@ -246,29 +324,38 @@ const link = {
     minLength: 1,
     maxLength: longestLinkToken,
     description: 'From the link in the mail',
+    examples: ['dGhlLXRva2VuLWluLXRoZS1tYWls'],
   }),
 };
 const LinkView = Type.Object(
   {
-    decision: Type.Enum(decisions),
-    tenant_name: Type.String(),
-    title: Type.String(),
-    action: Type.String(),
-    risk_level: Type.String(),
-    description: Nullable(Type.String()),
+    decision: Decision,
+    tenant_name: Type.String({ description: "The tenant's name" }),
+    title: Type.String({ description: 'One line that says what is asked' }),
+    action: Type.String({ description: 'What the automation wants to do' }),
+    risk_level: Type.String({ description: 'How risky it is' }),
+    description: Nullable(Type.String({ description: 'What a human needs to decide' })),
     resource: Nullable(Resource),
     cost_impact: Nullable(CostImpact),
     ...context,
     requested_by: Requester,
     required: Type.Integer({ description: 'How many must approve' }),
     approved_by: Type.Array(
-      Type.Object({ name: Type.String(), at: Timestamp, comment: Nullable(Type.String()) }, strict),
+      Type.Object(
+        {
+          name: Type.String({ description: 'What they are called' }),
+          at: described(Timestamp, 'When'),
+          comment: Comment,
+        },
+        strict,
+      ),
+      { description: 'Who has approved so far, in order' },
     ),
     has_approved: Type.Boolean({ description: 'The reader of the link is among them' }),
-    state: Type.Enum(approvalStates),
-    expires_at: Timestamp,
+    state: ApprovalState,
+    expires_at: described(Timestamp, 'Until when it can be decided'),
   },
-  strict,
+  { ...strict, title: 'DecisionLink', description: 'What the link in a mail decides' },
 );
 
 export const notifierContracts = {
@@ -286,7 +373,12 @@ export const notifierContracts = {
         cost_impact: optional(CostImpact),
         metadata: optional(Metadata),
         ...context,
-        expires_at: optional(Timestamp),
+        expires_at: optional(
+          described(
+            Timestamp,
+            'Until when it can be decided; at most approval_timeout_minutes from now, which it is unless told',
+          ),
+        ),
         idempotency_key: optional(
           Line(200, 'The same key with the same request gives the same approval'),
         ),
@@ -302,7 +394,7 @@ export const notifierContracts = {
     access: approvers,
     keyScope: 'approvals:read',
     path: tenantPath,
-    query: { state: optional(Type.Enum(approvalStates)), ...page },
+    query: { state: optional(described(ApprovalState, 'Only those in this state')), ...page },
     result: Page(Approval),
     response: 'list',
   }),
@@ -365,8 +457,8 @@ export const notifierContracts = {
     path: approvalPath,
     body: Type.Object(
       {
-        decision: Type.Enum(decisions),
-        comment: optional(Type.String({ maxLength: 2000 })),
+        decision: Decision,
+        comment: optional(Type.String({ maxLength: 2000, description: 'Why, for the record' })),
       },
       strict,
     ),
@@ -403,9 +495,9 @@ export const notifierContracts = {
     keyScope: 'approvals:read',
     path: tenantPath,
     query: {
-      approval_id: optional(Uuid),
-      state: optional(Type.Enum(deliveryStates)),
-      channel: optional(Type.Enum(channels)),
+      approval_id: optional(described(Uuid, 'Only of this approval')),
+      state: optional(described(DeliveryState, 'Only those in this state')),
+      channel: optional(described(Channel, 'Only by this channel')),
       ...page,
     },
     result: Page(Delivery),
@@ -436,7 +528,7 @@ export const notifierContracts = {
     path: tenantPath,
     body: Type.Object(
       {
-        channel: Type.Enum(channels),
+        channel: Channel,
         endpoint: optional(
           Type.Integer({
             minimum: 0,
@@ -449,15 +541,20 @@ export const notifierContracts = {
     ),
     result: Type.Object(
       {
-        channel: Type.Enum(channels),
+        channel: Channel,
         results: Type.Array(
           Type.Object(
-            { target: Type.String(), delivered: Type.Boolean(), ...Attempt.properties },
+            {
+              target: Type.String({ description: 'Origin of the endpoint, or mail address' }),
+              delivered: Type.Boolean({ description: 'Whether it arrived' }),
+              ...Attempt.properties,
+            },
             strict,
           ),
+          { description: 'One for each receiver' },
         ),
       },
-      strict,
+      { ...strict, title: 'TestResult', description: 'What became of a test notice' },
     ),
   }),
 } as const;

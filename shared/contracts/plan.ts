@@ -12,22 +12,32 @@ import { platformAdmins } from './platform-document.ts';
 
 export const PlanItem = Type.Object(
   {
-    action: Type.Enum(['put', 'patch', 'delete']),
+    action: Type.Enum(['put', 'patch', 'delete'], { description: 'The method of the write' }),
     path: Type.String({
       minLength: 1,
       maxLength: 500,
       description: "A document of the platform's, such as /config/global/{key}",
+      examples: ['/config/global/http_client_timeout_seconds'],
     }),
-    body: Type.Optional(Type.Unknown({ description: 'As the write takes it; none for a delete' })),
+    body: Type.Optional(
+      Type.Unknown({
+        description: 'As the write takes it; none for a delete',
+        examples: [{ config_value: 20, is_public: true }],
+      }),
+    ),
     if_match: Type.Optional(
       Type.String({ maxLength: 1000, description: 'As the header If-Match of the write' }),
     ),
   },
-  strict,
+  { ...strict, title: 'PlanItem', description: 'One write that is planned' },
 );
 export type PlanItem = Static<typeof PlanItem>;
 
-const items = Type.Array(PlanItem, { minItems: 1, maxItems: 100 });
+const items = Type.Array(PlanItem, {
+  minItems: 1,
+  maxItems: 100,
+  description: 'The writes, in order',
+});
 const reason = Type.Optional(
   Type.String({ maxLength: 500, description: 'Why, kept in the history' }),
 );
@@ -60,9 +70,14 @@ export const planContracts = {
             },
             strict,
           ),
+          { description: 'What would change in the documents' },
         ),
       },
-      strict,
+      {
+        ...strict,
+        title: 'Plan',
+        description: 'What several writes of the platform would change together',
+      },
     ),
   }),
   'global-config.plan.apply': action({
@@ -72,7 +87,11 @@ export const planContracts = {
     keyScope: 'platform:write',
     minTimeoutMs: 30_000,
     body: Type.Object(
-      { digest: Type.String({ minLength: 1, maxLength: 200 }), items, reason },
+      {
+        digest: Type.String({ minLength: 1, maxLength: 200, description: 'Of the plan' }),
+        items,
+        reason,
+      },
       strict,
     ),
     result: Type.Object(
@@ -82,15 +101,18 @@ export const planContracts = {
           Type.Object(
             {
               action: PlanItem.properties.action,
-              path: Type.String(),
-              outcome: Type.Enum(['created', 'updated', 'deleted']),
-              revision: Type.Integer(),
+              path: Type.String({ description: 'The path of the item' }),
+              outcome: Type.Enum(['created', 'updated', 'deleted'], {
+                description: 'What became of the document',
+              }),
+              revision: Type.Integer({ description: 'The revision that it made' }),
             },
             strict,
           ),
+          { description: 'The writes, in order' },
         ),
       },
-      strict,
+      { ...strict, title: 'AppliedPlan', description: 'What was written' },
     ),
   }),
   'config-resolver.impact': action({

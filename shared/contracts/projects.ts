@@ -1,27 +1,45 @@
 /** A tenant's cloud projects. Not a layer of the effective configuration: service instances name the project that they run in. */
 import { Type, type Static } from 'typebox';
 import { documentContracts } from './document-contracts.ts';
-import { FreeForm, Identifier, strict, Text } from './fields.ts';
+import { described, FreeForm, ProjectId, strict, Text } from './fields.ts';
 import { ofTenant, tenantListing, tenantPath, type TenantAddress } from './tenant-document.ts';
 
 const fields = {
-  name: Type.Optional(Text),
-  region: Type.Optional(Text),
-  environment: Type.Optional(Text),
-  service_account_reference: Type.Optional(Type.String({ minLength: 1, maxLength: 500 })),
+  name: Type.Optional(Text('What people call it', 'Shop')),
+  region: Type.Optional(Text('Region that it runs in', 'europe-west1')),
+  environment: Type.Optional(Text('Such as production')),
+  service_account_reference: Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: 500,
+      description: "Where the cloud's credentials are kept; never the credentials",
+    }),
+  ),
   budget: Type.Optional(
     Type.Object(
       {
-        amount: Type.Number({ minimum: 0 }),
-        currency: Type.String({ pattern: '^[A-Z]{3}$', description: 'ISO 4217' }),
+        amount: Type.Number({ minimum: 0, description: 'How much', examples: [1000] }),
+        currency: Type.String({
+          pattern: '^[A-Z]{3}$',
+          description: 'ISO 4217',
+          examples: ['EUR'],
+        }),
       },
-      strict,
+      { ...strict, title: 'Budget', description: 'What it may cost' },
     ),
   ),
-  labels: Type.Optional(Type.Record(Type.String(), Type.String({ maxLength: 500 }))),
-  project_config: Type.Optional(FreeForm),
+  labels: Type.Optional(
+    Type.Record(Type.String(), Type.String({ maxLength: 500 }), {
+      description: 'Labels of the cloud',
+      examples: [{ team: 'checkout' }],
+    }),
+  ),
+  project_config: Type.Optional(described(FreeForm, 'Whatever else there is, kept as it is')),
 };
-export const ProjectConfig = Type.Object({ project_id: Identifier, ...fields }, strict);
+export const ProjectConfig = Type.Object(
+  { project_id: ProjectId, ...fields },
+  { ...strict, title: 'ProjectConfig', description: "One of a tenant's cloud projects" },
+);
 export type ProjectConfig = Static<typeof ProjectConfig>;
 
 export interface ProjectAddress extends TenantAddress {
@@ -34,9 +52,12 @@ const project = documentContracts({
   ...ofTenant,
   title: "a project's configuration",
   url: '/tenants/{tenant_id}/projects/{project_id}/config',
-  path: { ...tenantPath, project_id: Identifier },
+  path: { ...tenantPath, project_id: ProjectId },
   document: ProjectConfig,
-  body: Type.Object({ project_id: Type.Optional(Identifier), ...fields }, strict),
+  body: Type.Object(
+    { project_id: Type.Optional(ProjectId), ...fields },
+    { ...strict, title: 'ProjectConfigBody', description: 'A project, as it is written' },
+  ),
   key: projectKey,
 });
 

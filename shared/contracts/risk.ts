@@ -35,7 +35,11 @@ const limits = {
     description: 'How many automations may run at once',
   }),
 };
-const RiskLimits = Type.Object(limits, strict);
+const RiskLimits = Type.Object(limits, {
+  ...strict,
+  title: 'RiskLimits',
+  description: 'What automation may do on its own, and what a human may approve',
+});
 export type RiskLimits = Static<typeof RiskLimits>;
 
 /** Service type → what holds for it instead. May hold anything; the names of risk limits keep their types and bounds. */
@@ -44,12 +48,20 @@ const ServiceOverrides = Type.Record(
   Type.Partial(Type.Object({ ...limits, [businessHoursKey]: BusinessHours }), {
     additionalProperties: true,
   }),
-  strict,
+  {
+    ...strict,
+    title: 'ServiceOverrides',
+    description: 'Service type to what holds for it instead',
+  },
 );
 
 export const RiskConfig = Type.Object(
   { global_settings: RiskLimits, service_overrides: ServiceOverrides },
-  strict,
+  {
+    ...strict,
+    title: 'RiskConfig',
+    description: "A tenant's risk limits: the layer `tenant_risk`",
+  },
 );
 export type RiskConfig = Static<typeof RiskConfig>;
 
@@ -82,10 +94,16 @@ const risk = documentContracts({
   document: RiskConfig,
   body: Type.Object(
     {
-      global_settings: Type.Optional(Type.Partial(RiskLimits, strict)),
+      global_settings: Type.Optional(
+        Type.Partial(RiskLimits, {
+          ...strict,
+          description: 'The limits to set; the defaults fill in what is not named',
+          examples: [{ max_cost_impact_auto: 40, max_resource_scaling: 3 }],
+        }),
+      ),
       service_overrides: Type.Optional(ServiceOverrides),
     },
-    strict,
+    { ...strict, title: 'RiskConfigBody', description: 'Risk limits, as they are written' },
   ),
   key: riskKey,
 });

@@ -4,8 +4,8 @@
  */
 import { Type } from 'typebox';
 import { ApiKey, apiKeyCacheKey, IssuedApiKey, NewApiKey } from './auth-api-keys.ts';
-import { action, Page, page, tenantRoles, type Access } from './contract.ts';
-import { Line, Nullable, strict, Timestamp, Uuid, SomeOf } from './fields.ts';
+import { action, Page, page, TenantRole, tenantRoles, type Access } from './contract.ts';
+import { Author, CreatedAt, described, Line, Nullable, strict, UpdatedAt, Uuid } from './fields.ts';
 import { memberScope } from './revision-scopes.ts';
 import { tenantAdmins, tenantPath } from './tenant-document.ts';
 
@@ -13,26 +13,33 @@ import { tenantAdmins, tenantPath } from './tenant-document.ts';
 export const maxServiceAccounts = 200;
 export const maxKeysOfServiceAccount = 20;
 
-const Roles = SomeOf(tenantRoles, { minItems: 1 });
-const Status = Type.Enum(['active', 'disabled']);
+const Roles = Type.Array(TenantRole, {
+  minItems: 1,
+  maxItems: tenantRoles.length,
+  uniqueItems: true,
+  description: 'Roles in the tenant',
+});
+const Status = Type.Enum(['active', 'disabled'], {
+  description: 'One that is disabled can do nothing',
+});
 const ServiceAccount = Type.Object(
   {
-    id: Uuid,
-    name: Type.String(),
-    description: Nullable(Type.String()),
+    id: described(Uuid, "The service account's id"),
+    name: Type.String({ description: 'For people', examples: ['deploy-pipeline'] }),
+    description: Nullable(Type.String({ description: 'What it is for' })),
     roles: Roles,
     status: Status,
-    created_by: Type.String(),
-    created_at: Timestamp,
-    updated_at: Timestamp,
+    created_by: Author,
+    created_at: CreatedAt,
+    updated_at: UpdatedAt,
   },
-  strict,
+  { ...strict, title: 'ServiceAccount', description: 'A principal of a tenant that is no person' },
 );
-const Name = Line(100, 'For people, such as deploy-pipeline');
+const Name = described(Line(100, 'For people'), 'For people', 'deploy-pipeline');
 const Description = Nullable(Line(500, 'What it is for'));
 
 const accounts = '/tenants/{tenant_id}/service-accounts';
-const accountPath = { ...tenantPath, account_id: Uuid };
+const accountPath = { ...tenantPath, account_id: described(Uuid, "The service account's id") };
 interface AccountAddress {
   readonly tenant_id: string;
   readonly account_id: string;
@@ -94,7 +101,12 @@ export const serviceAccountContracts = {
         roles: Type.Optional(Roles),
         status: Type.Optional(Status),
       },
-      { ...strict, minProperties: 1 },
+      {
+        ...strict,
+        minProperties: 1,
+        title: 'ServiceAccountPatch',
+        description: 'What changes of a service account',
+      },
     ),
     result: ServiceAccount,
     drops: (params) => [serviceAccountKey(params)],
@@ -157,7 +169,7 @@ export const serviceAccountContracts = {
     rest: `DELETE ${accounts}/{account_id}/api-keys/{key_id}`,
     access: tenantAdmins,
     keyScope: 'members:write',
-    path: { ...accountPath, key_id: Uuid },
+    path: { ...accountPath, key_id: described(Uuid, "The API key's id") },
     result: Type.Null(),
     response: 'nothing',
     drops: (params) => [apiKeyCacheKey(params)],

@@ -1,7 +1,16 @@
 /** Service instances: what a tenant sets for one of its services, and the layer `service_instance` of the effective configuration. */
 import { Type, type Static } from 'typebox';
 import { documentContracts } from './document-contracts.ts';
-import { FreeForm, Identifier, InstanceCount, Slug, strict, Text } from './fields.ts';
+import {
+  described,
+  FreeForm,
+  InstanceCount,
+  ProjectId,
+  ServiceId,
+  ServiceTypeName,
+  strict,
+  Text,
+} from './fields.ts';
 import {
   configurationReaders,
   ofTenant,
@@ -12,20 +21,33 @@ import {
 import { BusinessHours, WeeklyHours } from './weekly-hours.ts';
 
 const fields = {
-  service_name: Type.Optional(Text),
-  project_id: Type.Optional(Identifier),
-  custom_thresholds: Type.Optional(FreeForm),
-  min_instances: Type.Optional(InstanceCount),
-  max_instances: Type.Optional(InstanceCount),
-  monitoring_enabled: Type.Optional(Type.Boolean()),
-  automation_enabled: Type.Optional(Type.Boolean()),
-  maintenance_windows: Type.Optional(Type.Array(WeeklyHours, { maxItems: 100 })),
+  service_name: Type.Optional(Text('What people call it', 'Checkout')),
+  project_id: Type.Optional(ProjectId),
+  custom_thresholds: Type.Optional(
+    described(FreeForm, 'Thresholds of its own, kept as they are', { latency_ms: 250 }),
+  ),
+  min_instances: Type.Optional(described(InstanceCount, 'Fewest instances', 2)),
+  max_instances: Type.Optional(described(InstanceCount, 'Most instances', 8)),
+  monitoring_enabled: Type.Optional(Type.Boolean({ description: 'It is monitored' })),
+  automation_enabled: Type.Optional(Type.Boolean({ description: 'Automation may act on it' })),
+  maintenance_windows: Type.Optional(
+    Type.Array(WeeklyHours, { maxItems: 100, description: 'When it is maintained' }),
+  ),
   business_hours: Type.Optional(BusinessHours),
-  notification_channels: Type.Optional(Type.Array(Text, { maxItems: 100 })),
+  notification_channels: Type.Optional(
+    Type.Array(Text('Name of a channel'), {
+      maxItems: 100,
+      description: 'Names of channels, kept as they are',
+    }),
+  ),
 };
 export const ServiceInstance = Type.Object(
-  { service_id: Identifier, service_type: Slug, ...fields },
-  strict,
+  { service_id: ServiceId, service_type: ServiceTypeName, ...fields },
+  {
+    ...strict,
+    title: 'ServiceInstance',
+    description: 'What a tenant sets for one of its services: the layer `service_instance`',
+  },
 );
 export type ServiceInstance = Static<typeof ServiceInstance>;
 
@@ -39,12 +61,20 @@ const service = documentContracts({
   ...ofTenant,
   title: "a service instance's overrides",
   url: '/tenants/{tenant_id}/services/{service_id}',
-  path: { ...tenantPath, service_id: Identifier },
+  path: { ...tenantPath, service_id: ServiceId },
   document: ServiceInstance,
   /** A PATCH or PUT of an existing instance may leave its type out. */
   body: Type.Object(
-    { service_id: Type.Optional(Identifier), service_type: Type.Optional(Slug), ...fields },
-    strict,
+    {
+      service_id: Type.Optional(ServiceId),
+      service_type: Type.Optional(ServiceTypeName),
+      ...fields,
+    },
+    {
+      ...strict,
+      title: 'ServiceInstanceBody',
+      description: 'A service instance, as it is written',
+    },
   ),
   /** Which fields are an administrator's alone, a rule of the service says. */
   writers: { level: 'tenant', roles: configurationReaders },

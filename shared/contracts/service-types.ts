@@ -5,7 +5,7 @@
 import { Type, type Static } from 'typebox';
 import { action, Page, page } from './contract.ts';
 import { documentContracts } from './document-contracts.ts';
-import { FreeForm, InstanceCount, Slug, strict } from './fields.ts';
+import { described, FreeForm, InstanceCount, ServiceTypeName, Slug, strict } from './fields.ts';
 import { ofPlatform, platformReaders } from './platform-document.ts';
 import { platformScope } from './revision-scopes.ts';
 
@@ -13,28 +13,39 @@ import { platformScope } from './revision-scopes.ts';
 export const defaultConfiguration = 'default';
 
 const address = {
-  service_type: Slug,
+  service_type: ServiceTypeName,
   configuration_name: Type.String({
     pattern: '^[a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?$',
-    description: 'No underscore; `default` is the one looked up',
+    description: 'Name of the row, without an underscore; `default` is the one looked up',
+    examples: [defaultConfiguration],
   }),
 };
 const fields = {
-  default_settings: FreeForm,
+  default_settings: described(FreeForm, 'Values of the layer `service_type`', {
+    http_client_timeout_seconds: 20,
+  }),
   scaling_limits: Type.Object(
     {
-      min_instances: Type.Optional(InstanceCount),
-      max_instances: Type.Optional(InstanceCount),
+      min_instances: Type.Optional(described(InstanceCount, 'Fewest instances', 1)),
+      max_instances: Type.Optional(described(InstanceCount, 'Most instances', 20)),
     },
     {
       additionalProperties: true,
+      title: 'ScalingLimits',
       description: 'min_instances and max_instances bound every service instance',
     },
   ),
-  monitoring_defaults: FreeForm,
+  monitoring_defaults: described(FreeForm, 'Defaults for monitoring, kept as they are'),
   is_active: Type.Boolean({ description: 'Only active rows are selected' }),
 };
-export const ServiceType = Type.Object({ ...address, ...fields }, strict);
+export const ServiceType = Type.Object(
+  { ...address, ...fields },
+  {
+    ...strict,
+    title: 'ServiceType',
+    description: 'Defaults and limits of a type of cloud service',
+  },
+);
 export type ServiceType = Static<typeof ServiceType>;
 
 export interface ServiceTypeAddress {
@@ -51,7 +62,11 @@ const type = documentContracts({
   url: '/config/service-types/{service_type}/{configuration_name}',
   path: address,
   document: ServiceType,
-  body: Type.Partial(ServiceType, strict),
+  body: Type.Partial(ServiceType, {
+    ...strict,
+    title: 'ServiceTypeBody',
+    description: 'A service type, as it is written',
+  }),
   key: serviceTypeKey,
   visible: ({ document }, { platform }) => platform || document.is_active,
 });

@@ -7,7 +7,9 @@ export type SignInMethod = Static<typeof SignInMethod>;
 
 export const signInPolicies = ['any', 'passkey_or_sso'] as const;
 export const SignInPolicy = Type.Enum(signInPolicies, {
-  description: 'passkey_or_sso: a session by password alone may only register a passkey',
+  title: 'SignInPolicy',
+  description:
+    'How people must sign in. `passkey_or_sso`: a session by password alone may only register a passkey',
 });
 export type SignInPolicy = Static<typeof SignInPolicy>;
 

@@ -1,10 +1,10 @@
 /** What the contracts of a tenant's configuration documents have in common. */
 import type { TSchema } from 'typebox';
 import { action, dryRun, Page, page, type Access, type TenantRole } from './contract.ts';
-import { Uuid } from './fields.ts';
+import { TenantId } from './fields.ts';
 import { tenantScope, type RevisionScope } from './revision-scopes.ts';
 
-export const tenantPath = { tenant_id: Uuid };
+export const tenantPath = { tenant_id: TenantId };
 export interface TenantAddress {
   readonly tenant_id: string;
 }

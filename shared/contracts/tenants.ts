@@ -1,22 +1,25 @@
 /** Tenants themselves. The platform's administrators create, rename, disable and enable them. */
 import { Type } from 'typebox';
 import { action, Page, page, tenantRoles } from './contract.ts';
-import { Email, strict, Text, Timestamp, Uuid } from './fields.ts';
+import { CreatedAt, Email, strict, TenantId, Text, UpdatedAt, UserId } from './fields.ts';
 import { MemberStatus } from './members.ts';
 import { SignInPolicy } from './sign-in-policy.ts';
 import { tenantPath } from './tenant-document.ts';
 
-const Status = Type.Enum(['active', 'disabled']);
+const Status = Type.Enum(['active', 'disabled'], {
+  description: 'Nobody can act in a tenant that is disabled',
+});
+const Name = Text('What people call it', 'Acme');
 const Tenant = Type.Object(
   {
-    id: Uuid,
-    name: Type.String(),
+    id: TenantId,
+    name: Type.String({ description: 'What people call it', examples: ['Acme'] }),
     status: Status,
     sign_in_policy: SignInPolicy,
-    created_at: Timestamp,
-    updated_at: Timestamp,
+    created_at: CreatedAt,
+    updated_at: UpdatedAt,
   },
-  strict,
+  { ...strict, title: 'Tenant', description: 'A tenant' },
 );
 const platformAdmins = { level: 'platform_admin' } as const;
 
@@ -28,7 +31,7 @@ export const tenantContracts = {
     keyScope: 'platform:write',
     body: Type.Object(
       {
-        name: Text,
+        name: Name,
         admin: Type.Object(
           {
             email: Email,
@@ -40,7 +43,7 @@ export const tenantContracts = {
               }),
             ),
           },
-          strict,
+          { ...strict, description: 'Its first administrator' },
         ),
       },
       strict,
@@ -48,9 +51,12 @@ export const tenantContracts = {
     result: Type.Object(
       {
         ...Tenant.properties,
-        admin: Type.Object({ user_id: Uuid, email: Email, status: MemberStatus }, strict),
+        admin: Type.Object(
+          { user_id: UserId, email: Email, status: MemberStatus },
+          { ...strict, description: 'Its first administrator' },
+        ),
       },
-      strict,
+      { ...strict, title: 'NewTenant', description: 'A tenant that was created' },
     ),
     response: 'created',
   }),
@@ -90,11 +96,16 @@ export const tenantContracts = {
     path: tenantPath,
     body: Type.Object(
       {
-        name: Type.Optional(Text),
+        name: Type.Optional(Name),
         status: Type.Optional(Status),
         sign_in_policy: Type.Optional(SignInPolicy),
       },
-      { ...strict, minProperties: 1 },
+      {
+        ...strict,
+        minProperties: 1,
+        title: 'TenantPatch',
+        description: 'What changes of a tenant',
+      },
     ),
     result: Tenant,
   }),

@@ -1,32 +1,32 @@
 /** Streams of what changed (Server-Sent Events). The gateway answers them; it reads the changes from their owner, in order. */
 import { Type } from 'typebox';
 import { action, page, stream } from './contract.ts';
-import { strict, Timestamp } from './fields.ts';
-import { configTypes, writeActions } from './history.ts';
+import { Author, described, Revision, strict, Timestamp } from './fields.ts';
+import { ConfigType, WriteAction } from './history.ts';
 import { platformAdmins } from './platform-document.ts';
 import { configurationReaders, tenantPath } from './tenant-document.ts';
 
 /** What a stream says of one revision: that it happened, to what and by whom. Values are read from the resource, with its access. */
 export const TenantChange = Type.Object(
   {
-    revision: Type.Integer(),
-    config_type: Type.Enum(configTypes),
-    resource_id: Type.String(),
-    action: Type.Enum(writeActions),
-    changed_by: Type.String(),
-    changed_at: Timestamp,
+    revision: Revision,
+    config_type: ConfigType,
+    resource_id: Type.String({ description: "The document's id, such as an agent type" }),
+    action: WriteAction,
+    changed_by: Author,
+    changed_at: described(Timestamp, 'When it was written'),
   },
-  strict,
+  { ...strict, title: 'TenantChange', description: "That a tenant's document changed" },
 );
 export const PlatformChange = Type.Object(
   {
-    revision: Type.Integer(),
+    revision: Revision,
     keys: Type.Array(Type.String(), {
       description: 'Cache keys that it made stale, such as global_{key}',
     }),
-    changed_at: Timestamp,
+    changed_at: described(Timestamp, 'When it was written'),
   },
-  strict,
+  { ...strict, title: 'PlatformChange', description: "That the platform's configuration changed" },
 );
 
 const after = {

@@ -1,14 +1,11 @@
 /** Hours of the week on a place's own clock: when automation keeps to business hours, when an instance is maintained. */
 import { Type, type Static } from 'typebox';
-import { SomeOf, strict } from './fields.ts';
+import { described, SomeOf, strict } from './fields.ts';
 
 /** In the order of ISO 8601, which counts them from 1. */
 export const weekdays = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'] as const;
 
-const TimeOfDay = Type.String({
-  pattern: '^([01][0-9]|2[0-3]):[0-5][0-9]$',
-  description: 'HH:MM',
-});
+const TimeOfDay = Type.String({ pattern: '^([01][0-9]|2[0-3]):[0-5][0-9]$' });
 
 export const WeeklyHours = Type.Object(
   {
@@ -16,16 +13,21 @@ export const WeeklyHours = Type.Object(
       minItems: 1,
       description: 'On which days they start',
     }),
-    start: TimeOfDay,
-    end: TimeOfDay,
+    start: described(TimeOfDay, 'When they start, HH:MM', '09:00'),
+    end: described(
+      TimeOfDay,
+      'When they end, HH:MM; the next day where that is not after `start`',
+      '17:00',
+    ),
     timezone: Type.String({
       minLength: 1,
       maxLength: 64,
       format: 'iana-time-zone',
       description: 'IANA name, such as Europe/Rome',
+      examples: ['Europe/Rome'],
     }),
   },
-  strict,
+  { ...strict, title: 'WeeklyHours', description: "Hours of the week on a place's own clock" },
 );
 export type WeeklyHours = Static<typeof WeeklyHours>;
 
@@ -33,7 +35,7 @@ export type WeeklyHours = Static<typeof WeeklyHours>;
  * The key `business_hours` of the layers. From `start` to before `end`; an end that is not after the start is the next day's. A
  * time that a change of the clocks leaves out is the first instant after it, one that comes twice is the first of the two.
  */
-export const BusinessHours = WeeklyHours;
+export const BusinessHours = described(WeeklyHours, 'When automation acts, where it keeps to them');
 export type BusinessHours = WeeklyHours;
 
 /** Its name in every layer. */

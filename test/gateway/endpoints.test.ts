@@ -1,5 +1,6 @@
 /** The configuration endpoints that clients rely on: the answer of each, and each side effect. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { documentedPath } from '../../gateway/openapi/document.ts';
 import { restRoutes } from '../../gateway/rest.ts';
 import { strataDatabase, type Database } from '../support/postgres.ts';
 import {
@@ -500,7 +501,9 @@ describe('conventions', () => {
     const { body: document } = await tenant.admin.get('/openapi.json');
     expect(document.openapi).toBe('3.1.0');
     for (const { name, rest } of restRoutes)
-      expect(document.paths[rest.path][rest.method.toLowerCase()].operationId).toBe(name);
+      expect(document.paths[documentedPath(rest.path)][rest.method.toLowerCase()].operationId).toBe(
+        name,
+      );
     expect(Object.keys(document.paths['/config/watch'].get.responses['200'].content)).toEqual([
       'text/event-stream',
     ]);

@@ -1,0 +1,106 @@
+/** Errors as `errorResponse` in shared/errors.ts makes them: the envelope, and one response for each status. */
+import { STATUS_CODES } from 'node:http';
+import type { Contract, Rest } from '../../shared/contracts/contract.ts';
+import { errorTable } from '../../shared/contracts/error-codes.ts';
+import { headersOfError, ofEveryAnswer, refsOf } from './headers.ts';
+import { refTo } from './schemas.ts';
+
+const Problem = {
+  type: 'object',
+  required: ['path', 'message'],
+  properties: {
+    path: {
+      type: 'string',
+      description: 'JSON Pointer (RFC 6901), into the body where it has one',
+    },
+    message: { type: 'string', description: 'What is wrong there' },
+  },
+} as const;
+
+const Detail = {
+  type: 'object',
+  description: 'What went wrong',
+  required: ['status', 'code', 'message'],
+  properties: {
+    status: { const: 'error', description: 'It is an error' },
+    code: refTo('ErrorCode'),
+    message: { type: 'string', description: 'For people; it may change' },
+  },
+} as const;
+
+export const errorSchemas = {
+  ErrorCode: {
+    type: 'string',
+    description: 'What to switch on',
+    enum: Object.keys(errorTable),
+  },
+  Error: {
+    type: 'object',
+    description: 'Of every error',
+    required: ['detail', 'request_id'],
+    properties: {
+      detail: Detail,
+      request_id: { type: 'string', description: 'Names the request in the log' },
+      errors: {
+        type: 'array',
+        description: 'With 422: what is wrong, by JSON Pointer',
+        items: Problem,
+      },
+    },
+  },
+} as const;
+
+const codes = Object.entries(errorTable);
+
+/** Such as `Unauthorized`, by which the components of the document are named. */
+const nameOf = (status: number): string => STATUS_CODES[status]!.replaceAll(/[^A-Za-z]/g, '');
+
+function responseOf(status: number) {
+  const ofStatus = codes.filter(([, error]) => error.status === status);
+  const [[code, { message }]] = ofStatus as [(typeof codes)[number]];
+  const example = {
+    detail: { status: 'error', code, message },
+    request_id: '0f8b2c1e-6d59-4c0a-9f43-2b7d1f0a6e55',
+    ...(status === 422 && { errors: [{ path: '/name', message: 'must be string' }] }),
+  };
+  return {
+    description: `${STATUS_CODES[status]}: ${ofStatus.map(([each]) => `\`${each}\``).join(', ')}`,
+    headers: refsOf([...ofEveryAnswer, ...headersOfError(status)]),
+    content: { 'application/json': { schema: refTo('Error'), example } },
+  };
+}
+
+const statuses = [400, 401, 403, 404, 412, 422, 429, 503];
+
+export const errorResponses = {
+  ...Object.fromEntries(statuses.map((status) => [nameOf(status), responseOf(status)])),
+  OtherError: {
+    description: 'Any other error, by its code',
+    headers: refsOf([...ofEveryAnswer, 'Retry-After']),
+    content: { 'application/json': { schema: refTo('Error') } },
+  },
+};
+
+const refToResponse = (name: string) => ({ $ref: `#/components/responses/${name}` });
+
+export const errorRefs = (errors: readonly number[]) => ({
+  ...Object.fromEntries(errors.map((status) => [status, refToResponse(nameOf(status))])),
+  default: refToResponse('OtherError'),
+});
+
+/** What callers of this route have to expect. */
+export function errorsOf({ access, response, params }: Contract, rest: Rest): number[] {
+  const isPublic = access.level === 'public';
+  const isPossible: Readonly<Record<number, boolean>> = {
+    400: rest.body,
+    // Whoever signs in may fail to.
+    401: !isPublic || rest.body,
+    403: !isPublic || rest.body,
+    404: rest.pathParams.length > 0,
+    412: response === 'write',
+    422: Object.keys(params.properties).length > 0,
+    429: true,
+    503: true,
+  };
+  return statuses.filter((status) => isPossible[status]);
+}

@@ -1,0 +1,99 @@
+/** Routes of a node that have no contract: what monitoring asks, and this document itself. */
+import { readinessStatuses } from '../../shared/cluster/readiness.ts';
+import { errorRefs } from './errors.ts';
+import { ofEveryAnswer, refsOf } from './headers.ts';
+import { jsonOf } from './operations.ts';
+import { refTo } from './schemas.ts';
+import { topicOf } from './topics.ts';
+
+export const nodeSchemas = {
+  Readiness: {
+    type: 'object',
+    description: 'Whether the gateway can serve',
+    required: ['status', 'checks'],
+    properties: {
+      status: {
+        type: 'string',
+        enum: readinessStatuses,
+        description:
+          '`ready`: everything answers. `degraded`: something is away, and what does not need it is still answered, reads from memory. `not_ready`: nothing can be answered. `stopping`: the gateway was asked to end',
+      },
+      checks: {
+        type: 'object',
+        description: 'By part of the node, or piece that it calls: whether it answers',
+        additionalProperties: { type: 'boolean' },
+      },
+    },
+  },
+} as const;
+
+const ready = (status: string) => ({
+  'application/json': {
+    schema: refTo('Readiness'),
+    example: { status, checks: { bus: true, database: true } },
+  },
+});
+const answered = (description: string, content: object) => ({
+  description,
+  headers: refsOf(ofEveryAnswer),
+  content,
+});
+const operationOf = (action: string, summary: string, description: string, responses: object) => ({
+  get: {
+    operationId: action,
+    tags: [topicOf(action)],
+    summary,
+    description,
+    security: [],
+    responses: { ...responses, ...errorRefs([429]) },
+  },
+});
+
+const alive = {
+  type: 'object',
+  required: ['status'],
+  properties: { status: { const: 'ok', description: 'It is' } },
+} as const;
+
+export const nodePaths = {
+  '/healthz': operationOf('node.alive', 'Whether the process is alive', 'Who may call: anyone.', {
+    200: answered('It is', {
+      'application/json': { ...jsonOf(alive)['application/json'], example: { status: 'ok' } },
+    }),
+  }),
+  '/readyz': operationOf(
+    'node.ready',
+    'Whether the gateway can serve',
+    'Who may call: anyone. Not counted among the requests of an address.',
+    {
+      200: answered('`ready` or `degraded`', ready('ready')),
+      503: answered('`not_ready` or `stopping`', ready('stopping')),
+    },
+  ),
+  '/metrics': operationOf(
+    'node.metrics',
+    'Figures of this node, for Prometheus',
+    'Who may call: anyone who reaches it; keep it from the internet.',
+    {
+      200: answered('Text format of Prometheus', {
+        'text/plain': {
+          schema: { type: 'string' },
+          example: '# TYPE strata_requests_total counter\n',
+        },
+      }),
+    },
+  ),
+  '/openapi.json': operationOf(
+    'node.openapi',
+    'This document',
+    'Who may call: anyone. `GET /docs` is a page that shows it.',
+    {
+      200: answered('OpenAPI 3.1', {
+        'application/json': {
+          schema: { type: 'object', additionalProperties: true },
+          example: { openapi: '3.1.0' },
+        },
+      }),
+    },
+  ),
+} as const;

@@ -1,0 +1,228 @@
+/** One operation for each route: what `responses.ts` sends and `parameters.ts` reads, as schemas. */
+import { IsObject, IsUnion, type TSchema } from 'typebox';
+import type { Access, Contract, Rest } from '../../shared/contracts/contract.ts';
+import type { RestRoute } from '../rest.ts';
+import { errorRefs, errorsOf } from './errors.ts';
+import { headersOf, ofEveryAnswer, refsOf } from './headers.ts';
+import type { Components, Parameter, Schema } from './schemas.ts';
+import { topicOf } from './topics.ts';
+
+/** Media type → schema, as OpenAPI nests them. */
+type Content = Readonly<Record<string, { readonly schema: Schema }>>;
+/** By status; undefined where there is no body. */
+type Contents = Readonly<Record<number, Content | undefined>>;
+
+const json = 'application/json';
+export const jsonOf = (schema: Schema): Content => ({ [json]: { schema } });
+
+export function operationOf({ name, contract, rest }: RestRoute, components: Components) {
+  const keyScope = contract.keyScope ? ` API keys need the scope \`${contract.keyScope}\`.` : '';
+  return {
+    operationId: name,
+    tags: [topicOf(name)],
+    summary: contract.summary,
+    description: `Who may call: ${whoMayCall(contract.access)}.${keyScope}${limitOf(contract)}`,
+    security: securityOf(contract),
+    parameters: parametersOf(contract, rest, components),
+    ...(rest.body ? { requestBody: requestBodyOf(contract, rest, components) } : {}),
+    responses: {
+      ...responsesOf(contract, rest, components),
+      ...errorRefs(errorsOf(contract, rest)),
+    },
+  };
+}
+
+const limitTexts = {
+  calls: ' One network may call this `NETWORK_RATE_LIMIT_PER_MINUTE` times a minute.',
+  failures: ' One network may be answered with 401 `NETWORK_RATE_LIMIT_PER_MINUTE` times a minute.',
+} as const;
+const limitOf = ({ networkLimited }: Contract): string =>
+  networkLimited ? limitTexts[networkLimited] : '';
+
+function whoMayCall(access: Access): string {
+  if (access.level === 'tenant')
+    return `${access.roles.join(', ')} of the tenant${recencyOf(access)}`;
+  if (access.level === 'tenant_or_platform')
+    return `${access.roles.join(', ')} of the tenant, or platform_admin`;
+  const anyone = 'publicWith' in access ? `; anyone, with ${access.publicWith}` : '';
+  return `${access.level}${anyone}${recencyOf(access)}`;
+}
+
+function recencyOf(access: Access): string {
+  if (!('recent' in access) || access.recent === undefined) return '';
+  const purpose = access.recent === true ? '' : ` to ${access.recent.to}`;
+  return `, signed in at most 10 minutes ago${purpose}`;
+}
+
+/** Alternatives, any of which is enough; `{}` stands for nobody signed in. An API key needs the scope that is named with it. */
+function securityOf({ access, keyScope }: Contract): Record<string, string[]>[] {
+  if (access.level === 'public') return [];
+  return [
+    ...('publicWith' in access ? [{}] : []),
+    { session: [] },
+    ...(keyScope ? [{ apiKey: [keyScope] }] : []),
+  ];
+}
+
+/** No parameter of the contract: the gateway itself heeds it. */
+const ifNoneMatch = {
+  name: 'if-none-match',
+  in: 'header',
+  required: false,
+  description: 'Entity tags that the client has',
+  schema: { type: 'string' },
+} as const;
+
+function parametersOf({ params, response }: Contract, rest: Rest, components: Components) {
+  const parameter = (place: Parameter['in'], shownName: string, name: string) => {
+    const { description, ...schema } = components.shown(params.properties[name]!);
+    return components.parameter({
+      name: shownName,
+      in: place,
+      required: place === 'path' || isRequired(params, name),
+      ...(typeof description === 'string' && { description }),
+      schema,
+    });
+  };
+  return [
+    ...rest.pathParams.map((name) => parameter('path', name, name)),
+    ...rest.query.map((name) => parameter('query', name, name)),
+    ...Object.entries(rest.headers).map(([header, name]) => parameter('header', header, name)),
+    ...(response === 'resource' || response === 'effective'
+      ? [components.parameter(ifNoneMatch)]
+      : []),
+  ];
+}
+
+function requestBodyOf({ params }: Contract, { method }: Rest, { shown }: Components) {
+  const schema = shown(params.properties.body!);
+  return {
+    required: method !== 'POST' || isRequired(params, 'body'),
+    content: {
+      [json]: { schema },
+      ...(method === 'PATCH' ? { 'application/merge-patch+json': { schema } } : {}),
+    },
+  };
+}
+
+/** TypeBox leaves `required` out where nothing is. */
+const isRequired = ({ required }: { readonly required?: readonly string[] }, name: string) =>
+  required?.includes(name) ?? false;
+
+const descriptions: Readonly<Record<string, string>> = {
+  200: 'Done',
+  201: 'Created',
+  202: 'Accepted',
+  204: 'Done, nothing to show',
+  207: 'Done in part; errors says what failed',
+  304: 'Unchanged since If-None-Match',
+};
+
+function responsesOf(contract: Contract, rest: Rest, components: Components) {
+  return Object.fromEntries(
+    Object.entries(contentsOf(contract, rest, components)).map(([status, content]) => [
+      status,
+      {
+        description: descriptions[status],
+        headers: refsOf([...ofEveryAnswer, ...headersOf(contract, Number(status))]),
+        ...(content ? { content } : {}),
+      },
+    ]),
+  );
+}
+
+/** What `responses.ts` sends of a result. */
+function contentsOf(
+  { response, result }: Contract,
+  { method }: Rest,
+  { shown }: Components,
+): Contents {
+  const jsonFor = (schema: TSchema): Content => jsonOf(shown(schema));
+  switch (response) {
+    case 'resource':
+      return { 200: jsonFor(documentIn(result)), 304: undefined };
+    case 'effective':
+      return { 200: jsonFor(without(result, 'environment', 'stale')), 304: undefined };
+    case 'write':
+      return writeContents(result, method, shown);
+    case 'list':
+      return { 200: { ...jsonFor(result), 'application/x-ndjson': { schema: ndjson } } };
+    case 'page':
+      return { 200: { ...jsonFor(result), 'text/html': { schema: { type: 'string' } } } };
+    case 'stream':
+      return { 200: { 'text/event-stream': { schema: eventStreamOf(shown(result)) } } };
+    case 'created':
+      return { 201: jsonFor(result) };
+    case 'accepted':
+      return { 202: jsonFor(result) };
+    case 'nothing':
+      return { 204: undefined };
+    case 'reload':
+      return { 200: jsonFor(result), 207: jsonFor(result) };
+    case 'token_or_nothing':
+      return { 200: jsonFor(alternativesOf(result)[0]!), 204: undefined };
+    case 'value':
+      return { 200: jsonFor(without(result, 'stale')) };
+    case 'token':
+      return { 200: jsonFor(result) };
+  }
+}
+
+/** PUT and POST create, DELETE and a rollback by POST remove; each can be tried first with `dry_run`. */
+function writeContents(
+  result: TSchema,
+  method: Rest['method'],
+  shown: Components['shown'],
+): Contents {
+  const [written, dryRun] = alternativesOf(result);
+  // The other alternative is null, after a deletion.
+  const [document] = alternativesOf(documentIn(written!));
+  const creates = method === 'PUT' || method === 'POST';
+  const removes = method === 'DELETE' || method === 'POST';
+  return {
+    200: jsonOf(
+      method === 'DELETE' ? shown(dryRun!) : { anyOf: [shown(document!), shown(dryRun!)] },
+    ),
+    ...(creates ? { 201: jsonOf(shown(document!)) } : {}),
+    ...(removes ? { 204: undefined } : {}),
+  };
+}
+
+const ndjson = {
+  type: 'string',
+  description: 'The items, one a line; X-Next-Cursor has the cursor',
+};
+
+const eventStreamOf = (change: Schema): Schema => ({
+  type: 'string',
+  contentMediaType: json,
+  contentSchema: change,
+  description:
+    'Events `config.changed`, of approvals `approval.changed`, whose `id` is the revision and whose `data` is this schema in one line of JSON. Beside them `ready` ' +
+    '(begins), `reset` (changes are missing: read everything again) and `closed` (ends, with `{"code"}`)',
+});
+
+/** The document in what `Resource` and `Written` in shared/contracts/contract.ts make of it. */
+function documentIn(schema: TSchema): TSchema {
+  const document = IsObject(schema) ? schema.properties.document : undefined;
+  if (!document) throw new Error('The result of a resource or write has no document.');
+  return document;
+}
+
+/** A result without the members that entity tag and headers say. */
+function without(result: TSchema, ...names: readonly string[]): TSchema {
+  if (!IsObject(result) || !names.some((name) => name in result.properties)) return result;
+  const isShown = (name: string): boolean => !names.includes(name);
+  return {
+    ...result,
+    properties: Object.fromEntries(
+      Object.entries(result.properties).filter(([name]) => isShown(name)),
+    ),
+    required: (result as { required?: readonly string[] }).required?.filter(isShown),
+  } as TSchema;
+}
+
+function alternativesOf(schema: TSchema): readonly TSchema[] {
+  if (!IsUnion(schema)) throw new Error('The result has no alternatives.');
+  return schema.anyOf;
+}
