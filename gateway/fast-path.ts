@@ -15,7 +15,12 @@ import type { Contract } from '../shared/contracts/contract.ts';
 import type { LiveSettings } from '../shared/live-settings.ts';
 import type { Authenticator } from './authenticate.ts';
 import type { RecordResponse } from './request-log.ts';
-import { isRepeatable, repeatableResponse } from './responses.ts';
+import {
+  isRepeatable,
+  isUnchanged,
+  repeatableResponse,
+  type RepeatableResponse,
+} from './responses.ts';
 import { jsonHeaders } from './security-headers.ts';
 
 /** What a URL stands for, whoever asks. */
@@ -26,7 +31,9 @@ export interface KnownRead {
   /** From path and query, which are all that the URL can say. */
   readonly params: Readonly<Record<string, unknown>>;
   readonly entry: CachedEntry<unknown>;
-  /** What Fastify's plug-ins set on the response to a request without an Origin header. */
+  /** Of the page that asks, which the CORS plug-in allowed; undefined where the request has no Origin header. */
+  readonly origin: string | undefined;
+  /** What Fastify's plug-ins set on the response to a request of this origin. */
   readonly pluginHeaders: Readonly<Record<string, unknown>>;
 }
 
@@ -79,6 +86,15 @@ export function createFastPath({
     return made;
   }
 
+  function headsFor(read: KnownRead, { response, heads }: Prepared): Heads {
+    const allowed = String(read.pluginHeaders[allowedOrigin] ?? '');
+    const existing = heads.get(allowed);
+    if (existing) return existing;
+    const made = headsOf(read, response);
+    heads.set(allowed, made);
+    return made;
+  }
+
   /** With a rate limit every request has to pass the plug-in that counts, so none is answered here. */
   const isRateLimited = (): boolean => settings.current.rate_limit_per_minute > 0;
 
@@ -93,8 +109,6 @@ export function createFastPath({
     for (const name in contract.rest?.headers) {
       if (headers[name] !== undefined) return undefined;
     }
-    // The CORS plug-in answers each origin with headers of its own.
-    if (headers.origin !== undefined) return undefined;
     if (!isRepeatable(contract.response, headers)) return undefined;
     const identity = authenticator.known(headers, now);
     if (!identity) return undefined;
@@ -110,46 +124,63 @@ export function createFastPath({
   return {
     learn(url, read) {
       forgetAfterReload();
-      if (!isRateLimited()) reads.set(url, read);
+      const isOfOthers = read.origin !== undefined && !(allowedOrigin in read.pluginHeaders);
+      if (!isOfOthers && !isRateLimited()) reads.set(nameOf(url, read.origin), read);
     },
     tryAnswer(request, response) {
-      const { method, url } = request;
+      const { method, url, headers } = request;
       if (method !== 'GET' && method !== 'HEAD') return false;
       forgetAfterReload();
       // A URL's place in the order of eviction is when it was learned; renewing it costs more than learning it again.
-      const read = reads.peek(url!);
+      const read = reads.peek(nameOf(url!, headers.origin));
       if (!read || isRateLimited()) return false;
       const began = performance.now();
       const result = resultFor(read, request, began);
       if (result === undefined) return false;
-      const { head, text } = preparedFor(read, result);
+      const known = preparedFor(read, result);
+      const heads = headsFor(read, known);
+      const status = isUnchanged(known.response, headers) ? 304 : 200;
+      const head = heads[status];
       const requestId = requestIdOf(request);
       // Shared by all answers of this result. That is safe because writeHead copies it at once.
       head[head.length - 1] = requestId;
-      response.writeHead(200, head);
-      // Of an answer to HEAD, Node sends no body.
-      response.end(text);
-      record(requestId, method, read.route, 200, performance.now() - began);
+      response.writeHead(status, head);
+      // Of an answer to HEAD, Node sends no body; 304 has none.
+      response.end(status === 304 ? undefined : known.response.text);
+      record(requestId, method, read.route, status, performance.now() - began);
       return true;
     },
   };
 }
 
-/** A response as it goes to `writeHead` and `end`. */
+const allowedOrigin = 'access-control-allow-origin';
+
+/** Pages of other origins get other headers. A URL has no space in it. */
+const nameOf = (url: string, origin: string | undefined): string =>
+  origin === undefined ? url : `${url} ${origin}`;
+
+/** Header names and values in turn, as they go to `writeHead`; the last value is the request id, which each answer puts there. */
+type Heads = Readonly<Record<200 | 304, string[]>>;
+
 interface Prepared {
-  /** Header names and values in turn; the last value is the request id, which each answer puts there. */
-  readonly head: string[];
-  readonly text: string;
+  readonly response: RepeatableResponse;
+  /** By the origin that they allow: those of CORS_ORIGINS, `*`, or none. */
+  readonly heads: Map<string, Heads>;
 }
 
-function prepare({ contract, pluginHeaders }: KnownRead, result: object): Prepared {
-  const { headers, text } = repeatableResponse(contract.response, result);
-  const all = {
-    ...jsonHeaders,
-    ...pluginHeaders,
-    ...headers,
-    'content-length': Buffer.byteLength(text),
-    'x-request-id': '',
-  };
-  return { head: Object.entries(all).flatMap(([name, value]) => [name, String(value)]), text };
+const prepare = ({ contract }: KnownRead, result: object): Prepared => ({
+  response: repeatableResponse(contract.response, result),
+  heads: new Map(),
+});
+
+function headsOf({ pluginHeaders }: KnownRead, { headers, text }: RepeatableResponse): Heads {
+  const both = { ...jsonHeaders, ...pluginHeaders, ...headers };
+  const body = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) };
+  return { 200: inTurn({ ...both, ...body }), 304: inTurn(both) };
 }
+
+const inTurn = (headers: Readonly<Record<string, unknown>>): string[] =>
+  Object.entries({ ...headers, 'x-request-id': '' }).flatMap(([name, value]) => [
+    name,
+    String(value),
+  ]);

@@ -38,9 +38,13 @@ interface Page {
   readonly next_cursor: string | null;
 }
 
-/** A response with status 200 that is made of the result alone: whoever may have the result gets the same bytes. */
+/** A response that is made of the result alone: whoever may have the result gets the same bytes. */
 export interface RepeatableResponse {
+  /** Of both statuses; 200 has a content type besides, which is JSON. */
   readonly headers: Readonly<Record<string, string | number>>;
+  /** By which a request may ask whether it has changed, if it has one. */
+  readonly tag?: string;
+  /** The body of 200. */
   readonly text: string;
 }
 
@@ -52,11 +56,10 @@ export function isRepeatable(kind: ResponseKind, headers: IncomingHttpHeaders): 
   switch (kind) {
     case 'resource':
     case 'effective':
-      return headers['if-none-match'] === undefined;
-    case 'list':
-      return !wantsNdjson(headers);
     case 'value':
       return true;
+    case 'list':
+      return !wantsNdjson(headers);
     default:
       return false;
   }
@@ -67,19 +70,26 @@ export function repeatableResponse(kind: ResponseKind, result: unknown): Repeata
   if (kind === 'resource') {
     const resource = result as Resource;
     return {
-      headers: { 'content-type': json, ...describe(resource) },
+      headers: describe(resource),
+      tag: etag(resource.revision),
       text: JSON.stringify(resource.document),
     };
   }
   if (kind === 'effective') {
     const effective = result as Effective;
     const { environment: _environment, stale: _stale, ...shown } = effective;
-    return {
-      headers: { 'content-type': json, etag: tagOf(effective) },
-      text: JSON.stringify(shown),
-    };
+    const tag = tagOf(effective);
+    return { headers: { etag: tag }, tag, text: JSON.stringify(shown) };
   }
-  return { headers: { 'content-type': json }, text: JSON.stringify(result) };
+  return { headers: {}, text: JSON.stringify(result) };
+}
+
+/** Whether the client has what it would be sent: `If-None-Match` names its entity tag. */
+export function isUnchanged(
+  { tag }: Pick<RepeatableResponse, 'tag'>,
+  { 'if-none-match': ifNoneMatch }: IncomingHttpHeaders,
+): boolean {
+  return tag !== undefined && ifNoneMatch !== undefined && namesTag(ifNoneMatch, tag);
 }
 
 /** Sends the result of a call as the contract says, and as the request's headers ask for it. */
@@ -93,9 +103,8 @@ export function respond(
   reply.header('content-type', json).serializer(unchanged);
   switch (kind) {
     case 'resource':
-      return sendResource(result as Resource, headers, reply);
     case 'effective':
-      return sendEffective(result as Effective, headers, reply);
+      return sendTagged(kind, result as Resource | Effective, headers, reply);
     case 'write':
       return sendWritten(result as Written | { dry_run: true }, reply);
     case 'list':
@@ -132,34 +141,23 @@ const sendJson = (value: unknown, reply: FastifyReply): FastifyReply =>
 const sendNothing = (status: 204 | 304, reply: FastifyReply): FastifyReply =>
   reply.code(status).removeHeader('content-type').send();
 
-function sendResource(
-  resource: Resource,
-  { 'if-none-match': ifNoneMatch }: IncomingHttpHeaders,
-  reply: FastifyReply,
-): FastifyReply {
-  if (resource.stale) reply.header('x-config-stale', 'true');
-  if (ifNoneMatch !== undefined && namesTag(ifNoneMatch, etag(resource.revision)))
-    return sendNothing(304, reply.headers(describe(resource)));
-  const { headers, text } = repeatableResponse('resource', resource);
-  return reply.headers(headers).send(text);
-}
-
 /**
- * Whether a stale value is still the current one nobody can say now, nor whether a caller who cannot be checked may have it: both are
- * sent whole, and marked, where a 304 would confirm what the client has.
+ * Whether a stale effective configuration is still the current one nobody can say now, nor whether a caller who cannot be checked may
+ * have it: both are sent whole, and marked, where a 304 would confirm what the client has.
  */
-function sendEffective(
-  effective: Effective,
-  { 'if-none-match': ifNoneMatch }: IncomingHttpHeaders,
+function sendTagged(
+  kind: 'resource' | 'effective',
+  result: Resource | Effective,
+  headers: IncomingHttpHeaders,
   reply: FastifyReply,
 ): FastifyReply {
-  if (effective.stale) reply.header('x-config-stale', 'true');
-  const isSure = !reply.hasHeader('x-config-stale');
-  const etag = tagOf(effective);
-  if (isSure && ifNoneMatch !== undefined && namesTag(ifNoneMatch, etag))
-    return sendNothing(304, reply.headers({ etag }));
-  const { headers, text } = repeatableResponse('effective', effective);
-  return reply.headers(headers).send(text);
+  if (result.stale) reply.header('x-config-stale', 'true');
+  const isSure = kind === 'resource' || !reply.hasHeader('x-config-stale');
+  const response = repeatableResponse(kind, result);
+  reply.headers(response.headers);
+  return isSure && isUnchanged(response, headers)
+    ? sendNothing(304, reply)
+    : reply.send(response.text);
 }
 
 /** Equal tags of one address stand for equal values: of the layers, only the environment has no revision. */

@@ -184,13 +184,13 @@ function routeOf({ name, contract, rest }: RestRoute, options: RoutesOptions): R
       if (!entry) return ask(request, reply, params, caller);
       const known = cachedAnswer(contract, params, caller, entry, performance.now());
       if (known === undefined) return ask(request, reply, params, caller);
-      const urlSaysAll = !meansOwnTenant && request.headers.origin === undefined;
-      if (urlSaysAll && !identity?.stale) {
+      if (!meansOwnTenant && !identity?.stale) {
         fastPath.learn(request.url, {
           contract,
           route: url,
           params: request.urlParams!,
           entry,
+          origin: request.headers.origin,
           pluginHeaders: reply.getHeaders(),
         });
       }

@@ -45,7 +45,20 @@ export const http: Group = async ({ rounds, seconds }) => {
       requests: [{ path, headers }],
       expect: body,
     });
-    const strata = get(gateway.url, { authorization: `Bearer ${admin.token}` });
+    const authorization = `Bearer ${admin.token}`;
+    const strata = get(gateway.url, { authorization });
+    const page = 'https://console.example';
+    const forPages = await stage.start(['gateway'], serverCore, {
+      ...stage.clustered,
+      CORS_ORIGINS: page,
+    });
+    const plain = get(forPages.url, { authorization });
+    const fromPage = get(forPages.url, { authorization, origin: page });
+    const unchanged: Target = {
+      ...get(forPages.url, { authorization, 'if-none-match': headers.get('etag')! }),
+      expect: '',
+      status: 304,
+    };
 
     const bare = await program('test/bench/peers/bare.ts', [body], serverCore);
     await program(
@@ -72,16 +85,22 @@ export const http: Group = async ({ rounds, seconds }) => {
     peers.push(etcd);
 
     const what = 'GET of a cached configuration value, authenticated, through the gateway';
-    const beside = async (peer: string, target: Target, atLeast: number): Promise<Comparison> => {
+    const beside = async (
+      peer: string,
+      target: Target,
+      atLeast: number,
+      asked = strata,
+      how = '',
+    ): Promise<Comparison> => {
       // Short turns and more of them: the machine changes its pace within seconds.
       const perSecond = (each: Target) => async (): Promise<number> =>
         (await load(each, { connections, seconds: 1 })).perSecond;
       return {
-        what,
+        what: `${what}${how}`,
         peer,
         unit: '/s',
         goal: { atLeast },
-        ...(await alternate(rounds * seconds, perSecond(strata), perSecond(target))),
+        ...(await alternate(rounds * seconds, perSecond(asked), perSecond(target))),
       };
     };
     return {
@@ -97,6 +116,8 @@ export const http: Group = async ({ rounds, seconds }) => {
           3.5,
         ),
         await beside('etcd’s JSON gateway, one key of the same size', etcd.target, 3.5),
+        await beside('without it', plain, 0.9, unchanged, ', with If-None-Match: 304'),
+        await beside('without it', plain, 0.9, fromPage, ', with an Origin'),
       ],
     };
   } finally {

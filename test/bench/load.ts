@@ -21,8 +21,10 @@ export interface Target {
   readonly origin: string;
   /** Sent in turn. */
   readonly requests: readonly Sent[];
-  /** The body of every answer, whose status must be 200. Where it holds `###`, numbers are not compared. */
+  /** The body of every answer. Where it holds `###`, numbers are not compared. */
   readonly expect: string;
+  /** Of every answer; 200 unless told. */
+  readonly status?: number;
 }
 export interface Load {
   readonly connections: number;
@@ -49,7 +51,7 @@ function luaRequest({ method = 'GET', path, headers = {}, body }: Sent): string 
 }
 
 /** The script of one run of wrk: sends the requests in turn, compares every answer, and prints one line that begins with RESULT. */
-function scriptOf({ requests, expect }: Target): string {
+function scriptOf({ requests, expect, status = 200 }: Target): string {
   const texts = requests.map((sent, index) => `texts[${index}] = ${luaRequest(sent)}`);
   const numbersAreSent = requests.some(({ body }) => body?.includes(placeholder));
   const nextText = numbersAreSent
@@ -72,7 +74,7 @@ function scriptOf({ requests, expect }: Target): string {
   end
   local expected = ${luaString(expected)}
   function response(status, headers, body)
-    if status == 200 and ${answered} == expected then return end
+    if status == ${status} and ${answered} == expected then return end
     wrong = wrong + 1
     sample = status .. ' ' .. body
   end
