@@ -101,12 +101,22 @@ const ResourceId = Type.Optional(
 );
 const ofWrite = Type.Integer({ minimum: 1, description: 'The revision that the write made' });
 
+/** Either `revision` or `undo`. Both is refused by `takeBackOf` in `shared/documents/history.ts`, as is neither. */
 const rollbackBody = Type.Object(
   {
-    revision: Type.Integer({
-      minimum: 1,
-      description: 'The write whose document comes back, with what it left behind',
-    }),
+    revision: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        description: 'The write whose document comes back, with what it left behind',
+      }),
+    ),
+    undo: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        description:
+          'The write to undo: its document becomes what it was before; one that it made goes',
+      }),
+    ),
     reason: Type.Optional(Type.String({ maxLength: 500, description: 'Why, kept in the history' })),
   },
   { ...strict, title: 'Rollback', description: 'What to go back to' },
@@ -141,7 +151,7 @@ export const historyContracts = {
   }),
   /** Names no key to drop: which document it writes stands in the history, so the service adds that document's key. */
   'tenant-config.rollback': write({
-    summary: 'Restore what a resource held right after a revision',
+    summary: 'Restore what a resource held right after a revision, or right before one',
     rest: 'POST /tenants/{tenant_id}/config/rollback',
     access: tenantAdmins,
     keyScope: 'config:write',
@@ -174,7 +184,8 @@ export const historyContracts = {
   }),
   /** Like the tenant's. */
   'global-config.rollback': write({
-    summary: 'Restore what a resource of the platform held right after a revision',
+    summary:
+      'Restore what a resource of the platform held right after a revision, or right before one',
     rest: 'POST /config/rollback',
     access: platformAdmins,
     keyScope: 'platform:write',

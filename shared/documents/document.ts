@@ -69,7 +69,7 @@ export interface DocumentActions<Address, Document> {
   ): Promise<WrittenDocument<Document>>;
   delete(params: Address & WriteOptions, request: Request): Promise<WrittenDocument<Document>>;
   /**
-   * Restores what a history entry calls `after`, under the same rules as any write. `cacheKeys` are the document's: the contract of
+   * Restores what a history entry calls `before` or `after`, under the same rules as any write. `cacheKeys` are the document's: the contract of
    * a rollback can't know them.
    */
   rollback(
@@ -95,6 +95,13 @@ const pastTense = {
   delete: 'deleted',
   rollback: 'rolled_back',
 } as const satisfies Record<WriteAction, string>;
+
+/** Only a rollback can ask for it: such a document has no DELETE. */
+const alwaysThere = (): StrataError =>
+  new StrataError(
+    'conflict',
+    'This document is always there, so what made it cannot be undone. Restore one of its revisions instead.',
+  );
 
 function refuse(problems: readonly Problem[]): void {
   if (problems.length > 0) throw invalid([...problems]);
@@ -184,7 +191,10 @@ export function documentActions<Address, Document, Context>(
    * in what readers send back; so a rule of today may refuse it.
    */
   function fromHistory(after: unknown, found: Found): Plan['next'] {
-    if (after === null && !nullIsDocument) return null;
+    if (after === null && !nullIsDocument) {
+      if (!kind.remove) throw alwaysThere();
+      return null;
+    }
     refuseHidden({ document: after as Document }, found.request.caller);
     const { warnings } = checked(conceal(after), found);
     return { document: after as Document, warnings };

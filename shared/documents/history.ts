@@ -6,6 +6,7 @@ import type { EntityManager, EntitySchemaColumnOptions } from 'typeorm';
 import type { Request } from '../cluster/request.ts';
 import { namesIn, type Realm } from '../commits/actor-names.ts';
 import type { WriteAction } from '../contracts/history.ts';
+import { invalid } from '../errors.ts';
 import { diff } from '../schema/diff.ts';
 import { concealSecrets } from '../security/document-secrets.ts';
 import type { Stored, WriteRecord } from './document-kind.ts';
@@ -105,6 +106,29 @@ export const historyEntry = <ConfigType extends string>(row: HistoryRow<ConfigTy
     concealSecrets(change),
   ),
 });
+
+/** Which side of which entry a rollback restores. */
+export interface TakeBack {
+  readonly revision: number;
+  readonly side: 'before' | 'after';
+}
+
+/** Throws 422 unless exactly one of both is given. */
+export function takeBackOf({
+  revision,
+  undo,
+}: {
+  readonly revision?: number;
+  readonly undo?: number;
+}): TakeBack {
+  if (revision !== undefined && undo !== undefined)
+    throw invalid([
+      { path: '/undo', message: 'is not for a body with revision: give one of them' },
+    ]);
+  if (undo !== undefined) return { revision: undo, side: 'before' };
+  if (revision !== undefined) return { revision, side: 'after' };
+  throw invalid([{ path: '/revision', message: 'is missing: give revision, or undo' }]);
+}
 
 /** One entry in full. */
 export const historyDetail = <ConfigType extends string>(row: HistoryRow<ConfigType>) => ({

@@ -649,6 +649,9 @@ const cases: readonly Case[] = [
   ]),
   ...invalid('POST', '/tenants/T/config/rollback', [
     ['a rollback to nowhere', { body: { revision: 0 } }, '/revision'],
+    ['a rollback of nothing', { body: {} }, '/revision'],
+    ['an undo of nothing', { body: { undo: 0 } }, '/undo'],
+    ['a rollback and an undo', { body: { revision: 1, undo: 1 } }, '/undo'],
   ]),
   ...invalid('POST', '/config/plan', [
     ['a plan of nothing', { body: { items: [] }, by: 'platform' }, '/items'],

@@ -8,6 +8,7 @@ import {
   createTenant,
   signIn,
   startStrata,
+  type Answer,
   type Client,
   type Running,
   type TenantFixture,
@@ -415,6 +416,39 @@ describe('conventions', () => {
       after: { default_cpu: '1' },
     });
     expect((await tenant.admin.post(rollback, { revision: 999_999 })).status).toBe(404);
+  });
+
+  test('undo restores what the resource held before a revision, and takes a creation back', async () => {
+    const path = `/tenants/${tenant.id}/config/agents/undone`;
+    const rollback = `/tenants/${tenant.id}/config/rollback`;
+    const revisionOf = ({ headers }: Answer): number => Number(headers.get('x-config-revision'));
+    const created = revisionOf(await tenant.admin.put(path, { default_cpu: '1' }));
+    const changed = revisionOf(await tenant.admin.put(path, { default_cpu: '2' }));
+    await tenant.admin.put(path, { default_cpu: '3' });
+    const tried = await tenant.admin.post(`${rollback}?dry_run=true`, { undo: changed });
+    expect(tried.body).toMatchObject({
+      dry_run: true,
+      changes: [{ path: '/default_cpu', before: '3', after: '1' }],
+    });
+    expect((await tenant.admin.get(path)).body.default_cpu).toBe('3');
+    const undone = await tenant.admin.post(rollback, { undo: changed, reason: 'too many' });
+    expect([undone.status, undone.body]).toEqual([200, { agent_type: 'undone', default_cpu: '1' }]);
+    const gone = await tenant.admin.post(rollback, { undo: created });
+    expect(gone.status).toBe(204);
+    expect((await tenant.admin.get(path)).status).toBe(404);
+    const back = await tenant.admin.post(rollback, { undo: revisionOf(gone) });
+    expect(back.body).toEqual({ agent_type: 'undone', default_cpu: '1' });
+    const { body } = await tenant.admin.get(`/tenants/${tenant.id}/config/history?limit=200`);
+    const made = body.items.find(
+      (each: { config_type: string; action: string }) =>
+        each.config_type === 'tenant_risk_config' && each.action === 'create',
+    );
+    const always = await tenant.admin.post(rollback, { undo: made.revision });
+    expect([always.status, always.body.detail.code]).toEqual([409, 'conflict']);
+    const both = await tenant.admin.post(rollback, { undo: created, revision: created });
+    const neither = await tenant.admin.post(rollback, {});
+    expect([both.body.errors[0].path, neither.body.errors[0].path]).toEqual(['/undo', '/revision']);
+    expect((await tenant.admin.post(rollback, { undo: 999_999 })).status).toBe(404);
   });
 
   test('lists have a cursor, and NDJSON where it is asked for', async () => {

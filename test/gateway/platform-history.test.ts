@@ -343,6 +343,25 @@ describe('rollback', () => {
     await platform.delete(path);
   });
 
+  test('undoes what one revision did: what was there before it comes back, what it made goes', async () => {
+    const path = '/config/global/undone';
+    const created = revisionIn(await platform.put(path, { config_value: 1, is_public: true }));
+    const changed = revisionIn(await platform.put(path, { config_value: 2, is_public: true }));
+    const undo = (revision: number, query = '') =>
+      platform.post(`/config/rollback${query}`, { undo: revision });
+    const tried = await undo(changed, '?dry_run=true&impact=true');
+    expect(tried.body).toMatchObject({
+      changes: [{ path: '/config_value', before: 2, after: 1 }],
+      impact: { by_key: { undone: { changed: expect.any(Number) } } },
+    });
+    expect((await undo(changed)).body).toMatchObject({ config_value: 1 });
+    const { body: gone } = await undo(created, '?dry_run=true&impact=true');
+    expect(gone.changes).toContainEqual({ path: '/config_value', before: 1 });
+    expect((await undo(created)).status).toBe(204);
+    expect((await platform.get(path)).status).toBe(404);
+    expect((await undo(999_999)).status).toBe(404);
+  });
+
   test('keeps to the rules of now', async () => {
     await platform.put('/config/service-types/gone/default', {});
     const bounds = await platform.put('/config/bounds', {

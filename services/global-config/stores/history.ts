@@ -7,7 +7,11 @@ import type { Request } from '../../../shared/cluster/request.ts';
 import type { PlatformConfigType } from '../../../shared/contracts/history.ts';
 import { columnsOf } from '../../../shared/database/columns.ts';
 import type { Stored, WriteRecord } from '../../../shared/documents/document-kind.ts';
-import { historyRowOf, type HistoryName } from '../../../shared/documents/history.ts';
+import {
+  historyRowOf,
+  type HistoryName,
+  type TakeBack,
+} from '../../../shared/documents/history.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import { HistoryEntity, type HistoryRow } from '../schema.ts';
 
@@ -46,15 +50,27 @@ export async function findEntry(manager: EntityManager, revision: number): Promi
   throw await unknownRevision(manager, revision);
 }
 
-/** What a revision left behind. */
-export type Left = Pick<HistoryRow, 'config_type' | 'resource_id' | 'after'>;
+/** A document as it was, which is null where there was none. */
+export interface Restored extends Pick<HistoryRow, 'config_type' | 'resource_id'> {
+  readonly document: unknown;
+}
 
-/** As `findEntry`; it also knows what the last write of a document left behind that was before the history began. */
-export async function findLeft(manager: EntityManager, revision: number): Promise<Left> {
+/**
+ * What a revision left behind, or found. As `findEntry`; it also knows what the last write of a document left behind that was before the
+ * history began.
+ */
+export async function findRestored(
+  manager: EntityManager,
+  { revision, side }: TakeBack,
+): Promise<Restored> {
   const entry = await manager.findOneBy(HistoryEntity, { revision });
-  if (entry) return entry;
-  const [baseline] = await manager.query<Left[]>(
-    `SELECT config_type, resource_id, document AS after FROM global_config.history_baseline WHERE revision = $1`,
+  if (entry) {
+    const { config_type, resource_id } = entry;
+    return { config_type, resource_id, document: entry[side] };
+  }
+  if (side === 'before') throw await unknownRevision(manager, revision);
+  const [baseline] = await manager.query<Restored[]>(
+    `SELECT config_type, resource_id, document FROM global_config.history_baseline WHERE revision = $1`,
     [revision],
   );
   if (baseline) return baseline;

@@ -1,19 +1,20 @@
-/** Rollback: looks up what a revision left behind, and lets the kind of that document restore it. */
+/** Rollback: looks up what a revision left behind, or found, and lets the kind of that document restore it. */
 import type { DataSource } from 'typeorm';
 import type { Handlers, Request } from '../../../shared/cluster/request.ts';
 import type { ConfigType } from '../../../shared/contracts/history.ts';
 import type { ParamsOf } from '../../../shared/contracts/index.ts';
 import type { DocumentActions, WrittenDocument } from '../../../shared/documents/document.ts';
+import { takeBackOf } from '../../../shared/documents/history.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import { HistoryEntity } from '../schema.ts';
 
 type Options = Omit<ParamsOf<'tenant-config.rollback'>, 'tenant_id' | 'body'>;
 
-/** Puts one document back to what a history entry calls `after`. */
+/** Puts one document back to what a history entry calls `before` or `after`. */
 type Restore = (
   tenantId: string,
   resourceId: string,
-  after: unknown,
+  document: unknown,
   options: Options,
   request: Request,
 ) => Promise<WrittenDocument<unknown>>;
@@ -28,20 +29,21 @@ export const restorer =
     cacheKey: (address: Address) => string,
     addressOf: (tenantId: string, resourceId: string) => Address,
   ): Restore =>
-  (tenantId, resourceId, after, options, request) => {
+  (tenantId, resourceId, document, options, request) => {
     const address = addressOf(tenantId, resourceId);
-    return actions.rollback({ ...options, ...address }, request, after, [cacheKey(address)]);
+    return actions.rollback({ ...options, ...address }, request, document, [cacheKey(address)]);
   };
 
 export const rollbackAction = (db: DataSource, restorers: Restorers) =>
   ({
-    /** Restores what the resource of a revision held right after it, as a new revision under the same rules as any write. */
+    /** Restores what the resource of a revision held right after it, or before it, as a new revision under the same rules as any write. */
     async 'tenant-config.rollback'({ tenant_id, body, ...options }, request) {
-      const { revision, reason = options.reason } = body;
+      const { reason = options.reason } = body;
+      const { revision, side } = takeBackOf(body);
       const entry = await db.manager.findOneBy(HistoryEntity, { tenant_id, revision });
       if (!entry) throw new StrataError('not_found', 'The history has no such revision.');
       const restore = restorers[entry.config_type];
       const writeOptions = { ...options, ...(reason !== undefined && { reason }) };
-      return restore(tenant_id, entry.resource_id, entry.after, writeOptions, request);
+      return restore(tenant_id, entry.resource_id, entry[side], writeOptions, request);
     },
   }) satisfies Handlers;

@@ -22,9 +22,12 @@ interface Context {
 export function riskKind(
   settings: () => Settings,
 ): DocumentKind<TenantAddress, RiskConfig, Context> {
+  // A tenant always has limits, also after an undo of what seeded them.
+  const { read, save } = inTable<TenantAddress, RiskConfig>(RiskEntity, resourceId);
   return {
     ...tenantDocument({ auditName: 'risk', configType: 'tenant_risk_config', resourceId }),
-    ...inTable(RiskEntity, resourceId),
+    read,
+    save,
     schema: RiskConfig,
     async prepare({ tenant_id }, request) {
       const [types, sets] = await Promise.all([
