@@ -115,15 +115,24 @@ export interface Credentials {
   readonly token: () => string | undefined;
   /** Tries to get a new token; false where the session has ended. */
   readonly renew: () => Promise<boolean>;
+  /** When no tab reads in another tenant. */
+  readonly atHome: () => Promise<void>;
 }
-let credentials: Credentials = { token: () => undefined, renew: async () => false };
+let credentials: Credentials = {
+  token: () => undefined,
+  renew: async () => false,
+  atHome: async () => undefined,
+};
 export const useCredentials = (given: Credentials): void => {
   credentials = given;
 };
 
 type HeadersOfRequest = Readonly<Record<string, string>>;
 
-/** With the session's token, and once more with a new one where the first is not taken any more. */
+/**
+ * With the session's token, and once more with a new one where the first is not taken any more, or where another tab had the session in
+ * another tenant for a moment.
+ */
 async function inSession<T>(work: (headers: HeadersOfRequest) => Promise<T>): Promise<T> {
   const authorized = (): Promise<T> => {
     const token = credentials.token();
@@ -132,8 +141,12 @@ async function inSession<T>(work: (headers: HeadersOfRequest) => Promise<T>): Pr
   try {
     return await authorized();
   } catch (error) {
-    const isUnauthorized = error instanceof Problem && error.status === 401;
-    if (!isUnauthorized || !(await credentials.renew())) throw error;
+    if (!(error instanceof Problem)) throw error;
+    if (error.code === 'tenant_mismatch') {
+      await credentials.atHome();
+      return authorized();
+    }
+    if (error.status !== 401 || !(await credentials.renew())) throw error;
     return authorized();
   }
 }
@@ -186,7 +199,7 @@ export async function getAll<T>(path: string, aborted?: AbortSignal): Promise<re
   return items;
 }
 
-/** A path with the parameters that have a value. */
+/** A path, which may have parameters already, with those that have a value. */
 export function withQuery(
   path: string,
   parameters: Readonly<Record<string, string | undefined>>,
@@ -195,5 +208,6 @@ export function withQuery(
   for (const [name, value] of Object.entries(parameters))
     if (value !== undefined && value !== '') query.set(name, value);
   const text = query.toString();
-  return text === '' ? path : `${path}?${text}`;
+  if (text === '') return path;
+  return `${path}${path.includes('?') ? '&' : '?'}${text}`;
 }

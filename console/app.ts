@@ -25,17 +25,25 @@ import { AcceptInvitation } from './screens/accept-invitation.ts';
 import { Account } from './screens/account.ts';
 import { Approvals } from './screens/approvals.ts';
 import { Audit } from './screens/audit.ts';
+import { Automations } from './screens/automations.ts';
+import { Compare } from './screens/compare.ts';
+import { DeliveryLog } from './screens/deliveries.ts';
 import { Documents } from './screens/documents.ts';
 import { EffectiveValues } from './screens/effective-values.ts';
 import { Groups } from './screens/groups.ts';
-import { HistoryOfChanges } from './screens/history.ts';
+import { HistoryOfChanges, HistoryOfPlatform } from './screens/history.ts';
 import { Invitations } from './screens/invitations.ts';
 import { Members } from './screens/members.ts';
-import type { Role, ScreenProperties } from './screens/screen.ts';
+import { Nodes } from './screens/nodes.ts';
+import { Notifications } from './screens/notifications.ts';
+import { Plan } from './screens/plan.ts';
+import { GlobalConfiguration, PlatformBounds, ServiceTypes } from './screens/platform-documents.ts';
+import type { PlatformScreenProperties, Role, ScreenProperties } from './screens/screen.ts';
 import { ResetPassword } from './screens/reset-password.ts';
 import { ServiceAccounts } from './screens/service-accounts.ts';
 import { SignIn, SignInAgain } from './screens/sign-in.ts';
 import { SingleSignOn } from './screens/single-sign-on.ts';
+import { Tenants } from './screens/tenants.ts';
 import { nextTheme, theme } from './theme.ts';
 
 interface Screen {
@@ -54,6 +62,7 @@ const screens: readonly Screen[] = [
     roles: everyone,
     component: EffectiveValues,
   },
+  { name: 'compare', title: 'Compare', roles: everyone, component: Compare },
   {
     name: 'documents',
     title: 'Documents',
@@ -61,10 +70,28 @@ const screens: readonly Screen[] = [
     component: Documents,
   },
   {
+    name: 'automations',
+    title: 'Automations',
+    roles: ['tenant_admin', 'operator'],
+    component: Automations,
+  },
+  {
     name: 'approvals',
     title: 'Approvals',
     roles: ['tenant_admin', 'operator'],
     component: Approvals,
+  },
+  {
+    name: 'notifications',
+    title: 'Notifications',
+    roles: ['tenant_admin', 'operator'],
+    component: Notifications,
+  },
+  {
+    name: 'deliveries',
+    title: 'Deliveries',
+    roles: ['tenant_admin', 'operator'],
+    component: DeliveryLog,
   },
   {
     name: 'history',
@@ -81,6 +108,23 @@ const screens: readonly Screen[] = [
     component: ServiceAccounts,
   },
   { name: 'audit', title: 'Audit', roles: admins, component: Audit },
+];
+
+interface PlatformScreen {
+  readonly name: string;
+  readonly title: string;
+  readonly component: ComponentType<PlatformScreenProperties>;
+}
+
+/** For the platform's administrators, whichever tenant they act for. */
+const platformScreens: readonly PlatformScreen[] = [
+  { name: 'tenants', title: 'Tenants', component: Tenants },
+  { name: 'global', title: 'Global configuration', component: GlobalConfiguration },
+  { name: 'service-types', title: 'Service types', component: ServiceTypes },
+  { name: 'bounds', title: 'Bounds and stop', component: PlatformBounds },
+  { name: 'plan', title: 'Plan', component: Plan },
+  { name: 'history', title: 'History', component: HistoryOfPlatform },
+  { name: 'nodes', title: 'Nodes', component: Nodes },
 ];
 
 const startProblem = signal<Problem | undefined>(undefined);
@@ -127,9 +171,22 @@ function Starting(): VNode {
   </main>`;
 }
 
-/** `/tenants/{id}/{screen}/…` in its parts. */
-function partsOf(address: string): { tenantId?: string; name?: string; rest: string[] } {
-  const [first, tenantId, name, ...rest] = address.split('/').slice(1).map(decodeURIComponent);
+/** What the address names: a screen of a tenant, or one of the platform. */
+interface Place {
+  readonly tenantId?: string;
+  readonly isPlatform?: true;
+  readonly name?: string;
+  readonly rest: readonly string[];
+}
+
+/** `/tenants/{id}/{screen}/…` or `/platform/{screen}/…` in its parts. */
+function placeOf(address: string): Place {
+  const [first, ...parts] = address.split('/').slice(1).map(decodeURIComponent);
+  if (first === 'platform') {
+    const [name, ...rest] = parts;
+    return { isPlatform: true, ...(name !== undefined && { name }), rest };
+  }
+  const [tenantId, name, ...rest] = parts;
   if (first !== 'tenants' || tenantId === undefined) return { rest: [] };
   return { tenantId, ...(name !== undefined && { name }), rest };
 }
@@ -138,7 +195,8 @@ function partsOf(address: string): { tenantId?: string; name?: string; rest: str
 let hasFollowedLink = false;
 
 function Shell({ signedIn }: { readonly signedIn: Tokens }): VNode {
-  const { tenantId, name, rest } = partsOf(path.value);
+  const place = placeOf(path.value);
+  const { tenantId } = place;
   const current = signedIn.tenant;
   useEffect(() => void learnNames(), [current?.id]);
   const mayWatch = current !== null && hasRole('tenant_admin', 'operator') && !hasEnded.value;
@@ -151,20 +209,19 @@ function Shell({ signedIn }: { readonly signedIn: Tokens }): VNode {
     if (follows) void switchTenant(tenantId).catch(cannotStart);
   }, [tenantId, isElsewhere, isMember]);
   useEffect(() => {
-    if (path.value === '' && current) go(`/tenants/${current.id}/effective`, { replace: true });
+    if (path.value !== '') return;
+    if (current) go(`/tenants/${current.id}/effective`, { replace: true });
+    else if (isPlatformAdmin.value && signedIn.memberships.length === 0)
+      go('/platform/tenants', { replace: true });
   }, [path.value, current?.id]);
   return html`<div class="shell">
     <a class="skip" href="#content">Skip to the content</a>
     <${TopBar} signedIn=${signedIn} />
     <${Banners} />
     <div class="columns">
-      ${current && html`<${Navigation} tenantId=${current.id} name=${name} />`}
+      ${(current !== null || isPlatformAdmin.value) && view(Navigation, { tenantId: current?.id, place })}
       <main id="content" tabindex="-1">
-        ${
-          isElsewhere
-            ? view(Elsewhere, { tenantId, signedIn })
-            : html`<${Content} tenantId=${tenantId} name=${name} rest=${rest} />`
-        }
+        ${isElsewhere ? view(Elsewhere, { tenantId, signedIn }) : view(Content, { place })}
       </main>
     </div>
     ${hasEnded.value && html`<${SignIn} over=${true} />`}
@@ -236,25 +293,40 @@ function Banners(): VNode {
 
 const visibleScreens = (): readonly Screen[] => screens.filter(({ roles }) => hasRole(...roles));
 
+interface Link {
+  readonly title: string;
+  readonly href: string;
+  readonly isCurrent: boolean;
+}
+
 function Navigation({
   tenantId,
-  name,
+  place,
 }: {
-  readonly tenantId: string;
-  readonly name: string | undefined;
+  readonly tenantId: string | undefined;
+  readonly place: Place;
 }): VNode {
+  const own = tenantId === undefined ? [] : visibleScreens();
+  const ofTenant = own.map(({ name, title }): Link => ({
+    title,
+    href: hrefOf(`/tenants/${tenantId}/${name}`),
+    isCurrent: !place.isPlatform && name === place.name,
+  }));
+  const ofPlatform = platformScreens.map(({ name, title }): Link => ({
+    title,
+    href: hrefOf(`/platform/${name}`),
+    isCurrent: place.isPlatform === true && name === place.name,
+  }));
+  const list = (links: readonly Link[], label?: string): VNode =>
+    html`<ul aria-label=${label}>
+      ${links.map(({ title, href, isCurrent }) => html`<li key=${href}><a href=${href} aria-current=${isCurrent ? 'page' : undefined}>${title}</a></li>`)}
+    </ul>`;
   return html`<nav class="side" aria-label="Screens">
-    <ul>
-      ${visibleScreens().map(
-        (screen) => html`<li key=${screen.name}>
-          <a
-            href=${hrefOf(`/tenants/${tenantId}/${screen.name}`)}
-            aria-current=${screen.name === name ? 'page' : undefined}
-            >${screen.title}</a
-          >
-        </li>`,
-      )}
-    </ul>
+    <div>
+      ${ofTenant.length > 0 && list(ofTenant)}
+      ${isPlatformAdmin.value && html`<p class="group" aria-hidden="true">Platform</p>`}
+      ${isPlatformAdmin.value && list(ofPlatform, 'Platform')}
+    </div>
   </nav>`;
 }
 
@@ -292,18 +364,12 @@ function Message({
   return html`<section class="narrow"><${Heading} title=${title} />${children}</section>`;
 }
 
-function Content({
-  tenantId,
-  name,
-  rest,
-}: {
-  readonly tenantId: string | undefined;
-  readonly name: string | undefined;
-  readonly rest: readonly string[];
-}): VNode | null {
+function Content({ place }: { readonly place: Place }): VNode | null {
+  const { tenantId, name, rest } = place;
   if (path.value === '' && tenant.value) return null;
   const [, first, ...inAccount] = path.value.split('/');
   if (first === 'account') return view(Account, { rest: inAccount });
+  if (place.isPlatform) return view(OfPlatform, { place });
   if (tenantId === undefined) return html`<${WithoutTenant} />`;
   const screen = screens.find((each) => each.name === name);
   if (!screen)
@@ -313,6 +379,15 @@ function Content({
       <p>Your roles in <bdi>${tenant.value?.name}</bdi> do not show this.</p>
     <//>`;
   return view(screen.component, { key: `${tenantId}/${screen.name}`, tenantId, rest });
+}
+
+function OfPlatform({ place: { name, rest } }: { readonly place: Place }): VNode {
+  const screen = platformScreens.find((each) => each.name === name);
+  if (!screen)
+    return html`<${Message} title="There is nothing here"><p>The address names no screen.</p><//>`;
+  if (!isPlatformAdmin.value)
+    return html`<${Message} title=${screen.title}><p>Only administrators of the platform see this.</p><//>`;
+  return view(screen.component, { key: screen.name, rest });
 }
 
 /** Somebody who is a member of no tenant, or goes on in none. */
@@ -332,11 +407,8 @@ function WithoutTenant(): VNode {
         )}
       </ul>
     <//>`;
-  const says = isPlatformAdmin.value
-    ? 'You administer the platform and act for no tenant. Platform screens come with a later release; until then use the API or npm run repl.'
-    : 'You are a member of no tenant. Ask an administrator to invite you.';
   return html`<${Message} title=${`Welcome, ${user.value?.email}`}>
-    <p>${says}</p>
+    <p>You are a member of no tenant. Ask an administrator to invite you.</p>
     <${Invitations} />
     <p><a href=${hrefOf('/account')}>Your account</a></p>
   <//>`;

@@ -82,3 +82,25 @@ export const valueAt = (document: unknown, names: readonly string[]): unknown =>
     (inner, name) => (isObject(inner) && Object.hasOwn(inner, name) ? inner[name] : undefined),
     document,
   );
+
+export interface Difference {
+  /** JSON Pointer; empty for the whole. */
+  readonly path: string;
+  readonly before: unknown;
+  readonly after: unknown;
+}
+
+/** The places in which two values differ, as deep as both are objects. Undefined is what does not exist. */
+export function differencesBetween(
+  before: unknown,
+  after: unknown,
+  above: readonly string[] = [],
+): Difference[] {
+  if (isObject(before) && isObject(after)) {
+    const names = new Set([...Object.keys(before), ...Object.keys(after)]);
+    return [...names].flatMap((name) =>
+      differencesBetween(ownMember(before, name), ownMember(after, name), [...above, name]),
+    );
+  }
+  return isEqual(before, after) ? [] : [{ path: pointerOf(above), before, after }];
+}

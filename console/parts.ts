@@ -1,6 +1,6 @@
 /** Small pieces that every screen is made of. */
 import type { ComponentChildren, VNode } from 'preact';
-import { useEffect, useId, useRef } from 'preact/hooks';
+import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import type { Problem } from './api.ts';
 import { localTime, shortJson, timeAgo } from './format.ts';
 import { html } from './html.ts';
@@ -123,17 +123,21 @@ interface Change {
   readonly after?: unknown;
 }
 
-/** What differs, before and after, each marked by a sign as well as by its colour. */
-export const Changes = ({ changes }: { readonly changes: readonly Change[] }): VNode =>
-  changes.length === 0
-    ? html`<p class="empty">Nothing changes.</p>`
-    : html`<div class="scrolls" role="group" aria-label="Changes" tabindex="0">
+/** As many rows as a browser lays out without a pause that somebody feels. */
+const mostChanges = 200;
+
+/** What differs, before and after, each marked by a sign as well as by its colour. Of very many, some at a time. */
+export function Changes({ changes }: { readonly changes: readonly Change[] }): VNode {
+  const [most, setMost] = useState(mostChanges);
+  if (changes.length === 0) return html`<p class="empty">Nothing changes.</p>`;
+  return html`<div>
+      <div class="scrolls" role="group" aria-label="Changes" tabindex="0">
         <table class="changes">
           <thead>
             <tr><th scope="col">Where</th><th scope="col">Before</th><th scope="col">After</th></tr>
           </thead>
           <tbody>
-            ${changes.map(
+            ${changes.slice(0, most).map(
               (change) => html`<tr key=${change.path}>
                 <th scope="row"><code>${change.path === '' ? '/' : change.path}</code></th>
                 <td class="before">${'before' in change ? html`<${Value} value=${change.before} longest=${400} />` : html`<span class="muted">not set</span>`}</td>
@@ -142,7 +146,16 @@ export const Changes = ({ changes }: { readonly changes: readonly Change[] }): V
             )}
           </tbody>
         </table>
-      </div>`;
+      </div>
+      ${
+        changes.length > most &&
+        html`<p class="fine">
+          The first ${most} of ${changes.length} places.${' '}
+          <button type="button" class="link" onClick=${() => setMost(most + mostChanges)}>Show more</button>
+        </p>`
+      }
+    </div>`;
+}
 
 /** The heading of a screen; whoever came by a link starts reading here. */
 export function Heading({

@@ -9,6 +9,11 @@ interface Member {
   readonly display_name: string | null;
 }
 
+interface Account {
+  readonly id: string;
+  readonly name: string;
+}
+
 const names = signal<ReadonlyMap<string, string>>(new Map());
 let loadedFor: string | undefined;
 
@@ -18,8 +23,14 @@ export async function learnNames(): Promise<void> {
   if (id === undefined || id === loadedFor || !hasRole('tenant_admin')) return;
   loadedFor = id;
   try {
-    const members = await getAll<Member>(`/tenants/${id}/users`);
-    names.value = new Map(members.map((each) => [each.user_id, each.display_name ?? each.email]));
+    const [members, accounts] = await Promise.all([
+      getAll<Member>(`/tenants/${id}/users`),
+      getAll<Account>(`/tenants/${id}/service-accounts`),
+    ]);
+    names.value = new Map([
+      ...accounts.map((each) => [each.id, each.name] as const),
+      ...members.map((each) => [each.user_id, each.display_name ?? each.email] as const),
+    ]);
   } catch {
     // Ids are shown then.
     loadedFor = undefined;

@@ -145,4 +145,29 @@ export async function switchTenant(tenantId: string): Promise<void> {
   tell('changed');
 }
 
-useCredentials({ token: () => tokens.value?.access_token, renew });
+/**
+ * Reads in another tenant of the person's. A session acts for one tenant at a time: it goes there and comes back, while no tab renews.
+ * What another tab asks meanwhile is asked again afterwards.
+ */
+export const readIn = <T>(
+  tenantId: string,
+  read: (headers: Readonly<Record<string, string>>) => Promise<T>,
+): Promise<T> =>
+  inTurn(async () => {
+    const home = tenant.value?.id;
+    const there = await refreshed(tenantId);
+    if (there === null) {
+      end();
+      throw new Problem(401, 'auth_session_revoked', 'The session has ended.');
+    }
+    try {
+      return await read({ authorization: `Bearer ${there.access_token}` });
+    } finally {
+      accept(await refreshed(home));
+    }
+  });
+
+/** When no other tab is away in another tenant. */
+const atHome = (): Promise<void> => inTurn(async () => undefined);
+
+useCredentials({ atHome, token: () => tokens.value?.access_token, renew });

@@ -5,7 +5,7 @@
 import type { VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { go, guardLeaving, query, setQuery } from '../address.ts';
-import { call, Problem } from '../api.ts';
+import { longJson } from '../format.ts';
 import { html, view } from '../html.ts';
 import { useLive, useLoaded } from '../loading.ts';
 import {
@@ -18,50 +18,34 @@ import {
 } from '../merge-patch.ts';
 import { Heading, ProblemBox, Time, Who } from '../parts.ts';
 import { schemaOf, type Schema } from '../schemas.ts';
-import { hasRole } from '../session.ts';
-import { addressOf, type DocumentKind } from './document-kinds.ts';
+import {
+  addressOf,
+  mayDelete,
+  mayWrite,
+  screenAbove,
+  type DocumentKind,
+} from './document-kinds.ts';
+import { emptiedBy, Inherited } from './inherited.ts';
 import { ReviewAndPublish } from './review.ts';
 import { JsonField, SchemaFields } from './schema-form.ts';
-
-interface Stored {
-  /** Null where there is none yet. */
-  readonly document: JsonObject | null;
-  readonly revision: number | undefined;
-  readonly updatedBy: string | null;
-  /** What they are called, where the answer says so. */
-  readonly updatedByName?: string;
-  readonly updatedAt: string | null;
-}
-
-async function read(address: string, aborted?: AbortSignal): Promise<Stored> {
-  try {
-    const { body, headers } = await call<JsonObject | null>(
-      'GET',
-      address,
-      aborted ? { signal: aborted } : {},
-    );
-    const revision = headers.get('x-config-revision');
-    const modified = headers.get('last-modified');
-    const name = headers.get('x-updated-by-name');
-    return {
-      document: body,
-      revision: revision === null ? undefined : Number(revision),
-      updatedBy: headers.get('x-updated-by'),
-      ...(name !== null && { updatedByName: decodeURIComponent(name) }),
-      updatedAt: modified === null ? null : new Date(modified).toISOString(),
-    };
-  } catch (error) {
-    if (error instanceof Problem && error.status === 404)
-      return { document: null, revision: undefined, updatedBy: null, updatedAt: null };
-    throw error;
-  }
-}
+import { readStored, type Stored } from './stored.ts';
 
 /** The address says a document's name; a form that asked for it again could only contradict it. */
-function withoutField(schema: Schema, name: string | undefined): Schema {
-  if (!schema.properties || name === undefined) return schema;
-  const { [name]: _inTheAddress, ...properties } = schema.properties;
-  return { ...schema, properties };
+function withoutFields(
+  schema: Schema,
+  { idField = '', idFields = [idField] }: DocumentKind,
+): Schema {
+  if (!schema.properties) return schema;
+  const properties = Object.entries(schema.properties).filter(([name]) => !idFields.includes(name));
+  return { ...schema, properties: Object.fromEntries(properties) };
+}
+
+/** What a PUT takes of what a GET answers: an entry of the platform says its revision and author in the body, too. */
+function writable(stored: Stored, { properties }: Schema, { isPlatform }: DocumentKind): Stored {
+  const { document } = stored;
+  if (!isPlatform || !properties || document === null) return stored;
+  const fields = Object.entries(document).filter(([name]) => Object.hasOwn(properties, name));
+  return { ...stored, document: Object.fromEntries(fields) };
 }
 
 export function DocumentEditor({
@@ -75,8 +59,9 @@ export function DocumentEditor({
 }): VNode {
   const address = addressOf(kind.path, tenantId, id);
   const { data, problem, reload } = useLoaded(address, async (aborted) => {
-    const [stored, schema] = await Promise.all([read(address, aborted), schemaOf(kind.path)]);
-    return { stored, schema: withoutField(schema, kind.idField) };
+    const [stored, whole] = await Promise.all([readStored(address, aborted), schemaOf(kind.path)]);
+    const schema = withoutFields(whole, kind);
+    return { stored: writable(stored, schema, kind), schema };
   });
   const title = kind.plural === undefined ? kind.title : `${kind.title} ${id}`;
   return html`<section>
@@ -84,13 +69,22 @@ export function DocumentEditor({
     ${view(ProblemBox, { problem, retry: reload })}
     ${
       data
-        ? view(Editor, { address, kind, id, title, first: data.stored, schema: data.schema })
+        ? view(Editor, {
+            tenantId,
+            address,
+            kind,
+            id,
+            title,
+            first: data.stored,
+            schema: data.schema,
+          })
         : !problem && html`<p class="empty" role="status">Loading…</p>`
     }
   </section>`;
 }
 
 interface EditorProperties {
+  readonly tenantId: string;
   readonly address: string;
   readonly kind: DocumentKind;
   readonly id: string;
@@ -105,7 +99,7 @@ interface Rebase {
   readonly conflicts: readonly string[];
 }
 
-function Editor({ address, kind, id, title, first, schema }: EditorProperties): VNode {
+function Editor({ tenantId, address, kind, id, title, first, schema }: EditorProperties): VNode {
   const [base, setBase] = useState(first);
   const [draft, setDraft] = useState<JsonObject>(first.document ?? {});
   /** Fields with a text that is no value yet, by their place. */
@@ -117,7 +111,8 @@ function Editor({ address, kind, id, title, first, schema }: EditorProperties): 
   const [round, setRound] = useState(0);
   const patch = patchBetween(base.document ?? {}, draft);
   const isNew = base.document === null;
-  const mayWrite = hasRole(...kind.writers);
+  const isWritable = mayWrite(kind);
+  const read = async (): Promise<Stored> => writable(await readStored(address), schema, kind);
   const isEdited = patch !== undefined || unfit.size > 0;
   const asJson = query.value.get('as') === 'json';
 
@@ -130,7 +125,7 @@ function Editor({ address, kind, id, title, first, schema }: EditorProperties): 
   // An untouched form shows what is there now; one in use stays as it is, and says that there is something newer.
   const [newer, setNewer] = useState<Stored>();
   const look = async (): Promise<void> => {
-    const stored = await read(address);
+    const stored = await read();
     if (stored.revision === base.revision) return;
     if (isEdited || reviewing) setNewer(stored);
     else begin(stored);
@@ -157,13 +152,13 @@ function Editor({ address, kind, id, title, first, schema }: EditorProperties): 
   };
   const afterPublishing = async (): Promise<void> => {
     setReviewing(undefined);
-    const stored = await read(address);
+    const stored = await read();
     begin(stored);
     setPublished(stored.revision);
   };
   /** Lays what was edited here over what is there now; where both changed a field, the review shows theirs as "before". */
   const layOver = async (): Promise<void> => {
-    const theirs = await read(address);
+    const theirs = await read();
     const theirPatch = patchBetween(base.document ?? {}, theirs.document ?? {}) ?? {};
     const conflicts = conflictsOf(placesIn(patch ?? {}), placesIn(theirPatch));
     setReviewing(undefined);
@@ -189,10 +184,13 @@ function Editor({ address, kind, id, title, first, schema }: EditorProperties): 
       </p>`
     }
     ${rebase && view(Rebased, rebase)}
-    <div class="modes" role="group" aria-label="Edit as">
-      <button type="button" class="small" aria-pressed=${!asJson} onClick=${() => setQuery({ as: '' })}>Form</button>
-      <button type="button" class="small" aria-pressed=${asJson} onClick=${() => setQuery({ as: 'json' })}>JSON</button>
-    </div>
+    ${
+      schema.properties &&
+      html`<div class="modes" role="group" aria-label="Edit as">
+        <button type="button" class="small" aria-pressed=${!asJson} onClick=${() => setQuery({ as: '' })}>Form</button>
+        <button type="button" class="small" aria-pressed=${asJson} onClick=${() => setQuery({ as: 'json' })}>JSON</button>
+      </div>`
+    }
     <form onSubmit=${(event: Event) => {
       event.preventDefault();
       setReviewing('publish');
@@ -203,8 +201,8 @@ function Editor({ address, kind, id, title, first, schema }: EditorProperties): 
               key: `json ${round}`,
               label: 'Document',
               value: draft,
-              rows: 24,
-              isReadOnly: !mayWrite,
+              rows: Math.min(24, longJson(draft).split('\n').length + 8),
+              isReadOnly: !isWritable,
               onChange: (value: unknown) => isObject(value) && setDraft(value),
               onFit: (isFit: boolean) => note('', isFit),
               demands: isObject,
@@ -214,22 +212,21 @@ function Editor({ address, kind, id, title, first, schema }: EditorProperties): 
               schema,
               document: draft,
               above: [],
-              isReadOnly: !mayWrite,
+              isReadOnly: !isWritable,
               onChange: setDraft,
               onFit: note,
             })
       }
       ${
-        mayWrite &&
+        isWritable &&
         html`<footer class="actions">
           <button type="submit" disabled=${unfit.size > 0 || (patch === undefined && !isNew)}>Review & publish…</button>
           <button type="button" class="secondary" disabled=${!isEdited} onClick=${() => begin(base)}>Discard edits</button>
           <span class="fine" role="status">${stateOf(patch, unfit.size)}</span>
           <span class="grow"></span>
           ${
-            kind.plural !== undefined &&
+            mayDelete(kind) &&
             !isNew &&
-            hasRole('tenant_admin') &&
             html`<button type="button" class="danger" onClick=${() => setReviewing('delete')}>Delete…</button>`
           }
         </footer>`
@@ -244,6 +241,9 @@ function Editor({ address, kind, id, title, first, schema }: EditorProperties): 
         body: isNew ? draft : (patch ?? {}),
         revision: base.revision,
         isNew,
+        hasImpact: kind.hasImpact ?? false,
+        isPlannable: kind.isPlatform ?? false,
+        about: view(Inherited, { tenantId, emptied: emptiedBy(kind.name, id, patch ?? {}) }),
         verb: 'Publish',
         onClose: () => setReviewing(undefined),
         onPublished: () => void afterPublishing(),
@@ -257,12 +257,14 @@ function Editor({ address, kind, id, title, first, schema }: EditorProperties): 
         address,
         method: 'DELETE',
         revision: base.revision,
+        hasImpact: kind.hasImpact ?? false,
+        isPlannable: kind.isPlatform ?? false,
         about: html`<p>What it says goes; the layers below show through again. The history keeps it, and can bring it back.</p>`,
         verb: 'Delete',
         onClose: () => setReviewing(undefined),
         onPublished: () => {
           guardLeaving(undefined);
-          go(`/tenants/${address.split('/')[2]}/documents`);
+          go(screenAbove(tenantId, kind));
         },
       })
     }

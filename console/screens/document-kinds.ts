@@ -1,4 +1,5 @@
-/** The kinds of documents that a tenant has: where each is, and who may write it. */
+/** Kinds of documents, and those that a tenant has: where each is, and who may write it. */
+import { hasRole, isPlatformAdmin } from '../session.ts';
 import type { Role } from './screen.ts';
 
 export interface DocumentKind {
@@ -12,10 +13,16 @@ export interface DocumentKind {
   readonly path: string;
   readonly list?: string;
   readonly idField?: string;
+  /** Where an address has several names: the fields that they are, in order. */
+  readonly idFields?: readonly string[];
   /** Of an item, for the list. */
   readonly columns?: readonly string[];
   readonly writers: readonly Role[];
   readonly configType: string;
+  /** It belongs to no tenant, and the platform's administrators write it. */
+  readonly isPlatform?: boolean;
+  /** Whether a trial can say what changes in effective configurations. */
+  readonly hasImpact?: boolean;
 }
 
 const admins: readonly Role[] = ['tenant_admin'];
@@ -34,6 +41,7 @@ export const documentKinds: readonly DocumentKind[] = [
     title: 'Bounds',
     about: 'What effective values have to keep to, whichever layer decides',
     path: '/tenants/{tenant_id}/config/bounds',
+    hasImpact: true,
     writers: admins,
     configType: 'bounds_config',
   },
@@ -86,12 +94,42 @@ export const documentKinds: readonly DocumentKind[] = [
 export const kindNamed = (name: string | undefined): DocumentKind | undefined =>
   documentKinds.find((kind) => kind.name === name);
 
-/** The address of a document of the API. */
-export const addressOf = (path: string, tenantId: string, id = ''): string =>
-  path
-    .replace('{tenant_id}', encodeURIComponent(tenantId))
-    .replace(/\{[a-z_]+\}/, encodeURIComponent(id));
+export const mayWrite = ({ isPlatform, writers }: DocumentKind): boolean =>
+  isPlatform ? isPlatformAdmin.value : hasRole(...writers);
 
-/** Of the screen that shows and edits it. */
-export const screenOf = (tenantId: string, { name, plural }: DocumentKind, id: string): string =>
-  `/tenants/${tenantId}/documents/${name}${plural === undefined ? '' : `/${encodeURIComponent(id)}`}`;
+/** A person who may write instances may not remove them. */
+export const mayDelete = (kind: DocumentKind): boolean =>
+  kind.plural !== undefined && (kind.isPlatform ? mayWrite(kind) : hasRole('tenant_admin'));
+
+/** Of an item of a list. Several names are joined by slashes, as they are in its address. */
+export const idOf = (
+  { idField = '', idFields = [idField] }: DocumentKind,
+  item: Readonly<Record<string, unknown>>,
+): string => idFields.map((name) => String(item[name])).join('/');
+
+/** The address of a document of the API. Where it has two names, `id` has both with a slash between. */
+export function addressOf(path: string, tenantId: string, id = ''): string {
+  const ofTenant = path.replace('{tenant_id}', encodeURIComponent(tenantId));
+  const places = [...ofTenant.matchAll(/\{[a-z_]+\}/g)];
+  const names = places.length > 1 ? id.split('/') : [id];
+  return places.reduce(
+    (address, [place], index) => address.replace(place, encodeURIComponent(names[index] ?? '')),
+    ofTenant,
+  );
+}
+
+/** Of the screen that lists the documents of a kind, or of the only one. */
+const listOf = (tenantId: string, { name, isPlatform }: DocumentKind): string =>
+  isPlatform ? `/platform/${name}` : `/tenants/${tenantId}/documents/${name}`;
+
+/** Where to go once a document is no more. */
+export const screenAbove = (tenantId: string, kind: DocumentKind): string =>
+  kind.isPlatform ? listOf(tenantId, kind) : `/tenants/${tenantId}/documents`;
+
+/** Of the screen that shows and edits one. */
+export function screenOf(tenantId: string, kind: DocumentKind, id: string): string {
+  const list = listOf(tenantId, kind);
+  if (kind.plural === undefined) return list;
+  const names = kind.idFields ? id.split('/') : [id];
+  return `${list}/${names.map(encodeURIComponent).join('/')}`;
+}

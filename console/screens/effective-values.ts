@@ -5,7 +5,7 @@
 import type { VNode } from 'preact';
 import { useMemo, useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
-import { query, setQuery } from '../address.ts';
+import { hrefOf, query, setQuery } from '../address.ts';
 import { get, withQuery } from '../api.ts';
 import { nameBeside, shortJson } from '../format.ts';
 import { html, view } from '../html.ts';
@@ -43,6 +43,8 @@ export function EffectiveValues({ tenantId }: ScreenProperties): VNode {
   return html`<section>
     <${Heading} title="Effective values">
       ${data && html`<${Revision} effective=${data} isBusy=${isBusy} />`}
+      <span class="grow"></span>
+      <a href=${hrefOf(comparing(tenantId, question))}>Compare…</a>
     <//>
     ${view(QuestionForm, { tenantId, question })}
     ${view(ProblemBox, { problem, retry: reload })}
@@ -50,6 +52,15 @@ export function EffectiveValues({ tenantId }: ScreenProperties): VNode {
     ${data ? view(Keys, { tenantId, effective: data, question, reload }) : isBusy && html`<${Waiting} />`}
   </section>`;
 }
+
+/** The same question on both sides, to begin from. */
+const comparing = (tenantId: string, question: Question): string =>
+  withQuery(`/tenants/${tenantId}/compare`, {
+    ...question,
+    ...Object.fromEntries(
+      Object.entries(question).map(([name, value]) => [`with_${name}`, value] as const),
+    ),
+  });
 
 /** What stands where rows will be, so that nothing moves when they come. */
 const Waiting = (): VNode => html`<p class="empty" role="status">Loading…</p>`;

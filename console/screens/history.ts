@@ -1,4 +1,4 @@
-/** The history of a tenant's configuration: who changed what, when and why; and taking a change back. */
+/** The history of a tenant's configuration, or of the platform's: who changed what, when and why; and taking a change back. */
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
@@ -9,34 +9,65 @@ import { html, view } from '../html.ts';
 import { useLive, useLoaded } from '../loading.ts';
 import { Changes, Empty, Heading, ProblemBox, Time, Who } from '../parts.ts';
 import { hasRole } from '../session.ts';
-import { addressOf, documentKinds } from './document-kinds.ts';
+import { documentKinds, type DocumentKind } from './document-kinds.ts';
+import { platformKinds } from './platform-kinds.ts';
 import { ReviewAndPublish, type Review } from './review.ts';
 import type { ScreenProperties } from './screen.ts';
 
-type History = ResultOf<'tenant-config.history.list'>;
-type Entry = History['items'][number];
+type TenantEntry = ResultOf<'tenant-config.history.list'>['items'][number];
+/** Of a tenant, or of the platform, whose kinds of documents are others. */
+type Entry = Omit<TenantEntry, 'config_type'> & { readonly config_type: string };
+interface History {
+  readonly items: readonly Entry[];
+  readonly next_cursor: string | null;
+}
+type Detail = Pick<ResultOf<'tenant-config.history.get'>, 'before' | 'after'>;
+
+/** Whose history it is. */
+interface Owner {
+  /** In the addresses of the API, before `/history` and `/rollback`. */
+  readonly base: string;
+  readonly kinds: readonly DocumentKind[];
+  readonly mayTakeBack: boolean;
+  readonly hasImpact: boolean;
+}
 
 const pageSize = 50;
 
 const historyAddress = (
-  tenantId: string,
+  { base }: Owner,
   parameters: Readonly<Record<string, string | undefined>>,
-): string => withQuery(`/tenants/${tenantId}/config/history`, parameters);
-
-const kindOf = (configType: string) => documentKinds.find((kind) => kind.configType === configType);
+): string => withQuery(`${base}/history`, parameters);
 
 /** Such as "Agent configuration scaler". */
-function nameOfDocument({ config_type: type, resource_id: id }: Entry): string {
-  const kind = kindOf(type);
+function nameOfDocument({ config_type: type, resource_id: id }: Entry, { kinds }: Owner): string {
+  const kind = kinds.find(({ configType }) => configType === type);
   if (!kind) return `${type} ${id}`;
   return kind.plural === undefined ? kind.title : `${kind.title} ${id}`;
 }
 
-export function HistoryOfChanges({ tenantId }: ScreenProperties): VNode {
+export const HistoryOfChanges = ({ tenantId }: ScreenProperties): VNode =>
+  view(HistoryOf, {
+    owner: {
+      base: `/tenants/${tenantId}/config`,
+      kinds: documentKinds,
+      mayTakeBack: hasRole('tenant_admin'),
+      hasImpact: false,
+    },
+    title: 'History',
+  });
+
+export const HistoryOfPlatform = (): VNode =>
+  view(HistoryOf, {
+    owner: { base: '/config', kinds: platformKinds, mayTakeBack: true, hasImpact: true },
+    title: 'History of the platform',
+  });
+
+function HistoryOf({ owner, title }: { readonly owner: Owner; readonly title: string }): VNode {
   const type = query.value.get('config_type') ?? '';
   const resource = query.value.get('resource_id') ?? '';
   const cursor = query.value.get('cursor') ?? '';
-  const address = historyAddress(tenantId, {
+  const address = historyAddress(owner, {
     config_type: type,
     resource_id: resource,
     cursor,
@@ -56,7 +87,7 @@ export function HistoryOfChanges({ tenantId }: ScreenProperties): VNode {
     setRefusal(undefined);
     try {
       setReview(
-        await reviewOf(tenantId, entry, way, {
+        await reviewOf(owner, entry, way, {
           onClose: () => setReview(undefined),
           onPublished: done,
         }),
@@ -71,13 +102,13 @@ export function HistoryOfChanges({ tenantId }: ScreenProperties): VNode {
     reload();
   };
   return html`<section>
-    <${Heading} title="History" />
+    <${Heading} title=${title} />
     <form role="search" class="question two" onSubmit=${(event: Event) => event.preventDefault()}>
       <label>
         Document
         <select name="config_type" value=${type} onChange=${(event: Event) => setQuery({ config_type: (event.target as HTMLSelectElement).value, cursor: '' })}>
           <option value="">any</option>
-          ${documentKinds.map((kind) => html`<option key=${kind.configType} value=${kind.configType}>${kind.title}</option>`)}
+          ${owner.kinds.map((kind) => html`<option key=${kind.configType} value=${kind.configType}>${kind.title}</option>`)}
         </select>
       </label>
       <label>
@@ -106,6 +137,7 @@ export function HistoryOfChanges({ tenantId }: ScreenProperties): VNode {
           view(EntryRow, {
             key: entry.revision,
             entry,
+            owner,
             isOpen: open.has(String(entry.revision)),
             onToggle: () => toggle(entry.revision),
             onTakeBack: (way: Way) => void takeBack(entry, way),
@@ -123,11 +155,13 @@ export function HistoryOfChanges({ tenantId }: ScreenProperties): VNode {
 
 function EntryRow({
   entry,
+  owner,
   isOpen,
   onToggle,
   onTakeBack,
 }: {
   readonly entry: Entry;
+  readonly owner: Owner;
   readonly isOpen: boolean;
   readonly onToggle: () => void;
   readonly onTakeBack: (way: Way) => void;
@@ -142,7 +176,7 @@ function EntryRow({
           <span class="chevron" aria-hidden="true"></span>${revision}
         </button>
       </th>
-      <td><span class=${`state-of ${action}`}>${action}</span> <bdi>${nameOfDocument(entry)}</bdi>${reason !== null && html`<div class="fine said"><q><bdi>${reason}</bdi></q></div>`}</td>
+      <td><span class=${`state-of ${action}`}>${action}</span> <bdi>${nameOfDocument(entry, owner)}</bdi>${reason !== null && html`<div class="fine said"><q><bdi>${reason}</bdi></q></div>`}</td>
       <td class="fine">${places.map((place) => html`<code key=${place}>${place}</code> `)}${changes.length > 3 && `and ${changes.length - 3} more`}</td>
       <td class="wide"><${Who} id=${entry.changed_by} name=${nameBeside(entry, 'changed_by')} /></td>
       <td class="wide"><${Time} at=${entry.changed_at} /></td>
@@ -155,7 +189,7 @@ function EntryRow({
             <p class="fine"><${Who} id=${entry.changed_by} name=${nameBeside(entry, 'changed_by')} /> · <${Time} at=${entry.changed_at} />${entry.request_id !== null && html`<span> · request <code>${entry.request_id}</code></span>`}</p>
             <${Changes} changes=${changes} />
             ${
-              hasRole('tenant_admin') &&
+              owner.mayTakeBack &&
               html`<p class="buttons">
                 <button type="button" class="small" onClick=${() => onTakeBack('undo')}>Undo this change…</button>
                 <button type="button" class="small" onClick=${() => onTakeBack('restore')}>Restore what it was after this…</button>
@@ -175,59 +209,41 @@ type Way = 'undo' | 'restore';
  * condition is the document's newest revision, so that a change of this moment is not lost.
  */
 async function reviewOf(
-  tenantId: string,
+  owner: Owner,
   entry: Entry,
   way: Way,
   handlers: Pick<Review, 'onClose' | 'onPublished'>,
 ): Promise<Review> {
   const { config_type: type, resource_id: id, revision } = entry;
   const document = { config_type: type, resource_id: id };
-  const newest = await get<History>(historyAddress(tenantId, { ...document, limit: '1' }));
-  const current = newest.items[0]?.revision;
-  const name = nameOfDocument(entry);
-  const target = way === 'restore' ? revision : await revisionBefore(tenantId, entry);
-  const common = {
-    ...handlers,
-    revision: current,
-    verb: way === 'undo' ? 'Undo it' : 'Restore it',
-  };
-  const kind = kindOf(type);
-  if (target === undefined && kind)
-    return {
-      ...common,
-      title: `Undo revision ${revision} of ${name}`,
-      address: addressOf(kind.path, tenantId, id),
-      method: 'DELETE',
-      about: html`<p>That change made the document, so undoing it deletes the document.</p>`,
-    };
+  const newest = await get<History>(historyAddress(owner, { ...document, limit: '1' }));
+  const latest = newest.items[0]?.revision ?? revision;
+  const detailOf = (each: number) => get<Detail>(`${owner.base}/history/${each}`);
+  const [{ before }, { after }] = await Promise.all([detailOf(revision), detailOf(latest)]);
+  // Notification routes are there also while they say nothing.
+  const mayBeAbsent = type !== 'notification_config';
+  const name = nameOfDocument(entry, owner);
+  const isUndo = way === 'undo';
+  const alsoSince = isUndo && latest !== revision;
+  const about = isUndo
+    ? html`<p>
+        ${name} becomes what it was right before revision <span class="number">${revision}</span>${alsoSince && ', which also takes back what was changed since'}.${' '}
+        ${mayBeAbsent && before === null && html`<strong>That revision made the document, so undoing it deletes the document.</strong>`}
+      </p>`
+    : html`<p>${name} becomes what it was right after revision <span class="number">${revision}</span>.</p>`;
   return {
-    ...common,
-    title:
-      way === 'undo'
-        ? `Undo revision ${revision} of ${name}`
-        : `Restore ${name} as of revision ${revision}`,
-    address: `/tenants/${tenantId}/config/rollback`,
+    ...handlers,
+    title: isUndo
+      ? `Undo revision ${revision} of ${name}`
+      : `Restore ${name} as of revision ${revision}`,
+    address: `${owner.base}/rollback`,
+    hasImpact: owner.hasImpact,
     method: 'POST',
-    body: { revision: target },
-    about: html`<p>
-      ${name} becomes what it was right after revision <span class="number">${target}</span>${current !== revision && way === 'undo' && html`<span>, which also takes back what was changed since</span>`}.
-    </p>`,
+    body: isUndo ? { undo: revision } : { revision },
+    ...(mayBeAbsent && after === null
+      ? { revision: undefined, isNew: true }
+      : { revision: latest }),
+    about,
+    verb: isUndo ? 'Undo it' : 'Restore it',
   };
-}
-
-/** The document's revision before this one; undefined where this one made it. */
-async function revisionBefore(
-  tenantId: string,
-  { config_type, resource_id, revision }: Entry,
-): Promise<number | undefined> {
-  let cursor: string | undefined;
-  do {
-    const page: History = await get<History>(
-      historyAddress(tenantId, { config_type, resource_id, limit: '200', cursor }),
-    );
-    const found = page.items.find((each) => each.revision < revision);
-    if (found) return found.revision;
-    cursor = page.next_cursor ?? undefined;
-  } while (cursor !== undefined);
-  return undefined;
 }

@@ -4,10 +4,13 @@
  */
 import type { ComponentChildren, VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
+import { go, guardLeaving } from '../address.ts';
 import { call, problemOf, type Problem } from '../api.ts';
 import { html, view } from '../html.ts';
 import { useLoaded } from '../loading.ts';
 import { Changes, Dialog, ProblemBox } from '../parts.ts';
+import { addToPlan, type PlanItem } from '../plan-items.ts';
+import { BlastRadius, type Impact } from './impact.ts';
 
 interface Trial {
   readonly changes: readonly {
@@ -15,6 +18,8 @@ interface Trial {
     readonly before?: unknown;
     readonly after?: unknown;
   }[];
+  readonly impact?: Impact;
+  readonly complete?: boolean;
   readonly warnings?: readonly { readonly path: string; readonly message: string }[];
 }
 
@@ -29,6 +34,12 @@ export interface Review {
   /** There is no document yet, and none may come up meanwhile. */
   readonly isNew?: boolean;
   readonly about?: ComponentChildren;
+  /** Whether a trial can say what changes in effective configurations. */
+  readonly hasImpact?: boolean;
+  /** Whether it can be one of several writes of a plan. */
+  readonly isPlannable?: boolean;
+  /** Why, where that was said already. */
+  readonly reason?: string;
   readonly verb: string;
   readonly onClose: () => void;
   readonly onPublished: () => void;
@@ -46,17 +57,22 @@ function conditionOf({ revision, isNew }: Review): Record<string, string> {
 
 export function ReviewAndPublish(review: Review): VNode {
   const { title, address, method, body, revision, about, verb, onClose, onPublished } = review;
-  const [reason, setReason] = useState('');
+  const { hasImpact = false, isPlannable = false } = review;
+  const [reason, setReason] = useState(review.reason ?? '');
   const [refusal, setRefusal] = useState<Problem>();
   const [isBusy, setBusy] = useState(false);
   const condition = conditionOf(review);
   const key = JSON.stringify([method, address, body, revision]);
   const trial = useLoaded(key, async (aborted) => {
-    const answer = await call<Trial>(method, `${address}?dry_run=true`, {
-      ...(body !== undefined && { body }),
-      headers: condition,
-      signal: aborted,
-    });
+    const answer = await call<Trial>(
+      method,
+      `${address}?dry_run=true${hasImpact ? '&impact=true' : ''}`,
+      {
+        ...(body !== undefined && { body }),
+        headers: condition,
+        signal: aborted,
+      },
+    );
     return answer.body;
   });
   const { onOutdated } = review;
@@ -82,6 +98,17 @@ export function ReviewAndPublish(review: Review): VNode {
     }
   };
   const changes = trial.data?.changes ?? [];
+  /** Nothing is lost by leaving: what was edited is in the plan. */
+  const plan = (): void => {
+    addToPlan({
+      action: method.toLowerCase() as PlanItem['action'],
+      path: address,
+      ...(body !== undefined && { body }),
+      ...(revision !== undefined && { if_match: `"${revision}"` }),
+    });
+    guardLeaving(undefined);
+    go('/platform/plan');
+  };
   return html`<${Dialog} title=${title} onClose=${onClose}>
     <form onSubmit=${publish}>
       ${about}
@@ -94,6 +121,8 @@ export function ReviewAndPublish(review: Review): VNode {
         ({ path, message }) =>
           html`<p class="warning" key=${path}>Outside of a bound that warns: <code>${path}</code> ${message}</p>`,
       )}
+      ${trial.data?.impact && view(BlastRadius, { impact: trial.data.impact, isComplete: trial.data.complete ?? true })}
+      ${trial.data?.impact?.next_cursor && html`<p class="fine">More values change; the plan shows all of them.</p>`}
       ${view(ProblemBox, { problem: trial.problem ?? refusal })}
       ${outdated && !onOutdated && html`<p>Close this, look at the document as it is now, and begin again.</p>`}
       <label>
@@ -103,6 +132,7 @@ export function ReviewAndPublish(review: Review): VNode {
       </label>
       <footer>
         <button type="button" class="secondary" onClick=${onClose}>Cancel</button>
+        ${isPlannable && html`<button type="button" class="secondary" disabled=${changes.length === 0} onClick=${plan}>Add to the plan</button>`}
         <button type="submit" aria-busy=${isBusy} disabled=${isBusy || changes.length === 0}>${verb}</button>
       </footer>
     </form>

@@ -6,4 +6,6 @@ export interface ScreenProperties {
   readonly tenantId: string;
   readonly rest: readonly string[];
 }
+/** A screen of the platform, at `/platform/{name}`. */
+export type PlatformScreenProperties = Pick<ScreenProperties, 'rest'>;
 export type Role = TenantRole;

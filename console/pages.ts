@@ -1,0 +1,69 @@
+/** Lists of the API that may be long: page by page as somebody goes on, or all of them once somebody looks for something. */
+import { useEffect, useState } from 'preact/hooks';
+import { get, problemOf, withQuery, type Problem } from './api.ts';
+
+interface Page<T> {
+  readonly items: readonly T[];
+  readonly next_cursor: string | null;
+}
+
+interface State<T> {
+  /** What these pages are of: an address, and how often it was asked for anew. */
+  readonly key: string;
+  readonly items: readonly T[];
+  readonly pages: number;
+  readonly cursor: string | null;
+  readonly problem: Problem | undefined;
+}
+
+export interface Pages<T> {
+  /** Undefined until the first page is there; what was answered before, while another address is asked. */
+  readonly items: readonly T[] | undefined;
+  readonly isComplete: boolean;
+  readonly problem: Problem | undefined;
+  readonly more: () => void;
+  readonly reload: () => void;
+}
+
+/** A tab keeps no more than this of one list. */
+const mostItems = 50_000;
+const pageSize = '200';
+
+/** `wantsAll` goes on to the end by itself. */
+export function usePages<T>(address: string, wantsAll: boolean): Pages<T> {
+  const [round, setRound] = useState(0);
+  const [wanted, setWanted] = useState(1);
+  const [state, setState] = useState<State<T>>();
+  const key = `${address} ${round}`;
+  const isCurrent = state?.key === key;
+  const cursor = isCurrent ? state.cursor : undefined;
+  const mayGoOn = isCurrent && cursor !== null && !state.problem && state.items.length < mostItems;
+  const isNeeded = !isCurrent || (mayGoOn && (wantsAll || state.pages < wanted));
+  useEffect(() => {
+    if (!isNeeded) return undefined;
+    const controller = new AbortController();
+    const { signal } = controller;
+    const before = isCurrent
+      ? state
+      : { key, items: [], pages: 0, cursor: null, problem: undefined };
+    const path = withQuery(address, { limit: pageSize, cursor: cursor ?? undefined });
+    get<Page<T>>(path, signal).then(
+      (page) => {
+        if (signal.aborted) return;
+        const items = [...before.items, ...page.items];
+        setState({ ...before, items, pages: before.pages + 1, cursor: page.next_cursor });
+      },
+      (error: unknown) => {
+        if (!signal.aborted) setState({ ...before, problem: problemOf(error) });
+      },
+    );
+    return () => controller.abort();
+  }, [key, cursor, isNeeded]);
+  return {
+    items: state && state.pages > 0 ? state.items : undefined,
+    isComplete: isCurrent && state.cursor === null,
+    problem: state?.problem,
+    more: () => setWanted((pages) => pages + 1),
+    reload: () => setRound((times) => times + 1),
+  };
+}

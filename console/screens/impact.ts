@@ -1,0 +1,95 @@
+/** The blast radius of a change: for how many tenants effective values change, and which, before anything is written. */
+import type { VNode } from 'preact';
+import type { ResultOf } from '../../shared/contracts/index.ts';
+import { html, view } from '../html.ts';
+import { TableRegion, Value } from '../parts.ts';
+import { layerTitles } from './ladder.ts';
+
+export type Impact = ResultOf<'global-config.plan'>['impact'];
+
+const counts = [
+  ['changed', 'an effective value changes'],
+  ['shielded', 'what the platform says changes, and a layer above it shields'],
+  ['clamped', 'a bound decides a value that changes'],
+  ['invalid', 'stored documents that would newly be refused'],
+] as const;
+
+/** Such as "Tenant risk limits". */
+function layerOf(name: string | null): string {
+  if (name === null) return 'nothing';
+  const titles: Readonly<Record<string, string>> = layerTitles;
+  return Object.hasOwn(titles, name) ? titles[name]! : name;
+}
+
+export function BlastRadius({
+  impact,
+  isComplete,
+  onMore,
+}: {
+  readonly impact: Impact;
+  readonly isComplete: boolean;
+  /** Asks for the next page, where there is one. */
+  readonly onMore?: (() => void) | undefined;
+}): VNode {
+  const { tenants, by_key: byKey, items } = impact;
+  return html`<section class="impact" aria-label="Blast radius">
+    <h3>Blast radius</h3>
+    ${!isComplete && html`<p class="warning">Not all tenants were looked at yet: these are those so far.</p>`}
+    <dl class="counts">
+      ${counts.map(
+        ([
+          name,
+          about,
+        ]) => html`<div key=${name} class=${`${name} ${tenants[name] > 0 ? 'some' : ''}`}>
+          <dt>${name}</dt>
+          <dd><strong class="number">${tenants[name]}</strong>${name !== 'invalid' && html` <span class="muted">of ${tenants.total} tenants</span>`}<div class="fine">${about}</div></dd>
+        </div>`,
+      )}
+    </dl>
+    ${Object.keys(byKey).length > 0 && view(ByKey, { byKey })}
+    ${items.length > 0 && view(Items, { items })}
+    ${onMore && html`<p><button type="button" class="small" onClick=${onMore}>Show more</button></p>`}
+  </section>`;
+}
+
+function ByKey({ byKey }: { readonly byKey: Impact['by_key'] }): VNode {
+  return html`<${TableRegion} label="By key">
+    <table>
+      <thead>
+        <tr><th scope="col">Key</th><th scope="col" class="number">Tenants changed</th><th scope="col">Shielded by</th></tr>
+      </thead>
+      <tbody>
+        ${Object.entries(byKey).map(
+          ([key, { changed, shielded_by: by }]) => html`<tr key=${key}>
+            <th scope="row"><bdi>${key}</bdi></th>
+            <td class="number">${changed}</td>
+            <td>${Object.entries(by).map(([layer, count]) => html`<span key=${layer} class="shield">${layerOf(layer)}: <span class="number">${count}</span> </span>`)}${Object.keys(by).length === 0 && html`<span class="muted">–</span>`}</td>
+          </tr>`,
+        )}
+      </tbody>
+    </table>
+  <//>`;
+}
+
+function Items({ items }: { readonly items: Impact['items'] }): VNode {
+  return html`<${TableRegion} label="Values that change">
+    <table class="changes">
+      <thead>
+        <tr><th scope="col">Tenant</th><th scope="col">Key</th><th scope="col">Before</th><th scope="col">After</th><th scope="col">Decided by</th></tr>
+      </thead>
+      <tbody>
+        ${items.map((each, index) => {
+          const { agent_type: agent, service_id: service, service_type: type } = each.context;
+          const context = [agent, service, type].filter((name) => name !== undefined).join(' · ');
+          return html`<tr key=${index}>
+            <th scope="row"><bdi title=${each.tenant_id}>${each.tenant_name}</bdi><div class="fine"><bdi>${context === '' ? 'no context' : context}</bdi></div></th>
+            <td><bdi>${each.key}</bdi>${each.problem !== undefined && html`<div class="fine invalid"><strong>newly refused:</strong> <bdi>${each.problem}</bdi></div>`}</td>
+            <td class="before"><${Value} value=${each.before} longest=${100} /></td>
+            <td class="after"><${Value} value=${each.after} longest=${100} /></td>
+            <td>${layerOf(each.decided_by)}</td>
+          </tr>`;
+        })}
+      </tbody>
+    </table>
+  <//>`;
+}

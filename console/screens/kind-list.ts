@@ -1,0 +1,106 @@
+/** The documents of one kind as a table that filters, with a way to begin a new one. */
+import type { VNode } from 'preact';
+import { useState } from 'preact/hooks';
+import { go, hrefOf, query } from '../address.ts';
+import { html, view } from '../html.ts';
+import { useLive } from '../loading.ts';
+import { usePages } from '../pages.ts';
+import { ProblemBox, TableRegion, Value } from '../parts.ts';
+import { addressOf, idOf, mayWrite, screenOf, type DocumentKind } from './document-kinds.ts';
+
+type Item = Readonly<Record<string, unknown>>;
+
+/** As many rows as a browser lays out at once without a pause that somebody feels. */
+const rowsAtOnce = 200;
+
+/** Such as "200 of 1,340 and more". */
+function countOf(shown: number, loaded: number, isComplete: boolean): string {
+  const all = `${loaded}${isComplete ? '' : ' and more'}`;
+  return shown === loaded ? all : `${shown} of ${all}`;
+}
+
+export function KindList({
+  tenantId,
+  kind,
+}: {
+  readonly tenantId: string;
+  readonly kind: DocumentKind;
+}): VNode {
+  const { list = '', idField = '', plural = '', columns = [] } = kind;
+  const address = addressOf(list, tenantId);
+  const wanted = (query.value.get('q') ?? '').trim().toLowerCase();
+  const { items, isComplete, problem, more, reload } = usePages<Item>(address, wanted !== '');
+  const [most, setMost] = useState(rowsAtOnce);
+  useLive(reload, (change) => change.config_type === kind.configType);
+  const found = items?.filter((item) =>
+    [idOf(kind, item), ...columns.map((name) => String(item[name] ?? ''))].some((text) =>
+      text.toLowerCase().includes(wanted),
+    ),
+  );
+  const shown = found?.slice(0, most);
+  const showMore = (): void => {
+    setMost(most + rowsAtOnce);
+    more();
+  };
+  const hasMore = found !== undefined && (found.length > most || !isComplete);
+  return html`<section class="kind">
+    <div class="heading">
+      <h2>${plural}</h2>
+      ${items && found && html`<span class="fine number" role="status">${countOf(found.length, items.length, isComplete)}</span>`}
+      <span class="grow"></span>
+      ${mayWrite(kind) && view(NewDocument, { tenantId, kind })}
+    </div>
+    ${view(ProblemBox, { problem, retry: reload })}
+    ${items?.length === 0 && html`<p class="empty">None yet.</p>`}
+    ${items && items.length > 0 && isComplete && found?.length === 0 && html`<p class="empty">None fits the filter.</p>`}
+    ${
+      shown &&
+      shown.length > 0 &&
+      html`<${TableRegion} label=${plural}>
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">${idField}</th>
+              ${columns.map((name) => html`<th scope="col" key=${name}>${name}</th>`)}
+            </tr>
+          </thead>
+          <tbody>
+            ${shown.map((item) => {
+              const id = idOf(kind, item);
+              return html`<tr key=${id}>
+                <th scope="row"><a href=${hrefOf(screenOf(tenantId, kind, id))}><bdi>${id}</bdi></a></th>
+                ${columns.map(
+                  (name) =>
+                    html`<td key=${name}>${item[name] === undefined ? html`<span class="muted">–</span>` : html`<${Value} value=${item[name]} longest=${60} />`}</td>`,
+                )}
+              </tr>`;
+            })}
+          </tbody>
+        </table>
+      <//>`
+    }
+    ${hasMore && html`<p class="paging"><button type="button" class="small" onClick=${showMore}>Show more</button></p>`}
+  </section>`;
+}
+
+function NewDocument({
+  tenantId,
+  kind,
+}: {
+  readonly tenantId: string;
+  readonly kind: DocumentKind;
+}): VNode {
+  const [isOpen, setOpen] = useState(false);
+  const [id, setId] = useState('');
+  if (!isOpen)
+    return html`<button type="button" class="small" onClick=${() => setOpen(true)}>New…</button>`;
+  const begin = (event: Event): void => {
+    event.preventDefault();
+    go(screenOf(tenantId, kind, id.trim()));
+  };
+  return html`<form class="inline" onSubmit=${begin}>
+    <input aria-label=${`New ${kind.idField}`} placeholder=${kind.idField} value=${id} required autocomplete="off" spellcheck=${false}
+      onInput=${(event: InputEvent) => setId((event.target as HTMLInputElement).value)} />
+    <button type="submit" class="small">Begin</button>
+  </form>`;
+}

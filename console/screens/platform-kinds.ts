@@ -1,0 +1,42 @@
+/** The kinds of documents that the platform has. */
+import type { DocumentKind } from './document-kinds.ts';
+
+const ofPlatform = { writers: [], isPlatform: true, hasImpact: true } as const;
+
+export const globalEntries: DocumentKind = {
+  ...ofPlatform,
+  name: 'global',
+  title: 'Global entry',
+  plural: 'Global configuration',
+  about: 'A value of the platform; a public one is a layer of every effective configuration',
+  path: '/config/global/{key}',
+  list: '/config/global',
+  idField: 'config_key',
+  columns: ['config_value', 'is_public', 'requires_restart'],
+  configType: 'global_config',
+};
+
+export const serviceTypes: DocumentKind = {
+  ...ofPlatform,
+  name: 'service-types',
+  title: 'Service type',
+  plural: 'Service types',
+  about: 'Defaults and limits of a kind of service; the active one named default is a layer',
+  path: '/config/service-types/{service_type}/{configuration_name}',
+  list: '/config/service-types',
+  idField: 'service_type/configuration_name',
+  idFields: ['service_type', 'configuration_name'],
+  columns: ['is_active', 'scaling_limits', 'default_settings'],
+  configType: 'service_type_config',
+};
+
+export const platformBounds: DocumentKind = {
+  ...ofPlatform,
+  name: 'bounds',
+  title: 'Bounds of the platform',
+  about: 'What effective values of every tenant have to keep to, whichever layer decides',
+  path: '/config/bounds',
+  configType: 'bounds_config',
+};
+
+export const platformKinds: readonly DocumentKind[] = [globalEntries, serviceTypes, platformBounds];

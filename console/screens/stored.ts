@@ -1,0 +1,64 @@
+/** A document as it is stored, with who wrote it last. */
+import { call, get, Problem } from '../api.ts';
+import type { JsonObject } from '../merge-patch.ts';
+
+export interface Stored {
+  /** Null where there is none yet. */
+  readonly document: JsonObject | null;
+  readonly revision: number | undefined;
+  readonly updatedBy: string | null;
+  /** What they are called, where the answer says so. */
+  readonly updatedByName?: string;
+  readonly updatedAt: string | null;
+}
+
+const none: Stored = { document: null, revision: undefined, updatedBy: null, updatedAt: null };
+
+interface Newest {
+  readonly items: readonly { readonly revision: number; readonly action: string }[];
+}
+
+/**
+ * Whether there are bounds at all. Most tenants have none, and browsers print every 404 as an error. The tenant's history has each of its
+ * writes; the platform's may have begun later, so there a trial of no change says what it would make.
+ */
+async function hasBounds(address: string): Promise<boolean> {
+  if (address === '/config/bounds') {
+    const trial = await call<{ readonly changes: readonly unknown[] }>(
+      'PATCH',
+      `${address}?dry_run=true`,
+      { body: {} },
+    );
+    return trial.body.changes.length === 0;
+  }
+  const history = address.replace(/bounds$/, 'history');
+  const newest = await get<Newest>(`${history}?config_type=bounds_config&limit=1`);
+  const [entry] = newest.items;
+  if (entry?.action !== 'rollback') return entry !== undefined && entry.action !== 'delete';
+  const { after } = await get<{ readonly after: unknown }>(`${history}/${entry.revision}`);
+  return after !== null;
+}
+
+export async function readStored(address: string, aborted?: AbortSignal): Promise<Stored> {
+  try {
+    if (address.endsWith('/config/bounds') && !(await hasBounds(address))) return none;
+    const { body, headers } = await call<JsonObject | null>(
+      'GET',
+      address,
+      aborted ? { signal: aborted } : {},
+    );
+    const revision = headers.get('x-config-revision');
+    const modified = headers.get('last-modified');
+    const name = headers.get('x-updated-by-name');
+    return {
+      document: body,
+      revision: revision === null ? undefined : Number(revision),
+      updatedBy: headers.get('x-updated-by'),
+      ...(name !== null && { updatedByName: decodeURIComponent(name) }),
+      updatedAt: modified === null ? null : new Date(modified).toISOString(),
+    };
+  } catch (error) {
+    if (error instanceof Problem && error.status === 404) return none;
+    throw error;
+  }
+}

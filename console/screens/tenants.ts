@@ -1,0 +1,213 @@
+/** The tenants of the platform: found by name, created with their first administrator, renamed, disabled and enabled. */
+import type { VNode } from 'preact';
+import { useState } from 'preact/hooks';
+import type { ResultOf } from '../../shared/contracts/index.ts';
+import { query, setQuery } from '../address.ts';
+import { call, problemOf, withQuery, type Problem } from '../api.ts';
+import { html, view } from '../html.ts';
+import { usePages } from '../pages.ts';
+import { Dialog, Empty, Heading, ProblemBox, TableRegion, Time } from '../parts.ts';
+
+type Tenant = ResultOf<'tenant-config.tenants.list'>['items'][number];
+type Created = ResultOf<'tenant-config.tenants.create'>;
+
+type Open =
+  | { readonly what: 'new' }
+  | { readonly what: 'rename' | 'disable' | 'enable'; readonly tenant: Tenant };
+
+export function Tenants(): VNode {
+  const wanted = query.value.get('q') ?? '';
+  const status = query.value.get('status') ?? '';
+  const q = wanted.trim();
+  const { items, isComplete, problem, more, reload } = usePages<Tenant>(
+    withQuery('/tenants', { q }),
+    status !== '',
+  );
+  const [open, setOpen] = useState<Open>();
+  const [created, setCreated] = useState<Created>();
+  const close = (): void => setOpen(undefined);
+  const done = (): void => {
+    close();
+    reload();
+  };
+  const shown = items?.filter((tenant) => status === '' || tenant.status === status);
+  return html`<section>
+    <${Heading} title="Tenants">
+      <span class="grow"></span>
+      <button type="button" onClick=${() => setOpen({ what: 'new' })}>New tenant…</button>
+    <//>
+    <form role="search" class="question two" onSubmit=${(event: Event) => event.preventDefault()}>
+      <label>
+        Name
+        <input type="search" name="q" value=${wanted} placeholder="part of the name" maxlength="200" autocomplete="off" spellcheck=${false}
+          onInput=${(event: InputEvent) => setQuery({ q: (event.target as HTMLInputElement).value })} />
+      </label>
+      <label>
+        Status
+        <select name="status" value=${status} onChange=${(event: Event) => setQuery({ status: (event.target as HTMLSelectElement).value })}>
+          <option value="">any</option><option value="active">active</option><option value="disabled">disabled</option>
+        </select>
+      </label>
+    </form>
+    ${view(ProblemBox, { problem, retry: reload })}
+    ${created && view(Welcome, { created })}
+    ${!items && !problem && html`<p class="empty" role="status">Loading…</p>`}
+    ${shown?.length === 0 && isComplete && html`<${Empty}>${q === '' && status === '' ? 'There is no tenant yet.' : 'No tenant fits.'}<//>`}
+    ${shown && shown.length > 0 && view(TenantTable, { tenants: shown, onOpen: setOpen })}
+    ${items && !isComplete && html`<p class="paging"><button type="button" class="small" onClick=${more}>Show more</button></p>`}
+    ${
+      open?.what === 'new' &&
+      view(NewTenant, {
+        onClose: close,
+        onCreated: (tenant) => {
+          setCreated(tenant);
+          done();
+        },
+      })
+    }
+    ${open && open.what !== 'new' && view(ChangeTenant, { ...open, onClose: close, onChanged: done })}
+  </section>`;
+}
+
+const Welcome = ({ created }: { readonly created: Created }): VNode =>
+  html`<p class="notice" role="status">
+    <strong><bdi>${created.name}</bdi> is there.</strong>${' '}
+    ${
+      created.admin.status === 'invited'
+        ? html`<span><bdi>${created.admin.email}</bdi> is invited by mail and administers it once they accept.</span>`
+        : html`<span><bdi>${created.admin.email}</bdi> administers it.</span>`
+    }
+  </p>`;
+
+function TenantTable({
+  tenants,
+  onOpen,
+}: {
+  readonly tenants: readonly Tenant[];
+  readonly onOpen: (open: Open) => void;
+}): VNode {
+  return html`<${TableRegion} label="Tenants">
+    <table>
+      <thead>
+        <tr><th scope="col">Name</th><th scope="col">Status</th><th scope="col" class="wide">Id</th><th scope="col">Made</th><th scope="col"><span class="unseen">Actions</span></th></tr>
+      </thead>
+      <tbody>
+        ${tenants.map((tenant) => {
+          const { id, name, status, created_at: made } = tenant;
+          const turn = status === 'active' ? 'disable' : 'enable';
+          return html`<tr key=${id}>
+            <th scope="row"><bdi>${name}</bdi></th>
+            <td><span class=${`state-of ${status}`}>${status}</span></td>
+            <td class="wide"><code>${id}</code></td>
+            <td><${Time} at=${made} /></td>
+            <td class="action">
+              <button type="button" class="small" aria-label=${`Rename ${name}`} onClick=${() => onOpen({ what: 'rename', tenant })}>Rename…</button>${' '}
+              <button type="button" class="small" aria-label=${`${turn} ${name}`} onClick=${() => onOpen({ what: turn, tenant })}>${turn === 'disable' ? 'Disable…' : 'Enable…'}</button>
+            </td>
+          </tr>`;
+        })}
+      </tbody>
+    </table>
+  <//>`;
+}
+
+/** What a dialog with one request has to remember. */
+function useSending(): {
+  readonly isBusy: boolean;
+  readonly problem: Problem | undefined;
+  readonly send: (work: () => Promise<void>) => Promise<void>;
+} {
+  const [isBusy, setBusy] = useState(false);
+  const [problem, setProblem] = useState<Problem>();
+  const send = async (work: () => Promise<void>): Promise<void> => {
+    setBusy(true);
+    setProblem(undefined);
+    try {
+      await work();
+    } catch (error) {
+      setProblem(problemOf(error));
+      setBusy(false);
+    }
+  };
+  return { isBusy, problem, send };
+}
+
+function NewTenant({
+  onClose,
+  onCreated,
+}: {
+  readonly onClose: () => void;
+  readonly onCreated: (created: Created) => void;
+}): VNode {
+  const { isBusy, problem, send } = useSending();
+  const create = (event: Event): void => {
+    event.preventDefault();
+    const fields = new FormData(event.target as HTMLFormElement);
+    const text = (name: string): string => String(fields.get(name)).trim();
+    void send(async () => {
+      const body = { name: text('name'), admin: { email: text('email') } };
+      const answer = await call<Created>('POST', '/tenants', { body });
+      onCreated(answer.body);
+    });
+  };
+  return html`<${Dialog} title="New tenant" onClose=${onClose}>
+    <form onSubmit=${create}>
+      ${view(ProblemBox, { problem })}
+      <label>Name <input name="name" required maxlength="200" autocomplete="off" /></label>
+      <label>
+        E-mail of its first administrator
+        <input name="email" type="email" required autocomplete="off" />
+        <small>They are invited by mail. The tenant begins with the risk limits of the settings and the active service types.</small>
+      </label>
+      <footer>
+        <button type="button" class="secondary" onClick=${onClose}>Cancel</button>
+        <button type="submit" aria-busy=${isBusy} disabled=${isBusy}>Create the tenant</button>
+      </footer>
+    </form>
+  <//>`;
+}
+
+const verbs = {
+  rename: 'Rename the tenant',
+  disable: 'Disable the tenant',
+  enable: 'Enable the tenant',
+} as const;
+
+function ChangeTenant({
+  what,
+  tenant,
+  onClose,
+  onChanged,
+}: {
+  readonly what: keyof typeof verbs;
+  readonly tenant: Tenant;
+  readonly onClose: () => void;
+  readonly onChanged: () => void;
+}): VNode {
+  const { isBusy, problem, send } = useSending();
+  const [name, setName] = useState(tenant.name);
+  const change = (event: Event): void => {
+    event.preventDefault();
+    const status = what === 'disable' ? 'disabled' : 'active';
+    const body = what === 'rename' ? { name: name.trim() } : { status };
+    void send(async () => {
+      await call('PATCH', `/tenants/${tenant.id}`, { body });
+      onChanged();
+    });
+  };
+  return html`<${Dialog} title=${`${verbs[what]} ${tenant.name}`} onClose=${onClose}>
+    <form onSubmit=${change}>
+      ${view(ProblemBox, { problem })}
+      ${
+        what === 'rename' &&
+        html`<label>Name <input name="name" required maxlength="200" autocomplete="off" value=${name} onInput=${(event: InputEvent) => setName((event.target as HTMLInputElement).value)} /></label>`
+      }
+      ${what === 'disable' && html`<p>Its members and API keys are refused at once, on every node: they read and write nothing of it until it is enabled again. Nothing of it is deleted.</p>`}
+      ${what === 'enable' && html`<p>Its members and API keys may act for it again, with the roles that they had.</p>`}
+      <footer>
+        <button type="button" class="secondary" onClick=${onClose}>Cancel</button>
+        <button type="submit" class=${what === 'disable' ? 'danger' : ''} aria-busy=${isBusy} disabled=${isBusy}>${verbs[what]}</button>
+      </footer>
+    </form>
+  <//>`;
+}

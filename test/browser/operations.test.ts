@@ -1,0 +1,510 @@
+/** The console for those who operate: comparing, stopping, notices, and the platform. Each screen is looked at, and used. */
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import type { Browser } from 'playwright-core';
+import { openBrowser } from '../support/browser.ts';
+import { eventually } from '../support/cluster.ts';
+import { createDatabase, withClient, type Database } from '../support/postgres.ts';
+import { startReceiver, type Receiver } from '../support/receiver.ts';
+import {
+  adminPassword,
+  createTenant,
+  joinTenant,
+  memberPassword,
+  signIn,
+  startStrata,
+  type Client,
+  type Running,
+  type TenantFixture,
+} from '../support/strata.ts';
+import { AutomationsPage } from './pages/automations.ts';
+import { ComparePage } from './pages/compare.ts';
+import { DocumentPage } from './pages/documents.ts';
+import { EffectiveValuesPage } from './pages/effective-values.ts';
+import { HistoryPage } from './pages/history.ts';
+import { DeliveriesPage, NotificationsPage } from './pages/notifications.ts';
+import { PlanPage, PlatformDocumentPage, TenantsPage } from './pages/platform.ts';
+import { ReviewDialog } from './pages/review.ts';
+import { SignInPage } from './pages/sign-in.ts';
+import { standAt } from './stand.ts';
+import { visit, type Visit } from './visit.ts';
+
+let database: Database;
+let strata: Running;
+let origin: string;
+let browser: Browser;
+let platform: Client;
+let acme: TenantFixture;
+let beta: TenantFixture;
+let receiver: Receiver;
+
+const hostile = '<img src=x onerror=alert(1)>"\'&{{7*7}}${7*7}\u202Etxt';
+
+beforeAll(async () => {
+  database = await createDatabase();
+  strata = await startStrata({
+    DATABASE_URL: database.url,
+    WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8',
+    WEBHOOK_ALLOW_HTTP: 'true',
+  });
+  receiver = await startReceiver((n, response) => {
+    response.writeHead(200, { 'content-type': 'text/plain' }).end(`taken ${n} ${hostile}`);
+  });
+  origin = new URL(strata.url).origin;
+  platform = await signIn(strata.url, 'admin@example.com', adminPassword);
+  acme = await createTenant(strata.url, platform, 'Acme');
+  beta = await createTenant(strata.url, platform, 'Beta');
+  const email = acme.emails.operator!;
+  await joinTenant(beta.admin, beta.id, acme.operator, { email, roles: ['viewer'] });
+  const written = [
+    await acme.admin.put(`/tenants/${acme.id}/config/agents/scaler`, {
+      default_region: 'europe-west4',
+      monitoring_thresholds: { cpu: 0.7, errors: 0.01 },
+      custom: { note: hostile },
+    }),
+    await acme.admin.put(`/tenants/${acme.id}/config/agents/optimizer`, {
+      default_region: 'europe-west1',
+      monitoring_thresholds: { cpu: 0.9, errors: 0.01 },
+      custom: { note: hostile },
+    }),
+    await beta.admin.patch(`/tenants/${beta.id}/config/risk`, {
+      global_settings: { max_cost_impact_auto: 41 },
+    }),
+  ];
+  for (const { status, text } of written) if (status >= 300) throw new Error(text);
+  browser = await openBrowser();
+}, 60_000);
+afterAll(async () => {
+  await browser?.close();
+  await receiver?.close();
+  await strata?.stop();
+  await database?.drop();
+});
+
+/** A window in which somebody has signed in by the page. */
+async function signedIn(
+  email: string,
+  password = memberPassword,
+  path = '/console',
+): Promise<Visit> {
+  const seen = await visit(browser, origin);
+  const door = new SignInPage(seen.page);
+  await door.open(path);
+  await door.signIn(email, password);
+  await seen.page.getByRole('navigation', { name: 'Screens' }).waitFor();
+  return seen;
+}
+const asAdmin = (): Promise<Visit> => signedIn(acme.emails.tenant_admin!);
+const asPlatform = (): Promise<Visit> => signedIn('admin@example.com', adminPassword);
+
+describe('compare', () => {
+  test('two contexts: only what differs, inside of objects, until all is asked for', async () => {
+    const seen = await asAdmin();
+    const compare = new ComparePage(seen.page);
+    await compare.open(acme.id, '?agent_type=scaler&with_agent_type=optimizer');
+    expect(await compare.count()).toMatch(/^2 of \d+ keys differ\.$/);
+    expect(await compare.rows()).toEqual([
+      ['default_region', '"europe-west4"', '"europe-west1"'],
+      [
+        'monitoring_thresholds',
+        expect.stringMatching(/^Agent configuration/),
+        expect.stringMatching(/^Agent configuration/),
+      ],
+      ['/cpu', '0.7', '0.9'],
+    ]);
+    await standAt(seen.page, 'compare');
+    await seen.page.getByLabel('Also what is the same').check();
+    await seen.page.getByRole('searchbox', { name: 'Filter' }).fill('custom');
+    expect((await compare.rows()).map(([key]) => key)).toEqual(['custom']);
+    expect(new URL(seen.page.url()).search).toBe(
+      '?agent_type=scaler&with_agent_type=optimizer&all=yes&q=custom',
+    );
+    expect(seen.faults).toEqual([]);
+    await seen.close();
+  });
+
+  test('two moments: a revision with now', async () => {
+    const path = `/tenants/${acme.id}/config/agents/moved`;
+    const first = await acme.admin.put(path, { default_region: 'before' });
+    await acme.admin.put(path, { default_region: 'after' });
+    const revision = first.headers.get('x-config-revision');
+    const seen = await asAdmin();
+    const compare = new ComparePage(seen.page);
+    await compare.open(acme.id, `?agent_type=moved&with_agent_type=moved&as_of=${revision}`);
+    expect(await compare.rows()).toEqual([['default_region', '"before"', '"after"']]);
+    expect(seen.faults).toEqual([]);
+    await seen.close();
+  });
+
+  test('two tenants of one person, who stays in their own, also in the other tab', async () => {
+    const email = acme.emails.operator!;
+    const seen = await visit(browser, origin);
+    const door = new SignInPage(seen.page);
+    await door.open(`/console/tenants/${acme.id}/compare`);
+    await door.signIn(email, memberPassword);
+    const compare = new ComparePage(seen.page);
+    await compare.compared();
+    const second = await visit(browser, origin, {}, seen.context);
+    await new EffectiveValuesPage(second.page).open(acme.id);
+    await compare.with('Tenant', 'Beta');
+    const cost = (await compare.rows()).find(([key]) => key === 'max_cost_impact_auto');
+    expect(cost).toEqual(['max_cost_impact_auto', expect.any(String), '41']);
+    await new EffectiveValuesPage(second.page).open(acme.id);
+    await seen.page.reload();
+    await compare.compared();
+    await seen.close();
+  });
+});
+
+describe('automations', () => {
+  test('the slots in use with who and until when, and the stop: reviewed, in force, and lifted', async () => {
+    const { admin, operator, id } = acme;
+    const wish = { action: 'restart', risk_level: 'low', service_type: 'cloud_run' };
+    const started = await operator.post(`/tenants/${id}/automations`, wish);
+    expect(started.body.state).toBe('running');
+    const seen = await asAdmin();
+    const automations = new AutomationsPage(seen.page);
+    await automations.open(id);
+    expect(await automations.rows()).toEqual([
+      expect.stringMatching(
+        /^restart\s+low\s+cloud_run\s+running\s+operator@acme\.example\s+.*in \d minutes/s,
+      ),
+    ]);
+    expect(await automations.slots()).toMatch(/1 of \d+ in use/);
+    await standAt(seen.page, 'automations');
+    const writes: string[] = [];
+    seen.page.on('request', (request) => {
+      if (['PUT', 'PATCH', 'DELETE'].includes(request.method()))
+        writes.push(`${request.method()} ${new URL(request.url()).search}`);
+    });
+    await automations.stop(`All hands: ${hostile}`);
+    const review = new ReviewDialog(seen.page);
+    const [change] = await review.changes();
+    expect(change![0]).toBe('/automation_enabled');
+    expect(writes).toEqual(['PATCH ?dry_run=true']);
+    expect((await operator.post(`/tenants/${id}/decide`, wish)).body.decision).toBe('allow');
+    await standAt(seen.page, 'stop-review');
+    await review.dialog.getByRole('button', { name: 'Stop automation', exact: true }).click();
+    await seen.page.getByText('Automation of this tenant is stopped').waitFor();
+    await seen.page.getByText('New automations are refused').waitFor();
+    expect((await operator.post(`/tenants/${id}/decide`, wish)).body.decision).toBe('deny');
+    const { body } = await admin.get(`/tenants/${id}/config/history?limit=1`);
+    expect(body.items[0].reason).toContain('All hands: <img');
+    await standAt(seen.page, 'stopped');
+    await seen.page.getByRole('button', { name: 'Lift the stop…' }).click();
+    await review.changes();
+    await review.publish('Lift the stop', 'It is over');
+    await seen.page.getByText('No stop is in force.').waitFor();
+    expect((await operator.post(`/tenants/${id}/decide`, wish)).body.decision).toBe('allow');
+    expect(seen.faults).toEqual([]);
+    await seen.close();
+  });
+
+  test('an operator sees them, and is not offered the stop', async () => {
+    const seen = await signedIn(beta.emails.operator!);
+    const automations = new AutomationsPage(seen.page);
+    await automations.open(beta.id);
+    await seen.page.getByText('Nothing runs.').waitFor();
+    expect(await seen.page.getByRole('button', { name: 'Stop automation…' }).count()).toBe(0);
+    const bounds = { automation_enabled: { const: false } };
+    const refused = await beta.operator.patch(`/tenants/${beta.id}/config/bounds`, bounds);
+    expect(refused.status).toBe(403);
+    expect(seen.faults.filter((text) => !text.includes('404'))).toEqual([]);
+    await seen.close();
+  });
+});
+
+describe('notifications', () => {
+  test('a channel is tested in place; the log filters, shows every attempt, and sends again', async () => {
+    const { admin, id } = acme;
+    const url = receiver.url;
+    await admin.put(`/tenants/${id}/config/notifications`, {
+      webhook: { url, secret: 'a secret of theirs' },
+      approver_groups: {
+        risk_levels: { high: ['on-call', 'leads'] },
+        action_overrides: { failover: ['leads'] },
+      },
+      approval_policy: { required: { high: 2 } },
+    });
+    const seen = await asAdmin();
+    const notifications = new NotificationsPage(seen.page);
+    await notifications.open(id);
+    expect(await seen.page.getByRole('group', { name: 'Groups by risk' }).innerText()).toMatch(
+      /high risk\s+on-call → leads\s+2[^]*failover\s+leads/,
+    );
+    expect(await notifications.test('webhook')).toMatch(/delivered[^]*status 200[^]*taken 0 <img/);
+    await standAt(seen.page, 'notifications');
+    const wish = { action: 'failover', risk_level: 'high', title: 'Fail over' };
+    await acme.operator.post(`/tenants/${id}/approvals`, wish);
+    await receiver.wait(({ body }) => body.type === 'approval.requested');
+    const deliveries = new DeliveriesPage(seen.page);
+    await eventually(async () => {
+      const { body } = await admin.get(
+        `/tenants/${id}/notifications/deliveries?state=delivered&channel=webhook`,
+      );
+      expect(body.items).toHaveLength(1);
+    });
+    await deliveries.open(id);
+    await deliveries.choose('Channel', 'webhook');
+    await deliveries.choose('State', 'delivered');
+    expect(new URL(seen.page.url()).search).toBe('?channel=webhook&state=delivered');
+    expect(await deliveries.rows()).toEqual([
+      expect.stringMatching(/127\.0\.0\.1[^]*webhook\s+requested\s+delivered\s+1/),
+    ]);
+    await standAt(seen.page, 'deliveries');
+    await deliveries.openFirst();
+    expect(await seen.page.getByRole('group', { name: 'Attempts' }).innerText()).toMatch(
+      /200[^]*ms[^]*taken/,
+    );
+    await standAt(seen.page, 'delivery');
+    await seen.page.getByRole('button', { name: 'Send it again' }).click();
+    await seen.page.getByText('It is sent again').waitFor();
+    await receiver.wait(({ body }) => body.type === 'approval.requested', 2);
+    expect(seen.faults).toEqual([]);
+    await seen.close();
+  });
+
+  test('an operator reads them, and is offered neither test nor replay', async () => {
+    const seen = await signedIn(beta.emails.operator!);
+    await new NotificationsPage(seen.page).open(beta.id);
+    expect(await seen.page.getByRole('button', { name: /^Test/ }).count()).toBe(0);
+    const test = await beta.operator.post(`/tenants/${beta.id}/notifications/test`, {
+      channel: 'email',
+    });
+    expect(test.status).toBe(403);
+    await new DeliveriesPage(seen.page).open(beta.id);
+    await seen.page.getByText('Nothing was sent that fits.').waitFor();
+    expect(seen.faults).toEqual([]);
+    await seen.close();
+  });
+});
+
+describe('the platform', () => {
+  test('tenants are found, created, and disabled with what that means', async () => {
+    const seen = await asPlatform();
+    const tenants = new TenantsPage(seen.page);
+    await seen.page.getByRole('heading', { name: 'Tenants' }).waitFor();
+    await standAt(seen.page, 'tenants');
+    await tenants.create(`Gamma ${hostile}`, 'root@gamma.example');
+    await seen.page.getByText('is invited by mail').waitFor();
+    await seen.page.getByRole('searchbox', { name: 'Name' }).fill('gamma');
+    await tenants.row('Acme').waitFor({ state: 'detached' });
+    expect(await tenants.names()).toEqual([expect.stringContaining('Gamma <img')]);
+    await tenants.turn('Disable', 'Gamma');
+    await tenants.row('Gamma').getByText('disabled').waitFor();
+    const { body } = await platform.get('/tenants?q=gamma');
+    expect(body.items).toMatchObject([{ status: 'disabled' }]);
+    expect(seen.faults).toEqual([]);
+    await seen.close();
+  });
+
+  test('a change of a global entry shows its blast radius, and goes into a plan that is applied by digest', async () => {
+    const seen = await asPlatform();
+    const { page } = seen;
+    const global = new PlatformDocumentPage(page);
+    await global.open('global/max_cost_impact_auto');
+    await page
+      .locator('textarea[name="/config_value"], label:has-text("config_value") textarea')
+      .first()
+      .fill('1');
+    await global.field('/is_public').selectOption({ label: 'true' });
+    await global.review();
+    const review = new ReviewDialog(page);
+    await review.changes();
+    const plan = new PlanPage(page);
+    await plan.looked();
+    expect(await plan.counts()).toMatchObject({ changed: 0, invalid: 0 });
+    await standAt(page, 'impact');
+    await review.dialog.getByRole('button', { name: 'Add to the plan' }).click();
+    await page.getByRole('heading', { name: 'Plan', exact: true }).waitFor();
+    await plan.writeItem('patch', '/config/bounds', {
+      max_cost_impact_auto: { maximum: 5, reason: hostile },
+    });
+    await plan.looked();
+    expect((await plan.counts()).changed).toBeGreaterThan(1);
+    await standAt(page, 'plan');
+    // Somebody else is faster.
+    await platform.put('/config/global/in_between', { config_value: 1 });
+    await plan.apply();
+    await page
+      .getByRole('dialog')
+      .getByText(/global_in_between were written/)
+      .waitFor();
+    expect((await platform.get('/config/bounds')).status).toBe(404);
+    await page.getByRole('dialog').getByRole('button', { name: 'Plan again' }).click();
+    await plan.looked();
+    await plan.apply();
+    await page.getByText(/^Applied: the platform is at revision/).waitFor();
+    expect((await platform.get('/config/bounds')).body).toMatchObject({
+      max_cost_impact_auto: { maximum: 5 },
+    });
+    await page.getByRole('link', { name: 'History of the platform' }).click();
+    const history = new HistoryPage(page);
+    await page.locator('table.history').waitFor();
+    const [newest] = await history.rows();
+    expect(newest).toMatch(/create[^]*Bounds of the platform/);
+    const revision = Number(newest!.trim().split(/\s/)[0]);
+    await history.takeBack(revision, 'Undo this change…');
+    await review.changes();
+    await standAt(page, 'platform-history');
+    await review.publish('Undo it', 'It was a test');
+    await page.getByText('rollback').waitFor();
+    expect((await platform.get('/config/bounds')).status).toBe(404);
+    expect(seen.faults.filter((text) => !/404|412/.test(text))).toEqual([]);
+    await seen.close();
+  });
+
+  test('service types, bounds and nodes are looked at; a reload is tried on every node first', async () => {
+    const seen = await asPlatform();
+    const { page } = seen;
+    const documents = new PlatformDocumentPage(page);
+    await documents.openList('service-types');
+    await standAt(page, 'service-types');
+    await page.getByRole('link', { name: 'cloud_run/default' }).click();
+    await page.locator('.editor').waitFor();
+    await standAt(page, 'service-type');
+    await documents.openList('global');
+    await standAt(page, 'global');
+    await documents.open('bounds');
+    await page.getByText('No stop is in force.').waitFor();
+    await standAt(page, 'platform-bounds');
+    await page.goto('/console/platform/nodes');
+    await page.getByRole('group', { name: 'Nodes of the cluster' }).getByText('answers').waitFor();
+    await page.getByRole('heading', { name: 'This gateway' }).waitFor();
+    await standAt(page, 'nodes');
+    const bodies: unknown[] = [];
+    page.on('request', (request) => {
+      if (request.url().endsWith('/config/reload')) bodies.push(request.postDataJSON());
+    });
+    await page.getByRole('button', { name: 'Try it…' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByText('Settings that change').waitFor();
+    expect(bodies).toEqual([expect.objectContaining({ dry_run: true })]);
+    await dialog.getByRole('button', { name: 'Reload', exact: true }).click();
+    await page.getByText('Every node did it.').waitFor();
+    expect(bodies[1]).not.toHaveProperty('dry_run');
+    expect(seen.faults.filter((text) => !text.includes('404'))).toEqual([]);
+    await seen.close();
+  });
+
+  test('who administers no platform is offered none of it, and told so at its addresses', async () => {
+    const seen = await asAdmin();
+    expect(await seen.page.getByRole('list', { name: 'Platform' }).count()).toBe(0);
+    await seen.page.goto('/console/platform/plan');
+    await seen.page.getByText('Only administrators of the platform see this.').waitFor();
+    const plan = { items: [{ action: 'delete', path: '/config/bounds' }] };
+    const routes = [
+      acme.admin.get('/tenants'),
+      acme.admin.post('/config/plan', plan),
+      acme.admin.get('/config/history'),
+      acme.admin.post('/config/reload', { dry_run: true }),
+    ];
+    for (const { status } of await Promise.all(routes)) expect(status).toBe(403);
+    expect(seen.faults).toEqual([]);
+    await seen.close();
+  });
+});
+
+/** Generous limits, since other tests run beside these; the aims are a second and a half, and a fifth of a second at a time. */
+describe('much at once', () => {
+  test('a fresh load is usable soon, and small in all', async () => {
+    const seen = await visit(browser, origin);
+    const { page } = seen;
+    const sizes: Promise<number>[] = [];
+    page.on('requestfinished', (request) => {
+      sizes.push(request.sizes().then(({ responseBodySize }) => responseBodySize));
+    });
+    const began = performance.now();
+    await new SignInPage(page).open();
+    const usableMs = performance.now() - began;
+    const bytes = (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0);
+    expect(bytes).toBeGreaterThan(50_000);
+    expect(bytes).toBeLessThan(150_000);
+    expect(usableMs).toBeLessThan(5000);
+    await seen.close();
+  });
+
+  test('ten thousand instances come in pages, and the filter finds the last', async () => {
+    await withClient(database.url, (client) =>
+      client.query(
+        `INSERT INTO tenant_config.service_configurations (tenant_id, id, document, revision, updated_by, updated_at)
+         SELECT $1, 'many-' || lpad(n::text, 5, '0'), json_build_object('service_id', 'many-' || lpad(n::text, 5, '0'),
+           'service_type', 'cloud_run', 'service_name', 'Number ' || n), 1, 'test', now() FROM generate_series(1, 10000) AS n`,
+        [beta.id],
+      ),
+    );
+    const seen = await signedIn(beta.emails.tenant_admin!);
+    const { page } = seen;
+    const asked: string[] = [];
+    page.on('request', (request) => {
+      if (request.url().includes(`/tenants/${beta.id}/services?`)) asked.push(request.url());
+    });
+    await page.goto(`/console/tenants/${beta.id}/documents`);
+    const list = page.locator('section.kind').filter({ hasText: 'Service instances' });
+    await list.getByText('200 and more').waitFor();
+    expect(asked).toHaveLength(1);
+    expect(await list.locator('tbody tr').count()).toBe(200);
+    await list.getByRole('button', { name: 'Show more' }).click();
+    await list.getByText('400 and more').waitFor();
+    expect(await list.locator('tbody tr').count()).toBe(400);
+    await page.getByRole('searchbox', { name: 'Filter' }).fill('many-10000');
+    await list.getByText('1 of 10000').waitFor();
+    expect(await list.locator('tbody tr').allInnerTexts()).toEqual([
+      expect.stringMatching(/many-10000\s+"Number 10000"/),
+    ]);
+    expect(asked).toHaveLength(50);
+    expect(seen.faults).toEqual([]);
+    await seen.close();
+  });
+
+  test('a difference of a mebibyte is shown without a page that stands still', async () => {
+    const seen = await asAdmin();
+    const { page } = seen;
+    const long = 'x'.repeat(512 * 1024);
+    const places = Array.from({ length: 8000 }, (_, index) => ({
+      path: `/custom/place_${index}`,
+      before: index,
+      after: `${index} ${'y'.repeat(50)}`,
+    }));
+    const changes = [{ path: '/custom/long', before: long, after: `${long}!` }, ...places];
+    await page.route('**/config/agents/scaler?dry_run=true', (route) =>
+      route.fulfill({ json: { dry_run: true, changes, invalidates: [] } }),
+    );
+    await page.goto(`/console/tenants/${acme.id}/documents/agents/scaler`);
+    await page.locator('[name="/default_cpu"]').fill('2');
+    await page.evaluate(`window.longest = 0;
+      new PerformanceObserver((list) => {
+        for (const { duration } of list.getEntries()) window.longest = Math.max(window.longest, duration);
+      }).observe({ type: 'longtask' });`);
+    await page.getByRole('button', { name: 'Review & publish…' }).click();
+    await page.getByText('The first 200 of 8001 places.').waitFor();
+    await page.getByRole('button', { name: 'Show more' }).click();
+    await page.getByText('The first 400 of 8001 places.').waitFor();
+    expect(await page.evaluate<number>('window.longest')).toBeLessThan(500);
+    expect(await page.locator('.changes tbody tr').count()).toBe(400);
+    expect(seen.faults).toEqual([]);
+    await seen.close();
+  });
+});
+
+test('emptied overrides show what the layers below say, before anything is published', async () => {
+  const seen = await asAdmin();
+  const document = new DocumentPage(seen.page);
+  await document.open(acme.id, 'agents/scaler');
+  await document.field('/default_region').fill('');
+  await document.review();
+  const { dialog } = new ReviewDialog(seen.page);
+  await dialog.getByText(/default_region: no layer below says anything/).waitFor();
+  await acme.admin.patch(`/tenants/${acme.id}/config/risk`, {
+    service_overrides: { cloud_run: { max_cost_impact_auto: 40 } },
+  });
+  await document.open(acme.id, 'risk', '?as=json');
+  const text = await seen.page.locator('textarea').inputValue();
+  const limits = JSON.parse(text) as { service_overrides: object };
+  await seen.page
+    .locator('textarea')
+    .fill(JSON.stringify({ ...limits, service_overrides: { cloud_run: {} } }));
+  await document.review();
+  await dialog.getByText(/max_cost_impact_auto: Tenant risk limits says 15 instead/).waitFor();
+  expect(seen.faults).toEqual([]);
+  await seen.close();
+});
