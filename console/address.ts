@@ -15,13 +15,14 @@ addEventListener('popstate', () => {
   here.value = new URL(location.href);
 });
 
-/** Asked before a screen with unsaved edits is left; false stays. */
+/** There while a screen has unsaved edits, and asked before it is left; false stays. */
 let mayLeave: (() => boolean) | undefined;
 export function guardLeaving(guard: (() => boolean) | undefined): void {
   mayLeave = guard;
 }
 addEventListener('beforeunload', (event) => {
-  if (mayLeave && !mayLeave()) event.preventDefault();
+  // The browser itself asks, and lets no page ask then.
+  if (mayLeave) event.preventDefault();
 });
 
 export function go(inside: string, { replace = false } = {}): void {

@@ -117,8 +117,8 @@ function Editor({ tenantId, address, kind, id, title, first, schema }: EditorPro
   const asJson = query.value.get('as') === 'json';
 
   useEffect(() => {
-    const leave = (): boolean => !isEdited || confirm('Leave without publishing what you edited?');
-    guardLeaving(leave);
+    const leave = (): boolean => confirm('Leave without publishing what you edited?');
+    guardLeaving(isEdited ? leave : undefined);
     return () => guardLeaving(undefined);
   }, [isEdited]);
 

@@ -497,6 +497,7 @@ test('emptied overrides show what the layers below say, before anything is publi
   await acme.admin.patch(`/tenants/${acme.id}/config/risk`, {
     service_overrides: { cloud_run: { max_cost_impact_auto: 40 } },
   });
+  seen.page.on('dialog', (asked) => void asked.accept());
   await document.open(acme.id, 'risk', '?as=json');
   const text = await seen.page.locator('textarea').inputValue();
   const limits = JSON.parse(text) as { service_overrides: object };
