@@ -54,7 +54,7 @@ export async function buildApp(options: AppOptions): Promise<App> {
   const { broker, coherence, localCache, settings, log, metrics, readiness, version, redis } =
     options;
   const watch = createWatch(broker, coherence, settings);
-  const streams = { open: watch.open, max: () => settings.current.watch_max_streams };
+  const streams = { ...watch, max: () => settings.current.watch_max_streams };
   const record = createRequestLog(log, observeRequests(metrics, streams));
   const authenticator = createAuthenticator(broker, localCache, settings, log);
   const fastPath = createFastPath({ authenticator, settings, requestIdOf, record });

@@ -300,7 +300,7 @@ export function createAuthenticator(
 const isStale = (value: object | null): boolean => value !== null && 'stale' in value;
 
 /** Cache key of a credential. The NUL prefix keeps an X-API-Key from colliding with an Authorization header. */
-function credentialOf(headers: IncomingHttpHeaders): string | undefined {
+export function credentialOf(headers: IncomingHttpHeaders): string | undefined {
   const apiKey = headers['x-api-key'];
   return apiKey === undefined ? headers.authorization : `\0${String(apiKey)}`;
 }
@@ -310,6 +310,14 @@ function credentialOf(headers: IncomingHttpHeaders): string | undefined {
  * times as fast as hashing all of a token.
  */
 const tailOf = (credential: string): string => credential.slice(-43);
+
+/** The id of the API key that a request brings; undefined where it brings none, or one that is none. */
+export function apiKeyIdOf(headers: IncomingHttpHeaders): string | undefined {
+  if (headers['x-api-key'] === undefined && !/^Bearer +[^\s]+$/i.test(headers.authorization ?? ''))
+    return undefined;
+  const { text, isApiKey } = secretOf(headers);
+  return isApiKey ? parseApiKey(text)?.id : undefined;
+}
 
 /** The access token or API key of a request that brings one. API keys may come as Bearer tokens, too. */
 function secretOf({ authorization, 'x-api-key': apiKey }: IncomingHttpHeaders): {

@@ -56,10 +56,15 @@ class Tallies {
   }
 }
 
-export interface Streams {
-  /** How many watch streams are open. */
+/** What is measured of watch streams. */
+export interface StreamFigures {
+  /** How many are open. */
   readonly open: () => number;
-  /** How many may be. */
+  /** How often this gateway has asked for what they share, by what it is. */
+  readonly reads: () => Readonly<Record<'changes' | 'values', number>>;
+}
+export interface Streams extends StreamFigures {
+  /** How many may be open. */
   readonly max: () => number;
 }
 
@@ -91,6 +96,14 @@ export function observeRequests(metrics: Registry, streams: Streams): CountReque
     help: 'How many watch streams this gateway takes: WATCH_MAX_STREAMS',
     type: 'gauge',
     read: streams.max,
+  });
+  showFigure(metrics, {
+    name: 'strata_watch_reads_total',
+    help: 'Reads for all watch streams together: changes of a scope, effective values of a tenant',
+    type: 'counter',
+    labelNames: ['what'],
+    read: () =>
+      Object.entries(streams.reads()).map(([what, value]) => ({ labels: { what }, value })),
   });
   return (method, route, status, seconds) => tallies.of(method, route).count(status, seconds);
 }

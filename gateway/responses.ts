@@ -4,11 +4,11 @@
  */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { IncomingHttpHeaders } from 'node:http';
-import type { Readable } from 'node:stream';
 import type { Contract, ResponseKind } from '../shared/contracts/contract.ts';
 import { authorName, etag } from '../shared/documents/preconditions.ts';
 import { decisionPage, decisionPagePolicy, type DecisionView } from './decision-page.ts';
-import { pageHeaders } from './security-headers.ts';
+import { jsonHeaders, pageHeaders } from './security-headers.ts';
+import type { EventStream } from './streams/event-stream.ts';
 
 const json = 'application/json';
 const ndjson = 'application/x-ndjson';
@@ -96,9 +96,10 @@ export function isUnchanged(
 export function respond(
   { response: kind }: Contract,
   result: unknown,
-  { headers }: FastifyRequest,
+  request: FastifyRequest,
   reply: FastifyReply,
 ): FastifyReply {
+  const { headers } = request;
   // A serializer of our own keeps Fastify from adding a charset, which JSON does not have (RFC 8259, section 11).
   reply.header('content-type', json).serializer(unchanged);
   switch (kind) {
@@ -129,7 +130,7 @@ export function respond(
     case 'page':
       return sendPage(result as DecisionView, headers, reply);
     case 'stream':
-      return sendStream(result as Readable, reply);
+      return sendStream(result as EventStream, request, reply);
   }
 }
 
@@ -210,16 +211,27 @@ function sendPage(
     .send(decisionPage(view));
 }
 
-/** Server-Sent Events on a connection of their own, which ends with them; proxies are told not to hold them back. */
-const sendStream = (events: Readable, reply: FastifyReply): FastifyReply =>
-  reply
-    .headers({
-      'content-type': 'text/event-stream',
-      'cache-control': 'no-store',
-      'x-accel-buffering': 'no',
-      connection: 'close',
-    })
-    .send(events);
+/**
+ * Server-Sent Events on a connection of their own, which ends with them; proxies are told not to hold them back. The stream writes to the
+ * connection itself, so the headers that Fastify's hooks would set are set here.
+ */
+function sendStream(
+  events: EventStream,
+  { id }: FastifyRequest,
+  reply: FastifyReply,
+): FastifyReply {
+  reply.headers({
+    ...jsonHeaders,
+    'content-type': 'text/event-stream',
+    'cache-control': 'no-store',
+    'x-accel-buffering': 'no',
+    'x-request-id': id,
+    connection: 'close',
+  });
+  reply.hijack();
+  events.open(reply.getHeaders() as Record<string, string>);
+  return reply;
+}
 
 const wantsNdjson = ({ accept }: IncomingHttpHeaders): boolean => accept?.includes(ndjson) ?? false;
 

@@ -17,18 +17,18 @@ import type {
   RouteOptions,
 } from 'fastify';
 import type { ServiceBroker } from 'moleculer';
-import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import { checkAccess, isPublic, type Caller } from '../shared/access.ts';
 import { checkParams } from '../shared/cluster/contract-middleware.ts';
 import { cachedAnswer, type LocalCache } from '../shared/cluster/local-cache.ts';
-import { callAs, timeLeft, type Client } from '../shared/cluster/request.ts';
+import { callAs, timeLeft } from '../shared/cluster/request.ts';
 import { isRead, type Contract } from '../shared/contracts/contract.ts';
 import type { ActionName, ParamsOf } from '../shared/contracts/index.ts';
 import { codeOf, isOutage, saysDatabase, statusOf, StrataError } from '../shared/errors.ts';
-import type { Authenticator, Identity } from './authenticate.ts';
+import { apiKeyIdOf, credentialOf, type Authenticator, type Identity } from './authenticate.ts';
 import type { FastPath } from './fast-path.ts';
 import { consolePaths } from './console/serve.ts';
 import { nodePaths } from './node-routes.ts';
+import type { OwnHandler, OwnHandlers } from './own-handlers.ts';
 import { parametersOf, urlParamsOf } from './parameters.ts';
 import { respond } from './responses.ts';
 import { restRoutes, type RestRoute } from './rest.ts';
@@ -43,24 +43,6 @@ declare module 'fastify' {
     timeLeft: () => number;
   }
 }
-
-/** What a handler of the gateway's own is given beside its parameters. */
-export interface OwnRequest {
-  readonly caller: Caller;
-  readonly requestId: string;
-  readonly client: Client;
-  /** Milliseconds that are left of the request's time. */
-  readonly timeout: () => number;
-  /** Who calls, found and checked anew; throws where they have lost the right. */
-  readonly recheck: () => Promise<Caller>;
-  readonly headers: IncomingHttpHeaders;
-  readonly response: ServerResponse;
-  /** Sets a header of the answer, also where that is an error, in place of an earlier one of the name. */
-  readonly setHeader: (name: string, value: string) => void;
-}
-/** What the gateway answers itself: streams, because they go on, and what has to do with cookies. */
-type OwnHandler = (params: Record<string, unknown>, request: OwnRequest) => Promise<unknown>;
-export type OwnHandlers = { readonly [A in ActionName]?: OwnHandler };
 
 export interface RoutesOptions {
   readonly broker: ServiceBroker;
@@ -154,9 +136,16 @@ function routeOf({ name, contract, rest }: RestRoute, options: RoutesOptions): R
       requestId: request.id,
       timeout: request.timeLeft,
       client: { ip: request.ip, user_agent: request.headers['user-agent']?.slice(0, 500) ?? '' },
-      async recheck() {
-        await admit(request);
-        return request.identity?.caller ?? nobody;
+      recheck() {
+        const admitted = admit(request);
+        const found = (): Caller => request.identity?.caller ?? nobody;
+        return admitted === undefined ? found() : admitted.then(found);
+      },
+      get right() {
+        return [name, request.urlParams!.tenant_id, credentialOf(request.headers)].join('\n');
+      },
+      get apiKeyId() {
+        return apiKeyIdOf(request.headers);
       },
       headers: request.headers,
       response: reply.raw,

@@ -413,14 +413,14 @@ export const settingsGroups = {
     },
     watch_max_streams: {
       type: 'integer',
-      default: 1000,
+      default: 10_000,
       min: 0,
       max: 100_000,
       description: 'Watch streams open at the same time on a gateway',
     },
     watch_max_streams_per_tenant: {
       type: 'integer',
-      default: 250,
+      default: 2500,
       min: 1,
       max: 100_000,
       description: 'Of these, by one tenant; never more than half of them',
@@ -430,7 +430,8 @@ export const settingsGroups = {
       default: 20,
       min: 1,
       max: 100_000,
-      description: 'Of these, by one user',
+      description:
+        'Of these, by one person, or by one client of an API key that names itself by X-Client-Id',
     },
     session_retention_days: {
       type: 'integer',

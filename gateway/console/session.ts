@@ -8,7 +8,7 @@ import type { Caller } from '../../shared/access.ts';
 import { callAs, type CallOptions } from '../../shared/cluster/request.ts';
 import type { ParamsOf, ResultOf } from '../../shared/contracts/index.ts';
 import { codeOf, statusOf, StrataError } from '../../shared/errors.ts';
-import type { OwnHandlers, OwnRequest } from '../routes.ts';
+import type { OwnHandlers, OwnRequest } from '../own-handlers.ts';
 
 type Tokens = ResultOf<'auth.login'>;
 type ShownTokens = Exclude<ResultOf<'gateway.console.refresh'>, null>;

@@ -198,8 +198,9 @@ const eventStreamOf = (change: Schema): Schema => ({
   contentMediaType: json,
   contentSchema: change,
   description:
-    'Events `config.changed`, of approvals `approval.changed`, whose `id` is the revision and whose `data` is this schema in one line of JSON. Beside them `ready` ' +
-    '(begins), `reset` (changes are missing: read everything again) and `closed` (ends, with `{"code"}`)',
+    'Events `config.changed`, of approvals `approval.changed`, of effective values `effective.changed`, whose `id` is the revision and ' +
+    'whose `data` is this schema in one line of JSON. Beside them `ready` (begins), `reset` (changes are missing: read everything again), ' +
+    '`heartbeat` (of effective values, every 5 s: nothing else has changed) and `closed` (ends, with `{"code"}`)',
 });
 
 /** The document in what `Resource` and `Written` in shared/contracts/contract.ts make of it. */

@@ -31,6 +31,7 @@ import { problemsOf } from '../schema/validate.ts';
 import type { Bus } from './bus.ts';
 import type { Coherence } from './coherence/coherence.ts';
 import type { Loaded } from './coherence/entry.ts';
+import type { AsOf } from './coherence/floors.ts';
 import { RememberedAnswers, type AnyDerivedRead, type DerivedReads } from './derived-reads.ts';
 import { cachedAnswer, createLocalCache, deliver } from './local-cache.ts';
 import { moleculerMiddleware, type BusCall } from './moleculer-middleware.ts';
@@ -42,6 +43,8 @@ interface Meta {
   client?: Client;
   /** A cache of another node loads a value: it is answered with the revisions that the value includes. */
   load?: true;
+  /** The revisions that this value has to include. */
+  least?: AsOf;
 }
 
 type Params = Record<string, unknown>;
@@ -74,12 +77,12 @@ export function contractMiddleware({
    * Options of the call that loads a value for the cache. It is made as this node, and without the parent context: meta would flow
    * back into it, and with it the node's rights.
    */
-  function loadOptions({ parentCtx, ...options }: Options = {}): CallingOptions {
+  function loadOptions(least: AsOf, { parentCtx, ...options }: Options = {}): CallingOptions {
     const requestID = options.requestID ?? parentCtx?.requestID;
     return {
       ...options,
       ...(requestID ? { requestID } : {}),
-      meta: { caller: serviceCaller(broker.nodeID), load: true },
+      meta: { caller: serviceCaller(broker.nodeID), load: true, least },
     };
   }
 
@@ -96,8 +99,8 @@ export function contractMiddleware({
     const { min_revision: minRevision, ...asked } = params;
     const revisionScopes = rule.revisionScopes(params);
     const min = minimumOf(minRevision, revisionScopes);
-    const load = async (): Promise<Loaded<unknown>> => {
-      const loaded = (await next(name, asked, loadOptions(options))) as Loaded<unknown>;
+    const load = async (least: AsOf): Promise<Loaded<unknown>> => {
+      const loaded = (await next(name, asked, loadOptions(least, options))) as Loaded<unknown>;
       return { ...loaded, params: asked };
     };
     const found = await coherence.caches[rule.cache].read(rule.key(params), revisionScopes, load, {
@@ -186,7 +189,7 @@ export function contractMiddleware({
       }
       return async (ctx) => {
         // Captured once: meta flows back from callees, who could rewrite it.
-        const { caller, client = {}, load } = ctx.meta;
+        const { caller, client = {}, load, least = {} } = ctx.meta;
         const params = structuredClone(ctx.params);
         checkAccess(contract, caller, params);
         checkParams(contract, params);
@@ -195,6 +198,7 @@ export function contractMiddleware({
           caller: caller!,
           requestId: ctx.requestID ?? ctx.id,
           client,
+          least: load ? least : {},
           keys: contract.drops?.(params) ?? [],
           checkAnswer: (answer) => checkResult(contract, name, answer),
           heardOf: (scope) => coherence.newestHeardOf(scope),

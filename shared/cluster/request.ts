@@ -4,6 +4,7 @@ import type { Logger } from 'pino';
 import type { Context, ServiceBroker } from 'moleculer';
 import { serviceCaller, type Caller } from '../access.ts';
 import type { Loaded } from './coherence/entry.ts';
+import type { AsOf } from './coherence/floors.ts';
 import { contractOf, type ActionName, type ParamsOf, type ResultOf } from '../contracts/index.ts';
 import type { Committing } from '../commits/commit.ts';
 
@@ -18,6 +19,8 @@ export interface Request extends Committing {
   readonly caller: Caller;
   readonly requestId: string;
   readonly client: Client;
+  /** The revisions that an answer for somebody's cache has to include; one that includes less is asked for again. */
+  readonly least: AsOf;
   /** The exact cache keys that the contract says this call drops. */
   readonly keys: readonly string[];
   /**

@@ -328,13 +328,23 @@ export const write = <
     writeOptions,
   );
 
-/** Server-Sent Events until the caller leaves or may no longer look; `result` is the data of one change. */
+const streamHeaders = { 'last-event-id': 'last_event_id', 'x-client-id': 'client_id' } as const;
+const clientId = Type.Optional(
+  Type.String({
+    pattern: '^[A-Za-z0-9._:-]{1,128}$',
+    description: 'What this client of an API key calls itself; streams are counted by it',
+  }),
+);
+
+/**
+ * Server-Sent Events until the caller leaves or may no longer look; `result` is the data of one event.
+ */
 export const stream = <R extends TSchema, Path extends TProperties = Empty>(
   definition: Definition<Path, Empty, undefined, R>,
 ) =>
-  define<{ last_event_id: TSchema }, Path, Empty, undefined, R>(
+  define<{ last_event_id: TSchema; client_id: TSchema }, Path, Empty, undefined, R>(
     { response: 'stream', ...definition },
-    { 'last-event-id': 'last_event_id' },
+    streamHeaders,
     {
       last_event_id: Type.Optional(
         Type.Integer({
@@ -343,6 +353,30 @@ export const stream = <R extends TSchema, Path extends TProperties = Empty>(
             'The last revision that was received; changes after it are sent first. From now on where absent',
         }),
       ),
+      client_id: clientId,
+    },
+  );
+
+/** The same of what comes from a tenant and the platform together: the id of an event is `tenant.platform`. */
+export const streamOfBoth = <
+  R extends TSchema,
+  Path extends TProperties = Empty,
+  Query extends TProperties = Empty,
+>(
+  definition: Definition<Path, Query, undefined, R>,
+) =>
+  define<{ last_event_id: TSchema; client_id: TSchema }, Path, Query, undefined, R>(
+    { response: 'stream', ...definition },
+    streamHeaders,
+    {
+      last_event_id: Type.Optional(
+        Type.String({
+          pattern: '^[0-9]{1,15}\\.[0-9]{1,15}$',
+          description:
+            'The id of the last event that was received; the keys that differ since are sent first. From now on where absent',
+        }),
+      ),
+      client_id: clientId,
     },
   );
 

@@ -1,7 +1,7 @@
 /** Whether automation may do what it wants to do: the tenant's risk settings as one decision. */
 import { Type, type Static, type TProperties } from 'typebox';
 import { action, tenantRoles } from './contract.ts';
-import { addressFields, Explanation, Revisions, stale } from './effective-config.ts';
+import { Explanation, Revisions, stale } from './effective-config.ts';
 import {
   AgentType,
   described,
@@ -85,16 +85,6 @@ const Decided = Type.Object(
   { ...strict, title: 'Decided', description: 'Whether automation may act, and why' },
 );
 export type Decided = Static<typeof Decided>;
-
-/** The parameters of `config-resolver.resolve` for an intent: its own, where they say what is touched. */
-export function addressOf(body: Pick<Intent, (typeof addressFields)[number]>) {
-  const { agent_type, service_id, service_type } = body;
-  return {
-    ...(agent_type !== undefined && { agent_type }),
-    ...(service_id !== undefined && { service_id }),
-    ...(service_type !== undefined && { service_type }),
-  };
-}
 
 export const decideContracts = {
   'config-resolver.decide': action({

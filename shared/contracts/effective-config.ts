@@ -1,7 +1,7 @@
 /** Effective configurations: what holds for an agent on a service after the layers are merged, and why. */
-import { Type } from 'typebox';
+import { Type, type Static } from 'typebox';
 import { Bound } from './bounds.ts';
-import { readOfBoth, tenantRoles } from './contract.ts';
+import { action, readOfBoth, tenantRoles } from './contract.ts';
 import {
   ActorName,
   AgentType,
@@ -112,11 +112,28 @@ export const Explanation = Type.Object(
 /** The parameters that say what a configuration is for: each names a layer, and part of another. */
 export const addressFields = ['agent_type', 'service_id', 'service_type'] as const;
 export type AddressField = (typeof addressFields)[number];
-const address = {
+export const address = {
   agent_type: Type.Optional(AgentType),
   service_id: Type.Optional(ServiceId),
   service_type: Type.Optional(ServiceTypeName),
 };
+
+const Address = Type.Object(address, strict);
+export type Address = Static<typeof Address>;
+
+/** The parameters among others that say what a configuration is for: those of an intent say what it touches. */
+export function addressOf(params: Address): Address {
+  const { agent_type, service_id, service_type } = params;
+  return {
+    ...(agent_type !== undefined && { agent_type }),
+    ...(service_id !== undefined && { service_id }),
+    ...(service_type !== undefined && { service_type }),
+  };
+}
+
+/** By key a text that is another one for every value. Values may be long, and whoever only compares them needs no more. */
+export const Digests = Type.Record(Type.String(), Type.String());
+export type Digests = Static<typeof Digests>;
 
 const path = { tenant_id: TenantId };
 const query = {
@@ -211,6 +228,60 @@ export const effectiveConfigContracts = {
         ].join('|'),
       revisionScopes: ({ tenant_id }) => effectiveScopes(tenant_id),
     },
+  }),
+  'config-resolver.digests': action({
+    summary: 'What several contexts of a tenant are at one moment, as digests',
+    access: { level: 'internal' },
+    changesNothing: true,
+    path,
+    query: {
+      contexts: Type.Array(Address, { minItems: 1, maxItems: 1000 }),
+      min_revision: Type.String({
+        pattern: '^[0-9]{1,15}\\.[0-9]{1,15}$',
+        description: 'By no older layers of tenant and platform',
+      }),
+    },
+    result: Type.Object(
+      {
+        revision: Revisions,
+        environment: Type.String(),
+        contexts: Type.Array(
+          Type.Object(
+            {
+              digests: Type.Optional(Digests),
+              problem: Type.Optional(
+                Type.Object({ path: Type.String(), message: Type.String() }, strict),
+              ),
+            },
+            strict,
+          ),
+          { description: 'As they were asked for: digests, or why there is no such context' },
+        ),
+      },
+      strict,
+    ),
+  }),
+  'config-resolver.past-digests': action({
+    summary: 'What a context was at revisions of tenant and platform, as digests',
+    access: { level: 'internal' },
+    changesNothing: true,
+    path,
+    query: {
+      ...address,
+      tenant: Type.Integer({ minimum: 0 }),
+      platform: Type.Integer({ minimum: 0 }),
+    },
+    result: Type.Object(
+      {
+        states: Nullable(
+          Type.Array(Digests, {
+            description:
+              'One for each environment of the last minutes. Null where it cannot be known any more',
+          }),
+        ),
+      },
+      strict,
+    ),
   }),
   'config-resolver.configurations': readOfBoth({
     summary: "Effective configuration of every agent type of the caller's tenant",

@@ -2,12 +2,13 @@
 import { Type, type Static, type TSchema } from 'typebox';
 import { AgentConfig } from './agents.ts';
 import { Bounds } from './bounds.ts';
-import { action, Resource } from './contract.ts';
+import { action, read, Resource } from './contract.ts';
 import { FreeForm, Identifier, Nullable, Slug, strict, Timestamp, Uuid } from './fields.ts';
 import { GlobalEntry } from './global-entries.ts';
 import { RiskConfig } from './risk.ts';
 import { ServiceInstance } from './service-instances.ts';
 import { ServiceType } from './service-types.ts';
+import { platformScope, tenantScope } from './revision-scopes.ts';
 import { tenantPath } from './tenant-document.ts';
 
 /** Null where nothing is stored. */
@@ -71,8 +72,69 @@ export const TenantSaid = Type.Object(
   strict,
 );
 export type TenantSaid = Static<typeof TenantSaid>;
+const names = <Name extends TSchema>(name: Name) =>
+  Type.Optional(Type.Array(name, { maxItems: 1000 }));
 
 export const layerContracts = {
+  'tenant-config.layers.now': read({
+    summary:
+      "The tenant's layers of several effective configurations as they are, from one snapshot",
+    access: { level: 'internal' },
+    path: tenantPath,
+    query: { agent_types: names(Slug), service_ids: names(Identifier) },
+    result: Type.Object(
+      {
+        revision: Type.Integer(),
+        platform_revision: Type.Integer({ description: "The platform's, in the same snapshot" }),
+        risk: Layer(RiskConfig),
+        agents: Type.Array(Resource(AgentConfig)),
+        services: Type.Array(Resource(ServiceInstance)),
+        bounds: Layer(Bounds),
+        stale: Type.Optional(Type.Literal(true)),
+      },
+      strict,
+    ),
+    cache: {
+      cache: 'dynamic_config_service',
+      key: ({ tenant_id, agent_types, service_ids }) =>
+        `layers|${tenant_id}|${JSON.stringify([agent_types, service_ids])}`,
+      revisionScopes: ({ tenant_id }) => [tenantScope(tenant_id)],
+    },
+  }),
+  'tenant-config.moment': action({
+    summary: 'The revisions of tenants and the platform at one moment',
+    access: { level: 'internal' },
+    changesNothing: true,
+    query: { tenant_ids: Type.Array(Uuid, { maxItems: 2000 }) },
+    result: Type.Object(
+      {
+        at: Type.Number({ description: "By the database's clock, in milliseconds since 1970" }),
+        platform: Type.Integer(),
+        platform_changed_at: Type.Number({ description: 'When the platform got its revision' }),
+        tenants: Type.Record(Type.String(), Type.Integer()),
+      },
+      strict,
+    ),
+  }),
+  'global-config.layers.now': read({
+    summary: 'The platform layers of all effective configurations as they are, from one snapshot',
+    access: { level: 'internal' },
+    result: Type.Object(
+      {
+        revision: Type.Integer(),
+        entries: Type.Array(Resource(GlobalEntry)),
+        service_types: Type.Record(Type.String(), Resource(ServiceType)),
+        bounds: Layer(Bounds),
+        stale: Type.Optional(Type.Literal(true)),
+      },
+      strict,
+    ),
+    cache: {
+      cache: 'dynamic_config_service',
+      key: () => 'layers|platform',
+      revisionScopes: () => [platformScope],
+    },
+  }),
   'tenant-config.layers': action({
     summary: "The tenant's layers of one effective configuration, from one snapshot",
     access: { level: 'internal' },
@@ -161,7 +223,7 @@ export const layerContracts = {
     query: {
       service_types: Type.Optional(Type.Array(Slug)),
       tenant_id: Type.Optional(Uuid),
-      as_of: Type.Optional(Timestamp),
+      as_of: Type.Optional(Type.Union([Type.Integer({ minimum: 0 }), Timestamp])),
     },
     result: Type.Object(
       {

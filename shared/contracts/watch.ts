@@ -1,6 +1,7 @@
 /** Streams of what changed (Server-Sent Events). The gateway answers them; it reads the changes from their owner, in order. */
 import { Type } from 'typebox';
-import { action, page, stream } from './contract.ts';
+import { action, page, stream, streamOfBoth, tenantRoles } from './contract.ts';
+import { address, Revisions } from './effective-config.ts';
 import { Author, described, Revision, strict, Timestamp } from './fields.ts';
 import { ConfigType, WriteAction } from './history.ts';
 import { platformAdmins } from './platform-document.ts';
@@ -28,6 +29,16 @@ export const PlatformChange = Type.Object(
   },
   { ...strict, title: 'PlatformChange', description: "That the platform's configuration changed" },
 );
+/** The values themselves are read from the effective configuration, at the revision or later. */
+export const EffectiveChange = Type.Object(
+  {
+    revision: Revisions,
+    keys: Type.Array(Type.String(), {
+      description: 'Whose value is another one than before, or is there no more',
+    }),
+  },
+  { ...strict, title: 'EffectiveChange', description: 'That effective values changed' },
+);
 
 const after = {
   after: Type.Optional(
@@ -44,11 +55,14 @@ const Changes = <T extends typeof TenantChange | typeof PlatformChange>(change: 
     strict,
   );
 const tenant = {
-  access: { level: 'tenant', roles: configurationReaders },
+  access: { level: 'tenant', roles: configurationReaders, services: true },
   keyScope: 'config:read',
   path: tenantPath,
 } as const;
-const platform = { access: platformAdmins, keyScope: 'platform:read' } as const;
+const platform = {
+  access: { ...platformAdmins, services: true },
+  keyScope: 'platform:read',
+} as const;
 
 export const watchContracts = {
   'tenant-config.changes': action({
@@ -77,5 +91,14 @@ export const watchContracts = {
     summary: 'Watch global entries and service types',
     rest: 'GET /config/watch',
     result: PlatformChange,
+  }),
+  'gateway.watch.effective': streamOfBoth({
+    summary: 'Watch the effective configuration of one context',
+    rest: 'GET /tenants/{tenant_id}/config/effective/watch',
+    access: { level: 'tenant', roles: tenantRoles },
+    keyScope: 'config:read',
+    path: tenantPath,
+    query: address,
+    result: EffectiveChange,
   }),
 } as const;

@@ -13,6 +13,7 @@ import { machine, root } from './machine.ts';
 import { memory } from './memory.ts';
 import { plan } from './plan.ts';
 import { markdown, median, met, ratios, type Comparison, type Fact, type Group } from './report.ts';
+import { streamsGroup as streams } from './streams.ts';
 import { visibility } from './visibility.ts';
 import { webhooks } from './webhooks.ts';
 import { writes } from './writes.ts';
@@ -25,6 +26,7 @@ const groups: Readonly<Record<string, Group>> = {
   webhooks,
   growth,
   memory,
+  streams,
   hostile,
   plan,
 };

@@ -1,10 +1,41 @@
 /** Effective configuration as a platform service reads it, on the bus and from its own node's memory. */
 import { isDeepStrictEqual } from 'node:util';
 import { eventually } from '../support/cluster.ts';
-import { createTenant, secretKey } from '../support/strata.ts';
+import { createTenant, secretKey, type Client } from '../support/strata.ts';
 import { loadCore, serverCore, startProgram } from './machine.ts';
-import type { Comparison, Group } from './report.ts';
+import { alternate, type Comparison, type Group } from './report.ts';
 import { platformAdmin, startStage } from './stage.ts';
+
+const contexts = 200;
+const reads = 1000;
+
+/** Reads of many contexts through the gateway, one after the other: after a platform write, and when nothing has changed. */
+async function mergedAnew(rounds: number, platform: Client, admin: Client, tenantId: string) {
+  for (let each = 0; each < contexts; each += 1)
+    await admin.put(`/tenants/${tenantId}/config/agents/agent-${each}`, { custom: { each } });
+  async function readAll(): Promise<number> {
+    const began = performance.now();
+    for (let read = 0; read < reads; read += 1) {
+      const path = `/tenants/${tenantId}/config/effective?agent_type=agent-${read % contexts}`;
+      const { status } = await admin.get(path);
+      if (status !== 200) throw new Error(`${path} answered ${status}`);
+    }
+    return performance.now() - began;
+  }
+  let value = 0;
+  return alternate(
+    rounds,
+    async () => {
+      value += 1;
+      await platform.put('/config/global/merged_anew', { config_value: value, is_public: true });
+      return readAll();
+    },
+    async () => {
+      await readAll();
+      return readAll();
+    },
+  );
+}
 
 /** Six layers, merged before, read warm. */
 export const effective: Group = async ({ rounds, seconds }) => {
@@ -35,6 +66,7 @@ export const effective: Group = async ({ rounds, seconds }) => {
       `/tenants/${id}/config/effective?agent_type=cost_optimizer&service_id=checkout`,
     );
 
+    const anew = await mergedAnew(rounds, platform, admin, id);
     const caller = await startProgram(
       'test/bench/peers/bus-caller.ts',
       [id, String(rounds), String(seconds * 50_000)],
@@ -74,6 +106,13 @@ export const effective: Group = async ({ rounds, seconds }) => {
           unit: 'µs',
           goal: { atMost: 1.5 },
           ...ofDecisions,
+        },
+        {
+          what: `${reads} reads over ${contexts} contexts after a platform write`,
+          peer: 'the same reads, warm',
+          unit: 'ms',
+          goal: { atMost: 1.5 },
+          ...anew,
         },
       ],
     };

@@ -305,6 +305,12 @@ describe('what is written between the read of the tenant and that of the platfor
           await afterwards.shift()?.();
           return answer;
         },
+        async 'global-config.layers.now'() {
+          await between.shift()?.();
+          const answer = await platformActions['global-config.layers.now']();
+          await afterwards.shift()?.();
+          return answer;
+        },
       }),
     );
     node.createService(configResolverService({ settings: () => settings }));
@@ -347,18 +353,15 @@ describe('what is written between the read of the tenant and that of the platfor
     expect(explain!.of_platform).toMatchObject({ revision: revision.platform });
   });
 
-  test('what the tenant writes after the read of the platform is not in the answer', async () => {
+  test('what the tenant writes meanwhile, with the platform as it was, is not in the answer', async () => {
     const moving = await createTenant(strata.url, platform, 'Moving on');
     await writeBoth(moving, 3)();
-    const then: unknown[] = [];
-    between.push(async () => {
-      await writeAgent(moving, 4);
-      then.push(await revisions(moving));
-    });
+    const then = [await revisions(moving)];
+    between.push(() => writeAgent(moving, 4));
     afterwards.push(writeBoth(moving, 5));
     const params = { tenant_id: moving.id, agent_type: 'mover' };
     const answer = await ask('config-resolver.resolve', params);
-    expect(answer.values).toMatchObject({ custom: { of_tenant: 4 }, of_platform: 3 });
+    expect(answer.values).toMatchObject({ custom: { of_tenant: 3 }, of_platform: 3 });
     expect([answer.revision]).toEqual(then);
   });
 
@@ -372,6 +375,7 @@ describe('what is written between the read of the tenant and that of the platfor
     between.push(async () => {
       await moving.admin.delete(path);
       await moving.admin.put(path, { service_type: 'cloud_sql' });
+      await writePlatform(4);
     });
     const params = { tenant_id: moving.id, service_id: 'web' };
     const answer = await ask('config-resolver.resolve', params);
@@ -405,12 +409,13 @@ describe('what is written between the read of the tenant and that of the platfor
     expect([answer.revision]).toEqual(then);
   });
 
-  test('what changes its type at every read is refused', async () => {
+  test('what changes with the platform at every read is refused', async () => {
     const moving = await createTenant(strata.url, platform, 'Never still');
     const path = `/tenants/${moving.id}/services/web`;
     const become = (type: string) => async () => {
       await moving.admin.delete(path);
       await moving.admin.put(path, { service_type: type });
+      await writePlatform(Date.now());
     };
     await become('cloud_run')();
     const types = ['cloud_sql', 'cloud_run', 'cloud_sql', 'cloud_run', 'cloud_sql', 'cloud_run'];

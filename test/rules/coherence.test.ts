@@ -7,6 +7,7 @@ import type { Change } from '../../shared/commits/commit.ts';
 import { Coherence, type ClusterLink } from '../../shared/cluster/coherence/coherence.ts';
 import type { PollResult } from '../../shared/cluster/coherence/feed.ts';
 import type { KnownRevision } from '../../shared/cluster/coherence/known-revisions.ts';
+import { settingsReplacedKey } from '../../shared/contracts/feed.ts';
 import { StrataError } from '../../shared/errors.ts';
 import { eventually } from '../support/cluster.ts';
 
@@ -297,4 +298,14 @@ test('a revision that two transactions have made is told at once, before newer o
   heard(9, '91');
   await eventually(async () => expect(feed.told).toEqual([{ scope, revision: 8, id: '80' }]));
   expect(coherence.figures.resets).toBe(0);
+});
+
+test('settings that were replaced leave no effective values behind, which hold defaults of before', async () => {
+  const coherence = await startNode(async () => nothingNew);
+  const { dynamic_config_service: effective } = coherence.caches;
+  const load = async () => ({ value: { limit: 1 }, asOf: { [scope]: 1 } });
+  await effective.read('effective', [scope], load);
+  expect(effective.get('effective')).toBeDefined();
+  coherence.apply({ id: '7', scope: 'auth', revision: 1, keys: [settingsReplacedKey] });
+  expect(effective.get('effective')).toBeUndefined();
 });

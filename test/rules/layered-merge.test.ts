@@ -147,7 +147,6 @@ describe('explain', () => {
     environment: environmentDefaults(settings),
     tenant: {
       revision: 1,
-      newest: 1,
       risk: {
         ...written,
         document: {
@@ -165,7 +164,6 @@ describe('explain', () => {
     },
     platform: {
       revision: 1,
-      tenant_revision: 1,
       bounds: ofPlatform && { ...written, document: ofPlatform },
       entries: Object.entries(layers.global).map(([config_key, config_value]) => ({
         ...written,

@@ -1,5 +1,5 @@
 /** What an answer costs in statements and calls does not grow with what there is to be answered. */
-import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import type { DataSource } from 'typeorm';
 import { configResolverService } from '../../services/config-resolver/config-resolver.service.ts';
@@ -61,6 +61,22 @@ async function costOf(work: () => Promise<unknown>) {
   }
 }
 
+/** Has the node hold a lease on its memory, as a feed without news would. */
+async function keepInMemory(): Promise<void> {
+  let token: string | null = null;
+  await node.coherence.start({
+    poll: async (poll) => {
+      const previous_token = token;
+      token = poll.token;
+      return { cursor: '1', complete: true, changes: [], server: 'one', previous_token };
+    },
+    leave: async () => {},
+    skipLost: async () => {},
+    broadcast: () => {},
+    hearsOthers: async () => true,
+  });
+}
+
 /** Tenants that the person is an active member of, and one more where they are only invited. */
 const joinTenants = (count: number): Promise<unknown> =>
   database.query(
@@ -116,4 +132,92 @@ test('the configurations of all agent types cost as much as those of one', async
   expect(Object.keys(answer.configurations).length).toBe(60);
   expect(await costOf(read)).toEqual(one);
   expect(one.calls).toBe(3);
+});
+
+describe('of effective values that are kept in memory', () => {
+  const tenants = Array.from({ length: 12 }, () => randomUUID());
+  const agents = 20;
+  beforeAll(async () => {
+    await keepInMemory();
+    for (const id of tenants) {
+      await database.query(
+        `INSERT INTO tenant_config.tenant_risk_configurations VALUES ($1::uuid, $1::text, $2, 1, 'test', now())`,
+        [id, JSON.stringify(seedRisk(loadSettings({}, { pieces: [] }), []))],
+      );
+      await database.query(
+        `INSERT INTO tenant_config.agent_configurations
+         SELECT $1, 'agent' || n, json_build_object('agent_type', 'agent' || n), 1, 'test', now()
+         FROM generate_series(1, $2::int) n`,
+        [id, agents],
+      );
+    }
+  });
+  afterAll(() => node.coherence.stop());
+
+  const changed = async (scope: string): Promise<void> => {
+    const [row] = await database.query<{ revision: string }>(
+      `INSERT INTO strata.revisions (scope, revision, changed_at) VALUES ($1, 1, now())
+       ON CONFLICT (scope) DO UPDATE SET revision = strata.revisions.revision + 1 RETURNING revision`,
+      [scope],
+    );
+    const revision = Number(row!.revision);
+    node.coherence.apply({ id: randomUUID(), scope, revision, keys: [] });
+  };
+  const readAll = (ids: readonly string[], count: number) => async () => {
+    for (const tenant_id of ids)
+      for (let n = 1; n <= count; n += 1)
+        await call('config-resolver.resolve', { tenant_id, agent_type: `agent${n}` });
+  };
+  const statementsOf = async (work: () => Promise<void>) => (await costOf(work)).statements;
+
+  test('a platform write costs the same statements, however many contexts of however many tenants are merged anew', async () => {
+    const all = readAll(tenants, agents);
+    await all();
+    expect(await statementsOf(all)).toBe(0);
+    await changed('platform');
+    const ofOne = await statementsOf(readAll(tenants.slice(0, 1), 1));
+    await changed('platform');
+    expect(await statementsOf(all)).toBe(ofOne);
+  });
+
+  test("a tenant's write has only that tenant read again", async () => {
+    const others = readAll(tenants.slice(1), agents);
+    await readAll(tenants, agents)();
+    await changed(`tenant:${tenants[0]}`);
+    expect(await statementsOf(others)).toBe(0);
+    expect(await statementsOf(readAll(tenants.slice(0, 1), 1))).toBeGreaterThan(0);
+  });
+
+  test('what has to include more than memory does is read again', async () => {
+    const [tenant_id] = tenants as [string];
+    await readAll(tenants, 1)();
+    const [row] = await database.query<{ revision: string }>(
+      `UPDATE strata.revisions SET revision = revision + 1 WHERE scope = $1 RETURNING revision`,
+      [`tenant:${tenant_id}`],
+    );
+    const min_revision = Number(row!.revision);
+    const { revision } = await call('config-resolver.resolve', {
+      tenant_id,
+      agent_type: 'agent1',
+      min_revision,
+    });
+    expect(revision.tenant).toBe(min_revision);
+  });
+
+  test('all contexts that are watched of a tenant are read in as many statements as one', async () => {
+    const digests = (count: number) => async () => {
+      const contexts = Array.from({ length: count }, (_each, n) => ({
+        agent_type: `agent${n + 1}`,
+      }));
+      await call('config-resolver.digests', {
+        tenant_id: tenants[0]!,
+        contexts,
+        min_revision: '0.0',
+      });
+    };
+    await changed(`tenant:${tenants[0]}`);
+    const one = await statementsOf(digests(1));
+    await changed(`tenant:${tenants[0]}`);
+    expect(await statementsOf(digests(agents))).toBe(one);
+  });
 });

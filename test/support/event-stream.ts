@@ -4,6 +4,8 @@ import type { Client } from './strata.ts';
 
 export interface StreamEvent {
   readonly id: number | undefined;
+  /** The id as it was sent: that of effective values is `tenant.platform`. */
+  readonly idText: string | undefined;
   readonly event: string;
   readonly data: Record<string, unknown> & { readonly revision: number };
 }
@@ -30,12 +32,13 @@ const patienceMs = 15_000;
 export async function watch(
   client: Client,
   path: string,
-  lastEventId?: number,
+  lastEventId?: number | string,
+  headers: Readonly<Record<string, string>> = {},
 ): Promise<WatchStream> {
   const controller = new AbortController();
   const resume = lastEventId === undefined ? {} : { 'last-event-id': String(lastEventId) };
   const response = await fetch(client.url + path, {
-    headers: { authorization: `Bearer ${client.token}`, ...resume },
+    headers: { authorization: `Bearer ${client.token}`, ...resume, ...headers },
     signal: controller.signal,
   });
   const isRefused = response.status !== 200;
@@ -100,6 +103,7 @@ function eventOf(frame: string): StreamEvent | undefined {
   const id = fields.get('id');
   return {
     id: id === undefined ? undefined : Number(id),
+    idText: id,
     event,
     data: JSON.parse(fields.get('data')!) as StreamEvent['data'],
   };

@@ -1,10 +1,10 @@
 /** The effective configuration of one question, and of every agent type of a tenant. */
 import type { Handlers, Request } from '../../../shared/cluster/request.ts';
-import type { ParamsOf, ResultOf } from '../../../shared/contracts/index.ts';
 import { platformScope, tenantScope } from '../../../shared/contracts/revision-scopes.ts';
 import { invalid, StrataError } from '../../../shared/errors.ts';
 import { momentOf } from '../../../shared/schema/moment.ts';
 import type { Settings } from '../../../shared/settings.ts';
+import type { Environments } from '../rules/environments.ts';
 import {
   effectiveValues,
   environmentDefaults,
@@ -14,10 +14,10 @@ import {
   type Sources,
 } from '../rules/layers.ts';
 import { unknownNames } from '../rules/unknown.ts';
+import { noteEnvironment } from './digests.ts';
+import { neverStill, noSuchTenant, type LayersInMemory } from './layers-in-memory.ts';
 import { refuseUnknown } from './refuse-unknown.ts';
-
-/** Which effective configuration is asked for. */
-type Question = Omit<ParamsOf<'config-resolver.resolve'>, 'explain' | 'min_revision' | 'strict'>;
+import { namesOf, sourcesOf, sourcesThen, type Question } from './sources.ts';
 
 /** `as_of` as a revision or, in the form that Strata writes timestamps, a moment. Throws 422 for a date that does not exist. */
 function revisionOrMoment(asOf: string | undefined): number | string | undefined {
@@ -37,9 +37,7 @@ const tooLargeTogether = (): StrataError =>
     `The configurations of all agent types are larger than ${maxMebibytes} MiB together. Ask for each by its agent_type.`,
   );
 
-const noSuchTenant = (): StrataError => new StrataError('not_found', 'There is no such tenant.');
-
-/** How often the platform is read before giving up: once, unless the tenant's part changes what is asked of it every time. */
+/** How often the platform is read before giving up: once, unless the tenant goes back. */
 const maxPlatformReads = 5;
 
 /**
@@ -47,86 +45,54 @@ const maxPlatformReads = 5;
  *
  * They are two reads, and the second follows from the first, so a write of the tenant and then one of the platform may come in between:
  * an older tenant under a newer platform, which never was. So the platform's read says which revision the tenant had at its moment,
- * and where that is another, the tenant's layers are read again as of exactly that one. `asked` names what the platform is asked for by
- * the tenant's layers. Throws `service_unavailable` where that changes too often.
+ * and where that is another, the tenant's layers are read again as of exactly that one. Throws `service_unavailable` where that never fits.
  */
 async function readTogether<
   Tenant extends { readonly revision: number },
   Platform extends { readonly tenant_revision: number | null },
 >(
   readTenant: (asOf: number | undefined) => Promise<Tenant>,
-  readPlatform: (tenant: Tenant) => Promise<Platform>,
-  asked: (tenant: Tenant) => readonly string[] = () => [],
+  readPlatform: () => Promise<Platform>,
 ): Promise<{ tenant: Tenant; platform: Platform }> {
   let tenant = await readTenant(undefined);
   for (let reads = 0; reads < maxPlatformReads; reads += 1) {
-    const platform = await readPlatform(tenant);
+    const platform = await readPlatform();
     const moment = platform.tenant_revision!;
-    const asFor = asked(tenant);
     if (tenant.revision !== moment) tenant = await readTenant(moment);
-    const fits = asked(tenant).join() === asFor.join();
-    if (fits && tenant.revision === moment) return { tenant, platform };
+    if (tenant.revision === moment) return { tenant, platform };
   }
-  throw new StrataError(
-    'service_unavailable',
-    'The configuration changes faster than it can be read. Try again.',
-  );
+  throw neverStill();
 }
 
-/** What an answer is merged from, and from when. */
-interface SourcesThen extends Sources {
-  readonly tenant: ResultOf<'tenant-config.layers'>;
-  readonly platform: ResultOf<'global-config.layers'>;
-}
-
-export function effectiveActions(settings: () => Settings) {
-  async function sourcesOf(question: Question, request: Request): Promise<SourcesThen> {
-    const { tenant_id, agent_type, service_id, service_type: asked } = question;
-    const asOf = revisionOrMoment(question.as_of);
-    const readTenant = async (at: number | string | undefined) => {
-      const tenant = await request.call('tenant-config.layers', {
-        tenant_id,
-        ...(agent_type !== undefined && { agent_type }),
-        ...(service_id !== undefined && { service_id }),
-        ...(at !== undefined && { as_of: at }),
-      });
-      // Every tenant has risk limits; only in the past there may have been none yet.
-      if (tenant.risk === null && asOf === undefined) throw noSuchTenant();
-      return tenant;
+export function effectiveActions(
+  settings: () => Settings,
+  environments: Environments,
+  inMemory: LayersInMemory,
+) {
+  async function sourcesNow(
+    address: Question,
+    environment: Sources['environment'],
+    request: Request,
+  ): Promise<Sources> {
+    const { tenant_id: tenantId } = address;
+    const least = {
+      tenant: request.least[tenantScope(tenantId)] ?? 0,
+      platform: request.least[platformScope] ?? 0,
     };
-    /** The instance names the service type that the platform's layers are asked for. */
-    const typesOf = ({ service }: Sources['tenant']): string[] => {
-      const serviceType = service?.document.service_type ?? asked;
-      if (asked !== undefined && asked !== serviceType) {
-        const message = `is not the type of ${service_id}, which is ${serviceType}`;
-        throw invalid([{ path: '/service_type', message }]);
-      }
-      return serviceType === undefined ? [] : [serviceType];
-    };
-    const readPlatform = (tenant: Sources['tenant'], at: string | null = null) =>
-      request.call('global-config.layers', {
-        tenant_id,
-        service_types: typesOf(tenant),
-        ...(at !== null && { as_of: at }),
-      });
-
-    /** Tenant and platform count their own revisions: what they have in common is the time. */
-    const readPast = async (asOf: number | string) => {
-      const tenant = await readTenant(asOf);
-      return { tenant, platform: await readPlatform(tenant, tenant.at) };
-    };
-    const { tenant, platform } =
-      asOf === undefined
-        ? await readTogether(readTenant, readPlatform, typesOf)
-        : await readPast(asOf);
-    const [serviceType = null] = typesOf(tenant);
-    const environment = environmentDefaults(settings());
-    return { tenantId: tenant_id, serviceType, tenant, platform, environment };
+    const together = await inMemory.together(tenantId, namesOf([address]), least, request);
+    return sourcesOf(address, together, environment);
   }
 
   return {
     async 'config-resolver.resolve'(params, request) {
-      const sources = await sourcesOf(params, request);
+      const current = settings();
+      // Nobody waits for it: it is for those who come back to a stream, and asked again then.
+      noteEnvironment(environments, current, request).catch(() => undefined);
+      const environment = environmentDefaults(current);
+      const asOf = revisionOrMoment(params.as_of);
+      const past =
+        asOf === undefined ? undefined : await sourcesThen(params, asOf, environment, request);
+      const sources = past ?? (await sourcesNow(params, environment, request));
       const { tenant, platform, serviceType } = sources;
       const unknown = unknownNames(params, sources);
       if (params.strict) await refuseUnknown(unknown, params, request);
@@ -137,17 +103,14 @@ export function effectiveActions(settings: () => Settings) {
           service_type: serviceType,
           service_id: params.service_id ?? null,
           revision: { tenant: tenant.revision, platform: platform.revision },
-          ...(params.as_of !== undefined && {
-            as_of: { at: tenant.at, now: [...layersWithoutHistory] },
-          }),
+          ...(past && { as_of: { at: past.tenant.at, now: [...layersWithoutHistory] } }),
           unknown,
           ...(params.explain ? explainValues(sources) : effectiveValues(sources)),
-          environment: environmentFingerprint(sources.environment),
+          environment: environmentFingerprint(environment),
         },
         asOf: {
-          [tenantScope(params.tenant_id)]:
-            params.as_of === undefined ? tenant.revision : tenant.newest,
-          [platformScope]: params.as_of === undefined ? platform.revision : platform.newest,
+          [tenantScope(params.tenant_id)]: past?.tenant.newest ?? tenant.revision,
+          [platformScope]: past?.platform.newest ?? platform.revision,
         },
       };
     },

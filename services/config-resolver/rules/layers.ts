@@ -35,8 +35,8 @@ import { applyBounds, type Bounded, type BoundedValue, type Held } from './apply
 /** What one effective configuration is merged from. */
 export interface Sources extends LayeredValues {
   readonly tenantId: string;
-  readonly tenant: Omit<ResultOf<'tenant-config.layers'>, 'at'>;
-  readonly platform: Omit<ResultOf<'global-config.layers'>, 'newest'>;
+  readonly tenant: Omit<ResultOf<'tenant-config.layers'>, 'at' | 'newest'>;
+  readonly platform: Omit<ResultOf<'global-config.layers'>, 'newest' | 'tenant_revision'>;
 }
 
 type Values = Readonly<Record<string, unknown>>;

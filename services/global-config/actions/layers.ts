@@ -1,7 +1,7 @@
 /** What config-resolver asks of the platform: its two layers, and its bounds, as they are or were. */
 import { In, type DataSource, type EntityManager } from 'typeorm';
 import type { Handlers } from '../../../shared/cluster/request.ts';
-import { revisionOf } from '../../../shared/commits/commit.ts';
+import { readSnapshot, revisionOf } from '../../../shared/commits/commit.ts';
 import type { Bounds } from '../../../shared/contracts/bounds.ts';
 import type { StoredGlobalEntry } from '../../../shared/contracts/global-entries.ts';
 import { platformScope, tenantScope } from '../../../shared/contracts/revision-scopes.ts';
@@ -11,7 +11,7 @@ import { boundsKind } from '../documents/bounds.ts';
 import { storedEntry } from '../documents/global-entry.ts';
 import { storedServiceType } from '../documents/service-type.ts';
 import { GlobalEntity, ServiceTypeEntity } from '../schema.ts';
-import { documentsAt, revisionAt } from '../stores/history.ts';
+import { documentsAt, findEntry, revisionAt } from '../stores/history.ts';
 import { described } from './entries.ts';
 
 /** What the effective configuration is made of: the public entries, and of the types that are asked for what is active. */
@@ -21,16 +21,17 @@ interface LayerDocuments {
   readonly bounds: Stored<Bounds> | null;
 }
 
+/** With all service types unless only some are wanted. */
 async function currentLayers(
   manager: EntityManager,
-  wanted: readonly string[],
+  wanted?: readonly string[],
 ): Promise<LayerDocuments> {
   const entries = await manager.findBy(GlobalEntity, { is_public: true });
   const types =
-    wanted.length === 0
+    wanted?.length === 0
       ? []
       : await manager.findBy(ServiceTypeEntity, {
-          service_type: In(wanted),
+          ...(wanted && { service_type: In(wanted) }),
           configuration_name: defaultConfiguration,
           is_active: true,
         });
@@ -63,17 +64,44 @@ async function layersAt(
   };
 }
 
+const byType = (types: readonly Stored<ServiceType>[]) =>
+  Object.fromEntries(types.map((stored) => [stored.document.service_type, stored]));
+
+/** Throws where a revision or moment is asked for that the history does not know. */
+async function revisionAsOf(
+  manager: EntityManager,
+  asOf: number | string | undefined,
+  newest: number,
+): Promise<number> {
+  if (asOf === undefined || asOf === newest) return newest;
+  if (typeof asOf === 'string') return revisionAt(manager, new Date(asOf));
+  const { revision } = await findEntry(manager, asOf);
+  return revision;
+}
+
 export const layerActions = (db: DataSource) =>
   ({
+    /** One snapshot: with all service types, so that one answer serves every context. */
+    'global-config.layers.now': () =>
+      readSnapshot(db, platformScope, async (manager) => {
+        const { entries, types, bounds } = await currentLayers(manager);
+        return {
+          revision: await revisionOf(manager, platformScope),
+          bounds,
+          entries: entries.map(described),
+          service_types: byType(types),
+        };
+      }),
+
     /** One snapshot: entries, service types and bounds are exactly those of the revision, at a moment when the tenant had its. */
     'global-config.layers': ({ service_types: wanted = [], tenant_id: tenantId, as_of: asOf }) =>
       db.transaction('REPEATABLE READ', async (manager) => {
         const newest = await revisionOf(manager, platformScope);
         const tenantRevision =
           tenantId === undefined ? null : await revisionOf(manager, tenantScope(tenantId));
-        const revision = asOf === undefined ? newest : await revisionAt(manager, new Date(asOf));
+        const revision = await revisionAsOf(manager, asOf, newest);
         const { entries, types, bounds } =
-          asOf === undefined
+          asOf === undefined || asOf === newest
             ? await currentLayers(manager, wanted)
             : await layersAt(manager, wanted, revision);
         return {
@@ -82,9 +110,7 @@ export const layerActions = (db: DataSource) =>
           tenant_revision: tenantRevision,
           bounds,
           entries: entries.map(described),
-          service_types: Object.fromEntries(
-            types.map((stored) => [stored.document.service_type, stored]),
-          ),
+          service_types: byType(types),
         };
       }),
   }) satisfies Handlers;

@@ -4,7 +4,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import type { EntityManager } from 'typeorm';
 import type { Handlers, Request } from '../../../shared/cluster/request.ts';
 import { auditFacts, readSnapshot, recordEvents } from '../../../shared/commits/commit.ts';
-import { addressOf } from '../../../shared/contracts/decide.ts';
+import { addressOf } from '../../../shared/contracts/effective-config.ts';
 import type { ParamsOf } from '../../../shared/contracts/index.ts';
 import { approvalScope } from '../../../shared/contracts/revision-scopes.ts';
 import {

@@ -6,7 +6,8 @@ import { actsByRoles, type Caller } from '../../../shared/access.ts';
 import type { Handlers, Request } from '../../../shared/cluster/request.ts';
 import { actorOf } from '../../../shared/commits/commit.ts';
 import { automationTtl, type AutomationState } from '../../../shared/contracts/automations.ts';
-import { addressOf, type Intent } from '../../../shared/contracts/decide.ts';
+import type { Intent } from '../../../shared/contracts/decide.ts';
+import { addressOf } from '../../../shared/contracts/effective-config.ts';
 import type { ParamsOf } from '../../../shared/contracts/index.ts';
 import {
   decodeCursor,

@@ -3,7 +3,7 @@
  * link only shows what it would decide; deciding is a second request, because mail scanners open links.
  */
 import type { Handlers, Request } from '../../../shared/cluster/request.ts';
-import { addressOf } from '../../../shared/contracts/decide.ts';
+import { addressOf } from '../../../shared/contracts/effective-config.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import { approvalView, type Approval } from '../rules/approval.ts';

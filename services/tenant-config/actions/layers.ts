@@ -1,11 +1,11 @@
 /** What config-resolver asks of a tenant: its layers and bounds, as they are or were, and the agent types it has configured. */
-import type { DataSource, EntityManager } from 'typeorm';
+import { In, type DataSource, type EntityManager } from 'typeorm';
 import type { Handlers } from '../../../shared/cluster/request.ts';
 import { namesIn } from '../../../shared/commits/actor-names.ts';
-import { revisionOf } from '../../../shared/commits/commit.ts';
+import { revisionOf, revisionsOf } from '../../../shared/commits/commit.ts';
 import type { AgentConfig } from '../../../shared/contracts/agents.ts';
 import type { Bounds } from '../../../shared/contracts/bounds.ts';
-import { tenantScope } from '../../../shared/contracts/revision-scopes.ts';
+import { platformScope, tenantScope } from '../../../shared/contracts/revision-scopes.ts';
 import type { RiskConfig } from '../../../shared/contracts/risk.ts';
 import type { ServiceInstance } from '../../../shared/contracts/service-instances.ts';
 import type { Stored } from '../../../shared/documents/document-kind.ts';
@@ -47,6 +47,19 @@ async function currentLayer<Type extends keyof LayerDocuments>(
     id: resourceId,
   });
   return row && storedFrom<LayerDocuments[Type]>(row);
+}
+
+/** Those of these layers that there are. */
+async function currentLayers<Type extends keyof LayerDocuments>(
+  manager: EntityManager,
+  configType: Type,
+  tenantId: string,
+  resourceIds: string[],
+): Promise<Stored<LayerDocuments[Type]>[]> {
+  if (resourceIds.length === 0) return [];
+  const where = { tenant_id: tenantId, id: In(resourceIds) };
+  const rows = await manager.findBy(entities[configType], where);
+  return rows.map((row) => storedFrom<LayerDocuments[Type]>(row));
 }
 
 /** Of all agent configurations of a tenant, where they are read together. */
@@ -91,6 +104,58 @@ async function wantedRevision(
 
 export const layerActions = (db: DataSource) =>
   ({
+    /** One snapshot, at a moment when the platform had its revision. The statements are the same, however many names there are. */
+    'tenant-config.layers.now': ({ tenant_id: tenantId, agent_types = [], service_ids = [] }) =>
+      db.transaction('REPEATABLE READ', async (manager) => {
+        const scope = tenantScope(tenantId);
+        const revisions = await revisionsOf(manager, [scope, platformScope]);
+        const revision = revisions[scope]!;
+        const risk = await currentLayer(manager, 'tenant_risk_config', tenantId, tenantId);
+        const agents = await currentLayers(manager, 'agent_config', tenantId, agent_types);
+        const services = await currentLayers(manager, 'service_config', tenantId, service_ids);
+        const bounds = await currentLayer(manager, 'bounds_config', tenantId, tenantId);
+        const all = [risk, bounds, ...agents, ...services];
+        const authors = all.flatMap((each) => each?.updated_by ?? []);
+        const names = await namesIn(manager, tenantId, authors);
+        const named = <Document>(stored: Stored<Document>): Stored<Document> => ({
+          ...stored,
+          updated_by_name: names.of(stored.updated_by),
+        });
+        return {
+          value: {
+            revision,
+            platform_revision: revisions[platformScope]!,
+            risk: risk && named(risk),
+            agents: agents.map((each) => named(each)),
+            services: services.map((each) => named(each)),
+            bounds: bounds && named(bounds),
+          },
+          asOf: { [scope]: revision },
+        };
+      }),
+
+    async 'tenant-config.moment'({ tenant_ids: ids }) {
+      const scopes = [...ids.map(tenantScope), platformScope];
+      const rows = await db.manager.query<
+        { at: number; scope: string | null; revision: number; changed_at: number }[]
+      >(
+        `SELECT extract(epoch FROM clock_timestamp())::float8 * 1000 AS at, r.scope, r.revision,
+           extract(epoch FROM r.changed_at)::float8 * 1000 AS changed_at
+         FROM (SELECT) AS now LEFT JOIN strata.revisions r ON r.scope = ANY($1)`,
+        [scopes],
+      );
+      const found = new Map(rows.map((row) => [row.scope, row]));
+      const ofPlatform = found.get(platformScope);
+      return {
+        at: rows[0]!.at,
+        platform: ofPlatform?.revision ?? 0,
+        platform_changed_at: ofPlatform?.changed_at ?? 0,
+        tenants: Object.fromEntries(
+          ids.map((id) => [id, found.get(tenantScope(id))?.revision ?? 0]),
+        ),
+      };
+    },
+
     /** One snapshot: the documents are exactly those of the revision. */
     'tenant-config.layers': (params) =>
       db.transaction('REPEATABLE READ', async (manager) => {

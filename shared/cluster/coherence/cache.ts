@@ -37,7 +37,7 @@ export interface ReadResult<T> {
 }
 
 /**
- * Asks the owner. It is told what the answer must include, and may ignore that, as the contract middleware does: an answer that
+ * Asks the owner. It is told what the answer must include, since it may have a memory of its own, and may ignore that: an answer that
  * includes less is refused here and asked for again.
  */
 export type Load<T> = (minAsOf: AsOf) => Promise<Loaded<T>>;

@@ -214,7 +214,8 @@ export class Coherence {
   }
 
   /**
-   * Calls the listener when the database may have gone back to an older state, so that revisions that were heard of may be gone.
+   * Calls the listener when the database may have gone back to an older state, so that revisions that were heard of may be gone, and
+   * when changes were missed that nobody can tell any more.
    * Returns how to stop listening.
    */
   onReset(listener: () => void): () => void {
@@ -235,6 +236,8 @@ export class Coherence {
     this.caches.configuration_service.drop(keys, scope, revision);
     this.caches.identity.drop(keys, scope, revision);
     if (keys.includes(settingsReplacedKey)) this.caches.identity.flush();
+    // Effective values hold defaults of the environment, and whoever is told that these have moved must not read the old ones.
+    if (keys.includes(settingsReplacedKey)) this.caches.dynamic_config_service.flush();
     const isConfiguration = scope === platformScope || scope.startsWith(tenantScope(''));
     // Its entries are made of many documents, so that exact keys do not name them.
     if (isConfiguration) this.caches.dynamic_config_service.dropScope(scope, revision);
@@ -403,10 +406,16 @@ export class Coherence {
     // The database has none of this process' polls, or an older one: it went back to a state from before.
     const hasGoneBack = this.#cursor !== null && !this.#tokens.includes(previousToken ?? noToken);
     if (!isSameServer || hasGoneBack) this.#reset();
-    else if (!complete) for (const cache of Object.values(this.caches)) cache.flush();
+    else if (!complete) this.#forgetMissed();
     else for (const change of changes) this.apply(change);
     this.#cursor = cursor;
     this.#server = server;
+  }
+
+  /** The feed no longer has all that was missed: nothing kept here is known to be current. */
+  #forgetMissed(): void {
+    for (const cache of Object.values(this.caches)) cache.flush();
+    for (const listener of this.#resetListeners) listener();
   }
 
   /** Forgets everything that was learned from the database, revisions included. */

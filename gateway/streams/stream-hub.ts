@@ -1,0 +1,193 @@
+/**
+ * All open streams of a gateway: their limits, their heartbeats by one timer, and the end of those whose caller may no longer watch.
+ *
+ * | Danger                        | Bounded by                                                                       |
+ * |-------------------------------|----------------------------------------------------------------------------------|
+ * | many streams                  | WATCH_MAX_STREAMS, and of these WATCH_MAX_STREAMS_PER_CALLER                      |
+ * | one tenant that takes them all | WATCH_MAX_STREAMS_PER_TENANT, and at most half of WATCH_MAX_STREAMS             |
+ * | the caller's right ends       | checked before every event, when a session or membership changes, and every 15 s |
+ * | a slow reader                 | gets nothing while its buffer is full, and is cut off after 15 s                 |
+ * | the gateway stops             | streams end, stragglers are cut a second later                                   |
+ */
+import type { Coherence } from '../../shared/cluster/coherence/coherence.ts';
+import { authScope, memberScope } from '../../shared/contracts/revision-scopes.ts';
+import { StrataError } from '../../shared/errors.ts';
+import type { LiveSettings } from '../../shared/live-settings.ts';
+import { frame, EventStream, type Holder } from './event-stream.ts';
+import { RightsRound, type Verdict } from './rights.ts';
+import type { OwnRequest } from '../own-handlers.ts';
+
+/** Every stream's turn comes once in this time. */
+const heartbeatMs = 5000;
+/** Turns, so that not all streams are written to at once. */
+const turns = 50;
+/** A reader who takes nothing for this long is cut off; rights are looked at as often. */
+const patienceMs = 15_000;
+/** What could not be sent while a right was unknown is tried again in this time. */
+const retryMs = 1000;
+/** So many streams are looked at in one go. */
+const sliceSize = 1000;
+
+export class StreamHub {
+  readonly #settings: LiveSettings;
+  readonly #open = new Set<EventStream>();
+  readonly #byWatcher = new Map<string, number>();
+  readonly #byTenant = new Map<string, number>();
+  readonly #turns = Array.from({ length: turns }, () => new Set<EventStream>());
+  readonly #owed = new Set<EventStream>();
+  #nextTurn = 0;
+  #ticks = 0;
+  #timer: NodeJS.Timeout | undefined;
+  /** Whose rights may have changed: tenants, or everybody. */
+  #doubted: Set<string> | 'all' = new Set();
+  #isSweeping = false;
+  #stopped = false;
+
+  constructor(coherence: Coherence, settings: LiveSettings) {
+    this.#settings = settings;
+    coherence.onChange(({ scope }) => {
+      if (this.#open.size === 0) return;
+      if (scope === authScope) this.#doubt('all');
+      else if (scope.startsWith(memberScope(''))) this.#doubt(scope.slice(memberScope('').length));
+    });
+  }
+
+  get size(): number {
+    return this.#open.size;
+  }
+
+  /** A place for one more stream. Throws where it would be one too many. */
+  take(holder: Holder, request: OwnRequest): EventStream {
+    this.#checkLimits(holder);
+    const stream = new EventStream(holder, request, (ended) => this.#release(ended));
+    this.#open.add(stream);
+    this.#count(holder, 1);
+    this.#turns[this.#nextTurn]!.add(stream);
+    this.#nextTurn = (this.#nextTurn + 1) % turns;
+    this.#timer ??= setInterval(() => this.#tick(), heartbeatMs / turns);
+    return stream;
+  }
+
+  /** No stream begins any more, and those that run end. */
+  stop(): void {
+    this.#stopped = true;
+    for (const stream of this.#open) stream.end();
+  }
+
+  /** Calls `send` once the caller is known to have the right to watch still, where there is room then. Ends the stream where not. */
+  whileHeld(stream: EventStream, round: RightsRound, send: () => void): void {
+    const verdict = round.of(stream);
+    if (verdict instanceof Promise) void verdict.then((known) => this.#act(stream, known, send));
+    else this.#act(stream, verdict, send);
+  }
+
+  /** Has the stream go on in a second, since somebody who is needed is away. */
+  owe(stream: EventStream): void {
+    if (!stream.isOver) this.#owed.add(stream);
+  }
+
+  #act(stream: EventStream, verdict: Verdict, send: () => void): void {
+    if (verdict === 'unknown') this.owe(stream);
+    else if (verdict !== 'held') stream.end(frame('closed', { code: verdict.lost }));
+    else if (stream.isReady) send();
+  }
+
+  #checkLimits({ watcher, tenantId, isFleet }: Holder): void {
+    const {
+      watch_max_streams: most,
+      watch_max_streams_per_tenant: mostPerTenant,
+      watch_max_streams_per_caller: mostPerCaller,
+    } = this.#settings.current;
+    const own = this.#byWatcher.get(watcher) ?? 0;
+    if (!isFleet && own >= mostPerCaller)
+      throw tooMany(`You have ${mostPerCaller} streams open on this gateway. Close one first.`);
+    // Half, so that a tenant never takes all of them, however the limits are set.
+    const share = Math.min(mostPerTenant, Math.ceil(most / 2));
+    if (tenantId !== null && (this.#byTenant.get(tenantId) ?? 0) >= share)
+      throw tooMany(
+        `The tenant has ${share} streams open on this gateway, its share (WATCH_MAX_STREAMS_PER_TENANT). Close one first.`,
+      );
+    if (this.#stopped || this.#open.size >= most)
+      throw new StrataError(
+        'service_unavailable',
+        'This gateway takes no further stream. Try again.',
+      );
+  }
+
+  #release(stream: EventStream): void {
+    this.#open.delete(stream);
+    this.#owed.delete(stream);
+    this.#count(stream.holder, -1);
+    for (const turn of this.#turns) if (turn.delete(stream)) break;
+    if (this.#open.size > 0) return;
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+  }
+
+  #count({ watcher, tenantId }: Holder, change: 1 | -1): void {
+    add(this.#byWatcher, watcher, change);
+    if (tenantId !== null) add(this.#byTenant, tenantId, change);
+  }
+
+  /** One timer for all: the turn that is due has its heartbeats, and every second what is owed is tried again. */
+  #tick(): void {
+    const now = performance.now();
+    this.#ticks += 1;
+    const beat = Math.floor(this.#ticks / turns);
+    const round = new RightsRound();
+    const isRightsBeat = beat % (patienceMs / heartbeatMs) === 0;
+    for (const stream of this.#turns[this.#ticks % turns]!) {
+      stream.cutIfFullSince(now - patienceMs);
+      if (!isRightsBeat) stream.heartbeat(beat);
+      else this.whileHeld(stream, round, () => stream.heartbeat(beat));
+    }
+    if (this.#ticks % (retryMs / (heartbeatMs / turns)) !== 0) return;
+    const owed = [...this.#owed];
+    this.#owed.clear();
+    for (const stream of owed) stream.goOn();
+  }
+
+  #doubt(tenantId: string): void {
+    if (tenantId === 'all') this.#doubted = 'all';
+    else if (this.#doubted !== 'all') this.#doubted.add(tenantId);
+    if (this.#isSweeping) return;
+    this.#isSweeping = true;
+    setImmediate(() => this.#sweep());
+  }
+
+  /** Ends the streams of those who have lost their right. What is doubted meanwhile is looked at afterwards. */
+  #sweep(): void {
+    const doubted = this.#doubted;
+    this.#doubted = new Set();
+    const concerned = [...this.#open].filter(
+      ({ holder }) =>
+        doubted === 'all' || (holder.tenantId !== null && doubted.has(holder.tenantId)),
+    );
+    const look = (from: number): void => {
+      const round = new RightsRound();
+      for (const stream of concerned.slice(from, from + sliceSize))
+        this.whileHeld(stream, round, () => undefined);
+      if (from + sliceSize < concerned.length) {
+        setImmediate(() => look(from + sliceSize));
+        return;
+      }
+      this.#isSweeping = false;
+      if (this.#doubted === 'all' || this.#doubted.size > 0) this.#doubtAgain();
+    };
+    look(0);
+  }
+
+  #doubtAgain(): void {
+    this.#isSweeping = true;
+    setImmediate(() => this.#sweep());
+  }
+}
+
+function add(counts: Map<string, number>, name: string, change: number): void {
+  const count = (counts.get(name) ?? 0) + change;
+  if (count > 0) counts.set(name, count);
+  else counts.delete(name);
+}
+
+const tooMany = (message: string): StrataError =>
+  new StrataError('rate_limited', message, { headers: { 'retry-after': '10' } });

@@ -1,0 +1,124 @@
+/** Effective values as digests, for whoever tells others what has changed: several contexts at once, and as they were. */
+import type { Handlers, Request } from '../../../shared/cluster/request.ts';
+import {
+  addressOf,
+  type Address,
+  type Digests,
+} from '../../../shared/contracts/effective-config.ts';
+import type { ParamsOf } from '../../../shared/contracts/index.ts';
+import { codeOf, errorResponse } from '../../../shared/errors.ts';
+import type { Settings } from '../../../shared/settings.ts';
+import { digestsOf } from '../rules/digests.ts';
+import type { Environments } from '../rules/environments.ts';
+import {
+  effectiveValues,
+  environmentDefaults,
+  environmentFingerprint,
+  type Sources,
+} from '../rules/layers.ts';
+import type { LayersInMemory, Together } from './layers-in-memory.ts';
+import { namesOf, sourcesOf, sourcesThen } from './sources.ts';
+
+/** The environment of now. When it has replaced another, the database is asked for the time, which values made later are known by. */
+export async function noteEnvironment(
+  environments: Environments,
+  current: Settings,
+  { call }: Pick<Request, 'call'>,
+): Promise<void> {
+  const replaced = environments.note(current);
+  if (replaced.length === 0) return;
+  const { at } = await call('tenant-config.moment', { tenant_ids: [] });
+  for (const each of replaced) each.replacedAt ??= at;
+}
+
+export function digestActions(
+  settings: () => Settings,
+  environments: Environments,
+  inMemory: LayersInMemory,
+) {
+  return {
+    async 'config-resolver.digests'({ tenant_id: tenantId, contexts, min_revision: min }, request) {
+      const [tenant, platform] = min.split('.').map(Number) as [number, number];
+      const names = namesOf(contexts);
+      const together = await inMemory.together(tenantId, names, { tenant, platform }, request);
+      const current = settings();
+      const environment = environmentDefaults(current);
+      await noteEnvironment(environments, current, request);
+      return {
+        revision: { tenant: together.tenant.revision, platform: together.platform.revision },
+        environment: environmentFingerprint(environment),
+        contexts: contexts.map((context) =>
+          digestsOrProblem(tenantId, context, together, environment),
+        ),
+      };
+    },
+
+    async 'config-resolver.past-digests'(params, request) {
+      await noteEnvironment(environments, settings(), request);
+      const past = await inPast(params, request);
+      if (past === undefined) return { states: null };
+      const states = environments
+        .since(past.madeAt)
+        .map((each) => ofSources({ ...past.sources, environment: environmentDefaults(each) }));
+      return { states };
+    },
+  } satisfies Handlers;
+}
+
+const ofSources = (sources: Sources): Digests => digestsOf(effectiveValues(sources).values);
+
+/** A context may be none any more, since its instance has got another type. */
+function digestsOrProblem(
+  tenantId: string,
+  context: Address,
+  together: Together,
+  environment: Sources['environment'],
+) {
+  try {
+    const question = { tenant_id: tenantId, ...context };
+    return { digests: ofSources(sourcesOf(question, together, environment)) };
+  } catch (error) {
+    const [problem] = errorResponse(error, '').body.errors ?? [];
+    if (problem === undefined) throw error;
+    return { problem };
+  }
+}
+
+/** What is said of revisions that nobody can show any more, or of a context that there was not. */
+const unknownPast: ReadonlySet<string> = new Set([
+  'validation_failed',
+  'not_found',
+  'before_history',
+]);
+
+interface Past {
+  readonly sources: Sources;
+  /** When the later of the two revisions was made, by the database's clock. */
+  readonly madeAt: number;
+}
+
+/** Undefined where either revision is none of those that history can still show, or was lost by a restore. */
+async function inPast(
+  params: ParamsOf<'config-resolver.past-digests'>,
+  request: Pick<Request, 'call'>,
+): Promise<Past | undefined> {
+  const { tenant_id, tenant: revision, platform } = params;
+  if (revision === 0) return undefined;
+  const after = { tenant_id, after: revision - 1, limit: 1 };
+  const { items } = await request.call('tenant-config.changes', after);
+  const [made] = items;
+  if (made?.revision !== revision) return undefined;
+  try {
+    const question = { tenant_id, ...addressOf(params) };
+    const sources = await sourcesThen(question, revision, {}, request, platform);
+    const isExact = sources.tenant.revision === revision && sources.platform.revision === platform;
+    if (!isExact) return undefined;
+    const now = await request.call('tenant-config.moment', { tenant_ids: [] });
+    // Of an older revision of the platform the time is not asked for: earlier than it was is safe.
+    const ofPlatform = now.platform === platform ? now.platform_changed_at : 0;
+    return { sources, madeAt: Math.max(Date.parse(made.changed_at), ofPlatform) };
+  } catch (error) {
+    if (unknownPast.has(codeOf(error))) return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,147 @@
+/** Watch streams of effective values beside a server that does nothing but keep connections: memory, a change to the last, idle. */
+import { setTimeout as delay } from 'node:timers/promises';
+import { eventually } from '../support/cluster.ts';
+import { Client, createTenant, memberPassword, signIn } from '../support/strata.ts';
+import { cpuMs, loadCore, rssMiB, serverCore, startProgram, type Program } from './machine.ts';
+import type { Comparison, Fact, Group } from './report.ts';
+import { platformAdmin, startStage } from './stage.ts';
+
+const streams = 10_000;
+const tenants = 100;
+const idleSeconds = 10;
+
+interface Watched {
+  readonly path: string;
+  readonly token: string;
+}
+
+const readers = (origin: string, watched: readonly Watched[]): Promise<Program> =>
+  startProgram(
+    'test/bench/peers/stream-readers.ts',
+    [origin, String(streams), JSON.stringify(watched)],
+    loadCore,
+  );
+
+/** Kibibytes of memory that the process takes more for each stream, and its milliseconds a second for 1,000 idle ones. */
+async function costOf(
+  { pid }: { readonly pid: number },
+  begin: () => Promise<Program>,
+): Promise<{ kibibytes: number; idleMs: number }> {
+  const before = rssMiB(pid);
+  const reading = await begin();
+  await delay(2000);
+  const kibibytes = ((rssMiB(pid) - before) * 1024) / streams;
+  const from = cpuMs(pid);
+  await delay(idleSeconds * 1000);
+  const idleMs = (cpuMs(pid) - from) / idleSeconds / (streams / 1000);
+  await reading.stop();
+  await delay(2000);
+  return { kibibytes, idleMs };
+}
+
+/** Milliseconds from the beginning of the request that makes the event until the last reader has it, and of the processor. */
+async function fanOut(
+  { pid }: { readonly pid: number },
+  reading: Program,
+  send: () => Promise<unknown>,
+): Promise<{ ms: number; cpu: number }> {
+  const from = cpuMs(pid);
+  const began = performance.timeOrigin + performance.now();
+  await send();
+  const { value } = await reading.lines.next();
+  await delay(500);
+  return { ms: Number(value) - began, cpu: cpuMs(pid) - from };
+}
+
+export const streamsGroup: Group = async ({ rounds }) => {
+  const stage = await startStage();
+  const programs: Program[] = [];
+  try {
+    const limits = {
+      WATCH_MAX_STREAMS: '50000',
+      WATCH_MAX_STREAMS_PER_TENANT: '25000',
+      WATCH_MAX_STREAMS_PER_CALLER: '25000',
+    };
+    const settings = { ...stage.clustered, ...limits };
+    await stage.start(['tenant-config', 'global-config'], loadCore, settings);
+    await stage.start(['auth', 'audit', 'config-resolver'], loadCore, settings);
+    const gateway = await stage.start(['gateway'], serverCore, settings);
+    const platform = await eventually(() => platformAdmin(gateway.url));
+    const { id, admin } = await eventually(() => createTenant(gateway.url, platform, 'Bench'));
+    const pathOf = (tenantId: string): string =>
+      `/tenants/${tenantId}/config/effective/watch?agent_type=bench`;
+    const watched = [{ path: pathOf(id), token: admin.token! }];
+    for (let each = 1; each < tenants; each += 1) {
+      const email = `bench-${each}@bench.example`;
+      const made = await platform.post('/tenants', {
+        name: `Bench ${each}`,
+        admin: { email, password: memberPassword },
+      });
+      const by = await signIn(gateway.url, email, memberPassword);
+      watched.push({ path: pathOf((made.body as { id: string }).id), token: by.token! });
+    }
+    const hub = await startProgram('test/bench/peers/bare-hub.ts', [], serverCore);
+    programs.push(hub);
+    const bare = [{ path: '/', token: 'x' }];
+
+    const ofHub = await costOf(hub, () => readers(hub.said, bare));
+    const ofStrata = await costOf(gateway, () => readers(gateway.url, watched));
+
+    const strata: { ms: number; cpu: number }[] = [];
+    const baseline: { ms: number; cpu: number }[] = [];
+    const ofTenant = await readers(gateway.url, watched.slice(0, 1));
+    for (let round = 0; round < rounds + 1; round += 1)
+      strata.push(
+        await fanOut(gateway, ofTenant, () =>
+          admin.patch(`/tenants/${id}/config/risk`, {
+            global_settings: { max_concurrent_automations: round + 1 },
+          }),
+        ),
+      );
+    await ofTenant.stop();
+    const ofBare = await readers(hub.said, bare);
+    for (let round = 0; round < rounds + 1; round += 1)
+      baseline.push(await fanOut(hub, ofBare, () => new Client(hub.said).post('/', {})));
+    await ofBare.stop();
+    const peer = 'a bare server of Server-Sent Events';
+    const many = streams.toLocaleString('en');
+    const rows: Comparison[] = [
+      {
+        what: `memory of each of ${many} effective streams of ${tenants} tenants`,
+        peer: `twice that of ${peer}, or 25 kB, whichever is more`,
+        unit: 'KiB',
+        goal: { atMost: 1 },
+        strata: [ofStrata.kibibytes],
+        baseline: [Math.max(25, 2 * ofHub.kibibytes)],
+      },
+      {
+        what: `a change at the last of ${many} streams of one tenant`,
+        peer,
+        unit: 'ms',
+        goal: { atMost: 3 },
+        strata: strata.slice(1).map(({ ms }) => ms),
+        baseline: baseline.slice(1).map(({ ms }) => ms),
+      },
+    ];
+    const cpu = (all: readonly { cpu: number }[]): string =>
+      (all.slice(1).reduce((sum, each) => sum + each.cpu, 0) / rounds).toFixed(0);
+    const facts: Fact[] = [
+      {
+        what: 'idle: processor time a second for 1,000 effective streams, heartbeats included / bare',
+        figure: `${ofStrata.idleMs.toFixed(2)} / ${ofHub.idleMs.toFixed(2)} ms`,
+      },
+      {
+        what: `memory of a stream: Strata / bare`,
+        figure: `${ofStrata.kibibytes.toFixed(1)} / ${ofHub.kibibytes.toFixed(1)} KiB`,
+      },
+      {
+        what: `processor time of a change for ${many} streams: Strata / bare`,
+        figure: `${cpu(strata)} / ${cpu(baseline)} ms`,
+      },
+    ];
+    return { rows, facts };
+  } finally {
+    for (const program of programs) await program.stop();
+    await stage.stop();
+  }
+};
