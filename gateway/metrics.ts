@@ -61,7 +61,7 @@ export interface StreamFigures {
   /** How many are open. */
   readonly open: () => number;
   /** How often this gateway has asked for what they share, by what it is. */
-  readonly reads: () => Readonly<Record<'changes' | 'values', number>>;
+  readonly reads: () => Readonly<Record<'changes' | 'values' | 'past', number>>;
 }
 export interface Streams extends StreamFigures {
   /** How many may be open. */
@@ -99,7 +99,7 @@ export function observeRequests(metrics: Registry, streams: Streams): CountReque
   });
   showFigure(metrics, {
     name: 'strata_watch_reads_total',
-    help: 'Reads for all watch streams together: changes of a scope, effective values of a tenant',
+    help: 'Reads for all watch streams together: changes of a scope, effective values of a tenant, and past ones for those who come back',
     type: 'counter',
     labelNames: ['what'],
     read: () =>

@@ -122,7 +122,11 @@ export function createWatch(
   return {
     handlers,
     open: () => hub.size,
-    reads: () => ({ changes: changesRead, values: effective.questions }),
+    reads: () => ({
+      changes: changesRead,
+      values: effective.questions,
+      past: effective.pastQuestions,
+    }),
     stop: () => hub.stop(),
   };
 }

@@ -11,6 +11,7 @@
  * | a heartbeat that confirms what has changed  | sent only with a lease, and while nothing is left to be read or sent     |
  * | a reader who was behind for several changes | knows which digests it was sent last: the difference is sent at once     |
  * | a platform change for many tenants          | so many questions at a time                                             |
+ * | many streams that come back at once         | ask together where context and id are the same, and so many at a time   |
  * | the resolver is away                        | streams stay without heartbeats, and it is asked again every second      |
  */
 import { setTimeout as delay } from 'node:timers/promises';
@@ -39,6 +40,8 @@ type Revisions = ResultOf<'config-resolver.digests'>['revision'];
 type Answer = ResultOf<'config-resolver.digests'>;
 
 const none: Revisions = { tenant: 0, platform: 0 };
+const nameOf = ({ agent_type, service_id, service_type }: Address): string =>
+  JSON.stringify([agent_type, service_id, service_type]);
 const idOf = ({ tenant, platform }: Revisions): string => `${tenant}.${platform}`;
 const highest = (one: Revisions, other: Revisions): Revisions => ({
   tenant: Math.max(one.tenant, other.tenant),
@@ -59,8 +62,14 @@ export class EffectiveValues {
   readonly hub: StreamHub;
   /** How often values were asked for. */
   questions = 0;
+  /** How often values of the past were. */
+  pastQuestions = 0;
   readonly #tenants = new Map<string, WatchedTenant>();
   readonly #turns = new Turns(maxQuestions);
+  /** Of their own, so that a change need not wait for those who come back. */
+  readonly #pastTurns = new Turns(maxQuestions);
+  /** Those on their way, which a fleet shares. */
+  readonly #pasts = new Map<string, Promise<Digests[] | null>>();
 
   constructor(broker: ServiceBroker, coherence: Coherence, hub: StreamHub) {
     this.#broker = broker;
@@ -113,7 +122,19 @@ export class EffectiveValues {
   }
 
   /** What the context was then, by each environment that it may have had; null where that cannot be known. */
-  async #past(tenantId: string, address: Address, id: string): Promise<Digests[] | null> {
+  #past(tenantId: string, address: Address, id: string): Promise<Digests[] | null> {
+    const name = JSON.stringify([tenantId, nameOf(address), id]);
+    const asked = this.#pasts.get(name);
+    if (asked) return asked;
+    const asking = this.#pastTurns
+      .run(() => this.#askPast(tenantId, address, id))
+      .finally(() => this.#pasts.delete(name));
+    this.#pasts.set(name, asking);
+    return asking;
+  }
+
+  async #askPast(tenantId: string, address: Address, id: string): Promise<Digests[] | null> {
+    this.pastQuestions += 1;
     const [tenant, platform] = id.split('.').map(Number) as [number, number];
     const { states } = await callAs(
       this.#broker,
@@ -198,7 +219,7 @@ class WatchedTenant {
 
   /** Resolves once the context's values are known as they were after every write that was answered before the call. */
   async join(stream: EventStream, address: Address): Promise<void> {
-    const name = JSON.stringify([address.agent_type, address.service_id, address.service_type]);
+    const name = nameOf(address);
     const context = this.#contexts.get(name) ?? {
       name,
       address,

@@ -291,6 +291,21 @@ describe('effective values are watched', () => {
     for (const each of [nothing, resumed, again]) each.leave();
   });
 
+  test('those who come back together share the question of what was', async () => {
+    const left = idOf(await read({}, context));
+    await writeAgent('live', { n: Math.random() });
+    const before = await questions();
+    const streams = await Promise.all(
+      Array.from({ length: 15 }, () => stream(tenant.admin, context, left)),
+    );
+    const told = await Promise.all(
+      streams.map((each) => each.until(({ event }) => event === 'effective.changed')),
+    );
+    expect(told.map(({ data }) => data.keys)).toEqual(streams.map(() => ['custom']));
+    expect((await questions()).past - before.past).toBeLessThan(10);
+    for (const each of streams) each.leave();
+  });
+
   test('who was away during a reload is told of the default that it moved', async () => {
     const left = idOf(await read({}, context));
     await reload(14);
@@ -384,11 +399,11 @@ describe('effective values are watched', () => {
   });
 
   /** How often the gateway has asked for what all streams share. */
-  async function questions(): Promise<{ values: number; changes: number }> {
+  async function questions(): Promise<{ values: number; changes: number; past: number }> {
     const { text } = await tenant.admin.get('/metrics');
     const count = (what: string): number =>
       Number(new RegExp(`^strata_watch_reads_total{what="${what}"} (\\d+)$`, 'm').exec(text)?.[1]);
-    return { values: count('values'), changes: count('changes') };
+    return { values: count('values'), changes: count('changes'), past: count('past') };
   }
 });
 

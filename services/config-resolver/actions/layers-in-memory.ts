@@ -118,6 +118,8 @@ class Moments {
   /** One of the tenant's, of now or of a question that is on its way. */
   async ask(tenantId: string, calls: Calls): Promise<Revisions> {
     for (;;) {
+      // Others may have taken its place while a question was on its way.
+      this.want(tenantId);
       this.#asking ??= this.#askAll(calls).finally(() => {
         this.#asking = undefined;
       });
