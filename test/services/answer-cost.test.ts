@@ -204,6 +204,34 @@ describe('of effective values that are kept in memory', () => {
     expect(revision.tenant).toBe(min_revision);
   });
 
+  test('while the platform never stands still an answer is of one moment all the same', async () => {
+    const [tenant_id] = tenants as [string];
+    await readAll(tenants, 1)();
+    await changed(`tenant:${tenant_id}`);
+    const { call: real } = node.broker;
+    const writing = jest.spyOn(node.broker, 'call').mockImplementation((async (
+      ...given: Parameters<typeof real>
+    ) => {
+      const [action] = given as unknown[];
+      if (action === 'tenant-config.moment') await changed('platform');
+      const answer: unknown = await real.apply(node.broker, given);
+      if (action === 'tenant-config.layers.now') await changed('platform');
+      return answer;
+    }) as typeof real);
+    try {
+      const { revision } = await call('config-resolver.resolve', {
+        tenant_id,
+        agent_type: 'agent1',
+      });
+      const [row] = await database.query<{ revision: string }>(
+        `SELECT revision FROM strata.revisions WHERE scope = 'platform'`,
+      );
+      expect(revision.platform).toBe(Number(row!.revision));
+    } finally {
+      writing.mockRestore();
+    }
+  });
+
   test('all contexts that are watched of a tenant are read in as many statements as one', async () => {
     const digests = (count: number) => async () => {
       const contexts = Array.from({ length: count }, (_each, n) => ({
@@ -215,6 +243,7 @@ describe('of effective values that are kept in memory', () => {
         min_revision: '0.0',
       });
     };
+    await digests(1)();
     await changed(`tenant:${tenants[0]}`);
     const one = await statementsOf(digests(1));
     await changed(`tenant:${tenants[0]}`);

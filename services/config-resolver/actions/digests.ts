@@ -16,7 +16,7 @@ import {
   environmentFingerprint,
   type Sources,
 } from '../rules/layers.ts';
-import type { LayersInMemory, Together } from './layers-in-memory.ts';
+import { neverStill, type LayersInMemory, type Together } from './layers-in-memory.ts';
 import { namesOf, sourcesOf, sourcesThen } from './sources.ts';
 
 /** The environment of now. When it has replaced another, the database is asked for the time, which values made later are known by. */
@@ -41,6 +41,8 @@ export function digestActions(
       const [tenant, platform] = min.split('.').map(Number) as [number, number];
       const names = namesOf(contexts);
       const together = await inMemory.together(tenantId, names, { tenant, platform }, request);
+      // Of many contexts the history is not asked: whoever tells of changes asks again.
+      if (!together) throw neverStill();
       const current = settings();
       const environment = environmentDefaults(current);
       await noteEnvironment(environments, current, request);

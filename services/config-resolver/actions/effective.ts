@@ -80,7 +80,9 @@ export function effectiveActions(
       platform: request.least[platformScope] ?? 0,
     };
     const together = await inMemory.together(tenantId, namesOf([address]), least, request);
-    return sourcesOf(address, together, environment);
+    if (together) return sourcesOf(address, together, environment);
+    const { tenant, platform } = await inMemory.moment(tenantId, request);
+    return sourcesThen(address, tenant, environment, request, platform);
   }
 
   return {

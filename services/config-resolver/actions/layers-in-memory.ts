@@ -5,7 +5,8 @@
  * Either is exact for its own revision, but together they must also be of one moment: a tenant's write and then one of the platform may
  * reach this node in the other order, and an older tenant under a newer platform never was. What is read of the tenant says which
  * revision the platform had then, which decides most cases. Where the platform alone has moved since, one statement for all tenants
- * asks what revisions there are, and what it finds out stays true.
+ * asks what revisions there are, and what it finds out stays true. Where both change faster than that, a moment of them is read from
+ * the history, which no write moves any more.
  */
 import { LRUCache } from 'lru-cache';
 import type { Request } from '../../../shared/cluster/request.ts';
@@ -29,19 +30,21 @@ export interface Together {
 export interface LayersInMemory {
   /**
    * The layers of a tenant, with those of these agents and instances that there are, and the platform's, of one moment. They include
-   * `least` as far as that exists. Throws `not_found` for a tenant that does not, and `service_unavailable` where both scopes change
-   * faster than they can be read, or where memory could only say what held before an outage.
+   * `least` as far as that exists. Undefined where the scopes change faster than they can be read. Throws `not_found` for a tenant that
+   * does not exist, and `service_unavailable` where memory could only say what held before an outage.
    */
   readonly together: (
     tenantId: string,
     names: Names,
     least: Revisions,
     calls: Calls,
-  ) => Promise<Together>;
+  ) => Promise<Together | undefined>;
+  /** The revisions that a tenant and the platform have at one moment after the call. */
+  readonly moment: (tenantId: string, calls: Calls) => Promise<Revisions>;
 }
 
-/** How often layers are read before giving up. */
-const maxReads = 5;
+/** How often layers of now are read before those of a moment are. */
+const maxReads = 3;
 /** Tenants that are asked about together: those whose layers were wanted last. */
 const maxAskedTogether = 2000;
 
@@ -65,6 +68,8 @@ export function layersInMemory(): LayersInMemory {
           calls.call('tenant-config.layers.now', { tenant_id: tenantId, ...names, ...min }),
         );
         if (tenant.risk === null) throw noSuchTenant();
+        // What the tenant's read has seen of the platform may not have been heard of here.
+        leastOfPlatform = Math.max(leastOfPlatform, tenant.platform_revision);
         const platform = await atLeast(leastOfPlatform, (min) =>
           calls.call('global-config.layers.now', min),
         );
@@ -77,8 +82,10 @@ export function layersInMemory(): LayersInMemory {
         leastOfTenant = Math.max(leastOfTenant, moment.tenant);
         leastOfPlatform = Math.max(leastOfPlatform, moment.platform);
       }
-      throw neverStill();
+      return undefined;
     },
+
+    moment: (tenantId, calls) => moments.ask(tenantId, calls),
   };
 }
 
