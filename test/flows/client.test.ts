@@ -4,6 +4,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
+import { connect } from '../../client/source/index.ts';
 import { openBrowser } from '../support/browser.ts';
 import {
   gzippedLength,
@@ -12,7 +13,9 @@ import {
   nodes,
   type InstalledClient,
 } from '../support/client-package.ts';
+import { eventually } from '../support/cluster.ts';
 import { strataDatabase, type Database } from '../support/postgres.ts';
+import { startProxy } from '../support/proxy.ts';
 import {
   adminPassword,
   createTenant,
@@ -200,6 +203,37 @@ test('a write of the platform arrives, and atLeast sees one of the tenant at onc
      await config.close();`,
   );
   expect(JSON.parse(said)).toEqual(['2', 7]);
+});
+
+test('a stream that is cut goes on where it was: each write is told once', async () => {
+  const proxy = await startProxy(Number(new URL(strata.url).port));
+  const config = await connect({
+    url: `http://127.0.0.1:${proxy.port}`,
+    tenant: tenant.id,
+    token: apiKey,
+    warn: () => {},
+  });
+  const told: unknown[] = [];
+  config.on('change', ({ changes }) => told.push(...changes.map(({ after }) => after)));
+  const isLive = () => eventually(async () => expect(config.state.status).toBe('live'));
+  const write = (value: number) =>
+    platform.put('/config/global/cut', { config_value: value, is_public: true });
+  try {
+    await isLive();
+    await write(1);
+    await eventually(async () => expect(config.get('cut')).toBe(1), 3000);
+    proxy.reset();
+    await write(2);
+    await eventually(async () => expect(config.get('cut')).toBe(2));
+    await isLive();
+    await write(3);
+    await eventually(async () => expect(config.get('cut')).toBe(3), 3000);
+    expect(told).toEqual([1, 2, 3]);
+    expect(config.details('cut')).toMatchObject({ from: 'stream', stale: false });
+  } finally {
+    await config.close();
+    await proxy.stop();
+  }
 });
 
 test('a browser has the same values', async () => {
