@@ -1,26 +1,30 @@
 /** A provider for the server SDK of OpenFeature (https://openfeature.dev): flags are keys, the variant is the layer that decided. */
 import {
-  FlagNotFoundError,
   GeneralError,
   OpenFeatureEventEmitter,
   ProviderEvents,
-  ProviderFatalError,
-  ProviderNotReadyError,
-  StandardResolutionReasons,
-  TypeMismatchError,
   type EvaluationContext,
   type JsonValue,
   type Provider,
-  type ResolutionDetails,
 } from '@openfeature/server-sdk';
 import { isFinal } from './failure.ts';
+import {
+  contextOf,
+  fatal,
+  follow,
+  isBoolean,
+  isNumber,
+  isString,
+  isStructure,
+  notReady,
+  resolve,
+  type Resolution,
+} from './flags.ts';
 import { connect } from './index.ts';
-import type { Config, ConnectOptions, Context, Details } from './types.ts';
+import type { Config, ConnectOptions, Context } from './types.ts';
 
 /** Configurations of contexts of evaluations that are kept live. */
 const mostContexts = 50;
-/** Layers that hold only for what a context names. */
-const targeted: readonly unknown[] = ['service_instance', 'agent', 'service_type'];
 
 export class StrataProvider implements Provider {
   readonly metadata = { name: 'strata' } as const;
@@ -39,20 +43,15 @@ export class StrataProvider implements Provider {
   async initialize(): Promise<void> {
     const config = await connect({ ...this.#options, signal: this.#closing.signal }).catch(
       (error: Error) => {
-        throw isFinal(error) ? new ProviderFatalError(error.message) : error;
+        throw isFinal(error) ? fatal(error.message) : error;
       },
     );
     this.#config = config;
-    let isStale = config.state.stale;
-    if (isStale) this.events.emit(ProviderEvents.Stale);
-    config.on('state', ({ stale }) => {
-      if (stale === isStale) return;
-      isStale = stale;
-      this.events.emit(stale ? ProviderEvents.Stale : ProviderEvents.Ready);
-    });
-    config.on('change', ({ changes }) => {
-      const flagsChanged = changes.map(({ key }) => key);
-      this.events.emit(ProviderEvents.ConfigurationChanged, { flagsChanged });
+    follow(config, {
+      onStale: () => this.events.emit(ProviderEvents.Stale),
+      onFresh: () => this.events.emit(ProviderEvents.Ready),
+      onChanged: (flagsChanged) =>
+        this.events.emit(ProviderEvents.ConfigurationChanged, { flagsChanged }),
     });
   }
 
@@ -63,47 +62,37 @@ export class StrataProvider implements Provider {
   }
 
   resolveBooleanEvaluation(key: string, _fallback: boolean, context: EvaluationContext) {
-    return this.#resolve(key, context, (value) => typeof value === 'boolean');
+    return this.#resolve(key, context, isBoolean);
   }
 
   resolveStringEvaluation(key: string, _fallback: string, context: EvaluationContext) {
-    return this.#resolve(key, context, (value) => typeof value === 'string');
+    return this.#resolve(key, context, isString);
   }
 
   resolveNumberEvaluation(key: string, _fallback: number, context: EvaluationContext) {
-    return this.#resolve(key, context, (value) => typeof value === 'number');
+    return this.#resolve(key, context, isNumber);
   }
 
   resolveObjectEvaluation<T extends JsonValue>(
     key: string,
     _fallback: T,
     context: EvaluationContext,
-  ): Promise<ResolutionDetails<T>> {
-    const isObject = (value: unknown): value is T => typeof value === 'object' && value !== null;
-    return this.#resolve(key, context, isObject);
+  ): Promise<Resolution<T>> {
+    return this.#resolve(key, context, isStructure<T>);
   }
 
   async #resolve<T>(
     key: string,
     context: EvaluationContext,
     fits: (value: unknown) => value is T,
-  ): Promise<ResolutionDetails<T>> {
+  ): Promise<Resolution<T>> {
     const asked = contextOf(context);
-    const details = (await this.#configOf(asked)).details(key);
-    const { value, layer, from } = details;
-    if (from === 'fallback') throw new FlagNotFoundError(`There is no value for ${key}.`);
-    if (!fits(value)) throw new TypeMismatchError(`The value of ${key} is ${typeOf(value)}.`);
-    return {
-      value,
-      ...(layer === null ? {} : { variant: layer }),
-      reason: reasonOf(details, asked !== undefined),
-      flagMetadata: metadataOf(details),
-    };
+    return resolve(await this.#configOf(asked), key, asked !== undefined, fits);
   }
 
   /** The base where an evaluation names nothing, else a configuration of its own, which stays live while it is used. */
   async #configOf(context: Context | undefined): Promise<Config> {
-    if (!this.#config) throw new ProviderNotReadyError('The provider was not initialized.');
+    if (!this.#config) throw notReady();
     if (!context) return this.#config;
     const name = JSON.stringify([context.agentType, context.serviceId, context.serviceType]);
     const opened = this.#others.get(name) ?? this.#config.with(context);
@@ -125,43 +114,3 @@ export class StrataProvider implements Provider {
     }
   }
 }
-
-/** What an evaluation is for; undefined where it names nothing that Strata knows. */
-function contextOf(given: EvaluationContext): Context | undefined {
-  const agentType = textIn(given, 'agentType', 'agent_type');
-  const serviceId = textIn(given, 'serviceId', 'service_id', 'targetingKey');
-  const serviceType = textIn(given, 'serviceType', 'service_type');
-  if (agentType === undefined && serviceId === undefined && serviceType === undefined)
-    return undefined;
-  return {
-    ...(agentType === undefined ? {} : { agentType }),
-    ...(serviceId === undefined ? {} : { serviceId }),
-    ...(serviceType === undefined ? {} : { serviceType }),
-  };
-}
-
-function textIn(given: EvaluationContext, ...names: readonly string[]): string | undefined {
-  const texts = names.map((name) => given[name]);
-  return texts.find((text): text is string => typeof text === 'string' && text !== '');
-}
-
-function reasonOf({ stale, layer }: Details, isNamed: boolean): string {
-  if (stale) return StandardResolutionReasons.STALE;
-  if (!isNamed) return StandardResolutionReasons.STATIC;
-  return targeted.includes(layer)
-    ? StandardResolutionReasons.TARGETING_MATCH
-    : StandardResolutionReasons.DEFAULT;
-}
-
-function metadataOf(details: Details): Record<string, string | number> {
-  const { source, revision, updatedBy, updatedAt } = details;
-  const given = { source, revision, updated_by: updatedBy, updated_at: updatedAt };
-  return Object.fromEntries(
-    Object.entries(given).filter((entry): entry is [string, string | number] => entry[1] !== null),
-  );
-}
-
-const typeOf = (value: unknown): string => {
-  if (value === null) return 'null';
-  return Array.isArray(value) ? 'array' : typeof value;
-};

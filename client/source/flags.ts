@@ -1,0 +1,117 @@
+/** What both providers of OpenFeature have in common: a key of a configuration as a flag, whose variant is the layer that decided. */
+import type { Config, Context, Details } from './types.ts';
+
+/** Of an evaluation, as both SDKs have it. */
+type Attributes = Readonly<Record<string, unknown>>;
+
+/** Layers that hold only for what a context names. */
+const targeted: readonly unknown[] = ['service_instance', 'agent', 'service_type'];
+
+/** An error by its code, which is all that the SDKs look at. */
+class FlagError extends Error {
+  readonly code: 'FLAG_NOT_FOUND' | 'TYPE_MISMATCH' | 'PROVIDER_NOT_READY' | 'PROVIDER_FATAL';
+
+  constructor(code: FlagError['code'], message: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
+export const notReady = (): Error =>
+  new FlagError('PROVIDER_NOT_READY', 'The provider was not initialized.');
+export const fatal = (message: string): Error => new FlagError('PROVIDER_FATAL', message);
+
+/** What an evaluation is for; undefined where it names nothing that Strata knows. */
+export function contextOf(given: Attributes = {}): Context | undefined {
+  const agentType = textIn(given, 'agentType', 'agent_type');
+  const serviceId = textIn(given, 'serviceId', 'service_id', 'targetingKey');
+  const serviceType = textIn(given, 'serviceType', 'service_type');
+  if (agentType === undefined && serviceId === undefined && serviceType === undefined)
+    return undefined;
+  return {
+    ...(agentType === undefined ? {} : { agentType }),
+    ...(serviceId === undefined ? {} : { serviceId }),
+    ...(serviceType === undefined ? {} : { serviceType }),
+  };
+}
+
+function textIn(given: Attributes, ...names: readonly string[]): string | undefined {
+  const texts = names.map((name) => given[name]);
+  return texts.find((text): text is string => typeof text === 'string' && text !== '');
+}
+
+export const isBoolean = (value: unknown): value is boolean => typeof value === 'boolean';
+export const isString = (value: unknown): value is string => typeof value === 'string';
+export const isNumber = (value: unknown): value is number => typeof value === 'number';
+export const isStructure = <T>(value: unknown): value is T =>
+  typeof value === 'object' && value !== null;
+
+export interface Resolution<T> {
+  readonly value: T;
+  readonly variant?: string;
+  readonly reason: 'STALE' | 'STATIC' | 'TARGETING_MATCH' | 'DEFAULT';
+  readonly flagMetadata: Record<string, string | number>;
+}
+
+/** A flag as the SDKs want it. `isNamed` where the configuration is that of a context of the evaluation. Throws what has a code. */
+export function resolve<T>(
+  config: Config,
+  key: string,
+  isNamed: boolean,
+  fits: (value: unknown) => value is T,
+): Resolution<T> {
+  const details = config.details(key);
+  const { value, layer, from } = details;
+  if (from === 'fallback') throw new FlagError('FLAG_NOT_FOUND', `There is no value for ${key}.`);
+  if (!fits(value))
+    throw new FlagError('TYPE_MISMATCH', `The value of ${key} is ${typeOf(value)}.`);
+  return {
+    value,
+    ...(layer === null ? {} : { variant: layer }),
+    reason: reasonOf(details, isNamed),
+    flagMetadata: metadataOf(details),
+  };
+}
+
+function reasonOf({ stale, layer }: Details, isNamed: boolean): Resolution<unknown>['reason'] {
+  if (stale) return 'STALE';
+  if (!isNamed) return 'STATIC';
+  return targeted.includes(layer) ? 'TARGETING_MATCH' : 'DEFAULT';
+}
+
+function metadataOf(details: Details): Resolution<unknown>['flagMetadata'] {
+  const { source, revision, updatedBy, updatedAt } = details;
+  const given = { source, revision, updated_by: updatedBy, updated_at: updatedAt };
+  return Object.fromEntries(
+    Object.entries(given).filter((entry): entry is [string, string | number] => entry[1] !== null),
+  );
+}
+
+const typeOf = (value: unknown): string => {
+  if (value === null) return 'null';
+  return Array.isArray(value) ? 'array' : typeof value;
+};
+
+interface Listeners {
+  readonly onStale: () => void;
+  readonly onFresh: () => void;
+  readonly onChanged: (flagsChanged: string[]) => void;
+}
+
+/** Tells what becomes of a configuration, beginning with whether it is stale. Returns how to stop that. */
+export function follow(config: Config, { onStale, onFresh, onChanged }: Listeners): () => void {
+  let isStale = config.state.stale;
+  if (isStale) onStale();
+  const stops = [
+    config.on('state', ({ stale }) => {
+      if (stale === isStale) return;
+      isStale = stale;
+      if (stale) onStale();
+      else onFresh();
+    }),
+    config.on('change', ({ changes }) => onChanged(changes.map(({ key }) => key))),
+  ];
+  return () => {
+    for (const stop of stops) stop();
+  };
+}
