@@ -66,7 +66,7 @@ export const pieces: readonly Piece[] = [
     calls: ['auth', 'global-config', 'config-resolver'],
     vital: [],
     schema: tenantConfigSchema,
-    service: ({ settings }, db) => tenantConfigService({ db, settings }),
+    service: ({ settings, log }, db) => tenantConfigService({ db, settings, log }),
   },
   {
     name: 'global-config',
@@ -99,7 +99,7 @@ export const pieces: readonly Piece[] = [
     calls: [],
     vital: [],
     schema: auditSchema,
-    service: (_parts, db) => auditService({ db }),
+    service: ({ log }, db) => auditService({ db, log }),
   },
   {
     name: 'notifier',

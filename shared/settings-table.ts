@@ -433,6 +433,14 @@ export const settingsGroups = {
       description:
         'Of these, by one person, or by one client of an API key that names itself by X-Client-Id',
     },
+    tenant_erase_after_days: {
+      type: 'integer',
+      default: 30,
+      min: 0,
+      max: 36_500,
+      description:
+        'Days after its deletion was asked for that a disabled tenant is erased; until then enabling it takes that back',
+    },
     session_retention_days: {
       type: 'integer',
       default: 30,

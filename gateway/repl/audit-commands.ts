@@ -117,10 +117,11 @@ const verify: Command = {
       cursor = piece.next_cursor;
     } while (cursor !== null && !signal.aborted);
 
-    const rows = [...proofs].map(([chain, { events, head, broken_at }]) => ({
+    const rows = [...proofs].map(([chain, { events, head, erased_at, broken_at }]) => ({
       chain,
       events,
       head,
+      ...(erased_at !== undefined && { erased_at }),
       ...(broken_at && { broken_at: broken_at.seq, problem: broken_at.problem }),
     }));
     answer(rows, () => columns(rows));

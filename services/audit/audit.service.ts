@@ -1,9 +1,27 @@
 /** audit: append-only events, chained by hash per tenant and for the platform; query, and proof of the chains. */
 import type { ServiceSchema } from 'moleculer';
+import type { Logger } from 'pino';
 import type { DataSource } from 'typeorm';
 import { serviceOf } from '../../shared/cluster/service.ts';
 import { eventActions } from './actions/events.ts';
 import { verifyActions } from './actions/verify.ts';
+import { startErasingChains, type ChainEraser } from './worker/erasing-chains.ts';
 
-export const auditService = ({ db }: { readonly db: DataSource }): ServiceSchema =>
-  serviceOf('audit', { ...eventActions(db), ...verifyActions(db) });
+export interface AuditOptions {
+  readonly db: DataSource;
+  readonly log: Logger;
+}
+
+export function auditService({ db, log }: AuditOptions): ServiceSchema {
+  let erasing: ChainEraser | undefined;
+  const onErasure = (): void => erasing?.wake();
+  const handlers = { ...eventActions(db, onErasure), ...verifyActions(db) };
+  return serviceOf('audit', handlers, {
+    async started() {
+      erasing = startErasingChains(db, log);
+    },
+    async stopped() {
+      await erasing?.stop();
+    },
+  });
+}

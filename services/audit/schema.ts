@@ -1,4 +1,7 @@
-/** The tables of audit. `chains` holds each chain's head; events are never changed: a trigger refuses it. */
+/**
+ * The tables of audit. `chains` holds each chain's head; events are never changed, and go only where their hash is kept: a trigger
+ * refuses anything else.
+ */
 import { EntitySchema, type EntitySchemaColumnOptions } from 'typeorm';
 import type { AuditEventFacts } from '../../shared/commits/commit.ts';
 import { migration, type Schema } from '../../shared/database/open.ts';
@@ -73,9 +76,38 @@ export const ChainEntity = new EntitySchema<ChainRow>({
   columns: { chain: { type: 'text', primary: true }, seq: { type: 'int8' }, hash: text },
 });
 
+/** A chain whose tenant was erased: stores/erased-chains.ts. */
+export const ErasedChainEntity = new EntitySchema<{
+  chain: string;
+  /** When all its events were erased; null while there are some. */
+  erased_at: Date | null;
+  /** The number of the event in the platform's chain that tells of it. */
+  proof_seq: number | null;
+}>({
+  name: 'ErasedAuditChain',
+  tableName: 'erased_chains',
+  schema: 'audit',
+  columns: {
+    chain: { type: 'text', primary: true },
+    erased_at: { type: 'timestamptz', nullable: true },
+    proof_seq: { type: 'int8', nullable: true },
+  },
+});
+/** What is kept of an event that was erased. */
+export const ErasedLinkEntity = new EntitySchema<ChainRow>({
+  name: 'ErasedAuditLink',
+  tableName: 'erased_links',
+  schema: 'audit',
+  columns: {
+    chain: { type: 'text', primary: true },
+    seq: { type: 'int8', primary: true },
+    hash: text,
+  },
+});
+
 export const auditSchema: Schema = {
   schema: 'audit',
-  entities: [EventEntity, ChainEntity],
+  entities: [EventEntity, ChainEntity, ErasedChainEntity, ErasedLinkEntity],
   migrations: [
     migration(
       'Audit1763700000003',
@@ -97,6 +129,16 @@ export const auditSchema: Schema = {
     migration(
       'AuditEventsOfChains1764100000001',
       'CREATE INDEX events_chain_time ON audit.events (chain, occurred_at, seq)',
+    ),
+    migration(
+      'AuditErasedChains1764400000001',
+      'CREATE TABLE audit.erased_chains (chain text PRIMARY KEY, erased_at timestamptz, proof_seq int8)',
+      'CREATE TABLE audit.erased_links (chain text, seq int8, hash text NOT NULL, PRIMARY KEY (chain, seq))',
+      // What erases events says so for its own transaction: nothing else removes one, not even by mistake.
+      `CREATE OR REPLACE FUNCTION audit.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+         IF TG_OP = 'DELETE' AND current_setting('strata.erases_audit', true) = 'on' THEN RETURN NULL; END IF;
+         RAISE EXCEPTION 'audit events are append-only' USING ERRCODE = 'insufficient_privilege';
+       END $$`,
     ),
   ],
 };

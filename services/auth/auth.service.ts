@@ -15,6 +15,7 @@ import type { ServiceSchema } from 'moleculer';
 import type { Logger } from 'pino';
 import type { DataSource } from 'typeorm';
 import { serviceOf } from '../../shared/cluster/service.ts';
+import { erasesTenants } from '../../shared/cluster/tenant-erasure.ts';
 import type { Mailer } from '../../shared/mail/mailer.ts';
 import { createGuard } from '../../shared/outgoing/guard.ts';
 import { createGuardedFetch } from '../../shared/outgoing/guarded-fetch.ts';
@@ -23,6 +24,7 @@ import { startSweeping, type Sweeper } from '../../shared/database/sweeper.ts';
 import type { Settings } from '../../shared/settings.ts';
 import type { ShortLivedState } from '../../shared/short-lived-state.ts';
 import { apiKeyActions } from './actions/api-keys.ts';
+import { erasureActions } from './actions/erasure.ts';
 import { invitationActions } from './actions/invitations.ts';
 import { passkeyLoginActions } from './actions/passkey-login.ts';
 import { passkeyActions } from './actions/passkeys.ts';
@@ -112,22 +114,29 @@ export function authService({
     ...apiKeyActions(db, settings, notices),
     ...serviceAccountKeyActions(db, settings),
     ...userActions(db, settings, hashing),
+    ...erasureActions(db),
     ...invitationActions(db, settings, { hashing, throttle, deferredMail, signIn }),
   };
   onceServing(() => announceFirstAdmin(db, settings(), hashing, onFirstAdmin));
   const handlers = withFailureCodes(withNetworkLimits(actions, settings, networkThrottle));
   let sweeping: Sweeper | undefined;
-  return serviceOf('auth', handlers, {
-    async started() {
+  const lifecycle = {
+    async started(): Promise<void> {
       const sweeps = {
         sessions: removeEndedSessions(settings),
         invitations: removeExpiredInvitations(settings),
       };
       sweeping = startSweeping({ db, log, name: 'auth', sweeps });
     },
-    async stopped() {
+    async stopped(): Promise<void> {
       await sweeping?.stop();
       await Promise.all([deferredMail.stop(), deferredEvents.stop()]);
     },
+  };
+  const events = erasesTenants({
+    service: 'auth',
+    log,
+    erase: (call, tenant_id) => call('auth.tenants.erase', { tenant_id }),
   });
+  return { ...serviceOf('auth', handlers, lifecycle), events };
 }

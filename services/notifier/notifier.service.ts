@@ -15,6 +15,7 @@ import { showDeprecated } from '../../shared/cluster/deprecated-figures.ts';
 import { askedOfDatabase, showFigure } from '../../shared/cluster/figures.ts';
 import { callAs, type Call } from '../../shared/cluster/request.ts';
 import { serviceOf } from '../../shared/cluster/service.ts';
+import { erasesTenants } from '../../shared/cluster/tenant-erasure.ts';
 import type { Mailer } from '../../shared/mail/mailer.ts';
 import { startSweeping, type Sweeper } from '../../shared/database/sweeper.ts';
 import type { HttpClient } from '../../shared/outgoing/http-client.ts';
@@ -22,6 +23,7 @@ import type { Settings } from '../../shared/settings.ts';
 import { approvalActions } from './actions/approvals.ts';
 import { automationActions } from './actions/automations.ts';
 import { deliveryActions } from './actions/deliveries.ts';
+import { erasureActions } from './actions/erasure.ts';
 import { linkActions } from './actions/links.ts';
 import { testActions } from './actions/test-send.ts';
 import { createDecisionLinks } from './rules/decision-links.ts';
@@ -92,6 +94,7 @@ export function notifierService(options: NotifierOptions): ServiceSchema {
     ...linkActions(approvals, () => createDecisionLinks(settings())),
     ...deliveryActions(db, onQueued),
     ...testActions(db, sender),
+    ...erasureActions(db),
   };
   const lifecycle = {
     async started(): Promise<void> {
@@ -126,6 +129,11 @@ export function notifierService(options: NotifierOptions): ServiceSchema {
       broker = this.broker;
     },
     events: {
+      ...erasesTenants({
+        service: 'notifier',
+        log,
+        erase: (ask, tenant_id) => ask('notifier.tenants.erase', { tenant_id }),
+      }),
       [queuedEvent]: {
         handler(_ctx: Context) {
           delivering?.wake();

@@ -22,6 +22,12 @@ export interface TenantRow {
   notification_revision: number;
   notification_updated_by: string;
   notification_updated_at: Date;
+  /** When its deletion was asked for; null where it was not, or that was taken back. */
+  deletion_asked_at: Date | null;
+  /** Since when it is being erased, which nothing takes back: it exists for nobody any more. */
+  erasing_since: Date | null;
+  /** The services that have nothing left of it; null for none. */
+  erased_by: string[] | null;
 }
 export interface MemberRow {
   tenant_id: string;
@@ -90,7 +96,17 @@ export const TenantEntity = new EntitySchema<TenantRow>({
     notification_revision: int8,
     notification_updated_by: text,
     notification_updated_at: time,
+    deletion_asked_at: { ...time, nullable: true },
+    erasing_since: { ...time, nullable: true },
+    erased_by: { type: 'text', array: true, nullable: true },
   },
+  indices: [
+    {
+      name: 'tenants_deletion',
+      columns: ['deletion_asked_at'],
+      where: 'deletion_asked_at IS NOT NULL',
+    },
+  ],
 });
 export const MemberEntity = new EntitySchema<MemberRow>({
   name: 'Member',
@@ -221,5 +237,11 @@ export const tenantConfigSchema: Schema = {
       `ALTER TABLE tenant_config.tenants ADD COLUMN sign_in_policy text NOT NULL DEFAULT 'any'`,
     ),
     migration('TenantConfigBounds1763700000702', documentTable('bounds')),
+    migration(
+      'TenantConfigErasure1764400000001',
+      `ALTER TABLE tenant_config.tenants
+         ADD COLUMN deletion_asked_at timestamptz, ADD COLUMN erasing_since timestamptz, ADD COLUMN erased_by text[]`,
+      'CREATE INDEX tenants_deletion ON tenant_config.tenants (deletion_asked_at) WHERE deletion_asked_at IS NOT NULL',
+    ),
   ],
 };

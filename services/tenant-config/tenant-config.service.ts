@@ -12,14 +12,19 @@
  * | bounds                | `bounds`        | `bounds_config`      | `bounds_…`           | `config.bounds.…`      | `bounds`                     |
  * | notification_config   | `notifications` | `notification_config`| `notification_config_…` | `config.notifications.…` | a column of `tenants`   |
  */
-import type { ServiceSchema } from 'moleculer';
+import { randomUUID } from 'node:crypto';
+import type { ServiceBroker, ServiceSchema } from 'moleculer';
+import type { Logger } from 'pino';
 import type { DataSource } from 'typeorm';
+import { serviceCaller } from '../../shared/access.ts';
+import { callAs, type Call } from '../../shared/cluster/request.ts';
 import { serviceOf } from '../../shared/cluster/service.ts';
 import { agentKey, type AgentConfig } from '../../shared/contracts/agents.ts';
 import { tenantBoundsKey } from '../../shared/contracts/bounds.ts';
 import { notificationKey } from '../../shared/contracts/notification-config.ts';
 import { projectKey, type ProjectConfig } from '../../shared/contracts/projects.ts';
 import { riskKey } from '../../shared/contracts/risk.ts';
+import { erasingEvent, erasingServices } from '../../shared/contracts/tenants.ts';
 import {
   serviceInstanceKey,
   type ServiceInstance,
@@ -28,6 +33,7 @@ import { documentActions } from '../../shared/documents/document.ts';
 import type { Settings } from '../../shared/settings.ts';
 import { boundActions } from './actions/bounds.ts';
 import { contextActions } from './actions/contexts.ts';
+import { erasingActions } from './actions/erasing.ts';
 import { historyActions } from './actions/history.ts';
 import { layerActions } from './actions/layers.ts';
 import { listing } from './actions/listing.ts';
@@ -44,14 +50,16 @@ import { projectKind } from './documents/project.ts';
 import { riskKind } from './documents/risk.ts';
 import { serviceInstanceKind } from './documents/service-instance.ts';
 import { AgentEntity, ProjectEntity, ServiceInstanceEntity } from './schema.ts';
+import { startErasing, type ErasingWorker } from './worker/erasing.ts';
 
 export interface TenantConfigOptions {
   readonly db: DataSource;
   /** The settings in use now; a reload replaces them. */
   readonly settings: () => Settings;
+  readonly log: Logger;
 }
 
-export function tenantConfigService({ db, settings }: TenantConfigOptions): ServiceSchema {
+export function tenantConfigService({ db, settings, log }: TenantConfigOptions): ServiceSchema {
   const risk = documentActions(db, riskKind(settings));
   const agents = documentActions(db, agentKind);
   const services = documentActions(db, serviceInstanceKind);
@@ -59,8 +67,19 @@ export function tenantConfigService({ db, settings }: TenantConfigOptions): Serv
   const bounds = documentActions(db, boundsKind);
   const notifications = documentActions(db, notificationKind(settings));
 
-  return serviceOf('tenant-config', {
+  let broker: ServiceBroker | undefined;
+  let erasing: ErasingWorker | undefined;
+  /** For background work, each call a request of its own. */
+  const call: Call = (action, params) => {
+    if (!broker) throw new Error('tenant-config has not started');
+    const by = { caller: serviceCaller('tenant-config'), requestId: randomUUID() };
+    return callAs(broker, action, params, by);
+  };
+  const announce = (): void => void broker?.emit(erasingEvent, {}, [...erasingServices]);
+
+  const handlers = {
     ...tenantActions(db, settings),
+    ...erasingActions(db, settings),
     ...memberActions(db),
     ...serviceAccountActions(db),
 
@@ -115,5 +134,19 @@ export function tenantConfigService({ db, settings }: TenantConfigOptions): Serv
 
     ...layerActions(db),
     ...contextActions(db),
-  });
+  };
+  const lifecycle = {
+    async started(): Promise<void> {
+      erasing = startErasing({ db, settings, log, call, announce });
+    },
+    async stopped(): Promise<void> {
+      await erasing?.stop();
+    },
+  };
+  return {
+    ...serviceOf('tenant-config', handlers, lifecycle),
+    created() {
+      broker = this.broker;
+    },
+  };
 }

@@ -140,6 +140,13 @@ export const auditContracts = {
                     'Hash of the last event; null where there is none, the chain is broken, or goes on in the next piece',
                 }),
               ),
+              erased_at: Type.Optional(
+                Type.String({
+                  format: 'date-time',
+                  description:
+                    'The tenant was erased: hashes of its events are left, and they hold',
+                }),
+              ),
               broken_at: Type.Optional(
                 Type.Object(
                   {

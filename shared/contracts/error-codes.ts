@@ -89,6 +89,10 @@ export const errorTable = {
   method_not_allowed: { status: 405, message: 'This path does not take this method.' },
   request_timeout: { status: 408, message: 'The request did not arrive in time.' },
   conflict: { status: 409, message: 'The request conflicts with what is stored.' },
+  tenant_not_disabled: {
+    status: 409,
+    message: 'Only a disabled tenant can be deleted. Disable it first.',
+  },
   auth_sso_link_required: {
     status: 409,
     message: 'An account with this e-mail exists. Sign in to it and link the provider.',

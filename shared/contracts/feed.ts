@@ -23,6 +23,12 @@ export const ChangeRecord = Type.Object(
  */
 export const settingsReplacedKey = 'settings_replaced';
 
+/**
+ * The key of a change that concerns everything that was read with its scope, also what does not exist: a tenant's that is erased, of
+ * which no node keeps anything.
+ */
+export const wholeScopeKey = 'whole_scope';
+
 export const feedContracts = {
   'feed.poll': action({
     summary: 'Renew the caching lease of a node and read the changes since its cursor',

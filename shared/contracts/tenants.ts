@@ -1,7 +1,7 @@
-/** Tenants themselves. The platform's administrators create, rename, disable and enable them. */
+/** Tenants themselves. The platform's administrators create, rename, disable, enable and delete them. */
 import { Type } from 'typebox';
 import { action, Page, page, tenantRoles } from './contract.ts';
-import { CreatedAt, Email, strict, TenantId, Text, UpdatedAt, UserId } from './fields.ts';
+import { CreatedAt, Email, Nullable, strict, TenantId, Text, UpdatedAt, UserId } from './fields.ts';
 import { MemberStatus } from './members.ts';
 import { SignInPolicy } from './sign-in-policy.ts';
 import { tenantPath } from './tenant-document.ts';
@@ -18,10 +18,34 @@ const Tenant = Type.Object(
     sign_in_policy: SignInPolicy,
     created_at: CreatedAt,
     updated_at: UpdatedAt,
+    erase_at: Nullable(
+      Type.String({
+        format: 'date-time',
+        maxLength: 40,
+        description: 'When everything of it is erased; null unless its deletion was asked for',
+        examples: ['2026-12-22T09:30:00.000Z'],
+      }),
+    ),
   },
   { ...strict, title: 'Tenant', description: 'A tenant' },
 );
 const platformAdmins = { level: 'platform_admin' } as const;
+const internal = { level: 'internal' } as const;
+
+/** The services that have rows of tenants, beside tenant-config itself and audit, which keeps a tenant's hashes. */
+export const erasingServices = ['auth', 'notifier'] as const;
+
+/** Emitted while tenants are being erased: the services ask which, erase what they have of them, and confirm it. */
+export const erasingEvent = 'tenants.erasing';
+
+/** The audit event that ends an erasure. What it makes of the tenant's chain is told at services/audit/stores/erased-chains.ts. */
+export const erasedAction = 'tenant.erased';
+
+/** What erases a tenant's rows in one service, a bounded piece at each call. */
+export const ErasedPiece = Type.Object(
+  { done: Type.Boolean({ description: 'Nothing of the tenant is left' }) },
+  strict,
+);
 
 export const tenantContracts = {
   'tenant-config.tenants.create': action({
@@ -108,5 +132,45 @@ export const tenantContracts = {
       },
     ),
     result: Tenant,
+  }),
+  'tenant-config.tenants.delete': action({
+    summary:
+      'Have a disabled tenant erased after TENANT_ERASE_AFTER_DAYS; enabling it until then takes that back',
+    rest: 'DELETE /tenants/{tenant_id}',
+    access: platformAdmins,
+    keyScope: 'platform:write',
+    path: tenantPath,
+    result: Tenant,
+    response: 'accepted',
+  }),
+  'tenant-config.tenants.erase': action({
+    summary: 'Begin to erase a tenant that is due: from then on it exists for nobody',
+    access: internal,
+    path: tenantPath,
+    result: Type.Null(),
+  }),
+  'tenant-config.tenants.erasing': action({
+    summary: 'The tenants of which the services erase what they have',
+    access: internal,
+    changesNothing: true,
+    result: Type.Array(TenantId),
+  }),
+  'tenant-config.tenants.confirm-erased': action({
+    summary: 'Note that a service has nothing left of a tenant that is being erased',
+    access: internal,
+    path: { ...tenantPath, service: Type.Enum(erasingServices) },
+    result: Type.Null(),
+  }),
+  'auth.tenants.erase': action({
+    summary: 'Erase sessions, invitations, keys and identity providers of a tenant',
+    access: internal,
+    path: tenantPath,
+    result: ErasedPiece,
+  }),
+  'notifier.tenants.erase': action({
+    summary: 'Erase approvals, deliveries and automations of a tenant',
+    access: internal,
+    path: tenantPath,
+    result: ErasedPiece,
   }),
 } as const;

@@ -1,6 +1,7 @@
 /** What an answer costs in statements and calls does not grow with what there is to be answered. */
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
+import { pino } from 'pino';
 import type { DataSource } from 'typeorm';
 import { configResolverService } from '../../services/config-resolver/config-resolver.service.ts';
 import { globalConfigSchema } from '../../services/global-config/schema.ts';
@@ -32,7 +33,9 @@ beforeAll(async () => {
   globalDb = await openDatabase(options, globalConfigSchema);
   const settings = loadSettings({ LOG_LEVEL: 'silent' }, { pieces: [] });
   node = createNode({ settings: liveSettings(settings, {}, []) });
-  node.broker.createService(tenantConfigService({ db: tenantDb, settings: () => settings }));
+  node.broker.createService(
+    tenantConfigService({ db: tenantDb, settings: () => settings, log: pino({ level: 'silent' }) }),
+  );
   node.broker.createService(globalConfigService({ db: globalDb }));
   node.broker.createService(configResolverService({ settings: () => settings }));
   await node.broker.start();

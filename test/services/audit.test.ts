@@ -4,6 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
+import { pino } from 'pino';
 import type { DataSource } from 'typeorm';
 import { commandTable } from '../../gateway/repl/command-table.ts';
 import { commands } from '../../gateway/repl/commands.ts';
@@ -33,7 +34,7 @@ beforeAll(async () => {
   db = await openDatabase(options, auditSchema);
   const settings = loadSettings({ LOG_LEVEL: 'silent' }, { pieces: [] });
   node = createNode({ settings: liveSettings(settings, {}, []) });
-  node.broker.createService(auditService({ db }));
+  node.broker.createService(auditService({ db, log: pino({ level: 'silent' }) }));
   await node.broker.start();
 });
 afterAll(async () => {

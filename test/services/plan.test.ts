@@ -1,6 +1,7 @@
 /** A plan says what applying it does: held against 200 random tenants, read before and after. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
+import { pino } from 'pino';
 import type { DataSource } from 'typeorm';
 import { configResolverService } from '../../services/config-resolver/config-resolver.service.ts';
 import { globalConfigService } from '../../services/global-config/global-config.service.ts';
@@ -52,7 +53,9 @@ beforeAll(async () => {
   globalDb = await openDatabase(options, globalConfigSchema);
   const settings = loadSettings({ LOG_LEVEL: 'silent' }, { pieces: [] });
   node = createNode({ settings: liveSettings(settings, {}, []) });
-  node.broker.createService(tenantConfigService({ db: tenantDb, settings: () => settings }));
+  node.broker.createService(
+    tenantConfigService({ db: tenantDb, settings: () => settings, log: pino({ level: 'silent' }) }),
+  );
   node.broker.createService(globalConfigService({ db: globalDb }));
   node.broker.createService(configResolverService({ settings: () => settings }));
   await node.broker.start();

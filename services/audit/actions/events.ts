@@ -16,6 +16,7 @@ import { platformChain } from '../rules/chain.ts';
 import { visibleTenant } from '../rules/visible-tenant.ts';
 import { EventEntity, eventFrom, type EventRow } from '../schema.ts';
 import { appendEvents } from '../stores/chains.ts';
+import { noteErasures } from '../stores/erased-chains.ts';
 
 /** The moment that a parameter names. Throws 422 for a date that does not exist. */
 function momentIn(parameter: string, text: string): Date {
@@ -61,7 +62,8 @@ function inOrder(
 /** An event, and in whose words its actor is named. */
 type Item = AuditEventFacts & { readonly seq: number; readonly hash: string };
 
-export function eventActions(db: DataSource) {
+/** `onErasure` is called when a chain is to be erased. */
+export function eventActions(db: DataSource, onErasure: () => void) {
   /**
    * The ids that the caller means by `actor`: an id, or the address of a person whom the caller's realm knows. An address that the
    * realm does not know is looked for like an id, so that it takes as long and finds as little.
@@ -94,9 +96,14 @@ export function eventActions(db: DataSource) {
   }
 
   return {
-    'audit.append': async ({ body: events }) => ({
-      recorded: await db.transaction((manager) => appendEvents(manager, events)),
-    }),
+    async 'audit.append'({ body: events }) {
+      const { recorded, erases } = await db.transaction(async (manager) => ({
+        recorded: await appendEvents(manager, events),
+        erases: await noteErasures(manager, events),
+      }));
+      if (erases) onErasure();
+      return { recorded };
+    },
 
     async 'audit.events.list'(params, { caller }) {
       const { actor, action, target, since, until, order = 'asc', limit = defaultLimit } = params;

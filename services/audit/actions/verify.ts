@@ -10,7 +10,8 @@ import { decodeCursor, encodeCursor } from '../../../shared/documents/paging.ts'
 import { invalid } from '../../../shared/errors.ts';
 import { platformChain, type Position } from '../rules/chain.ts';
 import { visibleTenant } from '../rules/visible-tenant.ts';
-import { chainNames, chainStart, verifyChain } from '../stores/chains.ts';
+import { chainNames, chainStart, verifyChain, type VerifiedPart } from '../stores/chains.ts';
+import { readErased } from '../stores/erased-chains.ts';
 
 /** What one request verifies: about a second of work. */
 const pieceBytes = 8 * 1024 * 1024;
@@ -40,6 +41,26 @@ function progressIn(cursor: string | undefined, tenant: string | undefined): Pro
   return { isWhole: state === 'whole', chain, position: { seq: Number(seq), hash } };
 }
 
+/** The hashes of an erased chain are compared with what the platform's chain tells of them; what came after them is verified. */
+async function verifyFrom(
+  manager: EntityManager,
+  name: string,
+  from: Position,
+  mostBytes: number,
+): Promise<VerifiedPart> {
+  const erased = await readErased(manager, name);
+  if (!erased) return verifyChain(manager, name, from, mostBytes);
+  const { position, erased_at, broken } = erased;
+  const shown = erased_at === undefined ? {} : { erased_at };
+  if (broken) {
+    const proof = { events: broken.seq - 1, head: null, ...shown, broken_at: broken };
+    return { proof, bytes: 0 };
+  }
+  const begin = from.seq < position.seq ? position : from;
+  const part = await verifyChain(manager, name, begin, mostBytes);
+  return { ...part, proof: { ...part.proof, ...shown } };
+}
+
 async function verifyPiece(
   manager: EntityManager,
   from: Progress,
@@ -56,8 +77,8 @@ async function verifyPiece(
       next = { ...beginningAt(name), isWhole };
       break;
     }
-    const begin = name === from.chain ? from.position : chainStart;
-    const { proof, rest, bytes } = await verifyChain(manager, name, begin, bytesLeft);
+    const asked = name === from.chain ? from.position : chainStart;
+    const { proof, rest, bytes } = await verifyFrom(manager, name, asked, bytesLeft);
     chains.push({ tenant_id: name === platformChain ? null : name, ...proof });
     bytesLeft -= bytes;
     isWhole &&= proof.broken_at === undefined;

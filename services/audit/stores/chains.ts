@@ -108,6 +108,8 @@ interface Proof {
   readonly events: number;
   readonly head: string | null;
   readonly broken_at?: Break;
+  /** When its events were erased with their tenant, of which the hashes are left. */
+  readonly erased_at?: string;
 }
 export interface VerifiedPart {
   readonly proof: Proof;

@@ -9,6 +9,7 @@ import { riskKey, type RiskConfig } from '../../../shared/contracts/risk.ts';
 import { serviceAccountKey } from '../../../shared/contracts/service-accounts.ts';
 import { columnsOf } from '../../../shared/database/columns.ts';
 import { decodeCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';
+import { StrataError } from '../../../shared/errors.ts';
 import { diff } from '../../../shared/schema/diff.ts';
 import type { Settings } from '../../../shared/settings.ts';
 import { checkWord } from '../rules/granting.ts';
@@ -25,16 +26,8 @@ import {
 import { recordHistory } from '../stores/history.ts';
 import { managedTypes } from '../stores/managed-types.ts';
 import { findTenant } from '../stores/tenants.ts';
+import { eraseTime, viewOf } from '../rules/tenant-view.ts';
 import { tryToInvite } from './inviting.ts';
-
-const tenantOf = (row: TenantRow) => ({
-  id: row.id,
-  name: row.name,
-  status: row.status,
-  sign_in_policy: row.sign_in_policy,
-  created_at: row.created_at.toISOString(),
-  updated_at: row.updated_at.toISOString(),
-});
 
 /** The rows of a new tenant: itself, its risk limits, its first administrator. */
 async function insertTenant(
@@ -62,8 +55,10 @@ async function insertTenant(
   });
 }
 
-export const tenantActions = (db: DataSource, settings: () => Settings) =>
-  ({
+export function tenantActions(db: DataSource, settings: () => Settings) {
+  const tenantOf = (row: TenantRow) => viewOf(row, settings());
+
+  return {
     /**
      * The tenant, its risk limits and its first administrator appear together or not at all. The platform administrator's word proves
      * a new account; whoever has an account already is invited, and keeps their password.
@@ -94,6 +89,9 @@ export const tenantActions = (db: DataSource, settings: () => Settings) =>
             notification_revision: revision,
             notification_updated_by: request.caller.id,
             notification_updated_at: now,
+            deletion_asked_at: null,
+            erasing_since: null,
+            erased_by: null,
           };
           await insertTenant(manager, tenant, risk, { user_id: account.id, status });
           await recordHistory(
@@ -125,7 +123,9 @@ export const tenantActions = (db: DataSource, settings: () => Settings) =>
 
     async 'tenant-config.tenants.list'({ q, limit = defaultLimit, cursor }) {
       const after = decodeCursor(cursor, 'id');
-      const query = db.manager.createQueryBuilder(TenantEntity, 't').where('true');
+      const query = db.manager
+        .createQueryBuilder(TenantEntity, 't')
+        .where('t.erasing_since IS NULL');
       if (after !== undefined) query.andWhere('t.id > :after', { after });
       if (q !== undefined) query.andWhere('strpos(lower(t.name), lower(:q)) > 0', { q });
       const rows = await query
@@ -139,7 +139,10 @@ export const tenantActions = (db: DataSource, settings: () => Settings) =>
       return tenantOf(await findTenant(db.manager, tenant_id));
     },
 
-    /** Disabling and another policy take effect on every node at once: what is cached of every member and service account is dropped. */
+    /**
+     * Disabling and another policy take effect on every node at once: what is cached of every member and service account is dropped.
+     * Enabling a tenant takes back that its deletion was asked for.
+     */
     async 'tenant-config.tenants.patch'({ tenant_id: id, body }, request) {
       checkTenantChange(request.caller, id, body);
       const { result } = await commitChange(
@@ -149,8 +152,9 @@ export const tenantActions = (db: DataSource, settings: () => Settings) =>
         async (manager, _revision, at) => {
           const before = await findTenant(manager, id);
           const after: TenantRow = { ...before, ...body, updated_at: at };
-          const { name, status, sign_in_policy, updated_at } = after;
-          const change = { name, status, sign_in_policy, updated_at };
+          if (after.status === 'active') after.deletion_asked_at = null;
+          const { name, status, sign_in_policy, updated_at, deletion_asked_at } = after;
+          const change = { name, status, sign_in_policy, updated_at, deletion_asked_at };
           await manager.update(TenantEntity, { id }, change);
           const members = await manager.find(MemberEntity, {
             where: { tenant_id: id },
@@ -165,8 +169,9 @@ export const tenantActions = (db: DataSource, settings: () => Settings) =>
               name: before.name,
               status: before.status,
               sign_in_policy: before.sign_in_policy,
+              erase_at: eraseTime(before, settings()),
             },
-            { name, status, sign_in_policy },
+            { name, status, sign_in_policy, erase_at: eraseTime(after, settings()) },
           );
           request.checkAnswer(tenantOf(after));
           return {
@@ -183,4 +188,25 @@ export const tenantActions = (db: DataSource, settings: () => Settings) =>
       );
       return tenantOf(result);
     },
-  }) satisfies Handlers;
+
+    async 'tenant-config.tenants.delete'({ tenant_id: id }, request) {
+      const { result } = await commitChange(
+        db,
+        request,
+        memberScope(id),
+        async (manager, _revision, at) => {
+          const before = await findTenant(manager, id);
+          if (before.status !== 'disabled') throw new StrataError('tenant_not_disabled');
+          if (before.deletion_asked_at !== null) return { result: before, keys: [], events: [] };
+          const after: TenantRow = { ...before, deletion_asked_at: at };
+          await manager.update(TenantEntity, { id }, { deletion_asked_at: at });
+          request.checkAnswer(tenantOf(after));
+          const payload = { erase_at: eraseTime(after, settings()) };
+          const event = { action: 'tenant.deletion_asked', tenant_id: id, target: id, payload };
+          return { result: after, keys: [], events: [event] };
+        },
+      );
+      return tenantOf(result);
+    },
+  } satisfies Handlers;
+}

@@ -28,7 +28,7 @@ const saidBy = (json: string): string =>
 const statement = `
   WITH page AS (
     SELECT id, name FROM tenant_config.tenants
-    WHERE ($3::uuid IS NULL OR id > $3) AND ($4::uuid IS NULL OR id = $4) ORDER BY id LIMIT $5
+    WHERE erasing_since IS NULL AND ($3::uuid IS NULL OR id > $3) AND ($4::uuid IS NULL OR id = $4) ORDER BY id LIMIT $5
   ), said AS (
     SELECT page.id, page.name, risk.limits, risk.overrides, bounds.rules, agents.list AS agents, services.list AS services,
       (SELECT changed_at FROM strata.revisions WHERE scope = 'tenant:' || page.id::text) AS changed_at

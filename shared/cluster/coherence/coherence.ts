@@ -21,7 +21,7 @@ import { randomUUID } from 'node:crypto';
 import { performance } from 'node:perf_hooks';
 import type { Logger } from 'pino';
 import type { CacheName } from '../../contracts/contract.ts';
-import { settingsReplacedKey } from '../../contracts/feed.ts';
+import { settingsReplacedKey, wholeScopeKey } from '../../contracts/feed.ts';
 import { platformScope, tenantScope } from '../../contracts/revision-scopes.ts';
 import { isOutage } from '../../errors.ts';
 import type { Change } from '../../commits/commit.ts';
@@ -238,6 +238,8 @@ export class Coherence {
     if (keys.includes(settingsReplacedKey)) this.caches.identity.flush();
     // Effective values hold defaults of the environment, and whoever is told that these have moved must not read the old ones.
     if (keys.includes(settingsReplacedKey)) this.caches.dynamic_config_service.flush();
+    if (keys.includes(wholeScopeKey))
+      for (const cache of Object.values(this.caches)) cache.dropScope(scope, revision);
     const isConfiguration = scope === platformScope || scope.startsWith(tenantScope(''));
     // Its entries are made of many documents, so that exact keys do not name them.
     if (isConfiguration) this.caches.dynamic_config_service.dropScope(scope, revision);

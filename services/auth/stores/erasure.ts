@@ -1,0 +1,78 @@
+/** What auth has of a tenant that is erased. Accounts are their people's, and stay. */
+import type { EntityManager } from 'typeorm';
+import { apiKeyCacheKey } from '../../../shared/contracts/auth-api-keys.ts';
+import { sessionCacheKey } from '../../../shared/contracts/auth.ts';
+
+/** Sessions and keys that one change ends, each of which has a cache key. */
+const mostAtOnce = 500;
+/** Refresh tokens; a session that was continued for a month has thousands. */
+const mostTokens = 5000;
+
+/** Ids of sessions and API keys. */
+export interface Credentials {
+  readonly sessions: readonly string[];
+  readonly apiKeys: readonly string[];
+}
+
+export const cacheKeysOf = ({ sessions, apiKeys }: Credentials): string[] => [
+  ...sessions.map((id) => sessionCacheKey({ session_id: id })),
+  ...apiKeys.map((id) => apiKeyCacheKey({ key_id: id })),
+];
+
+/** What goes without a change, because no node keeps it in memory. Answers whether nothing of it is left. */
+export async function eraseUncached(manager: EntityManager, tenantId: string): Promise<boolean> {
+  const [, tokens] = await manager.query<[unknown[], number]>(
+    `DELETE FROM auth.refresh_tokens WHERE hash IN (
+       SELECT t.hash FROM auth.refresh_tokens t JOIN auth.sessions s ON s.id = t.session_id
+       WHERE s.tenant_id = $1 LIMIT $2)`,
+    [tenantId, mostTokens],
+  );
+  await manager.query('DELETE FROM auth.invitations WHERE tenant_id = $1', [tenantId]);
+  await manager.query('DELETE FROM auth.last_used_tenants WHERE tenant_id = $1', [tenantId]);
+  await eraseProviders(manager, tenantId);
+  return tokens < mostTokens;
+}
+
+/** With the tenant's providers go the links of people to issuers that no other provider stands for. */
+async function eraseProviders(manager: EntityManager, tenantId: string): Promise<void> {
+  const [removed] = await manager.query<[{ issuer: string }[], number]>(
+    'DELETE FROM auth.sso_providers WHERE tenant_id = $1 RETURNING issuer',
+    [tenantId],
+  );
+  await manager.query(
+    `DELETE FROM auth.sso_identities i WHERE i.issuer = ANY ($1)
+       AND NOT EXISTS (SELECT FROM auth.sso_providers p WHERE p.issuer = i.issuer)`,
+    [removed.map(({ issuer }) => issuer)],
+  );
+}
+
+/** Some of the tenant's. Read before the change that ends them, which every other change of accounts waits for. */
+export async function findCredentials(
+  manager: EntityManager,
+  tenantId: string,
+): Promise<Credentials> {
+  const idsIn = async (table: string): Promise<string[]> => {
+    const rows = await manager.query<{ id: string }[]>(
+      `SELECT id FROM auth.${table} WHERE tenant_id = $1 LIMIT $2`,
+      [tenantId, mostAtOnce],
+    );
+    return rows.map(({ id }) => id);
+  };
+  return { sessions: await idsIn('sessions'), apiKeys: await idsIn('api_keys') };
+}
+
+/** Removes them as far as they are still the tenant's: a session may have gone on in another. */
+export async function removeCredentials(
+  manager: EntityManager,
+  tenantId: string,
+  { sessions, apiKeys }: Credentials,
+): Promise<void> {
+  const [removed] = await manager.query<[{ id: string }[], number]>(
+    'DELETE FROM auth.sessions WHERE id = ANY ($1) AND tenant_id = $2 RETURNING id',
+    [sessions, tenantId],
+  );
+  await manager.query('DELETE FROM auth.refresh_tokens WHERE session_id = ANY ($1)', [
+    removed.map(({ id }) => id),
+  ]);
+  await manager.query('DELETE FROM auth.api_keys WHERE id = ANY ($1)', [apiKeys]);
+}

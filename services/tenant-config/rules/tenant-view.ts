@@ -1,0 +1,25 @@
+/** A tenant as it is answered. */
+import type { ResultOf } from '../../../shared/contracts/index.ts';
+import type { Settings } from '../../../shared/settings.ts';
+import type { TenantRow } from '../schema.ts';
+
+const dayMs = 86_400_000;
+
+/** When the tenant is due to be erased (RFC 3339); null unless its deletion was asked for. A reload of the setting moves it. */
+export const eraseTime = (
+  { deletion_asked_at: askedAt }: TenantRow,
+  { tenant_erase_after_days: days }: Settings,
+): string | null => askedAt && new Date(askedAt.getTime() + days * dayMs).toISOString();
+
+export const viewOf = (
+  row: TenantRow,
+  settings: Settings,
+): ResultOf<'tenant-config.tenants.get'> => ({
+  id: row.id,
+  name: row.name,
+  status: row.status,
+  sign_in_policy: row.sign_in_policy,
+  created_at: row.created_at.toISOString(),
+  updated_at: row.updated_at.toISOString(),
+  erase_at: eraseTime(row, settings),
+});

@@ -1,0 +1,272 @@
+/**
+ * Deleting a tenant: what is refused, what is taken back, and that an erased tenant leaves nothing behind but the hashes of its audit.
+ * Two nodes, so that there is memory on both sides of the bus.
+ */
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { eventually, serviceNames } from '../support/cluster.ts';
+import { operator } from '../support/operator.ts';
+import { createDatabase, type Database } from '../support/postgres.ts';
+import { startReceiver, type Receiver } from '../support/receiver.ts';
+import { startNats, startRedis, type Process } from '../support/servers.ts';
+import {
+  adminPassword,
+  Client,
+  createTenant,
+  secretKey,
+  signIn,
+  startStrata,
+  type Answer,
+  type Running,
+  type TenantFixture,
+} from '../support/strata.ts';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+let database: Database;
+let bus: Process;
+let redis: Process;
+let receiver: Receiver;
+let environment: Record<string, string>;
+let services: Running;
+let gateway: Running;
+let platform: Client;
+let kept: TenantFixture;
+let erased: TenantFixture;
+
+beforeAll(async () => {
+  [database, bus, redis, receiver] = await Promise.all([
+    createDatabase(),
+    startNats(),
+    startRedis(),
+    startReceiver(),
+  ]);
+  environment = {
+    DATABASE_URL: database.url,
+    NATS_URL: bus.url,
+    REDIS_URL: redis.url,
+    BASE_URL: 'http://strata.test',
+    SECRET_KEY: secretKey,
+    REQUEST_TIMEOUT_MS: '2500',
+    RATE_LIMIT_PER_MINUTE: '0',
+    WEBHOOK_ALLOW_HTTP: 'true',
+    WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8',
+    LOG_LEVEL: 'warn',
+  };
+  await promisify(execFile)(process.execPath, ['strata.ts', '--migrate'], {
+    cwd: root,
+    env: { PATH: process.env.PATH, ...environment },
+  });
+  services = await startStrata({ ...environment, NODE_ID: 'services' }, serviceNames);
+  gateway = await startStrata({ ...environment, NODE_ID: 'gateway' }, ['gateway']);
+  platform = await eventually(() => signIn(gateway.url, 'admin@example.com', adminPassword));
+  kept = await createTenant(gateway.url, platform, 'Kept');
+  erased = await createTenant(gateway.url, platform, 'Erased');
+}, 60_000);
+afterAll(async () => {
+  await gateway?.stop('SIGKILL');
+  await services?.stop('SIGKILL');
+  await Promise.all([bus?.stop('SIGKILL'), redis?.stop('SIGKILL'), receiver?.close()]);
+  await database?.drop();
+});
+
+const done = async (answering: Promise<Answer>): Promise<Answer['body']> => {
+  const { status, text, body } = await answering;
+  if (status >= 300) throw new Error(`${status} ${text}`);
+  return body;
+};
+
+/** Something of everything that a tenant can have, and what makes nodes remember it. */
+async function fill(tenant: TenantFixture, name: string): Promise<void> {
+  const { id, admin, operator: member } = tenant;
+  const at = `/tenants/${id}`;
+  await done(admin.put(`${at}/config/agents/scaler`, { default_region: name }));
+  const service = { service_type: 'cloud_run', service_name: name };
+  await done(admin.put(`${at}/services/checkout`, service));
+  await done(admin.put(`${at}/projects/shop/config`, { name }));
+  await done(admin.put(`${at}/config/bounds`, { max_instances: { maximum: 90 } }));
+  await done(admin.put(`${at}/config/notifications`, { webhook: { url: receiver.url } }));
+  const account = await done(admin.post(`${at}/service-accounts`, { name, roles: ['operator'] }));
+  const key = { name, scopes: ['config:read'] };
+  await done(admin.post(`${at}/service-accounts/${account.id}/api-keys`, key));
+  const { api_key: apiKey } = await done(admin.post('/auth/api-key', key));
+  await done(admin.post(`${at}/users`, { email: `late@${name}.example`, roles: ['viewer'] }));
+  const approval = { action: 'scale_up', risk_level: 'low', title: name };
+  await done(member.post(`${at}/approvals`, approval));
+  await done(admin.post(`${at}/automations`, { action: 'scale', risk_level: 'low' }));
+  await done(
+    platform.post('/auth/sso/providers', {
+      name,
+      issuer: `https://login.${name}.example`,
+      client_id: 'strata',
+      client_secret: 'a secret of the provider',
+      tenant_id: id,
+      domains: [{ domain: `${name}.example`, verified: false }],
+      redirect_uris: ['https://strata.example/callback'],
+    }),
+  );
+  await database.query(
+    `INSERT INTO auth.last_used_tenants SELECT id, $1, now() FROM auth.users WHERE email = $2`,
+    [id, tenant.emails.viewer],
+  );
+  await done(new Client(gateway.url, apiKey).get(`${at}/config/risk`));
+  for (const read of ['config/risk', 'config/agents/scaler', 'services/checkout', 'config/bounds'])
+    await done(admin.get(`${at}/${read}`));
+  await done(admin.get(`${at}/config/effective?agent_type=scaler&service_id=checkout`));
+  // What does not exist is remembered, too.
+  await admin.get(`${at}/services/none`);
+}
+
+/** Every row of the database that has this text in it, by table. From the catalog: a table that is added is looked at. */
+async function rowsWith(text: string): Promise<Record<string, string[]>> {
+  const tables = await database.query<{ name: string }>(
+    `SELECT format('%I.%I', table_schema, table_name) AS name FROM information_schema.tables
+     WHERE table_type = 'BASE TABLE' AND table_schema NOT IN ('pg_catalog', 'information_schema')`,
+  );
+  expect(tables.length).toBeGreaterThan(30);
+  const found = await Promise.all(
+    tables.map(async ({ name }) => {
+      const rows = await database.query<{ row: string }>(
+        `SELECT t::text AS row FROM ${name} t WHERE strpos(t::text, $1) > 0 ORDER BY 1`,
+        [text],
+      );
+      return [name, rows.map(({ row }) => row)] as const;
+    }),
+  );
+  return Object.fromEntries(found.filter(([, rows]) => rows.length > 0));
+}
+
+const keysInMemory = async (text: string): Promise<string> => {
+  const { code, out, err } = await operator(environment, ['cache', 'keys', '--match', text]);
+  expect([code, err]).toEqual([0, expect.any(String)]);
+  return out;
+};
+const count = async (sql: string): Promise<number> => (await database.query(sql)).length;
+const nothingWaits = () =>
+  eventually(async () => {
+    expect(await count('SELECT FROM strata.outbox')).toBe(0);
+    expect(await count(`SELECT FROM notifier.deliveries WHERE state = 'pending'`)).toBe(0);
+  });
+const becomesDue = (id: string) =>
+  database.query(
+    `UPDATE tenant_config.tenants SET deletion_asked_at = deletion_asked_at - interval '31 days' WHERE id = $1`,
+    [id],
+  );
+
+test('a tenant is deleted once it is disabled and thirty days have passed; enabling it takes that back', async () => {
+  const at = `/tenants/${kept.id}`;
+  const refused = await platform.delete(at);
+  expect([refused.status, refused.body.detail.code]).toEqual([409, 'tenant_not_disabled']);
+  expect((await kept.admin.delete(at)).body.detail.code).toBe('insufficient_role');
+  expect((await platform.get(at)).body.erase_at).toBeNull();
+
+  await done(platform.patch(at, { status: 'disabled' }));
+  const asked = await platform.delete(at);
+  expect([asked.status, asked.body.status]).toEqual([202, 'disabled']);
+  const days = (Date.parse(asked.body.erase_at) - Date.now()) / 86_400_000;
+  expect(days).toBeGreaterThan(29.9);
+  expect(days).toBeLessThan(30.1);
+  expect((await platform.delete(at)).body).toEqual(asked.body);
+  expect((await platform.get(at)).body).toEqual(asked.body);
+  expect((await kept.admin.get(`${at}/config/risk`)).body.detail.code).toBe('auth_tenant_disabled');
+
+  const back = await platform.patch(at, { status: 'active' });
+  expect([back.status, back.body.erase_at]).toEqual([200, null]);
+  await becomesDue(kept.id);
+  expect((await kept.admin.get(`${at}/config/risk`)).status).toBe(200);
+});
+
+test('an erased tenant leaves no row and nothing in memory but the hashes of its audit, and others as they are', async () => {
+  await fill(kept, 'kept');
+  await fill(erased, 'erased');
+  await nothingWaits();
+  const before = await rowsWith(erased.id);
+  // The test is worth something only where there was something in every table that knows tenants.
+  const knowing = await database.query<{ name: string }>(
+    `SELECT DISTINCT table_schema || '.' || table_name AS name FROM information_schema.columns
+     WHERE column_name = 'tenant_id' AND table_schema NOT IN ('pg_catalog', 'information_schema')`,
+  );
+  expect(Object.keys(before)).toEqual(expect.arrayContaining(knowing.map(({ name }) => name)));
+  expect(await keysInMemory(erased.id)).toContain(`risk_config_${erased.id}`);
+  const { chains } = (await platform.get(`/audit/verify?tenant_id=${erased.id}`)).body;
+
+  await done(platform.patch(`/tenants/${erased.id}`, { status: 'disabled' }));
+  await done(platform.delete(`/tenants/${erased.id}`));
+  await nothingWaits();
+  const others = await rowsWith(kept.id);
+  const accounts = await database.query('SELECT * FROM auth.users ORDER BY id');
+  await becomesDue(erased.id);
+  await eventually(async () => {
+    expect(await count(`SELECT FROM audit.erased_chains WHERE erased_at IS NOT NULL`)).toBe(1);
+  }, 60_000);
+  await nothingWaits();
+
+  const left = await rowsWith(erased.id);
+  expect(Object.keys(left).sort()).toEqual([
+    'audit.chains',
+    'audit.erased_chains',
+    'audit.erased_links',
+    'audit.events',
+  ]);
+  // Of the platform's chain, and without a word of what was in it.
+  const told = await database.query<{ chain: string; action: string; payload: unknown }>(
+    'SELECT chain, action, payload FROM audit.events WHERE target = $1 ORDER BY seq',
+    [erased.id],
+  );
+  const links = left['audit.erased_links']!.length;
+  expect(links).toBeGreaterThanOrEqual(chains[0].events + 2);
+  expect(left['audit.events']).toHaveLength(2);
+  expect(told).toEqual([
+    { chain: 'platform', action: 'tenant.erased', payload: {} },
+    {
+      chain: 'platform',
+      action: 'audit.chain_erased',
+      payload: { events: links, head: expect.stringMatching(/^[0-9a-f]{64}$/) },
+    },
+  ]);
+  expect(
+    await count(
+      'SELECT FROM auth.refresh_tokens t WHERE NOT EXISTS (SELECT FROM auth.sessions WHERE id = t.session_id)',
+    ),
+  ).toBe(0);
+  expect(
+    await count(
+      'SELECT FROM notifier.attempts a WHERE NOT EXISTS (SELECT FROM notifier.deliveries WHERE id = a.delivery_id)',
+    ),
+  ).toBe(0);
+  expect(await keysInMemory(erased.id)).not.toContain(erased.id);
+
+  expect(await rowsWith(kept.id)).toEqual(others);
+  expect(await database.query('SELECT * FROM auth.users ORDER BY id')).toEqual(accounts);
+  expect((await kept.admin.get(`/tenants/${kept.id}/config/agents/scaler`)).status).toBe(200);
+  expect((await platform.get(`/tenants/${erased.id}`)).status).toBe(404);
+  expect((await platform.patch(`/tenants/${erased.id}`, { status: 'active' })).status).toBe(404);
+  expect((await erased.admin.get('/auth/me')).status).toBe(401);
+});
+
+test('the proof of an erased tenant holds, and breaks where a hash is changed', async () => {
+  const verify = async () => (await platform.get(`/audit/verify?tenant_id=${erased.id}`)).body;
+  const whole = await verify();
+  expect(whole).toMatchObject({
+    valid: true,
+    chains: [{ tenant_id: erased.id, erased_at: expect.any(String), events: expect.any(Number) }],
+  });
+  const everything = (await platform.get('/audit/verify')).body;
+  expect([everything.valid, everything.next_cursor]).toEqual([true, null]);
+  expect(everything.chains).toContainEqual(whole.chains[0]);
+  expect((await platform.get(`/audit/events?tenant_id=${erased.id}`)).body.items).toEqual([]);
+
+  const { events } = whole.chains[0];
+  const change = (set: string, seq: number) =>
+    database.query(`UPDATE audit.erased_links SET ${set} WHERE chain = $1 AND seq = $2`, [
+      erased.id,
+      seq,
+    ]);
+  await change(`hash = reverse(hash)`, events);
+  expect(await verify()).toMatchObject({ valid: false, chains: [{ broken_at: { seq: events } }] });
+  await change(`hash = reverse(hash)`, events);
+  expect((await verify()).valid).toBe(true);
+  await database.query('DELETE FROM audit.erased_links WHERE chain = $1 AND seq = 2', [erased.id]);
+  expect(await verify()).toMatchObject({ valid: false, chains: [{ broken_at: { seq: 2 } }] });
+});
