@@ -4,6 +4,7 @@ import type { Logger } from 'pino';
 import { serviceCaller } from '../access.ts';
 import type { Coherence } from './coherence/coherence.ts';
 import { settingsReplacedKey } from '../contracts/feed.ts';
+import { contractOf } from '../contracts/index.ts';
 import { tenantScope } from '../contracts/revision-scopes.ts';
 import type { Change } from '../commits/commit.ts';
 import type { LiveSettings } from '../live-settings.ts';
@@ -11,6 +12,7 @@ import { describeUnknown, unknownSettings } from '../settings.ts';
 import { clusterOperations } from './cluster-operations.ts';
 import { callAs, type Handlers } from './request.ts';
 import { serviceOf } from './service.ts';
+import { schemaOf } from './skew.ts';
 import type { RunningCalls } from './unanswered-calls.ts';
 
 export interface ClusterServiceOptions {
@@ -125,5 +127,9 @@ function nodeHandlers({
     'cluster.node.health': () => health(),
 
     'cluster.node.unknown-calls': async ({ body }) => ({ unknown: running.unknownOf(body.ids) }),
+
+    'cluster.node.takes': async ({ body: { action } }) => ({
+      schema: contractOf(action) ? schemaOf(action) : null,
+    }),
   };
 }

@@ -6,6 +6,8 @@
  * |-----------------------------------------------|----------------------------------|----------------------------------------|
  * | the connection to NATS has been away a second | 503 at once                      | 503 at once                            |
  * | no node answers such calls                    | 503 at once                      | 503 at once                            |
+ * | none of this release, and others would not    | 503 at once                      | 503 at once                            |
+ * | understand the call (`skew.ts`)               |                                  |                                        |
  * | the node went away, or its answer got lost    | is asked once more, of any node  | 503, which says that it may have been  |
  * |                                               |                                  | done                                   |
  * | no answer within the time-out                 | 504                              | 504, which says the same               |
@@ -20,6 +22,7 @@ import { contractOf } from '../contracts/index.ts';
 import { codeOf, isCoded, NoAnswerError, StrataError } from '../errors.ts';
 import type { Bus } from './bus.ts';
 import type { BusCall } from './moleculer-middleware.ts';
+import { Skew } from './skew.ts';
 
 export interface OutgoingCallsOptions {
   /** Asked when a call is made: Moleculer wants the function before there is a broker. */
@@ -34,6 +37,8 @@ export function outgoingCalls(
   send: BusCall,
   { broker, bus, requestTimeoutMs, log }: OutgoingCallsOptions,
 ): BusCall {
+  const skew = new Skew(broker);
+
   /** As Moleculer prefers where it can. */
   const isAnsweredHere = (name: string, nodeID: string | undefined): boolean =>
     nodeID === undefined
@@ -48,7 +53,12 @@ export function outgoingCalls(
     const isLocal = isAnsweredHere(name, options?.nodeID);
     if (!isLocal && bus.away())
       throw new StrataError('service_unavailable', 'The bus does not answer. Try again.');
-    return send(name, params, isLocal ? options : { ...options, tracking: false });
+    if (isLocal) return send(name, params, options);
+    const asked = options?.nodeID;
+    const chosen = skew.nodeFor(name, params, asked);
+    const nodeID = chosen instanceof Promise ? await chosen : chosen;
+    const there = nodeID === asked ? options : { ...options, nodeID };
+    return send(name, params, { ...there, tracking: false });
   };
 
   return async (name, params, options) => {

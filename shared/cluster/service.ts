@@ -2,6 +2,7 @@
 import type { Context, ServiceSchema } from 'moleculer';
 import type { ActionName } from '../contracts/index.ts';
 import type { Handlers, Request } from './request.ts';
+import { fingerprintOf } from './skew.ts';
 
 interface Lifecycle {
   started?: () => Promise<void>;
@@ -25,13 +26,17 @@ export function serviceOf(
       if (!action.startsWith(prefix))
         throw new Error(`${action} does not belong to the service ${name}`);
       const handler = handlers[action] as AnyHandler;
-      return [action.slice(prefix.length), actionOf(handler)];
+      return [action.slice(prefix.length), actionOf(action, handler)];
     }),
   );
   return { name, actions, ...lifecycle };
 }
 
-/** The contract middleware has checked the parameters, and put the request into the context. */
-const actionOf = (handler: AnyHandler) => ({
+/**
+ * The contract middleware has checked the parameters, and put the request into the context. Callers of another release go by what the
+ * action takes here.
+ */
+const actionOf = (action: ActionName, handler: AnyHandler) => ({
+  takes: fingerprintOf(action),
   handler: (ctx: Context) => handler(ctx.params, ctx.locals.request as Request),
 });

@@ -211,4 +211,12 @@ export const clusterContracts = {
     body: Type.Object({ ids: Type.Array(Type.String()) }, strict),
     result: Type.Object({ unknown: Type.Array(Type.String()) }, strict),
   }),
+  // Asked across releases: its parameters never change.
+  'cluster.node.takes': action({
+    summary: 'The JSON Schema of the parameters that an action of this node takes',
+    access: internal,
+    body: Type.Object({ action: Type.String() }, strict),
+    result: Type.Object({ schema: Nullable(Type.String()) }, strict),
+    changesNothing: true,
+  }),
 } as const;

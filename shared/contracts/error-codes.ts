@@ -127,6 +127,11 @@ export const errorTable = {
     message: 'The identity provider answered with an error.',
   },
   service_unavailable: { status: 503, message: 'A part of the service is unavailable. Try again.' },
+  upgrade_under_way: {
+    status: 503,
+    message:
+      'The nodes are being upgraded, and none that is there knows all of this request yet. Nothing was done. Try again once the upgrade is over.',
+  },
   auth_login_db_error: {
     status: 503,
     message: 'Login is unavailable: the database does not answer.',

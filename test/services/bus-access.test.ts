@@ -453,6 +453,7 @@ describe('every action, called over the bus', () => {
       'cluster.node.clear',
       'cluster.node.drop',
       'cluster.node.reload-environment',
+      'cluster.node.takes',
       'cluster.node.unknown-calls',
     ]);
     for (const name of internal) {

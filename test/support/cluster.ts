@@ -72,6 +72,8 @@ export interface ClusterOptions {
   readonly environment?: Record<string, string>;
   /** Nodes whose connection to the bus can be cut. */
   readonly cuttable?: readonly string[];
+  /** The folder of the release that a node runs, by its name, asked at each start; this checkout unless told. */
+  readonly folderOf?: (name: string) => string | undefined;
 }
 
 /** Few processes with several pieces each, so that two cores carry them; every service runs twice. */
@@ -129,6 +131,7 @@ export async function startCluster({
   natsConfig,
   environment: extra = {},
   cuttable = [],
+  folderOf = () => undefined,
 }: ClusterOptions = {}): Promise<Cluster> {
   const [{ postgres, database, stopPostgres }, bus, redis] = await Promise.all([
     startServer ? ownDatabase(startServer) : sharedDatabase(),
@@ -162,7 +165,9 @@ export async function startCluster({
     return { ...environment, NODE_ID: name, ...throughProxy };
   };
   const start: StartNode = async (name, pieces, own = {}) => {
-    const node = await startStrata({ ...environmentOf(name), ...own }, pieces);
+    const folder = folderOf(name);
+    const startedBy = folder === undefined ? {} : { folder };
+    const node = await startStrata({ ...environmentOf(name), ...own }, pieces, startedBy);
     nodes.set(node, [name, pieces, own]);
     return node;
   };

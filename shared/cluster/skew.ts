@@ -1,0 +1,149 @@
+/**
+ * Nodes of two releases side by side, as in a rolling upgrade: what a contract has gained is sent only to nodes that know it.
+ *
+ * Each node announces with each of its actions a fingerprint of the parameters that it takes. Where all are the caller's own, as in every
+ * cluster of one release, nothing else happens. Where one differs, the caller asks that node once for its schema and judges by it, for
+ * each call, which nodes would take it:
+ *
+ * | Would take the call | The call                                                                                              |
+ * |---------------------|-------------------------------------------------------------------------------------------------------|
+ * | all nodes           | goes to any, as always                                                                                 |
+ * | some                | goes to one of these                                                                                   |
+ * | none                | 503 `upgrade_under_way`: nothing is left out of it. A write without its If-Match or `dry_run` would do |
+ * |                     | what nobody asked for, and a read without X-Min-Revision answer what is too old                        |
+ *
+ * A node that announces nothing is from before there was this, and one that does not say what it takes is going away: both are taken for
+ * ones that take the call, and say themselves what they do not.
+ */
+import { createHash } from 'node:crypto';
+import type { ServiceBroker } from 'moleculer';
+import type { TSchema } from 'typebox';
+import { serviceCaller } from '../access.ts';
+import { contractOf } from '../contracts/index.ts';
+import { StrataError } from '../errors.ts';
+import { problemsOf } from '../schema/validate.ts';
+import { callAs } from './request.ts';
+
+/** How a node is asked what it takes. Its own parameters never change, so that it is asked without asking. */
+const question = 'cluster.node.takes';
+const questionTimeoutMs = 1000;
+/** Schemas of other releases that are kept; there are at most as many as actions, of each release that runs. */
+const mostKept = 2000;
+
+/** What nodes announce with an action, beside Moleculer's own. */
+export interface Announced {
+  readonly takes?: string;
+}
+
+const fingerprints = new Map<string, string>();
+
+/** Of the parameters that the action takes here. */
+export function fingerprintOf(action: string): string {
+  const known = fingerprints.get(action);
+  if (known !== undefined) return known;
+  const fingerprint = createHash('sha256').update(schemaOf(action)).digest('hex').slice(0, 16);
+  fingerprints.set(action, fingerprint);
+  return fingerprint;
+}
+
+/** As JSON, without descriptions: these change and mean nothing. */
+export function schemaOf(action: string): string {
+  return JSON.stringify(contractOf(action)?.params, (name, value: unknown) =>
+    name === 'description' && typeof value === 'string' ? undefined : value,
+  );
+}
+
+interface Endpoint {
+  readonly id: string;
+  readonly isAvailable: boolean;
+  readonly action: Announced;
+}
+
+export class Skew {
+  readonly #broker: () => ServiceBroker;
+  /** By action and fingerprint. Null is a node that does not say. */
+  readonly #schemas = new Map<string, TSchema | null>();
+
+  constructor(broker: () => ServiceBroker) {
+    this.#broker = broker;
+  }
+
+  /**
+   * The node that a call has to go to; undefined where any will do. At once where all nodes are of one release. Throws
+   * `upgrade_under_way` where no node would take the call, or the one that it has to go to would not.
+   */
+  nodeFor(
+    action: string,
+    params: unknown,
+    nodeId: string | undefined,
+  ): string | undefined | Promise<string | undefined> {
+    const contract = contractOf(action);
+    if (!contract || action === question) return nodeId;
+    const all = this.#endpointsOf(action);
+    const own = fingerprintOf(action);
+    const isOther = ({ action: { takes } }: Endpoint): boolean =>
+      takes !== undefined && takes !== own;
+    if (!all.some(isOther)) return nodeId;
+    return this.#choose(action, params, nodeId, all);
+  }
+
+  #endpointsOf(action: string): readonly Endpoint[] {
+    const list = this.#broker().registry.getActionEndpoints(action) as unknown;
+    return (list as { endpoints: readonly Endpoint[] } | undefined)?.endpoints ?? [];
+  }
+
+  async #choose(
+    action: string,
+    params: unknown,
+    nodeId: string | undefined,
+    all: readonly Endpoint[],
+  ): Promise<string | undefined> {
+    const there = all.filter(
+      ({ id, isAvailable }) => isAvailable && (nodeId === undefined || id === nodeId),
+    );
+    const judged = await Promise.all(
+      there.map((endpoint) => this.#wouldTake(action, params, endpoint)),
+    );
+    const taking = there.filter((_each, index) => judged[index]);
+    // Moleculer says itself that there is no node.
+    if (taking.length === there.length) return nodeId;
+    if (taking.length === 0) {
+      // What is wrong here, too, is told by whoever is asked.
+      const isWrong = problemsOf(contractOf(action)!.params, params ?? {}).length > 0;
+      if (isWrong) return nodeId;
+      throw new StrataError('upgrade_under_way');
+    }
+    return taking[Math.floor(Math.random() * taking.length)]!.id;
+  }
+
+  async #wouldTake(
+    action: string,
+    params: unknown,
+    { id, action: { takes } }: Endpoint,
+  ): Promise<boolean> {
+    if (takes === undefined || takes === fingerprintOf(action)) return true;
+    const name = `${action} ${takes}`;
+    let schema = this.#schemas.get(name);
+    if (schema === undefined) {
+      schema = await this.#ask(action, id);
+      if (this.#schemas.size >= mostKept) this.#schemas.clear();
+      if (schema !== null) this.#schemas.set(name, schema);
+    }
+    return schema === null || problemsOf(schema, params ?? {}).length === 0;
+  }
+
+  async #ask(action: string, nodeID: string): Promise<TSchema | null> {
+    const options = {
+      caller: serviceCaller(this.#broker().nodeID),
+      requestId: 'skew',
+      nodeID,
+      timeout: questionTimeoutMs,
+    };
+    try {
+      const { schema } = await callAs(this.#broker(), question, { body: { action } }, options);
+      return schema === null ? null : (JSON.parse(schema) as TSchema);
+    } catch {
+      return null;
+    }
+  }
+}

@@ -1,0 +1,154 @@
+/**
+ * `npm run test:skew -- --ref v0.1.0`: a rolling upgrade from that commit to the checkout and back, under load: services first, gateways last, then the
+ * wrong order, too. What clients see is judged as under faults: nothing stale, nothing lost, no error but those of a restart. Ends with 1 if
+ * anything was wrong. The newest tag unless told.
+ */
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { eventually, startCluster, type Cluster } from '../support/cluster.ts';
+import { requestTimeoutMs, survive, type Fault } from '../support/faults.ts';
+import { startPostgres } from '../support/postgres.ts';
+import { Client, type Running } from '../support/strata.ts';
+
+const checkout = fileURLToPath(new URL('../..', import.meta.url));
+const { values } = parseArgs({ options: { ref: { type: 'string' } } });
+const say = (line: string): void => {
+  process.stdout.write(`${new Date().toISOString().slice(11, 19)} ${line}\n`);
+};
+const git = (...args: readonly string[]): string =>
+  execFileSync('git', args, { cwd: checkout, encoding: 'utf8' }).trim();
+
+function newestTag(): string {
+  try {
+    return git('describe', '--tags', '--abbrev=0');
+  } catch {
+    throw new Error('There is no tag yet. Name a commit of an older release: --ref <commit>.');
+  }
+}
+
+interface OldRelease {
+  readonly folder: string;
+  readonly remove: () => void;
+}
+
+/** The commit in a folder of its own, with what it needs installed: the checkout's where its lock file is the same. */
+function checkOut(ref: string): OldRelease {
+  const home = mkdtempSync(join(tmpdir(), 'strata-skew-'));
+  const folder = join(home, 'old');
+  git('worktree', 'add', '--detach', folder, ref);
+  const remove = (): void => {
+    git('worktree', 'remove', '--force', folder);
+    rmSync(home, { recursive: true, force: true });
+  };
+  try {
+    const lock = (of: string): string => readFileSync(join(of, 'package-lock.json'), 'utf8');
+    if (lock(folder) === lock(checkout))
+      symlinkSync(join(checkout, 'node_modules'), join(folder, 'node_modules'));
+    else execFileSync('npm', ['ci'], { cwd: folder, stdio: 'inherit' });
+    if (!existsSync(join(folder, 'strata.ts'))) throw new Error(`${ref} is no commit of Strata`);
+    return { folder, remove };
+  } catch (error) {
+    remove();
+    throw error;
+  }
+}
+
+type Kind = 'services' | 'gateways';
+/** One step after the other; each begins where the one before has ended. */
+const steps: readonly { readonly name: string; readonly kind: Kind; readonly isNew: boolean }[] = [
+  { name: 'services forward, under old gateways', kind: 'services', isNew: true },
+  { name: 'gateways forward', kind: 'gateways', isNew: true },
+  { name: 'gateways back, over new services', kind: 'gateways', isNew: false },
+  { name: 'services back, under old gateways', kind: 'services', isNew: false },
+  { name: 'gateways forward, over old services', kind: 'gateways', isNew: true },
+  { name: 'services forward, under new gateways', kind: 'services', isNew: true },
+  { name: 'services back, under new gateways', kind: 'services', isNew: false },
+  { name: 'gateways back', kind: 'gateways', isNew: false },
+];
+
+/** Which folder each node is started from, by its name; that of the old release unless told. */
+const folders = new Map<string, string>();
+const names: Readonly<Record<Kind, readonly string[]>> = {
+  services: ['config-1', 'config-2', 'identity-1', 'identity-2'],
+  gateways: ['gateway-1', 'gateway-2', 'gateway-3'],
+};
+
+/** As operators do: SIGTERM, a start, and the next once this one can serve. */
+async function roll(cluster: Cluster, kind: Kind, folder: string): Promise<void> {
+  for (const [place, name] of names[kind].entries()) {
+    folders.set(name, folder);
+    const node: Running = cluster[kind][place]!;
+    await node.stop();
+    const again = await cluster.revive(node);
+    if (kind === 'gateways') await untilReady(again);
+    else await delay(1000);
+  }
+  // Both releases for a while, with nothing on its way.
+  await delay(3000);
+}
+
+/** Also degraded: this cluster has no notifier. */
+async function untilReady({ url }: Running): Promise<void> {
+  await eventually(async () => assert.equal((await new Client(url).get('/readyz')).status, 200));
+}
+
+async function main(): Promise<boolean> {
+  const ref = values.ref ?? newestTag();
+  const old = checkOut(ref);
+  for (const signal of ['SIGINT', 'SIGTERM'] as const)
+    process.once(signal, () => {
+      old.remove();
+      process.exit(1);
+    });
+  let failed = 0;
+  try {
+    say(`${ref} (${git('rev-parse', '--short', ref)}) beside the checkout`);
+    const cluster = await startCluster({
+      postgres: () => startPostgres(),
+      folderOf: (name) => folders.get(name) ?? old.folder,
+      environment: {
+        REQUEST_TIMEOUT_MS: String(requestTimeoutMs),
+        ACCESS_TOKEN_TTL_SECONDS: '86400',
+      },
+    });
+    try {
+      for (const { name, kind, isNew } of steps) {
+        const fault: Fault = {
+          name,
+          // Of gateways, whose clients are connected to them.
+          ...(kind === 'gateways' ? { breaksConnections: true } : {}),
+          inject: () => roll(cluster, kind, isNew ? checkout : old.folder),
+        };
+        await survive(cluster, fault).then(
+          ({ writes, reads, errors }) => {
+            const told = JSON.stringify(Object.fromEntries(errors));
+            say(`${name}\n  ${writes.length} writes, ${reads.length} reads, errors ${told}`);
+          },
+          (error: Error) => {
+            failed += 1;
+            say(`FAILED: ${name}\n  ${error.message}`);
+          },
+        );
+      }
+    } finally {
+      await cluster.stop();
+    }
+  } finally {
+    old.remove();
+  }
+  return failed === 0;
+}
+
+main().then(
+  (isGood) => process.exit(isGood ? 0 : 1),
+  (error: unknown) => {
+    say((error as Error).message);
+    process.exit(1);
+  },
+);
