@@ -18,7 +18,7 @@ import { placeIn } from '../../shared/database/embedded.ts';
 import { requireProvedAudit } from '../support/audit.ts';
 import { eventually, startCluster } from '../support/cluster.ts';
 import { watch } from '../support/event-stream.ts';
-import { withClient } from '../support/postgres.ts';
+import { startPostgres, withClient } from '../support/postgres.ts';
 import {
   Client,
   adminPassword,
@@ -199,7 +199,7 @@ test('after kill -9 under writers it goes back to a moment, and later to the end
 
 test('running gateways notice a restore to a moment, and answer nothing that was lost', async () => {
   const backup = join(scratch, 'of-cluster');
-  const cluster = await startCluster({ gateways: 2 });
+  const cluster = await startCluster({ gateways: 2, postgres: () => startPostgres() });
   try {
     const { tenant, postgres } = cluster;
     const at = (gateway: number): Client =>
