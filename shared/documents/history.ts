@@ -2,7 +2,7 @@
  * ConfigurationHistory: one row for each write of a document, of the tenants' and of the platform's alike. What a row has, how a
  * write becomes one, and what readers are shown of it.
  */
-import type { EntityManager, EntitySchemaColumnOptions } from 'typeorm';
+import type { EntityManager, EntitySchemaColumnOptions, SelectQueryBuilder } from 'typeorm';
 import type { Request } from '../cluster/request.ts';
 import { namesIn, type Realm } from '../commits/actor-names.ts';
 import type { WriteAction } from '../contracts/history.ts';
@@ -10,6 +10,7 @@ import { invalid } from '../errors.ts';
 import { diff } from '../schema/diff.ts';
 import { concealSecrets } from '../security/document-secrets.ts';
 import type { Stored, WriteRecord } from './document-kind.ts';
+import { decodeCursor, defaultLimit, readPage } from './paging.ts';
 
 /** A row, without the columns that say whose history it is. `before` and `after` are null where there was no document. */
 export interface HistoryRow<ConfigType extends string> {
@@ -136,6 +137,38 @@ export const historyDetail = <ConfigType extends string>(row: HistoryRow<ConfigT
   before: concealSecrets(row.before),
   after: concealSecrets(row.after),
 });
+
+/** What a list of the history is asked for. */
+export interface HistoryListParams<ConfigType extends string> {
+  readonly config_type?: ConfigType;
+  readonly resource_id?: string;
+  readonly limit?: number;
+  readonly cursor?: string;
+}
+
+/** A page of a history, the newest first. `rows` gives all rows of whose history it is, under the alias `h`, for each step anew. */
+export async function historyPage<Row extends HistoryRow<string>>(
+  manager: EntityManager,
+  rows: () => SelectQueryBuilder<Row>,
+  { config_type, resource_id, limit = defaultLimit, cursor }: HistoryListParams<Row['config_type']>,
+  realm: Realm,
+) {
+  const rowsAfter = (key: string | undefined): SelectQueryBuilder<Row> => {
+    const query = rows();
+    if (config_type !== undefined) query.andWhere('h.config_type = :config_type', { config_type });
+    if (resource_id !== undefined) query.andWhere('h.resource_id = :resource_id', { resource_id });
+    if (key !== undefined) query.andWhere('h.revision < :before', { before: Number(key) });
+    return query.orderBy('h.revision', 'DESC');
+  };
+  const page = await readPage({
+    limit,
+    after: decodeCursor(cursor, 'number'),
+    rowsAfter,
+    keyOf: (row) => row.revision,
+    itemOf: (row) => historyEntry<Row['config_type']>(row),
+  });
+  return { ...page, items: await withAuthors(manager, realm, page.items) };
+}
 
 /** Entries with what the realm calls their authors, asked for once. */
 export async function withAuthors<Entry extends { readonly changed_by: string }>(

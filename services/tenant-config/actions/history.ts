@@ -5,11 +5,11 @@ import { revisionOf } from '../../../shared/commits/commit.ts';
 import { tenantScope } from '../../../shared/contracts/revision-scopes.ts';
 import {
   historyDetail,
-  historyEntry,
+  historyPage,
   historySummary,
   withAuthors,
 } from '../../../shared/documents/history.ts';
-import { decodeCursor, defaultLimit, readPage } from '../../../shared/documents/paging.ts';
+import { defaultLimit } from '../../../shared/documents/paging.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import { HistoryEntity, type HistoryRow } from '../schema.ts';
 
@@ -25,26 +25,12 @@ const summaryColumns = {
 export const historyActions = (db: DataSource) =>
   ({
     async 'tenant-config.history.list'(params) {
-      const { tenant_id, config_type, resource_id, limit = defaultLimit, cursor } = params;
-      const rowsAfter = (key: string | undefined) => {
-        const query = db.manager
+      const { tenant_id } = params;
+      const rows = () =>
+        db.manager
           .createQueryBuilder(HistoryEntity, 'h')
           .where('h.tenant_id = :tenant_id', { tenant_id });
-        if (config_type !== undefined)
-          query.andWhere('h.config_type = :config_type', { config_type });
-        if (resource_id !== undefined)
-          query.andWhere('h.resource_id = :resource_id', { resource_id });
-        if (key !== undefined) query.andWhere('h.revision < :before', { before: Number(key) });
-        return query.orderBy('h.revision', 'DESC');
-      };
-      const page = await readPage({
-        limit,
-        after: decodeCursor(cursor, 'number'),
-        rowsAfter,
-        keyOf: (row) => row.revision,
-        itemOf: historyEntry,
-      });
-      return { ...page, items: await withAuthors(db.manager, tenant_id, page.items) };
+      return historyPage(db.manager, rows, params, tenant_id);
     },
 
     async 'tenant-config.history.get'({ tenant_id, revision }) {
