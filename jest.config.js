@@ -7,6 +7,7 @@ export default {
   testSequencer: '<rootDir>/test/support/sequencer.cjs',
   globalSetup: '<rootDir>/test/support/global-setup.ts',
   globalTeardown: '<rootDir>/test/support/global-teardown.ts',
-  maxWorkers: 2,
+  // One more than two cores: what takes long mostly waits, for leases, time-outs and processes that start.
+  maxWorkers: 3,
   testTimeout: 60_000,
 };
