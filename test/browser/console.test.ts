@@ -80,7 +80,7 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(async () => {
   await browser?.close();
-  await strata?.stop();
+  await strata?.stop('SIGKILL');
   await database?.drop();
 });
 

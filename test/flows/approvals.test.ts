@@ -48,7 +48,7 @@ beforeAll(async () => {
   tenant = await createTenant(strata.url, platform, 'Approvals');
 });
 afterAll(async () => {
-  await strata?.stop();
+  await strata?.stop('SIGKILL');
   await receiver?.close();
   await database?.drop();
 });

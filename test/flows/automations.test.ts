@@ -25,7 +25,7 @@ beforeAll(async () => {
   platform = await signIn(strata.url, 'admin@example.com', adminPassword);
 });
 afterAll(async () => {
-  await strata?.stop();
+  await strata?.stop('SIGKILL');
   await database?.drop();
 });
 /** Slots are counted in a tenant, so each test has its own. */

@@ -92,7 +92,7 @@ afterAll(async () => {
   await page?.stop();
   silent.close();
   await proxy?.stop();
-  await strata?.stop();
+  await strata?.stop('SIGKILL');
   await database?.drop();
 });
 

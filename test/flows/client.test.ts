@@ -52,7 +52,7 @@ beforeAll(async () => {
 }, 120_000);
 afterAll(async () => {
   installed?.remove();
-  await strata?.stop();
+  await strata?.stop('SIGKILL');
   await database?.drop();
 });
 

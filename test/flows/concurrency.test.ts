@@ -30,7 +30,7 @@ beforeAll(async () => {
   tenant = await createTenant(strata.url, platform, 'Racing');
 });
 afterAll(async () => {
-  await strata?.stop();
+  await strata?.stop('SIGKILL');
   for (const server of servers) await server.stop();
   await database?.drop();
 });

@@ -39,7 +39,7 @@ beforeAll(async () => {
   people = Object.values(emails);
 });
 afterAll(async () => {
-  await strata?.stop();
+  await strata?.stop('SIGKILL');
   await database?.drop();
 });
 

@@ -49,7 +49,7 @@ beforeAll(async () => {
   escalated.catch(() => {});
 });
 afterAll(async () => {
-  await strata?.stop();
+  await strata?.stop('SIGKILL');
   await receiver?.close();
   await database?.drop();
 });

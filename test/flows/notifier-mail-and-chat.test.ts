@@ -62,7 +62,7 @@ beforeAll(async () => {
   platform = await signIn(strata.url, 'admin@example.com', adminPassword);
 });
 afterAll(async () => {
-  await strata?.stop();
+  await strata?.stop('SIGKILL');
   await mailServer?.stop();
   await chat?.close();
   await database?.drop();

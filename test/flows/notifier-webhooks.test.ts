@@ -44,7 +44,7 @@ beforeAll(async () => {
   tenant = await createTenant(strata.url, platform, 'Webhooks');
 });
 afterAll(async () => {
-  await strata?.stop();
+  await strata?.stop('SIGKILL');
   await Promise.all(receivers.map(({ close }) => close()));
   await database?.drop();
 });

@@ -37,7 +37,7 @@ beforeAll(async () => {
   tenant = await createTenant(strata.url, platform, 'Years');
 });
 afterAll(async () => {
-  await strata?.stop();
+  await strata?.stop('SIGKILL');
   await receiver?.close();
   await database?.drop();
 });

@@ -82,7 +82,7 @@ beforeAll(async () => {
   });
 });
 afterAll(async () => {
-  await strata?.stop();
+  await strata?.stop('SIGKILL');
   await Promise.all([honest?.close(), rogue?.close()]);
   await database?.drop();
 });

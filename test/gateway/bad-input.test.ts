@@ -31,7 +31,7 @@ beforeAll(async () => {
   await tenant.admin.put(`/tenants/${tenant.id}/config/agents/there`, { default_cpu: '1' });
 });
 afterAll(async () => {
-  await strata?.stop();
+  await strata?.stop('SIGKILL');
   await database?.drop();
 });
 

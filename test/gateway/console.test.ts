@@ -35,7 +35,7 @@ beforeAll(async () => {
   cookieName = `__Host-strata-${new URL(strata.url).port}`;
 });
 afterAll(async () => {
-  await strata?.stop();
+  await strata?.stop('SIGKILL');
   await database?.drop();
 });
 

@@ -30,7 +30,7 @@ beforeAll(async () => {
   tenant = await createTenant(strata.url, platform, 'Conventions');
 });
 afterAll(async () => {
-  await strata?.stop();
+  await strata?.stop('SIGKILL');
   await database?.drop();
 });
 

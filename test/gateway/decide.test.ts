@@ -26,7 +26,7 @@ beforeAll(async () => {
   await admin.put(`/tenants/${id}/config/agents/scaler`, {});
 });
 afterAll(async () => {
-  await strata?.stop();
+  await strata?.stop('SIGKILL');
   await database?.drop();
 });
 

@@ -24,7 +24,7 @@ beforeAll(async () => {
   tenant = await createTenant(strata.url, platform, 'Document size');
 });
 afterAll(async () => {
-  await strata?.stop();
+  await strata?.stop('SIGKILL');
   await database?.drop();
 });
 

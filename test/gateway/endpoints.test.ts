@@ -26,7 +26,7 @@ beforeAll(async () => {
   tenant = await createTenant(strata.url, platform, 'Endpoint rows');
 });
 afterAll(async () => {
-  await strata?.stop();
+  await strata?.stop('SIGKILL');
   await database?.drop();
 });
 

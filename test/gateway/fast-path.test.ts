@@ -38,7 +38,7 @@ beforeAll(async () => {
   risk = `/tenants/${tenant.id}/config/risk`;
 });
 afterAll(async () => {
-  await strata?.stop();
+  await strata?.stop('SIGKILL');
   await database?.drop();
 });
 

@@ -36,7 +36,7 @@ beforeAll(async () => {
     tenants.push(await createTenant(strata.url, platform, `Generated bodies ${each}`));
 });
 afterAll(async () => {
-  await strata?.stop();
+  await strata?.stop('SIGKILL');
   await database?.drop();
 });
 

@@ -117,7 +117,7 @@ beforeAll(async () => {
   expect(gone.status).toBe(204);
 });
 afterAll(async () => {
-  await strata?.stop();
+  await strata?.stop('SIGKILL');
   await database?.drop();
 });
 
@@ -176,7 +176,7 @@ describe('every route', () => {
     '$name is for whom it says, in whichever tenant',
     async ({ contract, rest }) => {
       const inPath = rest.pathParams.includes('tenant_id');
-      for (const [role, client] of Object.entries(callers)) {
+      const askAs = async ([role, client]: [string, Client]): Promise<void> => {
         for (const target of inPath ? (['own', 'other', 'absent'] as const) : (['own'] as const)) {
           const answer = await client.send(
             rest.method,
@@ -195,7 +195,8 @@ describe('every route', () => {
           if (!outsiders.includes(role) && role !== 'platform_admin')
             expect(answer.text).not.toContain(marker);
         }
-      }
+      };
+      await Promise.all(Object.entries(callers).map(askAs));
     },
   );
 
@@ -204,7 +205,7 @@ describe('every route', () => {
     async ({ contract, rest }) => {
       const inPath = rest.pathParams.includes('tenant_id');
       const targets = inPath ? (['own', 'other'] as const) : (['own'] as const);
-      for (const { owner, role, scope, client } of keys) {
+      const askWith = async ({ owner, role, scope, client }: ScopedKey): Promise<void> => {
         for (const target of targets) {
           const { status, text, body } = await client.send(
             rest.method,
@@ -222,7 +223,8 @@ describe('every route', () => {
           }
           if (role !== 'platform_admin') expect(text).not.toContain(marker);
         }
-      }
+      };
+      await Promise.all(keys.map(askWith));
     },
   );
 
@@ -265,7 +267,7 @@ describe('every route', () => {
         ['cut', good.slice(0, -2), 'auth_token_invalid'],
         ['of no session', issue(900, { ...claims, sid: randomUUID() }), 'auth_session_revoked'],
       ];
-      for (const [what, token, code] of bad) {
+      const askBadly = async ([what, token, code]: (typeof bad)[number]): Promise<void> => {
         const answer = await new Client(strata.url, token).send(
           rest.method,
           at(rest.path, 'own'),
@@ -278,7 +280,8 @@ describe('every route', () => {
         ) {
           throw new Error(`a credential that is ${what}: ${answer.status} ${answer.text}`);
         }
-      }
+      };
+      await Promise.all(bad.map(askBadly));
     },
   );
 });

@@ -38,7 +38,7 @@ beforeAll(async () => {
   tenant = await createTenant(strata.url, platform, 'Layers');
 });
 afterAll(async () => {
-  await strata?.stop();
+  await strata?.stop('SIGKILL');
   await database?.drop();
 });
 

@@ -33,7 +33,7 @@ beforeAll(async () => {
   tenant = await createTenant(strata.url, platform, 'Live');
 });
 afterAll(async () => {
-  await strata?.stop();
+  await strata?.stop('SIGKILL');
   await database?.drop();
   rmSync(folder, { recursive: true, force: true });
 });

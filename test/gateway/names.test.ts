@@ -36,7 +36,7 @@ beforeAll(async () => {
   other = await createTenant(strata.url, platform, 'Other');
 }, 60_000);
 afterAll(async () => {
-  await strata?.stop();
+  await strata?.stop('SIGKILL');
   await database?.drop();
 });
 

@@ -32,7 +32,7 @@ beforeAll(async () => {
   tenant = await createTenant(strata.url, platform, 'Past');
 });
 afterAll(async () => {
-  await strata?.stop();
+  await strata?.stop('SIGKILL');
   await database?.drop();
 });
 

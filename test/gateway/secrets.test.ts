@@ -66,7 +66,7 @@ beforeAll(async () => {
   tenant = await createTenant(strata.url, platform, 'Canaries');
 });
 afterAll(async () => {
-  await strata?.stop();
+  await strata?.stop('SIGKILL');
   await database?.drop();
   rmSync(dataDir, { recursive: true });
 });

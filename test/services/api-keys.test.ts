@@ -27,7 +27,7 @@ beforeAll(async () => {
   tenant = await createTenant(strata.url, platform, 'Keys');
 });
 afterAll(async () => {
-  await strata?.stop();
+  await strata?.stop('SIGKILL');
   await database?.drop();
 });
 

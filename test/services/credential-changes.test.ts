@@ -69,7 +69,7 @@ beforeEach(async () => {
   tenant = await createTenant(strata.url, platform, `Credentials ${tenantCount}`);
 });
 afterAll(async () => {
-  await strata?.stop();
+  await strata?.stop('SIGKILL');
   await Promise.all([smtp?.stop(), honest?.close(), database?.drop()]);
 });
 

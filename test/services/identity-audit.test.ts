@@ -85,7 +85,7 @@ beforeAll(async () => {
   await client.post('/auth/switch-tenant', { tenant_id: first.id });
 });
 afterAll(async () => {
-  await strata?.stop();
+  await strata?.stop('SIGKILL');
   await database?.drop();
 });
 

@@ -36,7 +36,7 @@ beforeAll(async () => {
   second = await createTenant(strata.url, platform, 'Second');
 });
 afterAll(async () => {
-  await strata?.stop();
+  await strata?.stop('SIGKILL');
   await database?.drop();
 });
 

@@ -57,7 +57,7 @@ beforeEach(async () => {
   tenant = await createTenant(strata.url, platform, `Passwords ${tenantCount}`);
 });
 afterAll(async () => {
-  await strata?.stop();
+  await strata?.stop('SIGKILL');
   state?.disconnect();
   await Promise.all([smtp?.stop(), redis?.stop('SIGKILL'), database?.drop()]);
 });

@@ -27,7 +27,7 @@ beforeAll(async () => {
   other = await createTenant(strata.url, platform, 'Other machines');
 });
 afterAll(async () => {
-  await strata?.stop();
+  await strata?.stop('SIGKILL');
   await database?.drop();
 });
 

@@ -34,7 +34,7 @@ beforeAll(async () => {
   other = await createTenant(strata.url, platform, 'Lenient');
 });
 afterAll(async () => {
-  await strata?.stop();
+  await strata?.stop('SIGKILL');
   await database?.drop();
   rmSync(folder, { recursive: true, force: true });
 });

@@ -28,7 +28,7 @@ beforeAll(async () => {
   anyone = new Client(strata.url);
 });
 afterAll(async () => {
-  await strata?.stop();
+  await strata?.stop('SIGKILL');
   await database?.drop();
 });
 

@@ -32,7 +32,7 @@ beforeAll(async () => {
   await platform.patch(`/auth/users/${body.items[0].id}`, { status: 'disabled' });
 });
 afterAll(async () => {
-  await strata?.stop();
+  await strata?.stop('SIGKILL');
   await database?.drop();
 });
 
