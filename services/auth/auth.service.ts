@@ -11,9 +11,12 @@
  *
  * `sign-in/` is what all ways share, `stores/` the rows and counters behind them, `rules/` what is decided without either.
  */
-import type { ServiceSchema } from 'moleculer';
+import { randomUUID } from 'node:crypto';
+import type { ServiceBroker, ServiceSchema } from 'moleculer';
 import type { Logger } from 'pino';
 import type { DataSource } from 'typeorm';
+import { serviceCaller } from '../../shared/access.ts';
+import { callAs, type Call } from '../../shared/cluster/request.ts';
 import { serviceOf } from '../../shared/cluster/service.ts';
 import { erasesTenants } from '../../shared/cluster/tenant-erasure.ts';
 import type { Mailer } from '../../shared/mail/mailer.ts';
@@ -35,7 +38,7 @@ import { serviceAccountKeyActions } from './actions/service-account-keys.ts';
 import { sessionActions } from './actions/sessions.ts';
 import { ssoLoginActions } from './actions/sso-login.ts';
 import { ssoProviderActions } from './actions/sso-providers.ts';
-import { userActions } from './actions/users.ts';
+import { finishErasure, userActions } from './actions/users.ts';
 import { createAccountNotices } from './mail/account-notices.ts';
 import { createDeferredMail } from './mail/deferred-mail.ts';
 import { createIdentityProviders } from './oidc/identity-provider.ts';
@@ -48,7 +51,11 @@ import { withNetworkLimits } from './sign-in/network-limits.ts';
 import { createSignIn } from './sign-in/sign-in.ts';
 import { createThrottle } from './sign-in/throttle.ts';
 import { createDeferredEvents } from './stores/deferred-events.ts';
-import { removeEndedSessions, removeExpiredInvitations } from './stores/retention.ts';
+import {
+  finishErasures,
+  removeEndedSessions,
+  removeExpiredInvitations,
+} from './stores/retention.ts';
 import { createChallenges } from './webauthn/challenges.ts';
 import { createRelyingParty } from './webauthn/relying-party.ts';
 
@@ -120,11 +127,21 @@ export function authService({
   onceServing(() => announceFirstAdmin(db, settings(), hashing, onFirstAdmin));
   const handlers = withFailureCodes(withNetworkLimits(actions, settings, networkThrottle));
   let sweeping: Sweeper | undefined;
+  let broker: ServiceBroker | undefined;
+  /** For background work, each call a request of its own. */
+  const call: Call = (action, params) => {
+    if (!broker) throw new Error('auth has not started');
+    return callAs(broker, action, params, {
+      caller: serviceCaller('auth'),
+      requestId: randomUUID(),
+    });
+  };
   const lifecycle = {
     async started(): Promise<void> {
       const sweeps = {
         sessions: removeEndedSessions(settings),
         invitations: removeExpiredInvitations(settings),
+        accounts: finishErasures((id) => finishErasure(db, call, id)),
       };
       sweeping = startSweeping({ db, log, name: 'auth', sweeps });
     },
@@ -136,7 +153,13 @@ export function authService({
   const events = erasesTenants({
     service: 'auth',
     log,
-    erase: (call, tenant_id) => call('auth.tenants.erase', { tenant_id }),
+    erase: (ask, tenant_id) => ask('auth.tenants.erase', { tenant_id }),
   });
-  return { ...serviceOf('auth', handlers, lifecycle), events };
+  return {
+    ...serviceOf('auth', handlers, lifecycle),
+    events,
+    created() {
+      broker = this.broker;
+    },
+  };
 }

@@ -15,6 +15,8 @@ export interface UserRow {
   password_hash: string | null;
   status: 'active' | 'disabled';
   created_at: Date;
+  /** Since when it is being erased: all that is left is the id, for whoever finishes that. */
+  erasing_since: Date | null;
 }
 
 export interface SessionRow {
@@ -150,7 +152,15 @@ export const UserEntity = new EntitySchema<UserRow>({
     password_hash: nullableText,
     status: text,
     created_at: time,
+    erasing_since: nullableTime,
   },
+  indices: [
+    {
+      name: 'users_erasing',
+      columns: ['erasing_since'],
+      where: 'erasing_since IS NOT NULL',
+    },
+  ],
 });
 
 export const SessionEntity = new EntitySchema<SessionRow>({
@@ -479,6 +489,11 @@ export const authSchema: Schema = {
            SELECT tenant_id::text, id::text, name FROM tenant_config.service_accounts ON CONFLICT DO NOTHING;
          END IF;
        END $$`,
+    ),
+    migration(
+      'AuthErasure1764400000001',
+      'ALTER TABLE auth.users ADD COLUMN erasing_since timestamptz',
+      'CREATE INDEX users_erasing ON auth.users (erasing_since) WHERE erasing_since IS NOT NULL',
     ),
   ],
 };

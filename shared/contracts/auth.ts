@@ -347,6 +347,15 @@ export const authContracts = {
     ),
     result: ManagedUser,
   }),
+  'auth.users.delete': action({
+    summary: 'Erase an account, with all that it can be entered with and its memberships',
+    rest: 'DELETE /auth/users/{user_id}',
+    access: { level: 'platform_admin' },
+    keyScope: 'platform:write',
+    path: { user_id: UserId },
+    result: Type.Null(),
+    response: 'nothing',
+  }),
   'auth.users.ensure': action({
     summary: 'The account of an e-mail address, made where there is none',
     access: { level: 'internal' },

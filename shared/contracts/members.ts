@@ -161,6 +161,12 @@ export const memberContracts = {
     path: memberPath,
     result: Type.Null(),
   }),
+  'tenant-config.members.erase': action({
+    summary: 'Remove somebody whose account is erased from every tenant',
+    access: { level: 'internal' },
+    path: { user_id: Uuid },
+    result: Type.Null(),
+  }),
   'tenant-config.members.provision': action({
     summary:
       'Membership for whoever signs in the first time; one that is there, or offered, stays as it is',

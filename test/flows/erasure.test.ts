@@ -1,5 +1,5 @@
 /**
- * Deleting a tenant: what is refused, what is taken back, and that an erased tenant leaves nothing behind but the hashes of its audit.
+ * Deleting tenants and accounts: what is refused, what is taken back, and that an erased tenant leaves nothing behind but the hashes of its audit.
  * Two nodes, so that there is memory on both sides of the bus.
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
@@ -12,9 +12,11 @@ import { createDatabase, type Database } from '../support/postgres.ts';
 import { startReceiver, type Receiver } from '../support/receiver.ts';
 import { startNats, startRedis, type Process } from '../support/servers.ts';
 import {
+  addMember,
   adminPassword,
   Client,
   createTenant,
+  memberPassword,
   secretKey,
   signIn,
   startStrata,
@@ -269,4 +271,84 @@ test('the proof of an erased tenant holds, and breaks where a hash is changed', 
   expect((await verify()).valid).toBe(true);
   await database.query('DELETE FROM audit.erased_links WHERE chain = $1 AND seq = 2', [erased.id]);
   expect(await verify()).toMatchObject({ valid: false, chains: [{ broken_at: { seq: 2 } }] });
+});
+
+/** Where an id is, but for the feed of changes, which has it for fifteen minutes. */
+const tablesWithId = async (id: string): Promise<string[]> =>
+  Object.keys(await rowsWith(id))
+    .filter((name) => name !== 'strata.changes')
+    .sort();
+
+const userIdOf = async (email: string): Promise<string> =>
+  (await platform.get(`/auth/users?email=${email}`)).body.items[0].id;
+
+test('an account that is erased leaves its id without a name, and nothing that it could be entered with', async () => {
+  const email = 'gone@kept.example';
+  const at = `/tenants/${kept.id}`;
+  const member = { email, roles: ['tenant_admin'] };
+  const { user_id: id, client } = await addMember(kept.admin, kept.id, member);
+  await done(client.patch(`${at}/config/agents/scaler`, { default_region: 'theirs' }));
+  const key = { name: 'k', scopes: ['config:read'] };
+  const { api_key: apiKey } = await done(client.post('/auth/api-key', key));
+  const withKey = new Client(gateway.url, apiKey);
+  const entries = async () =>
+    (await kept.admin.get(`${at}/config/history?limit=200`)).body.items.filter(
+      ({ changed_by }: { changed_by: string }) => changed_by === id,
+    );
+  expect(await entries()).toEqual([expect.objectContaining({ changed_by_name: email })]);
+  expect((await withKey.get(`${at}/config/risk`)).status).toBe(200);
+
+  expect((await kept.admin.delete(`/auth/users/${id}`)).body.detail.code).toBe('insufficient_role');
+  expect((await platform.delete(`/auth/users/${id}`)).status).toBe(204);
+  expect((await client.get('/auth/me')).status).toBe(401);
+  expect((await withKey.get(`${at}/config/risk`)).status).toBe(401);
+  const login = { email, password: memberPassword };
+  const refused = await new Client(gateway.url).post('/auth/login', login);
+  expect([refused.status, refused.body.detail.code]).toEqual([401, 'auth_invalid_credentials']);
+  const { items } = (await kept.admin.get(`${at}/users`)).body;
+  expect(items.map((each: { user_id: string }) => each.user_id)).not.toContain(id);
+  expect((await platform.get(`/auth/users?email=${email}`)).body.items).toEqual([]);
+  expect((await platform.delete(`/auth/users/${id}`)).status).toBe(404);
+
+  await nothingWaits();
+  // What the audit's events say, their hashes hold.
+  expect(Object.keys(await rowsWith(email))).toEqual(['audit.events']);
+  expect(await tablesWithId(id)).toEqual([
+    'audit.events',
+    'tenant_config.agent_configurations',
+    'tenant_config.configuration_history',
+  ]);
+  expect(await entries()).toHaveLength(1);
+  expect((await platform.get('/audit/verify')).body.chains).toContainEqual(
+    expect.objectContaining({ tenant_id: kept.id, head: expect.any(String) }),
+  );
+  // The address is free: whoever has it next is somebody else.
+  const next = await addMember(kept.admin, kept.id, member);
+  expect(next.user_id).not.toBe(id);
+});
+
+test('nobody erases their own account, nor the last that administers the platform', async () => {
+  const id = await userIdOf('admin@example.com');
+  const own = await platform.delete(`/auth/users/${id}`);
+  expect([own.status, own.body.detail.code]).toEqual([409, 'conflict']);
+  const last = await operator(environment, ['call', 'auth.users.delete', `{"user_id":"${id}"}`]);
+  expect([last.code, last.err]).toEqual([1, expect.stringContaining('last account')]);
+  expect((await platform.get('/auth/me')).status).toBe(200);
+});
+
+test('an erasure of an account that was cut off is finished by the next start', async () => {
+  const { user_id: id } = await addMember(kept.admin, kept.id, {
+    email: 'cut-off@kept.example',
+    roles: ['viewer'],
+  });
+  // As a node leaves it that dies right after the first of its commits.
+  await database.query(
+    `UPDATE auth.users SET erasing_since = now(), status = 'disabled', email = 'erased ' || id WHERE id = $1`,
+    [id],
+  );
+  await services.stop();
+  services = await startStrata({ ...environment, NODE_ID: 'services' }, serviceNames);
+  await eventually(async () => {
+    expect(await tablesWithId(id)).toEqual(['audit.events']);
+  }, 30_000);
 });

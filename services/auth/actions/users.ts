@@ -1,18 +1,19 @@
 /** Accounts: made and looked up for other services, listed and disabled by platform administrators. */
-import { In, MoreThan, type DataSource, type EntityManager } from 'typeorm';
-import type { Handlers, Request } from '../../../shared/cluster/request.ts';
+import { In, IsNull, MoreThan, Not, type DataSource, type EntityManager } from 'typeorm';
+import type { Call, Handlers, Request } from '../../../shared/cluster/request.ts';
 import { commitChange, type EventDraft } from '../../../shared/commits/commit.ts';
 import { authScope } from '../../../shared/contracts/revision-scopes.ts';
 import { decodeCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import { requireStrongPassword } from '../../../shared/security/password-strength.ts';
 import type { Settings } from '../../../shared/settings.ts';
-import { accountOf, addressOf } from '../rules/accounts.ts';
+import { accountOf, addressOf, platformRolesOf } from '../rules/accounts.ts';
 import { networkOf } from '../rules/throttle.ts';
 import { UserEntity, type UserRow } from '../schema.ts';
 import type { PasswordHashing } from '../sign-in/password-hashing.ts';
 import { cacheKeysOfApiKeys } from '../stores/api-keys.ts';
 import { recordEvent } from '../stores/audit-events.ts';
+import { beginErasure, endErasure } from '../stores/erasure.ts';
 import { endCredentials } from '../stores/proof.ts';
 import { endSessionsOf } from '../stores/sessions.ts';
 import { isDomainVerified } from '../stores/sso-providers.ts';
@@ -25,6 +26,33 @@ const eventAbout = (action: string, userId: string, email: string): EventDraft =
   target: userId,
   payload: { email },
 });
+
+/** Throws 409 where nobody would be left who administers the platform. */
+async function requireAnotherAdmin(
+  manager: EntityManager,
+  user: UserRow,
+  settings: Settings,
+): Promise<void> {
+  if (user.status !== 'active' || platformRolesOf(user, settings).length === 0) return;
+  const listed = settings.platform_admin_emails.map(addressOf);
+  const others = await manager.existsBy(UserEntity, {
+    id: Not(user.id),
+    email: In(listed),
+    email_verified: true,
+    status: 'active',
+  });
+  if (others) return;
+  throw new StrataError(
+    'conflict',
+    'This is the last account that administers the platform. Let another of PLATFORM_ADMIN_EMAILS sign in first.',
+  );
+}
+
+/** Memberships first: whoever is left without an account must not be a member. May be done again. */
+export async function finishErasure(db: DataSource, call: Call, id: string): Promise<void> {
+  await call('tenant-config.members.erase', { user_id: id });
+  await db.transaction((manager) => endErasure(manager, id));
+}
 
 export function userActions(db: DataSource, settings: () => Settings, hashing: PasswordHashing) {
   const managedAccountOf = (user: UserRow) => ({
@@ -80,7 +108,10 @@ export function userActions(db: DataSource, settings: () => Settings, hashing: P
     },
 
     async 'auth.users.get'({ user_ids: ids }) {
-      const users = await db.manager.findBy(UserEntity, { id: In(ids) });
+      const users = await db.manager.findBy(UserEntity, {
+        id: In(ids),
+        erasing_since: IsNull(),
+      });
       return users.map((user) => ({ ...accountOf(user, settings()), status: user.status }));
     },
 
@@ -95,6 +126,7 @@ export function userActions(db: DataSource, settings: () => Settings, hashing: P
       const after = decodeCursor(cursor, 'id');
       const rows = await db.manager.find(UserEntity, {
         where: {
+          erasing_since: IsNull(),
           ...(email === undefined ? {} : { email: addressOf(email) }),
           ...(after === undefined ? {} : { id: MoreThan(after) }),
         },
@@ -111,7 +143,7 @@ export function userActions(db: DataSource, settings: () => Settings, hashing: P
         throw new StrataError('conflict', 'You cannot disable your own account.');
       const { result } = await commitChange(db, request, authScope, async (manager) => {
         const user = await manager.findOne(UserEntity, {
-          where: { id },
+          where: { id, erasing_since: IsNull() },
           lock: { mode: 'pessimistic_write' },
         });
         if (!user) throw new StrataError('not_found', 'There is no such account.');
@@ -129,6 +161,31 @@ export function userActions(db: DataSource, settings: () => Settings, hashing: P
         };
       });
       return managedAccountOf(result);
+    },
+
+    /**
+     * Nobody enters the account any more, and nothing names it, by the time this fails or is answered. What it could not finish the
+     * sweep does, or who asks again.
+     */
+    async 'auth.users.delete'({ user_id: id }, request) {
+      if (id === request.caller.id)
+        throw new StrataError('conflict', 'You cannot delete your own account.');
+      await commitChange(db, request, authScope, async (manager) => {
+        const user = await manager.findOne(UserEntity, {
+          where: { id },
+          lock: { mode: 'pessimistic_write' },
+        });
+        if (!user) throw new StrataError('not_found', 'There is no such account.');
+        const none = { result: undefined, keys: [], events: [] };
+        if (user.erasing_since !== null) return none;
+        await requireAnotherAdmin(manager, user, settings());
+        const { keys } = await endCredentials(manager, user);
+        await beginErasure(manager, id);
+        const event = { action: 'auth.user_deleted', tenant_id: null, target: id, payload: {} };
+        return { ...none, keys, events: [event] };
+      });
+      await finishErasure(db, request.call, id);
+      return null;
     },
   } satisfies Handlers;
 }

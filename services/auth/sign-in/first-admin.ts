@@ -92,7 +92,8 @@ async function renewUnannounced(
 async function addFirst(session: QueryRunner, email: string, hash: string): Promise<boolean> {
   const { records } = await session.query(
     `WITH added AS (
-       INSERT INTO auth.users SELECT $1, $2, true, NULL, $3, 'active', now() WHERE NOT EXISTS (SELECT FROM auth.users)
+       INSERT INTO auth.users (id, email, email_verified, display_name, password_hash, status, created_at)
+       SELECT $1, $2, true, NULL, $3, 'active', now() WHERE NOT EXISTS (SELECT FROM auth.users)
        ON CONFLICT (email) DO NOTHING RETURNING id
      )
      INSERT INTO auth.unannounced_admin SELECT id, $3 FROM added RETURNING user_id`,

@@ -1,4 +1,4 @@
-/** What auth has of a tenant that is erased. Accounts are their people's, and stay. */
+/** What auth has of a tenant that is erased, whose people's accounts stay; and what it has of an account that is erased. */
 import type { EntityManager } from 'typeorm';
 import { apiKeyCacheKey } from '../../../shared/contracts/auth-api-keys.ts';
 import { sessionCacheKey } from '../../../shared/contracts/auth.ts';
@@ -75,4 +75,50 @@ export async function removeCredentials(
     removed.map(({ id }) => id),
   ]);
   await manager.query('DELETE FROM auth.api_keys WHERE id = ANY ($1)', [apiKeys]);
+}
+
+/**
+ * The beginning, inside the change that ends all credentials: from then on nobody finds the account, and its address is free. The
+ * rest may be done again and again until it is finished.
+ */
+export async function beginErasure(manager: EntityManager, userId: string): Promise<void> {
+  await manager.query(
+    `UPDATE auth.users SET email = 'erased ' || id, email_verified = false, display_name = NULL,
+       password_hash = NULL, status = 'disabled', erasing_since = now() WHERE id = $1`,
+    [userId],
+  );
+  await manager.query('DELETE FROM strata.actor_names WHERE actor_id = $1', [userId]);
+}
+
+/** Those that somebody began to erase, and that are not finished. */
+export async function findErasing(manager: EntityManager, most: number): Promise<string[]> {
+  const rows = await manager.query<{ id: string }[]>(
+    'SELECT id FROM auth.users WHERE erasing_since IS NOT NULL ORDER BY erasing_since LIMIT $1',
+    [most],
+  );
+  return rows.map(({ id }) => id);
+}
+
+/** The end: the account itself, with what is left of it. Its credentials have ended, so no node has any of it in memory. */
+export async function endErasure(manager: EntityManager, userId: string): Promise<void> {
+  await manager.query(
+    `DELETE FROM auth.refresh_tokens WHERE session_id IN (
+       SELECT id FROM auth.sessions WHERE user_id = $1)`,
+    [userId],
+  );
+  for (const table of [
+    'sessions',
+    'last_used_tenants',
+    'invitations',
+    'api_keys',
+    'passkeys',
+    'sso_identities',
+    'unannounced_admin',
+  ])
+    await manager.query(`DELETE FROM auth.${table} WHERE user_id = $1`, [userId]);
+  // Once more, in case somebody signed in while it began.
+  await manager.query('DELETE FROM strata.actor_names WHERE actor_id = $1', [userId]);
+  await manager.query('DELETE FROM auth.users WHERE id = $1 AND erasing_since IS NOT NULL', [
+    userId,
+  ]);
 }

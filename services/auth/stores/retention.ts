@@ -5,6 +5,7 @@
 import type { EntityManager } from 'typeorm';
 import type { Sweep } from '../../../shared/database/sweeper.ts';
 import type { Settings } from '../../../shared/settings.ts';
+import { findErasing } from './erasure.ts';
 
 /** Of a session: when it ended or will end. There is an index on exactly this. */
 const sessionEnd = 'LEAST(revoked_at, expires_at)';
@@ -67,4 +68,13 @@ export const removeExpiredInvitations =
       [settings().session_retention_days, most],
     );
     return removed;
+  };
+
+/** Accounts whose erasure was cut off. `finish` does one, and may be repeated. */
+export const finishErasures =
+  (finish: (userId: string) => Promise<void>): Sweep =>
+  async (manager: EntityManager, most) => {
+    const accounts = await findErasing(manager, most);
+    for (const id of accounts) await finish(id);
+    return { accounts: accounts.length };
   };

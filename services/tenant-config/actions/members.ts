@@ -309,6 +309,24 @@ export const memberActions = (db: DataSource) =>
       return null;
     },
 
+    /** Also the last administrator: nobody keeps their account for a tenant's sake, and the platform's administrators add another. */
+    async 'tenant-config.members.erase'({ user_id }, request) {
+      const memberships = await db.manager.findBy(MemberEntity, { user_id });
+      for (const { tenant_id } of memberships)
+        await commitChange(db, request, memberScope(tenant_id), async (manager) => {
+          const row = await manager.findOneBy(MemberEntity, { tenant_id, user_id });
+          if (!row) return { result: undefined, keys: [], events: [] };
+          await manager.delete(MemberEntity, { tenant_id, user_id });
+          const { roles, groups } = row;
+          return {
+            result: undefined,
+            keys: [memberKey({ tenant_id, user_id })],
+            events: [eventOf('removed', tenant_id, user_id, { roles, groups })],
+          };
+        });
+      return null;
+    },
+
     async 'tenant-config.members.provision'({ tenant_id, user_id, body: { roles } }, request) {
       const address = { tenant_id, user_id };
       await commitChange(db, request, memberScope(tenant_id), async (manager) => {
