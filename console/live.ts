@@ -1,5 +1,5 @@
 /**
- * Changes of the tenant's configuration as they happen. One tab of the browser has the stream, since browsers open only a few connections
+ * Changes of the tenant's configuration, and on screens of the platform of the platform's, as they happen. One tab of the browser has the stream, since browsers open only a few connections
  * to one host, and tells the others; when it is closed, the next one takes over.
  *
  * | Danger                              | Bounded by                                                      |
@@ -14,9 +14,10 @@ import { openStream } from './api.ts';
 import { renew } from './session.ts';
 
 export interface LiveChange {
+  /** `platform` where it is the platform's. */
   readonly tenantId: string;
   readonly revision: number;
-  /** Absent where changes were missed: anything may have changed. */
+  /** Absent where changes were missed, and for those of the platform: anything may have changed. */
   readonly config_type?: string;
   readonly resource_id?: string;
   readonly changed_by?: string;
@@ -36,12 +37,18 @@ function announce(change: LiveChange): void {
 }
 
 /** Until the returned function is called. */
-export function follow(tenantId: string): () => void {
+export const follow = (tenantId: string): (() => void) =>
+  followStream(tenantId, `/tenants/${tenantId}/config/watch`);
+
+/** Likewise. */
+export const followPlatform = (): (() => void) => followStream('platform', '/config/watch');
+
+function followStream(owner: string, path: string): () => void {
   const controller = new AbortController();
   const { signal: aborted } = controller;
-  const lead = (): Promise<void> => keepReading(tenantId, aborted);
+  const lead = (): Promise<void> => keepReading(owner, path, aborted);
   navigator.locks
-    .request(`strata-live-${tenantId}`, { signal: aborted }, lead)
+    .request(`strata-live-${owner}`, { signal: aborted }, lead)
     // Another tab leads until this one has gone.
     .catch(() => undefined);
   return () => controller.abort();
@@ -51,7 +58,7 @@ const firstWaitMs = 1000;
 const longestWaitMs = 30_000;
 const silenceMs = 45_000;
 
-async function keepReading(tenantId: string, aborted: AbortSignal): Promise<void> {
+async function keepReading(owner: string, path: string, aborted: AbortSignal): Promise<void> {
   let waitMs = firstWaitMs;
   let lastId: string | undefined;
   const heard = (event: ServerEvent): void => {
@@ -59,11 +66,11 @@ async function keepReading(tenantId: string, aborted: AbortSignal): Promise<void
     lastId = event.id ?? lastId;
     if (event.name === 'closed') void renew().catch(() => undefined);
     if (event.name !== 'config.changed' && event.name !== 'reset') return;
-    announce({ tenantId, ...(JSON.parse(event.data) as { revision: number }) });
+    announce({ tenantId: owner, ...(JSON.parse(event.data) as { revision: number }) });
   };
   while (!aborted.aborted) {
     try {
-      await readOnce(tenantId, lastId, heard, aborted);
+      await readOnce(path, lastId, heard, aborted);
     } catch {
       // Asked again below.
     }
@@ -74,7 +81,7 @@ async function keepReading(tenantId: string, aborted: AbortSignal): Promise<void
 }
 
 async function readOnce(
-  tenantId: string,
+  path: string,
   lastId: string | undefined,
   heard: (event: ServerEvent) => void,
   aborted: AbortSignal,
@@ -82,7 +89,7 @@ async function readOnce(
   const silence = new AbortController();
   const ends = AbortSignal.any([aborted, silence.signal]);
   const headers: Record<string, string> = lastId === undefined ? {} : { 'last-event-id': lastId };
-  const body = await openStream(`/tenants/${tenantId}/config/watch`, headers, ends);
+  const body = await openStream(path, headers, ends);
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = '';
   for (;;) {

@@ -7,7 +7,7 @@ import { useMemo, useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import { hrefOf, query, setQuery } from '../address.ts';
 import { get, withQuery } from '../api.ts';
-import { nameBeside, shortJson } from '../format.ts';
+import { localTime, nameBeside, shortJson } from '../format.ts';
 import { html, view } from '../html.ts';
 import { useLive, useLoaded } from '../loading.ts';
 import { Empty, Heading, ProblemBox, Time, Value, Who } from '../parts.ts';
@@ -47,6 +47,7 @@ export function EffectiveValues({ tenantId }: ScreenProperties): VNode {
       <a href=${hrefOf(comparing(tenantId, question))}>Compare…</a>
     <//>
     ${view(QuestionForm, { tenantId, question })}
+    ${question.as_of !== undefined && view(Then, { asOf: question.as_of })}
     ${view(ProblemBox, { problem, retry: reload })}
     ${data && data.unknown.length > 0 && html`<${Unknown} effective=${data} question=${question} />`}
     ${data ? view(Keys, { tenantId, effective: data, question, reload }) : isBusy && html`<${Waiting} />`}
@@ -61,6 +62,13 @@ const comparing = (tenantId: string, question: Question): string =>
       Object.entries(question).map(([name, value]) => [`with_${name}`, value] as const),
     ),
   });
+
+/** What is shown is of another moment, which is easily taken for what holds. */
+const Then = ({ asOf }: { readonly asOf: string }): VNode =>
+  html`<p class="notice">
+    <strong>As it was ${/^\d+$/.test(asOf) ? `at revision ${asOf}` : localTime(asOf)}</strong>, but for the environment, which has no history.${' '}
+    <button type="button" class="link" onClick=${() => setQuery({ as_of: '' })}>Show what holds now</button>
+  </p>`;
 
 /** What stands where rows will be, so that nothing moves when they come. */
 const Waiting = (): VNode => html`<p class="empty" role="status">Loading…</p>`;
@@ -228,7 +236,9 @@ function Keys({
                 entry,
                 isOpen: open.has(entry.key),
                 onToggle: () => toggle(entry.key),
-                onClear: (rung: Rung) => setClearing({ entry, rung }),
+                ...(question.as_of === undefined && {
+                  onClear: (rung: Rung) => setClearing({ entry, rung }),
+                }),
               }),
             )}
           </table>`
@@ -260,7 +270,8 @@ function KeyRow({
   readonly entry: Entry;
   readonly isOpen: boolean;
   readonly onToggle: () => void;
-  readonly onClear: (rung: Rung) => void;
+  /** Absent where what is shown is of another moment. */
+  readonly onClear?: ((rung: Rung) => void) | undefined;
 }): VNode {
   const { key, value, explained, rungs } = entry;
   const id = `ladder-${encodeURIComponent(key)}`;
@@ -322,7 +333,8 @@ function Ladder({
   readonly value: unknown;
   readonly explained: Explained;
   readonly rungs: readonly Rung[];
-  readonly onClear: (rung: Rung) => void;
+  /** Absent where what is shown is of another moment. */
+  readonly onClear?: ((rung: Rung) => void) | undefined;
 }): VNode {
   const { enforced, warned } = explained;
   return html`<div class="ladder" role="group" aria-label=${`Layers of ${name}`}>
@@ -367,7 +379,8 @@ function RungRow({
   onClear,
 }: {
   readonly rung: Rung;
-  readonly onClear: (rung: Rung) => void;
+  /** Absent where what is shown is of another moment. */
+  readonly onClear?: ((rung: Rung) => void) | undefined;
 }): VNode {
   const { layer, state, value, path, updatedBy, updatedAt, revision } = rung;
   const isSet = state !== 'unset';
@@ -379,6 +392,7 @@ function RungRow({
     <td>${isSet && html`<${Time} at=${updatedAt} />`}</td>
     <td class="number">${isSet && revision !== null && revision !== undefined && revision}</td>
     <td class="action">${
+      onClear &&
       rung.isClearable &&
       hasRole('tenant_admin') &&
       html`<button type="button" class="small" title=${`Removes ${path}`} onClick=${() => onClear(rung)}>Clear…</button>`

@@ -2,6 +2,7 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { go, hrefOf, query } from '../address.ts';
+import { shortJson } from '../format.ts';
 import { html, view } from '../html.ts';
 import { useLive } from '../loading.ts';
 import { usePages } from '../pages.ts';
@@ -33,7 +34,7 @@ export function KindList({
   const [most, setMost] = useState(rowsAtOnce);
   useLive(reload, (change) => change.config_type === kind.configType);
   const found = items?.filter((item) =>
-    [idOf(kind, item), ...columns.map((name) => String(item[name] ?? ''))].some((text) =>
+    [idOf(kind, item), ...columns.map((name) => shortJson(item[name] ?? '', 500))].some((text) =>
       text.toLowerCase().includes(wanted),
     ),
   );

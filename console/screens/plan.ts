@@ -160,7 +160,7 @@ function Look({
     ${
       data &&
       html`<footer class="actions">
-        <button type="button" disabled=${last?.digest === null || data.changes.length === 0} onClick=${() => setApplying(true)}>Apply exactly this…</button>
+        <button type="button" aria-busy=${isBusy} disabled=${isBusy || last?.digest === null || data.changes.length === 0} onClick=${() => setApplying(true)}>Apply exactly this…</button>
         ${last?.digest === null && html`<span class="fine">Show more until all tenants were looked at: only a whole plan can be applied.</span>`}
       </footer>`
     }

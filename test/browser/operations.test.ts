@@ -364,6 +364,10 @@ describe('the platform', () => {
     await standAt(page, 'service-type');
     await documents.openList('global');
     await standAt(page, 'global');
+    await platform.put('/config/global/just_written', { config_value: 1 });
+    const began = performance.now();
+    await page.getByText('just_written').waitFor();
+    expect(performance.now() - began).toBeLessThan(2000);
     await documents.open('bounds');
     await page.getByText('No stop is in force.').waitFor();
     await standAt(page, 'platform-bounds');
