@@ -1,4 +1,4 @@
-/** The tenants of the platform: found by name, created with their first administrator, renamed, disabled and enabled. */
+/** The tenants of the platform: found by name, created with their first administrator, renamed, disabled and enabled, and deleted. */
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
@@ -11,9 +11,10 @@ import { Dialog, Empty, Heading, ProblemBox, TableRegion, Time } from '../parts.
 type Tenant = ResultOf<'tenant-config.tenants.list'>['items'][number];
 type Created = ResultOf<'tenant-config.tenants.create'>;
 
-type Open =
-  | { readonly what: 'new' }
-  | { readonly what: 'rename' | 'disable' | 'enable'; readonly tenant: Tenant };
+type Open = { readonly what: 'new' } | { readonly what: Change; readonly tenant: Tenant };
+
+/** A tenant is disabled before it can be deleted. */
+type Change = 'rename' | 'disable' | 'enable' | 'delete';
 
 export function Tenants(): VNode {
   const wanted = query.value.get('q') ?? '';
@@ -93,16 +94,17 @@ function TenantTable({
       </thead>
       <tbody>
         ${tenants.map((tenant) => {
-          const { id, name, status, created_at: made } = tenant;
+          const { id, name, status, created_at: made, erase_at: eraseAt } = tenant;
           const turn = status === 'active' ? 'disable' : 'enable';
           return html`<tr key=${id}>
             <th scope="row"><bdi>${name}</bdi></th>
-            <td><span class=${`state-of ${status}`}>${status}</span></td>
+            <td><span class=${`state-of ${status}`}>${status}</span>${eraseAt !== null && html`<div class="fine">erased <${Time} at=${eraseAt} /></div>`}</td>
             <td class="wide"><code>${id}</code></td>
             <td><${Time} at=${made} /></td>
             <td class="action">
               <button type="button" class="small" aria-label=${`Rename ${name}`} onClick=${() => onOpen({ what: 'rename', tenant })}>Rename…</button>${' '}
-              <button type="button" class="small" aria-label=${`${turn} ${name}`} onClick=${() => onOpen({ what: turn, tenant })}>${turn === 'disable' ? 'Disable…' : 'Enable…'}</button>
+              <button type="button" class="small" aria-label=${`${turn} ${name}`} onClick=${() => onOpen({ what: turn, tenant })}>${turn === 'disable' ? 'Disable…' : 'Enable…'}</button>${' '}
+              ${status === 'disabled' && eraseAt === null && html`<button type="button" class="small danger" aria-label=${`Delete ${name}`} onClick=${() => onOpen({ what: 'delete', tenant })}>Delete…</button>`}
             </td>
           </tr>`;
         })}
@@ -171,7 +173,8 @@ const verbs = {
   rename: 'Rename the tenant',
   disable: 'Disable the tenant',
   enable: 'Enable the tenant',
-} as const;
+  delete: 'Delete the tenant',
+} as const satisfies Record<Change, string>;
 
 function ChangeTenant({
   what,
@@ -179,19 +182,20 @@ function ChangeTenant({
   onClose,
   onChanged,
 }: {
-  readonly what: keyof typeof verbs;
+  readonly what: Change;
   readonly tenant: Tenant;
   readonly onClose: () => void;
   readonly onChanged: () => void;
 }): VNode {
   const { isBusy, problem, send } = useSending();
-  const [name, setName] = useState(tenant.name);
+  const [name, setName] = useState(what === 'delete' ? '' : tenant.name);
   const change = (event: Event): void => {
     event.preventDefault();
     const status = what === 'disable' ? 'disabled' : 'active';
     const body = what === 'rename' ? { name: name.trim() } : { status };
     void send(async () => {
-      await call('PATCH', `/tenants/${tenant.id}`, { body });
+      if (what === 'delete') await call('DELETE', `/tenants/${tenant.id}`);
+      else await call('PATCH', `/tenants/${tenant.id}`, { body });
       onChanged();
     });
   };
@@ -203,10 +207,17 @@ function ChangeTenant({
         html`<label>Name <input name="name" required maxlength="200" autocomplete="off" value=${name} onInput=${(event: InputEvent) => setName((event.target as HTMLInputElement).value)} /></label>`
       }
       ${what === 'disable' && html`<p>Its members and API keys are refused at once, on every node: they read and write nothing of it until it is enabled again. Nothing of it is deleted.</p>`}
+      ${
+        what === 'delete' &&
+        html`<div>
+          <p>Everything of it is erased for good once the days of <code>TENANT_ERASE_AFTER_DAYS</code> have passed. Enabling it until then takes that back.</p>
+          <label>Its name, to be sure <input name="name" required autocomplete="off" value=${name} onInput=${(event: InputEvent) => setName((event.target as HTMLInputElement).value)} /></label>
+        </div>`
+      }
       ${what === 'enable' && html`<p>Its members and API keys may act for it again, with the roles that they had.</p>`}
       <footer>
         <button type="button" class="secondary" onClick=${onClose}>Cancel</button>
-        <button type="submit" class=${what === 'disable' ? 'danger' : ''} aria-busy=${isBusy} disabled=${isBusy}>${verbs[what]}</button>
+        <button type="submit" class=${what === 'disable' || what === 'delete' ? 'danger' : ''} aria-busy=${isBusy} disabled=${isBusy || (what === 'delete' && name !== tenant.name)}>${verbs[what]}</button>
       </footer>
     </form>
   <//>`;

@@ -293,6 +293,15 @@ describe('the platform', () => {
     await tenants.row('Gamma').getByText('disabled').waitFor();
     const { body } = await platform.get('/tenants?q=gamma');
     expect(body.items).toMatchObject([{ status: 'disabled' }]);
+    await seen.page.getByRole('button', { name: /^Delete Gamma/ }).click();
+    const confirm = seen.page.getByRole('button', { name: 'Delete the tenant' });
+    expect(await confirm.isDisabled()).toBe(true);
+    await seen.page.getByLabel('Its name, to be sure').fill(`Gamma ${hostile}`);
+    await confirm.click();
+    await tenants
+      .row('Gamma')
+      .getByText(/^erased in/)
+      .waitFor();
     expect(seen.faults).toEqual([]);
     await seen.close();
   });

@@ -2,7 +2,7 @@
  * `npm run pictures`: the pictures of docs/console.md, taken of a fresh Strata in which the README's example has happened. Run it when a
  * screen has changed its looks.
  */
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -19,6 +19,8 @@ import { visit, type Visit } from './visit.ts';
 
 const folder = fileURLToPath(new URL('../../docs/pictures', import.meta.url));
 const data = mkdtempSync(join(tmpdir(), 'strata-pictures-'));
+// PostgreSQL, which root runs as another user, has to come in.
+chmodSync(data, 0o755);
 const strata = await startStrata({ DATA_DIR: data });
 const browser = await openBrowser();
 const origin = new URL(strata.url).origin;
