@@ -149,7 +149,7 @@ async function restore(args: readonly string[]): Promise<void> {
       place: placeIn(home),
       directory,
       say,
-      ...(until ? { until } : {}),
+      ...(until === undefined ? {} : { until }),
     });
     const reached = lastCommit?.toISOString() ?? base.manifest.finished_at;
     say(
@@ -199,16 +199,17 @@ function countOf(text: string): number {
   return Number(text);
 }
 
-const timeWithZone = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?(?:[Zz]|[+-]\d\d:\d\d)$/;
+const timeWithZone = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?:Z|[+-]\d\d:\d\d)$/;
 
-/** Of a moment that has been, in milliseconds. */
-function timeOf(text: string): Date {
+/** A moment that has been, to the microsecond, in UTC. */
+function timeOf(text: string): string {
   const moment = timeWithZone.test(text) ? momentOf(text.replace(' ', 'T')) : undefined;
   if (!moment)
     throw new WrongUsage('--until needs a time with its zone, such as 2026-11-22T09:30:00Z.');
   if (moment.getTime() > Date.now())
     throw new WrongUsage(`--until ${text} has not been yet. Without it all there is is restored.`);
-  return moment;
+  const [, fraction = ''] = /\.(\d+)/.exec(text) ?? [];
+  return moment.toISOString().replace('Z', `${fraction.slice(3)}Z`);
 }
 
 async function main([command, ...args]: readonly string[]): Promise<void> {

@@ -3,22 +3,20 @@
  * answered before it is there, nothing that began after it. The same under running gateways, and what a restore refuses.
  */
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { appendFile, mkdir, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { readManifest } from '../../shared/database/backup/manifest.ts';
-import { takeBackup } from '../../shared/database/backup/take.ts';
-import { restoreBackup } from '../../shared/database/backup/restore.ts';
-import { placeIn } from '../../shared/database/embedded.ts';
+import { basesIn, readManifest } from '../../shared/database/backup/manifest.ts';
 import { requireProvedAudit } from '../support/audit.ts';
+import { backUpServer } from '../support/backups.ts';
 import { eventually, startCluster } from '../support/cluster.ts';
 import { watch } from '../support/event-stream.ts';
-import { startPostgres, withClient } from '../support/postgres.ts';
+import { startPostgres } from '../support/postgres.ts';
 import {
   Client,
   adminPassword,
@@ -138,6 +136,9 @@ async function revisionsOf(admin: Client, tenantId: string): Promise<number[]> {
   }
 }
 
+const basesOf = (backup: string): string[] =>
+  readdirSync(backup).filter((name) => name.startsWith('base-'));
+
 const modesIn = (directory: string): string[] =>
   readdirSync(directory, { recursive: true, encoding: 'utf8' })
     .map((path) => (statSync(join(directory, path)).mode & 0o077).toString(8))
@@ -156,7 +157,17 @@ test('after kill -9 under writers it goes back to a moment, and later to the end
     new Writer((value) => platform.put(entry, { config_value: value, is_public: true })),
   ];
   await Promise.all(writers.map((writer) => writer.more(3)));
+  const cutOff = spawn(process.execPath, ['backup.ts', 'backup', backup], {
+    env: { PATH: process.env.PATH, DATA_DIR: dataDir },
+    stdio: 'ignore',
+  });
+  await eventually(async () => expect(basesOf(backup)).toHaveLength(1));
+  process.kill(cutOff.pid!, 'SIGKILL');
+  await once(cutOff, 'exit');
+  expect(basesIn(backup)).toEqual([]);
   expect(await succeeded(run(dataDir, 'backup', backup))).toMatch(/secret\.key is not in it/);
+  expect(basesOf(backup)).toHaveLength(1);
+  expect(basesIn(backup)).toHaveLength(1);
   expect(modesIn(backup)).toEqual([]);
   await Promise.all(writers.map((writer) => writer.more(5)));
   const until = await moment();
@@ -167,7 +178,9 @@ test('after kill -9 under writers it goes back to a moment, and later to the end
   await killAll(strata, dataDir);
   await Promise.all(writers.map((writer) => writer.end()));
 
-  const back = await succeeded(run(dataDir, 'restore', backup, '--until', until.toISOString()));
+  // As another zone writes it, to the microsecond.
+  const text = until.toISOString().replace('Z', '000+00:00');
+  const back = await succeeded(run(dataDir, 'restore', backup, '--until', text));
   expect(back).toMatch(/The files of before are in .*before-restore/);
   strata = await start(dataDir);
   const known = new Client(strata.url, admin.token);
@@ -207,15 +220,7 @@ test('running gateways notice a restore to a moment, and answer nothing that was
     const path = `/tenants/${tenant.id}/config/agents/drill`;
     const writer = new Writer((value) => at(0).put(path, { custom: { value } }));
     await writer.more(3);
-    const home = await withClient(postgres.url, async (client) => {
-      const { rows } = await client.query('SHOW data_directory');
-      const cluster = rows[0].data_directory as string;
-      const home = dirname(cluster);
-      const { account } = placeIn(home);
-      const request = { home, cluster, account, client, directory: backup };
-      await takeBackup({ ...request, version: '0', secretKeyId: '', say: () => {} });
-      return home;
-    });
+    const goBack = await backUpServer(postgres, backup);
     await writer.more(5);
     const until = await moment();
     const stream = await watch(at(1), `/tenants/${tenant.id}/config/watch`);
@@ -226,9 +231,7 @@ test('running gateways notice a restore to a moment, and answer nothing that was
       expect((await at(1).get(path)).body.custom.value).toBe(lost.value),
     );
 
-    await postgres.restart('SIGKILL', () =>
-      restoreBackup({ place: placeIn(home), directory: backup, until, say: () => {} }),
-    );
+    await goBack(until.toISOString());
     await stream.until(({ event }) => event === 'reset');
     stream.leave();
     const values = await eventually(() =>
@@ -274,7 +277,7 @@ test('a restore refuses what is no whole backup, and moments that it cannot reac
   expect(await restore('--until', '2020-01-01T00:00+02:00')).toMatch(/reaches back to 20/);
   expect(await refused('backup', join(empty, 'within'))).toMatch(/There is no database/);
 
-  const [name] = readdirSync(backup).filter((each) => each.startsWith('base-'));
+  const [name] = basesOf(backup);
   const base = join(backup, name!);
   await appendFile(join(base, 'files', 'PG_VERSION'), ' ');
   expect(await restore()).toMatch(/PG_VERSION is damaged/);

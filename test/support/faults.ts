@@ -2,10 +2,13 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { renameSync, rmSync } from 'node:fs';
+import { chmodSync, mkdtempSync, renameSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
+import { backUpServer } from './backups.ts';
 import { eventually, isAlive, killed, type Cluster } from './cluster.ts';
 import type { ReplicatedServer } from './failover.ts';
 import { violations, type Observed, type Operation, type WentBack } from './history-checker.ts';
@@ -363,6 +366,28 @@ const restoreFiles = (cluster: Cluster): Promise<WentBack> =>
     return { at, by };
   });
 
+/** The server is killed, and restored from a backup to a moment after that, as operators do. */
+const restoreToMoment = (cluster: Cluster): Promise<WentBack> =>
+  losing(cluster, async (afterwards) => {
+    const { database, postgres } = cluster;
+    const directory = mkdtempSync(join(tmpdir(), 'strata-backup-'));
+    chmodSync(directory, 0o755);
+    try {
+      const goBack = await backUpServer(postgres, join(directory, 'backup'));
+      await writeQuietly(cluster, 1);
+      const [now] = await database.query<{ moment: Date }>('SELECT clock_timestamp() AS moment');
+      await afterwards();
+      const at = performance.now();
+      let by = at;
+      await goBack(now!.moment.toISOString(), () => {
+        by = performance.now();
+      });
+      return { at, by };
+    } finally {
+      rmSync(directory, { recursive: true, force: true });
+    }
+  });
+
 /** With owners and rights. */
 const copyFiles = (from: string, to: string): void => {
   execFileSync('cp', ['-a', from, to]);
@@ -544,6 +569,11 @@ export const faults: readonly Fault[] = [
     name: "the whole server's files are restored to an older state",
     long: true,
     inject: restoreFiles,
+  },
+  {
+    name: 'the server is killed, and restored to a moment from a backup that was taken under load',
+    long: true,
+    inject: restoreToMoment,
   },
   {
     name: 'NATS is paused for 8 s',

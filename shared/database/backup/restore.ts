@@ -22,8 +22,9 @@ import {
 import { basename, join, resolve } from 'node:path';
 import pg from 'pg';
 import { CannotStart, messageOf } from '../../cannot-start.ts';
+import { assertReachable, firstClosed } from '../embedded/account.ts';
 import { isAbsentOrEmpty } from '../embedded/cluster.ts';
-import { stopLeftOver } from '../embedded/left-over.ts';
+import { assertNotOfOthers, stopLeftOver } from '../embedded/left-over.ts';
 import type { Place, Say } from '../embedded/place.ts';
 import { putInPlace } from '../embedded/restored.ts';
 import { addressOf, endServer, startServer } from '../embedded/server.ts';
@@ -45,8 +46,8 @@ import {
 export interface RestoreRequest {
   readonly place: Place;
   readonly directory: string;
-  /** As late as possible unless told. */
-  readonly until?: Date;
+  /** In UTC, such as `2026-11-22T09:30:00.123456Z`. As late as possible unless told. */
+  readonly until?: string;
   readonly say: Say;
 }
 
@@ -75,7 +76,12 @@ export async function restoreBackup(request: RestoreRequest): Promise<Restored> 
   const unfinished = join(place.home, 'postgres.restoring');
   for (const each of [unfinished, join(place.home, 'postgres.restored')])
     rmSync(each, { recursive: true, force: true });
-  if (!isAbsentOrEmpty(place.cluster)) await stopLeftOver(place.cluster, say);
+  assertReachable(place);
+  assertReadable(directory, place);
+  if (!isAbsentOrEmpty(place.cluster)) {
+    assertNotOfOthers(place.cluster);
+    await stopLeftOver(place.cluster, say);
+  }
 
   const crashed = logOfTheCrash(place.cluster, directory);
   const timeline = newestTimeline([walOf(directory), ...crashed]);
@@ -102,6 +108,18 @@ export async function restoreBackup(request: RestoreRequest): Promise<Restored> 
   return { base, lastCommit, aside };
 }
 
+/** PostgreSQL itself reads the log, as its own user: what it may not read would be the end of the log for it. */
+function assertReadable(directory: string, { account }: Place): void {
+  if (!existsSync(directory)) throw new CannotStart(`There is no ${directory}.`);
+  if (ownerOf(directory) === undefined)
+    throw new CannotStart(`${directory} is no backup directory, as npm run backup makes one.`);
+  const closed = account.uid === undefined ? '' : firstClosed(walOf(directory), account);
+  if (closed !== '')
+    throw new CannotStart(
+      `PostgreSQL runs as user ${account.uid}, who may not enter ${closed}. Open it (chmod o+x), or give it to that user (chown).`,
+    );
+}
+
 /** The log of the server that is in DATA_DIR, where the backup is of that server. */
 function logOfTheCrash(cluster: string, directory: string): string[] {
   const control = join(cluster, 'global', 'pg_control');
@@ -112,8 +130,7 @@ function logOfTheCrash(cluster: string, directory: string): string[] {
 }
 
 /** The newest base that was finished by then and that the timeline goes on from. */
-function baseFor(directory: string, timeline: Timeline, until: Date | undefined): Base {
-  if (!existsSync(directory)) throw new CannotStart(`There is no ${directory}.`);
+function baseFor(directory: string, timeline: Timeline, until: string | undefined): Base {
   const bases = basesIn(directory).filter(({ manifest }) =>
     leadsTo(timeline, { timeline: manifest.timeline, position: positionOf(manifest.stop) }),
   );
@@ -123,7 +140,7 @@ function baseFor(directory: string, timeline: Timeline, until: Date | undefined)
       `${directory} has no complete backup. One that was cut off cannot be restored.`,
     );
   const isEarlyEnough = ({ manifest }: Base): boolean =>
-    until === undefined || new Date(manifest.finished_at) <= until;
+    until === undefined || new Date(manifest.finished_at) <= new Date(until);
   const base = bases.find(isEarlyEnough);
   if (!base)
     throw new CannotStart(
@@ -198,7 +215,7 @@ async function recover(
     'archive_command=',
   ].flatMap((each) => ['-c', each]);
   // The server reads this before it knows names of zones, such as Z.
-  const target = until?.toISOString().replace('T', ' ').replace('Z', '+00');
+  const target = until?.replace('T', ' ').replace('Z', '+00');
   const untilFlags = target ? ['-c', `recovery_target_time=${target}`] : [];
   const restoring = { ...place, cluster };
   const started = await startServer(
@@ -211,7 +228,7 @@ async function recover(
     // Nothing was committed between the end of the log and that moment: only the log of the crash itself shows that.
     if (!isWholeLog)
       throw new CannotStart(
-        `The log in ${walOf(directory)} ends before ${until!.toISOString()}. Without --until everything that is there is restored.`,
+        `The log in ${walOf(directory)} ends before ${until}. Without --until everything that is there is restored.`,
         { cause: error },
       );
     return startServer(restoring, password, flags, say);

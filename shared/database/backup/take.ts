@@ -181,7 +181,8 @@ async function copyBase(
     stop: stop.position,
     first_segment: start.segment,
     started_at: startedAt,
-    finished_at: stop.at.toISOString(),
+    // Not a fraction of a millisecond before it.
+    finished_at: new Date(stop.at.getTime() + 1).toISOString(),
     secret_key_id: secretKeyId,
     directories,
     files: [...files, label],

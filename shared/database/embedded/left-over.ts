@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { CannotStart } from '../../cannot-start.ts';
 import type { Say } from './place.ts';
 
 /** A server that has not ended by then after SIGINT gets SIGQUIT. */
@@ -30,6 +31,16 @@ export async function stopLeftOver(cluster: string, say: Say): Promise<void> {
   }
   const isAlive = commandLineOf(pid) !== '';
   if (isAlive) writeFileSync(file, [process.pid, ...rest].join('\n'));
+}
+
+/** Throws where a PostgreSQL that no Strata has started uses the cluster. */
+export function assertNotOfOthers(cluster: string): void {
+  const file = join(cluster, 'postmaster.pid');
+  if (!existsSync(file)) return;
+  const pid = Number(readFileSync(file, 'utf8').split('\n')[0]);
+  const isOfOthers = /\bpostgres\b/.test(commandLineOf(pid)) && !isServerOf(cluster, pid);
+  if (pid > 0 && isOfOthers)
+    throw new CannotStart(`A PostgreSQL (process ${pid}) uses ${cluster}. Stop it first.`);
 }
 
 async function stop(cluster: string, pid: number): Promise<void> {
