@@ -1,5 +1,5 @@
 /**
- * `npm run bench [-- <group>… --rounds 7 --seconds 2]`: Strata's figures beside those of baselines and peers, as a table and in
+ * `npm run bench [-- <group>… --rounds 7 --seconds 2 --streams 10000]`: Strata's figures beside those of baselines and peers, as a table and in
  * bench.json. Without a group, all of them.
  */
 import { writeFileSync } from 'node:fs';
@@ -33,7 +33,11 @@ const groups: Readonly<Record<string, Group>> = {
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { rounds: { type: 'string', default: '7' }, seconds: { type: 'string', default: '2' } },
+  options: {
+    rounds: { type: 'string', default: '7' },
+    seconds: { type: 'string', default: '2' },
+    streams: { type: 'string', default: '10000' },
+  },
 });
 const chosen = positionals.length > 0 ? positionals : Object.keys(groups);
 const unknown = chosen.filter((name) => !Object.hasOwn(groups, name));
@@ -52,6 +56,7 @@ for (const group of chosen) {
     const found = await groups[group]!({
       rounds: Number(values.rounds),
       seconds: Number(values.seconds),
+      streams: Number(values.streams),
     });
     rows.push(...found.rows.map((row) => ({ group, ...row })));
     facts.push(...(found.facts ?? []));

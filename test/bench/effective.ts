@@ -62,11 +62,11 @@ export const effective: Group = async ({ rounds, seconds }) => {
       min_instances: 1,
       max_instances: 5,
     });
+    const anew = await mergedAnew(rounds, platform, admin, id);
     const expected = await admin.get(
       `/tenants/${id}/config/effective?agent_type=cost_optimizer&service_id=checkout`,
     );
 
-    const anew = await mergedAnew(rounds, platform, admin, id);
     const caller = await startProgram(
       'test/bench/peers/bus-caller.ts',
       [id, String(rounds), String(seconds * 50_000)],

@@ -5,6 +5,8 @@ export interface Rounds {
   readonly rounds: number;
   /** Of each turn of each round. */
   readonly seconds: number;
+  /** Watch streams of the group that measures these. */
+  readonly streams: number;
 }
 
 /** One row of the table: Strata beside something that does the same, or the least of it. */

@@ -45,6 +45,9 @@ beforeAll(async () => {
   await admin.put(`/tenants/${id}/config/agents/cost_optimizer`, {
     custom: { zero: 0, off: false, empty: '', large: Number.MAX_SAFE_INTEGER, none: null },
   });
+  const odd = { ['__proto__']: 1, zero: 0, off: false, empty: '', large: Number.MAX_SAFE_INTEGER };
+  for (const [key, value] of Object.entries(odd))
+    await platform.put(`/config/global/${key}`, { config_value: value, is_public: true });
   const scopes = ['config:read', 'automations:read', 'automations:write'];
   const { body } = await admin.post('/auth/api-key', { name: 'service', scopes });
   apiKey = (body as { api_key: string }).api_key;
@@ -118,6 +121,9 @@ describe.each(nodes())('with %s', (node) => {
       Object.entries(explain).map(([key, { layer }]) => [key, layer]),
     );
     expect(JSON.parse(said)).toEqual({ values, layers, revision });
+    expect(Object.keys(values)).toEqual(
+      expect.arrayContaining(['__proto__', 'zero', 'off', 'empty', 'large']),
+    );
   });
 
   test('decides, and runs an automation that says by itself that it runs', async () => {
@@ -251,7 +257,7 @@ test('a browser has the same values', async () => {
   try {
     const page = await browser.newPage();
     await page.goto(`http://localhost:${(site.address() as AddressInfo).port}/`);
-    const said = await page.evaluate<{ values: object; fromFile: string[] }>(`(async () => {
+    const said = await page.evaluate<{ values: string; fromFile: string[] }>(`(async () => {
       const { connect } = await import('/index.js');
       const options = {
         url: '${strata.url}', tenant: '${tenant.id}', token: '${apiKey}',
@@ -269,10 +275,11 @@ test('a browser has the same values', async () => {
       const fromFile = [again.state.from, again.details('automation_enabled').layer];
       await again.close();
       globalThis.fetch = real;
-      return { values, fromFile };
+      // As text: what hands objects over knows no __proto__ of their own.
+      return { values: JSON.stringify(values), fromFile };
     })()`);
     const { values, explain } = await effective();
-    expect(said.values).toEqual(values);
+    expect(JSON.parse(said.values)).toEqual(values);
     expect(said.fromFile).toEqual(['file', explain.automation_enabled!.layer]);
   } finally {
     await browser.close();

@@ -1,5 +1,6 @@
 /** Effective values held live over two gateways of their own process: never older than an answered write, resumed anywhere, honest when cut off. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { connect } from '../../client/source/index.ts';
 import { eventually, startCluster, type Cluster } from '../support/cluster.ts';
 import { watch, type WatchStream } from '../support/event-stream.ts';
 import { Client, type Answer } from '../support/strata.ts';
@@ -77,6 +78,29 @@ test('what an event names can be read at once on the other gateway, by its id', 
     await writing;
   }
   from.leave();
+});
+
+test('a client of one gateway has a write that the other has just answered, atLeast of its revision', async () => {
+  const config = await connect({
+    url: cluster.gateways[1]!.url,
+    tenant: cluster.tenant.id,
+    token: cluster.tenant.viewer.token!,
+    context: { agentType: 'live' },
+  });
+  try {
+    for (let value = 150; value < 170; value += 1) {
+      const isOfTenant = value % 2 === 0;
+      const written = revisionOf(
+        await (isOfTenant ? writeAgent(0, value) : writePlatform(0, value)),
+      );
+      await config.atLeast(isOfTenant ? { tenant: written } : { platform: written });
+      expect(isOfTenant ? config.get('custom') : config.get('live_band')).toEqual(
+        isOfTenant ? { value } : value,
+      );
+    }
+  } finally {
+    await config.close();
+  }
 });
 
 test('a stream that begins, and a 304, are never from before an answered write', async () => {
