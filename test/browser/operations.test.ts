@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { Browser } from 'playwright-core';
 import { openBrowser } from '../support/browser.ts';
 import { eventually } from '../support/cluster.ts';
-import { createDatabase, withClient, type Database } from '../support/postgres.ts';
+import { strataDatabase, withClient, type Database } from '../support/postgres.ts';
 import { startReceiver, type Receiver } from '../support/receiver.ts';
 import {
   adminPassword,
@@ -40,7 +40,7 @@ let receiver: Receiver;
 const hostile = '<img src=x onerror=alert(1)>"\'&{{7*7}}${7*7}\u202Etxt';
 
 beforeAll(async () => {
-  database = await createDatabase();
+  database = await strataDatabase();
   strata = await startStrata({
     DATABASE_URL: database.url,
     WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8',
@@ -76,7 +76,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await browser?.close();
   await receiver?.close();
-  await strata?.stop();
+  await strata?.stop('SIGKILL');
   await database?.drop();
 });
 

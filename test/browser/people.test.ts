@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { Browser } from 'playwright-core';
 import { audited } from '../support/audit.ts';
 import { openBrowser } from '../support/browser.ts';
-import { createDatabase, type Database } from '../support/postgres.ts';
+import { strataDatabase, type Database } from '../support/postgres.ts';
 import { freePort } from '../support/servers.ts';
 import {
   addMember,
@@ -35,7 +35,7 @@ let tenant: TenantFixture;
 const hostile = '<img src=x onerror=alert(1)>"\'&{{7*7}}${7*7}\u202Etxt';
 
 beforeAll(async () => {
-  database = await createDatabase();
+  database = await strataDatabase();
   // Passkeys are kept for a host name, and the console's origin has to be known when it starts.
   const port = await freePort();
   origin = `http://localhost:${port}`;
@@ -67,7 +67,7 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(async () => {
   await browser?.close();
-  await strata?.stop();
+  await strata?.stop('SIGKILL');
   await database?.drop();
 });
 

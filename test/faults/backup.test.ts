@@ -17,6 +17,7 @@ import { backUpServer } from '../support/backups.ts';
 import { eventually, startCluster } from '../support/cluster.ts';
 import { watch } from '../support/event-stream.ts';
 import { startPostgres } from '../support/postgres.ts';
+import { inherited } from '../support/servers.ts';
 import {
   Client,
   adminPassword,
@@ -51,8 +52,7 @@ interface Ended {
 }
 /** `npm run backup` or `npm run restore`, for this DATA_DIR. */
 async function run(dataDir: string, ...args: readonly string[]): Promise<Ended> {
-  const { PATH } = process.env;
-  const options = { env: { PATH, DATA_DIR: dataDir } };
+  const options = { env: { ...inherited(), DATA_DIR: dataDir } };
   const { stdout, stderr, code } = await promisify(execFile)(
     process.execPath,
     ['backup.ts', ...args],

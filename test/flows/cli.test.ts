@@ -4,7 +4,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { installClient, nodes, type InstalledClient } from '../support/client-package.ts';
 import { commandLine, type CommandLine, type Ended } from '../support/command-line.ts';
-import { createDatabase, type Database } from '../support/postgres.ts';
+import { strataDatabase, type Database } from '../support/postgres.ts';
 import {
   adminPassword,
   createTenant,
@@ -35,7 +35,7 @@ const keyOf = async (client: Client, scopes: readonly string[]): Promise<string>
 beforeAll(async () => {
   const installing = installClient();
   installing.catch(() => {});
-  database = await createDatabase();
+  database = await strataDatabase();
   strata = await startStrata({ DATABASE_URL: database.url });
   platform = await signIn(strata.url, 'admin@example.com', adminPassword);
   tenant = await createTenant(strata.url, platform, 'Acme Robots');
@@ -62,7 +62,7 @@ beforeAll(async () => {
 afterAll(async () => {
   cli?.remove();
   installed?.remove();
-  await strata?.stop();
+  await strata?.stop('SIGKILL');
   await database?.drop();
 });
 

@@ -3,12 +3,9 @@
  * Two nodes, so that there is memory on both sides of the bus.
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { execFile } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
 import { eventually, serviceNames } from '../support/cluster.ts';
 import { operator } from '../support/operator.ts';
-import { createDatabase, type Database } from '../support/postgres.ts';
+import { strataDatabase, type Database } from '../support/postgres.ts';
 import { startReceiver, type Receiver } from '../support/receiver.ts';
 import { startNats, startRedis, type Process } from '../support/servers.ts';
 import {
@@ -25,7 +22,6 @@ import {
   type TenantFixture,
 } from '../support/strata.ts';
 
-const root = fileURLToPath(new URL('../..', import.meta.url));
 let database: Database;
 let bus: Process;
 let redis: Process;
@@ -39,7 +35,7 @@ let erased: TenantFixture;
 
 beforeAll(async () => {
   [database, bus, redis, receiver] = await Promise.all([
-    createDatabase(),
+    strataDatabase(),
     startNats(),
     startRedis(),
     startReceiver(),
@@ -56,10 +52,6 @@ beforeAll(async () => {
     WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8',
     LOG_LEVEL: 'warn',
   };
-  await promisify(execFile)(process.execPath, ['strata.ts', '--migrate'], {
-    cwd: root,
-    env: { PATH: process.env.PATH, ...environment },
-  });
   services = await startStrata({ ...environment, NODE_ID: 'services' }, serviceNames);
   gateway = await startStrata({ ...environment, NODE_ID: 'gateway' }, ['gateway']);
   platform = await eventually(() => signIn(gateway.url, 'admin@example.com', adminPassword));
