@@ -65,7 +65,11 @@ export async function startPostgres({
   chmodSync(dataDir, 0o755);
   const server = await openEmbeddedPostgres({
     dataDir,
-    flags: ['-c', 'fsync=off', '-c', 'full_page_writes=off'],
+    // Connections for the clusters of several files at once, which share the server of a run.
+    flags: ['fsync=off', 'full_page_writes=off', 'max_connections=600'].flatMap((setting) => [
+      '-c',
+      setting,
+    ]),
   });
   const dismiss = guard(server.pid, 'QUIT', dataDir);
   const cluster = join(dataDir, 'postgres');
