@@ -16,10 +16,11 @@ import { Failed } from '../../gateway/repl/session.ts';
 import { accountCommands } from './account-commands.ts';
 import { askingWord, completionCommand, isPlainWord } from './completion-command.ts';
 import { credentialsOf, options } from './credentials.ts';
+import { folderCommands } from './folder-commands.ts';
 import { httpSession, type HttpSession } from './http-session.ts';
 
 const table = commandTable<HttpSession>(
-  [...commands, ...accountCommands, completionCommand],
+  [...commands, ...folderCommands, ...accountCommands, completionCommand],
   options,
   { tenantIsOption: true },
 );
@@ -72,7 +73,7 @@ async function main(given: readonly string[], signal: AbortSignal): Promise<numb
     typed.command.flags?.tenant && credentials.tenant !== undefined
       ? { ...typed, flags: { ...typed.flags, tenant: credentials.tenant } }
       : typed;
-  return execute(told, session, { print, signal }, table);
+  return execute(told, session, { print, signal });
 }
 
 /** What a shell may put in place of the last word. It never fails: the Tab key has no place for an error. */

@@ -32,7 +32,8 @@ function valueOf(text: string): unknown {
   return words.has(text) ? words.get(text) : text;
 }
 
-const isNumber = (text: string): boolean => /^-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?$/.test(text);
+const isNumber = (text: string): boolean =>
+  /^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$/.test(text);
 
 /** Names with points between them; or, for names with points in them, a JSON Pointer (RFC 6901). */
 function namesOf(path: string): string[] {

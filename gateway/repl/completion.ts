@@ -76,6 +76,8 @@ function nextWords<S extends Session>(
   // Only the prompt is left by a word.
   const others = tenantIsOption ? ['help'] : ['help', 'exit'];
   const names = [...commands.map(({ name }) => name), ...others].map((name) => name.split(' '));
-  const possible = names.filter((name) => before.every((word, index) => name[index] === word));
-  return possible.flatMap((name) => name[before.length] ?? []);
+  const options = before.findIndex((word) => word.startsWith('-'));
+  const words = options === -1 ? before : before.slice(0, options);
+  const possible = names.filter((name) => words.every((word, index) => name[index] === word));
+  return possible.flatMap((name) => name[words.length] ?? []);
 }

@@ -1,6 +1,7 @@
 /** Commands about configuration: reading, explaining, changing it and taking changes back. */
 import { contractOf, type ActionName, type ResultOf } from '../../shared/contracts/index.ts';
 import { configTypes, platformConfigTypes } from '../../shared/contracts/history.ts';
+import { diff } from '../../shared/schema/diff.ts';
 import { assigned, removed } from './assignments.ts';
 import { Misused, type Command, type Flag, type Input } from './command.ts';
 import { contextFlags, contextOf } from './intent.ts';
@@ -89,6 +90,41 @@ const completeOwner = {
 };
 const completeAddress = { resource: async () => resourceNames, address: tenantIds };
 
+/** A document of any kind, as its owner answers it. */
+interface Stored {
+  readonly document: unknown;
+  readonly revision: number;
+  readonly updated_by: string;
+  readonly updated_by_name?: string | null;
+  readonly updated_at: string;
+}
+/** Likewise what a write answers. */
+type Written = ResultOf<'tenant-config.rollback'>;
+
+/** Every value by its path, and who wrote it last. */
+function documentShown({ document, ...written }: Stored): string {
+  const values = diff(undefined, document).map(({ path, after }) => ({
+    path: path || '/',
+    value: valueShown(after),
+  }));
+  const who = printableLine(written.updated_by_name ?? written.updated_by);
+  return `${columns(values)}\n\nrevision ${written.revision} by ${who} at ${written.updated_at}`;
+}
+
+function answerWritten(answer: Input['answer'], written: Written): void {
+  answer(written, () => {
+    if (!('dry_run' in written)) return `${written.outcome}, revision ${written.revision}`;
+    if (written.changes.length === 0) return 'nothing would change';
+    return columns(
+      written.changes.map(({ path, before, after }) => ({
+        path: path || '/',
+        before: valueShown(before),
+        after: valueShown(after),
+      })),
+    );
+  });
+}
+
 const get: Command = {
   name: 'config get',
   parameters: '<resource> <address...>',
@@ -97,7 +133,8 @@ const get: Command = {
   async run({ session, args, rest, answer }) {
     const { action, address, left } = await addressed(args.resource!, 'get', rest, session);
     if (left.length > 0) throw new Misused(`${left[0]} is too much`);
-    answer(await session.call(action, address));
+    const got = (await session.call(action, address)) as Stored;
+    answer(got, () => documentShown(got));
   },
 };
 
@@ -121,7 +158,8 @@ const set: Command = {
     const isJson = /^\s*[{[]/.test(first);
     if (isJson && left.length > 1) throw new Misused('JSON is one word; in a shell, in quotes');
     const body = isJson ? jsonOf(first) : assigned(left);
-    answer(await session.call(action, { ...address, body, ...writeOptions(flags) }));
+    const params = { ...address, body, ...writeOptions(flags) };
+    answerWritten(answer, (await session.call(action, params)) as Written);
   },
 };
 
@@ -136,7 +174,8 @@ const patch: Command = {
     if (left.length !== 1)
       throw new Misused('one JSON value is needed after the address; in a shell, in quotes');
     const body = jsonOf(left[0]!);
-    answer(await session.call(action, { ...address, body, ...writeOptions(flags) }));
+    const params = { ...address, body, ...writeOptions(flags) };
+    answerWritten(answer, (await session.call(action, params)) as Written);
   },
 };
 
@@ -154,7 +193,8 @@ const unset: Command = {
     if (!flags.all && left.length === 0)
       throw new Misused('the paths of values are needed, or --all for the whole document');
     const change = flags.all ? {} : { body: removed(left) };
-    answer(await session.call(action, { ...address, ...change, ...writeOptions(flags) }));
+    const params = { ...address, ...change, ...writeOptions(flags) };
+    answerWritten(answer, (await session.call(action, params)) as Written);
   },
 };
 
@@ -302,7 +342,7 @@ const rollback: Command = {
       tenant === platformWord
         ? await session.call('global-config.rollback', params)
         : await session.call('tenant-config.rollback', { tenant_id: tenant, ...params });
-    answer(written);
+    answerWritten(answer, written);
   },
 };
 

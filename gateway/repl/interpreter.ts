@@ -27,61 +27,42 @@ export async function run<S extends Session>(
     output.print(helpOn(words.slice(1), table));
     return 0;
   }
-  return execute(parse(words, table), session, output, table);
+  return execute(parse(words, table), session, output);
 }
 
-/** Throws Misused. */
+/** Throws Misused, which says how the command is used. */
 export function parse<S extends Session>(
   words: readonly string[],
   table: CommandTable<S>,
 ): Typed<S> {
   const command = commandOf(words, table);
   const given = words.slice(command.name.split(' ').length);
-  return withUsage(command, table, () => {
+  try {
     const { flags, positionals } = splitFlags({ ...table.options, ...command.flags }, given);
     return { command, flags, ...namedArguments(table.parametersOf(command), positionals) };
-  });
+  } catch (error) {
+    throw new Misused(`${(error as Error).message}\nusage: ${usageOf(command, table)}`);
+  }
 }
 
+/** Throws Misused, or what the cluster answered. */
 export async function execute<S extends Session>(
   { command, flags, args, rest }: Typed<S>,
   session: S,
   { print, signal }: Pick<Input, 'print' | 'signal'>,
-  table: CommandTable<S>,
 ): Promise<number> {
   const answer: Input['answer'] = (value, text) =>
     print(text === undefined || flags.json ? json(value) : text());
-  return withUsage(command, table, async () => {
-    const input = {
-      session,
-      args: await withTenantId(command, args, session),
-      rest,
-      flags: await withTenantIds(command, flags, session),
-      print,
-      answer,
-      signal,
-    };
-    const code = await command.run(input);
-    return code ?? 0;
+  const code = await command.run({
+    session,
+    args: await withTenantId(command, args, session),
+    rest,
+    flags: await withTenantIds(command, flags, session),
+    print,
+    answer,
+    signal,
   });
-}
-
-/** What is misused is told with how to use it. */
-function withUsage<T, S extends Session>(
-  command: Command<S>,
-  table: CommandTable<S>,
-  work: () => T,
-): T {
-  const explained = (error: unknown): never => {
-    if (!(error instanceof Misused)) throw error;
-    throw new Misused(`${error.message}\nusage: ${usageOf(command, table)}`);
-  };
-  try {
-    const result = work();
-    return result instanceof Promise ? (result.catch(explained) as T) : result;
-  } catch (error) {
-    return explained(error);
-  }
+  return code ?? 0;
 }
 
 function commandOf<S extends Session>(

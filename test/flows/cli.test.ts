@@ -1,16 +1,28 @@
 /** The command line `strata`, out of the packed package, beside a real Strata: what it says, how it ends, and what it never shows. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { execFileSync } from 'node:child_process';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { dirname, join } from 'node:path';
 import { installClient, nodes, type InstalledClient } from '../support/client-package.ts';
 import { commandLine, type CommandLine, type Ended } from '../support/command-line.ts';
 import { strataDatabase, type Database } from '../support/postgres.ts';
 import {
   adminPassword,
   createTenant,
+  Client,
+  memberPassword,
   signIn,
   startStrata,
-  type Client,
   type Running,
   type TenantFixture,
 } from '../support/strata.ts';
@@ -176,7 +188,7 @@ describe('what goes wrong', () => {
     [['config', 'gte'], /^strata: config needs one of get, .*\n$/],
     [['recofig'], /^strata: there is no command recofig; help lists them\n$/],
     [['config', 'get'], /^strata: <resource> is missing; usage: config get <resource>.*\n$/],
-    [['config', 'get', 'agent'], /^strata: agent needs <agent_type>; usage: .*\n$/],
+    [['config', 'get', 'agent'], /^strata: agent needs <agent_type>\n$/],
     [['config', 'get', 'agent', '..'], /^strata: "\.\." can't be the agent_type/],
     [['config', 'set', 'risk'], /^strata: JSON or <path>=<value> is needed/],
     [['config', 'set', 'risk', '{"a":'], /^strata: the JSON is not valid/],
@@ -269,4 +281,282 @@ test('a tenant goes by its name; names that occur twice and hostile ones are saf
     environment: { STRATA_TENANT: 'acme ROBOTS' },
   });
   expect(JSON.parse(named.out).document.global_settings).toBeDefined();
+});
+
+describe('signing in', () => {
+  const signedOut = { STRATA_API_KEY: '' };
+  const file = (): string => join(cli.folder, '.config/strata/sign-ins.json');
+  const stored = () =>
+    Object.values(JSON.parse(readFileSync(file(), 'utf8')).sign_ins as object)[0] as {
+      access_token: string;
+      refresh_token: string;
+      expires_at: number;
+    };
+  const signedIn = (...args: string[]) => cli.run(args, { environment: signedOut });
+
+  test('with a password from a pipe: kept for the owner alone, renewed, ended', async () => {
+    const email = tenant.emails.operator!;
+    const wrong = await cli.run(['login', '--email', email], {
+      environment: signedOut,
+      input: 'not the canary\n',
+    });
+    expect(wrong).toMatchObject({ code: 1, err: expect.stringMatching(/^strata: auth_/) });
+    expect(wrong.err + wrong.out).not.toContain('canary');
+    expect((await signedIn('whoami')).err).toMatch(/^strata: not_signed_in: .*strata login/);
+
+    const login = await cli.run(['login', '--email', email], {
+      environment: signedOut,
+      input: `${memberPassword}\n`,
+    });
+    expect(login).toMatchObject({ code: 0, err: '' });
+    expect(login.out).toMatch(new RegExp(`${email} +Acme Robots +operator`));
+    expect(statSync(file()).mode & 0o777).toBe(0o600);
+    expect(readFileSync(file(), 'utf8')).not.toContain(memberPassword);
+
+    // The address is that of the sign-in where no other is told.
+    const environment = { ...signedOut, STRATA_URL: '' };
+    expect((await cli.run(['config', 'get', 'risk'], { environment })).code).toBe(0);
+
+    // Several at once renew it once: a refresh token is good for one use.
+    const { expires_at: _expires, ...others } = stored();
+    const all = { last: strata.url, sign_ins: { [strata.url]: { ...others, expires_at: 0 } } };
+    writeFileSync(file(), JSON.stringify(all));
+    const ended = await Promise.all([1, 2, 3].map(() => signedIn('whoami', '--json')));
+    expect(ended.map(({ code }) => code)).toEqual([0, 0, 0]);
+    expect(stored().refresh_token).not.toBe(others.refresh_token);
+
+    chmodSync(file(), 0o644);
+    expect((await signedIn('whoami')).err).toMatch(/^strata: unsafe_file: .*chmod 600/);
+    chmodSync(file(), 0o600);
+    const { access_token: token } = stored();
+    expect((await signedIn('logout')).code).toBe(0);
+    expect((await signedIn('whoami')).err).toMatch(/^strata: not_signed_in/);
+    expect((await new Client(strata.url, token).get('/auth/me')).status).toBe(401);
+  });
+
+  test('approvals: requested with a key, waited for, decided by a person', async () => {
+    const request = ['approvals', 'request', 'scale_min_instances', 'Twice as many'];
+    const asked = await answered([...request, '--risk', 'high', '--cost', '20']);
+    expect(asked).toMatchObject({ state: 'pending', title: 'Twice as many', cost_impact: 20 });
+    expect((await cli.run(['approvals', 'list', '--state', 'pending'])).out).toContain(asked.id);
+    const own = await cli.run(['approvals', 'approve', asked.id]);
+    expect(own).toMatchObject({ code: 1, err: expect.stringMatching(/^strata: \w+: /) });
+
+    const waiting = cli.run(['approvals', 'wait', asked.id]);
+    const input = memberPassword;
+    const environment = signedOut;
+    await cli.run(['login', '--email', tenant.emails.operator!], { environment, input });
+    const approved = await signedIn('approvals', 'approve', asked.id, '--comment', 'go on');
+    expect(approved).toMatchObject({ code: 0, out: expect.stringContaining('approved') });
+    expect((await waiting).code).toBe(0);
+    expect(await answered(['approvals', 'show', asked.id])).toMatchObject({
+      decision: { decision: 'approve', comment: 'go on' },
+    });
+
+    const second = await answered([...request, '--risk', 'high']);
+    expect((await signedIn('approvals', 'reject', second.id)).code).toBe(0);
+    expect((await cli.run(['approvals', 'wait', second.id])).code).toBe(3);
+  });
+});
+
+test('decide ends with 0 for a yes alone', async () => {
+  const decide = (...args: string[]) => cli.run(['decide', 'scale_min_instances', ...args]);
+  expect(await decide('--risk', 'low', '--cost', '4', '--service', 'checkout')).toEqual({
+    code: 0,
+    out: 'allow\n',
+    err: '',
+  });
+  const costly = await decide('--risk', 'low', '--cost', '1000000');
+  expect(costly).toMatchObject({ code: 3, err: '' });
+  expect(costly.out).toMatch(/^deny\nrule +limit +asked .*\nmax_cost_impact_approval +/);
+  expect((await decide('--risk', 'high')).out).toMatch(/^approval_required\n/);
+  expect((await decide('--risk', 'low', '--service', 'chekout')).err).toMatch(/^strata: not_found/);
+});
+
+test('audit: the newest events, also as lines of JSON; the proof of the chain', async () => {
+  await cli.run(['config', 'set', 'risk', 'global_settings.max_concurrent_automations=5']);
+  const { out } = await cli.run([
+    'audit',
+    'tail',
+    '--action',
+    'config.*',
+    '--limit',
+    '2',
+    '--json',
+  ]);
+  const events = out
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line) as { action: string });
+  expect(events.map(({ action }) => action)).toContain('config.risk.updated');
+  const verified = await cli.run(['audit', 'verify']);
+  expect(verified).toMatchObject({ code: 0, err: '' });
+  expect(verified.out).toMatch(
+    new RegExp(`^chain +events +head\n${tenant.id} +\\d+ +[0-9a-f]{64}`),
+  );
+});
+
+describe('completion', () => {
+  /** What bash makes of a line, with the real script. */
+  const completed = async (...words: string[]): Promise<string[]> => {
+    const { out: script } = await cli.run(['completion', 'bash']);
+    const path = join(cli.folder, 'strata.bash');
+    writeFileSync(path, script);
+    execFileSync('bash', ['-n', path]);
+    const program = `source "$1"; shift; COMP_WORDS=(strata "$@"); COMP_CWORD=$#; _strata; printf '%s\\n' "\${COMPREPLY[@]}"`;
+    const bin = join(installed.path, '../../.bin');
+    const env = {
+      HOME: cli.folder,
+      PATH: `${bin}:${dirname(process.execPath)}:/usr/bin:/bin`,
+      STRATA_URL: strata.url,
+      STRATA_API_KEY: adminKey,
+    };
+    const args = ['--norc', '-c', program, 'bash', path, ...words];
+    return execFileSync('bash', args, { env, encoding: 'utf8' }).trim().split('\n').sort();
+  };
+
+  test('commands, flags, resources and tenants, in bash', async () => {
+    expect(await completed('config', 'ex')).toEqual(['explain', 'export']);
+    expect(await completed('config', 'get', 'ri')).toEqual(['risk']);
+    expect(await completed('--tenant', 'x', 'audit', '')).toEqual(['tail', 'verify']);
+    expect(await completed('config', 'set', '--if')).toEqual(['--if-match']);
+    expect(await completed('audit', 'tail', '--tenant', '')).toEqual([tenant.id]);
+    expect(await completed('completion', '')).toEqual(['bash', 'zsh']);
+  });
+
+  test('a script for zsh, and none for others', async () => {
+    const { out } = await cli.run(['completion', 'zsh']);
+    expect(out).toMatch(/^#compdef strata\n/);
+    if (existsSync('/usr/bin/zsh')) execFileSync('zsh', ['-n'], { input: out });
+    expect((await cli.run(['completion', 'fish'])).err).toMatch(/^strata: there is none for fish/);
+  });
+});
+
+describe('folders', () => {
+  const folderOf = (name: string): string => join(cli.folder, name);
+  const write = (path: string, text: string): void => {
+    mkdirSync(dirname(folderOf(path)), { recursive: true });
+    writeFileSync(folderOf(path), text);
+  };
+
+  test('what is exported does not differ; what is changed in it is imported', async () => {
+    const { id, admin } = tenant;
+    const secret = 'canary-of-the-webhook';
+    const hook = { webhook: { url: 'https://93.184.216.34/hook', secret } };
+    const { status, text: said } = await admin.put(`/tenants/${id}/config/notifications`, hook);
+    expect([status, said]).toEqual([200, expect.not.stringContaining(secret)]);
+    await admin.put(`/tenants/${id}/config/agents/exported`, {
+      custom: JSON.parse(
+        '{"__proto__": {"a": 1}, "no": "no", "n": "0123", "lines": "a\\nb", "big": 9007199254740991}',
+      ),
+    });
+    const { out, code } = await cli.run(['config', 'export', 'acme']);
+    expect(code).toBe(0);
+    expect(out).toMatch(/^agent\/exported\.yaml$/m);
+    expect(readFileSync(folderOf('acme/notifications.yaml'), 'utf8')).toContain('********');
+    const same = await cli.run(['config', 'diff', 'acme']);
+    expect(same).toEqual({ code: 0, out: 'nothing differs\n', err: '' });
+    expect((await cli.run(['config', 'import', 'acme'])).out).toBe('nothing differs\n');
+    expect((await cli.run(['config', 'export', 'acme'])).err).toMatch(/--overwrite/);
+
+    write('acme/service/billing.yaml', 'service_type: cloud_run\nmin_instances: 2\n');
+    const text = readFileSync(folderOf('acme/risk.yaml'), 'utf8');
+    write('acme/risk.yaml', text.replace(/max_resource_scaling: .*/, 'max_resource_scaling: 2.5'));
+    const differs = await cli.run(['config', 'diff', 'acme']);
+    expect(differs.code).toBe(2);
+    expect(differs.out).toMatch(/^risk +\/global_settings\/max_resource_scaling +\S+ +2\.5$/m);
+    const tried = await cli.run(['config', 'import', 'acme', '--dry-run']);
+    expect(tried.code).toBe(0);
+    expect((await risk()).max_resource_scaling).not.toBe(2.5);
+    expect((await cli.run(['config', 'import', 'acme', '--reason', 'from git'])).code).toBe(0);
+    expect((await risk()).max_resource_scaling).toBe(2.5);
+    expect((await cli.run(['config', 'diff', 'acme'])).code).toBe(0);
+
+    rmSync(folderOf('acme/agent/exported.yaml'));
+    expect((await cli.run(['config', 'diff', 'acme'])).code).toBe(0);
+    const gone = await answered(['config', 'import', 'acme', '--prune']);
+    expect(gone).toContainEqual({
+      document: 'agent/exported',
+      outcome: 'deleted',
+      revision: expect.any(Number),
+    });
+  });
+
+  test.each([
+    [
+      'a resource that there is not',
+      'risc.yaml',
+      'a: 1',
+      /risc\.yaml is no document; there are risk/,
+    ],
+    ['too many parts', 'agent/a/b.yaml', 'a: 1', /has to be called agent\/<agent_type>\.yaml/],
+    ["what is the platform's", 'global/x.yaml', 'config_value: 1', /is the platform's/],
+    [
+      'a number that no double holds',
+      'agent/a.yaml',
+      'custom: {n: 9007199254740993}',
+      /agent\/a\.yaml is not usable/,
+    ],
+    [
+      'the same in hexadecimal',
+      'agent/a.yaml',
+      'custom: {n: 0x20000000000001}',
+      /cannot be kept exactly/,
+    ],
+    ['infinity', 'agent/a.yaml', 'custom: {n: .inf}', /no number that JSON has/],
+    [
+      'a key that stands twice',
+      'agent/a.yaml',
+      'a: 1\na: 2',
+      /not usable: Map keys must be unique/,
+    ],
+    ['a tag', 'agent/a.yaml', 'a: !!js/function x', /not usable: Unresolved tag/],
+    ['two documents', 'agent/a.yaml', 'a: 1\n---\nb: 2', /not usable/],
+    ['a list', 'agent/a.yaml', '- 1', /has to be an object/],
+    [
+      'aliases that grow without bound',
+      'agent/a.yaml',
+      `a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [${'*a,'.repeat(9)}]\nc: &c [${'*b,'.repeat(9)}]\nd: [${'*c,'.repeat(9)}]`,
+      /Excessive alias count/,
+    ],
+  ])('a file is refused by its name: %s', async (_what, file, text, says) => {
+    rmSync(folderOf('bad'), { recursive: true, force: true });
+    write(`bad/${file}`, text);
+    const { code, err } = await cli.run(['config', 'diff', 'bad']);
+    expect([code, err]).toEqual([1, expect.stringMatching(says)]);
+  });
+
+  test('a plan that was changed underneath is refused and names what moved', async () => {
+    await platform.put('/config/global/cli.limit', { config_value: 1, is_public: true });
+    await platform.put('/config/global/cli.other', { config_value: 'a', is_public: true });
+    const export_ = await asPlatform('config', 'export', 'platform', '--tenant', 'platform');
+    expect(export_).toMatchObject({ code: 0, err: '' });
+    expect(await asPlatform('plan', 'platform')).toEqual({
+      code: 0,
+      out: 'nothing differs\n',
+      err: '',
+    });
+
+    write('platform/global/cli.limit.yaml', 'config_value: 2\nis_public: true\n');
+    const planned = await asPlatform('plan', 'platform');
+    expect(planned).toMatchObject({ code: 2, err: '' });
+    expect(planned.out).toMatch(/^\/config\/global\/cli\.limit +\/config_value +1 +2$/m);
+    expect(planned.out).toMatch(/^Acme Robots +all +cli\.limit +1 +2 +global/m);
+    const [, digest] = /^digest (\S+)$/m.exec(planned.out)!;
+
+    await platform.put('/config/global/cli.other', { config_value: 'b', is_public: true });
+    const refused = await asPlatform('apply', 'platform', '--digest', digest!);
+    expect(refused).toMatchObject({ code: 1, out: '' });
+    expect(refused.err).toMatch(/^strata: precondition_failed: .*global_cli\.other.* Plan again/);
+    expect((await platform.get('/config/global/cli.limit')).body.config_value).toBe(1);
+
+    write('platform/global/cli.other.yaml', 'config_value: b\nis_public: true\n');
+    const again = /^digest (\S+)$/m.exec((await asPlatform('plan', 'platform')).out)![1]!;
+    const applied = await asPlatform('apply', 'platform', '--digest', again, '--reason', 'sale');
+    expect(applied).toMatchObject({ code: 0, err: '' });
+    expect(applied.out).toMatch(/put +\/config\/global\/cli\.limit +updated/);
+    expect((await platform.get('/config/global/cli.limit')).body.config_value).toBe(2);
+    expect((await asPlatform('plan', 'platform')).code).toBe(0);
+    expect((await asPlatform('apply', 'platform')).err).toMatch(/^strata: --digest is missing/);
+  });
 });
