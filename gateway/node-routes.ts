@@ -1,6 +1,7 @@
 /** Routes without a contract: what monitoring asks of this node, and the description of the API. */
 import scalar from '@scalar/fastify-api-reference';
 import type { FastifyInstance } from 'fastify';
+import { readFileSync } from 'node:fs';
 import type { Registry } from 'prom-client';
 import { codeOfReadiness, type ReadinessCheck } from '../shared/cluster/readiness.ts';
 import { openApi } from './openapi/document.ts';
@@ -37,6 +38,21 @@ const docsPolicy = [
   "frame-ancestors 'none'",
 ].join('; ');
 
+const icon = readFileSync(new URL('../console/icon.svg', import.meta.url), 'utf8');
+
+/** Without what the page would offer else: to send the document, or what is tried with it, to services of others. */
+const docsPage = {
+  url: '/openapi.json',
+  pageTitle: 'Strata API',
+  favicon: `data:image/svg+xml,${encodeURIComponent(icon)}`,
+  withDefaultFonts: false,
+  telemetry: false,
+  hideClientButton: true,
+  showDeveloperTools: 'never',
+  agent: { disabled: true },
+  mcp: { disabled: true },
+} as const;
+
 /** `/openapi.json`, and `/docs`, a page to browse it. */
 export async function serveDocs(
   app: FastifyInstance,
@@ -51,7 +67,7 @@ export async function serveDocs(
     });
     await docs.register(scalar, {
       routePrefix: '/docs',
-      configuration: { url: '/openapi.json', withDefaultFonts: false, telemetry: false },
+      configuration: docsPage,
     });
   });
 }

@@ -541,7 +541,15 @@ describe('conventions', () => {
     expect(Object.keys(document.paths['/config/watch'].get.responses['200'].content)).toEqual([
       'text/event-stream',
     ]);
-    expect((await tenant.admin.get('/docs')).text).toContain('<html');
+    const { text: page } = await tenant.admin.get('/docs');
+    expect(page).toContain('<title>Strata API</title>');
+    expect(page).toContain('"favicon": "data:image/svg+xml,');
+    // What would hand the document, or what is tried with it, to services of others.
+    expect(page).toContain('"hideClientButton": true');
+    expect(page).toContain('"showDeveloperTools": "never"');
+    expect(page).toMatch(/"agent": \{\s*"disabled": true\s*\}/);
+    expect(page).toMatch(/"mcp": \{\s*"disabled": true\s*\}/);
+    expect(page).not.toMatch(/https?:\/\//);
   });
 });
 
