@@ -6,6 +6,7 @@ import { nodePaths, nodeSchemas } from './node-operations.ts';
 import { operationOf } from './operations.ts';
 import { createComponents } from './schemas.ts';
 import { introduction, topics } from './topics.ts';
+import { webhooksOf } from './webhooks.ts';
 
 const securitySchemes = {
   session: {
@@ -31,6 +32,7 @@ export function openApi(baseUrl: string, version: string) {
     const method = route.rest.method.toLowerCase();
     paths[path] = { ...paths[path], [method]: operationOf(route, components) };
   }
+  const webhooks = webhooksOf(components);
   return {
     openapi: '3.1.0',
     info: {
@@ -42,6 +44,7 @@ export function openApi(baseUrl: string, version: string) {
     servers: [{ url: baseUrl.replace(/\/$/, '') }],
     tags: topics.map(({ name, description }) => ({ name, description })),
     paths: { ...paths, ...nodePaths },
+    webhooks,
     components: {
       schemas: { ...components.schemas(), ...errorSchemas, ...nodeSchemas },
       parameters: components.parameters(),

@@ -91,14 +91,16 @@ export const errorRefs = (errors: readonly number[]) => ({
 /** What callers of this route have to expect. */
 export function errorsOf({ access, response, params }: Contract, rest: Rest): number[] {
   const isPublic = access.level === 'public';
+  const takesSomething = Object.keys(params.properties).length > 0;
   const isPossible: Readonly<Record<number, boolean>> = {
     400: rest.body,
     // Whoever signs in may fail to.
     401: !isPublic || rest.body,
     403: !isPublic || rest.body,
-    404: rest.pathParams.length > 0,
+    // What a path, a query or a body names need not be there.
+    404: takesSomething,
     412: response === 'write',
-    422: Object.keys(params.properties).length > 0,
+    422: takesSomething,
     429: true,
     503: true,
   };

@@ -1,19 +1,28 @@
 /** One operation for each route: what `responses.ts` sends and `parameters.ts` reads, as schemas. */
 import { IsObject, IsUnion, type TSchema } from 'typebox';
 import type { Access, Contract, Rest } from '../../shared/contracts/contract.ts';
+import { exampleOf, hasExample } from '../../shared/contracts/examples.ts';
 import type { RestRoute } from '../rest.ts';
 import { errorRefs, errorsOf } from './errors.ts';
 import { headersOf, ofEveryAnswer, refsOf } from './headers.ts';
 import type { Components, Parameter, Schema } from './schemas.ts';
 import { topicOf } from './topics.ts';
 
+interface Examples {
+  readonly example?: unknown;
+  readonly examples?: Readonly<
+    Record<string, { readonly summary: string; readonly value: unknown }>
+  >;
+}
 /** Media type → schema, as OpenAPI nests them. */
-type Content = Readonly<Record<string, { readonly schema: Schema }>>;
+type Content = Readonly<Record<string, { readonly schema: Schema } & Examples>>;
 /** By status; undefined where there is no body. */
 type Contents = Readonly<Record<number, Content | undefined>>;
 
 const json = 'application/json';
-export const jsonOf = (schema: Schema): Content => ({ [json]: { schema } });
+export const jsonOf = (schema: Schema, examples: Examples = {}): Content => ({
+  [json]: { schema, ...examples },
+});
 
 export function operationOf({ name, contract, rest }: RestRoute, components: Components) {
   const keyScope = contract.keyScope ? ` API keys need the scope \`${contract.keyScope}\`.` : '';
@@ -75,13 +84,15 @@ const ifNoneMatch = {
 
 function parametersOf({ params, response }: Contract, rest: Rest, components: Components) {
   const parameter = (place: Parameter['in'], shownName: string, name: string) => {
-    const { description, ...schema } = components.shown(params.properties[name]!);
+    const own = params.properties[name]!;
+    const { description, ...schema } = components.shown(own);
     return components.parameter({
       name: shownName,
       in: place,
       required: place === 'path' || isRequired(params, name),
       ...(typeof description === 'string' && { description }),
       schema,
+      ...((place === 'path' || hasExample(own)) && { example: exampleOf(own) }),
     });
   };
   return [
@@ -95,12 +106,14 @@ function parametersOf({ params, response }: Contract, rest: Rest, components: Co
 }
 
 function requestBodyOf({ params }: Contract, { method }: Rest, { shown }: Components) {
-  const schema = shown(params.properties.body!);
+  const body = params.properties.body!;
+  const schema = shown(body);
+  const example = exampleOf(body);
   return {
     required: method !== 'POST' || isRequired(params, 'body'),
     content: {
-      [json]: { schema },
-      ...(method === 'PATCH' ? { 'application/merge-patch+json': { schema } } : {}),
+      [json]: { schema, example },
+      ...(method === 'PATCH' ? { 'application/merge-patch+json': { schema, example } } : {}),
     },
   };
 }
@@ -118,12 +131,21 @@ const descriptions: Readonly<Record<string, string>> = {
   304: 'Unchanged since If-None-Match',
 };
 
+/**
+ * What `Accept` gets instead. In words, since generated clients take every media type of a response for a type that it may have,
+ * whatever they asked for.
+ */
+const otherForms: Readonly<Partial<Record<Contract['response'], string>>> = {
+  list: '. With `Accept: application/x-ndjson` the items, one a line, and the cursor in X-Next-Cursor',
+  page: '. With `Accept: text/html` a page for people that says the same',
+};
+
 function responsesOf(contract: Contract, rest: Rest, components: Components) {
   return Object.fromEntries(
     Object.entries(contentsOf(contract, rest, components)).map(([status, content]) => [
       status,
       {
-        description: descriptions[status],
+        description: `${descriptions[status]}${otherForms[contract.response] ?? ''}`,
         headers: refsOf([...ofEveryAnswer, ...headersOf(contract, Number(status))]),
         ...(content ? { content } : {}),
       },
@@ -137,7 +159,8 @@ function contentsOf(
   { method }: Rest,
   { shown }: Components,
 ): Contents {
-  const jsonFor = (schema: TSchema): Content => jsonOf(shown(schema));
+  const jsonFor = (schema: TSchema): Content =>
+    jsonOf(shown(schema), { example: exampleOf(schema) });
   switch (response) {
     case 'resource':
       return { 200: jsonFor(documentIn(result)), 304: undefined };
@@ -146,11 +169,17 @@ function contentsOf(
     case 'write':
       return writeContents(result, method, shown);
     case 'list':
-      return { 200: { ...jsonFor(result), 'application/x-ndjson': { schema: ndjson } } };
     case 'page':
-      return { 200: { ...jsonFor(result), 'text/html': { schema: { type: 'string' } } } };
+      return { 200: jsonFor(result) };
     case 'stream':
-      return { 200: { 'text/event-stream': { schema: eventStreamOf(shown(result)) } } };
+      return {
+        200: {
+          'text/event-stream': {
+            schema: eventStreamOf(shown(result)),
+            example: 'retry: 1500\n\nid: 12\nevent: ready\ndata: {"revision":12}\n\n',
+          },
+        },
+      };
     case 'created':
       return { 201: jsonFor(result) };
     case 'accepted':
@@ -179,19 +208,23 @@ function writeContents(
   const [document] = alternativesOf(documentIn(written!));
   const creates = method === 'PUT' || method === 'POST';
   const removes = method === 'DELETE' || method === 'POST';
+  const tried = exampleOf(dryRun!);
+  const stored = exampleOf(document!);
+  const either = {
+    examples: {
+      written: { summary: 'It is written', value: stored },
+      tried: { summary: 'With dry_run', value: tried },
+    },
+  };
   return {
-    200: jsonOf(
-      method === 'DELETE' ? shown(dryRun!) : { anyOf: [shown(document!), shown(dryRun!)] },
-    ),
-    ...(creates ? { 201: jsonOf(shown(document!)) } : {}),
+    200:
+      method === 'DELETE'
+        ? jsonOf(shown(dryRun!), { example: tried })
+        : jsonOf({ anyOf: [shown(document!), shown(dryRun!)] }, either),
+    ...(creates ? { 201: jsonOf(shown(document!), { example: stored }) } : {}),
     ...(removes ? { 204: undefined } : {}),
   };
 }
-
-const ndjson = {
-  type: 'string',
-  description: 'The items, one a line; X-Next-Cursor has the cursor',
-};
 
 const eventStreamOf = (change: Schema): Schema => ({
   type: 'string',

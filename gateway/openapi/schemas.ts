@@ -13,6 +13,7 @@ export interface Parameter {
   readonly required: boolean;
   readonly description?: string;
   readonly schema: Schema;
+  readonly example?: unknown;
 }
 interface Reference {
   readonly $ref: string;

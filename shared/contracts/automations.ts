@@ -97,7 +97,7 @@ export const automationContracts = {
           Line(200, 'The same key with the same request gives the same automation'),
         ),
       },
-      strict,
+      { ...strict, title: 'AutomationRequest', description: 'What automation wants to do' },
     ),
     result: Automation,
     response: 'created',

@@ -4,13 +4,17 @@
  */
 import type { Static, TObject, TProperties, TSchema } from 'typebox';
 import { read, Resource, write, Written, type Access, type KeyScope } from './contract.ts';
+import { exampleOf } from './examples.ts';
 import { described, FreeForm } from './fields.ts';
 import type { RevisionScope } from './revision-scopes.ts';
 
-const mergePatch = described(
-  FreeForm,
-  'The members to change (JSON merge patch, RFC 7396): null removes one, and what is not named stays',
-);
+/** What could be put could also be merged. */
+const mergePatchOf = (body: TSchema) =>
+  described(
+    FreeForm,
+    'The members to change (JSON merge patch, RFC 7396): null removes one, and what is not named stays',
+    exampleOf(body),
+  );
 
 type ResourceOf<Document extends TSchema> = ReturnType<typeof Resource<Document>>;
 
@@ -83,7 +87,7 @@ export function documentContracts<
       ...written,
       summary: `Change parts of ${title} (JSON merge patch, RFC 7396)`,
       rest: `PATCH ${url}`,
-      body: mergePatch,
+      body: mergePatchOf(body),
     }),
     delete: write({ ...written, summary: `Remove ${title}`, rest: `DELETE ${url}` }),
   };

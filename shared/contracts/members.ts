@@ -78,7 +78,7 @@ export const memberContracts = {
     path: tenantPath,
     body: Type.Object(
       {
-        email: Email,
+        email: described(Email, 'Whom to invite', 'grace@example.com'),
         roles: Roles,
         groups: Type.Optional(Groups),
       },
@@ -109,6 +109,7 @@ export const memberContracts = {
         minProperties: 1,
         title: 'MemberPatch',
         description: 'What changes of a member',
+        examples: [{ roles: ['operator'] }],
       },
     ),
     result: Member,

@@ -107,6 +107,7 @@ export const WebhookEndpoint = Type.Object(
       pattern: '^https?://[^\\s\\x00-\\x1f\\x7f]+$',
       description:
         'Endpoint address; with another one, path and query included, its secrets are given anew',
+      examples: ['https://hooks.acme.example/strata'],
     }),
     headers: optional(Headers),
     auth: optional(Auth),

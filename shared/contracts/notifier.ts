@@ -109,7 +109,7 @@ export const noticeTypes = [
   'approval.withdrawn',
 ] as const;
 export type NoticeType = (typeof noticeTypes)[number];
-const NoticeType = Type.Enum(noticeTypes, {
+export const NoticeType = Type.Enum(noticeTypes, {
   title: 'NoticeType',
   description: 'What has happened to the approval',
 });
@@ -194,7 +194,11 @@ const Policy = Type.Object(
     allow_self: Type.Boolean({ description: 'Whoever asked may decide, too' }),
     machines: Type.Boolean({ description: 'API keys may decide' }),
   },
-  { ...strict, description: 'The approval_policy of when it was asked for' },
+  {
+    ...strict,
+    title: 'FrozenPolicy',
+    description: 'The approval_policy of when it was asked for',
+  },
 );
 
 /** An approval as everybody sees it: its readers, and the receivers of its notices. */
@@ -232,7 +236,11 @@ export const Approval = Type.Object(
           by: Type.String({ description: 'Id of the person' }),
           at: described(Timestamp, 'When they said so'),
         },
-        { ...strict, description: 'Who is on it, which pauses escalation' },
+        {
+          ...strict,
+          title: 'Acknowledgement',
+          description: 'Who is on it, which pauses escalation',
+        },
       ),
     ),
     decision: Nullable(
@@ -247,11 +255,33 @@ export const Approval = Type.Object(
           comment: Comment,
           via: DecisionVia,
         },
-        { ...strict, description: 'How it was decided; null: it was not' },
+        {
+          ...strict,
+          title: 'ApprovalDecision',
+          description: 'How it was decided; null: it was not',
+        },
       ),
     ),
   },
   { ...strict, title: 'Approval', description: "A request for a human's approval" },
+);
+
+const { id: _id, revision: _revision, ...told } = Approval.properties;
+/** What a webhook receives. */
+export const Notice = Type.Object(
+  {
+    type: NoticeType,
+    id: Type.String({
+      description: 'Names the notice, the same in every attempt',
+      examples: ['ntf_3f9d1c527a414f0e9b6c0d5e8a1b2c3d'],
+    }),
+    timestamp: described(Timestamp, 'When it was made'),
+    data: Type.Object(
+      { approval_id: described(Uuid, "The approval's id"), ...told },
+      { ...strict, description: 'The approval as it was then' },
+    ),
+  },
+  { ...strict, title: 'Notice', description: 'What has happened to an approval' },
 );
 
 /** What a stream says of an approval: that it changed, and what it is by now. The approval itself is read, with its access. */
@@ -383,7 +413,7 @@ export const notifierContracts = {
           Line(200, 'The same key with the same request gives the same approval'),
         ),
       },
-      strict,
+      { ...strict, title: 'ApprovalRequest', description: 'What a human is asked for' },
     ),
     result: Approval,
     response: 'accepted',
@@ -537,7 +567,12 @@ export const notifierContracts = {
           }),
         ),
       },
-      strict,
+      {
+        ...strict,
+        title: 'TestNotice',
+        description: 'Which channel to try',
+        examples: [{ channel: 'email' }],
+      },
     ),
     result: Type.Object(
       {

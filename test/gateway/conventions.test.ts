@@ -260,7 +260,9 @@ describe('the OpenAPI document', () => {
       expect(answer.text).toBe('');
       return;
     }
-    const { schema } = known.content[answer.headers.get('content-type')!]!;
+    const type = answer.headers.get('content-type')!;
+    if (type === 'application/x-ndjson') return;
+    const { schema } = known.content[type]!;
     expect(
       ajv.validate({ ...schema, components }, answer.body === undefined ? answer.text : answer.body)
         ? []

@@ -1,9 +1,12 @@
 /** The OpenAPI document as generators, linters and readers need it: named, described, without faults. */
 import { describe, expect, test } from '@jest/globals';
 import { createConfig, lintFromString } from '@redocly/openapi-core';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import addFormats from 'ajv-formats';
 import { openApi } from '../../gateway/openapi/document.ts';
-import { createComponents } from '../../gateway/openapi/schemas.ts';
 import { Type } from 'typebox';
+import { createComponents } from '../../gateway/openapi/schemas.ts';
+import { noticeTypes } from '../../shared/contracts/notifier.ts';
 
 interface Node {
   readonly [key: string]: unknown;
@@ -11,16 +14,18 @@ interface Node {
 const text = JSON.stringify(openApi('https://strata.test', '1.2.3'));
 const document = JSON.parse(text) as {
   readonly paths: Record<string, Record<string, Node>>;
+  readonly webhooks: Record<string, Record<string, Node>>;
   readonly components: {
     readonly schemas: Record<string, Node>;
     readonly parameters: Record<string, Node>;
   };
 };
-const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
-  Object.entries(methods).map(([method, operation]) => ({
-    name: `${method.toUpperCase()} ${path}`,
-    operation: operation as Node & { readonly parameters?: readonly Node[] },
-  })),
+const operations = Object.entries({ ...document.paths, ...document.webhooks }).flatMap(
+  ([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({
+      name: `${method.toUpperCase()} ${path}`,
+      operation: operation as Node & { readonly parameters?: readonly Node[] },
+    })),
 );
 
 const isNode = (value: unknown): value is Node => typeof value === 'object' && value !== null;
@@ -116,4 +121,42 @@ describe('names', () => {
       .map(({ name }) => name);
     expect(long).toEqual([]);
   });
+});
+
+describe('examples', () => {
+  const ajv = new Ajv2020({ strict: false, allErrors: true });
+  addFormats.default(ajv);
+  ajv.addFormat('iana-time-zone', true);
+  const { components } = document;
+
+  /** What is wrong with the examples of a parameter or of a body. */
+  function problemsOf(shown: Node): unknown[] {
+    const several = Object.values((shown.examples ?? {}) as Record<string, Node>);
+    const values = 'example' in shown ? [shown.example] : several.map(({ value }) => value);
+    if (values.length === 0) return ['there is none'];
+    const isValid = ajv.compile({ ...(shown.schema as Node), components });
+    return values.flatMap((value) => (isValid(value) ? [] : [value, isValid.errors]));
+  }
+
+  test.each(operations)('$name shows what it takes and answers, and that is valid', (operation) => {
+    const { parameters = [], requestBody, responses } = operation.operation;
+    const bodies = [requestBody, ...Object.values(responses as Node)].flatMap((each) =>
+      Object.entries(((each as Node | undefined)?.content ?? {}) as Record<string, Node>),
+    );
+    const shown = [
+      ...parameters
+        .map(resolved)
+        .filter((parameter) => parameter.required === true || 'example' in parameter)
+        .map((parameter): [string, Node] => [String(parameter.name), parameter]),
+      ...bodies,
+    ];
+    const problems = shown
+      .map(([name, each]) => [name, problemsOf(each)] as const)
+      .filter(([, found]) => found.length > 0);
+    expect(problems).toEqual([]);
+  });
+});
+
+test('every notice is a webhook', () => {
+  expect(Object.keys(document.webhooks)).toEqual([...noticeTypes]);
 });

@@ -3,9 +3,10 @@
  * made once, when the notice is queued, and is the same in every attempt.
  */
 import { randomUUID } from 'node:crypto';
-import type { NoticeType } from '../../../shared/contracts/notifier.ts';
+import type { Static } from 'typebox';
+import type { Notice, NoticeType } from '../../../shared/contracts/notifier.ts';
 import type { ApprovalRow, DeliveryRow } from '../schema.ts';
-import { approvalView, type Approval } from './approval.ts';
+import { approvalView } from './approval.ts';
 import type { Destination } from './destinations.ts';
 
 /** A delivery before it is queued. */
@@ -14,7 +15,7 @@ export type NewDelivery = Pick<DeliveryRow, 'id' | 'type' | 'hop' | 'body'> & De
 /** Type of the notice that an administrator sends to try a channel; nothing is asked by it. */
 export const testNotice = 'notification.test';
 
-type ApprovalData = Omit<Approval, 'id' | 'revision'> & { readonly approval_id: string };
+type ApprovalData = Static<typeof Notice>['data'];
 type TestData = Pick<
   ApprovalData,
   | 'approval_id'

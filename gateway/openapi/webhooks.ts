@@ -1,0 +1,69 @@
+/** Notices as webhooks of receivers; docs/webhooks.md says how they are verified, and what an answer means. */
+import { exampleOf } from '../../shared/contracts/examples.ts';
+import { Notice, noticeTypes, type NoticeType } from '../../shared/contracts/notifier.ts';
+import type { Components } from './schemas.ts';
+
+const summaries: Readonly<Record<NoticeType, string>> = {
+  'approval.requested': 'An approval was asked for',
+  'approval.escalated': 'Nobody decided in time, and the next group is asked',
+  'approval.exhausted': 'Every group was asked, and nobody decided',
+  'approval.expired': 'The time of an approval ran out',
+  'approval.decided': 'An approval was granted or denied',
+  'approval.withdrawn': 'What waited for an approval was withdrawn',
+};
+
+const header = (name: string, description: string, example: string) => ({
+  name,
+  in: 'header',
+  required: false,
+  description,
+  schema: { type: 'string' },
+  example,
+});
+const signed = 'Where the endpoint has a secret: ';
+const parameters = [
+  header(
+    'webhook-id',
+    `${signed}names the notice, the same in every attempt`,
+    'ntf_3f9d1c527a414f0e9b6c0d5e8a1b2c3d',
+  ),
+  header('webhook-timestamp', `${signed}when it was signed, in seconds since 1970`, '1770024600'),
+  header(
+    'webhook-signature',
+    `${signed}Standard Webhooks, one for each secret`,
+    'v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=',
+  ),
+  header(
+    'x-service-signature',
+    `${signed}HMAC-SHA-256 of time and body in hexadecimal`,
+    't=1770024600,v1=5257a869e7ecebeda32affa62cdca3fa51cad7e77a0e56ff536d0ce8e108d8bd',
+  ),
+];
+
+/** By what they tell. */
+export function webhooksOf({ shown }: Components) {
+  const schema = shown(Notice);
+  const example = exampleOf(Notice) as { readonly type: string };
+  const webhook = (type: NoticeType) => ({
+    post: {
+      operationId: `notice.${type}`,
+      tags: ['Notices'],
+      summary: summaries[type],
+      description:
+        'Posted to every webhook endpoint of notification_config, in the headers and with the credentials that are configured there. It may come more than once: `id` tells.',
+      security: [],
+      parameters,
+      requestBody: {
+        required: true,
+        content: { 'application/json': { schema, example: { ...example, type } } },
+      },
+      responses: {
+        '2XX': { description: 'Delivered' },
+        410: { description: 'Given up, and the endpoint is paused' },
+        '4XX': { description: 'Given up; 408, 425 and 429 are tried again' },
+        '5XX': { description: 'Tried again' },
+      },
+    },
+  });
+  return Object.fromEntries(noticeTypes.map((type) => [type, webhook(type)]));
+}

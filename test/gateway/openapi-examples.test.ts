@@ -1,0 +1,323 @@
+/**
+ * The examples of the OpenAPI document, sent to a Strata as they are: each is accepted, and answered as the document says, in status,
+ * body and headers. Only what Strata gives out itself, such as ids, is put in the place of an example's.
+ */
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import addFormats from 'ajv-formats';
+import { documentedPath } from '../../gateway/openapi/document.ts';
+import { restRoutes, type RestRoute } from '../../gateway/rest.ts';
+import { eventually } from '../support/cluster.ts';
+import { invitationToken } from '../support/mailboxes.ts';
+import { createDatabase, type Database } from '../support/postgres.ts';
+import {
+  addMember,
+  adminPassword,
+  Client,
+  createTenant,
+  signIn,
+  startStrata,
+  type Answer,
+  type Running,
+  type TenantFixture,
+} from '../support/strata.ts';
+
+interface Shown {
+  readonly name: string;
+  readonly in: string;
+  readonly example?: unknown;
+  readonly $ref?: string;
+}
+interface Operation {
+  readonly parameters: readonly Shown[];
+  readonly requestBody?: { readonly content: Record<string, { readonly example: unknown }> };
+  readonly responses: Record<string, Response>;
+}
+interface Response {
+  readonly $ref?: string;
+  readonly headers?: Record<string, unknown>;
+  readonly content?: Record<string, { readonly schema: object }>;
+}
+interface Document {
+  readonly paths: Record<string, Record<string, Operation>>;
+  readonly components: {
+    readonly parameters: Record<string, Shown>;
+    readonly responses: Record<string, Response>;
+  };
+}
+
+let database: Database;
+let strata: Running;
+let document: Document;
+let platform: Client;
+let tenant: TenantFixture;
+/** The administrator who the examples are about. */
+let ada: Client;
+const ajv = new Ajv2020({ strict: false, allErrors: true });
+addFormats.default(ajv);
+ajv.addFormat('iana-time-zone', true);
+
+const password = 'correct horse battery staple';
+const nobody = (): Client => new Client(strata.url);
+const again = (): Promise<Client> => signIn(strata.url, 'ada@example.com', password);
+
+beforeAll(async () => {
+  database = await createDatabase();
+  strata = await startStrata({ DATABASE_URL: database.url, RATE_LIMIT_PER_MINUTE: '100000' });
+  platform = await signIn(strata.url, 'admin@example.com', adminPassword);
+  tenant = await createTenant(strata.url, platform, 'Acme');
+  const added = { email: 'ada@example.com', roles: ['tenant_admin'], password };
+  ({ client: ada } = await addMember(tenant.admin, tenant.id, added));
+  document = (await nobody().get('/openapi.json')).body;
+}, 60_000);
+afterAll(async () => {
+  await strata?.stop();
+  await database?.drop();
+});
+
+type Values = Record<string, unknown>;
+interface Given {
+  /** For parameters and members of the body, by name: what Strata gave out. */
+  readonly values?: Values;
+  readonly by?: Client;
+  readonly headers?: Record<string, string>;
+}
+
+const idOf = async (answer: Promise<Answer>): Promise<string> => {
+  const { body } = await answer;
+  return body.id ?? body.user_id;
+};
+const inTenant = (path: string): string => `/tenants/${tenant.id}${path}`;
+const exampleOf = (path: string): unknown =>
+  document.paths[path]!.post!.requestBody!.content['application/json']!.example;
+
+let numbered = 0;
+/** An address that nobody has yet. */
+const somebody = (): string => `somebody-${(numbered += 1)}@example.com`;
+const newMember = (): Promise<string> =>
+  idOf(ada.post(inTenant('/users'), { email: somebody(), roles: ['viewer'] }));
+const newApproval = (): Promise<string> =>
+  idOf(tenant.operator.post(inTenant('/approvals'), exampleOf('/tenants/{tenant_id}/approvals')));
+const newAutomation = (): Promise<string> =>
+  idOf(
+    tenant.operator.post(inTenant('/automations'), exampleOf('/tenants/{tenant_id}/automations')),
+  );
+const newAccount = (): Promise<string> =>
+  idOf(
+    ada.post(inTenant('/service-accounts'), {
+      name: `robot-${(numbered += 1)}`,
+      roles: ['viewer'],
+    }),
+  );
+const newKey = (): Promise<string> => idOf(ada.post('/auth/api-key', { name: 'a key' }));
+const newProvider = (): Promise<string> =>
+  idOf(platform.post('/auth/sso/providers', exampleOf('/auth/sso/providers')));
+async function delivery(): Promise<string> {
+  await newApproval();
+  const path = inTenant('/notifications/deliveries?state=delivered&limit=1');
+  return eventually(async () => {
+    const { body } = await ada.get(path);
+    expect(body.items).toHaveLength(1);
+    return body.items[0].id as string;
+  });
+}
+const newestOf = async (client: Client, path: string): Promise<number> =>
+  (await client.get(`${path}?limit=1`)).body.items[0].revision;
+async function invitation(): Promise<{ readonly id: string; readonly by: Client }> {
+  const by = await signIn(strata.url, tenant.emails.viewer!, 'member-password-123');
+  const other = await createTenant(strata.url, platform, `Other ${(numbered += 1)}`);
+  await other.admin.post(`/tenants/${other.id}/users`, {
+    email: tenant.emails.viewer,
+    roles: ['viewer'],
+  });
+  const { body } = await by.get('/auth/invitations');
+  return { id: body.items[0].id, by };
+}
+
+/** What an operation needs that Strata gives out. */
+const given: Readonly<Record<string, () => Promise<Given>>> = {
+  'auth.refresh': async () => {
+    const { body } = await nobody().post('/auth/login', { email: 'ada@example.com', password });
+    return { values: { refresh_token: body.refresh_token } };
+  },
+  'auth.logout': async () => ({ by: await again() }),
+  'auth.sessions.end': async () => {
+    const other = await again();
+    return { values: { session_id: (await other.get('/auth/me')).body.session_id } };
+  },
+  'auth.api-key.revoke': async () => ({ values: { key_id: await newKey() } }),
+  'auth.api-key.rotate': async () => ({ values: { key_id: await newKey() } }),
+  'auth.invitations.accept': async () => {
+    const email = somebody();
+    await ada.post(inTenant('/users'), { email, roles: ['viewer'] });
+    return { values: { token: await invitationToken(email) } };
+  },
+  'auth.invitations.join': async () => {
+    const { id, by } = await invitation();
+    return { by, values: { invitation_id: id } };
+  },
+  'auth.invitations.decline': async () => {
+    const { id, by } = await invitation();
+    return { by, values: { invitation_id: id } };
+  },
+  'auth.sso.providers.create': async () => ({ values: { tenant_id: tenant.id } }),
+  'auth.sso.providers.get': async () => ({ values: { id: await newProvider() } }),
+  'auth.sso.providers.put': async () => ({ values: { id: await newProvider() } }),
+  'auth.sso.providers.delete': async () => ({ values: { id: await newProvider() } }),
+  'auth.users.patch': async () => ({ values: { user_id: await newMember() } }),
+  'tenant-config.members.patch': async () => ({ values: { user_id: await newMember() } }),
+  'tenant-config.members.invite': async () => ({ values: { user_id: await newMember() } }),
+  'tenant-config.members.remove': async () => ({ values: { user_id: await newMember() } }),
+  'tenant-config.service-accounts.patch': async () => ({
+    values: { account_id: await newAccount() },
+  }),
+  'tenant-config.service-accounts.delete': async () => ({
+    values: { account_id: await newAccount() },
+  }),
+  'auth.service-account-key.create': async () => ({ values: { account_id: await newAccount() } }),
+  'auth.service-account-key.list': async () => ({ values: { account_id: await newAccount() } }),
+  'auth.service-account-key.revoke': async () => {
+    const account = await newAccount();
+    const made = ada.post(inTenant(`/service-accounts/${account}/api-keys`), { name: 'its key' });
+    return { values: { account_id: account, key_id: await idOf(made) } };
+  },
+  'notifier.approvals.get': async () => ({ values: { approval_id: await newApproval() } }),
+  'notifier.approvals.decide': async () => ({ values: { approval_id: await newApproval() } }),
+  'notifier.approvals.ack': async () => ({ values: { approval_id: await newApproval() } }),
+  'notifier.deliveries.get': async () => ({ values: { delivery_id: await delivery() } }),
+  'notifier.deliveries.replay': async () => ({ values: { delivery_id: await delivery() } }),
+  'notifier.automations.get': async () => ({ values: { automation_id: await newAutomation() } }),
+  'notifier.automations.heartbeat': async () => ({
+    values: { automation_id: await newAutomation() },
+  }),
+  'notifier.automations.finish': async () => ({ values: { automation_id: await newAutomation() } }),
+  'tenant-config.history.get': async () => ({
+    values: { revision: await newestOf(ada, inTenant('/config/history')) },
+  }),
+  'tenant-config.rollback': async () => ({
+    values: { revision: await newestOf(ada, inTenant('/config/history')) },
+  }),
+  'global-config.history.get': async () => ({
+    values: { revision: await newestOf(platform, '/config/history') },
+  }),
+  'global-config.rollback': async () => ({
+    values: { revision: await newestOf(platform, '/config/history') },
+  }),
+  'global-config.plan.apply': async () => {
+    const { body } = await platform.post('/config/plan', exampleOf('/config/plan'));
+    return { values: { digest: body.digest } };
+  },
+  'gateway.console.sign-in': async () => ({ headers: { 'sec-fetch-site': 'same-origin' } }),
+  'gateway.console.refresh': async () => ({ headers: { 'sec-fetch-site': 'same-origin' } }),
+  'gateway.console.sign-out': async () => ({ headers: { 'sec-fetch-site': 'same-origin' } }),
+};
+
+/** What only a person with an authenticator, a provider or a mail has: everything else of the example was accepted. */
+const unrepeatable: Readonly<Record<string, readonly [status: number, code: string]>> = {
+  'auth.login.sso.start': [404, 'auth_sso_provider_not_found'],
+  'auth.login.sso': [401, 'auth_sso_state_invalid'],
+  'auth.sso.link': [404, 'auth_sso_provider_not_found'],
+  'auth.password.reset': [401, 'auth_password_reset_invalid'],
+  'auth.webauthn.login.verify': [401, 'auth_webauthn_challenge_invalid'],
+  'auth.webauthn.register.verify': [401, 'auth_webauthn_challenge_invalid'],
+  'auth.webauthn.credentials.remove': [404, 'not_found'],
+  'notifier.links.show': [404, 'not_found'],
+  'notifier.links.decide': [404, 'not_found'],
+};
+
+function callerOf({ contract }: RestRoute): Client {
+  switch (contract.access.level) {
+    case 'public':
+      return nobody();
+    case 'platform_admin':
+      return platform;
+    case 'tenant_or_platform':
+      return contract.rest?.method === 'PATCH' ? platform : ada;
+    default:
+      return ada;
+  }
+}
+
+const resolved = (shown: Shown): Shown =>
+  shown.$ref === undefined ? shown : document.components.parameters[shown.$ref.split('/').at(-1)!]!;
+
+/** Sends the example of an operation. */
+async function sendExample(route: RestRoute, operation: Operation): Promise<Answer> {
+  const { values = {}, by, headers } = (await given[route.name]?.()) ?? {};
+  const known: Values = { tenant_id: tenant.id, ...values };
+  const parameters = operation.parameters.map(resolved);
+  const valueOf = ({ name, example }: Shown): unknown => (name in known ? known[name] : example);
+  let path: string = documentedPath(route.rest.path);
+  const query = new URLSearchParams();
+  for (const parameter of parameters) {
+    const value = String(valueOf(parameter));
+    if (parameter.in === 'path') path = path.replace(`{${parameter.name}}`, value);
+    if (parameter.in === 'query' && 'example' in parameter) query.set(parameter.name, value);
+  }
+  const example = operation.requestBody?.content['application/json']?.example;
+  const body =
+    typeof example === 'object' && example !== null
+      ? Object.fromEntries(
+          Object.entries(example).map(([name, value]) => [
+            name,
+            name in known ? known[name] : value,
+          ]),
+        )
+      : example;
+  const search = query.size > 0 ? `?${query.toString()}` : '';
+  return (by ?? callerOf(route)).send(route.rest.method, path + search, {
+    ...(body === undefined ? {} : { body }),
+    ...(headers ? { headers } : {}),
+  });
+}
+
+/** Headers of HTTP itself, and those that are of every answer for security's sake. */
+const unmentioned =
+  /^(connection|keep-alive|date|transfer-encoding|content-(length|type|security-policy)|cache-control|vary|allow|set-cookie|x-(accel-buffering|content-type-options|dns-prefetch-control|download-options|frame-options|permitted-cross-domain-policies|xss-protection)|referrer-policy|strict-transport-security|cross-origin-[a-z-]+|origin-agent-cluster)$/;
+
+/** What is not as the document says. */
+function surprises({ responses }: Operation, answer: Answer): unknown[] {
+  const shown = responses[answer.status];
+  if (!shown) return [`status ${answer.status}`, answer.text];
+  const response =
+    shown.$ref === undefined
+      ? shown
+      : document.components.responses[shown.$ref.split('/').at(-1)!]!;
+  const documented = Object.keys(response.headers ?? {}).map((name) => name.toLowerCase());
+  const found = [...answer.headers.keys()]
+    .filter((name) => !unmentioned.test(name) && !documented.includes(name))
+    .map((name) => `header ${name}`);
+  if (!answer.headers.has('x-request-id')) found.push('no request id');
+  if (!response.content) return answer.text === '' ? found : [...found, answer.text];
+  const type = answer.headers.get('content-type')!;
+  const content = response.content[type];
+  if (!content) return [...found, `content type ${type}`];
+  const body: unknown = answer.body === undefined ? answer.text : answer.body;
+  const isValid = ajv.validate({ ...content.schema, components: document.components }, body);
+  return isValid ? found : [...found, ajv.errors, body];
+}
+
+/** What is made comes first, and what is removed last; a new password after everything that signs in with the old one. */
+const order = ({ name, rest }: RestRoute): number => {
+  if (name === 'auth.password.change') return 5;
+  if (name.endsWith('.rollback')) return 3;
+  return { PUT: 0, POST: 1, PATCH: 2, GET: 3, DELETE: 4 }[rest.method];
+};
+
+test('every example is accepted, and answered as the document says', async () => {
+  const routes = restRoutes.toSorted((one, other) => order(one) - order(other));
+  const wrong: unknown[] = [];
+  for (const route of routes) {
+    const method = route.rest.method.toLowerCase();
+    const operation = document.paths[documentedPath(route.rest.path)]![method]!;
+    const answer = await sendExample(route, operation);
+    const refusal = unrepeatable[route.name];
+    const isExpected = refusal
+      ? answer.status === refusal[0] && answer.body.detail.code === refusal[1]
+      : answer.status < 300;
+    if (!isExpected) wrong.push([route.name, answer.status, answer.text]);
+    const unforetold = surprises(operation, answer);
+    if (unforetold.length > 0) wrong.push([route.name, ...unforetold]);
+  }
+  expect(wrong).toEqual([]);
+}, 60_000);
