@@ -99,7 +99,7 @@ export const pieces: readonly Piece[] = [
     calls: [],
     vital: [],
     schema: auditSchema,
-    service: ({ log }, db) => auditService({ db, log }),
+    service: ({ settings, log }, db) => auditService({ db, settings, log }),
   },
   {
     name: 'notifier',

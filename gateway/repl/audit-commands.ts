@@ -117,10 +117,11 @@ const verify: Command = {
       cursor = piece.next_cursor;
     } while (cursor !== null && !signal.aborted);
 
-    const rows = [...proofs].map(([chain, { events, head, erased_at, broken_at }]) => ({
+    const rows = [...proofs].map(([chain, { events, head, cut, erased_at, broken_at }]) => ({
       chain,
       events,
       head,
+      ...(cut !== undefined && { cut_at: cut.seq }),
       ...(erased_at !== undefined && { erased_at }),
       ...(broken_at && { broken_at: broken_at.seq, problem: broken_at.problem }),
     }));

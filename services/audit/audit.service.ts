@@ -3,19 +3,26 @@ import type { ServiceSchema } from 'moleculer';
 import type { Logger } from 'pino';
 import type { DataSource } from 'typeorm';
 import { serviceOf } from '../../shared/cluster/service.ts';
+import type { Settings } from '../../shared/settings.ts';
+import { cutActions } from './actions/cuts.ts';
 import { eventActions } from './actions/events.ts';
 import { verifyActions } from './actions/verify.ts';
 import { startErasingChains, type ChainEraser } from './worker/erasing-chains.ts';
 
 export interface AuditOptions {
   readonly db: DataSource;
+  readonly settings: () => Settings;
   readonly log: Logger;
 }
 
-export function auditService({ db, log }: AuditOptions): ServiceSchema {
+export function auditService({ db, settings, log }: AuditOptions): ServiceSchema {
   let erasing: ChainEraser | undefined;
   const onErasure = (): void => erasing?.wake();
-  const handlers = { ...eventActions(db, onErasure), ...verifyActions(db) };
+  const handlers = {
+    ...eventActions(db, onErasure),
+    ...cutActions(db, settings, onErasure),
+    ...verifyActions(db, settings),
+  };
   return serviceOf('audit', handlers, {
     async started() {
       erasing = startErasingChains(db, log);

@@ -105,9 +105,33 @@ export const ErasedLinkEntity = new EntitySchema<ChainRow>({
   },
 });
 
+/** Where a chain was cut: stores/cuts.ts. */
+export const CutEntity = new EntitySchema<{
+  chain: string;
+  seq: number;
+  hash: string;
+  cut_at: Date;
+  cut_by: string;
+  public_key: string;
+  signature: string;
+}>({
+  name: 'AuditCut',
+  tableName: 'cuts',
+  schema: 'audit',
+  columns: {
+    chain: { type: 'text', primary: true },
+    seq: { type: 'int8' },
+    hash: text,
+    cut_at: { type: 'timestamptz' },
+    cut_by: text,
+    public_key: text,
+    signature: text,
+  },
+});
+
 export const auditSchema: Schema = {
   schema: 'audit',
-  entities: [EventEntity, ChainEntity, ErasedChainEntity, ErasedLinkEntity],
+  entities: [EventEntity, ChainEntity, ErasedChainEntity, ErasedLinkEntity, CutEntity],
   migrations: [
     migration(
       'Audit1763700000003',
@@ -139,6 +163,13 @@ export const auditSchema: Schema = {
          IF TG_OP = 'DELETE' AND current_setting('strata.erases_audit', true) = 'on' THEN RETURN NULL; END IF;
          RAISE EXCEPTION 'audit events are append-only' USING ERRCODE = 'insufficient_privilege';
        END $$`,
+    ),
+    migration(
+      'AuditCuts1764400000002',
+      `CREATE TABLE audit.cuts (
+         chain text PRIMARY KEY, seq int8 NOT NULL, hash text NOT NULL, cut_at timestamptz NOT NULL, cut_by text NOT NULL,
+         public_key text NOT NULL, signature text NOT NULL
+       )`,
     ),
   ],
 };

@@ -54,6 +54,18 @@ const Activity = Type.Object(told, {
   description: 'What happened to an account, as its owner sees it',
 });
 
+const cut = {
+  seq: Type.Integer({ description: 'Number of the last event that was cut off' }),
+  hash: Type.String({ description: 'Its hash, which the next event follows' }),
+  cut_at: described(Timestamp, 'When it was cut'),
+  cut_by: Type.String({ description: 'Who cut it: an id, or the name of an operator' }),
+  public_key: Type.String({ description: 'Ed25519 (RFC 8032), in base64url' }),
+  signature: Type.String({
+    description:
+      'Over the canonical JSON (RFC 8785) of chain, which is the tenant id or `platform`, seq, hash, cut_at and cut_by',
+  }),
+};
+
 const reader = { level: 'tenant_or_platform', roles: ['tenant_admin'] } as const;
 
 const ofWhichTenant =
@@ -110,6 +122,54 @@ export const auditContracts = {
     result: Page(Activity),
     response: 'list',
   }),
+  'audit.export': action({
+    summary: 'A chain from its beginning, in its order, to be kept elsewhere',
+    rest: 'GET /audit/export',
+    access: reader,
+    keyScope: 'audit:read',
+    query: {
+      tenant_id: Type.Optional(
+        Type.String({
+          ...Uuid,
+          description: "For platform administrators; the platform's chain where absent",
+        }),
+      ),
+      before: Type.Optional(
+        Type.String({
+          format: 'date-time',
+          maxLength: 40,
+          description: 'Ends before the first event that is not from before this moment',
+        }),
+      ),
+      ...page,
+    },
+    result: Page(AuditEvent),
+    response: 'list',
+  }),
+  'audit.cut': action({
+    summary:
+      'Remove the beginning of a chain that was exported; a signed statement takes its place',
+    rest: 'POST /audit/cut',
+    access: { level: 'platform_admin' },
+    keyScope: null,
+    body: Type.Object(
+      {
+        tenant_id: Type.Optional(
+          described(Nullable(Uuid), "The tenant whose chain it is; without it the platform's"),
+        ),
+        seq: Type.Integer({ minimum: 1, description: 'Number of the last event that goes' }),
+        hash: Type.String({
+          pattern: '^[0-9a-f]{64}$',
+          description: 'Its hash, as whoever has exported the chain knows it',
+        }),
+      },
+      { ...strict, title: 'AuditCutRequest', description: 'What is cut off a chain' },
+    ),
+    result: Type.Object(
+      { tenant_id: described(Nullable(Uuid), "The tenant; null for the platform's chain"), ...cut },
+      { ...strict, title: 'AuditCut', description: 'The statement in place of what was cut off' },
+    ),
+  }),
   'audit.verify': action({
     summary: 'Prove the chain, or name its first broken link; a long one in pieces',
     rest: 'GET /audit/verify',
@@ -138,6 +198,13 @@ export const auditContracts = {
                 Type.String({
                   description:
                     'Hash of the last event; null where there is none, the chain is broken, or goes on in the next piece',
+                }),
+              ),
+              cut: Type.Optional(
+                Type.Object(cut, {
+                  ...strict,
+                  title: 'CutOfChain',
+                  description: 'The chain was cut here, and is proved from here on',
                 }),
               ),
               erased_at: Type.Optional(

@@ -3,7 +3,8 @@
  * proof of long chains.
  */
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
-import { randomUUID } from 'node:crypto';
+import { createPublicKey, randomUUID, verify as verifySignature } from 'node:crypto';
+import canonicalize from 'canonicalize';
 import { pino } from 'pino';
 import type { DataSource } from 'typeorm';
 import { commandTable } from '../../gateway/repl/command-table.ts';
@@ -21,6 +22,7 @@ import { migrate, openDatabase } from '../../shared/database/open.ts';
 import { liveSettings } from '../../shared/live-settings.ts';
 import type { ActionName, ParamsOf, ResultOf } from '../../shared/contracts/index.ts';
 import { loadSettings } from '../../shared/settings.ts';
+import { eventually } from '../support/cluster.ts';
 import { createDatabase, type Database } from '../support/postgres.ts';
 
 let database: Database;
@@ -32,9 +34,14 @@ beforeAll(async () => {
   const options = { url: database.url, poolSize: 4, timeoutMs: 10_000, ssl: false };
   await migrate(options, [commitSchema, auditSchema]);
   db = await openDatabase(options, auditSchema);
-  const settings = loadSettings({ LOG_LEVEL: 'silent' }, { pieces: [] });
+  const settings = loadSettings(
+    { LOG_LEVEL: 'silent', SECRET_KEY: 'k'.repeat(32) },
+    { pieces: [] },
+  );
   node = createNode({ settings: liveSettings(settings, {}, []) });
-  node.broker.createService(auditService({ db, log: pino({ level: 'silent' }) }));
+  node.broker.createService(
+    auditService({ db, settings: () => settings, log: pino({ level: 'silent' }) }),
+  );
   await node.broker.start();
 });
 afterAll(async () => {
@@ -294,4 +301,103 @@ test('a proof in the middle of writes holds', async () => {
   };
   await Promise.all([write(), prove()]);
   expect(new Set(proofs)).toEqual(new Set([true]));
+});
+
+describe('a chain that is cut', () => {
+  const tenantId = randomUUID();
+  const cutAt = (seq: number, hash: string) =>
+    ask('audit.cut', { body: { tenant_id: tenantId, seq, hash } });
+  const exported = async (before?: string) => {
+    const items: ResultOf<'audit.export'>['items'] = [];
+    let cursor: string | null = null;
+    do {
+      const page: ResultOf<'audit.export'> = await ask('audit.export', {
+        tenant_id: tenantId,
+        limit: 4,
+        ...(before !== undefined && { before }),
+        ...(cursor !== null && { cursor }),
+      });
+      items.push(...page.items);
+      cursor = page.next_cursor;
+    } while (cursor !== null);
+    return items;
+  };
+  const left = async (): Promise<number[]> => {
+    const rows = await database.query<{ seq: string }>(
+      'SELECT seq FROM audit.events WHERE chain = $1 ORDER BY seq',
+      [tenantId],
+    );
+    return rows.map(({ seq }) => Number(seq));
+  };
+
+  beforeAll(async () => {
+    const events = Array.from({ length: 9 }, (_each, index) => ({
+      ...eventOf(tenantId, index),
+      occurred_at: new Date(Date.UTC(2026, 0, index + 1)).toISOString(),
+    }));
+    await append(events);
+  });
+
+  test('is exported in its order, until the first event that is not from before', async () => {
+    expect((await exported()).map(({ seq }) => seq)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    const before = await exported('2026-01-06T00:00:00.000Z');
+    expect(before.map(({ seq }) => seq)).toEqual([1, 2, 3, 4, 5]);
+    expect(before.at(-1)!.payload).toEqual({ index: 4 });
+  });
+
+  test('is cut only by whoever knows the hash of the last event that goes', async () => {
+    const events = await exported();
+    for (const [seq, hash] of [
+      [5, events[5]!.hash],
+      [10, events[8]!.hash],
+    ] as const)
+      await expect(cutAt(seq, hash)).rejects.toMatchObject({ type: 'conflict' });
+    expect(await left()).toHaveLength(9);
+  });
+
+  test('goes on from a signed statement, and verifies from there', async () => {
+    const events = await exported();
+    const cut = await cutAt(5, events[4]!.hash);
+    expect(cut).toMatchObject({ tenant_id: tenantId, seq: 5, hash: events[4]!.hash });
+    await eventually(async () => expect(await left()).toEqual([6, 7, 8, 9]));
+    await append([eventOf(tenantId, 10)]);
+    const { tenant_id: _tenant, ...statement } = cut;
+    const proof = await verify(tenantId);
+    expect(proof).toMatchObject({ valid: true, chains: [{ events: 10, cut: statement }] });
+    expect((await exported()).map(({ seq }) => seq)).toEqual([6, 7, 8, 9, 10]);
+    await expect(cutAt(5, events[4]!.hash)).rejects.toMatchObject({ type: 'conflict' });
+
+    // As anybody can check it who was told the public key.
+    const { seq, hash, cut_at, cut_by } = cut;
+    const said = canonicalize({ chain: tenantId, seq, hash, cut_at, cut_by })!;
+    const key = createPublicKey({
+      key: { kty: 'OKP', crv: 'Ed25519', x: cut.public_key },
+      format: 'jwk',
+    });
+    const signature = Buffer.from(cut.signature, 'base64url');
+    expect(verifySignature(null, Buffer.from(said), key, signature)).toBe(true);
+  });
+
+  test('is cut again further on, and breaks where the statement is changed', async () => {
+    const events = await exported();
+    await cutAt(7, events[1]!.hash);
+    await eventually(async () => expect(await left()).toEqual([8, 9, 10]));
+    expect((await verify(tenantId)).valid).toBe(true);
+    const change = (set: string) =>
+      database.query(`UPDATE audit.cuts SET ${set} WHERE chain = $1`, [tenantId]);
+    for (const field of ['hash', 'cut_by']) {
+      await change(`${field} = reverse(${field})`);
+      const { valid, chains } = await verify(tenantId);
+      expect([field, valid, chains[0]!.broken_at?.seq]).toEqual([field, false, 7]);
+      await change(`${field} = reverse(${field})`);
+    }
+    expect((await verify(tenantId)).valid).toBe(true);
+  });
+
+  test('is not cut where it is broken', async () => {
+    await tamper(`UPDATE audit.events SET payload = '{}' WHERE chain = $1 AND seq = 9`, [tenantId]);
+    const [, , last] = await exported();
+    await expect(cutAt(10, last!.hash)).rejects.toMatchObject({ type: 'conflict' });
+    expect(await left()).toEqual([8, 9, 10]);
+  });
 });

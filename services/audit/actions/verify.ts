@@ -8,9 +8,11 @@ import type { Handlers } from '../../../shared/cluster/request.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { decodeCursor, encodeCursor } from '../../../shared/documents/paging.ts';
 import { invalid } from '../../../shared/errors.ts';
+import type { Settings } from '../../../shared/settings.ts';
 import { platformChain, type Position } from '../rules/chain.ts';
 import { visibleTenant } from '../rules/visible-tenant.ts';
 import { chainNames, chainStart, verifyChain, type VerifiedPart } from '../stores/chains.ts';
+import { breakOfCut, readCut, type Cut } from '../stores/cuts.ts';
 import { readErased } from '../stores/erased-chains.ts';
 
 /** What one request verifies: about a second of work. */
@@ -41,30 +43,47 @@ function progressIn(cursor: string | undefined, tenant: string | undefined): Pro
   return { isWhole: state === 'whole', chain, position: { seq: Number(seq), hash } };
 }
 
-/** The hashes of an erased chain are compared with what the platform's chain tells of them; what came after them is verified. */
+/**
+ * The hashes of an erased chain are compared with what the platform's chain tells of them, and the statement of a cut is: what came
+ * after them is verified.
+ */
 async function verifyFrom(
   manager: EntityManager,
   name: string,
   from: Position,
   mostBytes: number,
+  settings: Settings,
 ): Promise<VerifiedPart> {
+  const cut = await readCut(manager, name);
   const erased = await readErased(manager, name);
-  if (!erased) return verifyChain(manager, name, from, mostBytes);
-  const { position, erased_at, broken } = erased;
-  const shown = erased_at === undefined ? {} : { erased_at };
+  const broken = (cut && (await breakOfCut(manager, cut, settings))) ?? erased?.broken;
+  const begin = furthest(from, cut, erased?.position);
+  const { chain: _chain, ...statement } = cut ?? {};
+  const shown = {
+    ...(cut ? { cut: statement as Omit<Cut, 'chain'> } : {}),
+    ...(erased?.erased_at === undefined ? {} : { erased_at: erased.erased_at }),
+  };
   if (broken) {
     const proof = { events: broken.seq - 1, head: null, ...shown, broken_at: broken };
     return { proof, bytes: 0 };
   }
-  const begin = from.seq < position.seq ? position : from;
   const part = await verifyChain(manager, name, begin, mostBytes);
   return { ...part, proof: { ...part.proof, ...shown } };
 }
+
+const furthest = (
+  from: Position,
+  ...others: readonly (Position | null | undefined)[]
+): Position => {
+  const known = others.flatMap((each) => (each ? [{ seq: each.seq, hash: each.hash }] : []));
+  return [from, ...known].reduce((one, other) => (other.seq > one.seq ? other : one));
+};
 
 async function verifyPiece(
   manager: EntityManager,
   from: Progress,
   tenant: string | undefined,
+  settings: Settings,
 ): Promise<ResultOf<'audit.verify'>> {
   const names =
     tenant === undefined ? await chainNames(manager, from.chain, pieceChains + 1) : [tenant];
@@ -78,7 +97,7 @@ async function verifyPiece(
       break;
     }
     const asked = name === from.chain ? from.position : chainStart;
-    const { proof, rest, bytes } = await verifyFrom(manager, name, asked, bytesLeft);
+    const { proof, rest, bytes } = await verifyFrom(manager, name, asked, bytesLeft, settings);
     chains.push({ tenant_id: name === platformChain ? null : name, ...proof });
     bytesLeft -= bytes;
     isWhole &&= proof.broken_at === undefined;
@@ -95,11 +114,13 @@ async function verifyPiece(
   };
 }
 
-export const verifyActions = (db: DataSource) =>
+export const verifyActions = (db: DataSource, settings: () => Settings) =>
   ({
     async 'audit.verify'({ tenant_id: asked, cursor }, { caller }) {
       const tenant = visibleTenant(caller, asked);
       const from = progressIn(cursor, tenant);
-      return db.transaction('REPEATABLE READ', (manager) => verifyPiece(manager, from, tenant));
+      return db.transaction('REPEATABLE READ', (manager) =>
+        verifyPiece(manager, from, tenant, settings()),
+      );
     },
   }) satisfies Handlers;

@@ -11,6 +11,7 @@ import {
   type Position,
 } from '../rules/chain.ts';
 import { ChainEntity, eventFrom, type ChainRow, type EventRow } from '../schema.ts';
+import type { Cut } from './cuts.ts';
 
 /**
  * Gives the events their places in their chains, and returns how many were new: an event that is recorded already counts as done,
@@ -108,6 +109,8 @@ interface Proof {
   readonly events: number;
   readonly head: string | null;
   readonly broken_at?: Break;
+  /** Where it was cut. */
+  readonly cut?: Omit<Cut, 'chain'>;
   /** When its events were erased with their tenant, of which the hashes are left. */
   readonly erased_at?: string;
 }
@@ -150,6 +153,30 @@ export async function verifyChain(
   if (broken) return { proof: brokenAt(reached, broken), bytes };
   const head = reached.seq === 0 ? null : reached.hash;
   return { proof: { events: reached.seq, head }, bytes };
+}
+
+/** The same until an event, and no further than `mostBytes`: how far the links hold. */
+export async function verifyUntil(
+  manager: EntityManager,
+  chain: string,
+  from: Position,
+  until: number,
+  mostBytes: number,
+): Promise<Position & { readonly broken?: Break }> {
+  let reached = from;
+  let bytes = 0;
+  while (reached.seq < until && bytes < mostBytes) {
+    const page = await readLinks(manager, chain, reached.seq);
+    bytes += page.bytes;
+    const links = page.links.filter(({ seq }) => seq <= until);
+    const { broken, ...end } = checkLinks(links, reached);
+    if (broken) return { ...end, broken };
+    const isShort = page.isLast && end.seq < until;
+    if (isShort)
+      return { ...end, broken: { seq: end.seq + 1, id: null, problem: 'there is no such event' } };
+    reached = end;
+  }
+  return reached;
 }
 
 const brokenAt = ({ seq }: Position, broken: Break): Proof => ({

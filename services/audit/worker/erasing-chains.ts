@@ -1,10 +1,12 @@
-/** The loop that erases the chains of erased tenants, a thousand events at a time. What a node leaves undone another does. */
+/** The loop that removes events of erased tenants and of cuts, a thousand at a time. What a node leaves undone another does. */
 import type { Logger } from 'pino';
 import type { DataSource } from 'typeorm';
 import { WakeableWait } from '../../../shared/wakeable-wait.ts';
+import { removeCutEvents } from '../stores/cuts.ts';
 import { erasePiece } from '../stores/erased-chains.ts';
 
 const intervalMs = 60_000;
+const eventsAtOnce = 1000;
 
 export interface ChainEraser {
   /** To be called when a chain is to be erased. */
@@ -20,6 +22,9 @@ export function startErasingChains(db: DataSource, log: Logger): ChainEraser {
     let isMore = true;
     while (isMore && !stopping.signal.aborted)
       isMore = await db.transaction((manager) => erasePiece(manager));
+    isMore = true;
+    while (isMore && !stopping.signal.aborted)
+      isMore = await db.transaction((manager) => removeCutEvents(manager, eventsAtOnce));
   }
 
   async function run(): Promise<void> {
@@ -32,7 +37,7 @@ export function startErasingChains(db: DataSource, log: Logger): ChainEraser {
         if (!isFailing && !stopping.signal.aborted)
           log.warn(
             { err: error },
-            'the audit of an erased tenant cannot be erased; it is tried again every minute',
+            'events of an erased tenant or of a cut cannot be removed; it is tried again every minute',
           );
         isFailing = true;
       }
