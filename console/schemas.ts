@@ -9,15 +9,18 @@ export interface Schema {
   readonly required?: readonly string[];
   readonly enum?: readonly unknown[];
   readonly items?: Schema;
+  /** Of every member, where their names are for people to choose. */
+  readonly values?: Schema;
   readonly minimum?: number;
   readonly maximum?: number;
   readonly maxLength?: number;
 }
 
 /** A schema as the document writes it: one that has a name is referred to, wherever it is. */
-interface Shown extends Omit<Schema, 'properties' | 'items'> {
+interface Shown extends Omit<Schema, 'properties' | 'items' | 'values'> {
   readonly $ref?: string;
   readonly properties?: Readonly<Record<string, Shown>>;
+  readonly additionalProperties?: Shown | boolean;
   readonly items?: Shown;
 }
 
@@ -54,7 +57,7 @@ export async function schemaOf(path: string): Promise<Schema> {
 
 /** The schema with what it refers to in its place. */
 function resolved(shown: Shown, schemas: Readonly<Record<string, Shown>>): Schema {
-  const { $ref: reference, properties, items, ...own } = shown;
+  const { $ref: reference, properties, additionalProperties: values, items, ...own } = shown;
   if (reference !== undefined)
     return { ...resolved(schemas[reference.split('/').at(-1)!] ?? {}, schemas), ...own };
   return {
@@ -65,5 +68,6 @@ function resolved(shown: Shown, schemas: Readonly<Record<string, Shown>>): Schem
       ),
     }),
     ...(items && { items: resolved(items, schemas) }),
+    ...(typeof values === 'object' && { values: resolved(values, schemas) }),
   };
 }

@@ -27,7 +27,7 @@ import {
 } from './document-kinds.ts';
 import { emptiedBy, Inherited } from './inherited.ts';
 import { ReviewAndPublish } from './review.ts';
-import { JsonField, SchemaFields } from './schema-form.ts';
+import { JsonField, MemberFields, SchemaFields } from './schema-form.ts';
 import { readStored, type Stored } from './stored.ts';
 
 /** The address says a document's name; a form that asked for it again could only contradict it. */
@@ -115,6 +115,7 @@ function Editor({ tenantId, address, kind, id, title, first, schema }: EditorPro
   const read = async (): Promise<Stored> => writable(await readStored(address), schema, kind);
   const isEdited = patch !== undefined || unfit.size > 0;
   const asJson = query.value.get('as') === 'json';
+  const hasForm = schema.properties !== undefined || schema.values?.properties !== undefined;
 
   useEffect(() => {
     const leave = (): boolean => confirm('Leave without publishing what you edited?');
@@ -185,7 +186,7 @@ function Editor({ tenantId, address, kind, id, title, first, schema }: EditorPro
     }
     ${rebase && view(Rebased, rebase)}
     ${
-      schema.properties &&
+      hasForm &&
       html`<div class="modes" role="group" aria-label="Edit as">
         <button type="button" class="small" aria-pressed=${!asJson} onClick=${() => setQuery({ as: '' })}>Form</button>
         <button type="button" class="small" aria-pressed=${asJson} onClick=${() => setQuery({ as: 'json' })}>JSON</button>
@@ -196,7 +197,7 @@ function Editor({ tenantId, address, kind, id, title, first, schema }: EditorPro
       setReviewing('publish');
     }}>
       ${
-        asJson || !schema.properties
+        asJson || !hasForm
           ? view(JsonField, {
               key: `json ${round}`,
               label: 'Document',
@@ -207,9 +208,10 @@ function Editor({ tenantId, address, kind, id, title, first, schema }: EditorPro
               onFit: (isFit: boolean) => note('', isFit),
               demands: isObject,
             })
-          : view(SchemaFields, {
+          : view(schema.values ? MemberFields : SchemaFields, {
               key: `form ${round}`,
-              schema,
+              noun: kind.noun ?? 'member',
+              schema: schema.values ?? schema,
               document: draft,
               above: [],
               isReadOnly: !isWritable,

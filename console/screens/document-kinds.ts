@@ -9,6 +9,8 @@ export interface DocumentKind {
   /** What a list of several is called; absent where a tenant has one. */
   readonly plural?: string;
   readonly about: string;
+  /** What a member is, where their names are for people to choose. */
+  readonly noun?: string;
   /** Of the API, with placeholders as in OpenAPI. */
   readonly path: string;
   readonly list?: string;
@@ -41,6 +43,7 @@ export const documentKinds: readonly DocumentKind[] = [
     title: 'Bounds',
     about: 'What effective values have to keep to, whichever layer decides',
     path: '/tenants/{tenant_id}/config/bounds',
+    noun: 'bound',
     hasImpact: true,
     writers: admins,
     configType: 'bounds_config',

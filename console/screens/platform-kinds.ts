@@ -36,6 +36,7 @@ export const platformBounds: DocumentKind = {
   title: 'Bounds of the platform',
   about: 'What effective values of every tenant have to keep to, whichever layer decides',
   path: '/config/bounds',
+  noun: 'bound',
   configType: 'bounds_config',
 };
 

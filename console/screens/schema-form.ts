@@ -39,6 +39,49 @@ export function SchemaFields(properties: FieldsProperties): VNode {
   return html`<div class="fields">${fields}</div>`;
 }
 
+/** A document whose members are all of one kind, by names that people choose: a group of fields for each. */
+export function MemberFields(properties: FieldsProperties & { readonly noun: string }): VNode {
+  const { schema, document, isReadOnly, onChange, onFit, noun } = properties;
+  const [name, setName] = useState('');
+  const chosen = name.trim();
+  const add = (): void => {
+    if (chosen === '' || Object.hasOwn(document, chosen)) return;
+    onChange(withValueAt(document, [chosen], {}));
+    setName('');
+  };
+  const addByKey = (event: KeyboardEvent): void => {
+    if (event.key !== 'Enter') return;
+    event.preventDefault();
+    add();
+  };
+  const remove = (member: string): void => {
+    for (const field of Object.keys(schema.properties ?? {}))
+      onFit(pointerOf([member, field]), true);
+    onChange(withValueAt(document, [member], undefined));
+  };
+  return html`<div class="members">
+    ${Object.keys(document).map(
+      (member) => html`<fieldset key=${member}>
+        <legend><code><bdi>${member}</bdi></code></legend>
+        ${!isReadOnly && html`<button type="button" class="small" aria-label=${`Remove ${member}`} onClick=${() => remove(member)}>Remove</button>`}
+        <${SchemaFields} ...${properties} above=${[member]} />
+      </fieldset>`,
+    )}
+    ${Object.keys(document).length === 0 && html`<p class="empty">There is no ${noun} yet.</p>`}
+    ${
+      !isReadOnly &&
+      html`<div class="joined">
+        <label>
+          <span class="name">New ${noun}</span>
+          <input value=${name} placeholder="key of the effective values" autocomplete="off" spellcheck=${false} onKeyDown=${addByKey}
+            onInput=${(event: Event) => setName(textIn(event))} />
+        </label>
+        <button type="button" class="secondary" disabled=${chosen === '' || Object.hasOwn(document, chosen)} onClick=${add}>Add</button>
+      </div>`
+    }
+  </div>`;
+}
+
 interface FieldProperties {
   readonly name: string;
   readonly place: string;
@@ -57,10 +100,11 @@ function Field(properties: FieldProperties): VNode {
   if (schema.enum) return view(ChoiceField, { ...properties, choices: schema.enum });
   if (schema.type === 'number' || schema.type === 'integer') return view(NumberField, properties);
   if (schema.type === 'string') return view(TextField, properties);
-  const { name, value, isReadOnly, onChange, onFit } = properties;
+  const { name, place, value, isReadOnly, onChange, onFit } = properties;
   const rows = value === undefined ? 2 : Math.min(12, longJson(value).split('\n').length + 1);
   return view(JsonField, {
     label: name,
+    place,
     value,
     rows,
     isReadOnly,
@@ -167,6 +211,8 @@ const TextField = ({ name, place, schema, value, isReadOnly, onChange }: FieldPr
 
 interface JsonFieldProperties {
   readonly label: string;
+  /** In the document; absent for all of it. */
+  readonly place?: string;
   readonly value: unknown;
   readonly rows: number;
   readonly isReadOnly: boolean;
@@ -180,6 +226,7 @@ interface JsonFieldProperties {
 
 export function JsonField({
   label,
+  place = '',
   value,
   rows,
   isReadOnly,
@@ -213,7 +260,7 @@ export function JsonField({
       settle(error instanceof Error ? error.message : 'This is no JSON.');
     }
   };
-  const id = hintId(`json-${label}`);
+  const id = hintId(`json-${place}`);
   return html`<label class="json">
     <span class="name">${label}</span>
     <textarea rows=${rows} spellcheck=${false} autocomplete="off" readonly=${isReadOnly} placeholder="not set" value=${text}

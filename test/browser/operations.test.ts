@@ -365,6 +365,7 @@ describe('the platform', () => {
   test('service types, bounds and nodes are looked at; a reload is tried on every node first', async () => {
     const seen = await asPlatform();
     const { page } = seen;
+    page.on('dialog', (asked) => void asked.accept());
     const documents = new PlatformDocumentPage(page);
     await documents.openList('service-types');
     await standAt(page, 'service-types');
@@ -378,6 +379,21 @@ describe('the platform', () => {
     await page.getByText('just_written').waitFor();
     expect(performance.now() - began).toBeLessThan(2000);
     await documents.open('bounds');
+    await page.getByLabel('New bound').fill('max_resource_scaling');
+    await page.getByLabel('New bound').press('Enter');
+    await page.getByLabel('New bound').fill('max_instances');
+    await page.getByRole('button', { name: 'Add', exact: true }).click();
+    await documents.field('/max_resource_scaling/maximum').fill('2');
+    await documents.field('/max_resource_scaling/reason').fill('Twice at most');
+    await page.getByRole('button', { name: 'Remove max_instances' }).click();
+    await documents.review();
+    const [change] = await new ReviewDialog(page).changes();
+    expect(change).toEqual([
+      '/max_resource_scaling',
+      'not set',
+      '{"maximum":2,"reason":"Twice at most"}',
+    ]);
+    await page.keyboard.press('Escape');
     await page.getByText('No stop is in force.').waitFor();
     await standAt(page, 'platform-bounds');
     await page.goto('/console/platform/nodes');
