@@ -89,7 +89,7 @@ export function Compare({ tenantId }: ScreenProperties): VNode {
     <${Heading} title="Compare">
       <p class="muted">Two contexts, moments or tenants, key by key</p>
     <//>
-    <form class="sides" role="search" aria-label="What to compare" onSubmit=${(event: Event) => event.preventDefault()}>
+    <form class="sides" aria-label="What to compare" onSubmit=${(event: Event) => event.preventDefault()}>
       ${view(SideForm, { side: 'left', title: 'This', question: left, contexts: data?.contexts })}
       ${view(SideForm, {
         side: 'right',

@@ -87,7 +87,7 @@ try {
   await take(
     seen,
     'effective-values',
-    `/tenants/${id}/effective?${question}&open=max_cost_impact_auto,max_resource_scaling`,
+    `/tenants/${id}/effective?${question}&q=max_&open=max_cost_impact_auto,max_resource_scaling`,
     'Never more than twice',
   );
   await take(
@@ -103,14 +103,14 @@ try {
   const root = await signedIn('admin@example.com', adminPassword);
   const { page } = root;
   await page.goto('/console/platform/plan');
-  await page.getByText('Write an item').click();
+  await page.getByText('Write an item', { exact: true }).click();
   await page.locator('[name=path]').fill('/config/bounds');
   await page
     .locator('textarea[name=body]')
     .fill('{"max_cost_impact_auto": {"maximum": 4, "reason": "Budget of this year"}}');
   await page.getByRole('button', { name: 'Add to the plan' }).click();
   await page.getByRole('heading', { name: 'Blast radius' }).waitFor();
-  await page.getByText('Write an item').click();
+  await page.getByText('Write an item', { exact: true }).click();
   await page.screenshot({ path: join(folder, 'plan.png') });
   console.log('docs/pictures/plan.png');
   await root.close();

@@ -85,7 +85,7 @@ export class PlanPage {
   }
 
   async writeItem(action: string, path: string, body: unknown): Promise<void> {
-    await this.page.getByText('Write an item').click();
+    await this.page.getByText('Write an item', { exact: true }).click();
     await this.page.locator('[name=action]').selectOption(action);
     await this.page.locator('[name=path]').fill(path);
     await this.page.locator('textarea[name=body]').fill(JSON.stringify(body));
