@@ -12,6 +12,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { basesIn, readManifest } from '../../shared/database/backup/manifest.ts';
+import { openEmbeddedPostgres } from '../../shared/database/embedded.ts';
 import { requireProvedAudit } from '../support/audit.ts';
 import { backUpServer } from '../support/backups.ts';
 import { eventually, startCluster } from '../support/cluster.ts';
@@ -259,8 +260,11 @@ test('running gateways notice a restore to a moment, and answer nothing that was
 }, 120_000);
 
 test('a restore refuses what is no whole backup, and moments that it cannot reach, in one line', async () => {
-  const backup = join(scratch, 'backup');
-  const empty = join(scratch, 'empty');
+  const [stopped, backup, empty] = ['stopped', 'of-stopped', 'empty'].map((name) =>
+    join(scratch, name),
+  ) as [string, string, string];
+  await (await openEmbeddedPostgres({ dataDir: stopped })).stop();
+  await succeeded(run(stopped, 'backup', backup));
   const refused = async (...args: readonly string[]): Promise<string> => {
     const { code, error } = await run(empty, ...args);
     expect(code).toBeGreaterThan(0);
@@ -291,4 +295,4 @@ test('a restore refuses what is no whole backup, and moments that it cannot reac
   expect(await restore()).toMatch(/manifest\.json is damaged/);
   rmSync(join(base, 'manifest.json'));
   expect(await restore()).toMatch(/has no complete backup/);
-});
+}, 60_000);

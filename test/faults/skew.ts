@@ -87,7 +87,8 @@ async function roll(cluster: Cluster, kind: Kind, folder: string): Promise<void>
     await node.stop();
     const again = await cluster.revive(node);
     if (kind === 'gateways') await untilReady(again);
-    else await delay(1000);
+    // By then every node has heard of it, also on a busy machine.
+    else await delay(3000);
   }
   // Both releases for a while, with nothing on its way.
   await delay(3000);
