@@ -7,12 +7,7 @@ import { auditFacts, readSnapshot, recordEvents } from '../../../shared/commits/
 import { addressOf } from '../../../shared/contracts/effective-config.ts';
 import type { ParamsOf } from '../../../shared/contracts/index.ts';
 import { approvalScope } from '../../../shared/contracts/revision-scopes.ts';
-import {
-  decodeCursor,
-  defaultLimit,
-  readPage,
-  timeAndId,
-} from '../../../shared/documents/paging.ts';
+import { defaultLimit } from '../../../shared/documents/paging.ts';
 import { invalid, StrataError } from '../../../shared/errors.ts';
 import { momentOf } from '../../../shared/schema/moment.ts';
 import { approvalView } from '../rules/approval.ts';
@@ -27,6 +22,7 @@ import { requestProofOf } from '../rules/proof.ts';
 import { ApprovalEntity, type ApprovalRow, type FrozenPolicy } from '../schema.ts';
 import { changedAfter, findApproval, markChanged } from '../stores/approvals.ts';
 import { databaseTime } from '../stores/clock.ts';
+import { newestFirst } from '../stores/newest.ts';
 import { queueNotices } from '../stores/notices.ts';
 import { acknowledge, callingCandidate, decide, type ApprovalOptions } from './deciding.ts';
 
@@ -56,24 +52,7 @@ export function approvalActions(options: ApprovalOptions) {
       return approvalView(faster);
     },
 
-    async 'notifier.approvals.list'({ tenant_id: tenantId, state, limit = defaultLimit, cursor }) {
-      const rowsAfter = (key: string | undefined) => {
-        const query = db.manager
-          .createQueryBuilder(ApprovalEntity, 'a')
-          .where('a.tenant_id = :tenantId', { tenantId });
-        if (state !== undefined) query.andWhere('a.state = :state', { state });
-        if (key !== undefined)
-          query.andWhere('(a.created_at, a.id) < (:time, :id)', timeAndId(key));
-        return query.orderBy({ 'a.created_at': 'DESC', 'a.id': 'DESC' });
-      };
-      return readPage({
-        limit,
-        after: decodeCursor(cursor, 'time'),
-        rowsAfter,
-        keyOf: (row) => `${row.created_at.toISOString()} ${row.id}`,
-        itemOf: approvalView,
-      });
-    },
+    'notifier.approvals.list': (params) => newestFirst(db, ApprovalEntity, params, approvalView),
 
     async 'notifier.approvals.get'({ tenant_id: tenantId, approval_id: id, revision, wait = 0 }) {
       const read = () => findApproval(db.manager, tenantId, id);

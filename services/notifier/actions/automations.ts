@@ -9,12 +9,6 @@ import { automationTtl, type AutomationState } from '../../../shared/contracts/a
 import type { Intent } from '../../../shared/contracts/decide.ts';
 import { addressOf } from '../../../shared/contracts/effective-config.ts';
 import type { ParamsOf } from '../../../shared/contracts/index.ts';
-import {
-  decodeCursor,
-  defaultLimit,
-  readPage,
-  timeAndId,
-} from '../../../shared/documents/paging.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import {
   automationView,
@@ -38,6 +32,7 @@ import {
   type Revisions,
 } from '../stores/automations.ts';
 import { databaseTime } from '../stores/clock.ts';
+import { newestFirst } from '../stores/newest.ts';
 import type { TenantChanges } from '../worker/tenant-changes.ts';
 import {
   hashOf,
@@ -63,29 +58,8 @@ export function automationActions(options: AutomationOptions) {
       return automationView(row);
     },
 
-    async 'notifier.automations.list'({
-      tenant_id: tenantId,
-      state,
-      limit = defaultLimit,
-      cursor,
-    }) {
-      const rowsAfter = (key: string | undefined) => {
-        const query = db.manager
-          .createQueryBuilder(AutomationEntity, 'a')
-          .where('a.tenant_id = :tenantId', { tenantId });
-        if (state !== undefined) query.andWhere('a.state = :state', { state });
-        if (key !== undefined)
-          query.andWhere('(a.created_at, a.id) < (:time, :id)', timeAndId(key));
-        return query.orderBy({ 'a.created_at': 'DESC', 'a.id': 'DESC' });
-      };
-      return readPage({
-        limit,
-        after: decodeCursor(cursor, 'time'),
-        rowsAfter,
-        keyOf: (row) => `${row.created_at.toISOString()} ${row.id}`,
-        itemOf: automationView,
-      });
-    },
+    'notifier.automations.list': (params) =>
+      newestFirst(db, AutomationEntity, params, automationView),
 
     async 'notifier.automations.get'({ tenant_id: tenantId, automation_id: id, state, wait = 0 }) {
       const isAwaited = (now: AutomationState): boolean =>
