@@ -1,6 +1,6 @@
 /**
- * Watch streams, Server-Sent Events: of the changes of a tenant or of the platform, each with its revision as the id; and of what these
- * make of the effective values of one context.
+ * Watch streams, Server-Sent Events: of the changes of a tenant or of the platform, each with its revision as the id; of what these make
+ * of the effective values of one context; and of what becomes of one's own session (streams/own-session.ts).
  *
  * Who watches the same shares it: changes are read from their owner once for each scope and change (streams/shared-changes.ts), values
  * once for each tenant and change (streams/effective-values.ts). What all streams have in common is in streams/stream-hub.ts.
@@ -16,6 +16,7 @@ import type { StreamFigures } from './metrics.ts';
 import type { OwnHandlers, OwnRequest } from './own-handlers.ts';
 import { EffectiveValues } from './streams/effective-values.ts';
 import type { EventStream, Holder } from './streams/event-stream.ts';
+import { OwnSessions } from './streams/own-session.ts';
 import {
   pageSize,
   SharedChanges,
@@ -44,15 +45,18 @@ export function createWatch(
 ): Watch {
   const hub = new StreamHub(coherence, settings);
   const effective = new EffectiveValues(broker, coherence, hub);
+  const ownSessions = new OwnSessions(hub);
   const shared = new Map<string, SharedChanges>();
   let changesRead = 0;
   coherence.onChange((change) => {
     shared.get(change.scope)?.onChange(change.revision);
     effective.onChange(change);
+    ownSessions.onChange(change);
   });
   coherence.onReset(() => {
     for (const changes of shared.values()) changes.refresh();
     effective.reset();
+    ownSessions.reset();
   });
 
   function sharedChanges({ scope, changes, ...kind }: Watched): SharedChanges {
@@ -111,6 +115,10 @@ export function createWatch(
       const id = params.tenant_id as string;
       return watchChanges(approvalChanges(broker, id), id, params, request);
     },
+    'gateway.watch.session': (_params, request) =>
+      start(holderOf(request, null, undefined), request, async (stream) =>
+        ownSessions.subscribe(stream),
+      ),
     'gateway.watch.effective': (params, request) => {
       const { tenant_id: id, client_id: clientId, last_event_id: last, ...context } = params;
       const tenantId = id as string;

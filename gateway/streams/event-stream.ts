@@ -26,6 +26,8 @@ export interface Subscription {
   goOn(): void;
   /** Called every 5 s, with how often that was. */
   heartbeat(beat: number): void;
+  /** What is said beside `closed` where the caller lost the right to watch for this reason. */
+  lastWord?(code: string): Buffer | undefined;
   /** The stream has ended. Called once, also where it never began. */
   leave(): void;
 }
@@ -121,6 +123,13 @@ export class EventStream {
     this.#response.end();
     const straggler = setTimeout(() => this.#response.destroy(), graceMs);
     this.#response.once('close', () => clearTimeout(straggler));
+  }
+
+  /** Ends the stream because the caller lost the right to watch. */
+  close(code: string): void {
+    const closed = frame('closed', { code });
+    const lastWord = this.#subscription?.lastWord?.(code);
+    this.end(lastWord ? Buffer.concat([lastWord, closed]) : closed);
   }
 
   /** Gives its place free. For a stream that does not begin, and for one that has ended. */

@@ -13,7 +13,7 @@ import type { Coherence } from '../../shared/cluster/coherence/coherence.ts';
 import { authScope, memberScope } from '../../shared/contracts/revision-scopes.ts';
 import { StrataError } from '../../shared/errors.ts';
 import type { LiveSettings } from '../../shared/live-settings.ts';
-import { frame, EventStream, type Holder } from './event-stream.ts';
+import { EventStream, type Holder } from './event-stream.ts';
 import { RightsRound, type Verdict } from './rights.ts';
 import type { OwnRequest } from '../own-handlers.ts';
 
@@ -88,7 +88,7 @@ export class StreamHub {
 
   #act(stream: EventStream, verdict: Verdict, send: () => void): void {
     if (verdict === 'unknown') this.owe(stream);
-    else if (verdict !== 'held') stream.end(frame('closed', { code: verdict.lost }));
+    else if (verdict !== 'held') stream.close(verdict.lost);
     else if (stream.isReady) send();
   }
 

@@ -2,7 +2,7 @@
 import { Type } from 'typebox';
 import { action, page, stream, streamOfBoth, tenantRoles } from './contract.ts';
 import { address, Revisions } from './effective-config.ts';
-import { Author, described, Revision, strict, Timestamp } from './fields.ts';
+import { Author, described, Nullable, Revision, strict, Timestamp, Uuid } from './fields.ts';
 import { ConfigType, WriteAction } from './history.ts';
 import { platformAdmins } from './platform-document.ts';
 import { configurationReaders, tenantPath } from './tenant-document.ts';
@@ -38,6 +38,20 @@ export const EffectiveChange = Type.Object(
     }),
   },
   { ...strict, title: 'EffectiveChange', description: 'That effective values changed' },
+);
+/** What becomes of the own session: the two events of its stream. */
+const SessionEnded = Type.Object(
+  { code: Type.String({ description: 'Why, such as auth_session_revoked' }) },
+  { ...strict, title: 'SessionEnded', description: 'That the own session ended' },
+);
+const MembershipsChanged = Type.Object(
+  {
+    tenant_id: described(
+      Nullable(Uuid),
+      'Whose membership is another one, or is no more; null where changes were missed',
+    ),
+  },
+  { ...strict, title: 'MembershipsChanged', description: 'That an own membership changed' },
 );
 
 const after = {
@@ -91,6 +105,14 @@ export const watchContracts = {
     summary: 'Watch global entries and service types',
     rest: 'GET /config/watch',
     result: PlatformChange,
+  }),
+  'gateway.watch.session': action({
+    summary: 'Watch the own session: that it ended, that memberships changed',
+    rest: 'GET /auth/watch',
+    access: { level: 'authenticated', inDisabledTenant: true, withAnySignIn: true },
+    keyScope: null,
+    result: Type.Union([SessionEnded, MembershipsChanged]),
+    response: 'stream',
   }),
   'gateway.watch.effective': streamOfBoth({
     summary: 'Watch the effective configuration of one context',

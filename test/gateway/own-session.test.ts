@@ -1,0 +1,122 @@
+/** `GET /auth/watch`: somebody who is signed in hears at once that their session ended or their memberships changed. */
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { watch, type StreamEvent, type WatchStream } from '../support/event-stream.ts';
+import { createDatabase, type Database } from '../support/postgres.ts';
+import {
+  addMember,
+  adminPassword,
+  Client,
+  createTenant,
+  memberPassword,
+  signIn,
+  startStrata,
+  type Running,
+  type TenantFixture,
+} from '../support/strata.ts';
+
+let database: Database;
+let strata: Running;
+let platform: Client;
+let tenant: TenantFixture;
+let other: TenantFixture;
+
+beforeAll(async () => {
+  database = await createDatabase();
+  strata = await startStrata({ DATABASE_URL: database.url });
+  platform = await signIn(strata.url, 'admin@example.com', adminPassword);
+  tenant = await createTenant(strata.url, platform, 'Acme');
+  other = await createTenant(strata.url, platform, 'Beta');
+});
+afterAll(async () => {
+  await strata?.stop();
+  await database?.drop();
+});
+
+const isCalled =
+  (name: string) =>
+  ({ event }: StreamEvent): boolean =>
+    event === name;
+const namesOf = ({ events }: WatchStream): string[] => events.map(({ event }) => event);
+
+async function begun(client: Client): Promise<WatchStream> {
+  const stream = await watch(client, '/auth/watch');
+  await stream.until(isCalled('ready'));
+  return stream;
+}
+
+describe('a session that ends', () => {
+  test('is told of within a second, and other sessions hear nothing', async () => {
+    const email = tenant.emails.viewer!;
+    const [ended, ending] = [
+      await signIn(strata.url, email, memberPassword),
+      await signIn(strata.url, email, memberPassword),
+    ];
+    const streams = [await begun(ended), await begun(ending), await begun(tenant.operator)];
+    const { body: me } = await ended.get('/auth/me');
+    await ending.delete(`/auth/sessions/${me.session_id}`);
+    const began = performance.now();
+    const told = await streams[0]!.until(isCalled('session.ended'));
+    expect(performance.now() - began).toBeLessThan(1000);
+    expect(told.data).toEqual({ code: 'auth_session_revoked' });
+    await streams[0]!.ended;
+    expect(namesOf(streams[0]!)).toEqual(['ready', 'session.ended', 'closed']);
+    expect(streams.slice(1).map(namesOf)).toEqual([['ready'], ['ready']]);
+    for (const stream of streams) stream.leave();
+  });
+
+  test('is told of where a person’s account is disabled', async () => {
+    const email = 'disabled@acme.example';
+    const { user_id: id, client } = await addMember(tenant.admin, tenant.id, {
+      email,
+      roles: ['viewer'],
+    });
+    const stream = await begun(client);
+    await platform.patch(`/auth/users/${id}`, { status: 'disabled' });
+    await stream.until(isCalled('session.ended'));
+    stream.leave();
+  });
+});
+
+describe('memberships', () => {
+  test('that change, end, or are of a tenant that is disabled are told of, with the tenant and to their person alone', async () => {
+    const { user_id: id, client } = await addMember(tenant.admin, tenant.id, {
+      email: 'moves@acme.example',
+      roles: ['viewer'],
+    });
+    const [own, others] = [await begun(client), await begun(tenant.viewer)];
+    const path = `/tenants/${tenant.id}/users/${id}`;
+    await tenant.admin.patch(path, { roles: ['operator'] });
+    const told = await own.until(isCalled('memberships.changed'));
+    expect(told.data).toEqual({ tenant_id: tenant.id });
+    await tenant.admin.delete(path);
+    await own.until(() => namesOf(own).length === 3);
+    expect(namesOf(others)).toEqual(['ready']);
+    await platform.patch(`/tenants/${tenant.id}`, { status: 'disabled' });
+    await others.until(isCalled('memberships.changed'));
+    // Whoever acts in a tenant that was disabled stays signed in, and so does the stream.
+    await platform.patch(`/tenants/${tenant.id}`, { status: 'active' });
+    await others.until(() => namesOf(others).length === 3);
+    expect(namesOf(own)).toEqual(['ready', 'memberships.changed', 'memberships.changed']);
+    for (const stream of [own, others]) stream.leave();
+  });
+
+  test('that somebody accepts elsewhere are told of', async () => {
+    const email = tenant.emails.operator!;
+    await other.admin.post(`/tenants/${other.id}/users`, { email, roles: ['viewer'] });
+    const stream = await begun(tenant.operator);
+    const elsewhere = await signIn(strata.url, email, memberPassword, tenant.id);
+    const { body } = await elsewhere.get('/auth/invitations');
+    await elsewhere.post(`/auth/invitations/${body.items[0].id}/accept`);
+    const told = await stream.until(isCalled('memberships.changed'));
+    expect(told.data).toEqual({ tenant_id: other.id });
+    stream.leave();
+  });
+});
+
+test('it is for sessions: an API key has none, and nobody is nobody', async () => {
+  const made = await tenant.admin.post('/auth/api-key', { name: 'all', scopes: ['auth:self'] });
+  const key = new Client(strata.url, made.body.api_key);
+  const refused = await key.get('/auth/watch');
+  expect([refused.status, refused.body.detail.code]).toEqual([403, 'insufficient_scope']);
+  expect((await new Client(strata.url).get('/auth/watch')).status).toBe(401);
+});
