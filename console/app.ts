@@ -5,7 +5,7 @@ import { useEffect } from 'preact/hooks';
 import { go, hrefOf, path } from './address.ts';
 import { isOffline, isStale, problemOf, type Problem } from './api.ts';
 import { html, view } from './html.ts';
-import { follow, followPlatform } from './live.ts';
+import { followChanges, followPlatform, followSession } from './live.ts';
 import { Heading, ProblemBox } from './parts.ts';
 import { learnNames } from './people.ts';
 import {
@@ -200,9 +200,12 @@ function Shell({ signedIn }: { readonly signedIn: Tokens }): VNode {
   const current = signedIn.tenant;
   useEffect(() => void learnNames(), [current?.id]);
   const mayWatch = current !== null && hasRole('tenant_admin', 'operator') && !hasEnded.value;
-  useEffect(() => (mayWatch ? follow(current.id) : undefined), [current?.id, mayWatch]);
+  useEffect(() => (mayWatch ? followChanges(current.id) : undefined), [current?.id, mayWatch]);
   const seesPlatform = place.isPlatform === true && isPlatformAdmin.value && !hasEnded.value;
   useEffect(() => (seesPlatform ? followPlatform() : undefined), [seesPlatform]);
+  const { session_id: session } = signedIn;
+  const isOpen = !hasEnded.value;
+  useEffect(() => (isOpen ? followSession(session) : undefined), [session, isOpen]);
   const isMember = signedIn.memberships.some(({ tenant_id: id }) => id === tenantId);
   const isElsewhere = tenantId !== undefined && tenantId !== current?.id;
   useEffect(() => {

@@ -1,13 +1,14 @@
 /**
- * Changes of the tenant's configuration, and on screens of the platform of the platform's, as they happen. One tab of the browser has the stream, since browsers open only a few connections
- * to one host, and tells the others; when it is closed, the next one takes over.
+ * What others do, as it happens: changes of the tenant's configuration, of the platform's, of approvals, and of the own session. One tab of
+ * the browser has each stream, since browsers open only a few connections to one host, and tells the others; when it is closed, the next one takes
+ * over.
  *
  * | Danger                              | Bounded by                                                      |
  * |-------------------------------------|-----------------------------------------------------------------|
  * | a connection that is silently cut   | the gateway sends something every 15 s; 45 s of silence end it    |
  * | a gateway that restarts             | asked again after 1 s, later less often, 30 s at most            |
- * | changes while no stream was open    | the stream goes on after the last revision, or says `reset`       |
- * | a session that has ended            | the stream ends; renewing finds out, and the page asks to sign in |
+ * | changes while no stream was open    | the stream goes on after the last revision, or says `reset`; of the session everything is asked anew |
+ * | a session that has ended            | said by its own stream, and by the end of the others; the page asks to sign in |
  */
 import { signal } from '@preact/signals';
 import { openStream } from './api.ts';
@@ -23,32 +24,79 @@ export interface LiveChange {
   readonly changed_by?: string;
 }
 
+export interface LiveApproval {
+  readonly tenantId: string;
+  /** Absent where changes were missed: any may have changed. */
+  readonly approval_id?: string;
+}
+
 /** The latest that this tab has heard of. */
 export const latestChange = signal<LiveChange | undefined>(undefined);
+export const latestApproval = signal<LiveApproval | undefined>(undefined);
+
+type News =
+  | { readonly change: LiveChange }
+  | { readonly approval: LiveApproval }
+  | { readonly session: 'changed' };
+
+function take(news: News): void {
+  if ('change' in news) latestChange.value = news.change;
+  else if ('approval' in news) latestApproval.value = news.approval;
+  // Says whether the session goes on, and in which tenants with which roles.
+  else void renew().catch(() => undefined);
+}
 
 const otherTabs = new BroadcastChannel('strata-live');
-otherTabs.addEventListener('message', ({ data }: MessageEvent<LiveChange>) => {
-  latestChange.value = data;
-});
+otherTabs.addEventListener('message', ({ data }: MessageEvent<News>) => take(data));
 
-function announce(change: LiveChange): void {
-  latestChange.value = change;
-  otherTabs.postMessage(change);
+function announce(news: News): void {
+  take(news);
+  otherTabs.postMessage(news);
 }
 
 /** Until the returned function is called. */
-export const follow = (tenantId: string): (() => void) =>
-  followStream(tenantId, `/tenants/${tenantId}/config/watch`);
+export const followChanges = (tenantId: string): (() => void) =>
+  followConfiguration(tenantId, `/tenants/${tenantId}/config/watch`);
 
 /** Likewise. */
-export const followPlatform = (): (() => void) => followStream('platform', '/config/watch');
+export const followPlatform = (): (() => void) => followConfiguration('platform', '/config/watch');
 
-function followStream(owner: string, path: string): () => void {
+const followConfiguration = (owner: string, path: string): (() => void) =>
+  follow(`strata-live-${owner}`, path, ({ name, data }) => {
+    if (name !== 'config.changed' && name !== 'reset') return;
+    announce({ change: { tenantId: owner, ...(JSON.parse(data) as { revision: number }) } });
+  });
+
+export const followApprovals = (tenantId: string): (() => void) =>
+  follow(
+    `strata-approvals-${tenantId}`,
+    `/tenants/${tenantId}/approvals/watch`,
+    ({ name, data }) => {
+      // What was shown may be from before the stream began.
+      if (name === 'ready' || name === 'reset') announce({ approval: { tenantId } });
+      if (name !== 'approval.changed') return;
+      announce({ approval: { tenantId, ...(JSON.parse(data) as { approval_id: string }) } });
+    },
+  );
+
+/** Until the returned function is called. Each session has a stream of its own. */
+export function followSession(sessionId: string): () => void {
+  let isBack = false;
+  return follow(`strata-session-${sessionId}`, '/auth/watch', ({ name }) => {
+    // What happened while no stream was open is not told.
+    const isMissed = name === 'ready' && isBack;
+    isBack ||= name === 'ready';
+    if (isMissed || name === 'session.ended' || name === 'memberships.changed')
+      announce({ session: 'changed' });
+  });
+}
+
+function follow(name: string, path: string, heard: (event: ServerEvent) => void): () => void {
   const controller = new AbortController();
   const { signal: aborted } = controller;
-  const lead = (): Promise<void> => keepReading(owner, path, aborted);
+  const lead = (): Promise<void> => keepReading(path, heard, aborted);
   navigator.locks
-    .request(`strata-live-${owner}`, { signal: aborted }, lead)
+    .request(name, { signal: aborted }, lead)
     // Another tab leads until this one has gone.
     .catch(() => undefined);
   return () => controller.abort();
@@ -58,19 +106,22 @@ const firstWaitMs = 1000;
 const longestWaitMs = 30_000;
 const silenceMs = 45_000;
 
-async function keepReading(owner: string, path: string, aborted: AbortSignal): Promise<void> {
+async function keepReading(
+  path: string,
+  heard: (event: ServerEvent) => void,
+  aborted: AbortSignal,
+): Promise<void> {
   let waitMs = firstWaitMs;
   let lastId: string | undefined;
-  const heard = (event: ServerEvent): void => {
+  const note = (event: ServerEvent): void => {
     waitMs = firstWaitMs;
     lastId = event.id ?? lastId;
     if (event.name === 'closed') void renew().catch(() => undefined);
-    if (event.name !== 'config.changed' && event.name !== 'reset') return;
-    announce({ tenantId: owner, ...(JSON.parse(event.data) as { revision: number }) });
+    heard(event);
   };
   while (!aborted.aborted) {
     try {
-      await readOnce(path, lastId, heard, aborted);
+      await readOnce(path, lastId, note, aborted);
     } catch {
       // Asked again below.
     }

@@ -1,7 +1,7 @@
 /** What a screen shows while it waits, and when the answer comes or does not. */
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { problemOf, type Problem } from './api.ts';
-import { latestChange, type LiveChange } from './live.ts';
+import { followApprovals, latestApproval, latestChange, type LiveChange } from './live.ts';
 
 export interface Loaded<T> {
   /** The latest answer, kept while it is asked for again. */
@@ -29,6 +29,19 @@ export function useLive(
     if (change === undefined || change === seen.current) return;
     seen.current = change;
     if (change.config_type === undefined || concerns(change)) reload();
+  }, [change]);
+}
+
+/** Calls `reload` when an approval of the tenant changes, or the one that is named. */
+export function useLiveApprovals(reload: () => void, tenantId: string, id?: string): void {
+  const change = latestApproval.value;
+  const seen = useRef(change);
+  useEffect(() => followApprovals(tenantId), [tenantId]);
+  useEffect(() => {
+    if (change === undefined || change === seen.current) return;
+    seen.current = change;
+    const concerns = id === undefined || (change.approval_id ?? id) === id;
+    if (change.tenantId === tenantId && concerns) reload();
   }, [change]);
 }
 

@@ -1,12 +1,12 @@
 /** Approvals: what waits for a person, what was decided, and one of them with its timeline. */
 import type { VNode } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
+import { useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import { hrefOf, query, setQuery } from '../address.ts';
 import { call, get, problemOf, withQuery, type Problem } from '../api.ts';
 import { localTime, longJson } from '../format.ts';
 import { html, view } from '../html.ts';
-import { useLoaded } from '../loading.ts';
+import { useLiveApprovals, useLoaded } from '../loading.ts';
 import { Empty, Heading, ProblemBox, TableRegion, Time, Who } from '../parts.ts';
 import { hasRole, user } from '../session.ts';
 import type { ScreenProperties } from './screen.ts';
@@ -37,6 +37,7 @@ function Inbox({ tenantId }: { readonly tenantId: string }): VNode {
   const { data, problem, reload } = useLoaded(address, (aborted) =>
     get<Approvals>(address, aborted),
   );
+  useLiveApprovals(reload, tenantId);
   const shown = data?.items.filter(({ title, action, risk_level: risk }) =>
     `${title} ${action} ${risk}`.toLowerCase().includes(wanted),
   );
@@ -109,10 +110,7 @@ function OneApproval({ tenantId, id }: { readonly tenantId: string; readonly id:
   );
   const isPending = data?.state === 'pending';
   // Others decide, and hops fire, while somebody looks.
-  useEffect(() => {
-    const timer = isPending ? setInterval(reload, 5000) : undefined;
-    return () => clearInterval(timer);
-  }, [isPending]);
+  useLiveApprovals(reload, tenantId, id);
   return html`<section class="approval">
     <p class="fine"><a href=${hrefOf(`/tenants/${tenantId}/approvals`)}>All approvals</a></p>
     <${Heading} title=${data?.title ?? 'Approval'}>${data && html`<${State} state=${data.state} />`}<//>
@@ -120,7 +118,7 @@ function OneApproval({ tenantId, id }: { readonly tenantId: string; readonly id:
     ${data && html`<${Facts} approval=${data} />`}
     ${data && isPending && view(Decide, { address, approval: data, onDone: reload })}
     ${data && html`<${Timeline} approval=${data} />`}
-    ${data && view(DeliveryList, { tenantId, approvalId: data.id, state: data.state })}
+    ${data && view(DeliveryList, { tenantId, approvalId: data.id, state: `${data.state} ${data.hop}` })}
   </section>`;
 }
 
@@ -276,6 +274,7 @@ function DeliveryList({
 }: {
   readonly tenantId: string;
   readonly approvalId: string;
+  /** Whom it was told changes with it. */
   readonly state: string;
 }): VNode {
   const address = withQuery(`/tenants/${tenantId}/notifications/deliveries`, {

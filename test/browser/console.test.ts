@@ -454,7 +454,7 @@ describe('live', () => {
     const streams: string[] = [];
     for (const { page } of [seen])
       page.context().on('request', (request) => {
-        if (request.url().endsWith('/watch')) streams.push(request.url());
+        if (request.url().endsWith('/config/watch')) streams.push(request.url());
       });
     await effective.open(id, '?agent_type=live');
     const second = await visit(browser, origin, {}, seen.context);

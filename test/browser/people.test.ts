@@ -18,9 +18,11 @@ import {
 } from '../support/strata.ts';
 import { AccountPage, withPasskeys } from './pages/account.ts';
 import { AuditPage } from './pages/audit.ts';
+import { ApprovalsPage } from './pages/approvals.ts';
 import { EffectiveValuesPage } from './pages/effective-values.ts';
 import { FormDialog } from './pages/form-dialog.ts';
 import { PeoplePage } from './pages/people.ts';
+import { ReviewDialog } from './pages/review.ts';
 import { SignInPage } from './pages/sign-in.ts';
 import { standAt } from './stand.ts';
 import { visit, type Looks, type Visit } from './visit.ts';
@@ -54,6 +56,13 @@ beforeAll(async () => {
       name: hostile,
       description: hostile,
       roles: ['viewer'],
+    }),
+    await platform.put('/config/global/default_region', {
+      config_value: 'europe-west1',
+      is_public: true,
+    }),
+    await admin.put(`/tenants/${id}/config/agents/cost_optimizer`, {
+      default_region: 'europe-west4',
     }),
     await admin.post(`/tenants/${id}/users`, { email: 'late@acme.example', roles: ['viewer'] }),
   ];
@@ -373,6 +382,270 @@ describe('audit', () => {
     const audit = new AuditPage(seen.page);
     await audit.open(other.id);
     expect(await audit.verify()).toMatch(/The record is broken at event 2/);
+    await seen.close();
+  });
+});
+
+describe('live', () => {
+  test('where a session is revoked whoever only views is asked to sign in within a second, and what was typed survives', async () => {
+    const seen = await signedIn('viewer');
+    const { page } = seen;
+    const account = new AccountPage(page);
+    await account.openPart();
+    await account.part('Password').getByLabel('New password').fill('half-typed');
+    const second = await visit(browser, origin, {}, seen.context);
+    await second.page.goto('/console');
+    await new EffectiveValuesPage(second.page).loaded();
+    const elsewhere = await signIn(strata.url, tenant.emails.viewer!, memberPassword);
+    await elsewhere.post('/auth/logout', { all: true });
+    const began = performance.now();
+    const asked = page.getByRole('dialog', { name: 'Sign in again' });
+    await Promise.all([
+      asked.waitFor(),
+      second.page.getByRole('dialog', { name: 'Sign in again' }).waitFor(),
+    ]);
+    expect(performance.now() - began).toBeLessThan(1000);
+    await new SignInPage(page).signIn(tenant.emails.viewer!, memberPassword);
+    await asked.waitFor({ state: 'detached' });
+    expect(await account.part('Password').getByLabel('New password').inputValue()).toBe(
+      'half-typed',
+    );
+    await seen.close();
+  });
+
+  test('a role that is given or taken changes what is offered within a second, without a reload', async () => {
+    const email = 'promoted@acme.example';
+    const { admin, id } = tenant;
+    const { user_id: user } = await addMember(admin, id, { email, roles: ['viewer'] });
+    const seen = await signedInAs(email);
+    const documents = seen.page.getByRole('link', { name: 'Documents' });
+    expect(await documents.count()).toBe(0);
+    for (const [role, state] of [
+      ['operator', 'visible'],
+      ['viewer', 'detached'],
+    ] as const) {
+      await admin.patch(`/tenants/${id}/users/${user}`, { roles: [role] });
+      const began = performance.now();
+      await documents.waitFor({ state });
+      expect([role, performance.now() - began < 1000]).toEqual([role, true]);
+    }
+    expect(seen.faults).toEqual([]);
+    await seen.close();
+  });
+
+  test('an approval that is asked for or decided elsewhere shows within a second, in list and timeline', async () => {
+    const { admin, operator, id } = tenant;
+    const wish = { action: 'restart', risk_level: 'low', title: 'Restart the queue' };
+    const seen = await signedIn('tenant_admin');
+    const { page } = seen;
+    const approvals = new ApprovalsPage(page);
+    await approvals.openInbox(id);
+    const streams: string[] = [];
+    seen.context.on('request', (request) => {
+      if (request.url().endsWith('/approvals/watch')) streams.push(request.url());
+    });
+    const asked = await operator.post(`/tenants/${id}/approvals`, wish);
+    const shown = page.getByRole('link', { name: wish.title });
+    let began = performance.now();
+    await shown.waitFor();
+    expect(performance.now() - began).toBeLessThan(1000);
+    const second = await visit(browser, origin, {}, seen.context);
+    await second.page.goto(`/console/tenants/${id}/approvals/${asked.body.id}`);
+    await second.page.getByRole('button', { name: 'Approve' }).waitFor();
+    const path = `/tenants/${id}/approvals/${asked.body.id}/decision`;
+    await admin.post(path, { decision: 'approve', comment: 'Seen' });
+    began = performance.now();
+    await Promise.all([
+      shown.waitFor({ state: 'detached' }),
+      second.page.getByText('Approved', { exact: false }).first().waitFor(),
+      second.page.getByRole('button', { name: 'Approve' }).waitFor({ state: 'detached' }),
+    ]);
+    expect(performance.now() - began).toBeLessThan(1000);
+    // One tab has it and tells the other.
+    expect(streams).toEqual([]);
+    expect([...seen.faults, ...second.faults]).toEqual([]);
+    await seen.close();
+  });
+});
+
+describe('roles', () => {
+  interface Offer {
+    /** Of the console, and what is offered there. */
+    readonly screen: string;
+    readonly button: string;
+    /** What it calls; the body is refused for what it says, or by who asks. */
+    readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+    readonly path: string;
+    readonly body?: object;
+  }
+  const nobody = '00000000-0000-4000-8000-000000000000';
+  const offers: readonly Offer[] = [
+    {
+      screen: 'effective?open=max_cost_impact_auto',
+      button: 'Clear…',
+      method: 'PATCH',
+      path: 'config/risk?dry_run=true',
+      body: {},
+    },
+    {
+      screen: 'documents/risk',
+      button: 'Review & publish…',
+      method: 'PATCH',
+      path: 'config/risk?dry_run=true',
+      body: {},
+    },
+    {
+      screen: 'documents/services/checkout',
+      button: 'Review & publish…',
+      method: 'PATCH',
+      path: 'services/checkout?dry_run=true',
+      body: {},
+    },
+    {
+      screen: 'history?open=1',
+      button: 'Undo this change…',
+      method: 'POST',
+      path: 'config/rollback?dry_run=true',
+      body: {},
+    },
+    { screen: 'members', button: 'Invite…', method: 'POST', path: 'users', body: {} },
+    {
+      screen: 'members',
+      button: 'Change admin@acme.example',
+      method: 'PATCH',
+      path: `users/${nobody}`,
+      body: {},
+    },
+    {
+      screen: 'members',
+      button: 'Remove admin@acme.example',
+      method: 'DELETE',
+      path: `users/${nobody}`,
+    },
+    { screen: 'groups', button: 'New group…', method: 'PATCH', path: `users/${nobody}`, body: {} },
+    {
+      screen: 'service-accounts',
+      button: 'New account…',
+      method: 'POST',
+      path: 'service-accounts',
+      body: {},
+    },
+    { screen: 'audit', button: 'Verify the record', method: 'GET', path: '/audit/verify' },
+  ];
+
+  test.each(['tenant_admin', 'operator', 'viewer'] as const)(
+    'what %s is offered is not refused, and what is hidden is',
+    async (role) => {
+      const { id, emails } = tenant;
+      await tenant.admin.patch(`/tenants/${id}/config/risk`, {
+        global_settings: { max_cost_impact_auto: 25 },
+      });
+      await tenant.admin.put(`/tenants/${id}/services/checkout`, {
+        service_type: 'cloud_run',
+        service_name: 'Checkout',
+      });
+      const client = await signIn(strata.url, emails[role]!, memberPassword);
+      const seen = await signedIn(role);
+      const { page } = seen;
+      const refused: string[] = [];
+      page.on('response', (response) => {
+        if (response.status() === 403) refused.push(response.url());
+      });
+      const shown: [string, boolean][] = [];
+      const allowed: [string, boolean][] = [];
+      let at: string | undefined;
+      for (const { screen, button, method, path, body } of offers) {
+        if (screen !== at) {
+          at = screen;
+          await page.goto(`/console/tenants/${id}/${screen}`);
+          await page.getByRole('navigation', { name: 'Screens' }).waitFor();
+          await page.getByText('Loading…').first().waitFor({ state: 'detached' });
+          // A ladder or the changes of a revision open with what they show.
+          if (screen.includes('open=')) await page.waitForTimeout(300);
+        }
+        const name = `${screen}: ${button}`;
+        const count = await page.getByRole('button', { name: button, exact: true }).count();
+        shown.push([name, count > 0]);
+        const address = path.startsWith('/') ? path : `/tenants/${id}/${path}`;
+        const { status } = await client.send(method, address, body ? { body } : {});
+        allowed.push([name, status !== 403]);
+      }
+      expect(shown).toEqual(allowed);
+      expect(refused).toEqual([]);
+      await seen.close();
+    },
+  );
+});
+
+describe('the keyboard alone', () => {
+  test('the keyboard alone signs in, asks, opens a ladder, and looks at what clearing would do', async () => {
+    const seen = await visit(browser, origin);
+    const { keyboard } = seen.page;
+    await new SignInPage(seen.page).open();
+    await keyboard.press('Tab');
+    await keyboard.type(tenant.emails.tenant_admin!);
+    await keyboard.press('Tab');
+    await keyboard.type(memberPassword);
+    await keyboard.press('Enter');
+    const effective = new EffectiveValuesPage(seen.page);
+    await effective.loaded();
+    // From the heading, which has the focus, to the first field.
+    await keyboard.press('Tab');
+    await keyboard.type('cost_optimizer');
+    await keyboard.press('Enter');
+    for (let field = 0; field < 3; field += 1) await keyboard.press('Tab');
+    await keyboard.type('default_region');
+    await effective.key('default_region').waitFor();
+    await seen.page.getByText(/^1 of/).waitFor();
+    for (const key of ['Tab', 'Tab', 'Enter']) await keyboard.press(key);
+    await effective.ladder('default_region').waitFor();
+    for (const key of ['Tab', 'Enter']) await keyboard.press(key);
+    const review = new ReviewDialog(seen.page);
+    expect((await review.changes())[0]?.[0]).toBe('/default_region');
+    await keyboard.press('Escape');
+    await review.dialog.waitFor({ state: 'detached' });
+    expect(await seen.page.evaluate('document.activeElement.innerText')).toBe('Clear…');
+    expect(seen.faults).toEqual([]);
+    await seen.close();
+  });
+
+  test('decides an approval from the inbox', async () => {
+    const { id, operator, admin } = tenant;
+    const wish = { action: 'restart', risk_level: 'low', title: 'Restart by keyboard' };
+    const { body } = await operator.post(`/tenants/${id}/approvals`, wish);
+    const seen = await signedIn('tenant_admin');
+    const { keyboard } = seen.page;
+    await new ApprovalsPage(seen.page).openInbox(id, '?q=keyboard');
+    await seen.page.getByRole('link', { name: wish.title }).waitFor();
+    // Status, filter, the table's region, the link.
+    for (const key of ['Tab', 'Tab', 'Tab', 'Tab', 'Enter']) await keyboard.press(key);
+    await seen.page.getByRole('heading', { name: wish.title }).waitFor();
+    await seen.page.getByLabel('Comment').waitFor();
+    await keyboard.press('Tab');
+    await keyboard.type('By hand');
+    for (const key of ['Tab', 'Enter']) await keyboard.press(key);
+    await seen.page.getByLabel('Comment').waitFor({ state: 'detached' });
+    const { body: decided } = await admin.get(`/tenants/${id}/approvals/${body.id}`);
+    expect(decided).toMatchObject({ state: 'approved', decision: { comment: 'By hand' } });
+    await seen.close();
+  });
+
+  test('invites somebody', async () => {
+    const { id, admin } = tenant;
+    const seen = await signedIn('tenant_admin');
+    const { keyboard } = seen.page;
+    await new PeoplePage(seen.page).open(id, 'members');
+    for (const key of ['Tab', 'Enter']) await keyboard.press(key);
+    const { dialog } = new FormDialog(seen.page, 'Invite somebody');
+    await dialog.waitFor();
+    await keyboard.type('keyboard@acme.example');
+    await keyboard.press('Enter');
+    await dialog.waitFor({ state: 'detached' });
+    const { body } = await admin.get(`/tenants/${id}/users?limit=200`);
+    const invited = body.items.find(({ email }: { email: string }) =>
+      email.startsWith('keyboard@'),
+    );
+    expect(invited).toMatchObject({ roles: ['viewer'], status: 'invited' });
     await seen.close();
   });
 });

@@ -18,7 +18,7 @@ export class SignInPage {
 
   async signIn(email: string, password: string): Promise<void> {
     await this.page.getByLabel('E-mail').fill(email);
-    await this.page.getByLabel('Password').fill(password);
+    await this.page.locator('input[name=password]').fill(password);
     await this.submit.click();
   }
 
