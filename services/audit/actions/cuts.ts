@@ -16,13 +16,17 @@ import { cutAction, putCut, readCut, signed } from '../stores/cuts.ts';
 /** What one cut verifies before it removes it: some seconds of work. */
 const mostBytes = 32 * 1024 * 1024;
 
-/** The tenant's chain, or for the platform's administrators its own where they name none. */
+/** The tenant's chain; the platform's for those who see what is the platform's and name none. Throws 422 where others name none. */
 function chainFor(caller: Caller, asked: string | undefined): string {
   const tenant = visibleTenant(caller, asked);
   if (tenant !== undefined) return tenant;
-  if (!seesPlatform(caller))
-    throw new StrataError('insufficient_scope', 'The API key lacks the scope platform:read.');
-  return platformChain;
+  if (seesPlatform(caller)) return platformChain;
+  throw invalid([
+    {
+      path: '/tenant_id',
+      message: "is required: the platform's chain needs a key with the scope platform:read",
+    },
+  ]);
 }
 
 export const cutActions = (db: DataSource, settings: () => Settings, onCut: () => void) =>
