@@ -43,7 +43,10 @@ const login: Command<HttpSession> = {
     let pair = await session.callWith(undefined, 'auth.login', { body });
     signIns.keep(url, sessionOf(pair));
     if (tenant !== undefined) {
-      const wanted = { tenant_id: await tenantId(session, tenant) };
+      const own = pair.memberships.map(({ tenant_id: id, name }) => ({ id, name }));
+      const wanted = {
+        tenant_id: await tenantId({ ...session, tenants: async () => own }, tenant),
+      };
       if (wanted.tenant_id !== pair.tenant?.id) {
         pair = await session.callWith(pair.access_token, 'auth.switch-tenant', { body: wanted });
         signIns.keep(url, sessionOf(pair));

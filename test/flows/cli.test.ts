@@ -19,6 +19,7 @@ import { strataDatabase, type Database } from '../support/postgres.ts';
 import {
   adminPassword,
   createTenant,
+  joinTenant,
   Client,
   memberPassword,
   signIn,
@@ -239,12 +240,12 @@ describe('what goes wrong', () => {
     await new Promise((listening) => elsewhere.once('listening', listening));
     const url = `http://127.0.0.1:${(elsewhere.address() as AddressInfo).port}`;
     const redirected = await cli.run(['whoami', '--url', url]);
+    elsewhere.close();
     expect(redirected).toMatchObject({
       code: 1,
       err: expect.stringMatching(/^strata: unreachable/),
     });
     expect(asked).toHaveLength(1);
-    elsewhere.close();
     const nowhere = await cli.run(['whoami'], { environment: { STRATA_URL: '' } });
     expect(nowhere.err).toMatch(/^strata: no_url: where is Strata\?/);
   });
@@ -294,6 +295,14 @@ describe('signing in', () => {
     };
   const signedIn = (...args: string[]) => cli.run(args, { environment: signedOut });
 
+  test('a file that others may read is not used', async () => {
+    mkdirSync(dirname(file()), { recursive: true });
+    writeFileSync(file(), JSON.stringify({ sign_ins: {} }));
+    chmodSync(file(), 0o640);
+    expect((await signedIn('whoami')).err).toMatch(/^strata: unsafe_file: .*chmod 600/);
+    rmSync(file());
+  });
+
   test('with a password from a pipe: kept for the owner alone, renewed, ended', async () => {
     const email = tenant.emails.operator!;
     const wrong = await cli.run(['login', '--email', email], {
@@ -325,13 +334,44 @@ describe('signing in', () => {
     expect(ended.map(({ code }) => code)).toEqual([0, 0, 0]);
     expect(stored().refresh_token).not.toBe(others.refresh_token);
 
-    chmodSync(file(), 0o644);
-    expect((await signedIn('whoami')).err).toMatch(/^strata: unsafe_file: .*chmod 600/);
-    chmodSync(file(), 0o600);
     const { access_token: token } = stored();
     expect((await signedIn('logout')).code).toBe(0);
     expect((await signedIn('whoami')).err).toMatch(/^strata: not_signed_in/);
     expect((await new Client(strata.url, token).get('/auth/me')).status).toBe(401);
+  });
+
+  test('a key from a file, from stdin, or kept; a person goes on in another tenant', async () => {
+    const environment = signedOut;
+    const input = `${adminKey}\n`;
+    writeFileSync(join(cli.folder, 'key'), input);
+    const told = [
+      await cli.run(['whoami', '--api-key-file', 'key'], { environment }),
+      await cli.run(['whoami', '--api-key-file', '-'], { environment, input }),
+      await cli.run(['login', '--with-key'], { environment, input }),
+      await signedIn('whoami'),
+    ];
+    for (const { code, out } of told)
+      expect([code, out]).toEqual([0, expect.stringContaining('Acme Robots')]);
+    expect((await signedIn('switch', 'Beta Works')).err).toMatch(/a key is of one tenant/);
+    expect((await signedIn('logout')).code).toBe(0);
+
+    const other = await createTenant(strata.url, platform, 'Beta Works');
+    const email = tenant.emails.viewer!;
+    await joinTenant(other.admin, other.id, tenant.viewer, { email, roles: ['viewer'] });
+    const login = ['login', '--email', email];
+    const password = { environment, input: memberPassword };
+    expect((await cli.run([...login, '--tenant', 'beta works'], password)).out).toMatch(
+      /Beta Works/,
+    );
+    expect(await signedIn('config', 'effective', '--json')).toMatchObject({
+      code: 0,
+      out: expect.stringContaining(other.id),
+    });
+    expect((await signedIn('switch', 'Acme Robots')).out).toMatch(/Acme Robots +viewer/);
+    expect((await signedIn('whoami')).out).toMatch(/Acme Robots/);
+    const mismatch = await signedIn('config', 'effective', '--tenant', other.id);
+    expect(mismatch.err).toMatch(/^strata: tenant_mismatch: .*strata switch/);
+    expect((await signedIn('logout')).code).toBe(0);
   });
 
   test('approvals: requested with a key, waited for, decided by a person', async () => {
