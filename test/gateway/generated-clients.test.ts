@@ -6,7 +6,7 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { installedGenerators } from '../support/generators.ts';
-import { createDatabase, type Database } from '../support/postgres.ts';
+import { strataDatabase, type Database } from '../support/postgres.ts';
 import {
   adminPassword,
   Client,
@@ -31,7 +31,7 @@ beforeAll(async () => {
   generators = await installedGenerators();
   folder = join(generators, `run-${process.pid}`);
   mkdirSync(folder, { recursive: true });
-  database = await createDatabase();
+  database = await strataDatabase();
   strata = await startStrata({ DATABASE_URL: database.url });
   const platform = await signIn(strata.url, 'admin@example.com', adminPassword);
   tenant = await createTenant(strata.url, platform, 'Generated clients');
@@ -39,7 +39,7 @@ beforeAll(async () => {
   writeFileSync(join(folder, 'openapi.json'), text);
 }, 120_000);
 afterAll(async () => {
-  await strata?.stop();
+  await strata?.stop('SIGKILL');
   await database?.drop();
   if (folder) rmSync(folder, { recursive: true, force: true });
 });

@@ -9,7 +9,7 @@ import { documentedPath } from '../../gateway/openapi/document.ts';
 import { restRoutes, type RestRoute } from '../../gateway/rest.ts';
 import { eventually } from '../support/cluster.ts';
 import { invitationToken } from '../support/mailboxes.ts';
-import { createDatabase, type Database } from '../support/postgres.ts';
+import { strataDatabase, type Database } from '../support/postgres.ts';
 import {
   addMember,
   adminPassword,
@@ -62,7 +62,7 @@ const nobody = (): Client => new Client(strata.url);
 const again = (): Promise<Client> => signIn(strata.url, 'ada@example.com', password);
 
 beforeAll(async () => {
-  database = await createDatabase();
+  database = await strataDatabase();
   strata = await startStrata({ DATABASE_URL: database.url, RATE_LIMIT_PER_MINUTE: '100000' });
   platform = await signIn(strata.url, 'admin@example.com', adminPassword);
   tenant = await createTenant(strata.url, platform, 'Acme');
@@ -71,7 +71,7 @@ beforeAll(async () => {
   document = (await nobody().get('/openapi.json')).body;
 }, 60_000);
 afterAll(async () => {
-  await strata?.stop();
+  await strata?.stop('SIGKILL');
   await database?.drop();
 });
 
