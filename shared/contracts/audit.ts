@@ -161,6 +161,7 @@ export const auditContracts = {
         hash: Type.String({
           pattern: '^[0-9a-f]{64}$',
           description: 'Its hash, as whoever has exported the chain knows it',
+          examples: ['9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08'],
         }),
       },
       { ...strict, title: 'AuditCutRequest', description: 'What is cut off a chain' },

@@ -165,6 +165,17 @@ const given: Readonly<Record<string, () => Promise<Given>>> = {
   'auth.sso.providers.put': async () => ({ values: { id: await newProvider() } }),
   'auth.sso.providers.delete': async () => ({ values: { id: await newProvider() } }),
   'auth.users.patch': async () => ({ values: { user_id: await newMember() } }),
+  'auth.users.delete': async () => ({ values: { user_id: await newMember() } }),
+  'tenant-config.tenants.delete': async () => {
+    const leaving = await createTenant(strata.url, platform, `Leaving ${(numbered += 1)}`);
+    await platform.patch(`/tenants/${leaving.id}`, { status: 'disabled' });
+    return { values: { tenant_id: leaving.id } };
+  },
+  'audit.cut': async () => {
+    const { body } = await platform.get('/audit/export?limit=1');
+    const [{ seq, hash }] = body.items;
+    return { values: { tenant_id: null, seq, hash } };
+  },
   'tenant-config.members.patch': async () => ({ values: { user_id: await newMember() } }),
   'tenant-config.members.invite': async () => ({ values: { user_id: await newMember() } }),
   'tenant-config.members.remove': async () => ({ values: { user_id: await newMember() } }),
