@@ -108,6 +108,7 @@ const rollbackBody = Type.Object(
       Type.Integer({
         minimum: 1,
         description: 'The write whose document comes back, with what it left behind',
+        examples: [12],
       }),
     ),
     undo: Type.Optional(
