@@ -1,6 +1,7 @@
 /** Scratch copies of the checkout, in which mutants are applied: the working tree itself is never changed. */
 import { execFileSync } from 'node:child_process';
 import {
+  chmodSync,
   cpSync,
   existsSync,
   mkdtempSync,
@@ -28,6 +29,8 @@ export class Checkout {
   /** The working tree as it is now, uncommitted files included; installed packages are linked, not copied. */
   static create(): Checkout {
     const folder = mkdtempSync(join(tmpdir(), 'strata-mutant-'));
+    // The embedded PostgreSQL runs as another user where this is root, and runs programs of the copy.
+    chmodSync(folder, 0o755);
     folders.add(folder).add(compiledOf(folder));
     const listed = execFileSync('git', ['ls-files', '-z', '-co', '--exclude-standard'], {
       cwd: root,
