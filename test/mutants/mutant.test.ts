@@ -68,12 +68,18 @@ describe('the source without the mechanism', () => {
 test('every mutant of this folder finds its text in the source, and files for its tests', () => {
   const folder = import.meta.dirname;
   const inRoot = (path: string): string => join(folder, '../..', path);
-  for (const file of readdirSync(folder).filter((each) => each.endsWith('.mutant'))) {
-    const mutant = parseMutant(file, readFileSync(join(folder, file), 'utf8'));
-    applyMutant(mutant, readFileSync(inRoot(mutant.file), 'utf8'));
-    for (const { file: test } of mutant.tests)
-      expect([test, existsSync(inRoot(test))]).toEqual([test, true]);
-  }
+  const problemsOf = (file: string): string[] => {
+    try {
+      const mutant = parseMutant(file, readFileSync(join(folder, file), 'utf8'));
+      applyMutant(mutant, readFileSync(inRoot(mutant.file), 'utf8'));
+      const missing = mutant.tests.filter((each) => !existsSync(inRoot(each.file)));
+      return missing.map((each) => `${file} names ${each.file}, which is not there`);
+    } catch (error) {
+      return [(error as Error).message];
+    }
+  };
+  const files = readdirSync(folder).filter((each) => each.endsWith('.mutant'));
+  expect(files.flatMap(problemsOf)).toEqual([]);
 });
 
 test('a text is matched by what it says, not as an expression', () => {

@@ -58,6 +58,7 @@ async function withPasskey(email: string, password: string): Promise<Client> {
 const stillAllowed = [
   'POST /auth/logout',
   'GET /auth/me',
+  'GET /auth/watch',
   'GET /auth/sessions',
   'DELETE /auth/sessions/{session_id}',
   'POST /auth/switch-tenant',
