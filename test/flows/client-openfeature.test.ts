@@ -266,11 +266,14 @@ describe.each(places)('in %s', (place) => {
       hasHooks: false,
     });
 
-  test('a flag has the layer as variant, and where it is from as metadata', async () => {
-    await tenant.admin.put(`/tenants/${tenant.id}/services/web`, {
+  const putInstance = () =>
+    tenant.admin.put(`/tenants/${tenant.id}/services/web`, {
       service_type: 'cloud_run',
       max_instances: 2,
     });
+
+  test('a flag has the layer as variant, and where it is from as metadata', async () => {
+    await putInstance();
     expect(await numberOf('integer-flag')).toMatchObject({
       value: 10,
       variant: 'global',
@@ -282,6 +285,14 @@ describe.each(places)('in %s', (place) => {
       reason: 'TARGETING_MATCH',
     });
     expect((await numberOf('max_instances')).variant).not.toBe('service_instance');
+  });
+
+  test('a context that there cannot be has no values of another', async () => {
+    await putInstance();
+    expect((await numberOf('max_instances', { targetingKey: 'web' })).value).toBe(2);
+    const said = await numberOf('max_instances', { targetingKey: 'web', serviceType: 'cloud_sql' });
+    expect(said).toMatchObject({ value: 1, reason: 'ERROR', errorCode: expect.any(String) });
+    expect((await numberOf('integer-flag')).value).toBe(10);
   });
 
   test('it is told which flags changed', async () => {
