@@ -380,8 +380,8 @@ describe('a chain that is cut', () => {
 
   test('is cut again further on, and breaks where the statement is changed', async () => {
     const events = await exported();
-    await cutAt(7, events[1]!.hash);
-    await eventually(async () => expect(await left()).toEqual([8, 9, 10]));
+    await cutAt(7, events.find(({ seq }) => seq === 7)!.hash);
+    await eventually(async () => expect((await left())[0]).toBe(8));
     expect((await verify(tenantId)).valid).toBe(true);
     const change = (set: string) =>
       database.query(`UPDATE audit.cuts SET ${set} WHERE chain = $1`, [tenantId]);
@@ -396,8 +396,8 @@ describe('a chain that is cut', () => {
 
   test('is not cut where it is broken', async () => {
     await tamper(`UPDATE audit.events SET payload = '{}' WHERE chain = $1 AND seq = 9`, [tenantId]);
-    const [, , last] = await exported();
-    await expect(cutAt(10, last!.hash)).rejects.toMatchObject({ type: 'conflict' });
+    const { seq, hash } = (await exported()).at(-1)!;
+    await expect(cutAt(seq, hash)).rejects.toMatchObject({ type: 'conflict' });
     expect(await left()).toEqual([8, 9, 10]);
   });
 });
