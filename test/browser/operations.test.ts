@@ -164,11 +164,14 @@ describe('automations', () => {
     const seen = await asAdmin();
     const automations = new AutomationsPage(seen.page);
     await automations.open(id);
-    expect(await automations.rows()).toEqual([
-      expect.stringMatching(
-        /^restart\s+low\s+cloud_run\s+running\s+operator@acme\.example\s+.*in \d minutes/s,
-      ),
-    ]);
+    // Names of people come after the list.
+    await eventually(async () =>
+      expect(await automations.rows()).toEqual([
+        expect.stringMatching(
+          /^restart\s+low\s+cloud_run\s+running\s+operator@acme\.example\s+.*in \d minutes/s,
+        ),
+      ]),
+    );
     expect(await automations.slots()).toMatch(/1 of \d+ in use/);
     await standAt(seen.page, 'automations');
     const writes: string[] = [];

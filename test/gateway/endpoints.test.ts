@@ -612,11 +612,17 @@ describe('reload on one node', () => {
     [{ invalidate: { tenant_ids: [] } }, false],
     [{ invalidate: {}, dry_run: true }, true],
   ])('%j leaves the effective values in memory: %j', async (body, left) => {
-    await tenant.admin.get(`/tenants/${tenant.id}/config/effective`);
-    await platform.post('/config/reload', body);
-    const hits = await figure('hits');
-    await tenant.admin.get(`/tenants/${tenant.id}/config/effective`);
-    expect((await figure('hits')) > hits).toBe(left);
+    const isLeft = async (): Promise<boolean> => {
+      await tenant.admin.get(`/tenants/${tenant.id}/config/effective`);
+      await platform.post('/config/reload', body);
+      const hits = await figure('hits');
+      await tenant.admin.get(`/tenants/${tenant.id}/config/effective`);
+      return (await figure('hits')) > hits;
+    };
+    // On a busy machine the lease may end in between, after which nothing is answered from memory, either.
+    let found = await isLeft();
+    for (let tries = 1; left && !found && tries < 5; tries += 1) found = await isLeft();
+    expect(found).toBe(left);
   });
 
   /** How often the effective values were answered from this node's memory. */
