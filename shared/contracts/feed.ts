@@ -42,6 +42,11 @@ export const feedContracts = {
           description: 'How long the lease lasts, at most, in milliseconds',
         }),
         cursor: Nullable(Type.String({ description: '`cursor` of the poll before' })),
+        server: Type.Optional(
+          Type.String({
+            description: '`server` of the poll before; none where there is no cursor',
+          }),
+        ),
       },
       strict,
     ),

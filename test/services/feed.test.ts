@@ -45,8 +45,10 @@ const keysOf = ({ changes }: { changes: Change[] }): string[] =>
   changes.flatMap(({ keys }) => keys);
 
 /** A poll of a node that takes no care of its tokens. */
-const poll = (holder: string, cursor: string | null): Promise<PollResult> =>
-  feed.poll({ holder, token: randomUUID(), fence_ms: 2000, cursor });
+async function poll(holder: string, cursor: string | null): Promise<PollResult> {
+  const { server } = await feed.leases('0');
+  return feed.poll({ holder, token: randomUUID(), fence_ms: 2000, cursor, server });
+}
 const leave = async (holder: string): Promise<void> => {
   const { leases } = await feed.leases('0');
   const tokens = leases.filter((lease) => lease.holder === holder).map(({ token }) => token);
@@ -128,6 +130,17 @@ test('a lease holder is waited for until its cursor is past the change, or it le
   expect(await waitedFor(next)).toContain('holder');
   await leave('holder');
   expect(await waitedFor(next)).not.toContain('holder');
+});
+
+test('a holder is waited for while its cursor is of a server from before, which knows other transactions by these ids', async () => {
+  const change = await commit('tenant:a', 'k');
+  const beyond = `${Number(change.id) + 1_000_000}:${Number(change.id) + 1_000_000}:`;
+  const body = { holder: 'before', fence_ms: 2000, cursor: beyond };
+  for (const server of ['1 00000001 1700000000', undefined]) {
+    await feed.poll({ ...body, token: randomUUID(), ...(server !== undefined && { server }) });
+    expect([server, await waitedFor(change)]).toEqual([server, expect.arrayContaining(['before'])]);
+  }
+  await leave('before');
 });
 
 test('a leave that arrives after the next poll takes nothing away', async () => {

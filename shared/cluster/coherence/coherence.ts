@@ -383,7 +383,13 @@ export class Coherence {
     this.#tokens = [...this.#tokens, token].slice(-maxUnansweredPolls);
     try {
       const { holder } = this;
-      const answer = await link.poll({ holder, token, fence_ms: fenceMs, cursor: this.#cursor });
+      const answer = await link.poll({
+        holder,
+        token,
+        fence_ms: fenceMs,
+        cursor: this.#cursor,
+        ...(this.#server !== undefined && { server: this.#server }),
+      });
       this.#catchUp(answer);
       if (this.#known.hasSuspects()) void this.#tellKnown();
       this.#lastGood = { monotonic: began, wall: began + clockDifference };

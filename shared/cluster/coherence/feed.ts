@@ -74,19 +74,29 @@ export function createFeed(db: DataSource) {
     /**
      * Renews the lease and reads the changes since the cursor. In this order: a writer that does not see the lease has committed
      * before the read, which then sees its change.
+     *
+     * The lease shows the cursor only where it is of this server. A server that was restored, or recovered from a crash, gives
+     * transaction ids out again, and a cursor from before would say of those that their changes have been read.
      */
-    poll: ({ holder, token, fence_ms: fenceMs, cursor }: Poll): Promise<PollResult> =>
+    poll: ({
+      holder,
+      token,
+      fence_ms: fenceMs,
+      cursor,
+      server: before,
+    }: Poll): Promise<PollResult> =>
       onOneConnection(async (query) => {
         const [renewal] = await query<{ id: string; previous_token: string | null }[]>(
           `WITH before AS (SELECT token FROM strata.leases WHERE holder = $1),
              renewed AS (
-               INSERT INTO strata.leases (holder, token, fence_ms, cursor) VALUES ($1, $2, $3, $4::pg_snapshot)
+               INSERT INTO strata.leases (holder, token, fence_ms, cursor)
+               VALUES ($1, $2, $3, CASE WHEN $5 = ${server} THEN $4::pg_snapshot END)
                ON CONFLICT (holder) DO UPDATE
                SET token = excluded.token, fence_ms = excluded.fence_ms, cursor = excluded.cursor
                RETURNING pg_current_xact_id()::text AS id
              )
            SELECT id, (SELECT token FROM before) AS previous_token FROM renewed`,
-          [holder, token, fenceMs, cursor],
+          [holder, token, fenceMs, cursor, before ?? null],
         );
         const { id: ownId, previous_token } = renewal!;
         const [read] = await query<Omit<PollResult, 'previous_token'>[]>(
