@@ -257,12 +257,15 @@ const read = async (): Promise<void> => {
 
 describe('a fault raises the alert that is meant for it', () => {
   let healthy: Scrapes[];
-  const ring = async (names: readonly string[], during: readonly Scrapes[]): Promise<void> => {
+  const look = (names: readonly string[], during: readonly Scrapes[]) => {
     const expected = names.map((name) => ({
       expr: `(${ringing(`, alertname="${name}"`)}) > bool 0`,
       value: 1,
     }));
-    expect(await promtoolFinds([...healthy, ...during], expected)).toMatchObject({ code: 0 });
+    return promtoolFinds([...healthy, ...during], expected);
+  };
+  const ring = async (names: readonly string[], during: readonly Scrapes[]): Promise<void> => {
+    expect(await look(names, during)).toMatchObject({ code: 0 });
   };
 
   test('none rings while all is well', async () => {
@@ -312,6 +315,10 @@ describe('a fault raises the alert that is meant for it', () => {
       expect(text).toMatch(/^strata_coherence_lease 0$/m);
     });
     const expected = ['StrataBusAway', 'StrataReadsThrough', 'StrataStaleAnswers'];
-    await ring(expected, await watch(8, read));
-  }, 30_000);
+    const during = await watch(8, read);
+    // On a busy machine the first of these reads still wait for the time limit of what is away.
+    for (let tries = 0; tries < 3 && (await look(expected, during)).code !== 0; tries += 1)
+      during.push(...(await watch(4, read)));
+    await ring(expected, during);
+  }, 60_000);
 });
