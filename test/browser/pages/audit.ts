@@ -31,9 +31,10 @@ export class AuditPage {
 
   async filter(label: string, text: string): Promise<void> {
     const field = this.page.getByLabel(label);
-    await field.fill(text);
-    await field.press('Enter');
     await eventually(async () => {
+      // Once more where the page had not finished loading.
+      await field.fill(text);
+      await field.press('Enter');
       const { searchParams } = new URL(this.page.url());
       if (![...searchParams.values()].includes(text)) throw new Error('not in the address yet');
     });
