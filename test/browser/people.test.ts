@@ -618,8 +618,6 @@ describe('the keyboard alone', () => {
     expect((await review.changes())[0]?.[0]).toBe('/default_region');
     await keyboard.press('Escape');
     await review.dialog.waitFor({ state: 'detached' });
-    // The browser gives it back after the dialog is gone.
-    await seen.page.waitForFunction("document.activeElement.innerText === 'Clear…'");
     expect(seen.faults).toEqual([]);
     await seen.close();
   });
