@@ -11,6 +11,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import pg from 'pg';
 import { basesIn, readManifest } from '../../shared/database/backup/manifest.ts';
 import { openEmbeddedPostgres } from '../../shared/database/embedded.ts';
 import { requireProvedAudit } from '../support/audit.ts';
@@ -295,4 +296,33 @@ test('a restore refuses what is no whole backup, and moments that it cannot reac
   expect(await restore()).toMatch(/manifest\.json is damaged/);
   rmSync(join(base, 'manifest.json'));
   expect(await restore()).toMatch(/has no complete backup/);
+}, 60_000);
+
+test('a backup waits for one that was killed until the server has noticed, and is refused beside one that goes on', async () => {
+  const dataDir = join(scratch, 'turns');
+  const backup = join(scratch, 'of-turns');
+  const server = await openEmbeddedPostgres({ dataDir });
+  // A lock of this kind is one of its database, and a backup works in that of the server's own.
+  const ofServer = new URL('/postgres', server.url);
+  const other = new pg.Client({ connectionString: ofServer.href });
+  try {
+    await other.connect();
+    await other.query(`SELECT pg_advisory_lock(hashtext('strata backup'))`);
+    const refused = run(dataDir, 'backup', backup);
+    expect(await refused).toMatchObject({
+      code: 1,
+      error: expect.stringMatching(/^Another backup/),
+    });
+    const waiting = succeeded(run(dataDir, 'backup', backup));
+    await eventually(async () => {
+      const { rowCount } = await other.query(
+        `SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted`,
+      );
+      expect(rowCount).toBe(1);
+    });
+    await other.end();
+    expect(await waiting).toMatch(/^Backed up in /m);
+  } finally {
+    await server.stop();
+  }
 }, 60_000);

@@ -44,6 +44,10 @@ export interface BackupRequest {
 const archiveTimeoutSeconds = 60;
 /** How long the server may take to archive the log of a backup. */
 const archiveMs = 120_000;
+/** How long a backup waits for one that was killed a moment ago. */
+const turnSeconds = 10;
+/** https://www.postgresql.org/docs/current/errcodes-appendix.html: lock_not_available. */
+const lockTimeout = '55P03';
 /** Files that are copied at the same time. */
 const copies = 8;
 
@@ -120,12 +124,20 @@ function prepareDirectory(
     );
 }
 
-/** Held by the connection. Two backups at once would each take the other's for one that was cut off. */
+/**
+ * Held by the connection. Two backups at once would each take the other's for one that was cut off. One that was killed holds it
+ * until the server has noticed, which it would not while it writes a checkpoint, unless it is told to look.
+ */
 async function takeTurn(client: pg.Client): Promise<void> {
-  const { rows } = await client.query<{ taken: boolean }>(
-    `SELECT pg_try_advisory_lock(hashtext('strata backup')) AS taken`,
-  );
-  if (!rows[0]!.taken) throw new CannotStart('Another backup is being taken. Wait for its end.');
+  await client.query(`SET client_connection_check_interval = '1s'`);
+  await client.query(`SET lock_timeout = '${turnSeconds}s'`);
+  try {
+    await client.query(`SELECT pg_advisory_lock(hashtext('strata backup'))`);
+  } catch (error) {
+    if ((error as { code?: unknown }).code !== lockTimeout) throw error;
+    throw new CannotStart('Another backup is being taken. Wait for its end.');
+  }
+  await client.query('RESET lock_timeout');
 }
 
 async function archiveInto(directory: string, { home, client, say }: BackupRequest): Promise<void> {
