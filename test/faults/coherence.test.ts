@@ -13,6 +13,7 @@ import {
   assertCoherent,
   faults,
   fenceMs,
+  justStarted,
   requestTimeoutMs,
   survive,
 } from '../support/faults.ts';
@@ -28,8 +29,7 @@ describe('with broadcasts', () => {
       postgres: () => startPostgres({ ownClock: true }),
       environment: { REQUEST_TIMEOUT_MS: String(requestTimeoutMs) },
     });
-    // The first requests of processes take longer: on a busy machine some of them as long as a request has.
-    await survive(cluster, { name: 'nodes have just started', inject: () => delay(2000) });
+    await survive(cluster, justStarted);
   }, 180_000);
   afterAll(() => cluster?.stop());
 

@@ -21,6 +21,7 @@ import {
   failOver,
   faults,
   fenceMs,
+  justStarted,
   requestTimeoutMs,
   survive,
   type Fault,
@@ -85,6 +86,7 @@ async function injectAndKill(): Promise<void> {
     environment,
   });
   try {
+    await surviveAndSay(cluster, justStarted);
     const until = Date.now() + Number(values.minutes) * 60_000;
     for (let turn = 0; Date.now() < until; turn += 1)
       await surviveAndSay(cluster, faults[turn % faults.length]!);
@@ -112,6 +114,7 @@ async function failOverInTurn(): Promise<void> {
     environment,
   });
   try {
+    await surviveAndSay(cluster, justStarted);
     for (let turn = 0; turn < Number(values.failovers); turn += 1) {
       const synchronous = turn % 2 === 0;
       await server.addStandby({ synchronous });

@@ -47,6 +47,12 @@ export interface Fault {
   readonly long?: true;
 }
 
+/** The first of any cluster. The first requests of processes take longer, on a busy machine some of them as long as a request has. */
+export const justStarted: Fault = {
+  name: 'nodes have just started',
+  inject: () => delay(2000),
+};
+
 /** Stops processes where they are, for so long and until `meanwhile` has ended. */
 async function pauseNodes(
   { suspended }: Cluster,
