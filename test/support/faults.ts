@@ -336,7 +336,7 @@ async function losing(
   });
   // Until its last lease from before is over, a node has not had to ask the database.
   const until = by + fenceMs;
-  await delay(until - performance.now());
+  await delay(Math.max(0, until - performance.now()));
   await assertQuietly(cluster, 1);
   await delay(1000);
   return { at, until };
