@@ -1,5 +1,5 @@
 /** Waits between tries: 1 s, doubled each time, each of them ± 50 %, at most 30 s, from the beginning again after 60 s without a failure. */
-import { now, sinceMs, type Instant } from './clock.ts';
+import { now, pause, sinceMs, type Instant } from './clock.ts';
 
 /** With 50 % on top it is 30 s. */
 const longestMs = 20_000;
@@ -9,7 +9,11 @@ export class Backoff {
   #failures = 0;
   #wellSince: Instant | undefined;
   /** Of the first wait, before chance changes it. A server may ask for another. */
-  firstMs = 1000;
+  firstMs: number;
+
+  constructor(firstMs = 1000) {
+    this.firstMs = firstMs;
+  }
 
   succeeded(): void {
     this.#wellSince ??= now();
@@ -22,6 +26,11 @@ export class Backoff {
     const meanMs = Math.min(this.firstMs * 2 ** this.#failures, longestMs);
     this.#failures += 1;
     return Math.max(spread(meanMs, 0.5), retryAfterMs * (1 + Math.random() / 2));
+  }
+
+  /** A signal ends the wait early. */
+  wait(signal: AbortSignal, retryAfterMs?: number): Promise<void> {
+    return pause(this.next(retryAfterMs), signal);
   }
 }
 

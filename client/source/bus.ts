@@ -5,6 +5,7 @@
  * by age alone: a second unless told. While no gateway answers, the last known result is given, marked with `stale: true`.
  */
 import type { BrokerOptions, CallingOptions, Middleware } from 'moleculer';
+import { deepFreeze } from './json.ts';
 
 export interface BusOptions {
   /** Such as `nats://nats:4222`, or `tls://…`; several with commas between. */
@@ -144,10 +145,4 @@ function isOutage(error: unknown): boolean {
   const { code, type } = error as { code?: unknown; type?: unknown };
   const isAway = type === 'SERVICE_NOT_FOUND' || type === 'SERVICE_NOT_AVAILABLE';
   return isAway || (typeof code === 'number' && code >= 500);
-}
-
-function deepFreeze<T>(value: T): T {
-  if (typeof value !== 'object' || value === null) return value;
-  for (const part of Object.values(value)) deepFreeze(part);
-  return Object.freeze(value);
 }

@@ -10,19 +10,22 @@ export const now = (): Instant => ({ monotonic: performance.now(), wall: Date.no
 export const sinceMs = ({ monotonic, wall }: Instant): number =>
   Math.max(performance.now() - monotonic, Date.now() - wall, 0);
 
+/** Calls `end` once the signal is aborted, at once where it is already. Returns what takes that back. */
+export function whenAborted(signal: AbortSignal, end: () => void): () => void {
+  if (signal.aborted) end();
+  signal.addEventListener('abort', end);
+  return () => signal.removeEventListener('abort', end);
+}
+
 /** Waits. A signal ends it early, without an error. */
 export function pause(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
-    if (signal.aborted) {
-      resolve();
-      return;
-    }
     const finish = (): void => {
       clearTimeout(timer);
       signal.removeEventListener('abort', finish);
       resolve();
     };
     const timer = setTimeout(finish, ms);
-    signal.addEventListener('abort', finish);
+    whenAborted(signal, finish);
   });
 }

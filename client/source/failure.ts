@@ -1,7 +1,9 @@
 /** Why the gateway gave no answer that the client can use. */
+import { isObject, objectIn } from './json.ts';
+
 export class StrataError extends Error {
   override readonly name = 'StrataError';
-  /** The gateway's code, such as `tenant_mismatch`; `unreachable`, `timeout`, `outdated` and `closed` are the client's own. */
+  /** The gateway's code, such as `tenant_mismatch`; `unreachable`, `timeout`, `unexpected_answer` and `closed` are the client's own. */
   readonly code: string;
   /** Of HTTP; undefined where there was no answer. */
   readonly status: number | undefined;
@@ -12,42 +14,36 @@ export class StrataError extends Error {
   constructor(
     code: string,
     message: string,
-    answer: { status?: number; requestId?: string; retryAfterMs?: number; cause?: unknown } = {},
+    more: { status?: number; requestId?: string; retryAfterMs?: number; cause?: unknown } = {},
   ) {
-    super(message, 'cause' in answer ? { cause: answer.cause } : undefined);
+    super(message, more);
     this.code = code;
-    this.status = answer.status;
-    this.requestId = answer.requestId;
-    this.retryAfterMs = answer.retryAfterMs;
+    this.status = more.status;
+    this.requestId = more.requestId;
+    this.retryAfterMs = more.retryAfterMs;
+  }
+
+  /** Whether asking again can't help: the gateway understood, and says no. What a proxy says while no gateway is there is no such answer. */
+  get isFinal(): boolean {
+    const { status = 0, code } = this;
+    return [400, 403, 404, 422].includes(status) && code !== unnamed(status);
   }
 }
+
+/** The code of an answer that has none. */
+const unnamed = (status: number): string => `http_${status}`;
+
+export const closedError = (): StrataError => new StrataError('closed', 'The client was closed.');
 
 /** What the gateway said of an error, where it was Strata's gateway that said it. */
-interface Envelope {
-  readonly detail?: { readonly code?: unknown; readonly message?: unknown };
-  readonly request_id?: string;
-}
-
-export function errorOf(response: Response, text: string): StrataError {
-  const { status, headers } = response;
-  const { detail, request_id: requestId } = envelopeOf(text);
-  const code = typeof detail?.code === 'string' ? detail.code : `http_${status}`;
-  const said = typeof detail?.message === 'string' ? `: ${detail.message}` : '';
-  const retryAfterMs = retryAfter(headers.get('retry-after'));
-  return new StrataError(code, `Strata answered ${status} ${code}${said}`, {
+export function errorOf({ status, headers }: Response, text: string): StrataError {
+  const { detail, request_id: requestId } = objectIn(text) ?? {};
+  const { code = unnamed(status), message = 'no reason given' } = isObject(detail) ? detail : {};
+  return new StrataError(String(code), `Strata answered ${status} ${code}: ${message}`, {
     status,
-    ...(requestId === undefined ? {} : { requestId }),
-    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+    requestId: typeof requestId === 'string' ? requestId : undefined,
+    retryAfterMs: retryAfter(headers.get('retry-after')),
   });
-}
-
-function envelopeOf(text: string): Envelope {
-  try {
-    const body: unknown = JSON.parse(text);
-    return typeof body === 'object' && body !== null ? body : {};
-  } catch {
-    return {};
-  }
 }
 
 const longestRetryAfterMs = 3_600_000;
@@ -57,10 +53,4 @@ export function retryAfter(text: string | null, now = Date.now()): number | unde
   if (text === null) return undefined;
   const ms = /^\d+$/.test(text) ? Number(text) * 1000 : Date.parse(text) - now;
   return Number.isNaN(ms) ? undefined : Math.min(Math.max(ms, 0), longestRetryAfterMs);
-}
-
-/** Whether asking again can't help: the gateway understood, and says no. What a proxy says while no gateway is there is no such answer. */
-export function isFinal(error: unknown): boolean {
-  if (!(error instanceof StrataError)) return false;
-  return [400, 403, 404, 422].includes(error.status ?? 0) && error.code !== `http_${error.status}`;
 }

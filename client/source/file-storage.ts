@@ -1,7 +1,6 @@
 /** One text in one file, for Node. A file is whole at each moment, whenever the process dies. */
-import { randomUUID } from 'node:crypto';
 import { constants, open, readdir, rename, rm, stat } from 'node:fs/promises';
-import { basename, dirname, join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import type { KeyValueStorage } from './types.ts';
 
 const mostBytes = 16 * 1024 * 1024;
@@ -9,21 +8,20 @@ const writableByAll = 0o002;
 /** Saving takes milliseconds: what is older was left by a process that died. */
 const leftOverMs = 10_000;
 
-/** A pipe under this name must not hold up the start. */
-const readAtOnce = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0);
+/** A pipe under this name must not hold up the start. Windows has no such word. */
+const readAtOnce = constants.O_RDONLY | constants.O_NONBLOCK;
 
 export function fileStorage(given: string): KeyValueStorage {
   const path = resolve(given);
   const folder = dirname(path);
-  const beside = `${basename(path)}.`;
   let swept = false;
 
   async function sweep(): Promise<void> {
     if (swept) return;
     swept = true;
     for (const name of await readdir(folder)) {
-      if (!name.startsWith(beside) || !name.endsWith('.tmp')) continue;
       const file = join(folder, name);
+      if (!file.startsWith(`${path}.`) || !file.endsWith('.tmp')) continue;
       const { mtimeMs } = await stat(file).catch(() => ({ mtimeMs: Date.now() }));
       if (Date.now() - mtimeMs > leftOverMs) await rm(file, { force: true });
     }
@@ -38,11 +36,10 @@ export function fileStorage(given: string): KeyValueStorage {
       if (!file) return null;
       try {
         const found = await file.stat();
-        const { mode, size } = found;
         if (!found.isFile()) throw new Error(`${path} is no file`);
-        const isOpenToAll = process.platform !== 'win32' && (mode & writableByAll) !== 0;
+        const isOpenToAll = process.platform !== 'win32' && (found.mode & writableByAll) !== 0;
         if (isOpenToAll) throw new Error(`everybody may write ${path}`);
-        if (size > mostBytes) throw new Error(`${path} is too large`);
+        if (found.size > mostBytes) throw new Error(`${path} is too large`);
         return await file.readFile('utf8');
       } finally {
         await file.close();
@@ -51,7 +48,7 @@ export function fileStorage(given: string): KeyValueStorage {
 
     async setItem(_key, text) {
       await sweep();
-      const temporary = join(folder, `${beside}${randomUUID()}.tmp`);
+      const temporary = `${path}.${crypto.randomUUID()}.tmp`;
       try {
         const file = await open(temporary, 'wx', 0o600);
         try {

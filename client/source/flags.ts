@@ -1,5 +1,6 @@
 /** What both providers of OpenFeature have in common: a key of a configuration as a flag, whose variant is the layer that decided. */
-import type { Config, Context, Details } from './types.ts';
+import { connect, StrataError } from './index.ts';
+import type { Config, ConnectOptions, Context, Details } from './types.ts';
 
 /** Of an evaluation, as both SDKs have it. */
 type Attributes = Readonly<Record<string, unknown>>;
@@ -19,7 +20,16 @@ class FlagError extends Error {
 
 export const notReady = (): Error =>
   new FlagError('PROVIDER_NOT_READY', 'The provider was not initialized.');
-export const fatal = (message: string): Error => new FlagError('PROVIDER_FATAL', message);
+
+/** Throws what trying again can't mend with the code that says so. */
+export async function open(options: ConnectOptions): Promise<Config> {
+  try {
+    return await connect(options);
+  } catch (error) {
+    const isFatal = error instanceof StrataError && error.isFinal;
+    throw isFatal ? new FlagError('PROVIDER_FATAL', error.message) : error;
+  }
+}
 
 /** What an evaluation is for; undefined where it names nothing that Strata knows. */
 export function contextOf(given: Attributes = {}): Context | undefined {
@@ -35,16 +45,14 @@ export function contextOf(given: Attributes = {}): Context | undefined {
   };
 }
 
+/** The same for the same context. */
+export const nameOf = (context: Context | undefined): string =>
+  JSON.stringify([context?.agentType, context?.serviceId, context?.serviceType]);
+
 function textIn(given: Attributes, ...names: readonly string[]): string | undefined {
   const texts = names.map((name) => given[name]);
   return texts.find((text): text is string => typeof text === 'string' && text !== '');
 }
-
-export const isBoolean = (value: unknown): value is boolean => typeof value === 'boolean';
-export const isString = (value: unknown): value is string => typeof value === 'string';
-export const isNumber = (value: unknown): value is number => typeof value === 'number';
-export const isStructure = <T>(value: unknown): value is T =>
-  typeof value === 'object' && value !== null;
 
 export interface Resolution<T> {
   readonly value: T;
@@ -58,15 +66,15 @@ export function resolve<T>(
   config: Config,
   key: string,
   isNamed: boolean,
-  fits: (value: unknown) => value is T,
+  type: 'boolean' | 'string' | 'number' | 'object',
 ): Resolution<T> {
   const details = config.details(key);
   const { value, layer, from } = details;
   if (from === 'fallback') throw new FlagError('FLAG_NOT_FOUND', `There is no value for ${key}.`);
-  if (!fits(value))
+  if (typeof value !== type || value === null)
     throw new FlagError('TYPE_MISMATCH', `The value of ${key} is ${typeOf(value)}.`);
   return {
-    value,
+    value: value as T,
     ...(layer === null ? {} : { variant: layer }),
     reason: reasonOf(details, isNamed),
     flagMetadata: metadataOf(details),

@@ -1,7 +1,8 @@
-/** Requests to a gateway, with the caller's credential. */
-import { errorOf, StrataError } from './failure.ts';
+/** Requests to a gateway about one tenant, with the caller's credential. */
+import { whenAborted } from './clock.ts';
+import { closedError, errorOf, StrataError } from './failure.ts';
 
-const timeoutMs = 10_000;
+const usualTimeoutMs = 10_000;
 
 export interface Asked {
   readonly method?: string;
@@ -21,60 +22,77 @@ export interface Answer {
 export type Token = string | (() => string | Promise<string>);
 
 export class Gateway {
-  readonly #base: string;
+  /** Of what belongs to the tenant. */
+  readonly base: string;
   readonly #token: Token;
   /** The last one, until it is refused. */
   #given: Promise<string> | undefined;
 
   constructor(url: string, tenant: string, token: Token) {
-    this.#base = `${url.replace(/\/+$/, '')}/tenants/${encodeURIComponent(tenant)}`;
+    this.base = `${url}/tenants/${encodeURIComponent(tenant)}`;
     this.#token = token;
   }
 
-  async json(path: string, asked: Asked): Promise<Answer> {
-    const within = limited(asked.signal, asked.timeoutMs ?? timeoutMs);
-    try {
-      const response = await this.#fetch(path, { ...asked, signal: within.signal });
+  json(path: string, asked: Asked): Promise<Answer> {
+    return this.#ask(path, asked, async (response) => {
       const { status, headers } = response;
       const text = await response.text();
       return { status, headers, body: text === '' ? undefined : JSON.parse(text) };
-    } catch (error) {
-      throw asFailure(error, asked.signal);
-    } finally {
-      within.done();
-    }
+    });
   }
 
   /** An answer whose body is still to come. Only its beginning is waited for no longer than usual. */
-  async stream(path: string, asked: Asked): Promise<Response> {
-    const begun = limited(asked.signal, timeoutMs);
-    try {
-      return await this.#fetch(path, { ...asked, signal: begun.signal });
-    } catch (error) {
-      throw asFailure(error, asked.signal);
-    } finally {
-      begun.keep();
-    }
+  stream(path: string, asked: Asked): Promise<Response> {
+    return this.#ask(path, asked);
+  }
+
+  /** What `take` makes of the answer. Without it the answer itself, whose body ends with the signal. */
+  #ask(path: string, asked: Asked): Promise<Response>;
+  #ask<T>(path: string, asked: Asked, take: (response: Response) => Promise<T>): Promise<T>;
+  #ask<T>(
+    path: string,
+    { signal, timeoutMs = usualTimeoutMs, ...asked }: Asked,
+    take?: (response: Response) => Promise<T>,
+  ): Promise<T | Response> {
+    return new Promise((resolve, reject) => {
+      const ending = new AbortController();
+      const end = (error: StrataError): void => {
+        ending.abort();
+        reject(error);
+      };
+      const timer = setTimeout(
+        () => end(new StrataError('timeout', 'Strata did not answer in time.')),
+        timeoutMs,
+      );
+      const forget = whenAborted(signal, () => end(closedError()));
+      this.#fetch(path, { ...asked, signal: ending.signal })
+        .then((response) => (take ? take(response) : response))
+        .finally(() => {
+          clearTimeout(timer);
+          if (take) forget();
+        })
+        .then(resolve, (error: unknown) => reject(failureOf(error)));
+    });
   }
 
   /** Throws what is no success. A token that is refused is asked for again, once in a request. */
   async #fetch(path: string, asked: Asked): Promise<Response> {
-    const given = this.#credential();
-    const token = await unlessAborted(given, asked.signal);
-    const response = await this.#send(path, asked, token);
-    if (response.ok || response.status === 304) return response;
-    const error = errorOf(response, await response.text());
-    if (response.status !== 401) throw error;
-    if (this.#given === given) this.#given = undefined;
-    const renewed = await unlessAborted(this.#credential(), asked.signal);
-    if (renewed === token) {
-      this.#given = undefined;
-      throw error;
+    let refused: { readonly token: string; readonly error: StrataError } | undefined;
+    for (;;) {
+      const given = this.#credential();
+      const token = await given;
+      if (token === refused?.token) {
+        this.#forget(given);
+        throw refused.error;
+      }
+      const response = await this.#send(path, asked, token);
+      if (response.ok || response.status === 304) return response;
+      const error = errorOf(response, await response.text());
+      if (error.status !== 401) throw error;
+      this.#forget(given);
+      if (refused) throw error;
+      refused = { token, error };
     }
-    const second = await this.#send(path, asked, renewed);
-    if (second.ok || second.status === 304) return second;
-    if (second.status === 401) this.#given = undefined;
-    throw errorOf(second, await second.text());
   }
 
   #credential(): Promise<string> {
@@ -82,22 +100,26 @@ export class Gateway {
     const token = this.#token;
     const given = (async () => (typeof token === 'function' ? token() : token))();
     this.#given = given;
-    given.catch(() => {
-      if (this.#given === given) this.#given = undefined;
-    });
+    given.catch(() => this.#forget(given));
     return given;
   }
 
+  /** What others have asked for meanwhile stays. */
+  #forget(given: Promise<string>): void {
+    if (this.#given === given) this.#given = undefined;
+  }
+
   #send(path: string, { method = 'GET', headers, body, signal }: Asked, token: string) {
-    return fetch(this.#base + path, {
+    const isWritten = body !== undefined;
+    return fetch(this.base + path, {
       method,
       headers: {
         accept: 'application/json',
         ...headers,
         authorization: `Bearer ${token}`,
-        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...(isWritten && { 'content-type': 'application/json' }),
       },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      ...(isWritten && { body: JSON.stringify(body) }),
       // The client keeps what it knows by itself, and a credential goes nowhere else.
       cache: 'no-store',
       credentials: 'omit',
@@ -107,39 +129,12 @@ export class Gateway {
   }
 }
 
-/** A signal that ends with another or after a time. `done` ends it; `keep` takes the time away only. */
-function limited(signal: AbortSignal, ms: number) {
-  const controller = new AbortController();
-  const end = (): void => controller.abort();
-  const timer = setTimeout(end, ms);
-  if (signal.aborted) end();
-  signal.addEventListener('abort', end);
-  return {
-    signal: controller.signal,
-    keep: () => clearTimeout(timer),
-    done(): void {
-      clearTimeout(timer);
-      signal.removeEventListener('abort', end);
-    },
-  };
-}
-
-function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const give = (): void => reject(new DOMException('aborted', 'AbortError'));
-    if (signal.aborted) give();
-    signal.addEventListener('abort', give);
-    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', give));
-  });
-}
-
-function asFailure(error: unknown, signal: AbortSignal): StrataError {
+function failureOf(error: unknown): StrataError {
   if (error instanceof StrataError) return error;
-  if (signal.aborted) return new StrataError('closed', 'The client was closed.', { cause: error });
-  if (error instanceof Error && error.name === 'AbortError')
-    return new StrataError('timeout', 'Strata did not answer in time.', { cause: error });
-  const why = error instanceof Error ? error.message : String(error);
-  const { cause } = error instanceof Error ? error : {};
-  const reason = cause instanceof Error ? `${why}: ${cause.message}` : why;
-  return new StrataError('unreachable', `Strata is not reached: ${reason}`, { cause: error });
+  // Whoever gives tokens may throw anything.
+  const { message = String(error), cause } = Object(error) as Partial<Error>;
+  const reason = cause instanceof Error ? `: ${cause.message}` : '';
+  return new StrataError('unreachable', `Strata is not reached: ${message}${reason}`, {
+    cause: error,
+  });
 }

@@ -1,8 +1,11 @@
 /** A tenant's configuration, live. Nothing is sent, read or timed before `connect`. */
-import { decide, randomName, startAutomation } from './automations.ts';
+import { decide, startAutomation } from './automations.ts';
+import { whenAborted } from './clock.ts';
 import { Gateway } from './gateway.ts';
+import { openLastKnownGood } from './last-known-good.ts';
 import { LiveConfig } from './live-config.ts';
-import { typesOf, valueOf, viewOf, type Reading } from './snapshot.ts';
+import { readersOf, typesOf } from './snapshot.ts';
+import { inSnakeCase, randomName } from './spelling.ts';
 import type {
   Config,
   ConnectOptions,
@@ -12,7 +15,6 @@ import type {
   Schema,
   TypeName,
   ValuesOf,
-  View,
 } from './types.ts';
 
 export { StrataError } from './failure.ts';
@@ -21,8 +23,6 @@ export type * from './types.ts';
 /** What configurations of one `connect` share. */
 interface Shared {
   readonly gateway: Gateway;
-  readonly url: string;
-  readonly tenant: string;
   readonly types: ReadonlyMap<string, TypeName>;
   readonly maxStalenessMs: number;
   readonly startupMs: number;
@@ -34,11 +34,8 @@ export async function connect<const S extends Schema | undefined = undefined>(
   options: ConnectOptions<S>,
 ): Promise<Config<ValuesOf<S>>> {
   const { tenant, token, context = {}, lastKnownGood, startup } = options;
-  const url = checked(options);
   const shared: Shared = {
-    gateway: new Gateway(url, tenant, token),
-    url,
-    tenant,
+    gateway: new Gateway(checked(options), tenant, token),
     types: typesOf(options.schema),
     maxStalenessMs: positive('maxStalenessMs', options.maxStalenessMs ?? 15_000),
     startupMs: positive('startup.timeoutMs', startup?.timeoutMs ?? 30_000),
@@ -53,7 +50,7 @@ async function open<V>(
   kept: string | KeyValueStorage | undefined,
   parent: AbortSignal | undefined,
 ): Promise<Config<V>> {
-  const { gateway, url, tenant, types, maxStalenessMs, startupMs, warn } = shared;
+  const { gateway, types, maxStalenessMs, startupMs, warn } = shared;
   const listeners = { change: new Set(), state: new Set() } as {
     readonly [E in keyof Events]: Set<(event: Events[E]) => void>;
   };
@@ -66,57 +63,58 @@ async function open<V>(
       }
     }
   };
-  const identity = { url, tenant, context };
-  const keeper = kept === undefined ? undefined : await lastKnownGood(kept, identity, warn);
+  const query = queryOf(context);
+  const address = `${gateway.base}/config/effective?${query}`;
+  const keeper = kept === undefined ? undefined : await openLastKnownGood(kept, address, warn);
   const live = new LiveConfig({
     gateway,
-    context,
+    query,
     maxStalenessMs,
     clientId: randomName(),
     lastKnownGood: keeper,
     onChange: (event) => tell('change', event),
     onState: (state) => tell('state', state),
   });
-  const end = (): void => void live.close();
-  parent?.addEventListener('abort', end);
-  live.signal.addEventListener('abort', () => parent?.removeEventListener('abort', end));
-  if (parent?.aborted) end();
+  const forget = parent && whenAborted(parent, () => void live.close());
+  if (forget) live.signal.addEventListener('abort', forget);
   await live.start(startupMs);
 
-  const reading: Reading = {
-    snapshot: () => live.snapshot,
-    freshness: () => live.state,
-    types,
-    warn,
-  };
+  const readers = readersOf<V>(live, types, warn);
   const limit = (key: string, safeEnd?: unknown): unknown => {
-    const value = valueOf(reading, key);
+    const value = (readers.get as (key: string) => unknown)(key);
     const isTruth = typeof value === 'boolean' || types.get(key) === 'boolean';
     const safe = safeEnd ?? (isTruth ? false : 0);
     if (live.state.stale || value === undefined) return safe;
     if (typeof value === 'boolean' || typeof value === 'number') return value;
-    warn(`The value of ${key} is no limit: neither a number nor true or false.`);
+    warn(`The value of ${key} is neither a number nor true or false.`);
     return safe;
   };
-  const own: Omit<Config<V>, keyof View<V>> = {
+  const config: Config<V> = {
+    ...readers,
     context: Object.freeze({ ...context }),
+    limit: limit as Config<V>['limit'],
+    get values() {
+      return live.snapshot.values;
+    },
+    get revision() {
+      return live.state.revision;
+    },
     get state() {
       return live.state;
     },
-    limit: limit as Config<V>['limit'],
     on(event, listener) {
       listeners[event].add(listener);
       return () => void listeners[event].delete(listener);
     },
-    atLeast(revision, { timeoutMs = 10_000 } = {}) {
-      const { tenant: asked = 0, platform = 0 } =
-        typeof revision === 'number' ? { tenant: revision } : revision;
-      return live.atLeast({ tenant: asked, platform }, timeoutMs);
+    atLeast(asked, { timeoutMs = 10_000 } = {}) {
+      const { tenant = 0, platform = 0 } = typeof asked === 'number' ? { tenant: asked } : asked;
+      return live.atLeast({ tenant, platform }, timeoutMs);
     },
     async at(asOf) {
       const then = await live.at(asOf instanceof Date ? asOf.toISOString() : String(asOf));
-      const freshness = { stale: false, ageMs: 0, from: 'poll' } as const;
-      return viewOf({ snapshot: () => then, freshness: () => freshness, types, warn });
+      const state = { stale: false, ageMs: 0, from: 'poll' } as const;
+      const { values, revision } = then;
+      return { values, revision, ...readersOf<V>({ snapshot: then, state }, types, warn) };
     },
     with: (other, { lastKnownGood } = {}) =>
       open(shared, { ...context, ...other }, lastKnownGood, live.signal),
@@ -124,35 +122,26 @@ async function open<V>(
     automation: (request) => startAutomation(gateway, context, request, live.signal),
     close: () => live.close(),
   };
-  return Object.freeze(
-    Object.defineProperties(viewOf<V>(reading), {
-      ...Object.getOwnPropertyDescriptors(own),
-      revision: { get: () => live.state.revision, enumerable: true },
-    }),
-  ) as Config<V>;
+  return Object.freeze(config);
 }
 
-/** Whoever keeps nothing does not load what keeps it. */
-async function lastKnownGood(...given: Parameters<KeepsValues>): ReturnType<KeepsValues> {
-  const { openLastKnownGood } = await import('./last-known-good.ts');
-  return openLastKnownGood(...given);
+/** A context as parameters, the same for the same. */
+function queryOf({ agentType, serviceId, serviceType }: Context): string {
+  const named = inSnakeCase({ agentType, serviceId, serviceType });
+  return String(new URLSearchParams(named as Record<string, string>));
 }
-type KeepsValues = typeof import('./last-known-good.ts').openLastKnownGood;
 
 /** The address without a slash at its end. Throws where what is given can't be meant. */
 function checked({ url, tenant, token }: ConnectOptions<Schema | undefined>): string {
-  const { protocol } = new URL(url);
-  if (protocol !== 'https:' && protocol !== 'http:')
-    throw new TypeError(`url: ${protocol} is neither https: nor http:`);
-  if (typeof tenant !== 'string' || tenant === '') throw new TypeError('tenant: the id is missing');
-  const isGiven = (typeof token === 'string' && token !== '') || typeof token === 'function';
-  if (!isGiven) throw new TypeError('token: give an API key, an access token or a function');
+  if (!/^https?:$/.test(new URL(url).protocol)) throw new TypeError('url is neither https nor http');
+  if (!tenant) throw new TypeError('tenant is missing');
+  if (!token) throw new TypeError('token is missing');
   return url.replace(/\/+$/, '');
 }
 
 function positive(name: string, value: number): number {
   if (value > 0) return value;
-  throw new RangeError(`${name}: ${value} is not greater than 0`);
+  throw new RangeError(`${name} is not greater than 0`);
 }
 
 const mostWarnings = 100;

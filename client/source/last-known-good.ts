@@ -10,44 +10,40 @@
  * | others may write the file               | ignored with a warning                                         |
  * | the clock was set back since            | its age is not known: it is stale                              |
  */
-import type { Snapshot } from './snapshot.ts';
-import type { Context, KeyValueStorage } from './types.ts';
+import { objectIn } from './json.ts';
+import { snapshotOf, type Snapshot } from './snapshot.ts';
+import type { KeyValueStorage } from './types.ts';
 
 const format = 1;
 
-/** What the values are of. */
-export interface Identity {
-  readonly url: string;
-  readonly tenant: string;
-  readonly context: Context;
-}
-export interface Kept<T = Snapshot> {
-  readonly snapshot: T;
+export interface Kept {
+  readonly snapshot: Snapshot;
   /** When it was last known that these values hold, by the wall's clock. */
   readonly savedAt: number;
 }
 
+type Warn = (message: string) => void;
+
 export class LastKnownGood {
   readonly #storage: KeyValueStorage;
-  readonly #identity: string;
-  readonly #warn: (message: string) => void;
+  /** The address that the values are read from, which names url, tenant and context. */
+  readonly #address: string;
+  readonly #warn: Warn;
   #saving: Promise<void> | undefined;
   /** What is to be saved after what is being saved. */
   #next: Kept | undefined;
 
-  constructor(storage: KeyValueStorage, identity: Identity, warn: (message: string) => void) {
+  constructor(storage: KeyValueStorage, address: string, warn: Warn) {
     this.#storage = storage;
-    this.#identity = textOf(identity);
+    this.#address = address;
     this.#warn = warn;
   }
 
-  /** What was kept, as `read` makes it of JSON. Undefined where there is nothing that may be used. */
-  async load<T>(read: (record: Record<string, unknown>) => T): Promise<Kept<T> | undefined> {
+  /** Undefined where there is nothing that may be used. */
+  async load(): Promise<Kept | undefined> {
     try {
       const text = await this.#storage.getItem(this.#key());
-      if (text === null) return undefined;
-      const record = await this.#read(text);
-      return { snapshot: read(record), savedAt: Date.parse(String(record.saved_at)) };
+      return text === null ? undefined : await this.#read(text);
     } catch (error) {
       this.#warn(`The last known good values are not used: ${(error as Error).message}`);
       return undefined;
@@ -77,59 +73,43 @@ export class LastKnownGood {
 
   /** In a storage that others share. */
   #key(): string {
-    return `strata:${this.#identity}`;
+    return `strata:${this.#address}`;
   }
 
   async #write({ snapshot, savedAt }: Kept): Promise<string> {
-    const identity = JSON.parse(this.#identity) as Identity;
-    const record = { format, ...identity, saved_at: new Date(savedAt).toISOString(), ...snapshot };
-    const sha256 = await sha256Of(JSON.stringify(record));
-    return JSON.stringify({ ...record, sha256 });
+    const saved_at = new Date(savedAt).toISOString();
+    const record = { format, address: this.#address, saved_at, ...snapshot };
+    return JSON.stringify({ ...record, sha256: await sha256Of(record) });
   }
 
-  async #read(text: string): Promise<Record<string, unknown>> {
-    const { sha256, ...record } = parsed(text);
-    if (typeof record.format === 'number' && record.format > format)
+  async #read(text: string): Promise<Kept> {
+    const { sha256, ...record } = objectIn(text) ?? {};
+    if (Number(record.format) > format)
       throw new Error(`a newer client has written them (format ${record.format})`);
-    if (sha256 !== (await sha256Of(JSON.stringify(record)))) throw new Error('they are damaged');
-    const { url, tenant, context } = record;
-    if (textOf({ url, tenant, context } as Identity) !== this.#identity)
+    if (sha256 !== (await sha256Of(record))) throw new Error('they are damaged');
+    if (record.address !== this.#address)
       throw new Error('they are of another url, tenant or context');
-    return record;
+    const savedAt = Date.parse(String(record.saved_at));
+    return { snapshot: snapshotOf(record, record.etag), savedAt };
   }
 }
 
-function parsed(text: string): Record<string, unknown> {
-  try {
-    const record: unknown = JSON.parse(text);
-    if (typeof record === 'object' && record !== null) return { ...record };
-  } catch {
-    // Cut off, say.
-  }
-  throw new Error('they are damaged');
-}
-
-/** The same text for the same identity. */
-function textOf({ url, tenant, context }: Identity): string {
-  const { agentType = null, serviceId = null, serviceType = null } = context ?? {};
-  return JSON.stringify({ url, tenant, context: { agentType, serviceId, serviceType } });
-}
-
-async function sha256Of(text: string): Promise<string> {
+async function sha256Of(record: object): Promise<string> {
   // Browsers have it on pages that came over https or from the machine itself.
   const { subtle } = globalThis.crypto;
   if (!subtle) throw new Error('this page was not loaded over https');
-  const digest = await subtle.digest('SHA-256', new TextEncoder().encode(text));
-  return [...new Uint8Array(digest)].map((byte) => byte.toString(16).padStart(2, '0')).join('');
+  const bytes = new TextEncoder().encode(JSON.stringify(record));
+  const digest = new Uint8Array(await subtle.digest('SHA-256', bytes));
+  return btoa(String.fromCharCode(...digest));
 }
 
 /** Files are for Node alone, and a browser never loads what reads them. */
 export async function openLastKnownGood(
   given: string | KeyValueStorage,
-  identity: Identity,
-  warn: (message: string) => void,
+  address: string,
+  warn: Warn,
 ): Promise<LastKnownGood> {
-  if (typeof given !== 'string') return new LastKnownGood(given, identity, warn);
-  const { fileStorage } = await import('./file-storage.ts');
-  return new LastKnownGood(fileStorage(given), identity, warn);
+  const isFile = typeof given === 'string';
+  const storage = isFile ? (await import('./file-storage.ts')).fileStorage(given) : given;
+  return new LastKnownGood(storage, address, warn);
 }

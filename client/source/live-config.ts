@@ -15,14 +15,15 @@
  * | the database was set back                | `reset`: the only word that lets revisions go back                           |
  */
 import { Backoff, spread } from './backoff.ts';
-import { now, pause, sinceMs, type Instant } from './clock.ts';
+import { now, pause, sinceMs, whenAborted, type Instant } from './clock.ts';
 import { EventParser, type StreamEvent } from './event-stream.ts';
-import { isFinal, StrataError } from './failure.ts';
-import type { Gateway } from './gateway.ts';
+import { closedError, StrataError } from './failure.ts';
+import type { Answer, Gateway } from './gateway.ts';
+import { objectIn } from './json.ts';
 import type { LastKnownGood } from './last-known-good.ts';
 import { covers, latest, nothing, revisionOf, textOf } from './revisions.ts';
 import { changesBetween, snapshotOf, type Snapshot } from './snapshot.ts';
-import type { ChangeEvent, Context, Origin, Revision, State, Status } from './types.ts';
+import type { ChangeEvent, Origin, Revision, State, Status } from './types.ts';
 
 /** How often an open stream says something. */
 const heartbeatMs = 5000;
@@ -36,7 +37,8 @@ const fileWaitsMs = 2000;
 
 export interface LiveOptions {
   readonly gateway: Gateway;
-  readonly context: Context;
+  /** The context as parameters. */
+  readonly query: string;
   readonly clientId: string;
   readonly maxStalenessMs: number;
   readonly lastKnownGood: LastKnownGood | undefined;
@@ -49,8 +51,6 @@ type Read = 'current' | 'older' | 'doubtful';
 
 export class LiveConfig {
   readonly #options: LiveOptions;
-  /** The context as parameters. */
-  readonly #address: string;
   readonly #closing = new AbortController();
   readonly #reconnect = new Backoff();
   readonly #streamAgain = new Backoff();
@@ -64,12 +64,11 @@ export class LiveConfig {
   #error: Error | undefined;
   /** The stream spoke of this revision. */
   #wanted: Revision = nothing;
-  /** How often the stream said that values changed, and how many of these are in the values. */
-  #changes = 0;
-  #changesSeen = 0;
-  /** The same of revisions that begin anew. */
-  #resets = 0;
-  #resetsSeen = 0;
+  /** How often the stream said that values changed or begin anew, and how many of these are in the values. */
+  #told = 0;
+  #toldSeen = 0;
+  /** The last of them that said that revisions begin anew. */
+  #reset = 0;
   /** By the monotonic clock, and why. */
   #streamNotBefore = 0;
   #refusal: Error | undefined;
@@ -83,16 +82,10 @@ export class LiveConfig {
   #isToldStale = false;
   #staleTimer: ReturnType<typeof setTimeout> | undefined;
   /** Told of each try of the first connection, with what went wrong. */
-  #onTry: ((error: Error | undefined) => void) | undefined;
+  #onTry: ((error: StrataError | undefined) => void) | undefined;
 
   constructor(options: LiveOptions) {
     this.#options = options;
-    const { agentType, serviceId, serviceType } = options.context;
-    const address = new URLSearchParams();
-    if (agentType !== undefined) address.set('agent_type', agentType);
-    if (serviceId !== undefined) address.set('service_id', serviceId);
-    if (serviceType !== undefined) address.set('service_type', serviceType);
-    this.#address = String(address);
   }
 
   get snapshot(): Snapshot {
@@ -100,7 +93,7 @@ export class LiveConfig {
   }
 
   get state(): State {
-    const ageMs = this.#confirmedAt ? sinceMs(this.#confirmedAt) : Number.POSITIVE_INFINITY;
+    const ageMs = this.#confirmedAt ? sinceMs(this.#confirmedAt) : Infinity;
     return {
       status: this.#status,
       from: this.#from,
@@ -118,17 +111,19 @@ export class LiveConfig {
 
   /** The configuration as it was. */
   async at(asOf: string): Promise<Snapshot> {
-    const query = `explain=true&as_of=${encodeURIComponent(asOf)}&${this.#address}`;
+    const { body } = await this.#effective(`&as_of=${encodeURIComponent(asOf)}`);
+    return snapshotOf(body, undefined);
+  }
+
+  #effective(more = '', headers: Record<string, string> = {}): Promise<Answer> {
+    const { gateway, query } = this.#options;
     const { signal } = this.#closing;
-    const { body } = await this.#options.gateway.json(`/config/effective?${query}`, { signal });
-    return snapshotOf(body, null);
+    return gateway.json(`/config/effective?explain=true&${query}${more}`, { signal, headers });
   }
 
   /** Resolves once there are values. They are kept live from then on. */
   async start(timeoutMs: number): Promise<void> {
-    const kept = await this.#options.lastKnownGood?.load((record) =>
-      snapshotOf(record, record.etag),
-    );
+    const kept = await this.#options.lastKnownGood?.load();
     if (kept) {
       this.#snapshot = kept.snapshot;
       this.#revision = kept.snapshot.revision;
@@ -145,27 +140,17 @@ export class LiveConfig {
 
   /** With a file one try is enough, and it need not end. */
   #firstTries(hasFile: boolean, timeoutMs: number): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const giveUp = (): void => {
-        const last = this.#error ? `: ${this.#error.message}` : '';
-        reject(new StrataError('timeout', `No configuration within ${timeoutMs} ms${last}`));
-      };
-      const timer = hasFile ? setTimeout(resolve, fileWaitsMs) : setTimeout(giveUp, timeoutMs);
+    let timer: ReturnType<typeof setTimeout>;
+    return new Promise<void>((resolve, reject) => {
+      const giveUp = (): void => reject(late('', timeoutMs, this.#error));
+      timer = hasFile ? setTimeout(resolve, fileWaitsMs) : setTimeout(giveUp, timeoutMs);
       this.#onTry = (error) => {
-        if (error && !hasFile && !isFinal(error)) return;
-        clearTimeout(timer);
-        this.#onTry = undefined;
-        if (error && isFinal(error)) reject(error);
-        else resolve();
+        if (error?.isFinal) reject(error);
+        else if (!error || hasFile) resolve();
       };
-      const closed = (): void => {
-        clearTimeout(timer);
-        reject(new StrataError('closed', 'The client was closed.'));
-      };
-      this.#closing.signal.addEventListener('abort', closed);
-      if (this.#closing.signal.aborted) closed();
+      whenAborted(this.#closing.signal, () => reject(closedError()));
       void this.#run();
-    });
+    }).finally(() => clearTimeout(timer));
   }
 
   async #run(): Promise<void> {
@@ -176,7 +161,7 @@ export class LiveConfig {
       if (error) this.#settle('offline', error);
       this.#onTry?.(error);
       if (error) {
-        await pause(this.#reconnect.next(error.retryAfterMs), signal);
+        await this.#reconnect.wait(signal, error.retryAfterMs);
         continue;
       }
       this.#reconnect.succeeded();
@@ -196,7 +181,7 @@ export class LiveConfig {
   async #stream(): Promise<void> {
     const ending = new AbortController();
     const end = (): void => ending.abort();
-    this.#closing.signal.addEventListener('abort', end);
+    const forget = whenAborted(this.#closing.signal, end);
     try {
       const response = await this.#open(ending.signal).catch((error: StrataError) => error);
       if (response instanceof Error) {
@@ -214,21 +199,21 @@ export class LiveConfig {
       this.#wanted = nothing;
       if (this.#closing.signal.aborted) return;
       this.#settle('offline', error);
-      await pause(this.#reconnect.next(), this.#closing.signal);
+      await this.#reconnect.wait(this.#closing.signal);
     } finally {
-      this.#closing.signal.removeEventListener('abort', end);
+      forget();
       end();
     }
   }
 
   async #open(signal: AbortSignal): Promise<Response> {
+    const { gateway, query, clientId } = this.#options;
     const headers = {
       accept: 'text/event-stream',
       'last-event-id': `${this.#revision.tenant}.${this.#revision.platform}`,
-      'x-client-id': this.#options.clientId,
+      'x-client-id': clientId,
     };
-    const path = `/config/effective/watch?${this.#address}`;
-    const response = await this.#options.gateway.stream(path, { headers, signal });
+    const response = await gateway.stream(`/config/effective/watch?${query}`, { headers, signal });
     if (response.headers.get('content-type')?.startsWith('text/event-stream')) return response;
     throw new StrataError('unexpected_answer', 'What answered is no stream of events.');
   }
@@ -247,12 +232,11 @@ export class LiveConfig {
         if (done) return new StrataError('unreachable', 'The stream ended.');
         clearTimeout(watchdog);
         watchdog = guard();
-        const events = parser.push(value);
-        if (parser.retryMs !== undefined)
-          this.#reconnect.firstMs = Math.min(Math.max(parser.retryMs, 10), 30_000);
-        const closed = events.find(({ event }) => event === 'closed');
-        if (closed) return new StrataError('unreachable', `The stream was closed: ${closed.data}`);
-        for (const event of events) this.#hear(event);
+        for (const event of parser.push(value)) {
+          if (event.event === 'closed')
+            return new StrataError('unreachable', `The stream was closed: ${event.data}`);
+          this.#hear(event);
+        }
       }
     } catch (error) {
       const isSilent = ending.signal.aborted;
@@ -265,17 +249,20 @@ export class LiveConfig {
     }
   }
 
-  #hear({ event, data, id }: StreamEvent): void {
-    const revision = revisionIn(data) ?? revisionOfId(id);
+  #hear({ event, data = '', retry }: StreamEvent): void {
+    const retryMs = Number(retry);
+    if (retryMs > 0) this.#reconnect.firstMs = Math.min(Math.max(retryMs, 10), 30_000);
+    const revision = revisionOf(objectIn(data)?.revision);
     if (!revision) return;
     switch (event) {
       case 'reset':
-        this.#resets += 1;
+        this.#told += 1;
+        this.#reset = this.#told;
         this.#wanted = revision;
         break;
       case 'effective.changed':
         // Also of the same revision: a reload may have changed what the environment says.
-        this.#changes += 1;
+        this.#told += 1;
         this.#wanted = latest(this.#wanted, revision);
         break;
       case 'ready':
@@ -292,11 +279,7 @@ export class LiveConfig {
 
   /** Whether the stream has spoken of values that are not read yet. */
   #isBehind(): boolean {
-    return (
-      this.#changesSeen < this.#changes ||
-      this.#resetsSeen < this.#resets ||
-      !covers(this.#revision, this.#wanted)
-    );
+    return this.#toldSeen < this.#told || !covers(this.#revision, this.#wanted);
   }
 
   async #catchUp(): Promise<void> {
@@ -307,7 +290,7 @@ export class LiveConfig {
       const read = await this.#read().catch((error: StrataError) => error);
       if (read === 'current') continue;
       const retryAfterMs = read instanceof Error ? read.retryAfterMs : undefined;
-      await pause(backoff.next(retryAfterMs), this.#closing.signal);
+      await backoff.wait(this.#closing.signal, retryAfterMs);
     }
     this.#isCatchingUp = false;
   }
@@ -341,19 +324,14 @@ export class LiveConfig {
 
   async #readOnce(asked: Revision): Promise<Read> {
     const startedAt = now();
-    const changes = this.#changes;
-    const resets = this.#resets;
-    const isReset = this.#resetsSeen < resets;
+    const told = this.#told;
+    const isReset = this.#toldSeen < this.#reset;
     const least = latest(asked, this.#wanted);
     const isKnown = !isReset && covers(this.#revision, least);
     const etag = isKnown ? this.#snapshot?.etag : undefined;
-    const { gateway } = this.#options;
-    const answer = await gateway.json(`/config/effective?explain=true&${this.#address}`, {
-      signal: this.#closing.signal,
-      headers: {
-        ...(etag === undefined ? {} : { 'if-none-match': etag }),
-        ...(isKnown ? {} : { 'x-min-revision': textOf(least) }),
-      },
+    const answer = await this.#effective('', {
+      ...(etag !== undefined && { 'if-none-match': etag }),
+      ...(!isKnown && { 'x-min-revision': textOf(least) }),
     });
     const isDoubtful = answer.headers.get('x-config-stale') === 'true';
     if (answer.status !== 304) {
@@ -365,8 +343,7 @@ export class LiveConfig {
       this.#take(snapshot, isFree);
       if (!covers(snapshot.revision, least)) return 'older';
     }
-    this.#changesSeen = changes;
-    this.#resetsSeen = resets;
+    this.#toldSeen = told;
     if (isDoubtful) return 'doubtful';
     this.#confirm(startedAt, this.#revision);
     return 'current';
@@ -377,18 +354,22 @@ export class LiveConfig {
     const before = this.#snapshot;
     this.#snapshot = snapshot;
     this.#revision = isFree ? snapshot.revision : latest(this.#revision, snapshot.revision);
-    this.#from = this.#status === 'live' ? 'stream' : 'poll';
+    this.#from = this.#origin();
     this.#isUnsaved = true;
     const changes = before ? changesBetween(before.values, snapshot.values) : [];
     if (changes.length > 0)
       this.#options.onChange(Object.freeze({ revision: this.#revision, changes }));
   }
 
+  #origin(): Origin {
+    return this.#status === 'live' ? 'stream' : 'poll';
+  }
+
   /** The values held at this moment, at this revision. */
   #confirm(heldAt: Instant, revision: Revision): void {
     if (this.#isBehind()) return;
     this.#revision = latest(this.#revision, revision);
-    this.#from = this.#status === 'live' ? 'stream' : 'poll';
+    this.#from = this.#origin();
     const isNewer = !this.#confirmedAt || heldAt.monotonic > this.#confirmedAt.monotonic;
     if (isNewer) this.#confirmedAt = heldAt;
     this.#tellStaleness();
@@ -429,21 +410,21 @@ export class LiveConfig {
 
   /** Reads until the values are of this revision. */
   async atLeast(asked: Revision, timeoutMs: number): Promise<Revision> {
+    const { signal } = this.#closing;
     const startedAt = now();
-    const backoff = new Backoff();
-    backoff.firstMs = 100;
-    let last: unknown;
+    const leftMs = (): number => Math.max(timeoutMs - sinceMs(startedAt), 0);
+    const backoff = new Backoff(100);
+    let last: StrataError | undefined;
     while (!covers(this.#revision, asked)) {
-      const leftMs = timeoutMs - sinceMs(startedAt);
-      if (leftMs <= 0 || this.#closing.signal.aborted) throw notReached(asked, timeoutMs, last);
-      const reading = this.#read(asked).catch((error: unknown) => {
+      if (leftMs() === 0 || signal.aborted)
+        throw late(` of revision ${textOf(asked)}`, timeoutMs, last);
+      const reading = this.#read(asked).catch((error: StrataError) => {
         last = error;
       });
-      await Promise.race([reading, pause(leftMs, this.#closing.signal)]);
-      if (isFinal(last)) throw last;
+      await Promise.race([reading, pause(leftMs(), signal)]);
+      if (last?.isFinal) throw last;
       if (covers(this.#revision, asked)) break;
-      const restMs = Math.max(timeoutMs - sinceMs(startedAt), 0);
-      await pause(Math.min(backoff.next(), restMs), this.#closing.signal);
+      await pause(Math.min(backoff.next(), leftMs()), signal);
     }
     return this.#revision;
   }
@@ -465,24 +446,8 @@ function instantOf(wall: number): Instant | undefined {
   return ageMs >= 0 ? { monotonic: performance.now() - ageMs, wall } : undefined;
 }
 
-function revisionIn(data: string): Revision | undefined {
-  try {
-    return revisionOf((JSON.parse(data) as { revision?: unknown } | null)?.revision);
-  } catch {
-    return undefined;
-  }
-}
-
-function revisionOfId(id: string | undefined): Revision | undefined {
-  const [, tenant, platform] = /^(\d+)\.(\d+)$/.exec(id ?? '') ?? [];
-  return tenant === undefined ? undefined : { tenant: Number(tenant), platform: Number(platform) };
-}
-
-function notReached(asked: Revision, timeoutMs: number, last: unknown): StrataError {
-  const why = last instanceof Error ? `: ${last.message}` : '';
-  return new StrataError(
-    'timeout',
-    `No configuration of revision ${textOf(asked)} within ${timeoutMs} ms${why}`,
-    { cause: last },
-  );
+function late(what: string, timeoutMs: number, last: Error | undefined): StrataError {
+  const why = last ? `: ${last.message}` : '';
+  const message = `No configuration${what} within ${timeoutMs} ms${why}`;
+  return new StrataError('timeout', message, { cause: last });
 }

@@ -9,24 +9,8 @@ import {
   type JsonValue,
   type Provider,
 } from '@openfeature/web-sdk';
-import { isFinal } from './failure.ts';
-import {
-  contextOf,
-  fatal,
-  follow,
-  isBoolean,
-  isNumber,
-  isString,
-  isStructure,
-  notReady,
-  resolve,
-  type Resolution,
-} from './flags.ts';
-import { connect } from './index.ts';
+import { contextOf, follow, nameOf, notReady, open, resolve, type Resolution } from './flags.ts';
 import type { Config, ConnectOptions, Context } from './types.ts';
-
-const nameOf = (context: Context | undefined): string =>
-  JSON.stringify([context?.agentType, context?.serviceId, context?.serviceType]);
 
 export class StrataProvider implements Provider {
   readonly metadata = { name: 'strata' } as const;
@@ -64,24 +48,24 @@ export class StrataProvider implements Provider {
   }
 
   resolveBooleanEvaluation(key: string) {
-    return this.#resolve(key, isBoolean);
+    return this.#resolve<boolean>(key, 'boolean');
   }
 
   resolveStringEvaluation(key: string) {
-    return this.#resolve(key, isString);
+    return this.#resolve<string>(key, 'string');
   }
 
   resolveNumberEvaluation(key: string) {
-    return this.#resolve(key, isNumber);
+    return this.#resolve<number>(key, 'number');
   }
 
   resolveObjectEvaluation<T extends JsonValue>(key: string): Resolution<T> {
-    return this.#resolve(key, isStructure<T>);
+    return this.#resolve<T>(key, 'object');
   }
 
-  #resolve<T>(key: string, fits: (value: unknown) => value is T): Resolution<T> {
+  #resolve<T>(key: string, type: Parameters<typeof resolve>[3]): Resolution<T> {
     if (!this.#open) throw notReady();
-    return resolve(this.#open.config, key, this.#open.isNamed, fits);
+    return resolve(this.#open.config, key, this.#open.isNamed, type);
   }
 
   async #connect(context: Context | undefined): Promise<void> {
@@ -93,13 +77,13 @@ export class StrataProvider implements Provider {
       context: { ...this.#options.context, ...context },
       signal: this.#closing.signal,
     };
-    const config = await connect(options).catch((error: Error) => error);
+    const config = await open(options).catch((error: Error) => error);
     // A later context has overtaken this one.
     const isOutdated = turn !== this.#contexts || this.#closing.signal.aborted;
     if (config instanceof Error) {
       // The values of another context are none of this one.
       if (!isOutdated) this.#forget();
-      throw isFinal(config) ? fatal(config.message) : config;
+      throw config;
     }
     if (isOutdated) {
       await config.close();

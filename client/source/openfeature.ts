@@ -7,20 +7,7 @@ import {
   type JsonValue,
   type Provider,
 } from '@openfeature/server-sdk';
-import { isFinal } from './failure.ts';
-import {
-  contextOf,
-  fatal,
-  follow,
-  isBoolean,
-  isNumber,
-  isString,
-  isStructure,
-  notReady,
-  resolve,
-  type Resolution,
-} from './flags.ts';
-import { connect } from './index.ts';
+import { contextOf, follow, nameOf, notReady, open, resolve, type Resolution } from './flags.ts';
 import type { Config, ConnectOptions, Context } from './types.ts';
 
 /** Configurations of contexts of evaluations that are kept live. */
@@ -41,11 +28,7 @@ export class StrataProvider implements Provider {
   }
 
   async initialize(): Promise<void> {
-    const config = await connect({ ...this.#options, signal: this.#closing.signal }).catch(
-      (error: Error) => {
-        throw isFinal(error) ? fatal(error.message) : error;
-      },
-    );
+    const config = await open({ ...this.#options, signal: this.#closing.signal });
     this.#config = config;
     follow(config, {
       onStale: () => this.events.emit(ProviderEvents.Stale),
@@ -62,15 +45,15 @@ export class StrataProvider implements Provider {
   }
 
   resolveBooleanEvaluation(key: string, _fallback: boolean, context: EvaluationContext) {
-    return this.#resolve(key, context, isBoolean);
+    return this.#resolve<boolean>(key, context, 'boolean');
   }
 
   resolveStringEvaluation(key: string, _fallback: string, context: EvaluationContext) {
-    return this.#resolve(key, context, isString);
+    return this.#resolve<string>(key, context, 'string');
   }
 
   resolveNumberEvaluation(key: string, _fallback: number, context: EvaluationContext) {
-    return this.#resolve(key, context, isNumber);
+    return this.#resolve<number>(key, context, 'number');
   }
 
   resolveObjectEvaluation<T extends JsonValue>(
@@ -78,23 +61,23 @@ export class StrataProvider implements Provider {
     _fallback: T,
     context: EvaluationContext,
   ): Promise<Resolution<T>> {
-    return this.#resolve(key, context, isStructure<T>);
+    return this.#resolve<T>(key, context, 'object');
   }
 
   async #resolve<T>(
     key: string,
     context: EvaluationContext,
-    fits: (value: unknown) => value is T,
+    type: Parameters<typeof resolve>[3],
   ): Promise<Resolution<T>> {
     const asked = contextOf(context);
-    return resolve(await this.#configOf(asked), key, asked !== undefined, fits);
+    return resolve(await this.#configOf(asked), key, asked !== undefined, type);
   }
 
   /** The base where an evaluation names nothing, else a configuration of its own, which stays live while it is used. */
   async #configOf(context: Context | undefined): Promise<Config> {
     if (!this.#config) throw notReady();
     if (!context) return this.#config;
-    const name = JSON.stringify([context.agentType, context.serviceId, context.serviceType]);
+    const name = nameOf(context);
     const opened = this.#others.get(name) ?? this.#config.with(context);
     this.#others.delete(name);
     this.#others.set(name, opened);

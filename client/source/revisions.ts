@@ -1,4 +1,5 @@
 /** Pairs of revisions: one of the tenant, one of the platform. */
+import { isObject } from './json.ts';
 import type { Revision } from './types.ts';
 
 export const nothing: Revision = { tenant: 0, platform: 0 };
@@ -19,9 +20,7 @@ export const textOf = ({ tenant, platform }: Revision): string =>
 
 /** Of JSON that should have one; undefined where it has none. */
 export function revisionOf(value: unknown): Revision | undefined {
-  if (typeof value !== 'object' || value === null) return undefined;
-  const { tenant, platform } = value as Partial<Revision>;
-  return Number.isSafeInteger(tenant) && Number.isSafeInteger(platform)
-    ? { tenant: tenant!, platform: platform! }
-    : undefined;
+  const { tenant, platform } = isObject(value) ? value : {};
+  return isCount(tenant) && isCount(platform) ? { tenant, platform } : undefined;
 }
+const isCount = (value: unknown): value is number => Number.isSafeInteger(value);

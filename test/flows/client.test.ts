@@ -82,9 +82,13 @@ describe('the package', () => {
     expect(readdirSync(join(folder, 'node_modules/@strata'))).toEqual(['client']);
     const manifest = JSON.parse(readFileSync(join(path, 'package.json'), 'utf8'));
     expect(manifest.dependencies).toBeUndefined();
-    const loaded = loadedBy(join(path, 'dist/index.js'));
-    expect(gzippedLength(loaded)).toBeLessThan(8 * 1024);
-    for (const file of loaded) expect(readFileSync(file, 'utf8')).not.toMatch(/node:|require\(/);
+    const entry = join(path, 'dist/index.js');
+    for (const file of loadedBy(entry, 'atOnce'))
+      expect(readFileSync(file, 'utf8')).not.toMatch(/node:|require\(/);
+    // As it is shipped, which is minified, with all that it can ever load, which is what keeps files.
+    const all = loadedBy(entry, 'ever');
+    expect(all).toContain(join(path, 'dist/file-storage.js'));
+    expect(gzippedLength(all)).toBeLessThan(8000);
     for (const file of ['README.md', 'LICENSE', 'dist/index.d.ts'])
       expect([file, existsSync(join(path, file))]).toEqual([file, true]);
   });
@@ -150,6 +154,83 @@ describe.each(nodes())('with %s', (node) => {
     expect(seen).toEqual(['running', true, false, true]);
     expect(state).toBe('finished');
   });
+
+  test('a write of the platform arrives, and atLeast sees one of the tenant at once', async () => {
+    const key = `from.platform.${nodes().indexOf(node)}`;
+    const cpu = `${2 + nodes().indexOf(node)}`;
+    const said = await installed.run(
+      node,
+      `${connecting()}
+       const token = '${tenant.admin.token}';
+       const headers = { authorization: 'Bearer ' + token, 'content-type': 'application/json' };
+       const write = await fetch('${strata.url}/tenants/${tenant.id}/config/agents/cost_optimizer', {
+         method: 'PATCH', headers, body: JSON.stringify({ default_cpu: '${cpu}' }),
+       });
+       const revision = Number(write.headers.get('x-config-revision'));
+       await config.atLeast(revision);
+       const seen = config.get('default_cpu');
+       const platform = { authorization: 'Bearer ${platform.token}', 'content-type': 'application/json' };
+       const arriving = new Promise((done) => config.on('change', ({ changes }) => {
+         if (changes.some(({ key }) => key === '${key}')) done(changes);
+       }));
+       await fetch('${strata.url}/config/global/${key}', {
+         method: 'PUT', headers: platform, body: JSON.stringify({ config_value: 7, is_public: true }),
+       });
+       await arriving;
+       console.log(JSON.stringify([seen, config.get('${key}')]));
+       await config.close();`,
+    );
+    expect(JSON.parse(said)).toEqual([cpu, 7]);
+  });
+
+  test('starts from the file of an earlier run, and from none that may not be used', async () => {
+    const said = await installed.run(
+      node,
+      `import { connect } from '@strata/client';
+       import { chmodSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+       const file = 'kept.json';
+       rmSync(file, { force: true });
+       const options = {
+         url: '${strata.url}', tenant: '${tenant.id}', token: '${apiKey}', lastKnownGood: file,
+         context: { agentType: 'cost_optimizer', serviceId: 'checkout' },
+       };
+       await (await connect(options)).close();
+       const whole = readFileSync(file, 'utf8');
+       const mode = (statSync(file).mode & 0o777).toString(8);
+       globalThis.fetch = async () => { throw new TypeError('away'); };
+       async function start(context = options.context) {
+         const warnings = [];
+         const warn = (message) => warnings.push(message);
+         try {
+           const startup = { timeoutMs: 200 };
+           const config = await connect({ ...options, context, startup, warn });
+           const seen = [config.state.from, config.get('large'), config.get('off', true)];
+           await config.close();
+           return [...seen, ...warnings];
+         } catch ({ code }) {
+           return [code, ...warnings];
+         }
+       }
+       const seen = { mode, whole: await start(), foreign: await start({ serviceId: 'other' }) };
+       writeFileSync(file, whole.slice(0, -20));
+       seen.truncated = await start();
+       writeFileSync(file, whole.replace('"format":1', '"format":2'));
+       seen.newer = await start();
+       writeFileSync(file, whole);
+       chmodSync(file, 0o646);
+       seen.writable = await start();
+       console.log(JSON.stringify(seen));`,
+    );
+    const unused = (why: RegExp) => ['timeout', expect.stringMatching(why)];
+    expect(JSON.parse(said)).toEqual({
+      mode: '600',
+      whole: ['file', Number.MAX_SAFE_INTEGER, false],
+      foreign: unused(/another url, tenant or context/),
+      truncated: unused(/damaged/),
+      newer: unused(/newer client/),
+      writable: unused(/everybody may write/),
+    });
+  });
 });
 
 test('a program in the strictest TypeScript knows the types of its keys', async () => {
@@ -177,38 +258,14 @@ test('a program in the strictest TypeScript knows the types of its keys', async 
     await config.close();
     console.log(child.state.status, typeof wrong);
   `;
-  const said = await installed.run(process.execPath, await installed.compile(program));
+  const compiled = await installed.compile(program);
   const { values } = await effective();
-  const [line, status] = said.split('\n');
   const { max_cost_impact_auto: cost, automation_enabled: isOn } = values;
-  expect(JSON.parse(line!)).toEqual([cost, isOn, 'none', Number.MAX_SAFE_INTEGER, 3, 1]);
-  expect(status).toBe('closed string');
-});
-
-test('a write of the platform arrives, and atLeast sees one of the tenant at once', async () => {
-  const said = await installed.run(
-    process.execPath,
-    `${connecting()}
-     const token = '${tenant.admin.token}';
-     const headers = { authorization: 'Bearer ' + token, 'content-type': 'application/json' };
-     const write = await fetch('${strata.url}/tenants/${tenant.id}/config/agents/cost_optimizer', {
-       method: 'PATCH', headers, body: JSON.stringify({ default_cpu: '2' }),
-     });
-     const revision = Number(write.headers.get('x-config-revision'));
-     await config.atLeast(revision);
-     const seen = config.get('default_cpu');
-     const platform = { authorization: 'Bearer ${platform.token}', 'content-type': 'application/json' };
-     const arriving = new Promise((done) => config.on('change', ({ changes }) => {
-       if (changes.some(({ key }) => key === 'from.platform')) done(changes);
-     }));
-     await fetch('${strata.url}/config/global/from.platform', {
-       method: 'PUT', headers: platform, body: JSON.stringify({ config_value: 7, is_public: true }),
-     });
-     await arriving;
-     console.log(JSON.stringify([seen, config.get('from.platform')]));
-     await config.close();`,
-  );
-  expect(JSON.parse(said)).toEqual(['2', 7]);
+  for (const node of nodes()) {
+    const [line, status] = (await installed.run(node, compiled)).split('\n');
+    expect(JSON.parse(line!)).toEqual([cost, isOn, 'none', Number.MAX_SAFE_INTEGER, 3, 1]);
+    expect(status).toBe('closed string');
+  }
 });
 
 test('a stream that is cut goes on where it was: each write is told once', async () => {

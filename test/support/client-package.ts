@@ -70,18 +70,22 @@ export function nodes(): string[] {
   return own !== undefined && major >= 20 ? [process.execPath, own] : [process.execPath];
 }
 
-/** The files that an import of the entry loads, before anything is asked for. The package is minified. */
-export function loadedBy(entry: string): string[] {
+/** What an import loads at once, and what it may load later, such as what keeps files. */
+const imports = { atOnce: /\b(?:from|import)"(\.[^"]+)"/g, ever: /\b(?:from|import\(?)"(\.[^"]+)"/g };
+
+/** The files of the package that an import of the entry loads, itself included. The package is minified. */
+export function loadedBy(entry: string, when: keyof typeof imports): string[] {
   const loaded = new Set<string>();
   const visit = (file: string): void => {
     if (loaded.has(file)) return;
     loaded.add(file);
-    for (const [, target] of readFileSync(file, 'utf8').matchAll(/\b(?:from|import)"([^"]+)"/g))
+    for (const [, target] of readFileSync(file, 'utf8').matchAll(imports[when]))
       visit(join(dirname(file), target!));
   };
   visit(entry);
   return [...loaded];
 }
 
+/** Of each file by itself, as servers and browsers have it. */
 export const gzippedLength = (files: readonly string[]): number =>
   files.map((file) => gzipSync(readFileSync(file)).length).reduce((sum, length) => sum + length, 0);
