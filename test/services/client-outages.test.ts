@@ -1,0 +1,191 @@
+/** `client/` through outages that last: the minutes pass by a clock that the tests turn. */
+import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
+import { connect, type Change, type Config } from '../../client/source/index.ts';
+import { eventually } from '../support/cluster.ts';
+import { startEffectiveGateway } from '../support/effective-gateway.ts';
+import { startProxy } from '../support/proxy.ts';
+
+test('50 cuts of the connection lose nothing and repeat nothing', async () => {
+  const gateway = await startEffectiveGateway();
+  gateway.values = '{"count":0}';
+  const proxy = await startProxy(gateway.port);
+  // A minute lies between two cuts, of the clock alone: after it waits begin anew.
+  const { now } = Date;
+  let laterMs = 0;
+  const clock = jest.spyOn(Date, 'now').mockImplementation(() => now.call(Date) + laterMs);
+  const url = `http://127.0.0.1:${proxy.port}`;
+  const config = await connect({ url, tenant: 't', token: 'good', warn: () => {} });
+  const told: Change[] = [];
+  config.on('change', ({ changes }) => told.push(...changes));
+  try {
+    for (let cut = 1; cut <= 50; cut += 1) {
+      await eventually(async () => expect(config.state.status).toBe('live'), 10_000);
+      laterMs += 61_000;
+      // The one before the cut may be told, or be merged into the one after it.
+      gateway.write({ count: 2 * cut - 1 });
+      proxy.reset();
+      gateway.write({ count: 2 * cut });
+      await eventually(async () => expect(config.get('count')).toBe(2 * cut), 10_000);
+    }
+    const counts = told.map(({ after }) => Number(after));
+    expect(told.map(({ before }) => before)).toEqual([0, ...counts.slice(0, -1)]);
+    expect(counts).toEqual([...new Set(counts)].sort((a, b) => a - b));
+    const awaited = Array.from({ length: 50 }, (_each, index) => 2 * (index + 1));
+    expect(counts).toEqual(expect.arrayContaining(awaited));
+    const streams = gateway.asked.filter(({ path }) => path.includes('watch'));
+    expect(streams.length).toBeGreaterThan(50);
+    expect(streams.at(-1)!.headers['last-event-id']).toBe(`${gateway.revision.tenant}.0`);
+  } finally {
+    clock.mockRestore();
+    await config.close();
+    await proxy.stop();
+    await gateway.stop();
+  }
+}, 120_000);
+
+describe('by a clock that stands still unless it is turned', () => {
+  const realFetch = globalThis.fetch;
+  const gateway = {
+    isAway: false,
+    token: 'good',
+    limit: 50,
+    revision: { tenant: 1, platform: 0 },
+    /** When it was asked for values, by the clock, and when its credential was refused. */
+    reads: [] as number[],
+    refusals: [] as number[],
+    streams: new Set<ReadableStreamDefaultController<Uint8Array>>(),
+  };
+  const open: Config[] = [];
+  let heartbeats: ReturnType<typeof setInterval>;
+
+  beforeEach(() => {
+    jest.useFakeTimers({ doNotFake: ['nextTick', 'queueMicrotask', 'setImmediate'] });
+    Object.assign(gateway, { isAway: false, token: 'good', limit: 50, reads: [], refusals: [] });
+    globalThis.fetch = answer;
+    heartbeats = setInterval(() => {
+      for (const stream of gateway.streams) stream.enqueue(event('heartbeat'));
+    }, 5000);
+  });
+  afterEach(async () => {
+    clearInterval(heartbeats);
+    for (const config of open.splice(0)) await config.close();
+    globalThis.fetch = realFetch;
+    jest.useRealTimers();
+  });
+
+  const event = (name: string): Uint8Array =>
+    new TextEncoder().encode(
+      `event: ${name}\ndata: ${JSON.stringify({ revision: gateway.revision })}\n\n`,
+    );
+  const refused = { detail: { code: 'auth_token_expired', message: 'No.' } };
+
+  async function answer(
+    input: Parameters<typeof fetch>[0],
+    { headers, signal }: RequestInit = {},
+  ): Promise<Response> {
+    if (gateway.isAway) throw new TypeError('fetch failed');
+    if (new Headers(headers).get('authorization') !== `Bearer ${gateway.token}`) {
+      gateway.refusals.push(Date.now());
+      return Response.json(refused, { status: 401 });
+    }
+    if (String(input).includes('/config/effective/watch')) return new Response(streamOf(signal!), eventStream);
+    gateway.reads.push(Date.now());
+    const { revision, limit } = gateway;
+    return Response.json({ revision, values: { max_cost_impact_auto: limit } });
+  }
+  const eventStream = { headers: { 'content-type': 'text/event-stream' } };
+
+  function streamOf(signal: AbortSignal): ReadableStream<Uint8Array> {
+    return new ReadableStream({
+      start(stream) {
+        gateway.streams.add(stream);
+        stream.enqueue(event('ready'));
+        signal.addEventListener('abort', () => {
+          if (gateway.streams.delete(stream)) stream.error(signal.reason);
+        });
+      },
+    });
+  }
+  function cutAll(): void {
+    for (const stream of gateway.streams) stream.error(new TypeError('terminated'));
+    gateway.streams.clear();
+  }
+
+  async function connected(token: string | (() => string) = 'good'): Promise<Config> {
+    const config = await connect({ url: 'http://gateway', tenant: 't', token, warn: () => {} });
+    open.push(config);
+    return config;
+  }
+  const passes = (ms: number) => jest.advanceTimersByTimeAsync(ms);
+  /** No wait is longer, and what was asked is answered at once. */
+  const longestWaitMs = 30_000;
+
+  test('a gateway that is away for 60 s: values go on, age grows, limits fall at the bound, all recovers', async () => {
+    const config = await connected();
+    await passes(20_000);
+    expect([config.state.status, config.limit('max_cost_impact_auto')]).toEqual(['live', 50]);
+    gateway.isAway = true;
+    cutAll();
+    let age = config.state.ageMs;
+    for (let second = 1; second <= 60; second += 1) {
+      await passes(1000);
+      expect(config.state.ageMs).toBe(age + 1000);
+      age = config.state.ageMs;
+      expect(config.get('max_cost_impact_auto')).toBe(50);
+      const limit = age > 15_000 ? 0 : 50;
+      expect([age, config.limit('max_cost_impact_auto')]).toEqual([age, limit]);
+    }
+    expect(config.state).toMatchObject({ status: 'offline', stale: true });
+    gateway.limit = 60;
+    gateway.isAway = false;
+    await passes(longestWaitMs);
+    expect(config.state).toMatchObject({ status: 'live', stale: false, error: undefined });
+    expect(config.limit('max_cost_impact_auto')).toBe(60);
+  });
+
+  test.each([3, 60])('a credential that is refused for %i minutes heals alone', async (minutes) => {
+    let asked = 0;
+    const config = await connected();
+    const askedAgain = await connected(() => {
+      asked += 1;
+      return 'good';
+    });
+    await passes(10_000);
+    gateway.token = 'another';
+    cutAll();
+    await passes(minutes * 60_000);
+    for (const { state } of [config, askedAgain])
+      expect(state).toMatchObject({ status: 'offline', error: { code: 'auth_token_expired' } });
+    expect(config.limit('max_cost_impact_auto')).toBe(0);
+    // It goes on asking, of each configuration at least twice in a minute and at most six times.
+    const lately = gateway.refusals.filter((at) => at > Date.now() - 60_000);
+    expect(lately.length).toBeGreaterThanOrEqual(4);
+    expect(lately.length).toBeLessThanOrEqual(14);
+    const before = asked;
+    gateway.token = 'good';
+    await passes(longestWaitMs);
+    expect(asked).toBeGreaterThan(before);
+    for (const each of [config, askedAgain]) {
+      expect(each.state).toMatchObject({ status: 'live', stale: false });
+      expect(each.limit('max_cost_impact_auto')).toBe(50);
+    }
+  });
+
+  test('clients that a gateway was away from for 10 s come back spread', async () => {
+    const count = 200;
+    await Promise.all(Array.from({ length: count }, () => connected()));
+    await passes(1000);
+    expect(gateway.streams.size).toBe(count);
+    gateway.isAway = true;
+    cutAll();
+    await passes(10_000);
+    gateway.reads.length = 0;
+    gateway.isAway = false;
+    const backAt = Date.now();
+    await passes(longestWaitMs);
+    expect(gateway.streams.size).toBe(count);
+    const seconds = gateway.reads.map((at) => Math.floor((at - backAt) / 1000));
+    const most = Math.max(...seconds.map((one) => seconds.filter((other) => other === one).length));
+    expect(most).toBeLessThanOrEqual(count / 4);
+  });
+});
