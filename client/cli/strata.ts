@@ -6,24 +6,15 @@
 import { readFileSync, realpathSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { Misused } from '../../gateway/repl/command.ts';
-import { commandTable } from '../../gateway/repl/command-table.ts';
-import { commands } from '../../gateway/repl/commands.ts';
 import { candidatesFor } from '../../gateway/repl/completion.ts';
 import { helpOn } from '../../gateway/repl/help.ts';
 import { execute, parse, splitFlags } from '../../gateway/repl/interpreter.ts';
 import { printable, printableLine } from '../../gateway/repl/output.ts';
 import { Failed } from '../../gateway/repl/session.ts';
-import { accountCommands } from './account-commands.ts';
-import { askingWord, completionCommand, isPlainWord } from './completion-command.ts';
-import { credentialsOf, options } from './credentials.ts';
-import { folderCommands } from './folder-commands.ts';
-import { httpSession, type HttpSession } from './http-session.ts';
-
-const table = commandTable<HttpSession>(
-  [...commands, ...folderCommands, ...accountCommands, completionCommand],
-  options,
-  { tenantIsOption: true },
-);
+import { askingWord, isPlainWord } from './completion-command.ts';
+import { credentialsOf } from './credentials.ts';
+import { httpSession } from './http-session.ts';
+import { commandFirst, table } from './table.ts';
 
 const failed = 1;
 /** By convention 128 and the number of the signal. */
@@ -37,19 +28,6 @@ const print = (text: string): void => {
 const complain = (text: string): void => {
   process.stderr.write(`strata: ${printableLine(text)}\n`);
 };
-
-/** Options may stand before the command, too: gives the words with the command first, and the options behind it. */
-function commandFirst(words: readonly string[]): string[] {
-  let at = 0;
-  while (words[at]?.startsWith('-')) {
-    const [name, value] = words[at]!.replace(/^--/, '').split('=', 2) as [string, string?];
-    const isFollowed = value === undefined && table.options[name]?.type === 'string';
-    at += isFollowed ? 2 : 1;
-  }
-  const rest = words.slice(at);
-  const name = table.commandAt(rest)?.name.split(' ').length ?? rest.length;
-  return [...rest.slice(0, name), ...words.slice(0, at), ...rest.slice(name)];
-}
 
 async function main(given: readonly string[], signal: AbortSignal): Promise<number> {
   if (given[0] === askingWord) return offer(given.slice(1), signal);

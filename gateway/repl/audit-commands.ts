@@ -1,10 +1,10 @@
 /** Commands about the audit. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ParamsOf, ResultOf } from '../../shared/contracts/index.ts';
-import type { Command } from './command.ts';
+import { Misused, type Command, type FlagValue } from './command.ts';
 import type { Session } from './session.ts';
 import { columns, jsonLine, printableLine } from './output.ts';
-import { countOf, given, textOf } from './typed.ts';
+import { countOf, given, platformWord, textOf } from './typed.ts';
 
 type Event = ResultOf<'audit.events.list'>['items'][number];
 type Proof = ResultOf<'audit.verify'>['chains'][number];
@@ -132,4 +132,45 @@ const verify: Command = {
   },
 };
 
-export const auditCommands: readonly Command[] = [tail, verify];
+/** Whose chain is meant: the actions take no tenant for the platform's own. */
+const chainFlag = {
+  tenant: { type: 'string', summary: `whose chain, by name or id, or ${platformWord}` },
+} as const;
+const chainOf = (flag: FlagValue): string | undefined =>
+  flag === platformWord ? undefined : textOf(flag);
+
+const exportCommand: Command = {
+  name: 'audit export',
+  parameters: '',
+  summary: 'a chain from its beginning, in its order, as lines of JSON to be kept elsewhere',
+  flags: {
+    ...chainFlag,
+    before: { type: 'string', summary: 'only up to this time, such as 2027-01-31T18:00:00Z' },
+  },
+  async run({ session, flags, print, signal }) {
+    const filter = given({ tenant_id: chainOf(flags.tenant), before: textOf(flags.before) });
+    let cursor: string | null | undefined;
+    do {
+      const params = given({ ...filter, limit: mostInPage, cursor });
+      const page = await session.call('audit.export', params);
+      for (const event of page.items) print(jsonLine(event));
+      cursor = page.next_cursor;
+    } while (cursor !== null && !signal.aborted);
+    if (cursor !== null) throw new Error('Stopped before the end of the chain.');
+  },
+};
+
+const cut: Command = {
+  name: 'audit cut',
+  parameters: '<seq> <hash>',
+  summary:
+    'remove what was exported, up to the event of this number and hash; answers the signed statement in its place',
+  flags: chainFlag,
+  async run({ session, args: { seq, hash }, flags, answer }) {
+    if (!/^[1-9][0-9]{0,14}$/.test(seq!)) throw new Misused(`${seq} is not the number of an event`);
+    const body = given({ tenant_id: chainOf(flags.tenant), seq: Number(seq), hash });
+    answer(await session.call('audit.cut', { body }));
+  },
+};
+
+export const auditCommands: readonly Command[] = [tail, verify, exportCommand, cut];

@@ -5,11 +5,13 @@ import { callCommand } from './call-command.ts';
 import type { Command } from './command.ts';
 import { configCommands } from './config-commands.ts';
 import { decideCommand } from './decide-command.ts';
+import { tenantCommands } from './tenant-commands.ts';
 
 export const commands: readonly Command[] = [
   ...configCommands,
   ...auditCommands,
   decideCommand,
   ...approvalCommands,
+  ...tenantCommands,
   callCommand,
 ];

@@ -3,7 +3,6 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { execFileSync } from 'node:child_process';
 import {
   chmodSync,
-  existsSync,
   mkdirSync,
   readFileSync,
   rmSync,
@@ -13,7 +12,9 @@ import {
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { dirname, join } from 'node:path';
+import { table } from '../../client/cli/table.ts';
 import { installClient, nodes, type InstalledClient } from '../support/client-package.ts';
+import { eventually } from '../support/cluster.ts';
 import { commandLine, type CommandLine, type Ended } from '../support/command-line.ts';
 import { strataDatabase, type Database } from '../support/postgres.ts';
 import {
@@ -185,7 +186,6 @@ test('config set takes values, texts, JSON; patch, unset, unset --all; names are
 
 describe('what goes wrong', () => {
   const misused: [string[], RegExp][] = [
-    [[], /^config get /],
     [['config', 'gte'], /^strata: config needs one of get, .*\n$/],
     [['recofig'], /^strata: there is no command recofig; help lists them\n$/],
     [['config', 'get'], /^strata: <resource> is missing; usage: config get <resource>.*\n$/],
@@ -211,12 +211,20 @@ describe('what goes wrong', () => {
     [['config', 'get', 'risk', '--url', 'http://127.0.0.1:9'], /^strata: unreachable: .*--url/],
     [['config', 'get', 'risk', '--api-key-file', '/nowhere'], /^strata: unreadable: /],
   ];
-  test.each(misused)('%j', async (args, says) => {
-    const { code, out, err } = await cli.run(args);
-    if (args.length === 0) expect({ code, err }).toEqual({ code: 0, err: '' });
-    else expect({ code, out }).toEqual({ code: 1, out: '' });
-    expect(args.length === 0 ? out : err).toMatch(says);
-    expect(out + err).not.toMatch(/canary|\n +at /);
+  test('ends with 1 and is said in one line', async () => {
+    const all = await Promise.all(misused.map(async ([args]) => ({ args, ...(await cli.run(args)) })));
+    expect(all).toEqual(
+      misused.map(([args, says]) => ({ args, code: 1, out: '', err: expect.stringMatching(says) })),
+    );
+    for (const { err } of all) expect(err).not.toMatch(/canary|\n +at /);
+  });
+
+  test('no command is no mistake: the commands are listed', async () => {
+    expect(await cli.run([])).toEqual({
+      code: 0,
+      out: expect.stringMatching(/^config get /),
+      err: '',
+    });
   });
 
   test('a key that is none, and one that is refused, is not shown', async () => {
@@ -436,6 +444,65 @@ test('audit: the newest events, also as lines of JSON; the proof of the chain', 
   );
 });
 
+test('audit: a chain is exported as lines of JSON, and what was exported is cut off', async () => {
+  const signedOut = { STRATA_API_KEY: '' };
+  const name = 'Cut Works';
+  const { id } = (
+    await platform.post('/tenants', { name, admin: { email: 'ada@cut-works.example' } })
+  ).body as { id: string };
+  const exported = async (...args: string[]) => {
+    const { code, out, err } = await asPlatform('audit', 'export', '--tenant', ...args);
+    expect([code, err]).toEqual([0, '']);
+    return out
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line) as { seq: number; hash: string } & Record<string, unknown>);
+  };
+  for (const status of ['disabled', 'active']) await platform.patch(`/tenants/${id}`, { status });
+  const events = await eventually(async () => {
+    const found = await exported(name.toLowerCase());
+    expect(found.filter(({ action }) => action === 'tenant.updated')).toHaveLength(2);
+    return found;
+  });
+  expect(events.map(({ seq }) => seq)).toEqual(events.map((_event, index) => index + 1));
+  expect(new Set(events.map(({ tenant_id }) => tenant_id))).toEqual(new Set([id]));
+  expect((await exported('platform')).every(({ tenant_id }) => tenant_id !== id)).toBe(true);
+  const long = await asPlatform('audit', 'export', '--tenant', id, '--before', '2020-01-01T00:00:00Z');
+  expect(long).toMatchObject({ code: 0, out: '' });
+
+  const { seq, hash } = events[1]!;
+  const cut = ['audit', 'cut', String(seq), hash, '--tenant', name];
+  expect(await asPlatform(...cut)).toMatchObject({ code: 1, err: expect.stringMatching(/scope/) });
+  const login = ['login', '--email', 'admin@example.com'];
+  const password = { environment: signedOut, input: adminPassword };
+  expect((await cli.run(login, password)).code).toBe(0);
+  const asPerson = (...args: string[]) => cli.run(args, { environment: signedOut });
+  const wrong = await asPerson('audit', 'cut', 'two', hash);
+  expect(wrong.err).toMatch(/^strata: two is not the number of an event/);
+  const other = await asPerson('audit', 'cut', String(seq), events[0]!.hash, '--tenant', name);
+  expect(other).toMatchObject({ code: 1, err: expect.stringMatching(/^strata: conflict: /) });
+  const { code, out } = await asPerson(...cut);
+  expect([code, JSON.parse(out)]).toEqual([0, expect.objectContaining({ tenant_id: id, seq, hash })]);
+  expect((await asPerson('logout')).code).toBe(0);
+  expect((await exported(id))[0]!.seq).toBe(seq + 1);
+  const verified = await asPlatform('audit', 'verify', '--tenant', name);
+  expect(verified).toMatchObject({ code: 0, out: expect.stringMatching(/cut_at/) });
+});
+
+test('tenants: found by a word, disabled, deleted, and the deletion taken back', async () => {
+  const name = 'Passing Trade';
+  await platform.post('/tenants', { name, admin: { email: 'ada@passing.example' } });
+  const tenants = (...args: string[]) => asPlatform('tenants', ...args);
+  expect((await tenants('list', 'passing')).out).toMatch(/^name +id +status\nPassing Trade +\S+ +active\n$/);
+  const early = await tenants('delete', name);
+  expect(early).toMatchObject({ code: 1, err: expect.stringMatching(/^strata: tenant_not_disabled: /) });
+  expect((await tenants('disable', 'passing trade')).out).toMatch(/ disabled$/m);
+  const deleted = await tenants('delete', name);
+  expect(deleted).toMatchObject({ code: 0, out: expect.stringMatching(/ disabled +20\d\d-/) });
+  expect((await tenants('enable', name)).out).toMatch(/ active$/m);
+  expect((await tenants('list', 'passing', '--json')).out).toContain('"erase_at": null');
+});
+
 describe('completion', () => {
   /** What bash makes of a line, with the real script. */
   const completed = async (...words: string[]): Promise<string[]> => {
@@ -458,7 +525,12 @@ describe('completion', () => {
   test('commands, flags, resources and tenants, in bash', async () => {
     expect(await completed('config', 'ex')).toEqual(['explain', 'export']);
     expect(await completed('config', 'get', 'ri')).toEqual(['risk']);
-    expect(await completed('--tenant', 'x', 'audit', '')).toEqual(['tail', 'verify']);
+    expect(await completed('--tenant', 'x', 'audit', '')).toEqual([
+      'cut',
+      'export',
+      'tail',
+      'verify',
+    ]);
     expect(await completed('config', 'set', '--if')).toEqual(['--if-match']);
     expect(await completed('audit', 'tail', '--tenant', '')).toEqual([tenant.id]);
     expect(await completed('completion', '')).toEqual(['bash', 'zsh']);
@@ -467,7 +539,6 @@ describe('completion', () => {
   test('a script for zsh, and none for others', async () => {
     const { out } = await cli.run(['completion', 'zsh']);
     expect(out).toMatch(/^#compdef strata\n/);
-    if (existsSync('/usr/bin/zsh')) execFileSync('zsh', ['-n'], { input: out });
     expect((await cli.run(['completion', 'fish'])).err).toMatch(/^strata: there is none for fish/);
   });
 });
@@ -522,7 +593,7 @@ describe('folders', () => {
     });
   });
 
-  test.each([
+  const unusable: [what: string, file: string, text: string, says: RegExp][] = [
     [
       'a resource that there is not',
       'risc.yaml',
@@ -559,11 +630,18 @@ describe('folders', () => {
       `a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [${'*a,'.repeat(9)}]\nc: &c [${'*b,'.repeat(9)}]\nd: [${'*c,'.repeat(9)}]`,
       /Excessive alias count/,
     ],
-  ])('a file is refused by its name: %s', async (_what, file, text, says) => {
-    rmSync(folderOf('bad'), { recursive: true, force: true });
-    write(`bad/${file}`, text);
-    const { code, err } = await cli.run(['config', 'diff', 'bad']);
-    expect([code, err]).toEqual([1, expect.stringMatching(says)]);
+  ];
+  test('a file that is not usable is refused by its name', async () => {
+    const all = await Promise.all(
+      unusable.map(async ([what, file, text], index) => {
+        write(`bad-${index}/${file}`, text);
+        const { code, err } = await cli.run(['config', 'diff', `bad-${index}`]);
+        return { what, code, err };
+      }),
+    );
+    expect(all).toEqual(
+      unusable.map(([what, , , says]) => ({ what, code: 1, err: expect.stringMatching(says) })),
+    );
   });
 
   test('a plan that was changed underneath is refused and names what moved', async () => {
@@ -599,4 +677,9 @@ describe('folders', () => {
     expect((await asPlatform('plan', 'platform')).code).toBe(0);
     expect((await asPlatform('apply', 'platform')).err).toMatch(/^strata: --digest is missing/);
   });
+});
+
+test('every command there is has been run by these tests, and did what it says', () => {
+  const names = table.commands.map(({ name }) => name);
+  expect(names.filter((name) => !cli.done.has(name))).toEqual([]);
 });

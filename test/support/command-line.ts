@@ -4,7 +4,13 @@ import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { commandFirst, table } from '../../client/cli/table.ts';
 import type { InstalledClient } from './client-package.ts';
+
+const failed = 1;
+/** Where Node keeps what it has compiled, so that a process starts sooner. */
+const { NODE_COMPILE_CACHE } = process.env;
+const compiled = NODE_COMPILE_CACHE === undefined ? {} : { NODE_COMPILE_CACHE };
 
 export interface Ended {
   readonly code: number | null;
@@ -15,6 +21,8 @@ export interface Ended {
 export interface CommandLine {
   /** A folder of this command line's own, which is also its home. */
   readonly folder: string;
+  /** The names of the commands that were run and did not fail. */
+  readonly done: Set<string>;
   readonly run: (args: readonly string[], more?: Started) => Promise<Ended>;
   readonly remove: () => void;
 }
@@ -30,13 +38,15 @@ export function commandLine(
   environment: Record<string, string>,
 ): CommandLine {
   const folder = mkdtempSync(join(tmpdir(), 'strata-cli-'));
+  const done = new Set<string>();
   const bin = join(path, '../../.bin/strata');
   return {
     folder,
+    done,
     async run(args, { environment: more = {}, input = '', node = process.execPath } = {}) {
       const child = spawn(node, [bin, ...args], {
         cwd: folder,
-        env: { HOME: folder, ...environment, ...more },
+        env: { HOME: folder, ...compiled, ...environment, ...more },
       });
       const said = { out: '', err: '' };
       child.stdout.setEncoding('utf8').on('data', (text: string) => {
@@ -47,6 +57,9 @@ export function commandLine(
       });
       child.stdin.on('error', () => {}).end(input);
       const [code] = (await once(child, 'close')) as [number | null];
+      const command = table.commandAt(commandFirst(args));
+      const isHelp = args.includes('--help');
+      if (command && code !== failed && !isHelp) done.add(command.name);
       return { code, ...said };
     },
     remove: () => rmSync(folder, { recursive: true, force: true }),
