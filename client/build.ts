@@ -35,9 +35,13 @@ const library: BuildOptions = {
 };
 
 rmSync(dist, { recursive: true, force: true });
-execFileSync(process.execPath, [join(installed, 'typescript/bin/tsc'), '-p', folder, '--emitDeclarationOnly'], {
-  stdio: 'inherit',
-});
+execFileSync(
+  process.execPath,
+  [join(installed, 'typescript/bin/tsc'), '-p', folder, '--emitDeclarationOnly'],
+  {
+    stdio: 'inherit',
+  },
+);
 await build({
   ...library,
   entryPoints: ['source/index.ts', 'source/file-storage.ts', 'source/bus.ts'],

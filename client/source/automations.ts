@@ -74,12 +74,7 @@ export async function startAutomation(
 }
 
 /** Says that it runs, or waits for its turn, until it has ended or `closing` is aborted. */
-function running(
-  gateway: Gateway,
-  begun: Row,
-  begunAt: Instant,
-  closing: AbortSignal,
-): Automation {
+function running(gateway: Gateway, begun: Row, begunAt: Instant, closing: AbortSignal): Automation {
   const path = `/automations/${encodeURIComponent(begun.id)}`;
   const lost = new AbortController();
   const ended = new AbortController();

@@ -66,7 +66,7 @@ export class Gateway {
       );
       const forget = whenAborted(signal, () => end(closedError()));
       this.#fetch(path, { ...asked, signal: ending.signal })
-        .then((response) => (take ? take(response) : response))
+        .then<T | Response>((response) => (take ? take(response) : response))
         .finally(() => {
           clearTimeout(timer);
           if (take) forget();

@@ -133,7 +133,8 @@ function queryOf({ agentType, serviceId, serviceType }: Context): string {
 
 /** The address without a slash at its end. Throws where what is given can't be meant. */
 function checked({ url, tenant, token }: ConnectOptions<Schema | undefined>): string {
-  if (!/^https?:$/.test(new URL(url).protocol)) throw new TypeError('url is neither https nor http');
+  if (!/^https?:$/.test(new URL(url).protocol))
+    throw new TypeError('url is neither https nor http');
   if (!tenant) throw new TypeError('tenant is missing');
   if (!token) throw new TypeError('token is missing');
   return url.replace(/\/+$/, '');

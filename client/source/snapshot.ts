@@ -102,7 +102,7 @@ export function readersOf<V>(
       revision = null,
       updatedBy = null,
       updatedAt = null,
-    }: Partial<Explanation> = explain(key) ?? {};
+    }: Partial<Details> = explain(key) ?? {};
     const { stale, ageMs, from } = source.state;
     const isAbsent = value === undefined;
     return {

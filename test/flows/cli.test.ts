@@ -1,14 +1,7 @@
 /** The command line `strata`, out of the packed package, beside a real Strata: what it says, how it ends, and what it never shows. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { execFileSync } from 'node:child_process';
-import {
-  chmodSync,
-  mkdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
+import { chmodSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { dirname, join } from 'node:path';
@@ -212,7 +205,9 @@ describe('what goes wrong', () => {
     [['config', 'get', 'risk', '--api-key-file', '/nowhere'], /^strata: unreadable: /],
   ];
   test('ends with 1 and is said in one line', async () => {
-    const all = await Promise.all(misused.map(async ([args]) => ({ args, ...(await cli.run(args)) })));
+    const all = await Promise.all(
+      misused.map(async ([args]) => ({ args, ...(await cli.run(args)) })),
+    );
     expect(all).toEqual(
       misused.map(([args, says]) => ({ args, code: 1, out: '', err: expect.stringMatching(says) })),
     );
@@ -467,7 +462,14 @@ test('audit: a chain is exported as lines of JSON, and what was exported is cut 
   expect(events.map(({ seq }) => seq)).toEqual(events.map((_event, index) => index + 1));
   expect(new Set(events.map(({ tenant_id }) => tenant_id))).toEqual(new Set([id]));
   expect((await exported('platform')).every(({ tenant_id }) => tenant_id !== id)).toBe(true);
-  const long = await asPlatform('audit', 'export', '--tenant', id, '--before', '2020-01-01T00:00:00Z');
+  const long = await asPlatform(
+    'audit',
+    'export',
+    '--tenant',
+    id,
+    '--before',
+    '2020-01-01T00:00:00Z',
+  );
   expect(long).toMatchObject({ code: 0, out: '' });
 
   const { seq, hash } = events[1]!;
@@ -482,7 +484,10 @@ test('audit: a chain is exported as lines of JSON, and what was exported is cut 
   const other = await asPerson('audit', 'cut', String(seq), events[0]!.hash, '--tenant', name);
   expect(other).toMatchObject({ code: 1, err: expect.stringMatching(/^strata: conflict: /) });
   const { code, out } = await asPerson(...cut);
-  expect([code, JSON.parse(out)]).toEqual([0, expect.objectContaining({ tenant_id: id, seq, hash })]);
+  expect([code, JSON.parse(out)]).toEqual([
+    0,
+    expect.objectContaining({ tenant_id: id, seq, hash }),
+  ]);
   expect((await asPerson('logout')).code).toBe(0);
   expect((await exported(id))[0]!.seq).toBe(seq + 1);
   const verified = await asPlatform('audit', 'verify', '--tenant', name);
@@ -493,9 +498,14 @@ test('tenants: found by a word, disabled, deleted, and the deletion taken back',
   const name = 'Passing Trade';
   await platform.post('/tenants', { name, admin: { email: 'ada@passing.example' } });
   const tenants = (...args: string[]) => asPlatform('tenants', ...args);
-  expect((await tenants('list', 'passing')).out).toMatch(/^name +id +status\nPassing Trade +\S+ +active\n$/);
+  expect((await tenants('list', 'passing')).out).toMatch(
+    /^name +id +status\nPassing Trade +\S+ +active\n$/,
+  );
   const early = await tenants('delete', name);
-  expect(early).toMatchObject({ code: 1, err: expect.stringMatching(/^strata: tenant_not_disabled: /) });
+  expect(early).toMatchObject({
+    code: 1,
+    err: expect.stringMatching(/^strata: tenant_not_disabled: /),
+  });
   expect((await tenants('disable', 'passing trade')).out).toMatch(/ disabled$/m);
   const deleted = await tenants('delete', name);
   expect(deleted).toMatchObject({ code: 0, out: expect.stringMatching(/ disabled +20\d\d-/) });

@@ -299,7 +299,7 @@ test('a stream that is cut goes on where it was: each write is told once', async
   }
 });
 
-test('a browser has the same values', async () => {
+test('a browser has the same values, sees a write of the platform, and starts from what it kept', async () => {
   const dist = join(installed.path, 'dist');
   const site = createServer(({ url = '/' }, response) => {
     const file = join(dist, url);
@@ -313,8 +313,15 @@ test('a browser has the same values', async () => {
   const browser = await openBrowser();
   try {
     const page = await browser.newPage();
+    await page.exposeFunction('writePlatform', async () => {
+      await platform.put('/config/global/from.page', { config_value: 7, is_public: true });
+    });
     await page.goto(`http://localhost:${(site.address() as AddressInfo).port}/`);
-    const said = await page.evaluate<{ values: string; fromFile: string[] }>(`(async () => {
+    const said = await page.evaluate<{
+      values: string;
+      arrived: number;
+      fromFile: string[];
+    }>(`(async () => {
       const { connect } = await import('/index.js');
       const options = {
         url: '${strata.url}', tenant: '${tenant.id}', token: '${apiKey}',
@@ -325,6 +332,12 @@ test('a browser has the same values', async () => {
       const values = Object.fromEntries(
         Object.keys(config.values).map((key) => [key, config.get(key)]),
       );
+      const arriving = new Promise((done) => config.on('change', ({ changes }) => {
+        if (changes.some(({ key }) => key === 'from.page')) done();
+      }));
+      await writePlatform();
+      await arriving;
+      const arrived = config.get('from.page');
       await config.close();
       const real = globalThis.fetch;
       globalThis.fetch = async () => { throw new TypeError('away'); };
@@ -333,10 +346,10 @@ test('a browser has the same values', async () => {
       await again.close();
       globalThis.fetch = real;
       // As text: what hands objects over knows no __proto__ of their own.
-      return { values: JSON.stringify(values), fromFile };
+      return { values: JSON.stringify(values), arrived, fromFile };
     })()`);
     const { values, explain } = await effective();
-    expect(JSON.parse(said.values)).toEqual(values);
+    expect({ ...JSON.parse(said.values), 'from.page': said.arrived }).toEqual({ ...values });
     expect(said.fromFile).toEqual(['file', explain.automation_enabled!.layer]);
   } finally {
     await browser.close();

@@ -71,7 +71,10 @@ export function nodes(): string[] {
 }
 
 /** What an import loads at once, and what it may load later, such as what keeps files. */
-const imports = { atOnce: /\b(?:from|import)"(\.[^"]+)"/g, ever: /\b(?:from|import\(?)"(\.[^"]+)"/g };
+const imports = {
+  atOnce: /\b(?:from|import)"(\.[^"]+)"/g,
+  ever: /\b(?:from|import\(?)"(\.[^"]+)"/g,
+};
 
 /** The files of the package that an import of the entry loads, itself included. The package is minified. */
 export function loadedBy(entry: string, when: keyof typeof imports): string[] {
