@@ -32,6 +32,12 @@ export interface OutgoingCallsOptions {
   readonly log: Logger;
 }
 
+/** As Moleculer prefers where it can. */
+export const isAnsweredHere = (broker: ServiceBroker, name: string, nodeID?: string): boolean =>
+  nodeID === undefined
+    ? (broker.registry.getActionEndpoints(name)?.hasLocal() ?? false)
+    : nodeID === broker.nodeID;
+
 /** Takes the place of Moleculer's `send`, which gives a call to a node. */
 export function outgoingCalls(
   send: BusCall,
@@ -39,18 +45,12 @@ export function outgoingCalls(
 ): BusCall {
   const skew = new Skew(broker);
 
-  /** As Moleculer prefers where it can. */
-  const isAnsweredHere = (name: string, nodeID: string | undefined): boolean =>
-    nodeID === undefined
-      ? (broker().registry.getActionEndpoints(name)?.hasLocal() ?? false)
-      : nodeID === broker().nodeID;
-
   /**
    * A node that stops waits for calls that it answers. Moleculer would have it wait for those that it has made, too, even for ones that
    * have timed out, until the other node is gone.
    */
   const attempt: BusCall = async (name, params, options) => {
-    const isLocal = isAnsweredHere(name, options?.nodeID);
+    const isLocal = isAnsweredHere(broker(), name, options?.nodeID);
     if (!isLocal && bus.away())
       throw new StrataError('service_unavailable', 'The bus does not answer. Try again.');
     if (isLocal) return send(name, params, options);
