@@ -1,6 +1,7 @@
 /** The page behind the links in an approval mail. */
 import { createHash } from 'node:crypto';
 import type { ResultOf } from '../shared/contracts/index.ts';
+import type { ErrorResponse } from '../shared/errors.ts';
 import { html, type Html } from '../shared/mail/html.ts';
 
 export type DecisionView = ResultOf<'notifier.links.show'>;
@@ -47,22 +48,39 @@ export const decisionPagePolicy = `default-src 'none'; style-src 'sha256-${style
  */
 export function decisionPage(view: DecisionView): string {
   const { title, tenant_name: tenant, description } = view;
-  return String(html`<!doctype html>
-<html lang="en">
-<head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>${title}</title><style>${style}</style></head>
-<body>
-<main>
-<p class="tenant">${tenant}</p>
+  return pageOf(
+    title,
+    html`<p class="tenant">${tenant}</p>
 <h1>${title}</h1>
 <dl>${rowsOf(view).map(row)}
 </dl>
 ${description === null ? '' : html`<p class="description">${description}</p>`}
-${view.state === 'pending' ? openPart(view) : html`<p class="state">It is ${view.state}.</p>`}
+${view.state === 'pending' ? openPart(view) : html`<p class="state">It is ${view.state}.</p>`}`,
+  );
+}
+
+/** What somebody sees whose link decides nothing: it has expired, say, or they asked for the approval themselves. */
+export function refusedLinkPage({ detail, request_id: requestId }: ErrorResponse['body']): string {
+  const title = 'This link decides nothing';
+  return pageOf(
+    title,
+    html`<h1>${title}</h1>
+<p class="state">${detail.message}</p>
+<p class="note tenant">${detail.code} · request ${requestId}</p>`,
+  );
+}
+
+const pageOf = (title: string, content: Html): string =>
+  String(html`<!doctype html>
+<html lang="en">
+<head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>${title}</title><style>${style}</style></head>
+<body>
+<main>
+${content}
 </main>
 </body>
 </html>
 `);
-}
 
 type Row = readonly [label: string, value: string | number | Html];
 const row = ([label, value]: Row): Html => html`

@@ -5,7 +5,8 @@ import { STATUS_CODES, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
 import { codeOf, StrataError, errorResponse, statusOf } from '../shared/errors.ts';
-import { jsonHeaders } from './security-headers.ts';
+import { decisionPagePolicy, refusedLinkPage } from './decision-page.ts';
+import { jsonHeaders, pageHeaders } from './security-headers.ts';
 
 /** Fastify's own refusals in our codes. */
 const ownErrors: Readonly<Record<string, () => StrataError>> = {
@@ -38,6 +39,18 @@ function sendError(error: unknown, requestId: string, reply: FastifyReply): Fast
   );
 }
 
+/** People follow the links of mails in browsers, which show JSON as it is. */
+function sendErrorPage(error: unknown, requestId: string, reply: FastifyReply): FastifyReply {
+  const { status, headers, body } = errorResponse(error, requestId);
+  return reply
+    .code(status)
+    .headers({ ...headers, ...pageHeaders })
+    .header('cache-control', 'no-store')
+    .header('content-type', 'text/html; charset=utf-8')
+    .header('content-security-policy', decisionPagePolicy)
+    .send(refusedLinkPage(body));
+}
+
 /** Refusals of Fastify's router, which come before any hook has run. */
 export const refuseBeforeRouting = (
   error: FastifyError,
@@ -48,16 +61,20 @@ export const refuseBeforeRouting = (
 
 /** Errors of hooks and handlers, and paths that do not exist. An unexpected error goes to the log with its cause. */
 export function mapErrors(app: FastifyInstance, log: Logger): void {
-  app.setErrorHandler((error: FastifyError, { id }, reply) => {
+  app.setErrorHandler((error: FastifyError, request, reply) => {
+    const { id } = request;
     const own = ownErrorOf(error);
     if (codeOf(own) === 'internal_error')
       log.error({ request_id: id, err: error }, 'unexpected error');
-    return sendError(own, id, reply);
+    return wantsPage(request) ? sendErrorPage(own, id, reply) : sendError(own, id, reply);
   });
   app.setNotFoundHandler(() => {
     throw new StrataError('not_found', 'There is nothing at this path.');
   });
 }
+
+const wantsPage = ({ routeOptions, headers }: FastifyRequest): boolean =>
+  routeOptions.config?.isPage === true && (headers.accept?.includes('text/html') ?? false);
 
 /** A refusal ahead of Fastify. The rest of the request is not waited for: the connection ends. */
 export function refuseRequest(

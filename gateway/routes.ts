@@ -42,6 +42,10 @@ declare module 'fastify' {
     /** Milliseconds that are left of the request's time. */
     timeLeft: () => number;
   }
+  interface FastifyContextConfig {
+    /** Browsers are answered with a page, refusals too. */
+    isPage?: boolean;
+  }
 }
 
 export interface RoutesOptions {
@@ -158,6 +162,7 @@ function routeOf({ name, contract, rest }: RestRoute, options: RoutesOptions): R
     method: rest.method,
     url,
     exposeHeadRoute: contract.response !== 'stream',
+    config: { isPage: contract.response === 'page' },
     onRequest(request, _reply, done) {
       // Fastify waits for a promise, or for `done` where there is none.
       const admitted = admit(request);
