@@ -38,7 +38,10 @@ interface RegisteredClient {
   readonly redirect_uris: string[];
 }
 
-/** A provider that does what OpenID Connect says. `authorize` is the browser: it signs `person` in and gives where they are sent back to. */
+/**
+ * A provider that does what OpenID Connect says. `meet` says whom its sign-in page signs in. `authorize` is the browser: it signs
+ * `person` in and gives where they are sent back to.
+ */
 export async function startHonestProvider(client: RegisteredClient) {
   const { server, url: issuer, close } = await listen();
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
@@ -81,12 +84,16 @@ export async function startHonestProvider(client: RegisteredClient) {
       void provider.interactionFinished(request, response, { login: { accountId: signsIn } });
     else serve(request, response);
   });
+  const meet = (person: Person): void => {
+    people.set(person.sub, person);
+    signsIn = person.sub;
+  };
   return {
     issuer,
     close,
+    meet,
     async authorize(authorizationUrl: string, person: Person): Promise<URL> {
-      people.set(person.sub, person);
-      signsIn = person.sub;
+      meet(person);
       const cookies = new Map<string, string>();
       let next = authorizationUrl;
       while (next.startsWith(issuer)) {
