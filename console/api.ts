@@ -48,12 +48,34 @@ export interface Sending {
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal;
+  /** Nothing of the answer is shown, so it does not say whether what is shown is old. */
+  readonly isAside?: boolean;
 }
 
 /** Whether the gateway was reached by the last request. */
 export const isOffline = signal(false);
-/** Whether the last answer said that a part is away and what it shows is the last known good value. */
+/** Whether something that is shown is the last known good value, since a part is away. */
 export const isStale = signal(false);
+/** How many answers said so. */
+export const staleAnswers = signal(0);
+/** The addresses whose last answer said so. */
+const stale = new Set<string>();
+
+export const saysStale = (headers: Headers): boolean => headers.get('x-config-stale') === 'true';
+
+export function noteAge(address: string, isOld: boolean): void {
+  if (isOld) {
+    stale.add(address);
+    staleAnswers.value += 1;
+  } else stale.delete(address);
+  isStale.value = stale.size > 0;
+}
+
+/** For what is shown no more, and so not read again. */
+export function forgetStale(): void {
+  stale.clear();
+  isStale.value = false;
+}
 
 interface Envelope {
   readonly detail?: { readonly code: string; readonly message: string };
@@ -65,7 +87,7 @@ interface Envelope {
 export async function send<T>(
   method: string,
   path: string,
-  { body, headers = {}, signal: aborted }: Sending = {},
+  { body, headers = {}, signal: aborted, isAside = false }: Sending = {},
 ): Promise<Answer<T>> {
   const response = await reach(root + path, {
     method,
@@ -78,25 +100,31 @@ export async function send<T>(
   const isJson = response.headers.get('content-type')?.startsWith('application/json') ?? false;
   const parsed: unknown = isJson && text !== '' ? JSON.parse(text) : undefined;
   if (!response.ok) throw refusalOf(response, parsed as Envelope | undefined);
-  if (method === 'GET') isStale.value = response.headers.get('x-config-stale') === 'true';
+  if (method === 'GET' && !isAside) noteAge(path, saysStale(response.headers));
   return { status: response.status, body: parsed as T, headers: response.headers };
 }
 
-async function reach(url: string, options: RequestInit): Promise<Response> {
+/** A stream that does not come says nothing of other requests: proxies may let these alone through. */
+async function reach(url: string, options: RequestInit, isStream = false): Promise<Response> {
+  let response: Response | undefined;
   try {
-    const response = await fetch(url, options);
-    isOffline.value = false;
-    return response;
+    response = await fetch(url, options);
   } catch (error) {
     if (options.signal?.aborted) throw error;
-    isOffline.value = true;
-    throw new Problem(
-      0,
-      'offline',
-      'Strata cannot be reached. Nothing was changed, as far as this page knows.',
-    );
   }
+  const isReached = response !== undefined && !isOfProxy(response);
+  if (isReached || !isStream) isOffline.value = !isReached;
+  if (response !== undefined && isReached) return response;
+  throw new Problem(
+    0,
+    'offline',
+    'Strata cannot be reached. Nothing was changed, as far as this page knows.',
+  );
 }
+
+/** A proxy that reaches no gateway says so itself; every answer of Strata's names its request. */
+const isOfProxy = ({ status, headers }: Response): boolean =>
+  status >= 502 && status <= 504 && !headers.has('x-request-id');
 
 function refusalOf(response: Response, body: Envelope | undefined): Problem {
   const { detail, request_id: requestId, errors } = body ?? {};
@@ -164,11 +192,12 @@ export const openStream = (
   aborted: AbortSignal,
 ): Promise<ReadableStream<BufferSource>> =>
   inSession(async (headers) => {
-    const response = await reach(root + path, {
+    const options = {
       headers: { ...wanted, ...headers },
       signal: aborted,
       cache: 'no-store',
-    });
+    } as const;
+    const response = await reach(root + path, options, true);
     if (!response.ok || !response.body) {
       const text = await response.text();
       throw refusalOf(response, JSON.parse(text) as Envelope);

@@ -6,6 +6,7 @@ import { go, hrefOf, path } from './address.ts';
 import { isOffline, isStale, problemOf, type Problem } from './api.ts';
 import { html, view } from './html.ts';
 import { followChanges, followPlatform, followSession } from './live.ts';
+import { keepLooking, lookAround } from './outage.ts';
 import { Heading, ProblemBox } from './parts.ts';
 import { learnNames } from './people.ts';
 import {
@@ -156,16 +157,26 @@ function NeedsHttps(): VNode {
   </main>`;
 }
 
+/** Whoever opens the page during an outage is let in when it is over. */
+const startAgainMs = 3000;
+
 function Starting(): VNode {
+  const problem = startProblem.value;
   const retry = (): void => {
-    startProblem.value = undefined;
-    renew().catch(cannotStart);
+    renew().then(() => {
+      startProblem.value = undefined;
+    }, cannotStart);
   };
+  useEffect(() => {
+    if (!problem) return undefined;
+    const timer = setTimeout(retry, startAgainMs);
+    return () => clearTimeout(timer);
+  }, [problem]);
   return html`<main class="narrow">
     <h1 class="brand">Strata</h1>
     ${
-      startProblem.value
-        ? view(ProblemBox, { problem: startProblem.value, retry })
+      problem
+        ? view(ProblemBox, { problem, retry })
         : html`<p class="muted" role="status">One moment…</p>`
     }
   </main>`;
@@ -206,6 +217,7 @@ function Shell({ signedIn }: { readonly signedIn: Tokens }): VNode {
   const { session_id: session } = signedIn;
   const isOpen = !hasEnded.value;
   useEffect(() => (isOpen ? followSession(session) : undefined), [session, isOpen]);
+  useEffect(() => (isOpen ? keepLooking() : undefined), [isOpen]);
   const isMember = signedIn.memberships.some(({ tenant_id: id }) => id === tenantId);
   const isElsewhere = tenantId !== undefined && tenantId !== current?.id;
   useEffect(() => {
@@ -283,7 +295,7 @@ function Banners(): VNode {
       isOffline.value &&
       html`<p class="banner">
         <strong>Offline.</strong> Strata cannot be reached; what is shown may be old.
-        <button type="button" class="link" onClick=${() => void renew()}>Try again</button>
+        <button type="button" class="link" onClick=${() => void lookAround()}>Try again</button>
       </p>`
     }
     ${

@@ -6,12 +6,15 @@
  * | Danger                              | Bounded by                                                      |
  * |-------------------------------------|-----------------------------------------------------------------|
  * | a connection that is silently cut   | the gateway sends something every 15 s; 45 s of silence end it    |
- * | a gateway that restarts             | asked again after 1 s, later less often, 30 s at most            |
+ * | a gateway that restarts             | asked again after 1 s, later less often, 10 s at most, and at once when anything is answered again |
  * | changes while no stream was open    | the stream goes on after the last revision, or says `reset`; of the session everything is asked anew |
+ * | a change before the stream began    | what was read until then is read again once it runs              |
+ * | several changes at once             | each is kept until every screen has looked at it                 |
  * | a session that has ended            | said by its own stream, and by the end of the others; the page asks to sign in |
  */
 import { signal } from '@preact/signals';
 import { openStream } from './api.ts';
+import { lookAround, recoveries } from './outage.ts';
 import { renew } from './session.ts';
 
 export interface LiveChange {
@@ -30,9 +33,30 @@ export interface LiveApproval {
   readonly approval_id?: string;
 }
 
-/** The latest that this tab has heard of. */
-export const latestChange = signal<LiveChange | undefined>(undefined);
-export const latestApproval = signal<LiveApproval | undefined>(undefined);
+/** More than come between two moments at which a screen looks. */
+const mostKept = 1000;
+
+/** What this tab has heard, in order: of several at once a signal would show the last alone. */
+export class Heard<T> {
+  /** How many until now. */
+  readonly count = signal(0);
+  #latest: readonly T[] = [];
+
+  add(news: T): void {
+    this.#latest = [...this.#latest, news].slice(-mostKept);
+    this.count.value += 1;
+  }
+
+  /** What came after the first so many; undefined where that is no longer known. */
+  since(count: number): readonly T[] | undefined {
+    const missing = this.count.peek() - count;
+    if (missing > this.#latest.length) return undefined;
+    return this.#latest.slice(this.#latest.length - missing);
+  }
+}
+
+export const changes = new Heard<LiveChange>();
+export const approvals = new Heard<LiveApproval>();
 
 type News =
   | { readonly change: LiveChange }
@@ -40,8 +64,8 @@ type News =
   | { readonly session: 'changed' };
 
 function take(news: News): void {
-  if ('change' in news) latestChange.value = news.change;
-  else if ('approval' in news) latestApproval.value = news.approval;
+  if ('change' in news) changes.add(news.change);
+  else if ('approval' in news) approvals.add(news.approval);
   // Says whether the session goes on, and in which tenants with which roles.
   else void renew().catch(() => undefined);
 }
@@ -62,22 +86,23 @@ export const followChanges = (tenantId: string): (() => void) =>
 export const followPlatform = (): (() => void) => followConfiguration('platform', '/config/watch');
 
 const followConfiguration = (owner: string, path: string): (() => void) =>
-  follow(`strata-live-${owner}`, path, ({ name, data }) => {
-    if (name !== 'config.changed' && name !== 'reset') return;
+  follow(`strata-live-${owner}`, path, (event) => {
+    const { name, data } = event;
+    if (name !== 'config.changed' && !mayHaveMissed(event)) return;
     announce({ change: { tenantId: owner, ...(JSON.parse(data) as { revision: number }) } });
   });
 
 export const followApprovals = (tenantId: string): (() => void) =>
-  follow(
-    `strata-approvals-${tenantId}`,
-    `/tenants/${tenantId}/approvals/watch`,
-    ({ name, data }) => {
-      // What was shown may be from before the stream began.
-      if (name === 'ready' || name === 'reset') announce({ approval: { tenantId } });
-      if (name !== 'approval.changed') return;
-      announce({ approval: { tenantId, ...(JSON.parse(data) as { approval_id: string }) } });
-    },
-  );
+  follow(`strata-approvals-${tenantId}`, `/tenants/${tenantId}/approvals/watch`, (event) => {
+    const { name, data } = event;
+    if (mayHaveMissed(event)) announce({ approval: { tenantId } });
+    if (name !== 'approval.changed') return;
+    announce({ approval: { tenantId, ...(JSON.parse(data) as { approval_id: string }) } });
+  });
+
+/** Where the stream begins anew what is shown may be from before it; where it goes on, what was missed follows. */
+const mayHaveMissed = ({ name, goesOn }: ServerEvent): boolean =>
+  name === 'reset' || (name === 'ready' && !goesOn);
 
 /** Until the returned function is called. Each session has a stream of its own. */
 export function followSession(sessionId: string): () => void {
@@ -85,6 +110,7 @@ export function followSession(sessionId: string): () => void {
   return follow(`strata-session-${sessionId}`, '/auth/watch', ({ name }) => {
     // What happened while no stream was open is not told.
     const isMissed = name === 'ready' && isBack;
+    if (name === 'ready' && !isBack) void lookAround();
     isBack ||= name === 'ready';
     if (isMissed || name === 'session.ended' || name === 'memberships.changed')
       announce({ session: 'changed' });
@@ -103,7 +129,7 @@ function follow(name: string, path: string, heard: (event: ServerEvent) => void)
 }
 
 const firstWaitMs = 1000;
-const longestWaitMs = 30_000;
+const longestWaitMs = 10_000;
 const silenceMs = 45_000;
 
 async function keepReading(
@@ -113,11 +139,12 @@ async function keepReading(
 ): Promise<void> {
   let waitMs = firstWaitMs;
   let lastId: string | undefined;
-  const note = (event: ServerEvent): void => {
+  const note = (event: Omit<ServerEvent, 'goesOn'>): void => {
+    const goesOn = lastId !== undefined;
     waitMs = firstWaitMs;
     lastId = event.id ?? lastId;
     if (event.name === 'closed') void renew().catch(() => undefined);
-    heard(event);
+    heard({ ...event, goesOn });
   };
   while (!aborted.aborted) {
     try {
@@ -126,6 +153,7 @@ async function keepReading(
       // Asked again below.
     }
     if (aborted.aborted) return;
+    void lookAround();
     await pause(waitMs * (0.5 + Math.random()), aborted);
     waitMs = Math.min(waitMs * 2, longestWaitMs);
   }
@@ -134,7 +162,7 @@ async function keepReading(
 async function readOnce(
   path: string,
   lastId: string | undefined,
-  heard: (event: ServerEvent) => void,
+  heard: (event: Omit<ServerEvent, 'goesOn'>) => void,
   aborted: AbortSignal,
 ): Promise<void> {
   const silence = new AbortController();
@@ -158,10 +186,12 @@ interface ServerEvent {
   readonly name: string | undefined;
   readonly id: string | undefined;
   readonly data: string;
+  /** An event with an id came before it, after which the stream goes on. */
+  readonly goesOn: boolean;
 }
 
 /** One block of a stream of server-sent events; a comment has neither name nor data. */
-function eventIn(block: string): ServerEvent {
+function eventIn(block: string): Omit<ServerEvent, 'goesOn'> {
   const fields = new Map(
     block.split('\n').map((line) => {
       const [name, ...value] = line.split(': ');
@@ -171,11 +201,19 @@ function eventIn(block: string): ServerEvent {
   return { name: fields.get('event'), id: fields.get('id'), data: fields.get('data') ?? '' };
 }
 
+/** Over also as soon as what was away is back. */
 const pause = (ms: number, aborted: AbortSignal): Promise<void> =>
   new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    aborted.addEventListener('abort', () => {
+    const before = recoveries.peek();
+    const done = (): void => {
       clearTimeout(timer);
+      stopWatching();
+      aborted.removeEventListener('abort', done);
       resolve();
+    };
+    const timer = setTimeout(done, ms);
+    const stopWatching = recoveries.subscribe((count) => {
+      if (count !== before) done();
     });
+    aborted.addEventListener('abort', done);
   });

@@ -1,7 +1,8 @@
 /** What a screen shows while it waits, and when the answer comes or does not. */
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { problemOf, type Problem } from './api.ts';
-import { followApprovals, latestApproval, latestChange, type LiveChange } from './live.ts';
+import { approvals, changes, followApprovals, type Heard, type LiveChange } from './live.ts';
+import { recoveries } from './outage.ts';
 
 export interface Loaded<T> {
   /** The latest answer, kept while it is asked for again. */
@@ -18,45 +19,70 @@ interface State<T> {
   readonly isBusy: boolean;
 }
 
-/** Calls `reload` when somebody changes the tenant's configuration, or the part of it that `concerns` names. */
+/**
+ * Calls `reload` when somebody changes the tenant's configuration, or the part of it that `concerns` names: after the first so many
+ * changes that this tab has heard of, or from now on.
+ */
 export function useLive(
   reload: () => void,
   concerns: (change: LiveChange) => boolean = () => true,
+  heardBefore?: number,
 ): void {
-  const change = latestChange.value;
-  const seen = useRef(change);
-  useEffect(() => {
-    if (change === undefined || change === seen.current) return;
-    seen.current = change;
-    if (change.config_type === undefined || concerns(change)) reload();
-  }, [change]);
+  const mayConcern = (change: LiveChange): boolean =>
+    change.config_type === undefined || concerns(change);
+  useHeard(changes, reload, mayConcern, heardBefore);
 }
 
 /** Calls `reload` when an approval of the tenant changes, or the one that is named. */
 export function useLiveApprovals(reload: () => void, tenantId: string, id?: string): void {
-  const change = latestApproval.value;
-  const seen = useRef(change);
   useEffect(() => followApprovals(tenantId), [tenantId]);
-  useEffect(() => {
-    if (change === undefined || change === seen.current) return;
-    seen.current = change;
+  useHeard(approvals, reload, (change) => {
     const concerns = id === undefined || (change.approval_id ?? id) === id;
-    if (change.tenantId === tenantId && concerns) reload();
-  }, [change]);
+    return change.tenantId === tenantId && concerns;
+  });
 }
 
-/** Loads whenever `key` changes, which says all that `load` depends on; what is for an older key is dropped. */
+function useHeard<T>(
+  heard: Heard<T>,
+  reload: () => void,
+  concerns: (news: T) => boolean,
+  heardBefore?: number,
+): void {
+  const count = heard.count.value;
+  const seen = useRef(heardBefore ?? count);
+  useEffect(() => {
+    const news = heard.since(seen.current);
+    seen.current = heard.count.peek();
+    if (news === undefined || news.some(concerns)) reload();
+  }, [count]);
+}
+
+/**
+ * Loads whenever `key` changes, which says all that `load` depends on; what is for an older key is dropped. It is asked again when
+ * what was away is back. Whoever has it loaded again while it is on its way gets what is on its way first: changes that come faster
+ * than answers keep nobody from seeing anything.
+ */
 export function useLoaded<T>(key: string, load: (aborted: AbortSignal) => Promise<T>): Loaded<T> {
   const empty: State<T> = { key, data: undefined, problem: undefined, isBusy: true };
   const [state, setState] = useState<State<T>>(empty);
   const [round, setRound] = useState(0);
   const latest = useRef(load);
   latest.current = load;
+  const isAsking = useRef(false);
+  const isWantedAgain = useRef(false);
+  const reload = (): void => {
+    if (isAsking.current) isWantedAgain.current = true;
+    else setRound((before) => before + 1);
+  };
   useEffect(() => {
     const controller = new AbortController();
+    isAsking.current = true;
+    isWantedAgain.current = false;
     const settle = (change: Partial<State<T>>): void => {
       if (controller.signal.aborted) return;
+      isAsking.current = false;
       setState((before) => ({ ...before, key, isBusy: false, ...change }));
+      if (isWantedAgain.current) reload();
     };
     setState((before) => (before.key === key ? { ...before, isBusy: true } : empty));
     latest.current(controller.signal).then(
@@ -65,11 +91,18 @@ export function useLoaded<T>(key: string, load: (aborted: AbortSignal) => Promis
     );
     return () => controller.abort();
   }, [key, round]);
+  const recovered = recoveries.value;
+  const seen = useRef(recovered);
+  useEffect(() => {
+    if (seen.current === recovered) return;
+    seen.current = recovered;
+    reload();
+  }, [recovered]);
   const shown = state.key === key ? state : empty;
   return {
     data: shown.data,
     problem: shown.problem,
     isBusy: shown.isBusy,
-    reload: () => setRound((before) => before + 1),
+    reload,
   };
 }

@@ -1,6 +1,7 @@
 /** Lists of the API that may be long: page by page as somebody goes on, or all of them once somebody looks for something. */
 import { useEffect, useState } from 'preact/hooks';
 import { get, problemOf, withQuery, type Problem } from './api.ts';
+import { recoveries } from './outage.ts';
 
 interface Page<T> {
   readonly items: readonly T[];
@@ -8,7 +9,7 @@ interface Page<T> {
 }
 
 interface State<T> {
-  /** What these pages are of: an address, and how often it was asked for anew. */
+  /** What these pages are of: an address, and how often it was asked for anew, by somebody or after an outage. */
   readonly key: string;
   readonly items: readonly T[];
   readonly pages: number;
@@ -34,7 +35,7 @@ export function usePages<T>(address: string, wantsAll: boolean): Pages<T> {
   const [round, setRound] = useState(0);
   const [wanted, setWanted] = useState(1);
   const [state, setState] = useState<State<T>>();
-  const key = `${address} ${round}`;
+  const key = `${address} ${round} ${recoveries.value}`;
   const isCurrent = state?.key === key;
   const cursor = isCurrent ? state.cursor : undefined;
   const mayGoOn = isCurrent && cursor !== null && !state.problem && state.items.length < mostItems;

@@ -44,7 +44,7 @@ let asked: Promise<OpenApi> | undefined;
 
 /** What a PUT at a path takes; any object where it cannot be learned. */
 export async function schemaOf(path: string): Promise<Schema> {
-  asked ??= send<OpenApi>('GET', '/openapi.json').then(({ body }) => body);
+  asked ??= send<OpenApi>('GET', '/openapi.json', { isAside: true }).then(({ body }) => body);
   try {
     const { paths, components } = await asked;
     const body = paths[path]?.put?.requestBody?.content['application/json']?.schema;

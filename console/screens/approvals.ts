@@ -230,7 +230,7 @@ function stepsOf(approval: Approval): Step[] {
       ]
     : [];
   if (decision) {
-    const says = html`<span><strong>${decision.decision === 'approve' ? 'Approved' : 'Denied'}</strong> by <${Who} id=${decision.by} /> ${decision.via === 'link' && '(by the mailed link)'}${decision.comment !== null && html`<q class="said"><bdi>${decision.comment}</bdi></q>`}</span>`;
+    const says = html`<span><strong>${decision.decision === 'approve' ? 'Approved' : 'Denied'}</strong> by <${Who} id=${decision.by} name=${decision.name ?? undefined} /> ${decision.via === 'link' && '(by the mailed link)'}${decision.comment !== null && html`<q class="said"><bdi>${decision.comment}</bdi></q>`}</span>`;
     return [...asked, ...taken, { at: decision.at, what: says, state: 'past' }];
   }
   if (state !== 'pending')

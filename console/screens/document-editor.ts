@@ -3,10 +3,11 @@
  * and laid over what somebody else has written meanwhile.
  */
 import type { VNode } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { go, guardLeaving, query, setQuery } from '../address.ts';
 import { longJson } from '../format.ts';
 import { html, view } from '../html.ts';
+import { changes } from '../live.ts';
 import { useLive, useLoaded } from '../loading.ts';
 import {
   applyPatch,
@@ -59,9 +60,10 @@ export function DocumentEditor({
 }): VNode {
   const address = addressOf(kind.path, tenantId, id);
   const { data, problem, reload } = useLoaded(address, async (aborted) => {
+    const heardBefore = changes.count.peek();
     const [stored, whole] = await Promise.all([readStored(address, aborted), schemaOf(kind.path)]);
     const schema = withoutFields(whole, kind);
-    return { stored: writable(stored, schema, kind), schema };
+    return { stored: writable(stored, schema, kind), schema, heardBefore };
   });
   const title = kind.plural === undefined ? kind.title : `${kind.title} ${id}`;
   return html`<section>
@@ -76,6 +78,7 @@ export function DocumentEditor({
             id,
             title,
             first: data.stored,
+            heardBefore: data.heardBefore,
             schema: data.schema,
           })
         : !problem && html`<p class="empty" role="status">Loading…</p>`
@@ -90,6 +93,8 @@ interface EditorProperties {
   readonly id: string;
   readonly title: string;
   readonly first: Stored;
+  /** How many changes this tab had heard of when `first` was asked for. */
+  readonly heardBefore: number;
   readonly schema: Schema;
 }
 
@@ -99,7 +104,8 @@ interface Rebase {
   readonly conflicts: readonly string[];
 }
 
-function Editor({ tenantId, address, kind, id, title, first, schema }: EditorProperties): VNode {
+function Editor(properties: EditorProperties): VNode {
+  const { tenantId, address, kind, id, title, first, heardBefore, schema } = properties;
   const [base, setBase] = useState(first);
   const [draft, setDraft] = useState<JsonObject>(first.document ?? {});
   /** Fields with a text that is no value yet, by their place. */
@@ -125,16 +131,24 @@ function Editor({ tenantId, address, kind, id, title, first, schema }: EditorPro
 
   // An untouched form shows what is there now; one in use stays as it is, and says that there is something newer.
   const [newer, setNewer] = useState<Stored>();
+  // Somebody may begin to edit while it is read.
+  const now = useRef({ base, isInUse: false });
+  now.current = { base, isInUse: isEdited || reviewing !== undefined };
   const look = async (): Promise<void> => {
+    const { base: before } = now.current;
     const stored = await read();
-    if (stored.revision === base.revision) return;
-    if (isEdited || reviewing) setNewer(stored);
+    // Published here meanwhile: what was read may be from before that.
+    if (now.current.base !== before) return look();
+    if (stored.revision === before.revision) return undefined;
+    if (now.current.isInUse) setNewer(stored);
     else begin(stored);
+    return undefined;
   };
   useLive(
     () => void look().catch(() => undefined),
     ({ config_type: type, resource_id: changed }) =>
       type === kind.configType && (kind.plural === undefined || changed === id),
+    heardBefore,
   );
 
   const begin = (stored: Stored): void => {
@@ -152,8 +166,10 @@ function Editor({ tenantId, address, kind, id, title, first, schema }: EditorPro
     if (next.size !== unfit.size) setUnfit(next);
   };
   const afterPublishing = async (): Promise<void> => {
+    // The dialog is over the form until then, so that nobody types what would be replaced.
+    const stored = await read().catch(() => undefined);
     setReviewing(undefined);
-    const stored = await read();
+    if (!stored) return;
     begin(stored);
     setPublished(stored.revision);
   };
@@ -178,6 +194,7 @@ function Editor({ tenantId, address, kind, id, title, first, schema }: EditorPro
     ${published !== undefined && !isEdited && html`<p class="notice" role="status">Published as revision ${published}.</p>`}
     ${
       newer &&
+      newer.revision !== base.revision &&
       html`<p class="banner" role="status">
         <strong><${Who} id=${newer.updatedBy} name=${newer.updatedByName} /> changed this <${Time} at=${newer.updatedAt} />.</strong>${' '}
         Your edits stay as they are, and are laid over that when you review them.${' '}

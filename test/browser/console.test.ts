@@ -3,11 +3,13 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createServer } from 'node:http';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
-import type { Browser } from 'playwright-core';
+import type { Browser, Page } from 'playwright-core';
 import { openBrowser } from '../support/browser.ts';
+import { eventually } from '../support/cluster.ts';
 import { invitationToken, mailsTo } from '../support/mailboxes.ts';
 import { strataDatabase, type Database } from '../support/postgres.ts';
 import {
+  addMember,
   adminPassword,
   createTenant,
   memberPassword,
@@ -476,6 +478,143 @@ describe('live', () => {
     expect(await document.field('/default_cpu').inputValue()).toBe('2');
     expect(streams).toHaveLength(1);
     expect([...seen.faults, ...second.faults]).toEqual([]);
+    await seen.close();
+  });
+
+  /** Has requests wait on their way to Strata. Returns how to let them go, those that come later too. */
+  async function held(page: Page, url: string): Promise<() => void> {
+    const { promise: freed, resolve: free } = Promise.withResolvers<void>();
+    await page.route(url, async (route) => {
+      await freed;
+      await route.continue();
+    });
+    return free;
+  }
+
+  test('a change between a page and the beginning of its stream shows', async () => {
+    const { admin, id } = tenant;
+    const path = `/tenants/${id}/config/agents/early`;
+    await admin.put(path, { default_region: 'before' });
+    const seen = await signedIn('tenant_admin');
+    const begin = await held(seen.page, '**/config/watch');
+    await new EffectiveValuesPage(seen.page).open(id, '?agent_type=early');
+    await seen.page.getByText('"before"').first().waitFor();
+    await admin.patch(path, { default_region: 'after' });
+    begin();
+    await seen.page.getByText('"after"').first().waitFor();
+    expect(seen.faults).toEqual([]);
+    await seen.close();
+  });
+
+  test('a role that is given between a page and the beginning of its stream counts', async () => {
+    const { admin, id } = tenant;
+    const email = 'early@acme.example';
+    const { user_id: user } = await addMember(admin, id, { email, roles: ['viewer'] });
+    const seen = await visit(browser, origin);
+    const begin = await held(seen.page, '**/auth/watch');
+    const door = new SignInPage(seen.page);
+    await door.open();
+    await door.signIn(email, memberPassword);
+    await new EffectiveValuesPage(seen.page).loaded();
+    await admin.patch(`/tenants/${id}/users/${user}`, { roles: ['operator'] });
+    begin();
+    // Sooner than a page looks by itself whether everything is as it knows.
+    await seen.page.getByRole('link', { name: 'Documents' }).waitFor({ timeout: 10_000 });
+    expect(seen.faults).toEqual([]);
+    await seen.close();
+  });
+
+  test('an answer that is on its way is waited for, whatever changes meanwhile', async () => {
+    const { admin, id } = tenant;
+    const path = `/tenants/${id}/config/agents/busy`;
+    await admin.put(path, { default_region: 'before' });
+    const seen = await signedIn('tenant_admin');
+    await new EffectiveValuesPage(seen.page).open(id, '?agent_type=busy');
+    const second = await visit(browser, origin, {}, seen.context);
+    const release = await held(second.page, '**/config/effective?*');
+    const failed: string[] = [];
+    second.page.on('requestfailed', (request) => failed.push(request.url()));
+    const asked = second.page.waitForRequest('**/config/effective?*');
+    await second.page.goto(`/console/tenants/${id}/effective?agent_type=busy`);
+    await asked;
+    await admin.patch(path, { default_region: 'after' });
+    await seen.page.getByText('"after"').first().waitFor();
+    release();
+    await second.page.getByText('"after"').first().waitFor();
+    expect(failed).toEqual([]);
+    expect([...seen.faults, ...second.faults]).toEqual([]);
+    await seen.close();
+  });
+
+  test('of several changes that come at once none is missed', async () => {
+    const { admin, id } = tenant;
+    const path = `/tenants/${id}/config/agents/both`;
+    await admin.put(path, { default_region: 'before' });
+    const seen = await signedIn('tenant_admin');
+    const { promise: written, resolve: write } = Promise.withResolvers<void>();
+    let times = 0;
+    await seen.page.route('**/config/watch', async (route) => {
+      times += 1;
+      await written;
+      // What a gateway sends where both came while it was asked, and then no stream more.
+      const told = ['both', 'other'].map((name, index) => {
+        const change = { revision: index + 1, config_type: 'agent_config', resource_id: name };
+        return `id: ${index + 1}\nevent: config.changed\ndata: ${JSON.stringify(change)}\n\n`;
+      });
+      if (times > 1) await route.abort();
+      else await route.fulfill({ contentType: 'text/event-stream', body: told.join('') });
+    });
+    const document = new DocumentPage(seen.page);
+    await document.open(id, 'agents/both');
+    expect(await document.field('/default_region').inputValue()).toBe('before');
+    await admin.patch(path, { default_region: 'after' });
+    write();
+    await eventually(async () =>
+      expect(await document.field('/default_region').inputValue()).toBe('after'),
+    );
+    await seen.close();
+  });
+
+  test('a change while a document is on its way to its form is in the form', async () => {
+    const { admin, id } = tenant;
+    const path = `/tenants/${id}/config/agents/slow`;
+    await admin.put(path, { default_region: 'before' });
+    const seen = await signedIn('tenant_admin');
+    const other = new EffectiveValuesPage(seen.page);
+    await other.open(id, '?agent_type=slow');
+    const second = await visit(browser, origin, {}, seen.context);
+    const release = await held(second.page, '**/openapi.json');
+    const read = second.page.waitForResponse((response) => response.url().endsWith(path));
+    await second.page.goto(`/console/tenants/${id}/documents/agents/slow`);
+    await read;
+    await admin.patch(path, { default_region: 'after' });
+    await seen.page.getByText('"after"').first().waitFor();
+    release();
+    const document = new DocumentPage(second.page);
+    await eventually(async () =>
+      expect(await document.field('/default_region').inputValue()).toBe('after'),
+    );
+    expect([...seen.faults, ...second.faults]).toEqual([]);
+    await seen.close();
+  });
+
+  test('what somebody types while a newer document is on its way stays', async () => {
+    const { admin, id } = tenant;
+    const path = `/tenants/${id}/config/agents/typed`;
+    await admin.put(path, { default_region: 'before' });
+    const seen = await signedIn('tenant_admin');
+    const { page } = seen;
+    const document = new DocumentPage(page);
+    await document.open(id, 'agents/typed');
+    const release = await held(page, `**${path}`);
+    const asked = page.waitForRequest((request) => request.url().endsWith(path));
+    await admin.patch(path, { default_region: 'after' });
+    await asked;
+    await document.field('/default_cpu').fill('2');
+    release();
+    await page.getByText('Your edits stay as they are').waitFor();
+    expect(await document.field('/default_cpu').inputValue()).toBe('2');
+    expect(seen.faults).toEqual([]);
     await seen.close();
   });
 
