@@ -9,11 +9,11 @@ import { commitChange, recordEvents } from '../commits/commit.ts';
 import { settingsReplacedKey } from '../contracts/feed.ts';
 import type { ActionName, ParamsOf, ResultOf } from '../contracts/index.ts';
 import { authScope } from '../contracts/revision-scopes.ts';
-import { StrataError } from '../errors.ts';
+import { codeOf, StrataError } from '../errors.ts';
 import { natsConnectionOf, reportAfterMs } from './bus.ts';
 import { invalidateEvent } from './cluster-service.ts';
 import type { ClusterLink } from './coherence/coherence.ts';
-import type { Feed } from './coherence/feed.ts';
+import type { Feed, Poll, PollResult } from './coherence/feed.ts';
 import { callAs, type CallOptions } from './request.ts';
 import { serviceOf } from './service.ts';
 
@@ -70,7 +70,7 @@ function linkOverBus(
   const options = { caller: serviceCaller(nodeId), requestId: nodeId, timeout: fenceMs };
   const call = callWhereOffered(broker, log);
   return {
-    poll: (poll) => call('feed.poll', { body: poll }, options),
+    poll: (poll) => asNodesKnowIt(poll, (body) => call('feed.poll', { body }, options)),
     leave: async (leave) => {
       const soon = { ...options, timeout: fenceMs / 4 };
       await call('feed.leave', { body: leave }, soon);
@@ -80,6 +80,23 @@ function linkOverBus(
       await call('feed.skip-lost', { body: known }, unhurried);
     },
   };
+}
+
+/**
+ * While no node knows `server`, in a rolling upgrade, the poll goes without it: the lease table then shows the cursor whichever
+ * server it is from, as it always did in the release of those nodes. A poll that was refused instead would cost the lease.
+ */
+async function asNodesKnowIt(
+  poll: Poll,
+  ask: (poll: Poll) => Promise<PollResult>,
+): Promise<PollResult> {
+  try {
+    return await ask(poll);
+  } catch (error) {
+    if (codeOf(error) !== 'upgrade_under_way') throw error;
+    const { server: _new, ...known } = poll;
+    return ask(known);
+  }
 }
 
 /**

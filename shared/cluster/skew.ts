@@ -46,11 +46,17 @@ export function fingerprintOf(action: string): string {
   return fingerprint;
 }
 
-/** As JSON, without descriptions: these change and mean nothing. */
+/** As JSON, without what is said to readers of the API alone: that changes, and means nothing here. */
 export function schemaOf(action: string): string {
   return JSON.stringify(contractOf(action)?.params, (name, value: unknown) =>
-    name === 'description' && typeof value === 'string' ? undefined : value,
+    isSaidToReaders(name, value) ? undefined : value,
   );
+}
+
+/** A parameter that has one of these names is an object here. */
+function isSaidToReaders(name: string, value: unknown): boolean {
+  if (name === 'examples') return Array.isArray(value);
+  return (name === 'description' || name === 'title') && typeof value === 'string';
 }
 
 interface Endpoint {

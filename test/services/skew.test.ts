@@ -2,9 +2,12 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { ServiceBroker, type Middleware } from 'moleculer';
 import { Type } from 'typebox';
+import { pino } from 'pino';
 import type { Caller } from '../../shared/access.ts';
 import { nodeOptions } from '../../shared/cluster/broker.ts';
-import { fingerprintOf } from '../../shared/cluster/skew.ts';
+import type { Poll, PollResult } from '../../shared/cluster/coherence/feed.ts';
+import { clusterLink } from '../../shared/cluster/feed-service.ts';
+import { fingerprintOf, schemaOf } from '../../shared/cluster/skew.ts';
 import { contractTable } from '../../shared/contracts/index.ts';
 import { liveSettings } from '../../shared/live-settings.ts';
 import { loadSettings } from '../../shared/settings.ts';
@@ -22,16 +25,23 @@ let questions = 0;
 const action = 'global-config.bounds.patch';
 /** What it takes in the release before: no `dry_run`. */
 const { dry_run: _new, ...before } = contractTable[action].params.properties;
-const oldSchema = Type.Object(before, { additionalProperties: false });
+/** And a poll of the feed: no `server`. */
+const { server: _later, ...pollBefore } = contractTable['feed.poll'].params.properties.body.properties;
+const closed = { additionalProperties: false };
+const oldSchemas: Readonly<Record<string, object>> = {
+  [action]: Type.Object(before, closed),
+  'feed.poll': Type.Object({ body: Type.Object(pollBefore, closed) }, closed),
+};
 
 /** Answers for the release before what its actions take. */
 const ofOldRelease: Middleware = {
   name: 'OldRelease',
   localAction(next, { name }) {
     if (name !== 'cluster.node.takes') return next;
-    return async () => {
+    return async ({ params }) => {
       questions += 1;
-      return { schema: JSON.stringify(oldSchema) };
+      const { body } = params as { body: { action: string } };
+      return { schema: JSON.stringify(oldSchemas[body.action]) };
     };
   },
 };
@@ -116,6 +126,15 @@ test('while there are old nodes alone, what is new is refused as a whole, and wh
   expect(questions).toBe(1);
 });
 
+test('what a contract says to readers is no difference between releases', () => {
+  const said = /"(?:description|title)":"|"examples":\[/;
+  const schema = schemaOf('notifier.approvals.request');
+  expect(JSON.stringify(contractTable['notifier.approvals.request'].params)).toMatch(said);
+  expect(schema).not.toMatch(said);
+  // Parameters of such a name stay.
+  expect(schema).toContain('"title":{');
+});
+
 test('what is wrong here, too, is told as what it is', async () => {
   await expect(call({ dry_run: 'perhaps' })).rejects.toMatchObject({ type: 'validation_failed' });
 });
@@ -132,6 +151,39 @@ test('as soon as one new node is there, what is new goes to that, and the rest t
 test('a call of one node goes nowhere else', async () => {
   await expect(call({ dry_run: true }, 'old')).rejects.toMatchObject({ type: 'upgrade_under_way' });
   await expect(call({ dry_run: true }, 'new')).resolves.toBeDefined();
+});
+
+test('a poll of the feed says what the nodes that have it know, and renews the lease at old ones, too', async () => {
+  const known = { holder: 'this test', token: 't', fence_ms: 2000, cursor: '1:1:' };
+  const newest = { ...known, server: 'a server' };
+  // All nodes here poll as soon as there is a feed.
+  const polls: [string, Poll][] = [];
+  const startFeed = (nodeId: string, takes: string): Promise<void> => {
+    const feed = makeNode(nodeId, ...(nodeId === 'old-feed' ? [ofOldRelease] : []));
+    const handler = ({ params }: { params: { body: Poll } }): PollResult => {
+      if (params.body.holder === known.holder) polls.push([nodeId, params.body]);
+      const read = { cursor: '1:1:', complete: true, changes: [] };
+      return { ...read, previous_token: null, server: 'a server' };
+    };
+    feed.createService({ name: 'feed', actions: { poll: { takes, handler } } });
+    return feed.start();
+  };
+  const { poll } = clusterLink(caller, {
+    nodeId: 'gateway',
+    fenceMs: 2000,
+    feed: undefined,
+    silent: true,
+    log: pino({ level: 'silent' }),
+  });
+  await startFeed('old-feed', 'the release before');
+  expect(await eventually(() => poll(newest))).toMatchObject({ complete: true });
+  expect(polls).toEqual([['old-feed', known]]);
+
+  await startFeed('new-feed', fingerprintOf('feed.poll'));
+  await eventually(async () => expect(owners()).toContain('new-feed'));
+  polls.length = 0;
+  await times(5, () => poll(newest));
+  expect(polls).toEqual(Array.from({ length: 5 }, () => ['new-feed', newest]));
 });
 
 test('every action of a node announces what it takes', () => {
