@@ -29,7 +29,10 @@ export function createMetrics({ coherence, bus, commits }: NodeParts): Registry 
   showCaches(registry, coherence);
   showCoherence(registry, coherence);
   showBus(registry, bus);
-  if (commits) showOutbox(registry, commits);
+  if (commits) {
+    showOutbox(registry, commits);
+    showArchive(registry, commits);
+  }
   showDeprecatedFigures(registry, { coherence, bus });
   return registry;
 }
@@ -205,6 +208,38 @@ function showOutbox(registry: Registry, commits: DataSource): void {
     help: 'For how long the oldest of them has waited; 0 where none waits',
     type: 'gauge',
     read: async () => (await outbox())?.oldest_seconds,
+  });
+}
+
+interface ArchiveRow {
+  readonly is_failing: boolean;
+  readonly failures: number;
+}
+
+/** Of whatever archives the log: the backups of the embedded server, or what the operators of another have set up. */
+function showArchive(registry: Registry, commits: DataSource): void {
+  const archive = askedOfDatabase(async () => {
+    const [row] = await commits.query<ArchiveRow[]>(
+      `SELECT COALESCE(last_failed_time > COALESCE(last_archived_time, '-infinity'), false) AS is_failing,
+              failed_count::float8 AS failures
+       FROM pg_stat_archiver`,
+    );
+    return row;
+  });
+  showFigure(registry, {
+    name: 'strata_archive_failing',
+    help: "1 where PostgreSQL's newest attempt to archive its log failed, else 0; the same on every node with a database",
+    type: 'gauge',
+    read: async () => {
+      const row = await archive();
+      return row && Number(row.is_failing);
+    },
+  });
+  showFigure(registry, {
+    name: 'strata_archive_failures_total',
+    help: 'Attempts of PostgreSQL to archive its log that failed',
+    type: 'counter',
+    read: async () => (await archive())?.failures,
   });
 }
 

@@ -5,11 +5,12 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { stringify } from 'yaml';
 import { pieces } from '../../services/pieces.ts';
+import { directoryFileIn } from '../../shared/database/backup/archive-command.ts';
 import {
   alerts,
   dashboardExpressions,
@@ -20,7 +21,13 @@ import {
   type Ended,
 } from '../support/alerts.ts';
 import { baseUrl, eventually, killed } from '../support/cluster.ts';
-import { createDatabase, migrate, startPostgres, type Server } from '../support/postgres.ts';
+import {
+  createDatabase,
+  migrate,
+  startPostgres,
+  withClient,
+  type Server,
+} from '../support/postgres.ts';
 import { freePort, startNats, startRedis, type Process } from '../support/servers.ts';
 import {
   adminPassword,
@@ -274,6 +281,27 @@ describe('a fault raises the alert that is meant for it', () => {
     const found = await promtoolFinds(healthy, [{ expr: ringing(''), value: 0 }]);
     expect(found).toMatchObject({ code: 0 });
   });
+
+  test('PostgreSQL cannot archive its log', async () => {
+    const home = await withClient(postgres.url, async (client) => {
+      const { rows } = await client.query<{ data_directory: string }>('SHOW data_directory');
+      return dirname(rows[0]!.data_directory);
+    });
+    // As where the disk of the backups is gone.
+    const directoryFile = directoryFileIn(home);
+    writeFileSync(directoryFile, join(home, 'gone'), { mode: 0o644 });
+    try {
+      await withClient(postgres.url, (client) => client.query('SELECT pg_switch_wal()'));
+      await eventually(async () => {
+        const text = await scrape(nodeOf('auth'));
+        expect(text).toMatch(/^strata_archive_failing 1$/m);
+        expect(text).toMatch(/^strata_archive_failures_total [1-9]\d*$/m);
+      }, 30_000);
+      await ring(['StrataArchiveFailing'], await watch(15));
+    } finally {
+      rmSync(directoryFile);
+    }
+  }, 60_000);
 
   test('PostgreSQL stalls: every other figure is still there', async () => {
     const goOn = await postgres.freeze();
