@@ -1,8 +1,9 @@
 /**
  * Deleting tenants and accounts: what is refused, what is taken back, and that an erased tenant leaves nothing behind but the hashes of its audit.
- * Two nodes, so that there is memory on both sides of the bus.
+ * Three nodes, so that there is memory on both sides of the bus, and the notifier can be stopped while the others erase.
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { setTimeout as delay } from 'node:timers/promises';
 import { eventually, serviceNames } from '../support/cluster.ts';
 import { operator } from '../support/operator.ts';
 import { strataDatabase, type Database } from '../support/postgres.ts';
@@ -28,10 +29,17 @@ let redis: Process;
 let receiver: Receiver;
 let environment: Record<string, string>;
 let services: Running;
+let notifier: Running;
 let gateway: Running;
 let platform: Client;
 let kept: TenantFixture;
 let erased: TenantFixture;
+
+/** What is stopped while the others erase: it has rows of tenants, and layers of their configuration in memory. */
+const stoppedPieces = ['notifier', 'config-resolver'];
+const servicesTogether = serviceNames.filter((name) => !stoppedPieces.includes(name));
+const startNode = (name: string, pieces: readonly string[]): Promise<Running> =>
+  startStrata({ ...environment, NODE_ID: name }, pieces);
 
 beforeAll(async () => {
   [database, bus, redis, receiver] = await Promise.all([
@@ -52,15 +60,18 @@ beforeAll(async () => {
     WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8',
     LOG_LEVEL: 'warn',
   };
-  services = await startStrata({ ...environment, NODE_ID: 'services' }, serviceNames);
-  gateway = await startStrata({ ...environment, NODE_ID: 'gateway' }, ['gateway']);
+  [services, notifier, gateway] = await Promise.all([
+    startNode('services', servicesTogether),
+    startNode('notifier', stoppedPieces),
+    startNode('gateway', ['gateway']),
+  ]);
   platform = await eventually(() => signIn(gateway.url, 'admin@example.com', adminPassword));
+  await eventually(async () => expect((await platform.get('/readyz')).body.status).toBe('ready'));
   kept = await createTenant(gateway.url, platform, 'Kept');
   erased = await createTenant(gateway.url, platform, 'Erased');
 }, 60_000);
 afterAll(async () => {
-  await gateway?.stop('SIGKILL');
-  await services?.stop('SIGKILL');
+  for (const node of [gateway, notifier, services]) await node?.stop('SIGKILL');
   await Promise.all([bus?.stop('SIGKILL'), redis?.stop('SIGKILL'), receiver?.close()]);
   await database?.drop();
 });
@@ -136,6 +147,44 @@ const keysInMemory = async (text: string): Promise<string> => {
   expect([code, err]).toEqual([0, expect.any(String)]);
   return out;
 };
+/** What its administrator is told, byte for byte. */
+async function answersTo({ id, admin }: TenantFixture): Promise<Record<string, string>> {
+  const paths = [
+    'config/risk',
+    'config/agents/scaler',
+    'services/checkout',
+    'projects/shop/config',
+    'config/bounds',
+    'config/notifications',
+    'config/effective?agent_type=scaler&service_id=checkout',
+    'config/history',
+    'users',
+    'service-accounts',
+    'approvals',
+    'automations',
+    'notifications/deliveries',
+  ];
+  const answers = await Promise.all(
+    [...paths.map((path) => `/tenants/${id}/${path}`), '/audit/events?limit=200'].map(
+      async (path): Promise<[string, string]> => {
+        const { status, headers, text } = await admin.get(path);
+        return [path, `${status} ${headers.get('etag')} ${text}`];
+      },
+    ),
+  );
+  for (const [, answer] of answers) expect(answer).toMatch(/^200 /);
+  return Object.fromEntries(answers);
+}
+
+/** Which services have confirmed that they erased what they had of the tenant; none where the tenant is gone. */
+async function confirmedBy(id: string): Promise<readonly string[]> {
+  const [row] = await database.query<{ erased_by: string[] | null }>(
+    'SELECT erased_by FROM tenant_config.tenants WHERE id = $1',
+    [id],
+  );
+  return row?.erased_by ?? [];
+}
+
 const count = async (sql: string): Promise<number> => (await database.query(sql)).length;
 const nothingWaits = () =>
   eventually(async () => {
@@ -182,7 +231,9 @@ test('an erased tenant leaves no row and nothing in memory but the hashes of its
      WHERE column_name = 'tenant_id' AND table_schema NOT IN ('pg_catalog', 'information_schema')`,
   );
   expect(Object.keys(before)).toEqual(expect.arrayContaining(knowing.map(({ name }) => name)));
-  expect(await keysInMemory(erased.id)).toContain(`risk_config_${erased.id}`);
+  const remembered = await keysInMemory(erased.id);
+  expect(remembered).toContain(`risk_config_${erased.id}`);
+  for (const node of ['notifier', 'gateway']) expect(remembered).toContain(node);
   const { chains } = (await platform.get(`/audit/verify?tenant_id=${erased.id}`)).body;
 
   await done(platform.patch(`/tenants/${erased.id}`, { status: 'disabled' }));
@@ -190,7 +241,23 @@ test('an erased tenant leaves no row and nothing in memory but the hashes of its
   await nothingWaits();
   const others = await rowsWith(kept.id);
   const accounts = await database.query('SELECT * FROM auth.users ORDER BY id');
-  await becomesDue(erased.id);
+  const answers = await answersTo(kept);
+
+  // A service that does not run is waited for: nothing says that the tenant is erased while it has something of it.
+  process.kill(notifier.pid, 'SIGSTOP');
+  try {
+    await becomesDue(erased.id);
+    await eventually(async () => expect(await confirmedBy(erased.id)).toEqual(['auth']), 60_000);
+    // The erasure is looked at each second.
+    await delay(3000);
+    expect(await confirmedBy(erased.id)).toEqual(['auth']);
+    const tables = ['notifier.approvals', 'tenant_config.tenants'];
+    expect(Object.keys(await rowsWith(erased.id))).toEqual(expect.arrayContaining(tables));
+    const said = await platform.get(`/audit/events?action=tenant.erased&target=${erased.id}`);
+    expect(said.body.items).toEqual([]);
+  } finally {
+    process.kill(notifier.pid, 'SIGCONT');
+  }
   await eventually(async () => {
     expect(await count(`SELECT FROM audit.erased_chains WHERE erased_at IS NOT NULL`)).toBe(1);
   }, 60_000);
@@ -232,12 +299,13 @@ test('an erased tenant leaves no row and nothing in memory but the hashes of its
   expect(await keysInMemory(erased.id)).not.toContain(erased.id);
 
   expect(await rowsWith(kept.id)).toEqual(others);
+  expect(await answersTo(kept)).toEqual(answers);
   expect(await database.query('SELECT * FROM auth.users ORDER BY id')).toEqual(accounts);
   expect((await kept.admin.get(`/tenants/${kept.id}/config/agents/scaler`)).status).toBe(200);
   expect((await platform.get(`/tenants/${erased.id}`)).status).toBe(404);
   expect((await platform.patch(`/tenants/${erased.id}`, { status: 'active' })).status).toBe(404);
   expect((await erased.admin.get('/auth/me')).status).toBe(401);
-});
+}, 180_000);
 
 test('the proof of an erased tenant holds, and breaks where a hash is changed', async () => {
   const verify = async () => (await platform.get(`/audit/verify?tenant_id=${erased.id}`)).body;
@@ -339,7 +407,7 @@ test('an erasure of an account that was cut off is finished by the next start', 
     [id],
   );
   await services.stop();
-  services = await startStrata({ ...environment, NODE_ID: 'services' }, serviceNames);
+  services = await startNode('services', servicesTogether);
   await eventually(async () => {
     expect(await tablesWithId(id)).toEqual(['audit.events']);
   }, 30_000);
