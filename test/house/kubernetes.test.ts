@@ -29,29 +29,65 @@ const manifestsIn = (...path: string[]): Manifest[] =>
   parseAllDocuments(textOf(...path)).map((document) => document.toJS());
 const kustomizationOf = (name: string): Kustomization => parse(textOf(name, 'kustomization.yaml'));
 
-/** Only of what the example uses: a patch of a ConfigMap is merged into its data. */
-function build(name: string): Manifest[] {
-  const { resources, namespace, images = [], replicas = [], patches = [] } = kustomizationOf(name);
+/** What `build` below knows of kustomize. Whatever else a kustomization says is refused, rather than left out of what is tested. */
+const composed: Readonly<Record<string, readonly string[]>> = {
+  kustomization: ['apiVersion', 'kind', 'resources', 'namespace', 'images', 'replicas', 'patches'],
+  image: ['name', 'newName', 'newTag'],
+  replicas: ['name', 'count'],
+  patch: ['path'],
+  'patch of a ConfigMap': ['apiVersion', 'kind', 'metadata', 'data'],
+};
+function assertComposed(what: keyof typeof composed, given: object): void {
+  const others = Object.keys(given).filter((key) => !composed[what]!.includes(key));
+  if (others.length > 0) throw new Error(`no ${what} has ${others.join(', ')} in this test`);
+}
+
+/** As `kustomize build` puts it together: resources, patches, then what is said of all of them. */
+function build(name: string, of = kustomizationOf): Manifest[] {
+  const kustomization = of(name);
+  assertComposed('kustomization', kustomization);
+  const { resources, namespace, images = [], replicas = [], patches = [] } = kustomization;
   const all = resources.flatMap((path) =>
     path.endsWith('.yaml') ? manifestsIn(name, path) : build(join(name, path)),
   );
-  for (const { path } of patches)
-    for (const patch of manifestsIn(name, path)) {
-      const of = all.find(
-        ({ kind, metadata }) => kind === patch.kind && metadata.name === patch.metadata.name,
-      );
-      Object.assign(of.data, patch.data);
+  const named = (kind: string, wanted: string): Manifest => {
+    const found = all.find((each) => each.kind === kind && each.metadata.name === wanted);
+    if (!found) throw new Error(`${name} changes ${kind} ${wanted}, which is not there`);
+    return found;
+  };
+  for (const entry of patches) {
+    assertComposed('patch', entry);
+    for (const patch of manifestsIn(name, entry.path)) {
+      assertComposed('patch of a ConfigMap', patch);
+      Object.assign(named(patch.kind, patch.metadata.name).data, patch.data);
     }
+  }
+  for (const entry of replicas) {
+    assertComposed('replicas', entry);
+    named('Deployment', entry.name).spec.replicas = entry.count;
+  }
+  for (const image of images) assertComposed('image', image);
   for (const manifest of all) {
     if (namespace !== undefined) manifest.metadata.namespace = namespace;
-    const count = replicas.find((each) => each.name === manifest.metadata.name)?.count;
-    if (count !== undefined && manifest.kind === 'Deployment') manifest.spec.replicas = count;
     for (const container of manifest.spec?.template?.spec.containers ?? []) {
       const image = images.find((each) => each.name === container.image);
       if (image) container.image = `${image.newName}:${image.newTag}`;
     }
   }
   return all;
+}
+
+/** kubectl brings kustomize; undefined where it is not installed, or is from before kustomize 5. */
+function builtByKustomize(name: string): Manifest[] | undefined {
+  const kubectl = (...args: string[]): string =>
+    execFileSync('kubectl', args, { encoding: 'utf8', stdio: 'pipe' });
+  try {
+    if (!/Kustomize Version: v(?:[5-9]|\d\d)/.test(kubectl('version', '--client'))) return undefined;
+  } catch {
+    return undefined;
+  }
+  const text = kubectl('kustomize', join(folder, name));
+  return parseAllDocuments(text).map((document) => document.toJS());
 }
 
 const base = build('base');
@@ -279,6 +315,25 @@ describe('network policies', () => {
     expect(open.map(({ spec }) => spec.podSelector.matchLabels)).toEqual([
       { 'app.kubernetes.io/name': 'strata', 'app.kubernetes.io/component': 'gateway' },
     ]);
+  });
+});
+
+describe('what is put together here', () => {
+  test.each(['base', 'example'])('is what kustomize makes of the %s, where there is one', (name) => {
+    const byName = (manifests: readonly Manifest[]): Record<string, Manifest> =>
+      Object.fromEntries(manifests.map((each) => [`${each.kind} ${each.metadata.name}`, each]));
+    const ours = byName(build(name));
+    expect(Object.keys(ours).length).toBeGreaterThan(20);
+    expect(byName(builtByKustomize(name) ?? build(name))).toEqual(ours);
+  });
+
+  test.each<[string, object, string]>([
+    ['a field that it does not know', { commonLabels: { team: 'a' } }, 'commonLabels'],
+    ['an image by its digest', { images: [{ name: 'strata', digest: 'sha256:0' }] }, 'digest'],
+    ['replicas of what is not there', { replicas: [{ name: 'gone', count: 3 }] }, 'gone'],
+  ])('is refused for %s', (_what, said, named) => {
+    const kustomization = { ...kustomizationOf('example'), ...said };
+    expect(() => build('example', () => kustomization)).toThrow(named);
   });
 });
 
