@@ -4,6 +4,7 @@ import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { pieces } from '../../services/pieces.ts';
 import { layerNames } from '../../shared/contracts/effective-config.ts';
+import { alerts } from '../support/alerts.ts';
 
 const root = join(import.meta.dirname, '../..');
 const textOf = (file: string): string => readFileSync(join(root, file), 'utf8');
@@ -66,23 +67,56 @@ test('package.json and the newest release of the changelog have one version', ()
   expect(newest).toBe(version);
 });
 
-describe('docs/security.md', () => {
-  const text = textOf('docs/security.md');
-  const citations = [...text.matchAll(/`(test\/[\w/-]+\.test\.ts)` "([^"]+)"/g)];
+/** Lines that name a test in a file, or a fault, which is a test of test/faults/coherence.test.ts. */
+const namesIn = (file: string): string[] =>
+  [
+    ...textOf(file).matchAll(
+      /(?:\b(?:test|it)(?:\.each\([^`]*?\))?\(\s*|^\s+(?:\{ )?name: )(.+)/gm,
+    ),
+  ].map(([, line]) => line!);
+
+describe.each([
+  ['docs/security.md', 70],
+  ['docs/service-levels.md', 25],
+] as const)('%s', (document, least) => {
+  const text = textOf(document);
+  const citations = [...text.matchAll(/`(test\/[\w/-]+(?:\.test)?\.ts)` "([^"]+)"/g)];
 
   test.each(citations.map(([, file, name]): [string, string] => [file!, name!]))(
     'cites a test that is there: %s %s',
     (file, name) => {
       expect(existsSync(join(root, file))).toBe(true);
-      const names = [...textOf(file).matchAll(/\b(?:test|it)(?:\.each\([^`]*?\))?\(\s*(.+)/g)];
-      expect(names.some(([, line]) => line!.includes(name))).toBe(true);
+      expect(namesIn(file).filter((line) => line.includes(name))).not.toEqual([]);
     },
   );
 
   test('names no test file without the test', () => {
-    expect(citations.length).toBeGreaterThan(70);
+    expect(citations.length).toBeGreaterThan(least);
     expect([...text.matchAll(/`test\/[^`]*`/g)]).toHaveLength(citations.length);
   });
+});
+
+test('docs/service-levels.md promises nothing without what shows it', () => {
+  const promises = textOf('docs/service-levels.md')
+    .split('\n')
+    .filter((line) => line.startsWith('| ') && !/^\| (?:Promise|What|Fault|-+) /.test(line));
+  expect(promises.length).toBeGreaterThan(25);
+  for (const promise of promises) expect(promise).toMatch(/`(?:test\/|npm run )/);
+});
+
+test.each(['docs/service-levels.md', 'docs/capacity.md', 'docs/backup.md', 'docs/runbooks.md'])(
+  '%s names figures and alerts that there are',
+  (document) => {
+    const text = textOf(document);
+    const [, documented = ''] = textOf('docs/operations.md').split('\n## Figures\n');
+    for (const [figure] of text.matchAll(/`strata_[a-z_]+`/g)) expect(documented).toContain(figure);
+    for (const [, alert] of text.matchAll(/\b(Strata[A-Z][A-Za-z]+)/g))
+      expect(alerts.map((each) => each.alert)).toContain(alert);
+  },
+);
+
+describe('docs/security.md', () => {
+  const text = textOf('docs/security.md');
 
   test('speaks of every chapter of ASVS 5.0', () => {
     const chapters = [...text.matchAll(/^### V(\d+) /gm)].map(([, number]) => Number(number));
