@@ -2,12 +2,13 @@
 import type { ServiceSchema } from 'moleculer';
 import type { Logger } from 'pino';
 import type { DataSource } from 'typeorm';
+import type { BackgroundLoop } from '../../shared/background-loop.ts';
 import { serviceOf } from '../../shared/cluster/service.ts';
 import type { Settings } from '../../shared/settings.ts';
 import { cutActions } from './actions/cuts.ts';
 import { eventActions } from './actions/events.ts';
 import { verifyActions } from './actions/verify.ts';
-import { startErasingChains, type ChainEraser } from './worker/erasing-chains.ts';
+import { startErasingChains } from './worker/erasing-chains.ts';
 
 export interface AuditOptions {
   readonly db: DataSource;
@@ -16,7 +17,7 @@ export interface AuditOptions {
 }
 
 export function auditService({ db, settings, log }: AuditOptions): ServiceSchema {
-  let erasing: ChainEraser | undefined;
+  let erasing: BackgroundLoop | undefined;
   const onErasure = (): void => erasing?.wake();
   const handlers = {
     ...eventActions(db, onErasure),

@@ -11,6 +11,7 @@ import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import type { DataSource } from 'typeorm';
 import { serviceCaller } from '../../shared/access.ts';
+import type { BackgroundLoop } from '../../shared/background-loop.ts';
 import { showDeprecated } from '../../shared/cluster/deprecated-figures.ts';
 import { askedOfDatabase, showFigure } from '../../shared/cluster/figures.ts';
 import { callAs, type Call } from '../../shared/cluster/request.ts';
@@ -35,7 +36,7 @@ import {
   removeSettledDeliveries,
   removeUnusedEndpoints,
 } from './stores/retention.ts';
-import { startGivingSlots, type AutomationWorker } from './worker/automations.ts';
+import { startGivingSlots } from './worker/automations.ts';
 import { startDelivering, type DeliveryWorker } from './worker/deliver.ts';
 import { startEscalating } from './worker/escalate.ts';
 import { createSender } from './worker/send.ts';
@@ -62,9 +63,9 @@ export function notifierService(options: NotifierOptions): ServiceSchema {
   const vault = createFrozenConfigVault(settings);
   let broker: ServiceBroker | undefined;
   let delivering: DeliveryWorker | undefined;
-  let escalating: ReturnType<typeof startEscalating> | undefined;
+  let escalating: BackgroundLoop | undefined;
   let sweeping: Sweeper | undefined;
-  let givingSlots: AutomationWorker | undefined;
+  let givingSlots: BackgroundLoop | undefined;
 
   // Wakes the workers of every notifier node, this one included. A node that misses it finds the notices at its next poll.
   const onQueued = (): void => {

@@ -17,6 +17,7 @@ import type { ServiceBroker, ServiceSchema } from 'moleculer';
 import type { Logger } from 'pino';
 import type { DataSource } from 'typeorm';
 import { serviceCaller } from '../../shared/access.ts';
+import type { BackgroundLoop } from '../../shared/background-loop.ts';
 import { callAs, type Call } from '../../shared/cluster/request.ts';
 import { serviceOf } from '../../shared/cluster/service.ts';
 import { agentKey, type AgentConfig } from '../../shared/contracts/agents.ts';
@@ -50,7 +51,7 @@ import { projectKind } from './documents/project.ts';
 import { riskKind } from './documents/risk.ts';
 import { serviceInstanceKind } from './documents/service-instance.ts';
 import { AgentEntity, ProjectEntity, ServiceInstanceEntity } from './schema.ts';
-import { startErasing, type ErasingWorker } from './worker/erasing.ts';
+import { startErasing } from './worker/erasing.ts';
 
 export interface TenantConfigOptions {
   readonly db: DataSource;
@@ -68,7 +69,7 @@ export function tenantConfigService({ db, settings, log }: TenantConfigOptions):
   const notifications = documentActions(db, notificationKind(settings));
 
   let broker: ServiceBroker | undefined;
-  let erasing: ErasingWorker | undefined;
+  let erasing: BackgroundLoop | undefined;
   /** For background work, each call a request of its own. */
   const call: Call = (action, params) => {
     if (!broker) throw new Error('tenant-config has not started');

@@ -8,7 +8,8 @@ import type { Middleware, ServiceBroker } from 'moleculer';
 import type { Logger } from 'pino';
 import type { DataSource } from 'typeorm';
 import { serviceCaller } from '../access.ts';
-import { startRelay, type Relay } from '../commits/relay.ts';
+import type { BackgroundLoop } from '../background-loop.ts';
+import { startRelay } from '../commits/relay.ts';
 import type { LiveSettings } from '../live-settings.ts';
 import { natsConnectionOf, type Bus } from './bus.ts';
 import { clusterService } from './cluster-service.ts';
@@ -42,7 +43,7 @@ export function nodeLifecycle(options: LifecycleOptions): NodeLifecycle {
   const { settings, commits, silent, coherence, bus, running, log } = options;
   const { node_id: nodeId, coherence_fence_ms: fenceMs } = settings.current;
   const feed = commits && createFeed(commits);
-  let relay: Relay | undefined;
+  let relay: BackgroundLoop | undefined;
   let pruning: NodeJS.Timeout | undefined;
 
   return {
@@ -116,7 +117,7 @@ function watchConnection(broker: ServiceBroker, bus: Bus, coherence: Coherence):
   });
 }
 
-const relayToAudit = (broker: ServiceBroker, commits: DataSource, log: Logger): Relay =>
+const relayToAudit = (broker: ServiceBroker, commits: DataSource, log: Logger): BackgroundLoop =>
   startRelay(
     commits,
     (events) => {

@@ -1,7 +1,7 @@
 /** Takes committed audit events from the outbox to the audit service. Runs on every node with a database. */
 import type { Logger } from 'pino';
 import type { DataSource } from 'typeorm';
-import { WakeableWait } from '../wakeable-wait.ts';
+import { startBackgroundLoop, type BackgroundLoop } from '../background-loop.ts';
 import type { AuditEventFacts } from './commit.ts';
 
 const batchEvents = 200;
@@ -9,13 +9,6 @@ const batchEvents = 200;
 const batchBytes = 1024 * 1024;
 /** How often the outbox is read without a wake-up: for events of other nodes, and after failures. */
 const intervalMs = 1000;
-
-export interface Relay {
-  /** To be called after a commit on this node, so that its events do not wait for the interval. */
-  readonly wake: () => void;
-  /** Resolves when the batch on its way is handed on or has failed. */
-  readonly stop: () => Promise<void>;
-}
 
 interface WaitingEvent {
   readonly seq: number;
@@ -27,16 +20,13 @@ interface WaitingEvent {
 /**
  * Hands events to `deliver` in the order of their commits within a scope, and removes them once it has answered. Delivery is at least
  * once. One node relays at a time, the holder of an advisory lock, so that the order holds; when it is gone another takes over
- * within a second.
+ * within a second. To be woken after a commit on this node, so that its events do not wait for the interval.
  */
 export function startRelay(
   db: DataSource,
   deliver: (events: AuditEventFacts[]) => Promise<unknown>,
   log: Logger,
-): Relay {
-  const nextLook = new WakeableWait();
-  const state = { isStopped: false };
-
+): BackgroundLoop {
   /** Hands one batch on. Resolves to whether more events wait. */
   const handOn = (): Promise<boolean> =>
     db.transaction(async (manager) => {
@@ -61,32 +51,14 @@ export function startRelay(
       return first.waiting === batchEvents || first.waiting > batch.length;
     });
 
-  async function run(): Promise<void> {
-    let isFailing = false;
-    while (!state.isStopped) {
-      let moreWait = false;
-      try {
-        moreWait = await handOn();
-        isFailing = false;
-      } catch (error) {
-        if (!isFailing && !state.isStopped)
-          log.warn(
-            { err: error },
-            'audit events wait in the outbox: the audit service or the database does not answer',
-          );
-        isFailing = true;
-      }
-      if (!moreWait && !state.isStopped) await nextLook.wait(intervalMs);
-    }
-  }
-
-  const running = run();
-  return {
-    wake: () => nextLook.wake(),
-    stop: async () => {
-      state.isStopped = true;
-      nextLook.wake();
-      await running;
+  return startBackgroundLoop({
+    log,
+    async look() {
+      const moreWait = await handOn();
+      return moreWait ? 0 : intervalMs;
     },
-  };
+    retryMs: intervalMs,
+    complaint:
+      'audit events wait in the outbox: the audit service or the database does not answer',
+  });
 }

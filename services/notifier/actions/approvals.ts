@@ -180,12 +180,12 @@ export async function planOf(
     },
     terms,
     policy: frozenPolicyOf(approvalPolicy, body.risk_level),
-    requesterName: await nameOf(tenantId, request),
+    requesterName: await requesterNameOf(tenantId, request),
   };
 }
 
 /** The caller's name, as people know them. */
-async function nameOf(tenantId: string, { caller, call }: Request): Promise<string> {
+async function requesterNameOf(tenantId: string, { caller, call }: Request): Promise<string> {
   if (caller.type === 'user') {
     const [account] = await call('auth.users.get', { user_ids: [caller.id] });
     return account?.display_name ?? account?.email ?? caller.id;

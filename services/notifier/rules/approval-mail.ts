@@ -117,7 +117,7 @@ const fill = (text: string, values: ReadonlyMap<string, string>): string =>
 /** An ISO time to the minute. */
 const minute = (time: string): string => `${time.slice(0, 16).replace('T', ' ')} UTC`;
 
-function nameOf(resource: ApprovalFacts['resource']): string {
+function resourceName(resource: ApprovalFacts['resource']): string {
   if (resource === null) return '';
   return typeof resource === 'string' ? resource : JSON.stringify(resource);
 }
@@ -150,7 +150,7 @@ const placeholdersOf = ({ decision, ...approval }: ApprovalFacts): ReadonlyMap<s
       title: approval.title,
       action: approval.action,
       risk_level: approval.risk_level,
-      resource: nameOf(approval.resource),
+      resource: resourceName(approval.resource),
       cost_impact: String(approval.cost_impact ?? ''),
       hop: String(approval.hop),
       max_hops: String(approval.max_hops),
@@ -167,7 +167,7 @@ function rowsOf({ decision, ...approval }: ApprovalFacts): (readonly [string, st
   const rows: readonly (readonly [string, string])[] = [
     ['Action', approval.action],
     ['Risk', approval.risk_level],
-    ['Resource', nameOf(approval.resource)],
+    ['Resource', resourceName(approval.resource)],
     ['Cost impact', String(approval.cost_impact ?? '')],
     ['Asked by', askerOf(approval.requested_by)],
     ['Approved so far', approversOf(approval)],

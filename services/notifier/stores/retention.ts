@@ -15,6 +15,23 @@ const approvalEnd = `COALESCE(a.decided_at, CASE a.state
   WHEN 'exhausted' THEN LEAST(a.expires_at, a.created_at + make_interval(secs => (a.max_hops + 1) * a.window_seconds::float8))
   ELSE a.expires_at END)`;
 
+/**
+ * The part of a statement that removes these deliveries, the rows of `settled` or `theirs`, and at most $2 of their attempts before
+ * them: where there are more, the deliveries stay for the next batch.
+ */
+const withAttempts = (of: 'settled' | 'theirs'): string =>
+  `attempts AS (
+     DELETE FROM notifier.attempts WHERE (delivery_id, n) IN (
+       SELECT delivery_id, n FROM notifier.attempts
+       WHERE delivery_id IN (SELECT id FROM ${of}) LIMIT $2
+     ) RETURNING n
+   ),
+   deliveries AS (
+     DELETE FROM notifier.deliveries
+     WHERE id IN (SELECT id FROM ${of}) AND (SELECT count(*) FROM attempts) < $2
+     RETURNING id
+   )`;
+
 /** Deliveries that were settled so many days ago, with their attempts; one of very many attempts goes after them. */
 export const removeSettledDeliveries =
   (settings: () => Settings): Sweep =>
@@ -28,17 +45,7 @@ export const removeSettledDeliveries =
            )
          ORDER BY d.settled_at LIMIT $2 FOR UPDATE OF d SKIP LOCKED
        ),
-       attempts AS (
-         DELETE FROM notifier.attempts WHERE (delivery_id, n) IN (
-           SELECT delivery_id, n FROM notifier.attempts
-           WHERE delivery_id IN (SELECT id FROM settled) LIMIT $2
-         ) RETURNING n
-       ),
-       deliveries AS (
-         DELETE FROM notifier.deliveries
-         WHERE id IN (SELECT id FROM settled) AND (SELECT count(*) FROM attempts) < $2
-         RETURNING id
-       )
+       ${withAttempts('settled')}
        SELECT (SELECT count(*) FROM deliveries)::int AS deliveries,
          (SELECT count(*) FROM attempts)::int AS attempts`,
       [settings().delivery_retention_days, most],
@@ -73,17 +80,7 @@ export const removeEndedApprovals =
          WHERE d.approval_id IN (SELECT id FROM ended) AND d.state <> 'pending'
          LIMIT $2 FOR UPDATE OF d SKIP LOCKED
        ),
-       attempts AS (
-         DELETE FROM notifier.attempts WHERE (delivery_id, n) IN (
-           SELECT delivery_id, n FROM notifier.attempts
-           WHERE delivery_id IN (SELECT id FROM theirs) LIMIT $2
-         ) RETURNING n
-       ),
-       deliveries AS (
-         DELETE FROM notifier.deliveries
-         WHERE id IN (SELECT id FROM theirs) AND (SELECT count(*) FROM attempts) < $2
-         RETURNING id
-       ),
+       ${withAttempts('theirs')},
        approvals AS (
          DELETE FROM notifier.approvals a
          WHERE a.id IN (SELECT id FROM ended) AND (SELECT count(*) FROM attempts) < $2

@@ -4,9 +4,9 @@
  */
 import type { Logger } from 'pino';
 import type { DataSource, EntityManager } from 'typeorm';
+import { startBackgroundLoop, type BackgroundLoop } from '../../../shared/background-loop.ts';
 import type { Call } from '../../../shared/cluster/request.ts';
 import { codeOf } from '../../../shared/errors.ts';
-import { WakeableWait } from '../../../shared/wakeable-wait.ts';
 import { keptDecision, slotLimit, tooMany, type Admission } from '../rules/automation.ts';
 import { AutomationEntity, type AutomationRow } from '../schema.ts';
 import { recordStates } from '../stores/automation-events.ts';
@@ -35,20 +35,13 @@ export interface AutomationWorkerOptions {
   readonly announce: (tenantId: string) => void;
 }
 
-export interface AutomationWorker {
-  readonly wake: () => void;
-  readonly stop: () => Promise<void>;
-}
-
-export function startGivingSlots(options: AutomationWorkerOptions): AutomationWorker {
+export function startGivingSlots(options: AutomationWorkerOptions): BackgroundLoop {
   const { db, log } = options;
-  const nextLook = new WakeableWait();
-  const stopping = new AbortController();
 
-  async function look(): Promise<void> {
+  async function look(stopping: AbortSignal): Promise<number> {
     const tenants = await tenantsWithWork(db.manager);
     for (const tenantId of tenants) {
-      if (stopping.signal.aborted) return;
+      if (stopping.aborted) return 0;
       try {
         await giveSlots(options, tenantId);
       } catch (error) {
@@ -58,32 +51,15 @@ export function startGivingSlots(options: AutomationWorkerOptions): AutomationWo
         );
       }
     }
+    return pollMs;
   }
 
-  async function run(): Promise<void> {
-    let failing = false;
-    while (!stopping.signal.aborted) {
-      try {
-        await look();
-        failing = false;
-      } catch (error) {
-        if (!failing)
-          log.warn({ err: error }, 'automations cannot be read; it is tried again every second');
-        failing = true;
-      }
-      if (!stopping.signal.aborted) await nextLook.wait(pollMs);
-    }
-  }
-
-  const running = run();
-  return {
-    wake: () => nextLook.wake(),
-    async stop() {
-      stopping.abort();
-      nextLook.wake();
-      await running;
-    },
-  };
+  return startBackgroundLoop({
+    log,
+    look,
+    retryMs: pollMs,
+    complaint: 'automations cannot be read; it is tried again every second',
+  });
 }
 
 /** What the limits say of one that was granted; null where what it touches is gone. */

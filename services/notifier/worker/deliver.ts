@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { DataSource } from 'typeorm';
-import { WakeableWait } from '../../../shared/wakeable-wait.ts';
+import { startBackgroundLoop } from '../../../shared/background-loop.ts';
 import { claimDue, releaseClaims, renewClaims, type Claim } from '../stores/claims.ts';
 import { attemptDelivery, type AttemptOptions, type EndedAttempt } from './attempt.ts';
 import { createRecorder } from './record.ts';
@@ -40,9 +40,6 @@ export function startDelivering(options: DeliveryOptions): DeliveryWorker {
   /** Sends on their way, by delivery and round: the next round may be claimed before the end of this one is noted here. */
   const inFlight = new Map<string, { readonly id: string; readonly recorded: Promise<void> }>();
   const sent = { delivered: 0, retried: 0, failed: 0 };
-  const nextLook = new WakeableWait();
-  const stopping = new AbortController();
-
   const recorder = createRecorder({ db, worker, log, onRecorded });
 
   function onRecorded(batch: readonly EndedAttempt[]): void {
@@ -60,7 +57,7 @@ export function startDelivering(options: DeliveryOptions): DeliveryWorker {
   }
 
   function wake(): void {
-    nextLook.wake();
+    loop.wake();
   }
 
   async function deliver(claim: Claim): Promise<void> {
@@ -80,25 +77,6 @@ export function startDelivering(options: DeliveryOptions): DeliveryWorker {
     return claims.length;
   }
 
-  async function run(): Promise<void> {
-    let failing = false;
-    while (!stopping.signal.aborted) {
-      let started = 0;
-      try {
-        started = await startDue();
-        failing = false;
-      } catch (error) {
-        if (!failing && !stopping.signal.aborted)
-          log.warn(
-            { err: error },
-            'the queue of notices cannot be read; it is tried again every second',
-          );
-        failing = true;
-      }
-      if (started === 0 && !stopping.signal.aborted) await nextLook.wait(pollMs);
-    }
-  }
-
   async function renew(): Promise<void> {
     if (inFlight.size === 0) return;
     const ids = [...inFlight.values()].map(({ id }) => id);
@@ -110,16 +88,22 @@ export function startDelivering(options: DeliveryOptions): DeliveryWorker {
   }
 
   const renewing = setInterval(() => void renew(), renewMs).unref();
-  const running = run();
+  const loop = startBackgroundLoop({
+    log,
+    async look() {
+      const started = await startDue();
+      return started === 0 ? pollMs : 0;
+    },
+    retryMs: pollMs,
+    complaint: 'the queue of notices cannot be read; it is tried again every second',
+  });
 
   return {
     wake,
     figures: () => ({ ...sent, in_flight: inFlight.size }),
     async stop() {
-      stopping.abort();
       recorder.giveUpAt(Date.now() + drainMs);
-      wake();
-      await running;
+      await loop.stop();
       const drained = Promise.all([...inFlight.values()].map(({ recorded }) => recorded));
       await Promise.race([drained, delay(drainMs, undefined, { ref: false })]);
       clearInterval(renewing);

@@ -5,9 +5,9 @@
 import type { Logger } from 'pino';
 import type { DataSource, EntityManager } from 'typeorm';
 import { serviceCaller } from '../../../shared/access.ts';
+import { startBackgroundLoop, type BackgroundLoop } from '../../../shared/background-loop.ts';
 import { auditFacts, recordEvents } from '../../../shared/commits/commit.ts';
 import type { ApprovalState, NoticeType } from '../../../shared/contracts/notifier.ts';
-import { WakeableWait } from '../../../shared/wakeable-wait.ts';
 import { groupAt } from '../rules/approval.ts';
 import { destinationsOf, distinct, type Destination } from '../rules/destinations.ts';
 import { dueStep, nextTimes, type Step } from '../rules/escalation.ts';
@@ -41,10 +41,14 @@ const endStateOf = {
   expire: 'expired',
 } as const satisfies Partial<Record<Step, ApprovalState>>;
 
-export function startEscalating({ db, log, open, onQueued, onChanged }: EscalationOptions) {
-  const nextLook = new WakeableWait();
-  const stopping = new AbortController();
-
+/** Stopped, it ends after the approval that is being fired. */
+export function startEscalating({
+  db,
+  log,
+  open,
+  onQueued,
+  onChanged,
+}: EscalationOptions): BackgroundLoop {
   async function fire(manager: EntityManager, row: ApprovalRow, now: Date): Promise<void> {
     const step = dueStep(row, now);
     if (step === null) return;
@@ -101,11 +105,11 @@ export function startEscalating({ db, log, open, onQueued, onChanged }: Escalati
   }
 
   /** Fires everything that is due now. An approval that cannot be fired does not hold up the others. */
-  async function fireDue(): Promise<void> {
+  async function fireDue(stopping: AbortSignal): Promise<number> {
     const failedIds: string[] = [];
-    while (!stopping.signal.aborted) {
+    while (!stopping.aborted) {
       const fired = await fireOne(failedIds);
-      if (!fired || stopping.signal.aborted) return;
+      if (!fired || stopping.aborted) break;
       if (fired.tenantId !== undefined) {
         onQueued();
         onChanged(fired.tenantId);
@@ -117,32 +121,15 @@ export function startEscalating({ db, log, open, onQueued, onChanged }: Escalati
       );
       failedIds.push(fired.id);
     }
+    return pollMs;
   }
 
-  async function run(): Promise<void> {
-    let failing = false;
-    while (!stopping.signal.aborted) {
-      try {
-        await fireDue();
-        failing = false;
-      } catch (error) {
-        if (!failing)
-          log.warn({ err: error }, 'what is due cannot be read; it is tried again every second');
-        failing = true;
-      }
-      if (!stopping.signal.aborted) await nextLook.wait(pollMs);
-    }
-  }
-
-  const running = run();
-  return {
-    /** Ends after the approval that is being fired. */
-    async stop(): Promise<void> {
-      stopping.abort();
-      nextLook.wake();
-      await running;
-    },
-  };
+  return startBackgroundLoop({
+    log,
+    look: fireDue,
+    retryMs: pollMs,
+    complaint: 'what is due cannot be read; it is tried again every second',
+  });
 }
 
 /**

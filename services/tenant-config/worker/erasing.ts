@@ -4,9 +4,9 @@
  */
 import type { Logger } from 'pino';
 import type { DataSource } from 'typeorm';
+import { startBackgroundLoop, type BackgroundLoop } from '../../../shared/background-loop.ts';
 import type { Call } from '../../../shared/cluster/request.ts';
 import type { Settings } from '../../../shared/settings.ts';
-import { WakeableWait } from '../../../shared/wakeable-wait.ts';
 import { dueTenants, endErasure, eraseHistory, hasDocuments } from '../stores/erasing.ts';
 
 const pollMs = 5000;
@@ -23,22 +23,22 @@ export interface ErasingOptions {
   readonly announce: () => void;
 }
 
-export interface ErasingWorker {
-  readonly stop: () => Promise<void>;
-}
-
-export function startErasing({ db, settings, log, call, announce }: ErasingOptions): ErasingWorker {
-  const nextLook = new WakeableWait();
-  const stopping = new AbortController();
+export function startErasing({
+  db,
+  settings,
+  log,
+  call,
+  announce,
+}: ErasingOptions): BackgroundLoop {
   const failing = new Set<string>();
 
   const begin = (id: string): Promise<null> =>
     call('tenant-config.tenants.erase', { tenant_id: id });
 
-  async function erase(id: string): Promise<void> {
+  async function erase(id: string, stopping: AbortSignal): Promise<void> {
     if (await hasDocuments(db.manager, id)) await begin(id);
     let removed = batchRows;
-    while (removed === batchRows && !stopping.signal.aborted)
+    while (removed === batchRows && !stopping.aborted)
       removed = await eraseHistory(db.manager, id, batchRows);
     if (removed === batchRows) return;
     const isErased = await db.transaction((manager) => endErasure(manager, id));
@@ -46,12 +46,16 @@ export function startErasing({ db, settings, log, call, announce }: ErasingOptio
   }
 
   /** One tenant that cannot be erased holds up no other, and is logged once. */
-  async function attempt(id: string, step: (id: string) => Promise<unknown>): Promise<void> {
+  async function attempt(
+    id: string,
+    stopping: AbortSignal,
+    step: (id: string, stopping: AbortSignal) => Promise<unknown>,
+  ): Promise<void> {
     try {
-      if (!stopping.signal.aborted) await step(id);
+      if (!stopping.aborted) await step(id, stopping);
       failing.delete(id);
     } catch (error) {
-      if (!failing.has(id) && !stopping.signal.aborted)
+      if (!failing.has(id) && !stopping.aborted)
         log.warn(
           { err: error, tenant_id: id },
           'a tenant cannot be erased; it is tried again every few seconds',
@@ -60,39 +64,22 @@ export function startErasing({ db, settings, log, call, announce }: ErasingOptio
     }
   }
 
-  /** Resolves to whether a tenant is being erased. */
-  async function look(): Promise<boolean> {
+  async function look(stopping: AbortSignal): Promise<number> {
     const due = await dueTenants(db.manager, settings());
-    for (const id of due) await attempt(id, begin);
+    for (const id of due) await attempt(id, stopping, begin);
     const erasing = await call('tenant-config.tenants.erasing', {});
     if (erasing.length > 0) announce();
-    for (const id of erasing) await attempt(id, erase);
-    return due.length + erasing.length > 0;
+    for (const id of erasing) await attempt(id, stopping, erase);
+    const isBusy = due.length + erasing.length > 0;
+    return isBusy ? busyPollMs : pollMs;
   }
 
-  async function run(): Promise<void> {
-    let isFailing = false;
-    let isBusy = false;
-    while (!stopping.signal.aborted) {
-      await nextLook.wait(isBusy ? busyPollMs : pollMs);
-      if (stopping.signal.aborted) return;
-      try {
-        isBusy = await look();
-        isFailing = false;
-      } catch (error) {
-        if (!isFailing && !stopping.signal.aborted)
-          log.warn({ err: error }, 'tenants to be erased cannot be read; it is tried again');
-        isFailing = true;
-      }
-    }
-  }
-
-  const running = run();
-  return {
-    async stop() {
-      stopping.abort();
-      nextLook.wake();
-      await running;
-    },
-  };
+  return startBackgroundLoop({
+    log,
+    look,
+    retryMs: pollMs,
+    complaint: 'tenants to be erased cannot be read; it is tried again',
+    // Until the node can call others.
+    firstMs: pollMs,
+  });
 }

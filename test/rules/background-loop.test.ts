@@ -1,0 +1,70 @@
+/** The loops behind queues, sweeps of chains and erasures: when they look, what they say of failures, and how they end. */
+import { expect, test } from '@jest/globals';
+import { pino, type Logger } from 'pino';
+import { startBackgroundLoop } from '../../shared/background-loop.ts';
+import { eventually } from '../support/cluster.ts';
+
+/** Longer than any test. */
+const never = 3_600_000;
+
+function keptLog(): { readonly log: Logger; readonly lines: string[] } {
+  const lines: string[] = [];
+  const log = pino({}, { write: (line) => void lines.push(JSON.parse(line).msg) });
+  return { log, lines };
+}
+
+test('looks at once, again without a wait where there is more, and whenever it is woken', async () => {
+  const { log } = keptLog();
+  let looks = 0;
+  const look = async (): Promise<number> => {
+    looks += 1;
+    return looks < 3 ? 0 : never;
+  };
+  const loop = startBackgroundLoop({ log, look, retryMs: never, complaint: '' });
+  await eventually(async () => expect(looks).toBe(3));
+  loop.wake();
+  await eventually(async () => expect(looks).toBe(4));
+  await loop.stop();
+  expect(looks).toBe(4);
+});
+
+test('says once that it fails, until it has succeeded again', async () => {
+  const { log, lines } = keptLog();
+  const results = ['fails', 'fails', 'works', 'fails'];
+  const look = async (): Promise<number> => {
+    const result = results.shift();
+    if (result === 'fails') throw new Error('no');
+    return result === undefined ? never : 0;
+  };
+  const loop = startBackgroundLoop({ log, look, retryMs: 1, complaint: 'cannot look' });
+  await eventually(async () => expect(results).toEqual([]));
+  await loop.stop();
+  expect(lines).toEqual(['cannot look', 'cannot look']);
+});
+
+test('stops when the look on its way has ended, which is told to; a failure of that is not said', async () => {
+  const { log, lines } = keptLog();
+  const steps: string[] = [];
+  const look = async (stopping: AbortSignal): Promise<number> => {
+    steps.push('began');
+    await new Promise((resolve) => stopping.addEventListener('abort', resolve));
+    steps.push('told');
+    throw new Error('no');
+  };
+  const loop = startBackgroundLoop({ log, look, retryMs: 1, complaint: 'cannot look' });
+  await loop.stop();
+  expect([steps, lines]).toEqual([['began', 'told'], []]);
+});
+
+test('does not look before its time', async () => {
+  const { log } = keptLog();
+  let looks = 0;
+  const look = async (): Promise<number> => {
+    looks += 1;
+    return never;
+  };
+  const options = { log, look, retryMs: never, complaint: '', firstMs: never };
+  const loop = startBackgroundLoop(options);
+  await loop.stop();
+  expect(looks).toBe(0);
+});
