@@ -9,8 +9,8 @@
  * |---------------------|-------------------------------------------------------------------------------------------------------|
  * | all nodes           | goes to any, as always                                                                                 |
  * | some                | goes to one of these                                                                                   |
- * | none                | 503 `upgrade_under_way`: nothing is left out of it. A write without its If-Match or `dry_run` would do |
- * |                     | what nobody asked for, and a read without X-Min-Revision answer what is too old                        |
+ * | none, also where    | 503 `upgrade_under_way`: nothing is left out of it. A write without its If-Match or `dry_run` would do |
+ * | the action is new   | what nobody asked for, and a read without X-Min-Revision answer what is too old                        |
  *
  * A node that announces nothing is from before there was this, and one that does not say what it takes is going away: both are taken for
  * ones that take the call, and say themselves what they do not.
@@ -86,11 +86,18 @@ export class Skew {
     const contract = contractOf(action);
     if (!contract || action === question) return nodeId;
     const all = this.#endpointsOf(action);
+    if (all.length === 0 && this.#isThere(action.split('.')[0]!))
+      throw new StrataError('upgrade_under_way');
     const own = fingerprintOf(action);
     const isOther = ({ action: { takes } }: Endpoint): boolean =>
       takes !== undefined && takes !== own;
     if (!all.some(isOther)) return nodeId;
     return this.#choose(action, params, nodeId, all);
+  }
+
+  /** Whether some node hosts the service. Where none of them has an action of it, all are of a release before that. */
+  #isThere(service: string): boolean {
+    return this.#broker().registry.services.services.some(({ name }) => name === service);
   }
 
   #endpointsOf(action: string): readonly Endpoint[] {

@@ -148,6 +148,13 @@ test('as soon as one new node is there, what is new goes to that, and the rest t
   expect(new Set(asked)).toEqual(new Set(['new', 'old']));
 });
 
+test('an action that no node has yet is no outage of its service', async () => {
+  const call = caller.call('global-config.bounds.put', { body: {} }, { meta: { caller: admin } });
+  await expect(call).rejects.toMatchObject({ type: 'upgrade_under_way', code: 503 });
+  const away = caller.call('audit.verify', {}, { meta: { caller: admin } });
+  await expect(away).rejects.toMatchObject({ type: 'service_unavailable' });
+});
+
 test('a call of one node goes nowhere else', async () => {
   await expect(call({ dry_run: true }, 'old')).rejects.toMatchObject({ type: 'upgrade_under_way' });
   await expect(call({ dry_run: true }, 'new')).resolves.toBeDefined();

@@ -669,10 +669,13 @@ const minWrites = 5;
 
 /** How late this process may be on a machine that has time for it. */
 const busyMs = 150;
-const timeoutError = / 504 timeout$/;
+export const timeoutError = / 504 timeout$/;
 /** What an error of a client may be: an outage with its code, or a connection that broke where the fault breaks some. */
 const outageError = / 50[34] (service_unavailable|timeout)$/;
-const connectionError = /fetch failed|terminated|ECONNRESET/;
+export const connectionError = /fetch failed|terminated|ECONNRESET/;
+
+/** Where this process had to wait for a processor, the nodes had to, too, and requests run into their time limit by that alone. */
+export const wasBusy = ({ lateMs }: Pick<Observed, 'lateMs'>): boolean => lateMs > busyMs;
 
 /** Throws what is wrong with what was observed under a fault. */
 export function assertCoherent(
@@ -688,11 +691,9 @@ export function assertCoherent(
   assert(freshReads.length > minWrites * 5, 'hardly anything was read');
 
   const errors = [...observed.errors.keys()];
-  // Where this process had to wait for a processor, the nodes had to, too, and requests run into their time limit by that alone.
-  const isBusy = observed.lateMs > busyMs;
   if (unnoticed)
     assert.deepEqual(
-      errors.filter((error) => !(isBusy && timeoutError.test(error))),
+      errors.filter((error) => !(wasBusy(observed) && timeoutError.test(error))),
       [],
     );
   for (const error of errors) {
