@@ -1,6 +1,6 @@
 /**
  * Backup and restore of the embedded database: writers, kill -9 of Strata and of its server, and back to a moment. Everything that was
- * answered before it is there, nothing that began after it. The same under running gateways, and what a restore refuses.
+ * answered before it is there, nothing that began after it. And what a restore refuses. Under running gateways: restore.test.ts.
  */
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import { execFile, spawn } from 'node:child_process';
@@ -15,10 +15,7 @@ import pg from 'pg';
 import { basesIn, readManifest } from '../../shared/database/backup/manifest.ts';
 import { openEmbeddedPostgres } from '../../shared/database/embedded.ts';
 import { requireProvedAudit } from '../support/audit.ts';
-import { backUpServer } from '../support/backups.ts';
-import { eventually, startCluster } from '../support/cluster.ts';
-import { watch } from '../support/event-stream.ts';
-import { startPostgres } from '../support/postgres.ts';
+import { eventually } from '../support/cluster.ts';
 import { inherited } from '../support/servers.ts';
 import {
   Client,
@@ -210,54 +207,6 @@ test('after kill -9 under writers it goes back to a moment, and later to the end
   const last = (await new Client(strata.url, admin.token).get(agent)).body.custom.value;
   again.expectAsOf(Infinity, last);
   await requireProvedAudit(new Client(strata.url, platform.token));
-}, 120_000);
-
-test('running gateways notice a restore to a moment, and answer nothing that was lost', async () => {
-  const backup = join(scratch, 'of-cluster');
-  const cluster = await startCluster({ gateways: 2, postgres: () => startPostgres() });
-  try {
-    const { tenant, postgres } = cluster;
-    const at = (gateway: number): Client =>
-      new Client(cluster.gateways[gateway]!.url, tenant.admin.token);
-    const path = `/tenants/${tenant.id}/config/agents/drill`;
-    const writer = new Writer((value) => at(0).put(path, { custom: { value } }));
-    await writer.more(3);
-    const goBack = await backUpServer(postgres, backup);
-    await writer.more(5);
-    const until = await moment();
-    const stream = await watch(at(1), `/tenants/${tenant.id}/config/watch`);
-    await writer.more(5);
-    await writer.end();
-    const lost = writer.answered.at(-1)!;
-    await eventually(async () =>
-      expect((await at(1).get(path)).body.custom.value).toBe(lost.value),
-    );
-
-    await goBack(until.toISOString());
-    await stream.until(({ event }) => event === 'reset');
-    stream.leave();
-    const values = await eventually(() =>
-      Promise.all(
-        [0, 1].map(async (gateway) => {
-          const { body, headers } = await at(gateway).get(path);
-          expect(headers.get('x-config-stale')).toBeNull();
-          return body.custom.value as number;
-        }),
-      ),
-    );
-    for (const value of values) writer.expectAsOf(until.getTime(), value);
-    const after = await eventually(async () => {
-      const answer = await at(1).put(path, { custom: { value: 'after' } });
-      expect(answer.status).toBe(200);
-      return answer;
-    });
-    expect(Number(after.headers.get('x-config-revision'))).toBeGreaterThan(lost.revision);
-    await requireProvedAudit(
-      await signIn(cluster.gateways[0]!.url, 'admin@example.com', adminPassword),
-    );
-  } finally {
-    await cluster.stop();
-  }
 }, 120_000);
 
 test('a restore refuses what is no whole backup, and moments that it cannot reach, in one line', async () => {

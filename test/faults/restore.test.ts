@@ -5,18 +5,26 @@
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { execFileSync } from 'node:child_process';
-import { readFileSync, renameSync, rmSync } from 'node:fs';
+import { chmodSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { backUpServer } from '../support/backups.ts';
 import { eventually, startCluster, type Cluster } from '../support/cluster.ts';
 import { watch } from '../support/event-stream.ts';
 import { startPostgres } from '../support/postgres.ts';
 import { Client } from '../support/strata.ts';
 
 let cluster: Cluster;
+let scratch: string;
 beforeAll(async () => {
+  scratch = mkdtempSync(join(tmpdir(), 'strata-restore-'));
+  chmodSync(scratch, 0o755);
   cluster = await startCluster({ gateways: 2, postgres: startPostgres });
 }, 120_000);
-afterAll(() => cluster?.stop());
+afterAll(async () => {
+  await cluster?.stop();
+  rmSync(scratch, { recursive: true, force: true });
+});
 
 const at = (gateway: number, by: Client = cluster.tenant.admin): Client =>
   new Client(cluster.gateways[gateway]!.url, by.token);
@@ -60,6 +68,14 @@ const backups: Record<string, (cluster: Cluster) => Promise<GoBack>> = {
         renameSync(backup, directory);
       });
   },
+  // As `npm run backup` and `npm run restore` do it: the server is killed.
+  async 'a backup'({ database, postgres }) {
+    const goBack = await backUpServer(postgres, join(scratch, 'backup'));
+    const [now] = await database.query<{ moment: string }>(
+      `SELECT to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS moment`,
+    );
+    return () => goBack(now!.moment);
+  },
 };
 
 test.each([
@@ -67,6 +83,7 @@ test.each([
   ['the files of the server', 'quietly', 0],
   ['the database', 'while writes go on at once', 8],
   ['the files of the server', 'while writes go on at once', 8],
+  ['a backup', 'to a moment', 0],
 ])(
   '%s, %s: nobody answers what was lost, streams and clients are told',
   async (what, _when, writesAtOnce) => {
