@@ -58,7 +58,6 @@ export function startRelay(
       return moreWait ? 0 : intervalMs;
     },
     retryMs: intervalMs,
-    complaint:
-      'audit events wait in the outbox: the audit service or the database does not answer',
+    complaint: 'audit events wait in the outbox: the audit service or the database does not answer',
   });
 }

@@ -43,7 +43,8 @@ function newestTag(): string | undefined {
 
 /** Without a tag the commit that wrote what later ones must keep, as each release does. */
 function lastRelease(): string {
-  const ref = newestTag() ?? git('log', '-1', '--format=%h', 'HEAD^', '--', 'test/house/contracts.txt');
+  const ref =
+    newestTag() ?? git('log', '-1', '--format=%h', 'HEAD^', '--', 'test/house/contracts.txt');
   if (ref === '') throw new Error('This history has no older release. Name one: --ref <commit>.');
   return ref;
 }

@@ -82,7 +82,8 @@ function builtByKustomize(name: string): Manifest[] | undefined {
   const kubectl = (...args: string[]): string =>
     execFileSync('kubectl', args, { encoding: 'utf8', stdio: 'pipe' });
   try {
-    if (!/Kustomize Version: v(?:[5-9]|\d\d)/.test(kubectl('version', '--client'))) return undefined;
+    if (!/Kustomize Version: v(?:[5-9]|\d\d)/.test(kubectl('version', '--client')))
+      return undefined;
   } catch {
     return undefined;
   }
@@ -319,13 +320,16 @@ describe('network policies', () => {
 });
 
 describe('what is put together here', () => {
-  test.each(['base', 'example'])('is what kustomize makes of the %s, where there is one', (name) => {
-    const byName = (manifests: readonly Manifest[]): Record<string, Manifest> =>
-      Object.fromEntries(manifests.map((each) => [`${each.kind} ${each.metadata.name}`, each]));
-    const ours = byName(build(name));
-    expect(Object.keys(ours).length).toBeGreaterThan(20);
-    expect(byName(builtByKustomize(name) ?? build(name))).toEqual(ours);
-  });
+  test.each(['base', 'example'])(
+    'is what kustomize makes of the %s, where there is one',
+    (name) => {
+      const byName = (manifests: readonly Manifest[]): Record<string, Manifest> =>
+        Object.fromEntries(manifests.map((each) => [`${each.kind} ${each.metadata.name}`, each]));
+      const ours = byName(build(name));
+      expect(Object.keys(ours).length).toBeGreaterThan(20);
+      expect(byName(builtByKustomize(name) ?? build(name))).toEqual(ours);
+    },
+  );
 
   test.each<[string, object, string]>([
     ['a field that it does not know', { commonLabels: { team: 'a' } }, 'commonLabels'],

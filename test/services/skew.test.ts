@@ -1,7 +1,7 @@
 /** Nodes of two releases on one bus: what a contract has gained reaches only nodes that know it, and is never left out. */
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { ServiceBroker, type Middleware } from 'moleculer';
-import { Type } from 'typebox';
+import { Type, type TObject } from 'typebox';
 import { pino } from 'pino';
 import type { Caller } from '../../shared/access.ts';
 import { nodeOptions } from '../../shared/cluster/broker.ts';
@@ -26,7 +26,8 @@ const action = 'global-config.bounds.patch';
 /** What it takes in the release before: no `dry_run`. */
 const { dry_run: _new, ...before } = contractTable[action].params.properties;
 /** And a poll of the feed: no `server`. */
-const { server: _later, ...pollBefore } = contractTable['feed.poll'].params.properties.body.properties;
+const pollBody = contractTable['feed.poll'].params.properties.body as TObject;
+const { server: _later, ...pollBefore } = pollBody.properties;
 const closed = { additionalProperties: false };
 const oldSchemas: Readonly<Record<string, object>> = {
   [action]: Type.Object(before, closed),
@@ -172,7 +173,8 @@ test('a poll of the feed says what the nodes that have it know, and renews the l
       const read = { cursor: '1:1:', complete: true, changes: [] };
       return { ...read, previous_token: null, server: 'a server' };
     };
-    feed.createService({ name: 'feed', actions: { poll: { takes, handler } } });
+    const announced = { takes };
+    feed.createService({ name: 'feed', actions: { poll: { ...announced, handler } } });
     return feed.start();
   };
   const { poll } = clusterLink(caller, {
