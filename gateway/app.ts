@@ -11,7 +11,7 @@ import type { LocalCache } from '../shared/cluster/local-cache.ts';
 import type { ReadinessCheck } from '../shared/cluster/readiness.ts';
 import type { LiveSettings } from '../shared/live-settings.ts';
 import { createAuthenticator, type Authenticator } from './authenticate.ts';
-import { createConsoleFiles } from './console/files.ts';
+import { consoleFilesInTime } from './console/files-in-time.ts';
 import { serveConsole } from './console/serve.ts';
 import { consoleSessionHandlers } from './console/session.ts';
 import { mapErrors, refuseBeforeRouting } from './error-responses.ts';
@@ -85,8 +85,8 @@ export async function buildApp(options: AppOptions): Promise<App> {
   // Open streams would keep the server from closing.
   app.addHook('preClose', async () => watch.stop());
   serveHealth(app, readiness, metrics);
-  await serveDocs(app, settings.current.base_url, version);
-  serveConsole(app, createConsoleFiles(settings.current.base_url));
+  serveDocs(app, settings.current.base_url, version);
+  serveConsole(app, consoleFilesInTime(settings.current.base_url));
   registerRoutes(app, {
     broker,
     localCache,

@@ -1,6 +1,5 @@
 /** Routes without a contract: what monitoring asks of this node, and the description of the API. */
-import scalar from '@scalar/fastify-api-reference';
-import type { FastifyInstance } from 'fastify';
+import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { readFileSync } from 'node:fs';
 import type { Registry } from 'prom-client';
 import { codeOfReadiness, type ReadinessCheck } from '../shared/cluster/readiness.ts';
@@ -38,6 +37,8 @@ const docsPolicy = [
   "frame-ancestors 'none'",
 ].join('; ');
 
+const docsPath = '/docs';
+
 const icon = readFileSync(new URL('../console/icon.svg', import.meta.url), 'utf8');
 
 /** Without what the page would offer else: to send the document, or what is tried with it, to services of others. */
@@ -53,21 +54,34 @@ const docsPage = {
   mcp: { disabled: true },
 } as const;
 
-/** `/openapi.json`, and `/docs`, a page to browse it. */
-export async function serveDocs(
-  app: FastifyInstance,
-  baseUrl: string,
-  version: string,
-): Promise<void> {
-  const document = openApi(baseUrl, version);
-  app.get('/openapi.json', async () => document);
-  await app.register(async (docs) => {
-    docs.addHook('onSend', async (_request, reply) => {
-      reply.headers(pageHeaders).header('content-security-policy', docsPolicy);
-    });
-    await docs.register(scalar, {
-      routePrefix: '/docs',
-      configuration: docsPage,
-    });
+/** `/openapi.json`, and `/docs`, a page to browse it. Both are made when somebody asks: few gateways are, and each start would wait. */
+export function serveDocs(app: FastifyInstance, baseUrl: string, version: string): void {
+  let document: ReturnType<typeof openApi> | undefined;
+  app.get('/openapi.json', async () => {
+    document ??= openApi(baseUrl, version);
+    return document;
   });
+  let page: Promise<FastifyInstance> | undefined;
+  async function sendDocs({ url }: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+    page ??= loadDocsPage();
+    const docs = await page;
+    const { statusCode, headers, rawPayload } = await docs.inject({ method: 'GET', url });
+    const { 'content-type': type, location } = headers;
+    return reply
+      .code(statusCode)
+      .headers({ ...pageHeaders, 'content-security-policy': docsPolicy })
+      .headers({ ...(type && { 'content-type': type }), ...(location && { location }) })
+      .send(rawPayload);
+  }
+  app.get(docsPath, sendDocs);
+  app.get(`${docsPath}/js/scalar.js`, sendDocs);
+}
+
+/** The page with its script: a plug-in, which a server takes only before it listens, so it has one of its own. */
+async function loadDocsPage(): Promise<FastifyInstance> {
+  const { default: scalar } = await import('@scalar/fastify-api-reference');
+  const docs = fastify({ routerOptions: { ignoreTrailingSlash: true } });
+  await docs.register(scalar, { routePrefix: docsPath, configuration: docsPage });
+  await docs.ready();
+  return docs;
 }

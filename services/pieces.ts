@@ -12,22 +12,9 @@ import type { DataSource } from 'typeorm';
 import type { ServingPiece } from '../shared/cluster/readiness.ts';
 import type { Schema } from '../shared/database/open.ts';
 import type { Mailer } from '../shared/mail/mailer.ts';
-import { createGuard } from '../shared/outgoing/guard.ts';
-import { createHttpClient } from '../shared/outgoing/http-client.ts';
 import type { HostedPiece, Settings } from '../shared/settings.ts';
 import type { ShortLivedState } from '../shared/short-lived-state.ts';
-import { auditService } from './audit/audit.service.ts';
-import { auditSchema } from './audit/schema.ts';
-import { authService } from './auth/auth.service.ts';
-import { authSchema } from './auth/schema.ts';
 import type { FirstAdmin } from './auth/sign-in/first-admin.ts';
-import { configResolverService } from './config-resolver/config-resolver.service.ts';
-import { globalConfigService } from './global-config/global-config.service.ts';
-import { globalConfigSchema } from './global-config/schema.ts';
-import { notifierService } from './notifier/notifier.service.ts';
-import { notifierSchema } from './notifier/schema.ts';
-import { tenantConfigSchema } from './tenant-config/schema.ts';
-import { tenantConfigService } from './tenant-config/tenant-config.service.ts';
 
 /** What a process opens once and hands to each service that it hosts. */
 export interface Parts {
@@ -43,21 +30,27 @@ export interface Parts {
   readonly onFirstAdmin: (admin: FirstAdmin) => void;
 }
 
-interface AnyPiece extends HostedPiece, ServingPiece {
-  /** Issues or verifies access tokens, or sends links: BASE_URL has to be the same for all such pieces. */
-  readonly usesBaseUrl?: true;
-}
 /** A piece with tables of its own gets a pool that is opened on its schema. */
-interface PieceWithTables extends AnyPiece {
+interface WithTables {
   readonly schema: Schema;
   readonly service: (parts: Parts, db: DataSource) => ServiceSchema;
 }
-/** The gateway is no service on the bus: `strata.ts` starts it once the node has joined. */
-interface PieceWithoutTables extends AnyPiece {
+interface WithoutTables {
   readonly schema?: undefined;
-  readonly service?: (parts: Parts) => ServiceSchema;
+  readonly service: (parts: Parts) => ServiceSchema;
 }
-export type Piece = PieceWithTables | PieceWithoutTables;
+/** The code of a piece. */
+export type PieceCode = WithTables | WithoutTables;
+
+export interface Piece extends HostedPiece, ServingPiece {
+  /** Issues or verifies access tokens, or sends links: BASE_URL has to be the same for all such pieces. */
+  readonly usesBaseUrl?: true;
+  /**
+   * Imports its code with the libraries behind it, which only nodes that host the piece need: what a node loads is most of its start
+   * and of its memory. Absent for the gateway, which is no service on the bus: `start.ts` starts it once the node has joined.
+   */
+  readonly load?: () => Promise<PieceCode>;
+}
 
 export const pieces: readonly Piece[] = [
   {
@@ -65,23 +58,38 @@ export const pieces: readonly Piece[] = [
     needs: ['database_url'],
     calls: ['auth', 'global-config', 'config-resolver'],
     vital: [],
-    schema: tenantConfigSchema,
-    service: ({ settings, log }, db) => tenantConfigService({ db, settings, log }),
+    hasTables: true,
+    async load() {
+      const { tenantConfigSchema: schema } = await import('./tenant-config/schema.ts');
+      const { tenantConfigService } = await import('./tenant-config/tenant-config.service.ts');
+      return {
+        schema,
+        service: ({ settings, log }, db) => tenantConfigService({ db, settings, log }),
+      };
+    },
   },
   {
     name: 'global-config',
     needs: ['database_url'],
     calls: ['config-resolver'],
     vital: [],
-    schema: globalConfigSchema,
-    service: (_parts, db) => globalConfigService({ db }),
+    hasTables: true,
+    async load() {
+      const { globalConfigSchema: schema } = await import('./global-config/schema.ts');
+      const { globalConfigService } = await import('./global-config/global-config.service.ts');
+      return { schema, service: (_parts, db) => globalConfigService({ db }) };
+    },
   },
   {
     name: 'config-resolver',
     needs: [],
     calls: ['tenant-config', 'global-config'],
     vital: ['tenant-config', 'global-config'],
-    service: ({ settings }) => configResolverService({ settings }),
+    async load() {
+      const { configResolverService } =
+        await import('./config-resolver/config-resolver.service.ts');
+      return { service: ({ settings }: Parts) => configResolverService({ settings }) };
+    },
   },
   {
     name: 'auth',
@@ -89,17 +97,28 @@ export const pieces: readonly Piece[] = [
     calls: ['tenant-config'],
     vital: [],
     usesBaseUrl: true,
-    schema: authSchema,
-    service: ({ settings, shortLived, mailer, log, onceServing, onFirstAdmin }, db) =>
-      authService({ db, settings, shortLived, mailer, log, onceServing, onFirstAdmin }),
+    hasTables: true,
+    async load() {
+      const { authSchema: schema } = await import('./auth/schema.ts');
+      const { authService } = await import('./auth/auth.service.ts');
+      return {
+        schema,
+        service: ({ settings, shortLived, mailer, log, onceServing, onFirstAdmin }, db) =>
+          authService({ db, settings, shortLived, mailer, log, onceServing, onFirstAdmin }),
+      };
+    },
   },
   {
     name: 'audit',
     needs: ['database_url'],
     calls: [],
     vital: [],
-    schema: auditSchema,
-    service: ({ settings, log }, db) => auditService({ db, settings, log }),
+    hasTables: true,
+    async load() {
+      const { auditSchema: schema } = await import('./audit/schema.ts');
+      const { auditService } = await import('./audit/audit.service.ts');
+      return { schema, service: ({ settings, log }, db) => auditService({ db, settings, log }) };
+    },
   },
   {
     name: 'notifier',
@@ -107,10 +126,19 @@ export const pieces: readonly Piece[] = [
     calls: ['tenant-config', 'config-resolver', 'auth'],
     vital: [],
     usesBaseUrl: true,
-    schema: notifierSchema,
-    service: ({ settings, mailer, log, metrics }, db) => {
-      const http = createHttpClient(createGuard(settings), settings);
-      return notifierService({ db, settings, http, mailer, log, metrics });
+    hasTables: true,
+    async load() {
+      const { notifierSchema: schema } = await import('./notifier/schema.ts');
+      const { notifierService } = await import('./notifier/notifier.service.ts');
+      const { createGuard } = await import('../shared/outgoing/guard.ts');
+      const { createHttpClient } = await import('../shared/outgoing/http-client.ts');
+      return {
+        schema,
+        service: ({ settings, mailer, log, metrics }, db) => {
+          const http = createHttpClient(createGuard(settings), settings);
+          return notifierService({ db, settings, http, mailer, log, metrics });
+        },
+      };
     },
   },
   {

@@ -1,4 +1,4 @@
-/** What a process has opened, for strata.ts: closed in turn when a signal, or a start that fails, ends the process. */
+/** What a process has opened, for start.ts: closed in turn when a signal, or a start that fails, ends the process. */
 /** A signal asked for the end while the start was under way. */
 export class Interrupted extends Error {}
 

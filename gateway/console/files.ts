@@ -1,6 +1,6 @@
 /**
- * The console as it is sent to browsers, made once when the gateway starts: types are stripped from its modules, libraries are taken
- * from node_modules, all of it is compressed, and named by the digest of the whole, so that browsers keep it for good.
+ * The console as it is sent to browsers: types are stripped from its modules, libraries are taken from node_modules, all of it is
+ * compressed, and named by the digest of the whole, so that browsers keep it for good.
  */
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';

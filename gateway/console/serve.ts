@@ -7,15 +7,16 @@ import type { ConsoleFiles, Encoded } from './files.ts';
 /** Paths that take GET only, like the routes below. */
 export const consolePaths = ['/console', '/console/*'] as const;
 
-export function serveConsole(app: FastifyInstance, console: ConsoleFiles): void {
+export function serveConsole(app: FastifyInstance, filesOf: () => Promise<ConsoleFiles>): void {
   const nothingHere = () => new StrataError('not_found', 'There is nothing at this path.');
 
   async function sendPage(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+    const { page, policy } = await filesOf();
     reply
       .headers(pageHeaders)
-      .header('content-security-policy', console.policy)
+      .header('content-security-policy', policy)
       .header('cache-control', 'no-cache');
-    return send(console.page, request, reply);
+    return send(page, request, reply);
   }
 
   for (const path of consolePaths) app.get(path, sendPage);
@@ -23,7 +24,8 @@ export function serveConsole(app: FastifyInstance, console: ConsoleFiles): void 
   /** A page of before an update asks for files of its own version, and has to be loaded again. */
   app.get('/console/a/:version/*', async (request, reply) => {
     const { version, '*': name } = request.params as { version: string; '*': string };
-    const file = version === console.version ? console.files.get(name) : undefined;
+    const made = await filesOf();
+    const file = version === made.version ? made.files.get(name) : undefined;
     if (!file) throw nothingHere();
     reply.header('cache-control', 'public, max-age=31536000, immutable');
     return send(file, request, reply);
@@ -32,7 +34,8 @@ export function serveConsole(app: FastifyInstance, console: ConsoleFiles): void 
   /** For people who type the host's name; everybody else learns that there is nothing, as ever. */
   app.get('/', async ({ headers }, reply) => {
     if (!headers.accept?.includes('text/html')) throw nothingHere();
-    return reply.redirect(console.entry, 303);
+    const { entry } = await filesOf();
+    return reply.redirect(entry, 303);
   });
 }
 

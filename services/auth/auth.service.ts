@@ -57,7 +57,7 @@ import {
   removeExpiredInvitations,
 } from './stores/retention.ts';
 import { createChallenges } from './webauthn/challenges.ts';
-import { createRelyingParty } from './webauthn/relying-party.ts';
+import { relyingPartyInTime } from './webauthn/relying-party-in-time.ts';
 
 export interface AuthOptions {
   readonly db: DataSource;
@@ -94,7 +94,7 @@ export function authService({
   const deferredMail = createDeferredMail(mailer);
   const notices = createAccountNotices(settings, deferredMail);
 
-  const relyingParty = createRelyingParty(settings);
+  const relyingParty = relyingPartyInTime(settings);
   const challenges = createChallenges(shortLived);
 
   const guard = createGuard(settings);

@@ -1,6 +1,6 @@
 /**
  * What every node has: the broker's options with the contracts in front of each action, coherent caches, the node's own service
- * and, beside a database, the change feed and the audit relay. Used by strata.ts for its pieces, by the operator's console, and by
+ * and, beside a database, the change feed and the audit relay. Used by start.ts for its pieces, by the operator's console, and by
  * moleculer.config.ts for neighbours, which need no service of Strata's on their node.
  */
 import { ServiceBroker, type BrokerOptions } from 'moleculer';
@@ -124,7 +124,7 @@ export function nodeOptions({
     validator: false,
     ...(baseUrl === undefined ? {} : { metadata: baseUrlMetadata(baseUrl) }),
     middlewares: [contracts, lifecycle.middleware, ...comparison, ...transport],
-    // strata.ts handles signals.
+    // start.ts handles signals.
     skipProcessEventRegistration: true,
     // A broker that stops lets running requests end, this long at most.
     tracking: { enabled: true, shutdownTimeout: 10_000 },

@@ -26,7 +26,7 @@ export interface ServingPiece {
   /** Those of them without which it answers nothing but what it remembers. */
   readonly vital: readonly string[];
   /** With tables of its own it answers from these, not from memory. */
-  readonly schema?: object | undefined;
+  readonly hasTables?: true;
 }
 
 export const readinessStatuses = ['ready', 'degraded', 'not_ready', 'stopping'] as const;
@@ -127,12 +127,12 @@ async function healthOf(broker: ServiceBroker, nodeID: string): Promise<Health |
 
 /** Whether there is anything that the piece can answer now. */
 function answersAnything(piece: ServingPiece, checks: Health, options: ReadinessOptions): boolean {
-  const { schema, vital } = piece;
+  const { hasTables = false, vital } = piece;
   const isCallable = vital.every((name) => checks[name] !== false);
   // A lease is as good: the database has given it through some node, and memory may just have been emptied for a restart of it.
-  const hasDatabase = checks.database === true || (!schema && options.coherence.hasLease());
+  const hasDatabase = checks.database === true || (!hasTables && options.coherence.hasLease());
   if (checks.bus && isCallable && hasDatabase) return true;
-  return !schema && answersFromMemory(piece, checks, options);
+  return !hasTables && answersFromMemory(piece, checks, options);
 }
 
 /** Whether reads are answered although their owners are away: whoever asks is heard and known, and something is remembered. */

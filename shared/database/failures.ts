@@ -1,12 +1,7 @@
 /**
- * What a database error means: by SQLSTATE, by the code of a socket error, by the class of TypeORM's error, and where the client
+ * What a database error means: by SQLSTATE, by the code of a socket error, by the name of TypeORM's error, and where the client
  * gives none of these, by its fixed text. The contract middleware turns the answers into error codes.
  */
-import {
-  QueryFailedError,
-  QueryRunnerAlreadyReleasedError,
-  QueryRunnerProviderAlreadyReleasedError,
-} from 'typeorm';
 
 /** The SQLSTATE or socket code; empty where there is none. TypeORM wraps the driver's error. */
 function codeOf(error: unknown): string {
@@ -48,21 +43,26 @@ const socketCodes = new Set([
 const clientTexts =
   /^(Connection terminated|timeout exceeded when trying to connect|Query read timeout|Client has encountered a connection error|Cannot use a pool after calling end|Client was closed|Connection ended unexpectedly)/;
 
+/** Names, not the classes themselves: nodes without a database do not load TypeORM for them. */
+const lostConnections = new Set([
+  'QueryRunnerAlreadyReleasedError',
+  'QueryRunnerProviderAlreadyReleasedError',
+]);
+const nameOf = (error: unknown): string => (error instanceof Error ? error.name : '');
+
 /** Whether the database is away, stalled or out of resources, so that the same request may succeed later. */
 export function isDatabaseOutage(error: unknown): boolean {
   const code = codeOf(error);
   if (outageClasses.has(code.slice(0, 2)) || outageStates.has(code) || socketCodes.has(code))
     return true;
   // The connection was lost between two queries of a transaction, which is rolled back.
-  const lostItsConnection =
-    error instanceof QueryRunnerAlreadyReleasedError ||
-    error instanceof QueryRunnerProviderAlreadyReleasedError;
-  return lostItsConnection || (error instanceof Error && clientTexts.test(error.message));
+  if (lostConnections.has(nameOf(error))) return true;
+  return error instanceof Error && clientTexts.test(error.message);
 }
 
 /** Any failure that came from the database, an outage or not. */
 export const isDatabaseFailure = (error: unknown): boolean =>
-  error instanceof QueryFailedError || isDatabaseOutage(error);
+  nameOf(error) === 'QueryFailedError' || isDatabaseOutage(error);
 
 export const isUniqueViolation = (error: unknown): boolean => codeOf(error) === '23505';
 

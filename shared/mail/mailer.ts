@@ -1,5 +1,5 @@
 /** Sends mail over SMTP, or keeps it as `.eml` files where no mail server is configured. */
-import { createTransport, type SendMailOptions } from 'nodemailer';
+import type { createTransport, SendMailOptions } from 'nodemailer';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Settings } from '../settings.ts';
@@ -45,6 +45,8 @@ interface Transport {
   readonly close: () => void;
 }
 
+type CreateTransport = typeof createTransport;
+
 const sendMs = 60_000;
 /** In milliseconds; each ends a session that makes no progress. */
 const sessionLimits = {
@@ -63,10 +65,10 @@ export function createMailer(
   let current: { readonly settings: Settings; readonly transport: Transport } | undefined;
   let warned = false;
 
-  function currentTransport(): Transport {
+  function currentTransport(create: CreateTransport): Transport {
     const latest = settings();
     if (current?.settings === latest) return current.transport;
-    const transport = openTransport(latest);
+    const transport = openTransport(create, latest);
     current?.transport.close();
     current = { settings: latest, transport };
     warnOfFiles(latest);
@@ -85,7 +87,9 @@ export function createMailer(
     async send(mail) {
       try {
         const message = compose(mail, settings().from_email);
-        return await currentTransport().send(message);
+        // With the first mail: most processes send none.
+        const { createTransport: create } = await import('nodemailer');
+        return await currentTransport(create).send(message);
       } catch (error) {
         throw mailError(error);
       }
@@ -99,17 +103,17 @@ export function createMailer(
 
 const mailFolder = (dataDir: string): string => join(dataDir, 'mail');
 
-const openTransport = (settings: Settings): Transport =>
+const openTransport = (create: CreateTransport, settings: Settings): Transport =>
   settings.smtp_server === null
-    ? fileTransport(mailFolder(settings.data_dir))
-    : smtpTransport(settings, settings.smtp_server);
+    ? fileTransport(create, mailFolder(settings.data_dir))
+    : smtpTransport(create, settings, settings.smtp_server);
 
-function smtpTransport(settings: Settings, host: string): Transport {
+function smtpTransport(create: CreateTransport, settings: Settings, host: string): Transport {
   const login =
     settings.smtp_username === null
       ? undefined
       : { user: settings.smtp_username, pass: settings.smtp_password ?? '' };
-  const pool = createTransport({
+  const pool = create({
     pool: true,
     host,
     port: settings.smtp_port,
@@ -136,8 +140,8 @@ function smtpTransport(settings: Settings, host: string): Transport {
   };
 }
 
-function fileTransport(folder: string): Transport {
-  const composer = createTransport({ streamTransport: true, buffer: true, newline: 'windows' });
+function fileTransport(create: CreateTransport, folder: string): Transport {
+  const composer = create({ streamTransport: true, buffer: true, newline: 'windows' });
   return {
     async send(message) {
       const { messageId, envelope, message: composed } = await composer.sendMail(message);

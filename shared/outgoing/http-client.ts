@@ -4,7 +4,7 @@
  */
 import { Agent as HttpAgent, type IncomingHttpHeaders } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
-import got, { type PlainResponse } from 'got';
+import type { Got, PlainResponse } from 'got';
 import type { Settings } from '../settings.ts';
 import type { Guard } from './guard.ts';
 import { OutgoingError, type OutgoingReason } from './outgoing-error.ts';
@@ -53,7 +53,7 @@ const agent = {
 const defaultResponseBytes = 4096;
 
 export function createHttpClient(guard: Guard, settings: () => ClientSettings): HttpClient {
-  function open(url: URL, request: OutgoingRequest) {
+  function open(got: Got, url: URL, request: OutgoingRequest) {
     const connectMs =
       request.connectTimeoutMs ?? settings().http_client_connect_timeout_seconds * 1000;
     return got.stream(url, {
@@ -77,7 +77,9 @@ export function createHttpClient(guard: Guard, settings: () => ClientSettings): 
       const started = performance.now();
       const url = parseUrl(guard, request.url);
       const limit = request.maxResponseBytes ?? defaultResponseBytes;
-      const stream = open(url, request);
+      // With the first request: most processes send none.
+      const { got } = await import('got');
+      const stream = open(got, url, request);
       const deadline = setTimeout(
         () => stream.destroy(new OutgoingError('timed_out', 'did not answer in time')),
         request.timeoutMs ?? settings().http_client_timeout_seconds * 1000,

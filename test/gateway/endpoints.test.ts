@@ -550,6 +550,13 @@ describe('conventions', () => {
     expect(page).toMatch(/"agent": \{\s*"disabled": true\s*\}/);
     expect(page).toMatch(/"mcp": \{\s*"disabled": true\s*\}/);
     expect(page).not.toMatch(/https?:\/\//);
+    const script = await tenant.admin.get('/docs/js/scalar.js');
+    expect([script.status, script.headers.get('content-type')]).toEqual([
+      200,
+      'application/javascript; charset=utf-8',
+    ]);
+    expect(script.text.length).toBeGreaterThan(1_000_000);
+    expect((await tenant.admin.get('/docs/js/other.js')).body.detail.code).toBe('not_found');
   });
 });
 

@@ -23,14 +23,15 @@ const serviceNameOf = (action: string): string => action.split('.')[0]!;
  * The services as they are composed, with stand-ins for all that they are given: they are only
  * asked which actions they answer, and nothing is opened or started.
  */
-function composedServices() {
+async function composedServices() {
   const parts = {
     settings: () => ({}),
     shortLived: createShortLivedState(),
     onceServing: () => undefined,
   } as unknown as Parts;
   const db = {} as DataSource;
-  const ofPieces = pieces.flatMap(({ service }) => service?.(parts, db) ?? []);
+  const code = await Promise.all(pieces.map(({ load }) => load?.()));
+  const ofPieces = code.flatMap((each) => each?.service(parts, db) ?? []);
   const ofEveryNode = clusterService({
     broker: {} as ServiceBroker,
     coherence: { caches: {}, onChange: () => () => false },
@@ -41,8 +42,8 @@ function composedServices() {
 }
 
 describe('contracts', () => {
-  test('each action is answered by its service, and a service answers nothing else', () => {
-    const services = composedServices();
+  test('each action is answered by its service, and a service answers nothing else', async () => {
+    const services = await composedServices();
     for (const { name, actions } of services) {
       const answered = Object.keys(actions!).map((action) => `${name}.${action}`);
       const declared = Object.keys(contracts).filter((action) => serviceNameOf(action) === name);

@@ -7,7 +7,8 @@ import { migrate, openDatabase, type DatabaseOptions } from '../../shared/databa
 import { commitSchema } from '../../shared/commits/schema.ts';
 import { createDatabase, type Database } from '../support/postgres.ts';
 
-const schemas = [commitSchema, ...pieces.flatMap(({ schema }) => schema ?? [])];
+const code = await Promise.all(pieces.map(({ load }) => load?.()));
+const schemas = [commitSchema, ...code.flatMap((each) => each?.schema ?? [])];
 let database: Database;
 let options: DatabaseOptions;
 beforeAll(async () => {

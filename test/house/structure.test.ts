@@ -13,6 +13,7 @@ import { layerNames } from '../../shared/contracts/effective-config.ts';
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const sources = [
   'strata.ts',
+  'start.ts',
   'backup.ts',
   'moleculer.config.ts',
   ...['shared', 'services', 'gateway'].flatMap((folder) =>
@@ -32,7 +33,7 @@ const levels: readonly [RegExp, number][] = [
   [/^services\/(pieces|derived-reads)\.ts$/, 5],
   [/^services\//, 3],
   [/^gateway\//, 4],
-  [/^(strata|backup|moleculer\.config)\.ts$/, 5],
+  [/^(strata|start|backup|moleculer\.config)\.ts$/, 5],
 ];
 const levelOf = (file: string): number => {
   const found = levels.find(([pattern]) => pattern.test(file));
@@ -189,6 +190,54 @@ describe('the console', () => {
 
 test('the lock file names no registry', () => {
   expect(readFileSync(join(root, 'package-lock.json'), 'utf8')).not.toMatch(/"resolved": "http/);
+});
+
+describe('what a start loads', () => {
+  /** Files and packages that a file needs before its first line runs: not what is imported for its types, or once it is wanted. */
+  const loadedBy = (file: string): string[] =>
+    [
+      ...textOf(file).matchAll(/^(?:import|export)\s+(?!type\b)(?:[^'"`;]*\sfrom\s+)?'([^']+)'/gm),
+    ].map(([, target]) =>
+      target!.startsWith('.')
+        ? normalize(join(dirname(file), target!))
+            .split(sep)
+            .join('/')
+        : target!,
+    );
+  const reached = (...entries: readonly string[]): Set<string> => {
+    const all = new Set(entries);
+    for (const file of all) {
+      if (file.endsWith('.ts')) for (const target of loadedBy(file)) all.add(target);
+    }
+    return all;
+  };
+
+  // Whatever else a node does not need would be most of the time of its start, and of its memory.
+  const ofSome = [
+    'typeorm',
+    'pg',
+    'ioredis',
+    'got',
+    'nodemailer',
+    'openid-client',
+    '@node-rs/argon2',
+    '@simplewebauthn/server',
+    '@scalar/fastify-api-reference',
+    'gateway/console/files.ts',
+  ];
+
+  test('a gateway loads nothing that only services need, nor what is made for people who may never ask', () => {
+    const loaded = reached('start.ts', 'gateway/gateway.ts');
+    expect(loaded).toContain('moleculer');
+    expect(loaded).toContain('fastify');
+    expect(ofSome.filter((each) => loaded.has(each))).toEqual([]);
+  });
+
+  test('the operator loads neither gateway nor services', () => {
+    const loaded = reached('gateway/repl/operator.ts');
+    expect(loaded).toContain('moleculer');
+    expect([...ofSome, 'fastify'].filter((each) => loaded.has(each))).toEqual([]);
+  });
 });
 
 describe('pieces', () => {

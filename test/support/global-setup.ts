@@ -1,6 +1,8 @@
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { startPostgres } from './postgres.ts';
+import { startPostgres, strataDatabase } from './postgres.ts';
 import { binary, chromium } from './servers.ts';
+import { startStrata } from './strata.ts';
 
 /**
  * One PostgreSQL for the run, or the one that TEST_DATABASE_URL names, and one place for what Node has compiled. Workers inherit the
@@ -14,8 +16,18 @@ export default async function setup(): Promise<void> {
     import.meta.dirname,
     '../../node_modules/.cache/compiled',
   );
-  if (process.env.TEST_DATABASE_URL) return;
-  const server = await startPostgres();
-  process.env.TEST_DATABASE_URL = server.url;
-  (globalThis as { testPostgres?: typeof server }).testPostgres = server;
+  if (!process.env.TEST_DATABASE_URL) {
+    const server = await startPostgres();
+    process.env.TEST_DATABASE_URL = server.url;
+    (globalThis as { testPostgres?: typeof server }).testPostgres = server;
+  }
+  if (!existsSync(process.env.NODE_COMPILE_CACHE)) await compile();
+}
+
+/** Node keeps what it has compiled when a process ends in order, which those of most tests do not. */
+async function compile(): Promise<void> {
+  const database = await strataDatabase();
+  const strata = await startStrata({ DATABASE_URL: database.url });
+  await strata.stop();
+  await database.drop();
 }

@@ -11,7 +11,8 @@ import { anonymousEvent, identityEvent, recordEvent } from '../stores/audit-even
 import type { DeferredEvents } from '../stores/deferred-events.ts';
 import { findUser } from '../stores/users.ts';
 import { challengeSeconds, type Challenge, type Challenges } from '../webauthn/challenges.ts';
-import { userIdOf, type RelyingParty, type VerifiedAssertion } from '../webauthn/relying-party.ts';
+import type { RelyingParty, VerifiedAssertion } from '../webauthn/relying-party.ts';
+import { userIdOf } from '../webauthn/user-handle.ts';
 
 /** Who has proved to be whom, with which passkey. */
 interface PasskeyProof extends VerifiedAssertion {

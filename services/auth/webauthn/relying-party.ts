@@ -20,6 +20,7 @@ import type { Logger } from 'pino';
 import type { Settings } from '../../../shared/settings.ts';
 import type { PasskeyRow, UserRow } from '../schema.ts';
 import { challengeSeconds } from './challenges.ts';
+import { handleOf } from './user-handle.ts';
 
 type PublicKey = ReturnType<typeof decodeCredentialPublicKey>;
 /**
@@ -60,11 +61,6 @@ export type VerifiedCredential = Pick<
   | 'backup_eligible'
   | 'backed_up'
 >;
-
-/** What authenticators keep as the user and give back at sign-in: our id, which says nothing about the person. */
-const handleOf = (userId: string): Uint8Array<ArrayBuffer> => new TextEncoder().encode(userId);
-export const userIdOf = ({ response }: AuthenticationResponseJSON): string =>
-  Buffer.from(response.userHandle ?? '', 'base64url').toString();
 
 /** A backup-eligible credential may be synchronized between devices (Web Authentication Level 3, 6.1.3). */
 const isBackupEligible = (deviceType: 'singleDevice' | 'multiDevice'): boolean =>

@@ -1,0 +1,325 @@
+/**
+ * Starts Strata: everything in one process, or the pieces named on the command line. `--migrate`
+ * only brings the database up to date and ends. What keeps it from starting is said in one line.
+ */
+import type { Redis } from 'ioredis';
+import { readFileSync } from 'node:fs';
+import type { Gateway } from './gateway/gateway.ts';
+import { derivedReads } from './services/derived-reads.ts';
+import { pieces as everyPiece, type Parts, type Piece, type PieceCode } from './services/pieces.ts';
+import type { FirstAdmin } from './services/auth/sign-in/first-admin.ts';
+import { CannotStart, messageOf, WrongUsage } from './shared/cannot-start.ts';
+import { createNode } from './shared/cluster/broker.ts';
+import { reportWaiting } from './shared/cluster/bus.ts';
+import { showNode } from './shared/cluster/metrics.ts';
+import { createReadiness } from './shared/cluster/readiness.ts';
+import { startStatusServer } from './shared/cluster/status-server.ts';
+import type { NodeDatabase } from './shared/database/node-database.ts';
+import type { Schema } from './shared/database/open.ts';
+import { Interrupted, Lifetime } from './shared/lifetime.ts';
+import { firstSettings } from './shared/live-settings.ts';
+import { createMailer } from './shared/mail/mailer.ts';
+import { nearestName } from './shared/nearest-name.ts';
+import {
+  describeUnknown,
+  loadSettings,
+  readEnvironment,
+  SettingsInvalid,
+  unknownSettings,
+  wantsStacks,
+  type Settings,
+} from './shared/settings.ts';
+import { createShortLivedState } from './shared/short-lived-state.ts';
+
+const packageFile = new URL('package.json', import.meta.url);
+const { version } = JSON.parse(readFileSync(packageFile, 'utf8')) as { version: string };
+
+/** What a start loads is loaded before the node joins: others wait for one that has joined and is busy. */
+const codeOf = async (pieces: readonly Piece[]): Promise<PieceCode[]> => {
+  const loaded = await Promise.all(pieces.map(({ load }) => load?.()));
+  return loaded.filter((code) => code !== undefined);
+};
+const everySchema = async (): Promise<Schema[]> => {
+  const code = await codeOf(everyPiece);
+  return code.flatMap(({ schema }) => schema ?? []);
+};
+
+const say = (line: string): void => {
+  process.stdout.write(`${line}\n`);
+};
+const complain = (line: string): void => {
+  process.stderr.write(`${line}\n`);
+};
+
+/**
+ * Starts the node and returns once a signal has ended it, or throws why it cannot start; everything
+ * is closed then.
+ */
+async function runNode(pieces: readonly Piece[]): Promise<void> {
+  const lifetime = new Lifetime();
+  const signalled = onSignal(() => lifetime.interrupt());
+  try {
+    await start(pieces, lifetime);
+  } catch (error) {
+    await close(lifetime);
+    if (error instanceof Interrupted) return;
+    throw error;
+  }
+  await signalled;
+  await close(lifetime);
+}
+
+/** Says what could not be closed; the process then ends with 1. */
+async function close(lifetime: Lifetime): Promise<void> {
+  const failures = await lifetime.end();
+  for (const failure of failures) {
+    complain(`Something could not be closed: ${shown(failure)}`);
+    process.exitCode = 1;
+  }
+}
+
+/**
+ * Resolves with the first SIGINT or SIGTERM. A second one of a kind ends the process at once, as
+ * the system does by itself.
+ */
+function onSignal(listener: () => void): Promise<void> {
+  return new Promise((resolve) => {
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+      process.once(signal, () => {
+        listener();
+        resolve();
+      });
+    }
+  });
+}
+
+async function start(pieces: readonly Piece[], lifetime: Lifetime): Promise<void> {
+  const isPart = pieces.length < everyPiece.length;
+  const { settings, madeSecretKey } = firstSettings(pieces, { isPart });
+  if (madeSecretKey) say('Made a SECRET_KEY of its own and keeps it in DATA_DIR/secret.key.');
+  const first = settings.current;
+
+  const code = await codeOf(pieces);
+  const isGateway = pieces.some(({ name }) => name === 'gateway');
+  const gatewayCode = isGateway ? await import('./gateway/gateway.ts') : undefined;
+  const hasTables = pieces.some((piece) => piece.hasTables);
+  const database = hasTables ? await openDatabase(first, lifetime) : undefined;
+  const redis = await connectRedis(first, pieces, lifetime);
+  const { broker, coherence, localCache, log, metrics } = createNode({
+    settings,
+    derivedReads,
+    probes: redis ? { redis: () => answers(redis) } : {},
+    ...(database ? { commits: database.commits } : {}),
+    ...(pieces.some(({ usesBaseUrl }) => usesBaseUrl) ? { baseUrl: first.base_url } : {}),
+  });
+  const mailer = createMailer(() => settings.current, log);
+  lifetime.closeWith(async () => mailer.close());
+
+  const worksOnceServing: (() => Promise<void>)[] = [];
+  let isNew = false;
+  const parts: Parts = {
+    settings: () => settings.current,
+    shortLived: createShortLivedState(redis),
+    mailer,
+    log,
+    metrics,
+    onceServing: (work) => worksOnceServing.push(work),
+    onFirstAdmin: (admin) => {
+      isNew = true;
+      sayFirstAdmin(admin);
+    },
+  };
+  const services = code.map(async (each) =>
+    each.schema ? each.service(parts, await database!.open(each.schema)) : each.service(parts),
+  );
+  for (const service of await Promise.all(services)) broker.createService(service);
+  lifetime.closeWith(() => broker.stop());
+  const stopReporting = reportWaiting(first, log);
+  await lifetime.whileWanted(() => broker.start()).finally(stopReporting);
+
+  const readiness = createReadiness({ broker, coherence, pieces });
+  lifetime.onInterrupt(readiness.stop);
+  showNode(metrics, { version, pieces: pieces.map(({ name }) => name), readiness });
+  if (first.metrics_port !== 0) {
+    const { host, metrics_port: port } = first;
+    lifetime.closeWith(await startStatusServer({ readiness, metrics, host, port }));
+  }
+  let gateway: Gateway | undefined;
+  if (gatewayCode) {
+    gateway = await gatewayCode.startGateway({
+      broker,
+      coherence,
+      localCache,
+      settings,
+      log,
+      metrics,
+      readiness,
+      version,
+      ...(redis ? { redis } : {}),
+    });
+    lifetime.closeWith(gateway.stop);
+  }
+  for (const work of worksOnceServing) await lifetime.whileWanted(work);
+  announce({ pieces, gateway, isNew, settings: first });
+}
+
+/** With what is needed for it, which nodes without tables do not load. */
+async function openDatabase(settings: Settings, lifetime: Lifetime): Promise<NodeDatabase> {
+  const { openNodeDatabase } = await import('./shared/database/node-database.ts');
+  return openNodeDatabase({ settings, lifetime, schemas: everySchema });
+}
+
+/**
+ * The connection, where a piece needs one and the settings name one. Commands fail at once while
+ * Redis is away: what it holds is short-lived, and a request must not wait for it.
+ */
+async function connectRedis(
+  settings: Settings,
+  pieces: readonly Piece[],
+  lifetime: Lifetime,
+): Promise<Redis | undefined> {
+  const isNeeded = pieces.some(({ needs }) => needs.includes('redis_url'));
+  if (settings.redis_url === null || !isNeeded) return undefined;
+  const { Redis: RedisClient } = await import('ioredis');
+  const redis = new RedisClient(settings.redis_url, {
+    ...(settings.redis_password === null ? {} : { password: settings.redis_password }),
+    maxRetriesPerRequest: 1,
+    commandTimeout: 1000,
+    enableOfflineQueue: false,
+    retryStrategy: () => 500,
+  });
+  let isReported = false;
+  redis.on('ready', () => {
+    isReported = false;
+  });
+  redis.on('error', (error: Error) => {
+    if (!isReported) {
+      const reason = messageOf(error);
+      complain(`Redis (REDIS_URL) does not answer: ${reason}. It is tried again until it does.`);
+    }
+    isReported = true;
+  });
+  lifetime.closeWith(async () => redis.disconnect());
+  return redis;
+}
+
+const answers = (redis: Redis): Promise<boolean> =>
+  redis.ping().then(
+    () => true,
+    () => false,
+  );
+
+interface Announcement {
+  readonly pieces: readonly Piece[];
+  readonly gateway: Gateway | undefined;
+  /** The first admin has been said. */
+  readonly isNew: boolean;
+  readonly settings: Settings;
+}
+
+/** A password that was made up is shown nowhere else. */
+function sayFirstAdmin({ email, password }: FirstAdmin): void {
+  const how =
+    password === undefined
+      ? ', with PLATFORM_ADMIN_PASSWORD'
+      : ` with password ${password} (shown this once)`;
+  say(`First platform admin: ${email}${how}`);
+}
+
+/** The lines that whoever started Strata waits for. */
+function announce({ pieces, gateway, isNew, settings }: Announcement): void {
+  if (!gateway) {
+    const names = pieces.map(({ name }) => name).join(', ');
+    say(`Strata ${version} node ${settings.node_id} runs ${names}.`);
+    return;
+  }
+  const knownAdmin = settings.platform_admin_emails[0];
+  if (!isNew && knownAdmin) say(`Platform admin: ${knownAdmin}`);
+  say(`Strata ${version} serves on ${gateway.url} — docs at ${gateway.url}/docs`);
+}
+
+async function migrateOnly(): Promise<void> {
+  const settings = loadSettings(readEnvironment());
+  if (settings.database_url === null) {
+    const message = 'is required to migrate; embedded mode migrates by itself';
+    throw new SettingsInvalid([{ variable: 'DATABASE_URL', message }]);
+  }
+  const { migrateAll } = await import('./shared/database/node-database.ts');
+  const options = {
+    url: settings.database_url,
+    poolSize: 1,
+    timeoutMs: 60_000,
+    ssl: settings.db_ssl,
+  };
+  const applied = await migrateAll(options, await everySchema());
+  say(applied.length === 0 ? 'The database is up to date.' : `Applied ${applied.join(', ')}.`);
+}
+
+const pieceNames = everyPiece.map(({ name }) => name);
+const usage = `Usage:
+  npm start                          runs every piece in one process
+  npm run start:node -- <piece> …    runs these pieces as a node of a cluster: ${pieceNames.join(', ')}
+  npm run migrate                    brings the database up to date, and ends
+
+node strata.ts takes the same: no names, names of pieces, or --migrate. Settings come from the
+environment, or from the file that ENV_FILE names; .env.example lists them all.`;
+
+/** The pieces of these names, every piece without names. Throws WrongUsage. */
+function piecesNamed(names: readonly string[]): readonly Piece[] {
+  if (names.length === 0) return everyPiece;
+  const unknown = names.find((name) => !pieceNames.includes(name));
+  if (unknown !== undefined) {
+    const nearest = nearestName(unknown, pieceNames);
+    const meant = nearest === undefined ? '' : ` Did you mean ${nearest}?`;
+    throw new WrongUsage(
+      `There is no piece ${unknown}.${meant} There are ${pieceNames.join(', ')}.`,
+    );
+  }
+  return everyPiece.filter(({ name }) => names.includes(name));
+}
+
+/** Throws WrongUsage where there are others, or names beside them. */
+function onlyOption(given: readonly string[]): string | undefined {
+  const option = given.find((word) => word.startsWith('-'));
+  if (option === undefined) return undefined;
+  if (!['--help', '-h', '--migrate'].includes(option))
+    throw new WrongUsage(`There is no option ${option}. --help shows what there is.`);
+  if (given.length > 1 && option === '--migrate')
+    throw new WrongUsage('--migrate stands alone: it brings the tables of all pieces up to date.');
+  return option;
+}
+
+async function main(): Promise<void> {
+  const given = process.argv.slice(2);
+  const option = onlyOption(given);
+  if (option === '--help' || option === '-h') {
+    say(usage);
+    return;
+  }
+  const pieces = piecesNamed(option === undefined ? given : []);
+  for (const unknown of unknownSettings()) complain(describeUnknown(unknown));
+  if (option === '--migrate') await migrateOnly();
+  else await runNode(pieces);
+}
+
+/** One line that says what somebody can do. What nobody foresaw has its place in the code at LOG_LEVEL=debug. */
+function shown(error: unknown): string {
+  if (wantsStacks()) return stacksOf(error);
+  if (error instanceof CannotStart) return error.message;
+  return `${messageOf(error)} (LOG_LEVEL=debug shows where)`;
+}
+
+/** Not the other fields of errors: those of a query hold what was stored. */
+function stacksOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const { stack = error.message, cause } = error;
+  return cause === undefined ? stack : `${stack}\nbecause of ${stacksOf(cause)}`;
+}
+
+main().then(
+  () => process.exit(),
+  (error: unknown) => {
+    complain(shown(error));
+    process.exit(error instanceof WrongUsage ? 2 : 1);
+  },
+);
