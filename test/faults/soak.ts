@@ -52,7 +52,7 @@ const total = { failed: 0, faults: 0, writes: 0, reads: 0, stale: 0, merged: 0, 
 const survived = new Map<string, number>();
 
 async function surviveAndSay(cluster: Cluster, fault: Fault): Promise<void> {
-  const observed = await survive(cluster, fault).catch((error: Error) => {
+  const observed = await survive(cluster, fault, { pauseMs: 5 }).catch((error: Error) => {
     total.failed += 1;
     say(`FAILED: ${fault.name}\n  ${error.message}`);
   });

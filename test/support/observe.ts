@@ -4,7 +4,7 @@
  */
 import { performance } from 'node:perf_hooks';
 import { setTimeout as delay } from 'node:timers/promises';
-import { isAlive, type Cluster } from './cluster.ts';
+import { eventually, isAlive, type Cluster } from './cluster.ts';
 import { rightRegister, type Observed, type WentBack } from './history-checker.ts';
 import { Client, memberPassword, signIn, type Answer, type Running } from './strata.ts';
 
@@ -167,6 +167,8 @@ const lookAgainMs = 20;
 export interface ObserveOptions {
   /** How long clients go on after `during` has ended. */
   readonly afterMs?: number;
+  /** How long each client waits between two requests. The less, the more of the machine all of them together take. */
+  readonly pauseMs?: number;
 }
 
 /**
@@ -177,10 +179,10 @@ export interface ObserveOptions {
 export async function observe(
   cluster: Cluster,
   during: () => Promise<WentBack | void>,
-  { afterMs = 1500 }: ObserveOptions = {},
+  { afterMs = 1000, pauseMs = 20 }: ObserveOptions = {},
 ): Promise<Observed> {
-  const clients = new Clients(cluster);
-  const rights = await Rights.open(cluster, clients);
+  const clients = new Clients(cluster, pauseMs);
+  const rights = await eventually(() => Rights.open(cluster, clients));
   const work = [clients.writeAll(), clients.readEverywhere(rights), rights.giveAndTake()];
   let wentBack: WentBack | undefined;
   try {
@@ -208,11 +210,13 @@ class Clients {
     lateMs: 0,
   };
   readonly #cluster: Cluster;
+  readonly #pauseMs: number;
   readonly #registers: readonly Register[];
   readonly #views: readonly View[];
 
-  constructor(cluster: Cluster) {
+  constructor(cluster: Cluster, pauseMs: number) {
     this.#cluster = cluster;
+    this.#pauseMs = pauseMs;
     this.#registers = registers(cluster.tenant.id);
     this.#views = views(cluster.tenant.id);
   }
@@ -243,7 +247,7 @@ class Clients {
       this.countError(`${what} ${(error as Error).message}`);
     }
     this.observed.slowestMs = Math.max(this.observed.slowestMs, performance.now() - began);
-    await delay(5);
+    await delay(this.#pauseMs);
   }
 
   /** A gateway that writes may be sent to. `turn` spreads them, so that a fault of one gateway does not end all writes. */
