@@ -30,7 +30,7 @@ describe('with broadcasts', () => {
       environment: { REQUEST_TIMEOUT_MS: String(requestTimeoutMs) },
     });
     await survive(cluster, justStarted);
-  }, 180_000);
+  });
   afterAll(() => cluster?.stop());
 
   for (const fault of faults.filter(({ long }) => !long))
@@ -58,7 +58,7 @@ describe('without any broadcast', () => {
         REQUEST_TIMEOUT_MS: String(fenceMs * 2),
       },
     });
-  }, 180_000);
+  });
   afterAll(async () => {
     await cluster?.stop();
     rmSync(folder, { recursive: true, force: true });

@@ -18,4 +18,4 @@ test('processes are killed at random moments during writes', async () => {
   } finally {
     await cluster.stop();
   }
-}, 150_000);
+});

@@ -17,7 +17,7 @@ beforeAll(async () => {
     postgres: async () => server,
     environment: { REQUEST_TIMEOUT_MS: String(requestTimeoutMs) },
   });
-}, 120_000);
+});
 afterAll(() => cluster?.stop());
 
 test('a synchronous standby has everything that was answered', async () => {

@@ -46,7 +46,7 @@ beforeAll(async () => {
       })
     ).status,
   ).toBe(200);
-}, 60_000);
+});
 afterAll(async () => {
   await strata?.stop('SIGKILL');
   await receiver?.close();
@@ -103,7 +103,7 @@ test('the database stalls for longer than their claims last', async () => {
   await delay(12_000);
   thaw();
   expect(await arrivals(notices)).toEqual(notices.map(() => 1));
-}, 60_000);
+});
 
 test('their claims end, and the node that still sends them claims them again', async () => {
   const notices = await onTheirWay();

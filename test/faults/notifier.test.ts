@@ -32,7 +32,7 @@ beforeAll(async () => {
   });
   nodes.push(...(await Promise.all(['notifier-1', 'notifier-2'].map(start))));
   admin = cluster.tenant.admin;
-}, 60_000);
+});
 afterAll(async () => {
   await cluster?.stop();
   await receiver?.close();
@@ -138,17 +138,20 @@ test('of a decision and the last hop of an approval one counts, with two nodes t
   await inParallel(keys, 8, async (key) => {
     ids.set(key, await ask(key));
   });
+  const decided = new Map<string, number>();
+  const decide = async (key: string): Promise<void> => {
+    const id = ids.get(key)!;
+    const { status } = await insist(() =>
+      admin.post(path(`/${id}/decision`), { decision: 'approve' }),
+    );
+    decided.set(id, status);
+  };
+  // Some come first for certain, on a machine that is too busy for the others, too.
+  await inParallel(keys.slice(0, 10), 10, decide);
   const exhausted = receiver.wait(({ body }) => body.type === 'approval.exhausted');
   await letWindowPass();
   await exhausted;
-  const decided = new Map<string, number>();
-  await inParallel(keys, 16, async (key) => {
-    const id = ids.get(key)!;
-    decided.set(
-      id,
-      (await insist(() => admin.post(path(`/${id}/decision`), { decision: 'approve' }))).status,
-    );
-  });
+  await inParallel(keys.slice(10), 16, decide);
 
   const { approvals, deliveries } = await settledAll('race-');
   expect(approvals).toHaveLength(keys.length);
@@ -163,7 +166,7 @@ test('of a decision and the last hop of an approval one counts, with two nodes t
     'approved 200 approval.decided approval.requested',
     'exhausted 409 approval.exhausted approval.requested',
   ]);
-}, 60_000);
+});
 
 test(
   `${kills} kills while ${count} approvals are on their way: each notice arrives, under one id; no hop twice, none left out, nothing stuck`,

@@ -20,7 +20,7 @@ beforeAll(async () => {
   scratch = mkdtempSync(join(tmpdir(), 'strata-restore-'));
   chmodSync(scratch, 0o755);
   cluster = await startCluster({ gateways: 2, postgres: startPostgres });
-}, 120_000);
+});
 afterAll(async () => {
   await cluster?.stop();
   rmSync(scratch, { recursive: true, force: true });
@@ -141,7 +141,6 @@ test.each([
       await expectNothingFits(gateway, kept, lost, { agent, global });
     }
   },
-  90_000,
 );
 
 interface Revisions {
@@ -228,4 +227,4 @@ test('the database, while every node is stopped: by the SQL of the documentation
   }
   const newest = { agent: await writeAgent('newest'), global: await writeGlobal('newest') };
   for (const gateway of [0, 1]) await expectNothingFits(gateway, kept, lost, newest);
-}, 90_000);
+});

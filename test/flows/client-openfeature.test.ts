@@ -86,7 +86,7 @@ beforeAll(async () => {
   proxy = await startProxy(Number(new URL(strata.url).port));
   page = await opening;
   for (const place of places) await hostIn(place).provide('stable', options(), true);
-}, 60_000);
+});
 afterAll(async () => {
   await closeServer();
   await page?.stop();

@@ -52,7 +52,7 @@ beforeAll(async () => {
   const { body } = await admin.post('/auth/api-key', { name: 'service', scopes });
   apiKey = (body as { api_key: string }).api_key;
   installed = await installing;
-}, 120_000);
+});
 afterAll(async () => {
   installed?.remove();
   await strata?.stop('SIGKILL');
@@ -284,13 +284,13 @@ test('a stream that is cut goes on where it was: each write is told once', async
   try {
     await isLive();
     await write(1);
-    await eventually(async () => expect(config.get('cut')).toBe(1), 3000);
+    await eventually(async () => expect(config.get('cut')).toBe(1));
     proxy.reset();
     await write(2);
     await eventually(async () => expect(config.get('cut')).toBe(2));
     await isLive();
     await write(3);
-    await eventually(async () => expect(config.get('cut')).toBe(3), 3000);
+    await eventually(async () => expect(config.get('cut')).toBe(3));
     expect(told).toEqual([1, 2, 3]);
     expect(config.details('cut')).toMatchObject({ from: 'stream', stale: false });
   } finally {

@@ -162,7 +162,7 @@ beforeAll(async () => {
       });
     }),
   );
-}, 180_000);
+});
 afterAll(async () => {
   await Promise.all(nodes.map(({ running }) => running.stop('SIGKILL')));
   await Promise.all([nats?.stop('SIGKILL'), redis?.stop('SIGKILL')]);
@@ -170,7 +170,7 @@ afterAll(async () => {
   const other = await createDatabase();
   await other.query(`DROP ROLE IF EXISTS ${role}`);
   await other.drop();
-}, 60_000);
+});
 
 test('every piece runs twice, and nothing else is made of the image', () => {
   const twice = pieces.flatMap(({ name }) => [name, name]);

@@ -121,7 +121,7 @@ test('a first start says where it serves and with which admin; a second finds th
     expect((await again.get('/audit/verify')).body.valid).toBe(true);
   }
   await strata.stop();
-}, 120_000);
+});
 
 test('a second process on the same directory is refused, with what to do', async () => {
   const strata = await start();

@@ -69,7 +69,7 @@ beforeAll(async () => {
   await eventually(async () => expect((await platform.get('/readyz')).body.status).toBe('ready'));
   kept = await createTenant(gateway.url, platform, 'Kept');
   erased = await createTenant(gateway.url, platform, 'Erased');
-}, 60_000);
+});
 afterAll(async () => {
   for (const node of [gateway, notifier, services]) await node?.stop('SIGKILL');
   await Promise.all([bus?.stop('SIGKILL'), redis?.stop('SIGKILL'), receiver?.close()]);

@@ -73,12 +73,12 @@ beforeAll(async () => {
   inImage(install!);
   if (account.uid !== undefined) chownSync(dataDir, account.uid, account.gid);
   database = await strataDatabase();
-}, 180_000);
+});
 afterAll(async () => {
   await Promise.all(running.map(({ stop }) => stop()));
   await database?.drop();
   for (const folder of [image, dataDir]) rmSync(folder, { recursive: true, force: true });
-}, 60_000);
+});
 
 async function serves(strata: Running): Promise<void> {
   running.push(strata);
@@ -97,7 +97,7 @@ test('installed from the lock file alone, without what only development needs, e
   expect(existsSync(join(image, 'node_modules', 'jest'))).toBe(false);
   const node = join(image, 'node_modules', '.bin', 'node');
   await serves(await startStrata({ DATA_DIR: dataDir }, [], { folder: image, node, account }));
-}, 60_000);
+});
 
 test('the image runs as its user, beside a PostgreSQL and a Node that it does not bring', async () => {
   for (const command of afterInstall) inImage(command);
@@ -113,4 +113,4 @@ test('the image runs as its user, beside a PostgreSQL and a Node that it does no
   });
   expect(strata.url).toMatch(/^http:\/\/0\.0\.0\.0:/);
   await serves({ ...strata, url: strata.url.replace('0.0.0.0', '127.0.0.1') });
-}, 60_000);
+});

@@ -30,7 +30,7 @@ beforeAll(async () => {
   notifierStatus = `http://127.0.0.1:${port}`;
   notifier = await cluster.start('notifier-1', ['notifier'], { METRICS_PORT: String(port) });
   cold = await cluster.start('gateway-cold', ['gateway']);
-}, 60_000);
+});
 afterAll(async () => {
   await cluster?.stop();
 });

@@ -15,7 +15,7 @@ let tenant: string;
 beforeAll(async () => {
   cluster = await startCluster({ gateways: 1 });
   tenant = cluster.tenant.id;
-}, 120_000);
+});
 afterAll(async () => {
   await cluster?.stop();
 });
@@ -308,7 +308,7 @@ describe('the prompt', () => {
       HOME: home,
       SMTP_PASSWORD: canary,
     });
-  }, 60_000);
+  });
   afterAll(() => {
     prompt?.kill();
     rmSync(home, { recursive: true, force: true });

@@ -169,4 +169,4 @@ test('sessions, links, approvals and deliveries go in time; what is live stays, 
     }),
   ]);
   await requireProvedAudit(admin);
-}, 120_000);
+});

@@ -12,7 +12,7 @@ const cutOff = 'gateway-cut-off';
 let cluster: Cluster;
 beforeAll(async () => {
   cluster = await startCluster({ gateways: 3, cuttable: [cutOff] });
-}, 120_000);
+});
 afterAll(() => cluster?.stop());
 
 const member = async (email: string, roles: string[]): Promise<{ user_id: string }> => {
@@ -205,7 +205,7 @@ test('a gateway that is cut off answers whom it knew, marked, for as long as an 
       'auth_session_revoked',
     ]),
   );
-}, 90_000);
+});
 
 test('a disabled tenant', async () => {
   const path = `/tenants/${cluster.tenant.id}/services`;

@@ -35,7 +35,7 @@ beforeAll(async () => {
   });
   expect(made.status).toBe(201);
   provider = made.body.id;
-}, 60_000);
+});
 afterAll(async () => {
   await cluster?.stop();
   await idp?.close();

@@ -15,8 +15,8 @@ import { migrate, openDatabase } from '../../shared/database/open.ts';
 import { loadSettings } from '../../shared/settings.ts';
 import { eventually } from '../support/cluster.ts';
 import { createDatabase, type Database } from '../support/postgres.ts';
-import { guard, inherited, startNats } from '../support/servers.ts';
-import { secretKey, signIn, startStrata, type Running } from '../support/strata.ts';
+import { freePort, guard, inherited, startNats } from '../support/servers.ts';
+import { Client, secretKey, signIn, startStrata, type Running } from '../support/strata.ts';
 
 let home: string;
 let taken: Server;
@@ -330,6 +330,7 @@ describe('a start that fails says in one line what, where, and what to do', () =
 
   test('a node that waits for others says once for which, and waits again for the next', async () => {
     const nats = await startNats();
+    const statusPort = await freePort();
     const settings = { ...own, NATS_URL: nats.url, LOG_LEVEL: 'warn' };
     let waiting: Running | undefined;
     let feed: Running | undefined;
@@ -343,7 +344,8 @@ describe('a start that fails says in one line what, where, and what to do', () =
         .filter((line) => line.startsWith('{'))
         .map((line) => (JSON.parse(line) as { msg: string }).msg);
     try {
-      waiting = await startStrata({ ...settings, NODE_ID: 'waiting' }, ['config-resolver']);
+      const alone = { ...settings, NODE_ID: 'waiting', METRICS_PORT: String(statusPort) };
+      waiting = await startStrata(alone, ['config-resolver']);
       await eventually(async () => expect(messages()).toEqual([waits]));
       // Polls would have been refused meanwhile, each with a line of its own.
       await delay(1500);
@@ -351,7 +353,10 @@ describe('a start that fails says in one line what, where, and what to do', () =
       await run(['--migrate'], { ...own, DATABASE_URL: database.url });
       const node = { ...settings, NODE_ID: 'feed', DATABASE_URL: database.url };
       feed = await startStrata(node, ['global-config']);
-      await delay(1500);
+      const status = new Client(`http://127.0.0.1:${statusPort}`);
+      await eventually(async () =>
+        expect((await status.get('/readyz')).body.checks).toMatchObject({ feed: true }),
+      );
       await feed.stop();
       await eventually(async () => expect(messages()).toEqual([waits, waits]));
       await waiting.stop();

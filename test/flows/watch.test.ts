@@ -17,7 +17,7 @@ let other: TenantFixture;
 beforeAll(async () => {
   cluster = await startCluster({ gateways: 2, environment: { WATCH_MAX_STREAMS_PER_CALLER: '4' } });
   other = await createTenant(cluster.gateways[0]!.url, cluster.platform, 'Other watched');
-}, 120_000);
+});
 afterAll(async () => {
   await cluster?.stop();
 });

@@ -37,7 +37,7 @@ beforeAll(async () => {
   tenant = await createTenant(strata.url, platform, 'Generated clients');
   const { text } = await new Client(strata.url).get('/openapi.json');
   writeFileSync(join(folder, 'openapi.json'), text);
-}, 120_000);
+});
 afterAll(async () => {
   await strata?.stop('SIGKILL');
   await database?.drop();
@@ -145,7 +145,7 @@ console.log(JSON.stringify({
     code: 'insufficient_role',
     endpoints: 1,
   });
-}, 120_000);
+});
 
 test('@hey-api/openapi-ts', async () => {
   const results = await used(
@@ -192,4 +192,4 @@ console.log(JSON.stringify({
     decision: 'allow',
     code: 'not_found',
   });
-}, 120_000);
+});

@@ -447,5 +447,5 @@ describe('a fleet that shares an API key', () => {
     const another = await watch(fleet, effective('/watch'), undefined, { 'x-client-id': 'two' });
     expect(another.status).toBe(200);
     for (const each of [...open, ...named, another]) each.leave();
-  }, 30_000);
+  });
 });

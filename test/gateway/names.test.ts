@@ -34,7 +34,7 @@ beforeAll(async () => {
   platform = await signIn(strata.url, platformAddress, adminPassword);
   acme = await createTenant(strata.url, platform, 'Acme');
   other = await createTenant(strata.url, platform, 'Other');
-}, 60_000);
+});
 afterAll(async () => {
   await strata?.stop('SIGKILL');
   await database?.drop();

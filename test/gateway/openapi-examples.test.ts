@@ -69,7 +69,7 @@ beforeAll(async () => {
   const added = { email: 'ada@example.com', roles: ['tenant_admin'], password };
   ({ client: ada } = await addMember(tenant.admin, tenant.id, added));
   document = (await nobody().get('/openapi.json')).body;
-}, 60_000);
+});
 afterAll(async () => {
   await strata?.stop('SIGKILL');
   await database?.drop();
@@ -331,4 +331,4 @@ test('every example is accepted, and answered as the document says', async () =>
     if (unforetold.length > 0) wrong.push([route.name, ...unforetold]);
   }
   expect(wrong).toEqual([]);
-}, 60_000);
+});

@@ -56,7 +56,8 @@ describe('a session that ends', () => {
     await ending.delete(`/auth/sessions/${me.session_id}`);
     const began = performance.now();
     const told = await streams[0]!.until(isCalled('session.ended'));
-    expect(performance.now() - began).toBeLessThan(1000);
+    // With room for a busy machine; who is told by the end of the access token waits for minutes.
+    expect(performance.now() - began).toBeLessThan(5000);
     expect(told.data).toEqual({ code: 'auth_session_revoked' });
     await streams[0]!.ended;
     expect(namesOf(streams[0]!)).toEqual(['ready', 'session.ended', 'closed']);

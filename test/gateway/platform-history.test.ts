@@ -445,7 +445,7 @@ test('as_of is the same in embedded mode', async () => {
     await embedded.stop();
     rmSync(dataDir, { recursive: true, force: true });
   }
-}, 60_000);
+});
 
 describe('where the platform is older than its history', () => {
   let older: Database;
@@ -499,7 +499,7 @@ describe('where the platform is older than its history', () => {
     await start();
     const signedIn = await signIn(running.url, member.emails.tenant_admin!, memberPassword);
     member = { ...member, admin: signedIn };
-  }, 60_000);
+  });
   afterAll(async () => {
     await running?.stop();
     await older?.drop();

@@ -1002,7 +1002,7 @@ test('over any schedule no read that begins after an answered write or an applie
     ),
     { numRuns: 1_000 },
   );
-}, 30_000);
+});
 
 test('an owner that does not answer: without a lease a known value stands in soon, an unknown one is a time-out', async () => {
   const { cache, node, read } = setUp({

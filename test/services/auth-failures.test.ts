@@ -112,7 +112,7 @@ beforeAll(async () => {
     `INSERT INTO auth.passkeys VALUES (gen_random_uuid(), $1, $2, $3, 0, NULL, gen_random_uuid(), '{}', false, false, now(), NULL)`,
     [userId, passkey.id, Buffer.from(cose)],
   );
-}, 120_000);
+});
 afterAll(async () => {
   await strata?.stop('SIGKILL');
   await honest?.close();
@@ -318,7 +318,7 @@ async function expectFailure(answer: Answer, code: ErrorCode, cause: RegExp): Pr
       1,
     );
     expect(JSON.stringify(entries)).toMatch(cause);
-  }, 2000);
+  });
 }
 
 test('every action with failure codes of its own has a case', () => {

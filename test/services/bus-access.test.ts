@@ -106,7 +106,7 @@ beforeAll(async () => {
   });
   await neighbour.start();
   await neighbour.waitForServices('tenant-config', 5000);
-}, 30_000);
+});
 afterAll(async () => {
   await neighbour?.stop();
   await door?.stop();

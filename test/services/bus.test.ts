@@ -108,7 +108,7 @@ test('while it is away health says so and calls fail at once; the feed is read a
   said.length = 0;
 
   proxy.cut();
-  await eventually(async () => expect(await health()).toMatchObject({ bus: false }), 2000);
+  await eventually(async () => expect(await health()).toMatchObject({ bus: false }));
   const missed = await change();
   publishing.push(writer.coherence.publish([missed]));
   await delay(1100);
@@ -145,11 +145,11 @@ test('a node whose connection was lost gives up nobody for heartbeats of that ti
   discoverer.stopHeartbeatTimers();
   try {
     proxy.cut();
-    await eventually(async () => expect(await health()).toMatchObject({ bus: false }), 2000);
+    await eventually(async () => expect(await health()).toMatchObject({ bus: false }));
     for (const node of [knownBy(reader, 'writer'), knownBy(writer, 'reader')])
       node.lastHeartbeatTime = -60;
     proxy.mend();
-    await eventually(async () => expect(await health()).toMatchObject({ bus: true }), 5000);
+    await eventually(async () => expect(await health()).toMatchObject({ bus: true }));
     discoverer.checkRemoteNodes();
     expect(nodesOf(reader.broker).map(({ id }) => id)).toEqual(['reader', 'writer']);
     await eventually(async () =>
@@ -170,7 +170,7 @@ const healthOfReader = (timeout: number) =>
     { caller: serviceCaller('test'), requestId: 'r', nodeID: 'reader', timeout },
   );
 const readerIsBack = () =>
-  eventually(async () => expect(await healthOfReader(1000)).toMatchObject({ bus: true }), 8000);
+  eventually(async () => expect(await healthOfReader(1000)).toMatchObject({ bus: true }));
 
 test('a node that went away without a word is known to be gone at the next call to it, and known again when it is back', async () => {
   await readerIsBack();
@@ -178,7 +178,7 @@ test('a node that went away without a word is known to be gone at the next call 
   const began = performance.now();
   const code = await healthOfReader(20_000).then(() => 'answered', codeOf);
   expect(code).toBe('service_unavailable');
-  expect(performance.now() - began).toBeLessThan(4000);
+  expect(performance.now() - began).toBeLessThan(8000);
   expect(nodesOf(writer.broker).map(({ id }) => id)).toEqual(['writer']);
   proxy.mend();
   await readerIsBack();
@@ -267,7 +267,7 @@ describe('an answer that got lost', () => {
       handle = (call) => (call === 1 ? reset() : undefined);
       const began = performance.now();
       expect(await asked(who).read()).toEqual([]);
-      expect(performance.now() - began).toBeLessThan(4000);
+      expect(performance.now() - began).toBeLessThan(8000);
       expect(calls).toBe(2);
     },
   );
@@ -281,7 +281,7 @@ describe('an answer that got lost', () => {
         type: 'service_unavailable',
         message: expect.stringContaining('may have been done'),
       });
-      expect(performance.now() - began).toBeLessThan(4000);
+      expect(performance.now() - began).toBeLessThan(8000);
       expect(calls).toBe(1);
     },
   );
@@ -301,7 +301,7 @@ describe('an answer that got lost', () => {
   /** The client's first attempt fails, and its next one succeeds. Resolves while the connection is gone. */
   async function blip(): Promise<void> {
     proxy.cut();
-    await eventually(async () => expect(await health()).toMatchObject({ bus: false }), 2000);
+    await eventually(async () => expect(await health()).toMatchObject({ bus: false }));
     setTimeout(proxy.mend, 100);
   }
 
@@ -346,7 +346,7 @@ describe('an answer that got lost', () => {
     try {
       const began = performance.now();
       await expect(asked(who).write()).rejects.toMatchObject({ type: 'service_unavailable' });
-      expect(performance.now() - began).toBeLessThan(4000);
+      expect(performance.now() - began).toBeLessThan(8000);
     } finally {
       proxy.mend();
       end();
@@ -356,7 +356,7 @@ describe('an answer that got lost', () => {
 
 test('a server that accepts the connection and says nothing is given up soon, and the next attempt reaches it', async () => {
   await proxy.silence();
-  await eventually(async () => expect(await health()).toMatchObject({ bus: false }), 2000);
+  await eventually(async () => expect(await health()).toMatchObject({ bus: false }));
   proxy.mend();
-  await eventually(async () => expect(await health()).toMatchObject({ bus: true }), 8000);
+  await eventually(async () => expect(await health()).toMatchObject({ bus: true }));
 });

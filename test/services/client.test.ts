@@ -79,9 +79,9 @@ async function outlastBlackHole(): Promise<Record<string, unknown>> {
     await eventually(async () => expect(config.state.status).toBe('offline'), 20_000);
     const noticedMs = Date.now() - heldAt;
     const kept = config.get('max_cost_impact_auto');
-    await eventually(async () => expect(config.limit('max_cost_impact_auto')).toBe(0), 2000);
+    await eventually(async () => expect(config.limit('max_cost_impact_auto')).toBe(0));
     proxy.mend();
-    await eventually(async () => expect(config.limit('max_cost_impact_auto')).toBe(50), 8000);
+    await eventually(async () => expect(config.limit('max_cost_impact_auto')).toBe(50));
     return { noticedMs, kept };
   } finally {
     await config.close();
@@ -170,25 +170,25 @@ describe('a stream', () => {
   });
 
   test('that is idle keeps values fresh without a read', async () => {
-    const config = await connected({ maxStalenessMs: 1000 });
+    const config = await connected({ maxStalenessMs: 3000 });
     await live(config);
     const before = gateway.asked.length;
     let oldest = 0;
-    for (let count = 0; count < 60; count += 1) {
+    for (let count = 0; count < 70; count += 1) {
       oldest = Math.max(oldest, config.state.ageMs);
-      await delay(20);
+      await delay(50);
     }
-    expect(oldest).toBeLessThan(500);
+    expect(oldest).toBeLessThan(1500);
     expect(gateway.asked).toHaveLength(before);
   });
 
   test('that says less than the bound asks for is helped out by reads', async () => {
     gateway.heartbeatMs = 60_000;
-    const config = await connected({ maxStalenessMs: 800 });
+    const config = await connected({ maxStalenessMs: 2500 });
     await live(config);
     for (let count = 0; count < 80; count += 1) {
       expect(config.limit('max_cost_impact_auto')).toBe(50);
-      await delay(20);
+      await delay(50);
     }
     expect(config.state.status).toBe('live');
     expect(gateway.asked.at(-1)!.headers['if-none-match']).toBe('"1.0-env"');
@@ -199,18 +199,18 @@ describe('where streams are refused', () => {
   test.each([404, 429, 503])('with %i values are read again and again', async (status) => {
     gateway.streams = status;
     gateway.retryAfter = 1;
-    const config = await connected({ maxStalenessMs: 600 });
+    const config = await connected({ maxStalenessMs: 2000 });
     await eventually(async () => expect(config.state.status).toBe('polling'));
     gateway.write({ name: 'b' });
-    await eventually(async () => expect(config.get('name')).toBe('b'), 2000);
-    for (let count = 0; count < 30; count += 1) {
+    await eventually(async () => expect(config.get('name')).toBe('b'));
+    for (let count = 0; count < 60; count += 1) {
       expect(config.state.stale).toBe(false);
-      await delay(20);
+      await delay(50);
     }
     const reads = gateway.asked.filter(({ path }) => !path.includes('watch')).map(({ at }) => at);
     const gaps = reads.slice(2).map((at, index) => at - reads[index + 1]!);
     expect(new Set(gaps).size).toBeGreaterThan(1);
-    expect(Math.min(...gaps)).toBeGreaterThanOrEqual(155);
+    expect(Math.min(...gaps)).toBeGreaterThanOrEqual(520);
   });
 
   test('a stream is asked for again, and not before the gateway wants it', async () => {
@@ -228,7 +228,7 @@ describe('where streams are refused', () => {
 
 describe('while no gateway answers', () => {
   test('values go on, age grows, limits fall to the safe end at the bound, and all recovers', async () => {
-    const config = await connected({ maxStalenessMs: 700 });
+    const config = await connected({ maxStalenessMs: 2500 });
     await live(config);
     const states: boolean[] = [];
     config.on('state', ({ stale }) => states.push(stale));
@@ -236,8 +236,8 @@ describe('while no gateway answers', () => {
     await eventually(async () => expect(config.state.status).toBe('offline'));
     expect(config.limit('max_cost_impact_auto')).toBe(50);
     const young = config.state.ageMs;
-    await eventually(async () => expect(config.limit('max_cost_impact_auto')).toBe(0), 3000);
-    expect(config.state.ageMs).toBeGreaterThan(Math.max(young, 700));
+    await eventually(async () => expect(config.limit('max_cost_impact_auto')).toBe(0));
+    expect(config.state.ageMs).toBeGreaterThan(Math.max(young, 2500));
     expect(config.limit<boolean>('automation_enabled')).toBe(false);
     expect(config.limit('max_cost_impact_auto', 5)).toBe(5);
     expect(config.get('max_cost_impact_auto')).toBe(50);
@@ -245,7 +245,7 @@ describe('while no gateway answers', () => {
     expect(states).toContain(true);
     gateway.write({ max_cost_impact_auto: 60 });
     await gateway.start();
-    await eventually(async () => expect(config.limit('max_cost_impact_auto')).toBe(60), 8000);
+    await eventually(async () => expect(config.limit('max_cost_impact_auto')).toBe(60));
     await live(config);
   });
 
@@ -253,9 +253,9 @@ describe('while no gateway answers', () => {
     gateway.streams = 404;
     const config = await connected({ maxStalenessMs: 600 });
     gateway.isStale = true;
-    await eventually(async () => expect(config.limit('max_cost_impact_auto')).toBe(0), 3000);
+    await eventually(async () => expect(config.limit('max_cost_impact_auto')).toBe(0));
     gateway.isStale = false;
-    await eventually(async () => expect(config.limit('max_cost_impact_auto')).toBe(50), 3000);
+    await eventually(async () => expect(config.limit('max_cost_impact_auto')).toBe(50));
   });
 
   test('connect rejects in time, and at once where the gateway says no', async () => {
@@ -323,7 +323,7 @@ describe('a credential', () => {
     expect(config.state.error).toMatchObject({ code: 'auth_token_expired' });
     gateway.write({ name: 'b' });
     token = 'new';
-    await eventually(async () => expect(config.get('name')).toBe('b'), 8000);
+    await eventually(async () => expect(config.get('name')).toBe('b'));
   });
 
   test('in a text that is good again heals alone', async () => {
@@ -357,7 +357,7 @@ describe('the last known good values', () => {
     expect([old.get('max_cost_impact_auto'), old.limit('max_cost_impact_auto')]).toEqual([50, 0]);
     gateway.write({ name: 'b' });
     await gateway.start();
-    await eventually(async () => expect(config.get('name')).toBe('b'), 8000);
+    await eventually(async () => expect(config.get('name')).toBe('b'));
     expect(config.details('name').from).not.toBe('file');
     expect(warnings).toEqual([]);
   });
@@ -451,7 +451,7 @@ describe('the last known good values', () => {
       total += saved;
     }
     expect(warnings).toEqual([]);
-  }, 60_000);
+  });
 
   /** Any moment, or as soon as the folder changes, which is in the middle of a save. */
   async function someMoment(round: number): Promise<void> {

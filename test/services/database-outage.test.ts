@@ -4,6 +4,7 @@ import type { DataSource, EntityManager } from 'typeorm';
 import { setTimeout as delay } from 'node:timers/promises';
 import { isDatabaseOutage } from '../../shared/database/failures.ts';
 import { openDatabase } from '../../shared/database/open.ts';
+import { eventually } from '../support/cluster.ts';
 import { strataDatabase, type Database } from '../support/postgres.ts';
 import { startStrata } from '../support/strata.ts';
 
@@ -53,9 +54,16 @@ test.each<[string, Work]>([
   [
     'during a query',
     async (manager) => {
-      const asked = manager.query('SELECT pg_sleep(5)');
-      await database.query(
-        `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'SELECT pg_sleep%'`,
+      const asked = manager.query('SELECT pg_sleep(60)');
+      // Awaited below.
+      asked.catch(() => {});
+      await eventually(async () =>
+        expect(
+          await database.query(
+            `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+             WHERE datname = current_database() AND state = 'active' AND query LIKE 'SELECT pg_sleep%'`,
+          ),
+        ).toHaveLength(1),
       );
       await asked;
     },

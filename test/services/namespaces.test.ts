@@ -57,7 +57,7 @@ async function startNeighbour(
 
 beforeAll(async () => {
   nats = await startNats();
-}, 30_000);
+});
 afterAll(async () => {
   for (const neighbour of neighbours) await neighbour.stop();
   for (const door of doors) await door.stop();
@@ -98,4 +98,4 @@ test('nodes and neighbours of one NATS_NAMESPACE see each other and nobody else'
     const refused = /strata_bus_refused_packets_total (\d+)/.exec(await metrics.metrics())?.[1];
     expect(refused).toBe('0');
   }
-}, 30_000);
+});

@@ -86,7 +86,7 @@ beforeAll(async () => {
   await neighbour.start();
   await neighbour.waitForServices('cluster', 5000);
   stranger = await connect({ servers: nats.url, user: 'm', pass: 'm' });
-}, 30_000);
+});
 afterAll(async () => {
   await stranger?.close();
   await neighbour?.stop();
@@ -166,8 +166,8 @@ test('a flood of DISCOVER is not answered in full, and ends with the next heartb
   for (let count = 0; count < 2000; count += 1)
     stranger.publish('MOL-strata.DISCOVER.strata', discover);
   await stranger.flush();
+  await eventually(async () => expect(answers).toBeGreaterThan(0));
   await delay(300);
-  expect(answers).toBeGreaterThan(0);
   expect(answers).toBeLessThanOrEqual(400);
   const before = answers;
   await eventually(async () => {

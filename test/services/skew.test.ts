@@ -103,7 +103,7 @@ beforeAll(async () => {
   nats = await startNats();
   caller = makeNode('gateway');
   await caller.start();
-}, 30_000);
+});
 afterAll(async () => {
   await Promise.all(started.map((broker) => broker.stop()));
   await nats?.stop();

@@ -190,13 +190,16 @@ export async function startCluster({
     await stopPostgres();
   };
 
+  /** As whoever runs it would: a node ends whose database or bus does not answer in time, as on a busy machine. */
+  const startInTheEnd: StartNode = (...node) => eventually(() => start(...node), 30_000);
+
   try {
     const startServices = Object.entries(apart ? servicesApart : servicePieces).map(
-      ([name, hosted]) => start(name, hosted),
+      ([name, hosted]) => startInTheEnd(name, hosted),
     );
     services.push(...(await Promise.all(startServices)));
     const startGateways = Array.from({ length: gatewayCount }, (_each, index) =>
-      start(`gateway-${index + 1}`, ['gateway']),
+      startInTheEnd(`gateway-${index + 1}`, ['gateway']),
     );
     gateways.push(...(await Promise.all(startGateways)));
     if (platformService) {

@@ -101,7 +101,7 @@ export async function startMailServer({
     /** Resolves with all mails once there are `count` of them. */
     async mails(count: number): Promise<readonly ReceivedMail[]> {
       while (received.length < count)
-        await once(events, 'received', { signal: AbortSignal.timeout(20_000) });
+        await once(events, 'received', { signal: AbortSignal.timeout(60_000) });
       return received;
     },
     async stop(): Promise<void> {

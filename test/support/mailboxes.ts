@@ -78,9 +78,9 @@ export async function invitationTokens(address: string): Promise<string[]> {
   return texts.flatMap((text) => tokenIn.exec(text)?.[1] ?? []);
 }
 
-/** The token of the nth invitation to the address, waiting up to 10 s: mail is sent after the request is answered. */
+/** The token of the nth invitation to the address, waiting up to a minute: mail is sent after the request is answered. */
 export async function invitationToken(address: string, nth = 1): Promise<string> {
-  const until = Date.now() + 10_000;
+  const until = Date.now() + 60_000;
   for (;;) {
     const tokens = await invitationTokens(address);
     const token = tokens[nth - 1];

@@ -17,7 +17,7 @@ interface Result {
 
 const broker = new ServiceBroker(config);
 await broker.start();
-await broker.waitForServices(['config-resolver', 'tenant-config', 'global-config'], 15_000);
+await broker.waitForServices(['config-resolver', 'tenant-config', 'global-config'], 60_000);
 
 async function answer(url: string, response: ServerResponse): Promise<void> {
   const { searchParams: asked } = new URL(url, 'http://localhost');
