@@ -13,7 +13,7 @@
  * | a session that has ended            | said by its own stream, and by the end of the others; the page asks to sign in |
  */
 import { signal } from '@preact/signals';
-import { openStream } from './api.ts';
+import { openStream, problemOf } from './api.ts';
 import { lookAround, recoveries } from './outage.ts';
 import { renew } from './session.ts';
 
@@ -61,11 +61,14 @@ export const approvals = new Heard<LiveApproval>();
 type News =
   | { readonly change: LiveChange }
   | { readonly approval: LiveApproval }
-  | { readonly session: 'changed' };
+  | { readonly session: 'changed' }
+  /** A stream ended, and nobody said why: perhaps nothing can be reached. */
+  | { readonly stream: 'ended' };
 
 function take(news: News): void {
   if ('change' in news) changes.add(news.change);
   else if ('approval' in news) approvals.add(news.approval);
+  else if ('stream' in news) void lookAround();
   // Says whether the session goes on, and in which tenants with which roles.
   else void renew().catch(() => undefined);
 }
@@ -139,21 +142,26 @@ async function keepReading(
 ): Promise<void> {
   let waitMs = firstWaitMs;
   let lastId: string | undefined;
+  let isClosed = false;
   const note = (event: Omit<ServerEvent, 'goesOn'>): void => {
     const goesOn = lastId !== undefined;
     waitMs = firstWaitMs;
     lastId = event.id ?? lastId;
-    if (event.name === 'closed') void renew().catch(() => undefined);
+    isClosed = event.name === 'closed';
+    if (isClosed) void renew().catch(() => undefined);
     heard({ ...event, goesOn });
   };
   while (!aborted.aborted) {
+    isClosed = false;
     try {
       await readOnce(path, lastId, note, aborted);
-    } catch {
-      // Asked again below.
+    } catch (error) {
+      const { status } = problemOf(error);
+      isClosed = status > 0 && status < 500;
     }
     if (aborted.aborted) return;
-    void lookAround();
+    // Where the gateway has said why, there is nothing to find out.
+    if (!isClosed) announce({ stream: 'ended' });
     await pause(waitMs * (0.5 + Math.random()), aborted);
     waitMs = Math.min(waitMs * 2, longestWaitMs);
   }

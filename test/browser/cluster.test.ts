@@ -111,6 +111,12 @@ beforeAll(async () => {
   ];
   for (const { status, text } of written) if (status >= 300) throw new Error(text);
   await startNotifier;
+  // Each gateway has to find it.
+  for (const { url } of cluster.gateways)
+    await eventually(async () => {
+      const { status } = await new Client(url, admin.token).get(`/tenants/${id}/approvals`);
+      expect(status).toBe(200);
+    });
   browser = await openBrowser();
 }, 120_000);
 afterAll(async () => {
