@@ -1,6 +1,6 @@
 /** Dialogs that several screens ask and answer with. */
 import type { ComponentChildren, VNode } from 'preact';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { useAction } from './action.ts';
 import { html, view } from './html.ts';
 import { Dialog, ProblemBox } from './parts.ts';
@@ -25,7 +25,10 @@ export function FormDialog({
   const { isBusy, problem, run } = useAction();
   const form = useRef<HTMLFormElement>(null);
   // What is to be typed first has the focus, where there is something.
-  useEffect(() => form.current?.querySelector<HTMLElement>('input, select, textarea')?.focus(), []);
+  useLayoutEffect(
+    () => form.current?.querySelector<HTMLElement>('input, select, textarea')?.focus(),
+    [],
+  );
   const submit = (event: Event): void => {
     event.preventDefault();
     void run(work);

@@ -1,7 +1,8 @@
 /** Small pieces that every screen is made of. */
 import type { ComponentChildren, VNode } from 'preact';
-import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { Problem } from './api.ts';
+import { goBackTo, placeOf } from './focus.ts';
 import { localTime, shortJson, timeAgo } from './format.ts';
 import { html } from './html.ts';
 import { nameOf } from './people.ts';
@@ -39,6 +40,10 @@ export const Time = ({ at }: { readonly at: string | null | undefined }): VNode 
   at === null || at === undefined
     ? html`<span class="muted">–</span>`
     : html`<time datetime=${at} title=${`${localTime(at)} · ${at}`}>${timeAgo(at)}</time>`;
+
+/** How far something is, such as `pending`. */
+export const State = ({ state }: { readonly state: string }): VNode =>
+  html`<span class=${`state-of ${state}`}>${state}</span>`;
 
 /** Whoever has the id: by the name that came with it, else by the one that is known here. */
 export const Who = ({
@@ -88,13 +93,14 @@ export function Dialog({
   const element = useRef<HTMLDialogElement>(null);
   // One dialog may be over another.
   const titleId = useId();
-  useEffect(() => {
+  // At once, while it is on the page: later the keys that somebody types meanwhile would act on what is under it.
+  useLayoutEffect(() => {
     const dialog = element.current;
-    const before = document.activeElement;
+    const before = placeOf(document.activeElement);
     dialog?.showModal();
     return () => {
       dialog?.close();
-      if (before instanceof HTMLElement) before.focus();
+      if (before) goBackTo(before);
     };
   }, []);
   const cancel = (event: Event): void => {

@@ -185,7 +185,7 @@ function Editor(properties: EditorProperties): VNode {
     setRebase({ theirs, conflicts });
     setRound((before) => before + 1);
   };
-  return html`<div class="editor">
+  return html`<div class="editor" tabindex="-1">
     ${
       isNew
         ? html`<p class="notice">There is none yet: publishing makes it.</p>`
@@ -297,6 +297,9 @@ function stateOf(patch: JsonObject | undefined, unfit: number): string {
   return `${count} ${count === 1 ? 'change' : 'changes'}, not published.`;
 }
 
+/** More of them than that are for the review to show. */
+const mostConflicts = 20;
+
 const Rebased = ({ theirs, conflicts }: Rebase): VNode =>
   html`<div class="banner" role="alert">
     <p>
@@ -305,6 +308,6 @@ const Rebased = ({ theirs, conflicts }: Rebase): VNode =>
     </p>
     ${
       conflicts.length > 0 &&
-      html`<p>Both of you changed ${conflicts.map((place) => html`<code key=${place}>${place}</code> `)}: yours stands here, theirs is what the review shows as before.</p>`
+      html`<p>Both of you changed ${conflicts.slice(0, mostConflicts).map((place) => html`<code key=${place}>${place}</code> `)}${conflicts.length > mostConflicts && `and ${conflicts.length - mostConflicts} more places`}: yours stands here, theirs is what the review shows as before.</p>`
     }
   </div>`;
