@@ -54,13 +54,20 @@ export const placesIn = (patch: JsonObject, above: readonly string[] = []): stri
     return isInner ? placesIn(change, names) : [pointerOf(names)];
   });
 
+/** A place and all that it is in, the whole document included. */
+function placesAround(place: string): string[] {
+  const names = place.split('/');
+  return names.map((_, index) => names.slice(0, index + 1).join('/'));
+}
+
 /** The places that both change, one inside of the other included. */
-export const conflictsOf = (own: readonly string[], theirs: readonly string[]): string[] =>
-  own.filter((place) =>
-    theirs.some(
-      (other) => place === other || place.startsWith(`${other}/`) || other.startsWith(`${place}/`),
-    ),
+export function conflictsOf(own: readonly string[], theirs: readonly string[]): string[] {
+  const places = new Set(theirs);
+  const around = new Set(theirs.flatMap(placesAround));
+  return own.filter(
+    (place) => around.has(place) || placesAround(place).some((each) => places.has(each)),
   );
+}
 
 /** A copy with the value at a place, or without the place where the value is undefined. */
 export function withValueAt(

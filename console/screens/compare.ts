@@ -8,6 +8,7 @@ import type { ResultOf } from '../../shared/contracts/index.ts';
 import { query, setQuery } from '../address.ts';
 import { get, send, withQuery } from '../api.ts';
 import { localTime, nameBeside, shortJson } from '../format.ts';
+import { useGrowing } from '../growing.ts';
 import { html, view } from '../html.ts';
 import { useLive, useLoaded } from '../loading.ts';
 import { differencesBetween } from '../merge-patch.ts';
@@ -188,29 +189,41 @@ function Unknown({
   </div>`;
 }
 
-interface Row {
-  readonly key: string;
+interface Difference {
+  readonly name: string;
   readonly left: Explained | undefined;
   readonly right: Explained | undefined;
   /** The places in the value that differ; none where it is the same on both sides. */
   readonly places: ReturnType<typeof differencesBetween>;
-  /** What the filter looks at. */
-  readonly text: string;
 }
 
-function rowsOf({ left, right }: Compared): readonly Row[] {
+interface Row {
+  readonly differs: boolean;
+  /** What the filter looks at. */
+  readonly text: string;
+  /** Made once: the same again is not drawn again, which of many takes longer than a filter may. */
+  readonly drawn: VNode;
+}
+
+function rowsOf(data: Compared): readonly Row[] {
+  const { left, right } = data;
   const [one, two] = [left.explain ?? {}, right.explain ?? {}];
   const names = [...new Set([...Object.keys(one), ...Object.keys(two)])];
   const valueIn = ({ values }: Effective, key: string): unknown =>
     Object.hasOwn(values, key) ? values[key] : undefined;
   return names.toSorted().map((key) => {
     const [before, after] = [valueIn(left, key), valueIn(right, key)];
-    return {
-      key,
+    const places = differencesBetween(before, after);
+    const difference: Difference = {
+      name: key,
       left: Object.hasOwn(one, key) ? one[key] : undefined,
       right: Object.hasOwn(two, key) ? two[key] : undefined,
-      places: differencesBetween(before, after),
+      places,
+    };
+    return {
+      differs: places.length > 0,
       text: `${key} ${shortJson(before, 500)} ${shortJson(after, 500)}`.toLowerCase(),
+      drawn: view(ComparedKey, { key, ...difference, data }),
     };
   });
 }
@@ -220,13 +233,19 @@ const momentOf = ({ as_of: asOf }: Question): string => {
   return /^\d+$/.test(asOf) ? `at revision ${asOf}` : `at ${localTime(asOf)}`;
 };
 
-function titleOf(question: Question, { tenant_id: id }: Effective): string {
+/** Tenant, context and moment, which people gave the names of. */
+function Title({
+  question,
+  effective,
+}: {
+  readonly question: Question;
+  readonly effective: Effective;
+}): VNode {
+  const { tenant_id: id } = effective;
   const name = tokens.value?.memberships.find(({ tenant_id: each }) => each === id)?.name;
   const names = [question.agent_type, question.service_id, question.service_type];
   const context = names.filter((each) => each !== undefined).join(' · ');
-  return [name, context === '' ? 'no context' : context, momentOf(question)]
-    .filter((each) => each !== undefined)
-    .join(', ');
+  return html`<span>${name !== undefined && html`<span><bdi>${name}</bdi>, </span>`}<bdi>${context === '' ? 'no context' : context}</bdi>, ${momentOf(question)}</span>`;
 }
 
 function Comparison({
@@ -241,8 +260,9 @@ function Comparison({
   const rows = useMemo(() => rowsOf(data), [data]);
   const wanted = (query.value.get('q') ?? '').trim().toLowerCase();
   const isAll = query.value.has('all');
-  const differing = rows.filter(({ places }) => places.length > 0);
+  const differing = rows.filter(({ differs }) => differs);
   const shown = (isAll ? rows : differing).filter(({ text }) => text.includes(wanted));
+  const count = useGrowing(`${wanted} ${isAll}`, shown.length);
   return html`<div>
     <form class="question two" role="search" aria-label="What to show" onSubmit=${(event: Event) => event.preventDefault()}>
       <label>
@@ -265,11 +285,11 @@ function Comparison({
               <thead>
                 <tr>
                   <th scope="col">Key</th>
-                  <th scope="col">${titleOf(left, data.left)}</th>
-                  <th scope="col">${titleOf(right, data.right)}</th>
+                  <th scope="col"><${Title} question=${left} effective=${data.left} /></th>
+                  <th scope="col"><${Title} question=${right} effective=${data.right} /></th>
                 </tr>
               </thead>
-              ${shown.map((row) => view(ComparedKey, { ...row, key: row.key, name: row.key, data }))}
+              ${shown.slice(0, count).map(({ drawn }) => drawn)}
             </table>
           <//>`
     }
@@ -285,7 +305,7 @@ function ComparedKey({
   right,
   places,
   data,
-}: Omit<Row, 'key' | 'text'> & { readonly name: string; readonly data: Compared }): VNode {
+}: Difference & { readonly data: Compared }): VNode {
   const isInside = places.length > 0 && places.every(({ path }) => path !== '');
   const cell = (explained: Explained | undefined, effective: Effective): VNode =>
     html`<td>

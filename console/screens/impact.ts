@@ -52,20 +52,26 @@ export function BlastRadius({
   </section>`;
 }
 
+/** As many as a browser lays out without a pause that somebody feels; the values are listed page by page. */
+const mostKeys = 200;
+
 function ByKey({ byKey }: { readonly byKey: Impact['by_key'] }): VNode {
+  const keys = Object.entries(byKey);
+  const others = keys.length - mostKeys;
   return html`<${TableRegion} label="By key">
     <table>
       <thead>
         <tr><th scope="col">Key</th><th scope="col" class="number">Tenants changed</th><th scope="col">Shielded by</th></tr>
       </thead>
       <tbody>
-        ${Object.entries(byKey).map(
+        ${keys.slice(0, mostKeys).map(
           ([key, { changed, shielded_by: by }]) => html`<tr key=${key}>
             <th scope="row"><bdi>${key}</bdi></th>
             <td class="number">${changed}</td>
             <td>${Object.entries(by).map(([layer, count]) => html`<span key=${layer} class="shield">${layerOf(layer)}: <span class="number">${count}</span> </span>`)}${Object.keys(by).length === 0 && html`<span class="muted">–</span>`}</td>
           </tr>`,
         )}
+        ${others > 0 && html`<tr key=" others"><td colspan="3" class="fine">and ${others} more keys</td></tr>`}
       </tbody>
     </table>
   <//>`;

@@ -42,6 +42,9 @@ function below({ explain = {} }: Effective, { key, layer }: Emptied) {
   return own < 0 ? undefined : all[own + 1];
 }
 
+/** More of them nobody reads, and a browser lays them all out at once. */
+const mostNamed = 100;
+
 export function Inherited({
   tenantId,
   emptied,
@@ -62,8 +65,9 @@ export function Inherited({
     return new Map(await Promise.all(answers));
   });
   if (emptied.length === 0 || !data) return null;
+  const others = emptied.length - mostNamed;
   return html`<ul class="inherited" aria-label="What holds instead">
-    ${emptied.map((each) => {
+    ${emptied.slice(0, mostNamed).map((each) => {
       const effective = data.get(JSON.stringify(each.question));
       const next = effective && below(effective, each);
       const where = Object.values(each.question).join(' · ');
@@ -76,5 +80,6 @@ export function Inherited({
         }
       </li>`;
     })}
+    ${others > 0 && html`<li key="others">and ${others} more keys, which the changes list.</li>`}
   </ul>`;
 }

@@ -20,6 +20,18 @@ function countOf(shown: number, loaded: number, isComplete: boolean): string {
   return shown === loaded ? all : `${shown} of ${all}`;
 }
 
+/** What the filter looks at, made once of each item: there may be tens of thousands, and a filter asks with every key. */
+const texts = new WeakMap<Item, string>();
+
+function textOf(kind: DocumentKind, item: Item): string {
+  const known = texts.get(item);
+  if (known !== undefined) return known;
+  const values = (kind.columns ?? []).map((name) => shortJson(item[name] ?? '', 500));
+  const text = [idOf(kind, item), ...values].join('\n').toLowerCase();
+  texts.set(item, text);
+  return text;
+}
+
 export function KindList({
   tenantId,
   kind,
@@ -33,11 +45,7 @@ export function KindList({
   const { items, isComplete, problem, more, reload } = usePages<Item>(address, wanted !== '');
   const [most, setMost] = useState(rowsAtOnce);
   useLive(reload, (change) => change.config_type === kind.configType);
-  const found = items?.filter((item) =>
-    [idOf(kind, item), ...columns.map((name) => shortJson(item[name] ?? '', 500))].some((text) =>
-      text.toLowerCase().includes(wanted),
-    ),
-  );
+  const found = items?.filter((item) => textOf(kind, item).includes(wanted));
   const shown = found?.slice(0, most);
   const showMore = (): void => {
     setMost(most + rowsAtOnce);
