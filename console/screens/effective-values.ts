@@ -8,10 +8,12 @@ import type { ResultOf } from '../../shared/contracts/index.ts';
 import { hrefOf, query, setQuery } from '../address.ts';
 import { get, withQuery } from '../api.ts';
 import { localTime, nameBeside, shortJson } from '../format.ts';
+import { useGrowing } from '../growing.ts';
 import { html, view } from '../html.ts';
 import { useLive, useLoaded } from '../loading.ts';
 import { Empty, Heading, ProblemBox, Time, Value, Who } from '../parts.ts';
 import { hasRole } from '../session.ts';
+import { AsOf } from './as-of.ts';
 import { ClearOverride } from './clear-override.ts';
 import { glyphOf, ladderOf, layerTitles, type Explained, type Rung } from './ladder.ts';
 import type { ScreenProperties } from './screen.ts';
@@ -148,10 +150,11 @@ function QuestionForm({
       )}</datalist>
     </label>`;
   };
-  return html`<form class="question" role="search" aria-label="What for" onSubmit=${(event: Event) => event.preventDefault()}>
+  return html`<form class="question effective" role="search" aria-label="What for" onSubmit=${(event: Event) => event.preventDefault()}>
     ${field('agent_type', 'Agent type')} ${field('service_id', 'Service')}
     ${field('service_type', 'Service type')}
-    <label>
+    ${view(AsOf, { name: 'as_of', value: question.as_of ?? '', onChange: (value: string) => setQuery({ as_of: value }) })}
+    <label class="filtering">
       Filter
       <input type="search" name="q" value=${query.value.get('q') ?? ''} placeholder="key or value" autocomplete="off" spellcheck=${false}
         onInput=${(event: InputEvent) => setQuery({ q: (event.target as HTMLInputElement).value })} />
@@ -185,6 +188,42 @@ function entriesOf(effective: Effective): readonly Entry[] {
     });
 }
 
+const openKeys = (): Set<string> => new Set(query.value.get('open')?.split(',') ?? []);
+
+function toggle(key: string): void {
+  const open = openKeys();
+  if (!open.delete(key)) open.add(key);
+  setQuery({ open: [...open].join(',') });
+}
+
+interface Clearing {
+  readonly entry: Entry;
+  readonly rung: Rung;
+}
+
+/**
+ * Remembers the row of each entry: one that is the same as before is not drawn again, which of a thousand takes longer than a filter may.
+ * `onClear` is absent where what is shown is of another moment.
+ */
+function rowsOf(
+  onClear: ((clearing: Clearing) => void) | undefined,
+): (entry: Entry, isOpen: boolean) => VNode {
+  const drawn = new Map<Entry, { readonly isOpen: boolean; readonly row: VNode }>();
+  return (entry, isOpen) => {
+    const before = drawn.get(entry);
+    if (before?.isOpen === isOpen) return before.row;
+    const row = view(KeyRow, {
+      key: entry.key,
+      entry,
+      isOpen,
+      onToggle: () => toggle(entry.key),
+      ...(onClear && { onClear: (rung: Rung) => onClear({ entry, rung }) }),
+    });
+    drawn.set(entry, { isOpen, row });
+    return row;
+  };
+}
+
 function Keys({
   tenantId,
   effective,
@@ -197,19 +236,18 @@ function Keys({
   readonly reload: () => void;
 }): VNode {
   const entries = useMemo(() => entriesOf(effective), [effective]);
-  const [clearing, setClearing] = useState<{ entry: Entry; rung: Rung }>();
+  const [clearing, setClearing] = useState<Clearing>();
   const wanted = (query.value.get('q') ?? '').trim().toLowerCase();
   const onlyOverridden = query.value.has('overridden');
-  const open = new Set(query.value.get('open')?.split(',') ?? []);
+  const open = openKeys();
   const shown = entries.filter(
     ({ text, explained }) =>
       text.includes(wanted) &&
       (!onlyOverridden || explained.shadowed.length > 0 || explained.enforced !== undefined),
   );
-  const toggle = (key: string): void => {
-    if (!open.delete(key)) open.add(key);
-    setQuery({ open: [...open].join(',') });
-  };
+  const drawn = useGrowing(`${wanted} ${onlyOverridden}`, shown.length);
+  const isNow = question.as_of === undefined;
+  const rowOf = useMemo(() => rowsOf(isNow ? setClearing : undefined), [entries, isNow]);
   if (entries.length === 0) return html`<${Empty}>No layer holds any key.<//>`;
   return html`<div>
     <p class="fine count" role="status">${
@@ -230,17 +268,7 @@ function Keys({
                 <th scope="col" class="wide">When</th>
               </tr>
             </thead>
-            ${shown.map((entry) =>
-              view(KeyRow, {
-                key: entry.key,
-                entry,
-                isOpen: open.has(entry.key),
-                onToggle: () => toggle(entry.key),
-                ...(question.as_of === undefined && {
-                  onClear: (rung: Rung) => setClearing({ entry, rung }),
-                }),
-              }),
-            )}
+            ${shown.slice(0, drawn).map((entry) => rowOf(entry, open.has(entry.key)))}
           </table>`
     }
     ${
@@ -261,6 +289,7 @@ function Keys({
   </div>`;
 }
 
+/** Its small pieces are called, not made components: of a thousand rows those would be most of the work. */
 function KeyRow({
   entry,
   isOpen,
@@ -282,17 +311,17 @@ function KeyRow({
           <span class="chevron" aria-hidden="true"></span><bdi>${key}</bdi>
         </button>
       </th>
-      <td><${Value} value=${value} longest=${60} /></td>
+      <td>${Value({ value, longest: 60 })}</td>
       <td class="decided">
-        <${Glyph} rungs=${rungs} />
+        ${Glyph({ rungs })}
         <span class=${`layer ${explained.enforced ? 'bound' : ''}`}>${
           explained.enforced
             ? `bound of ${boundOwners[explained.enforced.by]}`
             : layerTitles[explained.layer]
         }</span>
       </td>
-      <td class="wide"><${Who} id=${explained.updated_by} name=${nameBeside(explained, 'updated_by')} /></td>
-      <td class="wide"><${Time} at=${explained.updated_at} /></td>
+      <td class="wide">${Who({ id: explained.updated_by, name: nameBeside(explained, 'updated_by') })}</td>
+      <td class="wide">${Time({ at: explained.updated_at })}</td>
     </tr>
     ${isOpen && html`<tr class="opened"><td colspan="5" id=${id}>${view(Ladder, { name: key, value, explained, rungs, onClear })}</td></tr>`}
   </tbody>`;
@@ -337,18 +366,18 @@ function Ladder({
   readonly onClear?: ((rung: Rung) => void) | undefined;
 }): VNode {
   const { enforced, warned } = explained;
-  return html`<div class="ladder" role="group" aria-label=${`Layers of ${name}`}>
+  return html`<div class="ladder" role="group" tabindex="-1" aria-label=${`Layers of ${name}`}>
     ${
       enforced &&
       html`<p class="bound-line">
-        <strong>Bound of ${boundOwners[enforced.by]}:</strong> ${demandOf(enforced.rule)}
+        <strong>Bound of ${boundOwners[enforced.by]}:</strong> <bdi>${demandOf(enforced.rule)}</bdi>
         ${enforced.rule.reason && html`<span> – <q>${enforced.rule.reason}</q></span>`}.
         ${enforced.asked && html`<span> ${layerTitles[enforced.asked.layer]} asks for <${Value} value=${enforced.asked.value} />; <${Value} value=${value} /> holds.</span>`}
       </p>`
     }
     ${warned?.map(
       ({ by, rule }) =>
-        html`<p class="bound-line warns"><strong>Outside of a bound of ${boundOwners[by]}, which only warns:</strong> ${demandOf(rule)}.</p>`,
+        html`<p class="bound-line warns"><strong>Outside of a bound of ${boundOwners[by]}, which only warns:</strong> <bdi>${demandOf(rule)}</bdi>.</p>`,
     )}
     <table>
       <thead>

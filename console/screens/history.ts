@@ -2,7 +2,7 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
-import { query, setQuery } from '../address.ts';
+import { hrefOf, query, setQuery } from '../address.ts';
 import { get, problemOf, withQuery, type Problem } from '../api.ts';
 import { nameBeside } from '../format.ts';
 import { html, view } from '../html.ts';
@@ -30,6 +30,8 @@ interface Owner {
   readonly kinds: readonly DocumentKind[];
   readonly mayTakeBack: boolean;
   readonly hasImpact: boolean;
+  /** Of the screens that show effective values; the platform has none of its own. */
+  readonly screens?: string;
 }
 
 const pageSize = 50;
@@ -50,6 +52,7 @@ export const HistoryOfChanges = ({ tenantId }: ScreenProperties): VNode =>
   view(HistoryOf, {
     owner: {
       base: `/tenants/${tenantId}/config`,
+      screens: `/tenants/${tenantId}`,
       kinds: documentKinds,
       mayTakeBack: hasRole('tenant_admin'),
       hasImpact: false,
@@ -188,6 +191,7 @@ function EntryRow({
           <div class="ladder">
             <p class="fine"><${Who} id=${entry.changed_by} name=${nameBeside(entry, 'changed_by')} /> · <${Time} at=${entry.changed_at} />${entry.request_id !== null && html`<span> · request <code>${entry.request_id}</code></span>`}</p>
             <${Changes} changes=${changes} />
+            ${owner.screens !== undefined && view(Then, { screens: owner.screens, revision })}
             ${
               owner.mayTakeBack &&
               html`<p class="buttons">
@@ -201,6 +205,19 @@ function EntryRow({
     }
   </tbody>`;
 }
+
+/** What held right after a change, and how that differs from now. */
+const Then = ({
+  screens,
+  revision,
+}: {
+  readonly screens: string;
+  readonly revision: number;
+}): VNode =>
+  html`<p class="buttons">
+    <a href=${hrefOf(withQuery(`${screens}/effective`, { as_of: String(revision) }))}>Effective values after it</a>
+    <a href=${hrefOf(withQuery(`${screens}/compare`, { as_of: String(revision) }))}>Compare with now</a>
+  </p>`;
 
 type Way = 'undo' | 'restore';
 
