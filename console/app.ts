@@ -25,7 +25,7 @@ import {
 import { AcceptInvitation } from './screens/accept-invitation.ts';
 import { Account } from './screens/account.ts';
 import { Approvals } from './screens/approvals.ts';
-import { Audit } from './screens/audit.ts';
+import { Audit, AuditOfPlatform } from './screens/audit.ts';
 import { Automations } from './screens/automations.ts';
 import { Compare } from './screens/compare.ts';
 import { DeliveryLog } from './screens/deliveries.ts';
@@ -125,6 +125,7 @@ const platformScreens: readonly PlatformScreen[] = [
   { name: 'bounds', title: 'Bounds and stop', component: PlatformBounds },
   { name: 'plan', title: 'Plan', component: Plan },
   { name: 'history', title: 'History', component: HistoryOfPlatform },
+  { name: 'audit', title: 'Audit of all', component: AuditOfPlatform },
   { name: 'nodes', title: 'Nodes', component: Nodes },
 ];
 

@@ -1,22 +1,20 @@
-/**
- * The audit: who did what, newest first, as the address says; the proof that nobody changed the record; and a file of what fits the
- * filters.
- */
+/** The audit: who did what, newest first, as the address says, and a file of what fits the filters. */
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import { query, setQuery } from '../address.ts';
 import { useAction } from '../action.ts';
 import { get, withQuery } from '../api.ts';
+import { saveLines } from '../files.ts';
 import { longJson } from '../format.ts';
 import { html, view } from '../html.ts';
 import { useLoaded } from '../loading.ts';
 import { Empty, Heading, ProblemBox, Time, Who } from '../parts.ts';
+import { KeepElsewhere, Verify } from './audit-record.ts';
 import type { ScreenProperties } from './screen.ts';
 
 type Events = ResultOf<'audit.events.list'>;
 type AuditEvent = Events['items'][number];
-type Proof = ResultOf<'audit.verify'>;
 
 const filters = ['actor', 'action', 'target', 'since', 'until'] as const;
 type Filters = Readonly<Record<(typeof filters)[number], string>>;
@@ -58,7 +56,9 @@ const eventsAddress = (
 
 export const Audit = ({ tenantId }: ScreenProperties): VNode => view(AuditOf, { tenantId });
 
-export function AuditOf({ tenantId }: { readonly tenantId: string | null }): VNode {
+export const AuditOfPlatform = (): VNode => view(AuditOf, { tenantId: null });
+
+function AuditOf({ tenantId }: { readonly tenantId: string | null }): VNode {
   const asked = filtersNow();
   const cursor = query.value.get('cursor') ?? '';
   const address = eventsAddress(tenantId, asked, { limit: '50', cursor });
@@ -70,7 +70,7 @@ export function AuditOf({ tenantId }: { readonly tenantId: string | null }): VNo
   };
   const isFiltered = Object.values(asked).some((text) => text !== '');
   return html`<section>
-    <${Heading} title="Audit" />
+    <${Heading} title=${tenantId === null ? 'Audit of all' : 'Audit'} />
     ${view(Verify, { tenantId })}
     ${view(FilterForm, { asked })}
     ${view(ProblemBox, { problem, retry: reload })}
@@ -92,6 +92,7 @@ export function AuditOf({ tenantId }: { readonly tenantId: string | null }): VNo
           view(EventRow, {
             key: event.id,
             event,
+            ofAll: tenantId === null,
             isOpen: open.has(event.id),
             onToggle: () => toggle(event.id),
           }),
@@ -104,6 +105,7 @@ export function AuditOf({ tenantId }: { readonly tenantId: string | null }): VNo
       <span class="grow"></span>
       ${data && data.items.length > 0 && view(Export, { tenantId, asked })}
     </p>
+    ${view(KeepElsewhere, { tenantId })}
   </section>`;
 }
 
@@ -129,10 +131,13 @@ const ActorOf = ({ actor }: { readonly actor: AuditEvent['actor'] }): VNode =>
 
 function EventRow({
   event,
+  ofAll,
   isOpen,
   onToggle,
 }: {
   readonly event: AuditEvent;
+  /** Events of every tenant are listed. */
+  readonly ofAll: boolean;
   readonly isOpen: boolean;
   readonly onToggle: () => void;
 }): VNode {
@@ -158,6 +163,7 @@ function EventRow({
               <div><dt>Number in the chain</dt><dd class="number">${seq}</dd></div>
               <div><dt>By</dt><dd><code>${actor.id}</code></dd></div>
               <div><dt>Target</dt><dd>${target === null ? '–' : html`<code>${target}</code>`}</dd></div>
+              ${ofAll && event.tenant_id !== null && html`<div><dt>Tenant</dt><dd><code>${event.tenant_id}</code></dd></div>`}
               <div><dt>Request</dt><dd>${request === null ? '–' : html`<code>${request}</code>`}</dd></div>
               <div><dt>At</dt><dd><code>${event.occurred_at}</code></dd></div>
               <div><dt>Hash</dt><dd><code>${hash}</code></dd></div>
@@ -168,67 +174,6 @@ function EventRow({
       </tr>`
     }
   </tbody>`;
-}
-
-type Chain = Proof['chains'][number];
-
-interface Verdict {
-  /** Null while it is being proved. */
-  readonly valid: boolean | null;
-  readonly events: number;
-  readonly head: string | null;
-  readonly broken: Chain | undefined;
-}
-
-/** The whole record, piece by piece. `heard` is told after each piece. Stops where a link is broken. */
-async function proof(tenantId: string | null, heard: (verdict: Verdict) => void): Promise<void> {
-  let cursor: string | null = null;
-  /** A long chain comes in several pieces; the last one counts all of it. */
-  const chains = new Map<string | null, Chain>();
-  do {
-    const address: string = withQuery('/audit/verify', {
-      tenant_id: tenantId ?? undefined,
-      cursor: cursor ?? undefined,
-    });
-    const piece: Proof = await get<Proof>(address);
-    for (const chain of piece.chains) chains.set(chain.tenant_id, chain);
-    const all = [...chains.values()];
-    heard({
-      valid: piece.valid,
-      events: all.reduce((sum, { events }) => sum + events, 0),
-      head: all.length === 1 ? all[0]!.head : null,
-      broken: all.find(({ broken_at: at }) => at !== undefined),
-    });
-    cursor = piece.valid === false ? null : piece.next_cursor;
-  } while (cursor !== null);
-}
-
-function Verify({ tenantId }: { readonly tenantId: string | null }): VNode {
-  const [verdict, setVerdict] = useState<Verdict>();
-  const { isBusy, problem, run } = useAction();
-  const begin = (): void => {
-    setVerdict(undefined);
-    void run(() => proof(tenantId, setVerdict));
-  };
-  return html`<div class="proof">
-    <p>
-      Every event carries the hash of the one before, so nobody can change, remove or insert one unseen.${' '}
-      <button type="button" class="small" aria-busy=${isBusy} disabled=${isBusy} onClick=${begin}>Verify the record</button>
-    </p>
-    ${view(ProblemBox, { problem, retry: begin })}
-    <div role="status">${verdict && html`<${Says} verdict=${verdict} />`}</div>
-  </div>`;
-}
-
-function Says({ verdict }: { readonly verdict: Verdict }): VNode {
-  const { valid, events, head, broken } = verdict;
-  const count = events.toLocaleString();
-  if (broken?.broken_at) {
-    const { seq, problem } = broken.broken_at;
-    return html`<p class="problem"><strong>The record is broken at event ${seq}:</strong> ${problem}. The ${count} before it hold.</p>`;
-  }
-  if (valid !== true) return html`<p class="notice">${count} events hold so far…</p>`;
-  return html`<p class="notice"><strong>The record is whole.</strong> All ${count} events hold.${head !== null && html` <span class="fine">Last hash <code>${head}</code></span>`}</p>`;
 }
 
 /** More than that is for the command line. */
@@ -250,12 +195,7 @@ async function saveEvents(
     heard(lines.length);
     cursor = page.next_cursor;
   } while (cursor !== null && lines.length < mostExported);
-  const url = URL.createObjectURL(new Blob(lines, { type: 'application/x-ndjson' }));
-  const link = document.createElement('a');
-  link.href = url;
-  link.download = `audit-${new Date().toISOString().slice(0, 10)}.ndjson`;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(url), 60_000);
+  saveLines('audit', lines);
   return cursor === null;
 }
 
