@@ -7,8 +7,9 @@ import { call, get, problemOf, withQuery, type Problem } from '../api.ts';
 import { localTime, longJson } from '../format.ts';
 import { html, view } from '../html.ts';
 import { useLiveApprovals, useLoaded } from '../loading.ts';
-import { Empty, Heading, ProblemBox, TableRegion, Time, Who } from '../parts.ts';
+import { Empty, Heading, ProblemBox, State, TableRegion, Time, Who } from '../parts.ts';
 import { hasRole, user } from '../session.ts';
+import { DeliveryTable } from './deliveries.ts';
 import type { ScreenProperties } from './screen.ts';
 
 type Approvals = ResultOf<'notifier.approvals.list'>;
@@ -23,9 +24,6 @@ export function Approvals({ tenantId, rest }: ScreenProperties): VNode {
     ? view(Inbox, { tenantId })
     : view(OneApproval, { key: id, tenantId, id });
 }
-
-const State = ({ state }: { readonly state: string }): VNode =>
-  html`<span class=${`state-of ${state}`}>${state}</span>`;
 
 function Inbox({ tenantId }: { readonly tenantId: string }): VNode {
   const state = query.value.get('state') ?? 'pending';
@@ -288,31 +286,6 @@ function DeliveryList({
     <h2>Who was told</h2>
     ${view(ProblemBox, { problem })}
     ${data?.items.length === 0 && html`<p class="empty">Nobody: the notification routes name no target.</p>`}
-    ${
-      data &&
-      data.items.length > 0 &&
-      html`<${TableRegion} label="Deliveries">
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">Target</th><th scope="col">Channel</th><th scope="col">What</th><th scope="col">State</th>
-              <th scope="col" class="number">Attempts</th><th scope="col">When</th>
-            </tr>
-          </thead>
-          <tbody>
-            ${data.items.map(
-              (each) => html`<tr key=${each.id}>
-                <th scope="row"><bdi>${each.target}</bdi>${each.reason !== null && html`<div class="fine"><bdi>${each.reason}</bdi></div>`}</th>
-                <td>${each.channel}</td>
-                <td>${each.type.replace('approval.', '')}</td>
-                <td><${State} state=${each.state} /></td>
-                <td class="number">${each.attempts}</td>
-                <td><${Time} at=${each.settled_at ?? each.created_at} /></td>
-              </tr>`,
-            )}
-          </tbody>
-        </table>
-      <//>`
-    }
+    ${data && data.items.length > 0 && view(DeliveryTable, { tenantId, items: data.items })}
   </section>`;
 }

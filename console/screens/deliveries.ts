@@ -6,7 +6,7 @@ import { hrefOf, query, setQuery } from '../address.ts';
 import { call, get, problemOf, withQuery, type Problem } from '../api.ts';
 import { html, view } from '../html.ts';
 import { useLoaded } from '../loading.ts';
-import { Empty, Heading, ProblemBox, TableRegion, Time } from '../parts.ts';
+import { Empty, Heading, ProblemBox, State, TableRegion, Time } from '../parts.ts';
 import { hasRole } from '../session.ts';
 import type { ScreenProperties } from './screen.ts';
 
@@ -21,9 +21,6 @@ export function DeliveryLog({ tenantId, rest }: ScreenProperties): VNode {
   const [id] = rest;
   return id === undefined ? view(Log, { tenantId }) : view(OneDelivery, { key: id, tenantId, id });
 }
-
-const State = ({ state }: { readonly state: string }): VNode =>
-  html`<span class=${`state-of ${state}`}>${state}</span>`;
 
 function Choice({
   name,
@@ -81,7 +78,7 @@ function Log({ tenantId }: { readonly tenantId: string }): VNode {
     ${view(ProblemBox, { problem, retry: reload })}
     ${!data && !problem && html`<p class="empty" role="status">Loading…</p>`}
     ${shown?.length === 0 && html`<${Empty}>${data?.items.length === 0 ? 'Nothing was sent that fits.' : 'None on this page fits the filter.'}<//>`}
-    ${shown && shown.length > 0 && view(LogTable, { tenantId, items: shown })}
+    ${shown && shown.length > 0 && view(DeliveryTable, { tenantId, items: shown })}
     <p class="paging">
       ${cursor !== '' && html`<button type="button" class="small" onClick=${() => setQuery({ cursor: '' })}>Newest</button>`}
       ${data?.next_cursor && html`<button type="button" class="small" onClick=${() => setQuery({ cursor: data.next_cursor! })}>Older</button>`}
@@ -95,7 +92,8 @@ const noticeOf = ({ type, hop }: Delivery): string => {
   return hop === 0 ? what : `${what}, hop ${hop}`;
 };
 
-function LogTable({
+/** Newest first, each with a way to its attempts. */
+export function DeliveryTable({
   tenantId,
   items,
 }: {
