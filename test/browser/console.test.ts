@@ -3,19 +3,15 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createServer } from 'node:http';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
-import type { Browser, Page } from 'playwright-core';
-import { openBrowser } from '../support/browser.ts';
+import type { Page } from 'playwright-core';
+import { layerTitles, type Explained } from '../../console/screens/ladder.ts';
 import { eventually } from '../support/cluster.ts';
 import { invitationToken, mailsTo } from '../support/mailboxes.ts';
-import { strataDatabase, type Database } from '../support/postgres.ts';
 import {
   addMember,
-  adminPassword,
   createTenant,
   memberPassword,
   signIn,
-  startStrata,
-  type Running,
   type TenantFixture,
 } from '../support/strata.ts';
 import { ApprovalsPage } from './pages/approvals.ts';
@@ -24,25 +20,20 @@ import { EffectiveValuesPage } from './pages/effective-values.ts';
 import { HistoryPage } from './pages/history.ts';
 import { ReviewDialog } from './pages/review.ts';
 import { SignInPage } from './pages/sign-in.ts';
+import { hostile, setStage, type Stage } from './stage.ts';
 import { standAt } from './stand.ts';
-import { visit, type Looks, type Visit } from './visit.ts';
+import { until, visit, workOf, type Visit } from './visit.ts';
 
-let database: Database;
-let strata: Running;
-let origin: string;
-let browser: Browser;
+let stage: Stage;
 let tenant: TenantFixture;
 
-const hostile = '<img src=x onerror=alert(1)>"\'&{{7*7}}${7*7}\u202Etxt';
 /** Of the agent and service that the README asks about. */
 const question = '?agent_type=cost_optimizer&service_id=checkout';
 
 beforeAll(async () => {
-  database = await strataDatabase();
-  strata = await startStrata({ DATABASE_URL: database.url });
-  origin = new URL(strata.url).origin;
-  const platform = await signIn(strata.url, 'admin@example.com', adminPassword);
-  tenant = await createTenant(strata.url, platform, 'Acme');
+  stage = await setStage({ browserOptions: ['--host-resolver-rules=MAP strata.test 127.0.0.1'] });
+  const { platform } = stage;
+  tenant = await createTenant(stage.strata.url, platform, 'Acme');
   const { admin, id } = tenant;
   const written = [
     await platform.put('/config/global/default_region', {
@@ -78,13 +69,8 @@ beforeAll(async () => {
   });
   written.push(asked);
   for (const { status, text } of written) if (status >= 300) throw new Error(text);
-  browser = await openBrowser(['--host-resolver-rules=MAP strata.test 127.0.0.1']);
 }, 60_000);
-afterAll(async () => {
-  await browser?.close();
-  await strata?.stop('SIGKILL');
-  await database?.drop();
-});
+afterAll(() => stage?.stop());
 
 type Person = 'tenant_admin' | 'operator' | 'viewer';
 
@@ -92,20 +78,18 @@ type Person = 'tenant_admin' | 'operator' | 'viewer';
 const withoutStream = ({ page }: Visit): Promise<unknown> =>
   page.route('**/config/watch', (route) => route.abort());
 
-/** A window in which somebody has signed in by the page. */
-async function signedIn(as: Person, looks: Looks = {}): Promise<Visit> {
-  const seen = await visit(browser, origin, looks);
-  const page = new SignInPage(seen.page);
-  await page.open();
-  await page.signIn(tenant.emails[as]!, memberPassword);
+/** In a browser of their own. */
+async function signedIn(as: Person): Promise<Visit> {
+  const seen = await stage.signedIn(tenant.emails[as]!);
   await new EffectiveValuesPage(seen.page).loaded();
   return seen;
 }
+const tabOf = (as: Person): Promise<Visit> => stage.tabOf(tenant.emails[as]!);
 
 describe('every screen', () => {
   /** One walk, on which each screen is looked at in every width and colour. */
   test('has no fault and nothing for axe to find, narrow and wide, light and dark', async () => {
-    const seen = await visit(browser, origin);
+    const seen = await stage.visit();
     const { page, faults } = seen;
     const stand = (name: string): Promise<void> => standAt(page, name);
     const door = new SignInPage(page);
@@ -159,7 +143,7 @@ describe('effective values', () => {
     const { body } = await tenant.admin.get(
       `/tenants/${tenant.id}/config/effective${question}&explain=true`,
     );
-    const seen = await signedIn('tenant_admin');
+    const seen = await tabOf('tenant_admin');
     const effective = new EffectiveValuesPage(seen.page);
     await effective.open(tenant.id, question);
     const shown = await effective.keys();
@@ -171,6 +155,25 @@ describe('effective values', () => {
         text.slice(0, value.endsWith('…') ? 59 : 400),
       ]);
     }
+    const keys = Object.keys(body.explain).toSorted();
+    await effective.open(tenant.id, `${question}&open=${keys.join(',')}`);
+    const decided = await effective.decided();
+    expect(decided.map(({ key }) => key)).toEqual(keys);
+    for (const { key, value = '', ...rung } of decided) {
+      const { layer, updated_by: by, updated_by_name: name, revision } = body.explain[key];
+      if (layer === 'bounds') continue;
+      const cut = value.replace('…', '');
+      expect([key, rung, JSON.stringify(body.values[key]).startsWith(cut)]).toEqual([
+        key,
+        {
+          layer: layerTitles[layer as Explained['layer']],
+          by: by === null ? '–' : name,
+          revision: revision === null ? '' : String(revision),
+        },
+        true,
+      ]);
+    }
+    await effective.open(tenant.id, question);
     await effective.openLadder('max_cost_impact_auto');
     const { revision } = body.explain.max_cost_impact_auto;
     const rungs = await effective.rungs('max_cost_impact_auto');
@@ -191,14 +194,15 @@ describe('effective values', () => {
   });
 
   test('a link shows what whoever sent it saw: question, filter and open ladders', async () => {
-    const seen = await signedIn('operator');
+    const seen = await tabOf('operator');
     const effective = new EffectiveValuesPage(seen.page);
+    await effective.open(tenant.id);
     await effective.ask('Agent type', 'cost_optimizer');
     await effective.filter('region');
     await effective.openLadder('default_region');
     const link = seen.page.url();
     expect(new URL(link).search).toBe('?agent_type=cost_optimizer&q=region&open=default_region');
-    const other = await signedIn('viewer');
+    const other = await tabOf('viewer');
     await other.page.goto(link);
     await new EffectiveValuesPage(other.page).ladder('default_region').waitFor();
     const keys = await new EffectiveValuesPage(other.page).keys();
@@ -209,8 +213,44 @@ describe('effective values', () => {
     await Promise.all([seen.close(), other.close()]);
   });
 
+  test('of another moment: a revision or a time is picked in place, shown as the past, and nothing of it can be cleared', async () => {
+    const { admin, id } = tenant;
+    const path = `/tenants/${id}/config/agents/moved`;
+    const first = await admin.put(path, { default_region: 'before' });
+    const revision = first.headers.get('x-config-revision')!;
+    await admin.put(path, { default_region: 'after' });
+    const seen = await tabOf('tenant_admin');
+    const { page } = seen;
+    const effective = new EffectiveValuesPage(page);
+    await effective.open(id, '?agent_type=moved&open=default_region');
+    const valueNow = async (): Promise<string | undefined> => {
+      const keys = await effective.keys();
+      return keys.find(({ key }) => key === 'default_region')?.value;
+    };
+    expect(await valueNow()).toBe('"after"');
+    expect(await page.getByRole('button', { name: 'Clear…' }).count()).toBe(1);
+    await effective.ask('or revision', revision);
+    await page.getByText(`As it was at revision ${revision}`).waitFor();
+    await page.getByText('"before"').first().waitFor();
+    expect(await valueNow()).toBe('"before"');
+    expect(await page.getByRole('button', { name: 'Clear…' }).count()).toBe(0);
+    expect(new URL(page.url()).searchParams.get('as_of')).toBe(revision);
+    await effective.ask('As of (your time)', '2020-02-03T04:05:06');
+    await page.getByText(/As it was 3 Feb 2020/).waitFor();
+    expect(new URL(page.url()).searchParams.get('as_of')).toBe('2020-02-03T03:05:06Z');
+    await page.getByRole('button', { name: 'Show what holds now' }).click();
+    await page.getByText('"after"').first().waitFor();
+    expect(await page.getByLabel('As of (your time)').inputValue()).toBe('');
+    await page.goto(`/console/tenants/${id}/history?config_type=agent_config&open=${revision}`);
+    await page.getByRole('link', { name: 'Effective values after it' }).click();
+    await page.getByText(`As it was at revision ${revision}`).waitFor();
+    // The tenant was not there in 2020.
+    expect(seen.faults.filter((text) => !text.includes('404'))).toEqual([]);
+    await seen.close();
+  });
+
   test('clearing an override shows what will hold, writes nothing before that, and then it holds', async () => {
-    const seen = await signedIn('tenant_admin');
+    const seen = await tabOf('tenant_admin');
     const effective = new EffectiveValuesPage(seen.page);
     const writes: string[] = [];
     seen.page.on('request', (request) => {
@@ -240,7 +280,7 @@ describe('effective values', () => {
   });
 
   test('who clears what somebody has changed meanwhile is told so, and nothing is overwritten', async () => {
-    const seen = await signedIn('tenant_admin');
+    const seen = await tabOf('tenant_admin');
     await withoutStream(seen);
     const effective = new EffectiveValuesPage(seen.page);
     await effective.open(tenant.id, `${question}&open=min_instances`);
@@ -265,7 +305,7 @@ describe('effective values', () => {
       service_name: 'Large',
     });
     expect(made.status).toBe(201);
-    const seen = await signedIn('tenant_admin');
+    const seen = await tabOf('tenant_admin');
     const { page } = seen;
     const real = await tenant.admin.get(`/tenants/${id}/config/effective?explain=true`);
     // Strata has no document with so many keys of its own at the top: the answer is made larger on its way.
@@ -277,28 +317,37 @@ describe('effective values', () => {
       await route.fulfill({ json: { ...real.body, values: custom, explain } });
     });
     const effective = new EffectiveValuesPage(page);
-    const began = performance.now();
-    await effective.open(id, '?service_id=large');
-    await page.getByText('1000 keys').waitFor();
-    const shownMs = performance.now() - began;
-    const filterMs = await page.evaluate<number>(`new Promise((done) => {
-      const field = document.querySelector('input[name=q]');
-      const began = performance.now();
-      field.value = 'threshold_99';
-      field.dispatchEvent(new InputEvent('input', { bubbles: true }));
-      requestAnimationFrame(() => requestAnimationFrame(() => done(performance.now() - began)));
-    })`);
-    expect((await effective.keys()).length).toBe(11);
-    // Generous, since other tests run beside this one.
-    expect(shownMs).toBeLessThan(4000);
-    expect(filterMs).toBeLessThan(500);
+    await page.goto('/console');
+    const rows = `document.querySelectorAll('table.keys > tbody').length`;
+    const shownMs = await workOf(page, async () => {
+      await effective.open(id, '?service_id=large');
+      await page.getByText('1000 keys').waitFor();
+      await until(page, `${rows} === 1000`);
+    });
+    const filter = async (text: string, count: number): Promise<number> =>
+      workOf(page, async () => {
+        await effective.filter(text);
+        await until(page, `${rows} === ${count}`);
+      });
+    const filterMs = await filter('threshold_99', 11);
+    // What fills the window is there at once, the rest comes behind it.
+    await page.evaluate(`window.least = Infinity; new MutationObserver(() => {
+      window.least = Math.min(window.least, ${rows});
+    }).observe(document.querySelector('table.keys'), { childList: true });`);
+    const backMs = await filter('threshold', 1000);
+    expect(await page.evaluate<number>('window.least')).toBeLessThan(200);
+    const report = { shownMs, filterMs, backMs };
+    console.log(`a thousand keys, ms of work of the page: ${JSON.stringify(report)}`);
+    // Twice what they may be, since a busy machine also makes the same work longer.
+    expect(shownMs).toBeLessThan(2000);
+    expect(filterMs).toBeLessThan(200);
     await seen.close();
   });
 });
 
 describe('documents', () => {
   test('nothing is written before the review, which shows what will change; the reason is in the history', async () => {
-    const seen = await signedIn('tenant_admin');
+    const seen = await tabOf('tenant_admin');
     const document = new DocumentPage(seen.page);
     const writes: string[] = [];
     seen.page.on('request', (request) => {
@@ -334,7 +383,7 @@ describe('documents', () => {
     const { admin, id } = tenant;
     const path = `/tenants/${id}/config/agents/raced`;
     await admin.put(path, { default_region: 'here', default_cpu: '1' });
-    const seen = await signedIn('tenant_admin');
+    const seen = await tabOf('tenant_admin');
     await withoutStream(seen);
     const document = new DocumentPage(seen.page);
     await document.open(id, 'agents/raced');
@@ -365,7 +414,7 @@ describe('documents', () => {
   });
 
   test('what Strata refuses is said at its place, and the edit survives', async () => {
-    const seen = await signedIn('tenant_admin');
+    const seen = await tabOf('tenant_admin');
     const document = new DocumentPage(seen.page);
     await document.open(tenant.id, 'risk');
     await document.field('/global_settings/max_resource_scaling').fill('0.5');
@@ -383,8 +432,49 @@ describe('documents', () => {
     await seen.close();
   });
 
+  test('a secret that changes shows that it does, and never what it was or is', async () => {
+    const { admin, id } = tenant;
+    const webhook = { url: 'https://hooks.acme.example/strata', secret: 'the first of them' };
+    await admin.put(`/tenants/${id}/config/notifications`, { webhook });
+    const seen = await tabOf('tenant_admin');
+    const { page } = seen;
+    const document = new DocumentPage(page);
+    const review = new ReviewDialog(page);
+    const edit = async (changes: object): Promise<void> => {
+      await document.open(id, 'notifications', '?as=json');
+      const text = page.locator('textarea');
+      const shown = JSON.parse(await text.inputValue()) as { webhook: object };
+      await text.fill(JSON.stringify({ ...shown, webhook: { ...shown.webhook, ...changes } }));
+      await document.review();
+    };
+    await edit({ secret: 'the second of them', timeout_seconds: 7 });
+    const mask = '"********"';
+    expect((await review.changes()).toSorted()).toEqual([
+      ['/webhook/secret', mask, mask],
+      ['/webhook/timeout_seconds', expect.any(String), '7'],
+    ]);
+    expect(await review.dialog.innerText()).not.toContain('of them');
+    await review.publish('Publish', 'Rotated');
+    await document
+      .notice()
+      .getByText(/Published as revision/)
+      .waitFor();
+    expect(await page.content()).not.toContain('of them');
+    await edit({ timeout_seconds: 8 });
+    expect(await review.changes()).toEqual([['/webhook/timeout_seconds', '7', '8']]);
+    await page.keyboard.press('Escape');
+    await page.getByRole('button', { name: 'Discard edits' }).click();
+    await page.goto(`/console/tenants/${id}/history?config_type=notification_config`);
+    await page.locator('table.history').waitFor();
+    await page.locator('button.key').first().click();
+    await page.getByRole('group', { name: 'Changes' }).getByText('/webhook/secret').waitFor();
+    expect(await page.content()).not.toContain('of them');
+    expect(seen.faults).toEqual([]);
+    await seen.close();
+  });
+
   test('a document is made, edited as JSON, and deleted', async () => {
-    const seen = await signedIn('tenant_admin');
+    const seen = await tabOf('tenant_admin');
     const { page } = seen;
     page.on('dialog', (asked) => void asked.accept());
     const document = new DocumentPage(page);
@@ -417,7 +507,7 @@ describe('approvals', () => {
   test('one is approved on a phone from its link, and the timeline says by whom and why', async () => {
     const wish = { action: 'restart', risk_level: 'low', title: 'Restart the worker' };
     const asked = await tenant.operator.post(`/tenants/${tenant.id}/approvals`, wish);
-    const seen = await visit(browser, origin, { width: 320, height: 640 });
+    const seen = await stage.visit({ width: 320, height: 640 });
     await seen.page.goto(`/console/tenants/${tenant.id}/approvals/${asked.body.id}`);
     await new SignInPage(seen.page).signIn(tenant.emails.tenant_admin!, memberPassword);
     const approvals = new ApprovalsPage(seen.page);
@@ -436,7 +526,7 @@ describe('approvals', () => {
   test('whoever asked is shown that somebody else decides', async () => {
     const wish = { action: 'restart', risk_level: 'low', title: 'Restart my own worker' };
     await tenant.operator.post(`/tenants/${tenant.id}/approvals`, wish);
-    const seen = await signedIn('operator');
+    const seen = await tabOf('operator');
     const approvals = new ApprovalsPage(seen.page);
     await approvals.openInbox(tenant.id);
     await approvals.openOne('Restart my own worker');
@@ -453,13 +543,14 @@ describe('live', () => {
     await admin.put(path, { default_region: 'before' });
     const seen = await signedIn('tenant_admin');
     const effective = new EffectiveValuesPage(seen.page);
+    await effective.loaded();
     const streams: string[] = [];
     for (const { page } of [seen])
       page.context().on('request', (request) => {
         if (request.url().endsWith('/config/watch')) streams.push(request.url());
       });
     await effective.open(id, '?agent_type=live');
-    const second = await visit(browser, origin, {}, seen.context);
+    const second = await visit(stage.browser, stage.origin, {}, seen.context);
     const document = new DocumentPage(second.page);
     await document.open(id, 'agents/live');
     await document.field('/default_cpu').fill('2');
@@ -510,7 +601,7 @@ describe('live', () => {
     const { admin, id } = tenant;
     const email = 'early@acme.example';
     const { user_id: user } = await addMember(admin, id, { email, roles: ['viewer'] });
-    const seen = await visit(browser, origin);
+    const seen = await stage.visit();
     const begin = await held(seen.page, '**/auth/watch');
     const door = new SignInPage(seen.page);
     await door.open();
@@ -530,7 +621,7 @@ describe('live', () => {
     await admin.put(path, { default_region: 'before' });
     const seen = await signedIn('tenant_admin');
     await new EffectiveValuesPage(seen.page).open(id, '?agent_type=busy');
-    const second = await visit(browser, origin, {}, seen.context);
+    const second = await visit(stage.browser, stage.origin, {}, seen.context);
     const release = await held(second.page, '**/config/effective?*');
     const failed: string[] = [];
     second.page.on('requestfailed', (request) => failed.push(request.url()));
@@ -582,7 +673,7 @@ describe('live', () => {
     const seen = await signedIn('tenant_admin');
     const other = new EffectiveValuesPage(seen.page);
     await other.open(id, '?agent_type=slow');
-    const second = await visit(browser, origin, {}, seen.context);
+    const second = await visit(stage.browser, stage.origin, {}, seen.context);
     const release = await held(second.page, '**/openapi.json');
     const read = second.page.waitForResponse((response) => response.url().endsWith(path));
     await second.page.goto(`/console/tenants/${id}/documents/agents/slow`);
@@ -624,7 +715,7 @@ describe('live', () => {
     const document = new DocumentPage(page);
     await document.open(tenant.id, 'services/checkout');
     await document.field('/max_instances').fill('7');
-    const other = await signIn(strata.url, tenant.emails.operator!, memberPassword);
+    const other = await signIn(stage.strata.url, tenant.emails.operator!, memberPassword);
     await other.post('/auth/logout', { all: true });
     const began = performance.now();
     const asked = page.getByRole('dialog', { name: 'Sign in again' });
@@ -645,7 +736,7 @@ describe('history', () => {
     const path = `/tenants/${id}/config/agents/undone`;
     await admin.put(path, { default_region: 'first' });
     await admin.put(path, { default_region: 'second' });
-    const seen = await signedIn('tenant_admin');
+    const seen = await tabOf('tenant_admin');
     const history = new HistoryPage(seen.page);
     await history.open(id, '?config_type=agent_config&resource_id=undone');
     const [newest, oldest] = await history.rows();
@@ -669,6 +760,7 @@ describe('the session', () => {
   test('no token is in storage, address or document, and a reload goes on', async () => {
     const seen = await signedIn('tenant_admin');
     const { page, context } = seen;
+    await new EffectiveValuesPage(page).loaded();
     const kept = await page.evaluate<string>(`JSON.stringify([
       { ...localStorage }, { ...sessionStorage }, location.href, document.cookie, document.documentElement.outerHTML, history.state,
     ])`);
@@ -684,7 +776,7 @@ describe('the session', () => {
 
   test('two tabs that load at once stay signed in, and signing out in one ends the other', async () => {
     const seen = await signedIn('operator');
-    const second = await visit(browser, origin, {}, seen.context);
+    const second = await visit(stage.browser, stage.origin, {}, seen.context);
     await Promise.all([
       seen.page.reload(),
       second.page.goto(`/console/tenants/${tenant.id}/effective`),
@@ -713,7 +805,7 @@ describe('the session', () => {
       if (response.url().endsWith('/refresh')) statuses.push(response.status());
     });
     await page.goto(`http://127.0.0.1:${port}/`);
-    await page.evaluate(`fetch(${JSON.stringify(`${origin}/console/session/refresh`)}, {
+    await page.evaluate(`fetch(${JSON.stringify(`${stage.origin}/console/session/refresh`)}, {
       method: 'POST', mode: 'no-cors', credentials: 'include',
     }).catch(() => {})`);
     expect(statuses).toEqual([403]);
@@ -724,7 +816,7 @@ describe('the session', () => {
   });
 
   test('a wrong password is refused in place, with the request id', async () => {
-    const seen = await visit(browser, origin);
+    const seen = await stage.visit();
     const door = new SignInPage(seen.page);
     await door.open();
     await door.signIn(tenant.emails.viewer!, 'not-the-password');
@@ -735,8 +827,8 @@ describe('the session', () => {
   });
 
   test('over plain http with a host name the page says that it needs https', async () => {
-    const named = `http://strata.test:${new URL(origin).port}`;
-    const seen = await visit(browser, named);
+    const named = `http://strata.test:${new URL(stage.origin).port}`;
+    const seen = await visit(stage.browser, named);
     await seen.page.goto('/console');
     await seen.page.getByRole('heading', { name: 'Strata needs https' }).waitFor();
     await seen.close();
@@ -748,33 +840,17 @@ describe('the session', () => {
     await invitationToken(email, 1);
     // Strata was told no BASE_URL, and its port only when it listened.
     const linkIn = (text: string): string =>
-      /http\S+#token=\S+/.exec(text)![0].replace(/^http:\/\/[^/]+/, origin);
+      /http\S+#token=\S+/.exec(text)![0].replace(/^http:\/\/[^/]+/, stage.origin);
     const [invitation] = await mailsTo(email);
-    const seen = await visit(browser, origin);
+    const seen = await stage.visit();
     const { page } = seen;
     await page.goto(linkIn(invitation!));
     await page.getByRole('heading', { name: 'You are invited' }).waitFor();
-    expect(page.url()).toBe(`${origin}/console/accept-invitation`);
+    expect(page.url()).toBe(`${stage.origin}/console/accept-invitation`);
     await page.getByLabel('Choose a password').fill(memberPassword);
     await page.getByRole('button', { name: 'Accept and sign in' }).click();
     await new EffectiveValuesPage(page).loaded();
     expect(seen.faults).toEqual([]);
     await seen.close();
   });
-});
-
-test('hostile text in keys, values and notes stays text', async () => {
-  const seen = await signedIn('tenant_admin');
-  const effective = new EffectiveValuesPage(seen.page);
-  await effective.open(
-    tenant.id,
-    `${question}&open=hostile,custom&q=${encodeURIComponent(hostile.slice(0, 9))}`,
-  );
-  const keys = await effective.keys();
-  expect(keys.find(({ key }) => key === 'hostile')!.value).toContain(
-    '<img src=x onerror=alert(1)>',
-  );
-  expect(await seen.page.locator('img').count()).toBe(0);
-  expect(seen.faults).toEqual([]);
-  await seen.close();
 });

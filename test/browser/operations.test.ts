@@ -1,58 +1,46 @@
 /** The console for those who operate: comparing, stopping, notices, and the platform. Each screen is looked at, and used. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import type { Browser } from 'playwright-core';
-import { openBrowser } from '../support/browser.ts';
 import { eventually } from '../support/cluster.ts';
-import { strataDatabase, withClient, type Database } from '../support/postgres.ts';
+import { withClient } from '../support/postgres.ts';
 import { startReceiver, type Receiver } from '../support/receiver.ts';
 import {
-  adminPassword,
   createTenant,
   joinTenant,
   memberPassword,
-  signIn,
-  startStrata,
   type Client,
-  type Running,
   type TenantFixture,
 } from '../support/strata.ts';
+import { AuditPage } from './pages/audit.ts';
 import { AutomationsPage } from './pages/automations.ts';
 import { ComparePage } from './pages/compare.ts';
 import { DocumentPage } from './pages/documents.ts';
 import { EffectiveValuesPage } from './pages/effective-values.ts';
+import { FormDialog } from './pages/form-dialog.ts';
 import { HistoryPage } from './pages/history.ts';
 import { DeliveriesPage, NotificationsPage } from './pages/notifications.ts';
 import { PlanPage, PlatformDocumentPage, TenantsPage } from './pages/platform.ts';
 import { ReviewDialog } from './pages/review.ts';
 import { SignInPage } from './pages/sign-in.ts';
+import { hostile, platformAdmin, setStage, type Stage } from './stage.ts';
 import { standAt } from './stand.ts';
-import { visit, type Visit } from './visit.ts';
+import { visit, workOf, type Visit } from './visit.ts';
 
-let database: Database;
-let strata: Running;
-let origin: string;
-let browser: Browser;
+let stage: Stage;
 let platform: Client;
 let acme: TenantFixture;
 let beta: TenantFixture;
 let receiver: Receiver;
 
-const hostile = '<img src=x onerror=alert(1)>"\'&{{7*7}}${7*7}\u202Etxt';
-
 beforeAll(async () => {
-  database = await strataDatabase();
-  strata = await startStrata({
-    DATABASE_URL: database.url,
-    WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8',
-    WEBHOOK_ALLOW_HTTP: 'true',
+  stage = await setStage({
+    environment: { WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8', WEBHOOK_ALLOW_HTTP: 'true' },
   });
   receiver = await startReceiver((n, response) => {
     response.writeHead(200, { 'content-type': 'text/plain' }).end(`taken ${n} ${hostile}`);
   });
-  origin = new URL(strata.url).origin;
-  platform = await signIn(strata.url, 'admin@example.com', adminPassword);
-  acme = await createTenant(strata.url, platform, 'Acme');
-  beta = await createTenant(strata.url, platform, 'Beta');
+  ({ platform } = stage);
+  acme = await createTenant(stage.strata.url, platform, 'Acme');
+  beta = await createTenant(stage.strata.url, platform, 'Beta');
   const email = acme.emails.operator!;
   await joinTenant(beta.admin, beta.id, acme.operator, { email, roles: ['viewer'] });
   const written = [
@@ -71,30 +59,14 @@ beforeAll(async () => {
     }),
   ];
   for (const { status, text } of written) if (status >= 300) throw new Error(text);
-  browser = await openBrowser();
 }, 60_000);
 afterAll(async () => {
-  await browser?.close();
   await receiver?.close();
-  await strata?.stop('SIGKILL');
-  await database?.drop();
+  await stage?.stop();
 });
 
-/** A window in which somebody has signed in by the page. */
-async function signedIn(
-  email: string,
-  password = memberPassword,
-  path = '/console',
-): Promise<Visit> {
-  const seen = await visit(browser, origin);
-  const door = new SignInPage(seen.page);
-  await door.open(path);
-  await door.signIn(email, password);
-  await seen.page.getByRole('navigation', { name: 'Screens' }).waitFor();
-  return seen;
-}
-const asAdmin = (): Promise<Visit> => signedIn(acme.emails.tenant_admin!);
-const asPlatform = (): Promise<Visit> => signedIn('admin@example.com', adminPassword);
+const asAdmin = (): Promise<Visit> => stage.tabOf(acme.emails.tenant_admin!);
+const asPlatform = (): Promise<Visit> => stage.tabOf(platformAdmin);
 
 describe('compare', () => {
   test('two contexts: only what differs, inside of objects, until all is asked for', async () => {
@@ -137,13 +109,13 @@ describe('compare', () => {
 
   test('two tenants of one person, who stays in their own, also in the other tab', async () => {
     const email = acme.emails.operator!;
-    const seen = await visit(browser, origin);
+    const seen = await stage.visit();
     const door = new SignInPage(seen.page);
     await door.open(`/console/tenants/${acme.id}/compare`);
     await door.signIn(email, memberPassword);
     const compare = new ComparePage(seen.page);
     await compare.compared();
-    const second = await visit(browser, origin, {}, seen.context);
+    const second = await visit(stage.browser, stage.origin, {}, seen.context);
     await new EffectiveValuesPage(second.page).open(acme.id);
     await compare.with('Tenant', 'Beta');
     const cost = (await compare.rows()).find(([key]) => key === 'max_cost_impact_auto');
@@ -203,7 +175,7 @@ describe('automations', () => {
   });
 
   test('an operator sees them, and is not offered the stop', async () => {
-    const seen = await signedIn(beta.emails.operator!);
+    const seen = await stage.tabOf(beta.emails.operator!);
     const automations = new AutomationsPage(seen.page);
     await automations.open(beta.id);
     await seen.page.getByText('Nothing runs.').waitFor();
@@ -267,7 +239,7 @@ describe('notifications', () => {
   });
 
   test('an operator reads them, and is offered neither test nor replay', async () => {
-    const seen = await signedIn(beta.emails.operator!);
+    const seen = await stage.tabOf(beta.emails.operator!);
     await new NotificationsPage(seen.page).open(beta.id);
     expect(await seen.page.getByRole('button', { name: /^Test/ }).count()).toBe(0);
     const test = await beta.operator.post(`/tenants/${beta.id}/notifications/test`, {
@@ -285,7 +257,7 @@ describe('the platform', () => {
   test('tenants are found, created, and disabled with what that means', async () => {
     const seen = await asPlatform();
     const tenants = new TenantsPage(seen.page);
-    await seen.page.getByRole('heading', { name: 'Tenants' }).waitFor();
+    await tenants.open();
     await standAt(seen.page, 'tenants');
     await tenants.create(`Gamma ${hostile}`, 'root@gamma.example');
     await seen.page.getByText('is invited by mail').waitFor();
@@ -418,8 +390,59 @@ describe('the platform', () => {
     await seen.close();
   });
 
+  test('the record of a tenant is exported in its order, and what was exported is cut off after a confirmation', async () => {
+    const { id } = beta;
+    const chain = async (): Promise<{ seq: number; hash: string }[]> => {
+      const { body } = await platform.get(`/audit/export?tenant_id=${id}&limit=200`);
+      return body.items;
+    };
+    const seen = await asPlatform();
+    const { page } = seen;
+    const audit = new AuditPage(page);
+    await audit.openOfAll();
+    await page.getByLabel('Whose').selectOption({ label: 'Beta' });
+    const before = await chain();
+    const lines = await audit.exportRecord();
+    expect(lines.map((line) => (JSON.parse(line) as { seq: number }).seq)).toEqual(
+      before.slice(0, lines.length).map(({ seq }) => seq),
+    );
+    const last = JSON.parse(lines.at(-1)!) as { seq: number; hash: string };
+    await page.getByText(last.hash).waitFor();
+    await standAt(page, 'audit-of-all');
+    const sent: unknown[] = [];
+    page.on('request', (request) => {
+      if (request.url().endsWith('/audit/cut')) sent.push(request.postDataJSON());
+    });
+    const cut = new FormDialog(page, 'Cut off what was exported');
+    await page.getByRole('button', { name: 'Cut off what was exported…' }).click();
+    await standAt(page, 'audit-cut');
+    // Whoever does not say that the file is kept sends nothing.
+    await cut.send('Cut it off');
+    expect(sent).toEqual([]);
+    await cut.choose('The file is kept, and can be read');
+    await cut.done('Cut it off');
+    expect(sent).toEqual([{ tenant_id: id, seq: last.seq, hash: last.hash }]);
+    await page.getByText('They were cut off.').waitFor();
+    expect((await chain())[0]?.seq ?? last.seq + 1).toBe(last.seq + 1);
+    const own = await stage.tabOf(beta.emails.tenant_admin!);
+    const ofBeta = new AuditPage(own.page);
+    await ofBeta.open(id);
+    expect(await own.page.getByLabel('Whose').count()).toBe(0);
+    expect(await ofBeta.verify()).toMatch(/^The record is whole\./);
+    await own.page.getByText(`the events until number ${last.seq} were cut off`).waitFor();
+    await own.page.getByRole('button', { name: 'Export the record' }).click();
+    await own.page
+      .getByText(/events are in the file|There is nothing from before that/)
+      .first()
+      .waitFor();
+    expect(await own.page.getByRole('button', { name: /^Cut off/ }).count()).toBe(0);
+    expect([...seen.faults, ...own.faults]).toEqual([]);
+    await Promise.all([seen.close(), own.close()]);
+  });
+
   test('who administers no platform is offered none of it, and told so at its addresses', async () => {
     const seen = await asAdmin();
+    await new EffectiveValuesPage(seen.page).open(acme.id);
     expect(await seen.page.getByRole('list', { name: 'Platform' }).count()).toBe(0);
     await seen.page.goto('/console/platform/plan');
     await seen.page.getByText('Only administrators of the platform see this.').waitFor();
@@ -436,27 +459,29 @@ describe('the platform', () => {
   });
 });
 
-/** Generous limits, since other tests run beside these; the aims are a second and a half, and a fifth of a second at a time. */
+/** Work of the page is measured, not time that passes, since other tests run beside these. */
 describe('much at once', () => {
   test('a fresh load is usable soon, and small in all', async () => {
-    const seen = await visit(browser, origin);
+    const seen = await stage.visit();
     const { page } = seen;
     const sizes: Promise<number>[] = [];
     page.on('requestfinished', (request) => {
       sizes.push(request.sizes().then(({ responseBodySize }) => responseBodySize));
     });
     const began = performance.now();
-    await new SignInPage(page).open();
+    const workMs = await workOf(page, () => new SignInPage(page).open());
     const usableMs = performance.now() - began;
     const bytes = (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0);
     expect(bytes).toBeGreaterThan(50_000);
     expect(bytes).toBeLessThan(150_000);
-    expect(usableMs).toBeLessThan(5000);
+    console.log(`a fresh load: ${JSON.stringify({ usableMs, workMs, bytes })}`);
+    expect(workMs).toBeLessThan(1500);
+    expect(usableMs).toBeLessThan(10_000);
     await seen.close();
   });
 
   test('ten thousand instances come in pages, and the filter finds the last', async () => {
-    await withClient(database.url, (client) =>
+    await withClient(stage.database.url, (client) =>
       client.query(
         `INSERT INTO tenant_config.service_configurations (tenant_id, id, document, revision, updated_by, updated_at)
          SELECT $1, 'many-' || lpad(n::text, 5, '0'), json_build_object('service_id', 'many-' || lpad(n::text, 5, '0'),
@@ -464,7 +489,7 @@ describe('much at once', () => {
         [beta.id],
       ),
     );
-    const seen = await signedIn(beta.emails.tenant_admin!);
+    const seen = await stage.tabOf(beta.emails.tenant_admin!);
     const { page } = seen;
     // What was asked before the stream of changes began is asked again then.
     const asked = new Set<string>();
@@ -508,11 +533,22 @@ describe('much at once', () => {
       new PerformanceObserver((list) => {
         for (const { duration } of list.getEntries()) window.longest = Math.max(window.longest, duration);
       }).observe({ type: 'longtask' });`);
-    await page.getByRole('button', { name: 'Review & publish…' }).click();
-    await page.getByText('The first 200 of 8001 places.').waitFor();
-    await page.getByRole('button', { name: 'Show more' }).click();
-    await page.getByText('The first 400 of 8001 places.').waitFor();
-    expect(await page.evaluate<number>('window.longest')).toBeLessThan(500);
+    const rows = page.locator('.changes tbody tr');
+    const shownMs = await workOf(page, async () => {
+      await page.getByRole('button', { name: 'Review & publish…' }).click();
+      await page.getByText('The first 200 of 8001 places.').waitFor();
+    });
+    expect(await rows.count()).toBe(200);
+    const moreMs = await workOf(page, async () => {
+      await page.getByRole('button', { name: 'Show more' }).click();
+      await page.getByText('The first 400 of 8001 places.').waitFor();
+    });
+    const longestMs = await page.evaluate<number>('window.longest');
+    const report = { shownMs, moreMs, longestMs };
+    console.log(`a difference of a mebibyte, ms: ${JSON.stringify(report)}`);
+    expect(moreMs).toBeLessThan(200);
+    // Of all that is done one after the other: no part of it is longer.
+    expect(shownMs).toBeLessThan(400);
     expect(await page.locator('.changes tbody tr').count()).toBe(400);
     expect(seen.faults).toEqual([]);
     await seen.close();

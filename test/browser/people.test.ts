@@ -1,50 +1,36 @@
 /** The console's screens about people: who belongs to a tenant, who may decide, who is signed in where, and who did what. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import type { Browser } from 'playwright-core';
+import type { Page } from 'playwright-core';
 import { audited } from '../support/audit.ts';
-import { openBrowser } from '../support/browser.ts';
 import { eventually } from '../support/cluster.ts';
-import { strataDatabase, type Database } from '../support/postgres.ts';
-import { freePort } from '../support/servers.ts';
 import {
   addMember,
-  adminPassword,
   Client,
   createTenant,
   memberPassword,
   signIn,
-  startStrata,
-  type Running,
   type TenantFixture,
 } from '../support/strata.ts';
 import { AccountPage, withPasskeys } from './pages/account.ts';
 import { AuditPage } from './pages/audit.ts';
 import { ApprovalsPage } from './pages/approvals.ts';
+import { DocumentPage } from './pages/documents.ts';
 import { EffectiveValuesPage } from './pages/effective-values.ts';
 import { FormDialog } from './pages/form-dialog.ts';
 import { PeoplePage } from './pages/people.ts';
 import { ReviewDialog } from './pages/review.ts';
 import { SignInPage } from './pages/sign-in.ts';
+import { hostile, setStage, type Stage } from './stage.ts';
 import { standAt } from './stand.ts';
-import { visit, type Looks, type Visit } from './visit.ts';
+import { until, visit, type Visit } from './visit.ts';
 
-let database: Database;
-let strata: Running;
-let origin: string;
-let browser: Browser;
-let platform: Client;
+let stage: Stage;
 let tenant: TenantFixture;
 
-const hostile = '<img src=x onerror=alert(1)>"\'&{{7*7}}${7*7}\u202Etxt';
-
 beforeAll(async () => {
-  database = await strataDatabase();
-  // Passkeys are kept for a host name, and the console's origin has to be known when it starts.
-  const port = await freePort();
-  origin = `http://localhost:${port}`;
-  strata = await startStrata({ DATABASE_URL: database.url, PORT: `${port}`, BASE_URL: origin });
-  platform = await signIn(strata.url, 'admin@example.com', adminPassword);
-  tenant = await createTenant(strata.url, platform, 'Acme');
+  stage = await setStage({ isNamed: true });
+  const { platform } = stage;
+  tenant = await createTenant(stage.strata.url, platform, 'Acme');
   const { admin, id } = tenant;
   const written = [
     await admin.patch(`/tenants/${id}/config/notifications`, {
@@ -73,25 +59,14 @@ beforeAll(async () => {
     roles: ['operator'],
     groups: ['leads', 'oncall'],
   });
-  browser = await openBrowser();
 }, 60_000);
-afterAll(async () => {
-  await browser?.close();
-  await strata?.stop('SIGKILL');
-  await database?.drop();
-});
+afterAll(() => stage?.stop());
 
-/** A window in which somebody has signed in by the page. */
-async function signedInAs(email: string, looks: Looks = {}): Promise<Visit> {
-  const seen = await visit(browser, origin, looks);
-  const door = new SignInPage(seen.page);
-  await door.open();
-  await door.signIn(email, memberPassword);
-  await new EffectiveValuesPage(seen.page).loaded();
-  return seen;
-}
-const signedIn = (as: 'tenant_admin' | 'operator' | 'viewer', looks: Looks = {}): Promise<Visit> =>
-  signedInAs(tenant.emails[as]!, looks);
+type Person = 'tenant_admin' | 'operator' | 'viewer';
+
+/** In a browser of their own. */
+const signedIn = (as: Person): Promise<Visit> => stage.signedIn(tenant.emails[as]!);
+const tabOf = (as: Person): Promise<Visit> => stage.tabOf(tenant.emails[as]!);
 
 test('every screen has no fault and nothing for axe to find, narrow and wide, light and dark', async () => {
   const { admin, id } = tenant;
@@ -103,7 +78,7 @@ test('every screen has no fault and nothing for axe to find, narrow and wide, li
   const key = { name: 'Main branch', scopes: ['config:read', 'config:write', 'approvals:write'] };
   await admin.post(`/tenants/${id}/service-accounts/${made.id}/api-keys`, key);
   await admin.post('/auth/api-key', { name: hostile, scopes: ['config:read', 'audit:read'] });
-  const seen = await signedIn('tenant_admin');
+  const seen = await tabOf('tenant_admin');
   const { page, faults } = seen;
   const stand = (name: string): Promise<void> => standAt(page, name);
   const people = new PeoplePage(page);
@@ -143,7 +118,7 @@ describe('members', () => {
   test('somebody is invited, given a role and a group, and removed', async () => {
     const { admin, id } = tenant;
     const email = 'new.person@acme.example';
-    const seen = await signedIn('tenant_admin');
+    const seen = await tabOf('tenant_admin');
     const members = new PeoplePage(seen.page);
     await members.open(id, 'members');
     const invite = await members.begin('Invite…', 'Invite somebody');
@@ -179,7 +154,7 @@ describe('members', () => {
   });
 
   test('what Strata refuses is said in the form, and nothing of it is lost', async () => {
-    const seen = await signedIn('tenant_admin');
+    const seen = await tabOf('tenant_admin');
     const members = new PeoplePage(seen.page);
     await members.open(tenant.id, 'members', '?q=admin');
     expect(await seen.page.locator('table.people tbody tr').count()).toBe(1);
@@ -196,7 +171,7 @@ describe('members', () => {
 
 test('a group that is asked and in which nobody may decide is named, and filled', async () => {
   const { id, emails } = tenant;
-  const seen = await signedIn('tenant_admin');
+  const seen = await tabOf('tenant_admin');
   const groups = new PeoplePage(seen.page);
   await groups.open(id, 'groups');
   const board = groups.row('board');
@@ -214,7 +189,7 @@ test('a group that is asked and in which nobody may decide is named, and filled'
 describe('API keys', () => {
   test('a service account is made, and given a key that is shown once, works, and is revoked', async () => {
     const { id } = tenant;
-    const seen = await signedIn('tenant_admin');
+    const seen = await tabOf('tenant_admin');
     const { page } = seen;
     const accounts = new PeoplePage(page);
     await accounts.open(id, 'service-accounts');
@@ -230,7 +205,7 @@ describe('API keys', () => {
     expect(secret).toMatch(/^strata_/);
     await accounts.row('Nightly').waitFor();
     expect(await page.content()).not.toContain(secret);
-    const machine = new Client(strata.url, secret);
+    const machine = new Client(stage.strata.url, secret);
     expect((await machine.get(`/tenants/${id}/config/effective`)).status).toBe(200);
     const revoke = await accounts.begin('Revoke Nightly', 'Revoke Nightly');
     await revoke.done('Revoke');
@@ -271,11 +246,13 @@ describe('the own account', () => {
     const { page } = seen;
     const account = new AccountPage(page);
     await account.openPart('keys');
-    await database.query(
-      `UPDATE auth.sessions SET authenticated_at = now() - interval '11 minutes' WHERE revoked_at IS NULL`,
+    await stage.database.query(
+      `UPDATE auth.sessions SET authenticated_at = now() - interval '11 minutes'
+       WHERE user_id = (SELECT id FROM auth.users WHERE email = $1)`,
+      [tenant.emails.operator],
     );
     // No gateway remembers the sessions as they were.
-    await platform.post('/config/reload', { reload_env: true });
+    await stage.platform.post('/config/reload', { reload_env: true });
     const form = await account.begin('New key…', 'New API key');
     await form.field('Name').fill('Laptop');
     await form.send('Make the key');
@@ -292,8 +269,8 @@ describe('the own account', () => {
 
   test('another session is ended, and that page asks to sign in', async () => {
     const email = tenant.emails.operator!;
-    const lost = await signedInAs(email);
-    const seen = await signedInAs(email);
+    const lost = await stage.signedIn(email);
+    const seen = await stage.signedIn(email);
     const account = new AccountPage(seen.page);
     await account.openPart('sessions');
     const rows = seen.page.locator('table.people tbody tr');
@@ -308,7 +285,7 @@ describe('the own account', () => {
   test('a password is changed, and the one of before is refused', async () => {
     const email = 'changes@acme.example';
     await addMember(tenant.admin, tenant.id, { email, roles: ['viewer'] });
-    const seen = await signedInAs(email);
+    const seen = await stage.signedIn(email);
     const account = new AccountPage(seen.page);
     await account.openPart();
     const form = account.part('Password');
@@ -317,7 +294,7 @@ describe('the own account', () => {
     await form.getByRole('button', { name: 'Change the password' }).click();
     await form.getByText('The password is changed').waitFor();
     const attempt = (password: string) =>
-      new Client(strata.url).post('/auth/login', { email, password });
+      new Client(stage.strata.url).post('/auth/login', { email, password });
     expect((await attempt(memberPassword)).status).toBe(401);
     expect((await attempt('another-good-password-1')).status).toBe(200);
     expect(seen.faults).toEqual([]);
@@ -325,7 +302,7 @@ describe('the own account', () => {
   });
 
   test('an invitation to a second tenant is accepted, and the tenant can be chosen', async () => {
-    const other = await createTenant(strata.url, platform, 'Beta');
+    const other = await createTenant(stage.strata.url, stage.platform, 'Beta');
     const email = tenant.emails.operator!;
     await other.admin.post(`/tenants/${other.id}/users`, { email, roles: ['viewer'] });
     const seen = await signedIn('operator');
@@ -347,14 +324,14 @@ describe('audit', () => {
     for (const region of ['here', 'there'])
       await admin.put(`/tenants/${id}/config/agents/audited`, { default_region: region });
     await audited(admin, 'config.agent.updated', ({ target }) => target !== null);
-    const seen = await signedIn('tenant_admin');
+    const seen = await tabOf('tenant_admin');
     const audit = new AuditPage(seen.page);
     await audit.open(id);
     await audit.filter('By', emails.tenant_admin!);
     await audit.filter('Action begins with', 'config.agent');
     await audit.filter('Target', 'audited');
     await audit.loaded();
-    const other = await signedIn('tenant_admin');
+    const other = await tabOf('tenant_admin');
     const link = seen.page.url();
     expect(new URL(link).search).toBe(
       '?actor=admin%40acme.example&action=config.agent&target=audited',
@@ -375,14 +352,15 @@ describe('audit', () => {
   });
 
   test('an event that somebody changed is named as the first that does not hold', async () => {
-    const other = await createTenant(strata.url, platform, 'Tampered');
+    const other = await createTenant(stage.strata.url, stage.platform, 'Tampered');
     await other.admin.put(`/tenants/${other.id}/config/agents/a`, { default_region: 'x' });
     await audited(other.admin, 'config.agent.created', () => true);
-    await database.query('ALTER TABLE audit.events DISABLE TRIGGER append_only');
-    await database.query(`UPDATE audit.events SET target = 'other' WHERE chain = $1 AND seq = 2`, [
-      other.id,
-    ]);
-    const seen = await signedInAs(other.emails.tenant_admin!);
+    await stage.database.query('ALTER TABLE audit.events DISABLE TRIGGER append_only');
+    await stage.database.query(
+      `UPDATE audit.events SET target = 'other' WHERE chain = $1 AND seq = 2`,
+      [other.id],
+    );
+    const seen = await stage.signedIn(other.emails.tenant_admin!);
     const audit = new AuditPage(seen.page);
     await audit.open(other.id);
     expect(await audit.verify()).toMatch(/The record is broken at event 2/);
@@ -397,10 +375,10 @@ describe('live', () => {
     const account = new AccountPage(page);
     await account.openPart();
     await account.part('Password').getByLabel('New password').fill('half-typed');
-    const second = await visit(browser, origin, {}, seen.context);
+    const second = await visit(stage.browser, stage.origin, {}, seen.context);
     await second.page.goto('/console');
     await new EffectiveValuesPage(second.page).loaded();
-    const elsewhere = await signIn(strata.url, tenant.emails.viewer!, memberPassword);
+    const elsewhere = await signIn(stage.strata.url, tenant.emails.viewer!, memberPassword);
     await elsewhere.post('/auth/logout', { all: true });
     const began = performance.now();
     const asked = page.getByRole('dialog', { name: 'Sign in again' });
@@ -421,7 +399,7 @@ describe('live', () => {
     const email = 'promoted@acme.example';
     const { admin, id } = tenant;
     const { user_id: user } = await addMember(admin, id, { email, roles: ['viewer'] });
-    const seen = await signedInAs(email);
+    const seen = await stage.signedIn(email);
     const documents = seen.page.getByRole('link', { name: 'Documents' });
     expect(await documents.count()).toBe(0);
     for (const [role, state] of [
@@ -440,7 +418,7 @@ describe('live', () => {
   test('an approval that is asked for or decided elsewhere shows within a second, in list and timeline', async () => {
     const { admin, operator, id } = tenant;
     const wish = { action: 'restart', risk_level: 'low', title: 'Restart the queue' };
-    const seen = await signedIn('tenant_admin');
+    const seen = await tabOf('tenant_admin');
     const { page } = seen;
     const approvals = new ApprovalsPage(page);
     await approvals.openInbox(id);
@@ -453,7 +431,7 @@ describe('live', () => {
     let began = performance.now();
     await shown.waitFor();
     expect(performance.now() - began).toBeLessThan(1000);
-    const second = await visit(browser, origin, {}, seen.context);
+    const second = await visit(stage.browser, stage.origin, {}, seen.context);
     await second.page.goto(`/console/tenants/${id}/approvals/${asked.body.id}`);
     await second.page.getByRole('button', { name: 'Approve' }).waitFor();
     const path = `/tenants/${id}/approvals/${asked.body.id}/decision`;
@@ -472,117 +450,14 @@ describe('live', () => {
   });
 });
 
-describe('roles', () => {
-  interface Offer {
-    /** Of the console, and what is offered there. */
-    readonly screen: string;
-    readonly button: string;
-    /** What it calls; the body is refused for what it says, or by who asks. */
-    readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
-    readonly path: string;
-    readonly body?: object;
-  }
-  const nobody = '00000000-0000-4000-8000-000000000000';
-  const offers: readonly Offer[] = [
-    {
-      screen: 'effective?agent_type=cost_optimizer&open=default_region',
-      button: 'Clear…',
-      method: 'PATCH',
-      path: 'config/agents/cost_optimizer?dry_run=true',
-      body: {},
-    },
-    {
-      screen: 'documents/risk',
-      button: 'Review & publish…',
-      method: 'PATCH',
-      path: 'config/risk?dry_run=true',
-      body: {},
-    },
-    {
-      screen: 'documents/services/checkout',
-      button: 'Review & publish…',
-      method: 'PATCH',
-      path: 'services/checkout?dry_run=true',
-      body: {},
-    },
-    {
-      screen: 'history?open=1',
-      button: 'Undo this change…',
-      method: 'POST',
-      path: 'config/rollback?dry_run=true',
-      body: {},
-    },
-    { screen: 'members', button: 'Invite…', method: 'POST', path: 'users', body: {} },
-    {
-      screen: 'members',
-      button: 'Change admin@acme.example',
-      method: 'PATCH',
-      path: `users/${nobody}`,
-      body: {},
-    },
-    {
-      screen: 'members',
-      button: 'Remove admin@acme.example',
-      method: 'DELETE',
-      path: `users/${nobody}`,
-    },
-    { screen: 'groups', button: 'New group…', method: 'PATCH', path: `users/${nobody}`, body: {} },
-    {
-      screen: 'service-accounts',
-      button: 'New account…',
-      method: 'POST',
-      path: 'service-accounts',
-      body: {},
-    },
-    { screen: 'audit', button: 'Verify the record', method: 'GET', path: '/audit/verify' },
-  ];
-
-  test.each(['tenant_admin', 'operator', 'viewer'] as const)(
-    'what %s is offered is not refused, and what is hidden is',
-    async (role) => {
-      const { id, emails } = tenant;
-      await tenant.admin.put(`/tenants/${id}/services/checkout`, {
-        service_type: 'cloud_run',
-        service_name: 'Checkout',
-      });
-      // Whoever is a member of several tenants is to be in this one.
-      const client = await signIn(strata.url, emails[role]!, memberPassword, id);
-      const seen = await signedIn(role);
-      const { page } = seen;
-      const refused: string[] = [];
-      page.on('response', (response) => {
-        if (response.status() === 403) refused.push(response.url());
-      });
-      const shown: [string, boolean][] = [];
-      const allowed: [string, boolean][] = [];
-      let at: string | undefined;
-      for (const { screen, button, method, path, body } of offers) {
-        if (screen !== at) {
-          at = screen;
-          await page.goto(`/console/tenants/${id}/${screen}`);
-          await page.getByRole('navigation', { name: 'Screens' }).waitFor();
-          await page.getByText('Loading…').first().waitFor({ state: 'detached' });
-          // A ladder or the changes of a revision open with what they show.
-          if (screen.includes('open='))
-            await page.locator('.ladder, section.narrow').first().waitFor();
-        }
-        const name = `${screen}: ${button}`;
-        const count = await page.getByRole('button', { name: button, exact: true }).count();
-        shown.push([name, count > 0]);
-        const address = path.startsWith('/') ? path : `/tenants/${id}/${path}`;
-        const { status } = await client.send(method, address, body ? { body } : {});
-        allowed.push([name, status !== 403]);
-      }
-      expect(shown).toEqual(allowed);
-      expect(refused).toEqual([]);
-      await seen.close();
-    },
-  );
-});
+/** What the focus is on, by what it is called. */
+const focused = (page: Page): Promise<string> =>
+  page.evaluate<string>(`(({ activeElement: at }) =>
+    at.getAttribute('aria-label') ?? (at.name || at.innerText.slice(0, 40)))(document)`);
 
 describe('the keyboard alone', () => {
   test('the keyboard alone signs in, asks, opens a ladder, and looks at what clearing would do', async () => {
-    const seen = await visit(browser, origin);
+    const seen = await stage.visit();
     const { keyboard } = seen.page;
     await new SignInPage(seen.page).open();
     await keyboard.press('Tab');
@@ -592,8 +467,9 @@ describe('the keyboard alone', () => {
     await keyboard.press('Enter');
     const effective = new EffectiveValuesPage(seen.page);
     await effective.loaded();
+    // A field for a time has a stop for each of its parts.
     const tabTo = async (field: string): Promise<void> => {
-      for (let presses = 0; presses < 10; presses += 1) {
+      for (let presses = 0; presses < 25; presses += 1) {
         await keyboard.press('Tab');
         const name = await seen.page.evaluate('document.activeElement.name');
         if (name === field) return;
@@ -618,6 +494,45 @@ describe('the keyboard alone', () => {
     expect((await review.changes())[0]?.[0]).toBe('/default_region');
     await keyboard.press('Escape');
     await review.dialog.waitFor({ state: 'detached' });
+    expect(await focused(seen.page)).toBe('Clear…');
+    // Somebody else is faster: what had the focus is no more, and what is around it has it.
+    await keyboard.press('Enter');
+    await review.changes();
+    const { admin, id } = tenant;
+    await admin.patch(`/tenants/${id}/config/agents/cost_optimizer`, { default_region: null });
+    const gone = seen.page.locator('.rung', { hasText: 'Agent configuration' });
+    await gone.filter({ hasText: 'not set' }).waitFor();
+    await keyboard.press('Escape');
+    await review.dialog.waitFor({ state: 'detached' });
+    expect(await focused(seen.page)).toBe('Layers of default_region');
+    expect(seen.faults).toEqual([]);
+    await seen.close();
+  });
+
+  test('goes on where it was once something is published, in a field that was drawn anew, and in the form', async () => {
+    const { id, admin } = tenant;
+    const path = `/tenants/${id}/config/agents/by_keyboard`;
+    await admin.put(path, { default_region: 'before' });
+    const seen = await tabOf('tenant_admin');
+    const { page } = seen;
+    const document = new DocumentPage(page);
+    await document.open(id, 'agents/by_keyboard');
+    await document.field('/default_region').focus();
+    // Nothing is edited yet, so what another wrote takes the place of what the field shows.
+    await admin.patch(path, { default_region: 'after' });
+    await until(page, `document.querySelector('[name="/default_region"]').value === 'after'`);
+    expect(await focused(page)).toBe('/default_region');
+    await page.keyboard.press('Control+A');
+    await page.keyboard.type('mine');
+    await page.keyboard.press('Enter');
+    const review = new ReviewDialog(page);
+    await review.changes();
+    await review.dialog.getByRole('button', { name: 'Publish', exact: true }).press('Enter');
+    await document
+      .notice()
+      .getByText(/Published as revision/)
+      .waitFor();
+    expect(await focused(page)).toBe('/default_region');
     expect(seen.faults).toEqual([]);
     await seen.close();
   });
@@ -626,7 +541,7 @@ describe('the keyboard alone', () => {
     const { id, operator, admin } = tenant;
     const wish = { action: 'restart', risk_level: 'low', title: 'Restart by keyboard' };
     const { body } = await operator.post(`/tenants/${id}/approvals`, wish);
-    const seen = await signedIn('tenant_admin');
+    const seen = await tabOf('tenant_admin');
     const { keyboard } = seen.page;
     await new ApprovalsPage(seen.page).openInbox(id, '?q=keyboard');
     await seen.page.getByRole('link', { name: wish.title }).waitFor();
@@ -645,7 +560,7 @@ describe('the keyboard alone', () => {
 
   test('invites somebody', async () => {
     const { id, admin } = tenant;
-    const seen = await signedIn('tenant_admin');
+    const seen = await tabOf('tenant_admin');
     const { keyboard } = seen.page;
     await new PeoplePage(seen.page).open(id, 'members');
     for (const key of ['Tab', 'Enter']) await keyboard.press(key);

@@ -2,7 +2,8 @@
 import axe from 'axe-core';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Browser, BrowserContext, Page } from 'playwright-core';
+import type { Browser, BrowserContext, Page, Request } from 'playwright-core';
+import { eventually } from '../support/cluster.ts';
 
 export interface Looks {
   readonly width?: number;
@@ -15,6 +16,8 @@ export interface Visit {
   readonly context: BrowserContext;
   /** Errors in the browser's console, violations of the policy, and requests to anywhere but Strata. */
   readonly faults: readonly string[];
+  /** Goes to an address of the console without loading the page anew, and waits until all that it asks for is there. */
+  readonly goInside: (address: string) => Promise<void>;
   readonly close: () => Promise<void>;
 }
 
@@ -48,7 +51,58 @@ export async function visit(
     const { origin: asked } = new URL(request.url());
     if (asked !== origin) faults.push(`a request to ${request.url()}`);
   });
-  return { page, context: own, faults, close: () => (context ? page.close() : own.close()) };
+  const asked = new Set<Request>();
+  page.on('request', (request) => {
+    // A stream never ends.
+    if (!request.url().endsWith('/watch')) asked.add(request);
+  });
+  page.on('requestfinished', (request) => asked.delete(request));
+  page.on('requestfailed', (request) => asked.delete(request));
+  const settle = async (): Promise<void> => {
+    for (let calm = 0; calm < 2; calm += 1) {
+      await eventually(async () => {
+        if (asked.size > 0) throw new Error(`waits for ${[...asked].map((each) => each.url())}`);
+      });
+      // What came is drawn, and may ask for more.
+      await page.evaluate('new Promise((drawn) => requestAnimationFrame(() => setTimeout(drawn)))');
+      if (asked.size > 0) calm = -1;
+    }
+  };
+  return {
+    page,
+    context: own,
+    faults,
+    async goInside(address) {
+      await page.evaluate(`history.pushState(null, '', ${JSON.stringify(`/console${address}`)});
+        dispatchEvent(new PopStateEvent('popstate'));`);
+      await settle();
+    },
+    close: () => (context ? page.close() : own.close()),
+  };
+}
+
+/** Once an expression of the page is true. The page's policy lets nothing wait inside of it. */
+export const until = (page: Page, expression: string): Promise<void> =>
+  eventually(async () => {
+    if (!(await page.evaluate<boolean>(expression))) throw new Error(`not yet: ${expression}`);
+  });
+
+/**
+ * How long the page's main thread worked while something was done, in milliseconds of its own processor time: unlike the time that
+ * passes, it does not grow with what else the machine does.
+ */
+export async function workOf(page: Page, act: () => Promise<unknown>): Promise<number> {
+  const cdp = await page.context().newCDPSession(page);
+  await cdp.send('Performance.enable', { timeDomain: 'threadTicks' });
+  const worked = async (): Promise<number> => {
+    const { metrics } = await cdp.send('Performance.getMetrics');
+    return (metrics.find(({ name }) => name === 'TaskDuration')?.value ?? 0) * 1000;
+  };
+  const before = await worked();
+  await act();
+  const ms = (await worked()) - before;
+  await cdp.detach();
+  return ms;
 }
 
 interface Finding {
@@ -58,10 +112,13 @@ interface Finding {
 
 /** What axe finds against WCAG 2.2 AA and good practice, each with the elements. */
 export async function findingsOf(page: Page, rules?: readonly string[]): Promise<string[]> {
-  const options = rules === undefined ? {} : { runOnly: { type: 'rule', values: rules } };
+  const options = {
+    resultTypes: ['violations'],
+    ...(rules !== undefined && { runOnly: { type: 'rule', values: rules } }),
+  };
   await page.evaluate(`typeof axe === 'undefined' && (() => { ${axe.source} })()`);
-  const { violations } = await page.evaluate<{ violations: Finding[] }>(
-    `axe.run(document, ${JSON.stringify(options)})`,
+  const violations = await page.evaluate<Finding[]>(
+    `axe.run(document, ${JSON.stringify(options)}).then((found) => found.violations)`,
   );
   return violations.flatMap(({ id, nodes }) =>
     nodes.map(({ html, failureSummary }) => `${id}: ${html.slice(0, 200)} ${failureSummary}`),

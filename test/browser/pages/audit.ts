@@ -14,6 +14,13 @@ export class AuditPage {
     await this.loaded();
   }
 
+  /** Of every tenant and the platform, for its administrators. */
+  async openOfAll(): Promise<void> {
+    await this.page.goto('/console/platform/audit');
+    await this.page.getByRole('heading', { name: 'Audit of all' }).waitFor();
+    await this.loaded();
+  }
+
   async loaded(): Promise<void> {
     await this.page.locator('table.audit, .empty:not([role])').first().waitFor();
   }
@@ -42,15 +49,24 @@ export class AuditPage {
 
   async verify(): Promise<string> {
     await this.page.getByRole('button', { name: 'Verify the record' }).click();
-    const says = this.page.locator('.proof [role=status] p');
+    const says = this.page.locator('.proof [role=status] p').first();
     await says.filter({ hasText: 'record is' }).waitFor();
     return says.innerText();
   }
 
   /** The lines of the file that is saved. */
-  async export(): Promise<string[]> {
+  export(): Promise<string[]> {
+    return this.savedBy('Export what fits');
+  }
+
+  /** Likewise, of a chain from its beginning. */
+  exportRecord(): Promise<string[]> {
+    return this.savedBy('Export the record');
+  }
+
+  private async savedBy(button: string): Promise<string[]> {
     const saved = this.page.waitForEvent('download');
-    await this.page.getByRole('button', { name: 'Export what fits' }).click();
+    await this.page.getByRole('button', { name: button }).click();
     const file = await saved;
     const chunks: Buffer[] = [];
     for await (const chunk of await file.createReadStream()) chunks.push(chunk as Buffer);

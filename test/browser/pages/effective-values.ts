@@ -13,6 +13,15 @@ export interface ShownRung {
   readonly revision: string;
 }
 
+/** Without a layer where a bound decides. */
+export interface DecidingRung {
+  readonly key: string;
+  readonly layer?: string;
+  readonly value?: string;
+  readonly by?: string;
+  readonly revision?: string;
+}
+
 export class EffectiveValuesPage {
   readonly page: Page;
   constructor(page: Page) {
@@ -63,11 +72,26 @@ export class EffectiveValuesPage {
     );
   }
 
+  /** Of every open ladder, the rung that decides: what it says, who wrote that, and at which revision. */
+  decided(): Promise<DecidingRung[]> {
+    return this.page.evaluate<
+      DecidingRung[]
+    >(`[...document.querySelectorAll('table.keys > tbody.open')].map((body) => {
+      const text = (cell) => cell?.innerText.trim() ?? '';
+      const { cells = [] } = body.querySelector('.rung.decides') ?? {};
+      const [layer, value, , by, , revision] = [...cells].map(text);
+      return { key: text(body.rows[0].cells[0]), layer, value, by, revision };
+    })`);
+  }
+
   filter(text: string): Promise<void> {
     return this.page.getByRole('searchbox', { name: 'Filter' }).fill(text);
   }
 
-  async ask(label: 'Agent type' | 'Service' | 'Service type', name: string): Promise<void> {
+  async ask(
+    label: 'Agent type' | 'Service' | 'Service type' | 'As of (your time)' | 'or revision',
+    name: string,
+  ): Promise<void> {
     const field = this.page.getByLabel(label, { exact: true });
     await field.fill(name);
     await field.press('Enter');
