@@ -1,6 +1,6 @@
 /** `client/` through outages that last: the minutes pass by a clock that the tests turn. */
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
-import { connect, type Change, type Config } from '../../client/source/index.ts';
+import { connect, type Change, type Config, type State } from '../../client/source/index.ts';
 import { eventually } from '../support/cluster.ts';
 import { startEffectiveGateway } from '../support/effective-gateway.ts';
 import { startProxy } from '../support/proxy.ts';
@@ -120,6 +120,34 @@ describe('by a clock that stands still unless it is turned', () => {
   const passes = (ms: number) => jest.advanceTimersByTimeAsync(ms);
   /** No wait is longer, and what was asked is answered at once. */
   const longestWaitMs = 30_000;
+
+  test('an idle stream that is well is never taken for stale, and needs no read', async () => {
+    const config = await connected();
+    const states: State[] = [];
+    config.on('state', (state) => states.push(state));
+    await passes(1000);
+    const { length } = gateway.reads;
+    for (let minute = 0; minute < 10; minute += 1) {
+      await passes(60_000);
+      expect(config.limit('max_cost_impact_auto')).toBe(50);
+      expect(config.state).toMatchObject({ status: 'live', stale: false });
+    }
+    expect(states.filter(({ stale }) => stale)).toEqual([]);
+    expect(gateway.reads).toHaveLength(length);
+  });
+
+  test('a stream that says nothing more is given up after three heartbeats, and limits fall no later', async () => {
+    const config = await connected();
+    await passes(20_000);
+    clearInterval(heartbeats);
+    gateway.isAway = true;
+    // What was sent is on its way for ever, as behind a line that is cut without a word.
+    await passes(15_000 - 1);
+    expect([config.state.status, config.limit('max_cost_impact_auto')]).toEqual(['live', 50]);
+    await passes(2);
+    expect([config.state.status, config.limit('max_cost_impact_auto')]).toEqual(['offline', 0]);
+    expect(config.get('max_cost_impact_auto')).toBe(50);
+  });
 
   test('a gateway that is away for 60 s: values go on, age grows, limits fall at the bound, all recovers', async () => {
     const config = await connected();
