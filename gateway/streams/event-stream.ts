@@ -35,6 +35,8 @@ export interface Subscription {
 export class EventStream {
   readonly holder: Holder;
   readonly request: OwnRequest;
+  /** Of the request: see there. Streams of one right have the same text. */
+  readonly right: string;
   #subscription: Subscription | undefined;
   readonly #response: ServerResponse;
   readonly #onReleased: (stream: EventStream) => void;
@@ -44,9 +46,15 @@ export class EventStream {
   /** When the reader's buffer became full; undefined while there is room. */
   #fullSince: number | undefined;
 
-  constructor(holder: Holder, request: OwnRequest, onReleased: (stream: EventStream) => void) {
+  constructor(
+    holder: Holder,
+    request: OwnRequest,
+    right: string,
+    onReleased: (stream: EventStream) => void,
+  ) {
     this.holder = holder;
     this.request = request;
+    this.right = right;
     this.#response = request.response;
     this.#onReleased = onReleased;
     this.#response.once('close', () => this.release());

@@ -13,11 +13,11 @@ export class RightsRound {
   readonly #verdicts = new Map<string, Verdict | Promise<Verdict>>();
 
   /** A promise only where it could not be told from memory. */
-  of({ request }: EventStream): Verdict | Promise<Verdict> {
-    const known = this.#verdicts.get(request.right);
+  of({ request, right }: EventStream): Verdict | Promise<Verdict> {
+    const known = this.#verdicts.get(right);
     if (known !== undefined) return known;
     const found = look(request.recheck);
-    this.#verdicts.set(request.right, found);
+    this.#verdicts.set(right, found);
     return found;
   }
 }

@@ -19,14 +19,16 @@ import type { OwnRequest } from '../own-handlers.ts';
 
 /** Every stream's turn comes once in this time. */
 const heartbeatMs = 5000;
-/** Turns, so that not all streams are written to at once. */
-const turns = 50;
+/** Turns, so that not all streams are written to at once. Few, because one of many writes in a row costs less than one by itself. */
+const turns = 10;
+/** So many of a turn are written to in one go. */
+const beatsInOneGo = 500;
 /** A reader who takes nothing for this long is cut off; rights are looked at as often. */
 const patienceMs = 15_000;
 /** What could not be sent while a right was unknown is tried again in this time. */
 const retryMs = 1000;
-/** So many streams are looked at in one go. */
-const sliceSize = 1000;
+/** The rights of so many streams are looked at in one go. */
+const looksInOneGo = 1000;
 
 export class StreamHub {
   readonly #settings: LiveSettings;
@@ -34,6 +36,8 @@ export class StreamHub {
   readonly #byWatcher = new Map<string, number>();
   readonly #byTenant = new Map<string, number>();
   readonly #turns = Array.from({ length: turns }, () => new Set<EventStream>());
+  /** The names of rights, each once however many streams have it, and how many these are. */
+  readonly #rights = new Map<string, { readonly right: string; streams: number }>();
   readonly #owed = new Set<EventStream>();
   #nextTurn = 0;
   #ticks = 0;
@@ -59,7 +63,8 @@ export class StreamHub {
   /** A place for one more stream. Throws where it would be one too many. */
   take(holder: Holder, request: OwnRequest): EventStream {
     this.#checkLimits(holder);
-    const stream = new EventStream(holder, request, (ended) => this.#release(ended));
+    const right = this.#shareRight(request.right);
+    const stream = new EventStream(holder, request, right, (ended) => this.#release(ended));
     this.#open.add(stream);
     this.#count(holder, 1);
     this.#turns[this.#nextTurn]!.add(stream);
@@ -114,7 +119,22 @@ export class StreamHub {
       );
   }
 
+  /** Made of a credential and so long; made, kept and compared for each stream, it would cost a heartbeat a tenth more. */
+  #shareRight(name: string): string {
+    const shared = this.#rights.get(name) ?? { right: name, streams: 0 };
+    shared.streams += 1;
+    this.#rights.set(shared.right, shared);
+    return shared.right;
+  }
+
+  #leaveRight(right: string): void {
+    const shared = this.#rights.get(right)!;
+    shared.streams -= 1;
+    if (shared.streams === 0) this.#rights.delete(right);
+  }
+
   #release(stream: EventStream): void {
+    this.#leaveRight(stream.right);
     this.#open.delete(stream);
     this.#owed.delete(stream);
     this.#count(stream.holder, -1);
@@ -134,13 +154,12 @@ export class StreamHub {
     const now = performance.now();
     this.#ticks += 1;
     const beat = Math.floor(this.#ticks / turns);
-    const round = new RightsRound();
     const isRightsBeat = beat % (patienceMs / heartbeatMs) === 0;
-    for (const stream of this.#turns[this.#ticks % turns]!) {
+    inSlices([...this.#turns[this.#ticks % turns]!], beatsInOneGo, (stream, round) => {
       stream.cutIfFullSince(now - patienceMs);
       if (!isRightsBeat) stream.heartbeat(beat);
       else this.whileHeld(stream, round, () => stream.heartbeat(beat));
-    }
+    });
     if (this.#ticks % (retryMs / (heartbeatMs / turns)) !== 0) return;
     const owed = [...this.#owed];
     this.#owed.clear();
@@ -163,24 +182,35 @@ export class StreamHub {
       ({ holder }) =>
         doubted === 'all' || (holder.tenantId !== null && doubted.has(holder.tenantId)),
     );
-    const look = (from: number): void => {
-      const round = new RightsRound();
-      for (const stream of concerned.slice(from, from + sliceSize))
-        this.whileHeld(stream, round, () => undefined);
-      if (from + sliceSize < concerned.length) {
-        setImmediate(() => look(from + sliceSize));
-        return;
-      }
+    const goOn = (): void => {
       this.#isSweeping = false;
       if (this.#doubted === 'all' || this.#doubted.size > 0) this.#doubtAgain();
     };
-    look(0);
+    const look = (stream: EventStream, round: RightsRound): void =>
+      this.whileHeld(stream, round, () => undefined);
+    inSlices(concerned, looksInOneGo, look, goOn);
   }
 
   #doubtAgain(): void {
     this.#isSweeping = true;
     setImmediate(() => this.#sweep());
   }
+}
+
+/** Requests are answered in between. What is known of rights is asked anew then. */
+function inSlices(
+  streams: readonly EventStream[],
+  size: number,
+  work: (stream: EventStream, round: RightsRound) => void,
+  done = (): void => undefined,
+): void {
+  const goOn = (from: number): void => {
+    const round = new RightsRound();
+    for (const stream of streams.slice(from, from + size)) work(stream, round);
+    if (from + size < streams.length) setImmediate(() => goOn(from + size));
+    else done();
+  };
+  goOn(0);
 }
 
 function add(counts: Map<string, number>, name: string, change: number): void {

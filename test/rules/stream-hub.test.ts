@@ -1,0 +1,119 @@
+/** What open streams cost while nothing happens does not grow with what they have in common. */
+import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
+import { IncomingMessage, ServerResponse } from 'node:http';
+import { Socket } from 'node:net';
+import { pino } from 'pino';
+import type { OwnRequest } from '../../gateway/own-handlers.ts';
+import { StreamHub } from '../../gateway/streams/stream-hub.ts';
+import { Coherence } from '../../shared/cluster/coherence/coherence.ts';
+import { StrataError } from '../../shared/errors.ts';
+import { liveSettings } from '../../shared/live-settings.ts';
+import { loadSettings } from '../../shared/settings.ts';
+
+const rights = 3;
+const perRight = 1000;
+const figures = { named: 0, looks: 0 };
+const opened: ServerResponse[] = [];
+
+beforeEach(() => {
+  jest.useFakeTimers();
+  Object.assign(figures, { named: 0, looks: 0 });
+});
+afterEach(() => {
+  for (const response of opened.splice(0)) response.emit('close');
+  jest.useRealTimers();
+});
+
+function createHub(): StreamHub {
+  const environment = {
+    LOG_LEVEL: 'silent',
+    WATCH_MAX_STREAMS: '50000',
+    WATCH_MAX_STREAMS_PER_TENANT: '25000',
+  };
+  const coherence = new Coherence({
+    nodeId: 'gateway',
+    fenceMs: 2000,
+    requestTimeoutMs: 1000,
+    ttlMinutes: () => 1,
+    staleIdentityMs: () => 1000,
+    log: pino({ level: 'silent' }),
+  });
+  return new StreamHub(coherence, liveSettings(loadSettings(environment, { pieces: [] }), {}, []));
+}
+
+function requestWith(right: string, isLost = false): OwnRequest {
+  const message = new IncomingMessage(new Socket());
+  const response = new ServerResponse(message);
+  opened.push(response);
+  const caller = {
+    type: 'user' as const,
+    id: right,
+    tenant_id: 'tenant',
+    roles: [],
+    platform_roles: [],
+  };
+  return {
+    caller,
+    requestId: 'r',
+    client: {},
+    timeout: () => 1000,
+    recheck() {
+      figures.looks += 1;
+      return isLost ? Promise.reject(new StrataError('insufficient_role')) : caller;
+    },
+    get right() {
+      figures.named += 1;
+      return ['watch', right].join('\n');
+    },
+    apiKeyId: undefined,
+    headers: {},
+    response,
+    setHeader() {},
+  };
+}
+
+function openAll(hub: StreamHub): void {
+  for (let each = 0; each < rights * perRight; each += 1) {
+    const right = `of ${each % rights}`;
+    hub.take({ watcher: right, tenantId: right, isFleet: true }, requestWith(right));
+  }
+}
+
+test('a right is named once for each stream, and looked at some times in 15 s, however many have it', async () => {
+  const hub = createHub();
+  openAll(hub);
+  expect(hub.size).toBe(rights * perRight);
+  expect(figures).toEqual({ named: rights * perRight, looks: 0 });
+  await jest.advanceTimersByTimeAsync(15_100);
+  expect(figures.named).toBe(rights * perRight);
+  expect(figures.looks).toBe(10 * rights);
+});
+
+test('what has been looked at together ends together, with nothing left', async () => {
+  const hub = createHub();
+  openAll(hub);
+  for (const response of opened.splice(0)) response.emit('close');
+  expect(hub.size).toBe(0);
+  openAll(hub);
+  await jest.advanceTimersByTimeAsync(15_100);
+  expect(figures.looks).toBe(10 * rights);
+});
+
+test('a turn of many streams lets requests be answered in between', async () => {
+  const hub = createHub();
+  for (let time = 0; time < 3; time += 1) openAll(hub);
+  await jest.advanceTimersByTimeAsync(15_100);
+  // 900 streams in each of 10 turns, 500 in one go, whose rights are looked at anew.
+  expect(figures.looks).toBe(2 * 10 * rights);
+});
+
+test('a stream whose right is gone ends, also where somebody has to be asked', async () => {
+  const hub = createHub();
+  for (const isLost of [true, false])
+    hub.take(
+      { watcher: 'one', tenantId: 'tenant', isFleet: true },
+      requestWith(`lost: ${isLost}`, isLost),
+    );
+  await jest.advanceTimersByTimeAsync(15_100);
+  expect(hub.size).toBe(1);
+});
