@@ -50,6 +50,8 @@ export function nodeLifecycle(options: LifecycleOptions): NodeLifecycle {
     middleware: {
       name: 'Node',
       created(broker) {
+        // For each heartbeat Moleculer would look three times at all processors, for strategies that choose nodes by it.
+        broker.getCpuUsage = async () => ({ avg: 0, usages: [] });
         const health = healthCheck(broker, options);
         broker.createService(clusterService({ broker, coherence, settings, running, log, health }));
         if (feed && commits) broker.createService(feedService(feed, commits));

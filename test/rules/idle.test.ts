@@ -1,0 +1,27 @@
+/** What a node does while nobody asks it anything. */
+import { afterEach, expect, jest, test } from '@jest/globals';
+import os from 'node:os';
+import perfHooks from 'node:perf_hooks';
+import { createNode } from '../../shared/cluster/broker.ts';
+import { liveSettings } from '../../shared/live-settings.ts';
+import { loadSettings } from '../../shared/settings.ts';
+
+const settings = liveSettings(loadSettings({ LOG_LEVEL: 'silent' }, { pieces: [] }), {}, []);
+
+afterEach(() => {
+  jest.restoreAllMocks();
+});
+
+test('a heartbeat does not look at the processors', async () => {
+  const looks = jest.spyOn(os, 'cpus');
+  const { broker } = createNode({ settings });
+  await broker.registry.nodes.localNode!.updateLocalInfo(broker.getCpuUsage);
+  expect(looks).not.toHaveBeenCalled();
+});
+
+test('the event loop is woken no more than 20 times a second to see how late it is', () => {
+  const watching = jest.spyOn(perfHooks, 'monitorEventLoopDelay');
+  createNode({ settings });
+  expect(watching).toHaveBeenCalledTimes(1);
+  expect(watching.mock.calls[0]![0]?.resolution).toBeGreaterThanOrEqual(50);
+});
