@@ -5,6 +5,7 @@
 import type { Redis } from 'ioredis';
 import { LRUCache } from 'lru-cache';
 import { StrataError } from './errors.ts';
+import { upTo } from './growing-cache.ts';
 
 /** Values go through JSON. Throws `service_unavailable` where Redis is away. */
 export interface ShortLivedState {
@@ -24,7 +25,7 @@ export const createShortLivedState = (redis?: Redis): ShortLivedState =>
   redis ? inRedis(redis) : inMemory();
 
 function inMemory(): ShortLivedState {
-  const texts = new LRUCache<string, string>({ max: 100_000 });
+  const texts = new LRUCache<string, string>(upTo(100_000));
   return {
     redis: undefined,
     async put(key, value, ttlSeconds) {

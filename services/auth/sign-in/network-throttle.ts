@@ -15,6 +15,7 @@
 import type { Redis } from 'ioredis';
 import { LRUCache } from 'lru-cache';
 import type { Logger } from 'pino';
+import { upTo } from '../../../shared/growing-cache.ts';
 import { networkKey, networkMemoryMs, networkWaitMs } from '../rules/throttle.ts';
 import {
   networkCountsInMemory,
@@ -60,7 +61,7 @@ const tooManyCalls = 'Too many requests from your network.';
 export function createNetworkThrottle(redis: Redis | undefined): NetworkThrottle {
   const inRedis = redis && networkCountsInRedis(redis);
   const withStore = sharedCounts<NetworkCounts>(inRedis, networkCountsInMemory());
-  const known = new LRUCache<string, KnownFailures>({ max: 100_000, ttl: networkMemoryMs });
+  const known = new LRUCache<string, KnownFailures>({ ...upTo(100_000), ttl: networkMemoryMs });
 
   const knownOf = (network: string): KnownFailures =>
     known.get(network) ?? { unshared: [], shared: [] };

@@ -4,6 +4,7 @@
  */
 import type { Redis } from 'ioredis';
 import { LRUCache } from 'lru-cache';
+import { upTo } from '../../../shared/growing-cache.ts';
 import { memoryMs, waitAfter, waitsMs } from '../rules/throttle.ts';
 
 /** An attempt counts as failed from its beginning, so that many at once cannot get past the count. */
@@ -23,7 +24,7 @@ interface Failures {
 const noFailures: Failures = { count: 0, waitUntil: 0 };
 
 export function failedAttemptsInMemory(): FailedAttempts {
-  const failuresByKey = new LRUCache<string, Failures>({ max: 100_000, ttl: memoryMs });
+  const failuresByKey = new LRUCache<string, Failures>({ ...upTo(100_000), ttl: memoryMs });
   return {
     async begin(key) {
       const { count, waitUntil } = failuresByKey.get(key) ?? noFailures;

@@ -4,6 +4,7 @@
  */
 import type { Redis } from 'ioredis';
 import { LRUCache } from 'lru-cache';
+import { upTo } from '../../../shared/growing-cache.ts';
 import { networkFailuresRemembered, networkMemoryMs } from '../rules/throttle.ts';
 
 /** How long ago the last failures were, in milliseconds, the latest first. Ages, because each store has a clock of its own. */
@@ -28,8 +29,11 @@ interface Minute {
 }
 
 export function networkCountsInMemory(): NetworkCounts {
-  const failedAt = new LRUCache<string, readonly number[]>({ max: 100_000, ttl: networkMemoryMs });
-  const requests = new LRUCache<string, Minute>({ max: 100_000, ttl: minuteMs });
+  const failedAt = new LRUCache<string, readonly number[]>({
+    ...upTo(100_000),
+    ttl: networkMemoryMs,
+  });
+  const requests = new LRUCache<string, Minute>({ ...upTo(100_000), ttl: minuteMs });
   const agesOf = (key: string): FailureAges =>
     (failedAt.get(key) ?? []).map((moment) => Date.now() - moment);
   function minuteOf(key: string): Minute {

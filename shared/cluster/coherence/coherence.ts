@@ -25,6 +25,7 @@ import { settingsReplacedKey, wholeScopeKey } from '../../contracts/feed.ts';
 import { platformScope, tenantScope } from '../../contracts/revision-scopes.ts';
 import { isOutage } from '../../errors.ts';
 import type { Change } from '../../commits/commit.ts';
+import { upTo } from '../../growing-cache.ts';
 import { WakeableWait } from '../../wakeable-wait.ts';
 import { CoherentCache } from './cache.ts';
 import type { AsOf } from './floors.ts';
@@ -89,7 +90,7 @@ export class Coherence {
    * Scope → revision up to which every change of the scope is applied here. Where it forgets a scope, the scope's next load counts
    * as ahead of the feed and drops what is older.
    */
-  readonly #applied = new LRUCache<string, number>({ max: 100_000 });
+  readonly #applied = new LRUCache<string, number>(upTo(100_000));
   readonly #known = new KnownRevisions();
   #isTellingKnown = false;
   readonly #nextPoll = new WakeableWait();

@@ -7,6 +7,7 @@
 import { LRUCache } from 'lru-cache';
 import type { ParamsOf } from '../../contracts/index.ts';
 import type { Change } from '../../commits/commit.ts';
+import { upTo } from '../../growing-cache.ts';
 import type { AsOf } from './floors.ts';
 
 /** `id` is of the transaction that made it; null where only an answer named the revision. */
@@ -16,7 +17,7 @@ export type KnownRevision = ParamsOf<'feed.skip-lost'>['body'][number];
 const batchSize = 1000;
 
 export class KnownRevisions {
-  readonly #newest = new LRUCache<string, KnownRevision>({ max: 100_000 });
+  readonly #newest = new LRUCache<string, KnownRevision>(upTo(100_000));
   /** What was known before the database went back and has not been told to it, by scope. */
   readonly #perhapsLost = new Map<string, KnownRevision>();
 
