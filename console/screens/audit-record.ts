@@ -160,7 +160,7 @@ export function KeepElsewhere({ tenantId }: { readonly tenantId: string | null }
   return html`<section class="kind" aria-label="Keep it elsewhere">
     <h2>Keep it elsewhere</h2>
     <p class="fine">The whole record in its order, from its beginning, with what every hash is over: whoever has the file can prove it without Strata.</p>
-    <form class="question two" onSubmit=${begin}>
+    <form class="question keep" onSubmit=${begin}>
       ${tenantId === null && view(ChainChoice, { chain, onChoose: choose })}
       <label>
         Before
@@ -170,7 +170,7 @@ export function KeepElsewhere({ tenantId }: { readonly tenantId: string | null }
             forget();
           }} />
       </label>
-      <p><button type="submit" class="small" aria-busy=${isBusy} disabled=${isBusy}>Export the record</button></p>
+      <p><button type="submit" class="secondary" aria-busy=${isBusy} disabled=${isBusy}>Export the record</button></p>
     </form>
     ${view(ProblemBox, { problem })}
     <div role="status">
@@ -222,7 +222,7 @@ function ChainChoice({
   return html`<label>
     Whose
     <select name="chain" value=${chain ?? ''} onChange=${choose}>
-      <option value="">the platform's</option>
+      <option value="">the platform</option>
       ${data?.map(({ id, name }) => html`<option key=${id} value=${id}>${name}</option>`)}
     </select>
   </label>`;
