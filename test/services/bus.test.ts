@@ -140,9 +140,9 @@ const knownBy = ({ broker }: Node, nodeId: string) => broker.registry.nodes.get(
 test('a node whose connection was lost gives up nobody for heartbeats of that time, nor is it given up', async () => {
   for (const { broker } of [reader, writer])
     await eventually(async () => expect(nodesOf(broker)).toHaveLength(2));
-  const { discoverer } = reader.broker.transit!;
+  const discoverers = [reader, writer].map(({ broker }) => broker.transit!.discoverer);
   // Heartbeats would make up for it within seconds.
-  discoverer.stopHeartbeatTimers();
+  for (const discoverer of discoverers) discoverer.stopHeartbeatTimers();
   try {
     proxy.cut();
     await eventually(async () => expect(await health()).toMatchObject({ bus: false }));
@@ -150,14 +150,18 @@ test('a node whose connection was lost gives up nobody for heartbeats of that ti
       node.lastHeartbeatTime = -60;
     proxy.mend();
     await eventually(async () => expect(await health()).toMatchObject({ bus: true }));
-    discoverer.checkRemoteNodes();
+    // What the other says of itself comes a moment after the connection.
+    await eventually(async () =>
+      expect(knownBy(reader, 'writer').lastHeartbeatTime).toBeGreaterThan(0),
+    );
+    discoverers[0]!.checkRemoteNodes();
     expect(nodesOf(reader.broker).map(({ id }) => id)).toEqual(['reader', 'writer']);
     await eventually(async () =>
       expect(knownBy(writer, 'reader').lastHeartbeatTime).toBeGreaterThan(0),
     );
   } finally {
     proxy.mend();
-    discoverer.startHeartbeatTimers();
+    for (const discoverer of discoverers) discoverer.startHeartbeatTimers();
   }
 });
 
