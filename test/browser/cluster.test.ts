@@ -520,6 +520,7 @@ describe('parts that are away', () => {
     const pair = await twoTabs('outage');
     const { values, edits, document } = pair;
     const review = new ReviewDialog(edits.page);
+    const late = await visit(browser, origin, {}, values.context);
     await cluster.postgres.restart('SIGQUIT', async () => {
       for (const page of pages(pair)) {
         // As when somebody comes back to the tab.
@@ -532,6 +533,12 @@ describe('parts that are away', () => {
         .getByRole('alert')
         .getByText(/unavailable · request/)
         .waitFor();
+      // Opened only now: nobody can say who this is.
+      await late.page.goto(`/console/tenants/${id}/effective?agent_type=outage`);
+      await late.page
+        .getByRole('alert')
+        .getByText(/request/)
+        .waitFor();
     });
     // The trial of the change is made again by itself.
     await review.dialog.locator('.changes').waitFor();
@@ -539,6 +546,7 @@ describe('parts that are away', () => {
       await page.getByText('Last known values.').waitFor({ state: 'detached' });
     expect(await review.changes()).toEqual([['/default_cpu', 'not set', '"2"']]);
     await isAsItWas(pair);
+    await new EffectiveValuesPage(late.page).loaded();
     await eventually(async () => {
       const { status } = await elsewhere().patch(path, { default_region: 'after' });
       expect(status).toBe(200);
