@@ -35,7 +35,7 @@ describe('with broadcasts', () => {
 
   for (const fault of faults.filter(({ long }) => !long))
     test(fault.name, async () => {
-      await survive(cluster, fault);
+      await survive(cluster, fault, { tries: 3 });
     });
 });
 

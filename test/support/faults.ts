@@ -728,6 +728,11 @@ export interface Survived extends Observed {
   readonly lost: readonly Operation[];
 }
 
+export interface SurviveOptions extends ObserveOptions {
+  /** How often a fault that nobody notices is injected until a whole observation had no error. On a calm machine the first has none. */
+  readonly tries?: number;
+}
+
 /**
  * Injects the fault while clients write and read; throws if what they saw is wrong, if the database has not what it answered, or if
  * not every gateway is well afterwards. Gateways that joined are stopped again.
@@ -735,7 +740,7 @@ export interface Survived extends Observed {
 export async function survive(
   cluster: Cluster,
   fault: Fault,
-  options: ObserveOptions = {},
+  { tries = 1, ...options }: SurviveOptions = {},
 ): Promise<Survived> {
   const gateways = cluster.gateways.length;
   const observeFault = (): Promise<Observed> =>
@@ -743,7 +748,7 @@ export async function survive(
   try {
     let observed = await observeFault();
     // An error that the fault makes comes again; one of a machine that was too busy for a moment does not.
-    for (let tries = 1; fault.unnoticed && observed.errors.size > 0 && tries < 3; tries += 1) {
+    for (let left = tries - 1; fault.unnoticed && observed.errors.size > 0 && left > 0; left -= 1) {
       assertCoherent(observed);
       await lostWrites(cluster, observed);
       observed = await observeFault();
