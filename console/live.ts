@@ -15,7 +15,7 @@
 import { signal } from '@preact/signals';
 import { openStream, problemOf } from './api.ts';
 import { lookAround, recoveries } from './outage.ts';
-import { renew } from './session.ts';
+import { hasEnded, renew, tokens } from './session.ts';
 
 export interface LiveChange {
   /** `platform` where it is the platform's. */
@@ -68,9 +68,10 @@ type News =
 function take(news: News): void {
   if ('change' in news) changes.add(news.change);
   else if ('approval' in news) approvals.add(news.approval);
-  else if ('stream' in news) void lookAround();
   // Says whether the session goes on, and in which tenants with which roles.
-  else void renew().catch(() => undefined);
+  else if ('session' in news) void renew().catch(() => undefined);
+  // Another tab may say it before this one knows its session.
+  else if (tokens.value && !hasEnded.value) void lookAround();
 }
 
 const otherTabs = new BroadcastChannel('strata-live');

@@ -44,7 +44,8 @@ export async function visit(
   const faults: string[] = [];
   await page.addInitScript(noteViolations);
   page.on('console', (message) => {
-    if (message.type() === 'error') faults.push(message.text());
+    if (message.type() === 'error')
+      faults.push(`${message.text()} ${message.location().url}`.trim());
   });
   page.on('pageerror', (error) => faults.push(String(error)));
   page.on('request', (request) => {
