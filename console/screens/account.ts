@@ -99,7 +99,7 @@ function Passkeys(): VNode {
       data &&
       data.length > 0 &&
       html`<${TableRegion} label="Passkeys">
-        <table class="people">
+        <table class="lines">
           <thead>
             <tr>
               <th scope="col">Name</th><th scope="col">Kept</th><th scope="col" class="wide">Added</th><th scope="col">Last used</th>

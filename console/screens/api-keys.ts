@@ -72,7 +72,7 @@ export function ApiKeys({ owner }: { readonly owner: KeyOwner }): VNode {
       data &&
       data.length > 0 &&
       html`<${TableRegion} label="API keys">
-        <table class="people">
+        <table class="lines">
           <thead>
             <tr>
               <th scope="col">Name</th>

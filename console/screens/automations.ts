@@ -122,7 +122,7 @@ function Limits({
       <a href=${hrefOf(`/tenants/${tenantId}/documents/bounds`)}>Bounds</a>
     </div>
     <${TableRegion} label="Limits of automation">
-      <table>
+      <table class="lines">
         <thead>
           <tr><th scope="col">Limit</th><th scope="col">Value</th><th scope="col">Decided by</th><th scope="col" class="wide">Changed by</th><th scope="col" class="wide">When</th></tr>
         </thead>
@@ -216,7 +216,7 @@ function Table({
   readonly items: readonly Automation[];
 }): VNode {
   return html`<${TableRegion} label="Automations">
-    <table>
+    <table class="lines">
       <thead>
         <tr>
           <th scope="col">Action</th><th scope="col">State</th><th scope="col">Who</th>

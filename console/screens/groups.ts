@@ -82,7 +82,7 @@ export function Groups({ tenantId }: ScreenProperties): VNode {
       shown &&
       shown.length > 0 &&
       html`<${TableRegion} label="Approver groups">
-        <table class="people">
+        <table class="lines">
           <thead>
             <tr>
               <th scope="col">Group</th>

@@ -86,7 +86,7 @@ export function Members({ tenantId }: ScreenProperties): VNode {
       shown &&
       shown.length > 0 &&
       html`<${TableRegion} label="Members">
-        <table class="people">
+        <table class="lines">
           <thead>
             <tr>
               <th scope="col">Person</th>

@@ -69,7 +69,7 @@ export function Sessions(): VNode {
     ${
       data &&
       html`<${TableRegion} label="Sessions">
-        <table class="people">
+        <table class="lines">
           <thead>
             <tr>
               <th scope="col">Device</th><th scope="col">Network</th><th scope="col" class="wide">Tenant</th>

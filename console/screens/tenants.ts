@@ -88,7 +88,7 @@ function TenantTable({
   readonly onOpen: (open: Open) => void;
 }): VNode {
   return html`<${TableRegion} label="Tenants">
-    <table>
+    <table class="lines">
       <thead>
         <tr><th scope="col">Name</th><th scope="col">Status</th><th scope="col" class="wide">Id</th><th scope="col">Made</th><th scope="col"><span class="unseen">Actions</span></th></tr>
       </thead>

@@ -157,7 +157,7 @@ describe('members', () => {
     const seen = await tabOf('tenant_admin');
     const members = new PeoplePage(seen.page);
     await members.open(tenant.id, 'members', '?q=admin');
-    expect(await seen.page.locator('table.people tbody tr').count()).toBe(1);
+    expect(await seen.page.locator('table.lines tbody tr').count()).toBe(1);
     const own = tenant.emails.tenant_admin!;
     const change = await members.begin(`Change ${own}`, `Change ${own}`);
     await change.choose('tenant admin', false);
@@ -273,7 +273,7 @@ describe('the own account', () => {
     const seen = await stage.signedIn(email);
     const account = new AccountPage(seen.page);
     await account.openPart('sessions');
-    const rows = seen.page.locator('table.people tbody tr');
+    const rows = seen.page.locator('table.lines tbody tr');
     expect(await rows.first().innerText()).toMatch(/Chrome on Linux[^]*this one/);
     const end = seen.page.getByRole('button', { name: /^End the session of/ }).first();
     await end.click();
