@@ -163,6 +163,30 @@ export function Changes({ changes }: { readonly changes: readonly Change[] }): V
     </div>`;
 }
 
+/**
+ * A field that says what was typed once that is finished, by Enter or by leaving it. Until then the text is its own: what comes for the
+ * screen meanwhile draws it anew, and would put back what was there before.
+ */
+export function TypedField({
+  value,
+  onTyped,
+  ...attributes
+}: {
+  readonly value: string;
+  readonly onTyped: (text: string) => void;
+  readonly [attribute: string]: unknown;
+}): VNode {
+  const [unfinished, setUnfinished] = useState<string>();
+  const textIn = (event: Event): string => (event.target as HTMLInputElement).value;
+  return html`<input autocomplete="off" spellcheck=${false} ...${attributes} value=${unfinished ?? value}
+    onInput=${(event: Event) => setUnfinished(textIn(event))}
+    onBlur=${() => setUnfinished(undefined)}
+    onChange=${(event: Event) => {
+      setUnfinished(undefined);
+      onTyped(textIn(event));
+    }} />`;
+}
+
 /** The heading of a screen; whoever came by a link starts reading here. */
 export function Heading({
   title,

@@ -1,6 +1,7 @@
 /** A moment to look back at: a local time, or a revision; now, where neither is given. */
 import type { VNode } from 'preact';
-import { html } from '../html.ts';
+import { html, view } from '../html.ts';
+import { TypedField } from '../parts.ts';
 
 const two = (number: number): string => String(number).padStart(2, '0');
 
@@ -23,25 +24,23 @@ export function AsOf({
   readonly onChange: (value: string) => void;
 }): VNode {
   const isRevision = /^\d+$/.test(value);
-  const takeTime = (event: Event): void => {
-    const { value: typed } = event.target as HTMLInputElement;
+  const takeTime = (typed: string): void => {
     const date = new Date(typed);
     if (typed === '') onChange('');
     else if (!Number.isNaN(date.getTime())) onChange(date.toISOString().replace('.000Z', 'Z'));
   };
-  const takeRevision = (event: Event): void => {
-    const typed = (event.target as HTMLInputElement).value.trim();
+  const takeRevision = (text: string): void => {
+    const typed = text.trim();
     if (/^\d{0,15}$/.test(typed)) onChange(typed);
   };
   return html`<div class="as-of">
     <label>
       As of (your time)
-      <input type="datetime-local" step="1" name=${`${name}_time`} value=${isRevision ? '' : localFieldOf(value)} onChange=${takeTime} />
+      ${view(TypedField, { type: 'datetime-local', step: '1', name: `${name}_time`, value: isRevision ? '' : localFieldOf(value), onTyped: takeTime })}
     </label>
     <label>
       or revision
-      <input name=${`${name}_revision`} inputmode="numeric" pattern="[0-9]*" class="number" placeholder="now" value=${isRevision ? value : ''} autocomplete="off"
-        onChange=${takeRevision} />
+      ${view(TypedField, { name: `${name}_revision`, inputmode: 'numeric', pattern: '[0-9]*', class: 'number', placeholder: 'now', value: isRevision ? value : '', onTyped: takeRevision })}
     </label>
   </div>`;
 }

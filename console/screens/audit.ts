@@ -9,7 +9,7 @@ import { saveLines } from '../files.ts';
 import { longJson } from '../format.ts';
 import { html, view } from '../html.ts';
 import { useLoaded } from '../loading.ts';
-import { Empty, Heading, ProblemBox, Time, Who } from '../parts.ts';
+import { Empty, Heading, ProblemBox, Time, TypedField, Who } from '../parts.ts';
 import { KeepElsewhere, Verify } from './audit-record.ts';
 import type { ScreenProperties } from './screen.ts';
 
@@ -113,8 +113,7 @@ function FilterForm({ asked }: { readonly asked: Filters }): VNode {
   const field = (name: keyof Filters, label: string, placeholder: string, type = 'text'): VNode =>
     html`<label>
       ${label}
-      <input type=${type} name=${name} value=${asked[name]} placeholder=${placeholder} autocomplete="off" spellcheck=${false}
-        onChange=${(event: Event) => setQuery({ [name]: (event.target as HTMLInputElement).value, cursor: '', open: '' })} />
+      ${view(TypedField, { type, name, value: asked[name], placeholder, onTyped: (text) => setQuery({ [name]: text, cursor: '', open: '' }) })}
     </label>`;
   return html`<form role="search" class="question five" onSubmit=${(event: Event) => event.preventDefault()}>
     ${field('actor', 'By', 'address or id')}

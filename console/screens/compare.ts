@@ -12,7 +12,7 @@ import { useGrowing } from '../growing.ts';
 import { html, view } from '../html.ts';
 import { useLive, useLoaded } from '../loading.ts';
 import { differencesBetween } from '../merge-patch.ts';
-import { Empty, Heading, ProblemBox, TableRegion, Time, Value, Who } from '../parts.ts';
+import { Empty, Heading, ProblemBox, TableRegion, Time, TypedField, Value, Who } from '../parts.ts';
 import { readIn, tokens } from '../session.ts';
 import { AsOf } from './as-of.ts';
 import { layerTitles, type Explained } from './ladder.ts';
@@ -156,8 +156,7 @@ function SideForm({
     const list = `${side}-${name}`;
     return html`<label key=${name}>
       ${fieldTitles[name]}
-      <input name=${sides[side] + name} value=${question[name] ?? ''} list=${list} placeholder="any" autocomplete="off" spellcheck=${false}
-        onChange=${(event: Event) => change(name, (event.target as HTMLInputElement).value.trim())} />
+      ${view(TypedField, { name: sides[side] + name, value: question[name] ?? '', list, placeholder: 'any', onTyped: (text) => change(name, text.trim()) })}
       <datalist id=${list}>${names[name]!.map((each) => html`<option key=${each} value=${each} />`)}</datalist>
     </label>`;
   });

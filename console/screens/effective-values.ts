@@ -11,7 +11,7 @@ import { localTime, nameBeside, shortJson } from '../format.ts';
 import { useGrowing } from '../growing.ts';
 import { html, view } from '../html.ts';
 import { useLive, useLoaded } from '../loading.ts';
-import { Empty, Heading, ProblemBox, Time, Value, Who } from '../parts.ts';
+import { Empty, Heading, ProblemBox, Time, TypedField, Value, Who } from '../parts.ts';
 import { hasRole } from '../session.ts';
 import { AsOf } from './as-of.ts';
 import { ClearOverride } from './clear-override.ts';
@@ -143,8 +143,7 @@ function QuestionForm({
     const list = `${name}-names`;
     return html`<label>
       ${label}
-      <input name=${name} value=${question[name] ?? ''} list=${list} placeholder="any" autocomplete="off" spellcheck=${false}
-        onChange=${(event: Event) => setQuery({ [name]: (event.target as HTMLInputElement).value.trim() })} />
+      ${view(TypedField, { name, value: question[name] ?? '', list, placeholder: 'any', onTyped: (text) => setQuery({ [name]: text.trim() }) })}
       <datalist id=${list}>${data?.[name].map(
         (each) => html`<option key=${each.name} value=${each.name}>${each.label}</option>`,
       )}</datalist>

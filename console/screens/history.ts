@@ -7,7 +7,7 @@ import { get, problemOf, withQuery, type Problem } from '../api.ts';
 import { nameBeside } from '../format.ts';
 import { html, view } from '../html.ts';
 import { useLive, useLoaded } from '../loading.ts';
-import { Changes, Empty, Heading, ProblemBox, Time, Who } from '../parts.ts';
+import { Changes, Empty, Heading, ProblemBox, Time, TypedField, Who } from '../parts.ts';
 import { hasRole } from '../session.ts';
 import { documentKinds, type DocumentKind } from './document-kinds.ts';
 import { platformKinds } from './platform-kinds.ts';
@@ -116,8 +116,7 @@ function HistoryOf({ owner, title }: { readonly owner: Owner; readonly title: st
       </label>
       <label>
         Name
-        <input name="resource_id" value=${resource} placeholder="any" autocomplete="off" spellcheck=${false}
-          onChange=${(event: Event) => setQuery({ resource_id: (event.target as HTMLInputElement).value.trim(), cursor: '' })} />
+        ${view(TypedField, { name: 'resource_id', value: resource, placeholder: 'any', onTyped: (text) => setQuery({ resource_id: text.trim(), cursor: '' }) })}
       </label>
     </form>
     ${view(ProblemBox, { problem: problem ?? refusal, retry: reload })}

@@ -86,6 +86,16 @@ async function signedIn(as: Person): Promise<Visit> {
 }
 const tabOf = (as: Person): Promise<Visit> => stage.tabOf(tenant.emails[as]!);
 
+/** Has requests wait on their way to Strata. Returns how to let them go, those that come later too. */
+async function held(page: Page, url: string): Promise<() => void> {
+  const { promise: freed, resolve: free } = Promise.withResolvers<void>();
+  await page.route(url, async (route) => {
+    await freed;
+    await route.continue();
+  });
+  return free;
+}
+
 describe('every screen', () => {
   /** One walk, on which each screen is looked at in every width and colour. */
   test('has no fault and nothing for axe to find, narrow and wide, light and dark', async () => {
@@ -189,6 +199,22 @@ describe('effective values', () => {
     const text = await effective.ladder('max_resource_scaling').innerText();
     expect(text).toContain('Bound of the tenant: at most 2');
     expect(text).toContain('Never more than twice');
+    expect(seen.faults).toEqual([]);
+    await seen.close();
+  });
+
+  test('what somebody types into a question stays while the screen is drawn anew', async () => {
+    const seen = await tabOf('operator');
+    const { page } = seen;
+    const release = await held(page, '**/contexts');
+    await new EffectiveValuesPage(page).open(tenant.id);
+    const field = page.getByLabel('Agent type', { exact: true });
+    await field.fill('cost_opt');
+    release();
+    await page.locator('#service_id-names option').first().waitFor({ state: 'attached' });
+    expect(await field.inputValue()).toBe('cost_opt');
+    await field.press('Enter');
+    await page.waitForURL('**/effective?agent_type=cost_opt');
     expect(seen.faults).toEqual([]);
     await seen.close();
   });
@@ -571,16 +597,6 @@ describe('live', () => {
     expect([...seen.faults, ...second.faults]).toEqual([]);
     await seen.close();
   });
-
-  /** Has requests wait on their way to Strata. Returns how to let them go, those that come later too. */
-  async function held(page: Page, url: string): Promise<() => void> {
-    const { promise: freed, resolve: free } = Promise.withResolvers<void>();
-    await page.route(url, async (route) => {
-      await freed;
-      await route.continue();
-    });
-    return free;
-  }
 
   test('a change between a page and the beginning of its stream shows', async () => {
     const { admin, id } = tenant;
