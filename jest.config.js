@@ -9,6 +9,6 @@ export default {
   globalTeardown: '<rootDir>/test/support/global-teardown.ts',
   // Many files start clusters whose time limits are real: with a third at a time, two cores are late for some of them.
   maxWorkers: 2,
-  // Nobody waits for it but where a test hangs, so it has room for a busy machine.
-  testTimeout: 180_000,
+  // Nobody waits for it but where a test hangs, so it has room for a machine that is many times slower. Tests have none of their own.
+  testTimeout: 600_000,
 };

@@ -15,6 +15,7 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { eventually } from '../support/cluster.ts';
 import { strataDatabase, type Database } from '../support/postgres.ts';
 import { adminPassword, Client, signIn, startStrata, type Running } from '../support/strata.ts';
 
@@ -54,7 +55,12 @@ function inImage(command: string): void {
     cwd: image,
     stdio: 'pipe',
     // What is in the cache need not be fetched again.
-    env: { ...process.env, NODE_ENV: 'production', npm_config_prefer_offline: 'true' },
+    env: {
+      ...process.env,
+      NODE_ENV: 'production',
+      npm_config_prefer_offline: 'true',
+      npm_config_fetch_retries: '6',
+    },
   });
 }
 
@@ -84,8 +90,10 @@ async function serves(strata: Running): Promise<void> {
   running.push(strata);
   const uid = execFileSync('ps', ['-o', 'uid=', '-p', String(strata.pid)], { encoding: 'utf8' });
   expect(Number(uid)).not.toBe(0);
-  const ready = await new Client(strata.url).get('/readyz');
-  expect([ready.status, ready.body.status]).toEqual([200, 'ready']);
+  await eventually(async () => {
+    const ready = await new Client(strata.url).get('/readyz');
+    expect([ready.status, ready.body.status]).toEqual([200, 'ready']);
+  });
   const admin = await signIn(strata.url, 'admin@example.com', adminPassword);
   expect((await admin.get('/auth/me')).status).toBe(200);
   await strata.stop();

@@ -28,7 +28,7 @@ export async function requireProvedAudit(reader: Client): Promise<void> {
   }
 }
 
-/** The event of this action that fits, waiting for it up to 15 s. */
+/** The event of this action that fits, waiting for it for a while. */
 export const audited = (
   reader: Client,
   action: string,

@@ -8,7 +8,12 @@ import { chromium as playwright, type Browser, type CDPSession, type Page } from
 import { chromium } from './servers.ts';
 
 export const openBrowser = (argv: readonly string[] = []): Promise<Browser> =>
-  playwright.launch({ executablePath: chromium(), args: ['--no-sandbox', ...argv] });
+  playwright.launch({
+    executablePath: chromium(),
+    args: ['--no-sandbox', ...argv],
+    // Beside other tests a browser may take long to start.
+    timeout: 180_000,
+  });
 
 /** The page's script: the ceremonies as a user interface goes through them. */
 const html = `<!doctype html><title>Strata</title><script>
@@ -80,6 +85,7 @@ export class Device {
     { synchronized = false, verifies = true } = {},
   ): Promise<Device> {
     const page = await browser.newPage();
+    page.setDefaultTimeout(180_000);
     await page.goto(origin);
     const cdp = await page.context().newCDPSession(page);
     await cdp.send('WebAuthn.enable', {});

@@ -37,7 +37,7 @@ export async function installClient(): Promise<InstalledClient> {
       writeFileSync(join(folder, 'program.js'), program);
       const { stdout } = await run(node, [join(folder, 'program.js'), ...args], {
         cwd: folder,
-        timeout: 30_000,
+        timeout: 300_000,
       });
       return stdout;
     },

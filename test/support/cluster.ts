@@ -148,6 +148,8 @@ export async function startCluster({
     BASE_URL: baseUrl,
     LOG_LEVEL: 'warn',
     DB_POOL_SIZE: '4',
+    // However long the tests of a file take.
+    ACCESS_TOKEN_TTL_SECONDS: '86400',
     SECRET_KEY: secretKey,
     ...extra,
   };
@@ -191,7 +193,7 @@ export async function startCluster({
   };
 
   /** As whoever runs it would: a node ends whose database or bus does not answer in time, as on a busy machine. */
-  const startInTheEnd: StartNode = (...node) => eventually(() => start(...node), 30_000);
+  const startInTheEnd: StartNode = (...node) => eventually(() => start(...node), 120_000);
 
   try {
     const startServices = Object.entries(apart ? servicesApart : servicePieces).map(
@@ -244,7 +246,7 @@ export const isAlive = ({ process: { exitCode, signalCode } }: Running): boolean
   exitCode === null && signalCode === null;
 
 /** Tries again until it succeeds, since nodes find each other within seconds; throws the last error once the time is over. */
-export async function eventually<T>(work: () => Promise<T>, withinMs = 15_000): Promise<T> {
+export async function eventually<T>(work: () => Promise<T>, withinMs = 30_000): Promise<T> {
   const until = Date.now() + withinMs;
   for (;;) {
     try {

@@ -21,12 +21,12 @@ export interface WatchStream {
   readonly changes: () => StreamEvent[];
   /** Resolves when the stream has ended, however it did. */
   readonly ended: Promise<void>;
-  /** The first event that fits, once it is there; throws where the stream ends before, or after 15 s. */
+  /** The first event that fits, once it is there; throws where the stream ends before, or after a minute. */
   readonly until: (fits: (event: StreamEvent) => boolean) => Promise<StreamEvent>;
   readonly leave: () => void;
 }
 
-const patienceMs = 15_000;
+const patienceMs = 60_000;
 
 /** Opens a stream, going on after the event `lastEventId` where that is given. */
 export async function watch(

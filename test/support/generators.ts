@@ -20,7 +20,8 @@ export async function installedGenerators(): Promise<string> {
   mkdirSync(unfinished, { recursive: true });
   for (const file of ['package.json', 'package-lock.json', '.npmrc'])
     cpSync(join(files, file), join(unfinished, file));
-  await run('npm', ['ci', '--ignore-scripts'], { cwd: unfinished });
+  const patient = { ...process.env, npm_config_fetch_retries: '6' };
+  await run('npm', ['ci', '--ignore-scripts'], { cwd: unfinished, env: patient });
   renameSync(unfinished, folder);
   return folder;
 }

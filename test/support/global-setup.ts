@@ -12,6 +12,8 @@ export default async function setup(): Promise<void> {
   // Before any test, since an install takes longer than a test may, and two at once would wait for each other.
   for (const program of ['nats-server', 'redis-server', 'openssl', 'nginx']) binary(program);
   chromium();
+  for (const [program, debianPackage] of [['faketime'], ['promtool', 'prometheus']] as const)
+    installWherePossible(program, debianPackage);
   process.env.NODE_COMPILE_CACHE ??= join(
     import.meta.dirname,
     '../../node_modules/.cache/compiled',
@@ -22,6 +24,15 @@ export default async function setup(): Promise<void> {
     (globalThis as { testPostgres?: typeof server }).testPostgres = server;
   }
   if (!existsSync(process.env.NODE_COMPILE_CACHE)) await compile();
+}
+
+/** Few tests need it, and say so where it is missing. */
+function installWherePossible(program: string, debianPackage = program): void {
+  try {
+    binary(program, debianPackage);
+  } catch {
+    // Told by the tests that need it.
+  }
 }
 
 /** Node keeps what it has compiled when a process ends in order, which those of most tests do not. */

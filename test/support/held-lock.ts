@@ -14,7 +14,7 @@ export interface HeldLock {
   readonly commit: () => Promise<void>;
 }
 
-const patienceMs = 30_000;
+const patienceMs = 60_000;
 
 /** Holds what `statement` locks, such as a row that it selects FOR UPDATE, in a transaction of its own. */
 export async function holdLock(

@@ -61,7 +61,7 @@ export async function operatorPrompt(environment: Record<string, string>): Promi
   });
 
   async function shownUntil(pattern: RegExp): Promise<string> {
-    const until = Date.now() + 60_000;
+    const until = Date.now() + 120_000;
     while (!pattern.test(shown)) {
       if (Date.now() > until) throw new Error(`${String(pattern)} is not shown, but: ${shown}`);
       await delay(20);

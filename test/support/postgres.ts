@@ -95,7 +95,7 @@ export async function startPostgres({
       await end(signal);
       await whileDown(cluster);
       // Sessions of a killed server hold its memory for a moment more, and a new one refuses to start meanwhile.
-      for (const until = Date.now() + 20_000; ;) {
+      for (const until = Date.now() + 90_000; ;) {
         restarted = spawn(program, flags, {
           uid,
           gid,
@@ -216,6 +216,9 @@ export async function strataDatabase(): Promise<Database> {
   return databaseOf(server, name);
 }
 
+/** https://www.postgresql.org/docs/current/errcodes-appendix.html */
+const objectInUse = '55006';
+
 const freshName = (): string => `t_${randomUUID().replaceAll('-', '')}`;
 
 const root = join(import.meta.dirname, '../..');
@@ -266,9 +269,17 @@ function databaseOf(server: string, name: string): Database {
             from,
           ]),
         );
-      const ending = setInterval(() => void end(), 50);
+      const ending = setInterval(() => void end().catch(() => {}), 50);
       try {
-        await client.query(`ALTER DATABASE ${from} RENAME TO ${to}`);
+        for (const until = Date.now() + 60_000; ;) {
+          const refusal = await client
+            .query(`ALTER DATABASE ${from} RENAME TO ${to}`)
+            .then(() => undefined)
+            .catch((error: pg.DatabaseError) => error);
+          if (refusal === undefined) return;
+          // It gives up after five seconds in which somebody was always connected, as the nodes of a busy machine may be.
+          if (refusal.code !== objectInUse || Date.now() > until) throw refusal;
+        }
       } finally {
         clearInterval(ending);
       }

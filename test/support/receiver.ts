@@ -34,8 +34,8 @@ export async function startReceiver(
   tls?: { readonly key: Buffer; readonly cert: Buffer },
 ): Promise<Receiver> {
   const received: Received[] = [];
-  /** Wakes `wait` after each request. */
-  let onReceived: () => void = () => {};
+  /** Wakes everybody who waits, after each request. */
+  const waiting = new Set<() => void>();
   const receive: RequestListener = (request, response) => {
     const chunks: Buffer[] = [];
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
@@ -49,7 +49,8 @@ export async function startReceiver(
         body: JSON.parse(text),
       });
       answer(received.length - 1, response);
-      onReceived();
+      for (const wake of waiting) wake();
+      waiting.clear();
     });
   };
   const server = tls ? createTlsServer(tls, receive) : createServer(receive);
@@ -63,7 +64,7 @@ export async function startReceiver(
         const found = received.filter(fits);
         if (found.length >= count) return found.slice(0, count);
         await new Promise<void>((resolve) => {
-          onReceived = resolve;
+          waiting.add(resolve);
         });
       }
     },

@@ -16,16 +16,22 @@ export interface Process {
   readonly stop: (signal?: NodeJS.Signals) => Promise<void>;
 }
 
-/** Below the ports that Linux and macOS give to outgoing connections. */
-const ports = { from: 20_000, count: 12_000 } as const;
+/** Below the ports that Linux and macOS give to outgoing connections. Each worker of jest has a part of them for itself. */
+const ports = { from: 20_000, ofWorker: 2000, workers: 6 } as const;
+/** Those that this process has been given: one that is probed twice at the same time would be free both times. */
+const given = new Set<number>();
 
 /**
  * A port that nobody listens on, for a program that is told its port. Not one that the system would choose: between here and that
  * program's start, an outgoing connection of another test might be given the same.
  */
 export async function freePort(): Promise<number> {
+  const worker = Number(process.env.JEST_WORKER_ID ?? 0) % ports.workers;
+  const first = ports.from + worker * ports.ofWorker;
   for (;;) {
-    const port = ports.from + Math.floor(Math.random() * ports.count);
+    const port = first + Math.floor(Math.random() * ports.ofWorker);
+    if (given.has(port)) continue;
+    given.add(port);
     const probe = createServer();
     const isFree = await new Promise<boolean>((resolve) => {
       probe.once('error', () => resolve(false)).listen(port, '0.0.0.0', () => resolve(true));
@@ -64,9 +70,11 @@ export function binary(
       'bash',
       [
         '-c',
-        `apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq ${debianPackage}`,
+        // Another worker may be installing something, and a mirror may fail for a moment.
+        `options="-qq -o DPkg::Lock::Timeout=300 -o Acquire::Retries=5"
+         apt-get $options update && DEBIAN_FRONTEND=noninteractive apt-get $options install -y ${debianPackage}`,
       ],
-      { stdio: 'ignore', timeout: 300_000 },
+      { stdio: 'ignore', timeout: 900_000 },
     );
     const installed = find(name);
     if (installed) return installed;
@@ -84,9 +92,9 @@ export const chromium = (): string =>
     '/Applications/Chromium.app/Contents/MacOS/Chromium',
   ]);
 
-/** Resolves once something takes connections on the port; throws if the server ends before, or after 15 s. */
+/** Resolves once something takes connections on the port; throws if the server ends before, or after a minute. */
 async function listening(port: number, child: ChildProcess): Promise<void> {
-  for (let waited = 0; waited < 15_000; waited += 25) {
+  for (const until = Date.now() + 60_000; Date.now() < until; await delay(25)) {
     const open = await new Promise<boolean>((done) => {
       const socket = connect(port, '127.0.0.1', () => {
         socket.destroy();
@@ -96,7 +104,6 @@ async function listening(port: number, child: ChildProcess): Promise<void> {
     if (open) return;
     if (child.exitCode !== null)
       throw new Error(`a server on port ${port} ended with ${child.exitCode}`);
-    await delay(25);
   }
   throw new Error(`nothing answers on port ${port}`);
 }
