@@ -1,10 +1,10 @@
 import { describe, expect, test } from '@jest/globals';
-import fc from 'fast-check';
 import {
   renderApprovalMail,
   type ApprovalFacts,
 } from '../../services/notifier/rules/approval-mail.ts';
 import type { NoticeType } from '../../shared/contracts/notifier.ts';
+import fc from '../support/properties.ts';
 
 const types: NoticeType[] = [
   'approval.requested',

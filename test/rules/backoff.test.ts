@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
-import fc from 'fast-check';
 import { retryAfterMs, waitBefore } from '../../services/notifier/rules/backoff.ts';
+import fc from '../support/properties.ts';
 
 test('the defaults wait 1, 2, 4 and from then on 8 s', () => {
   const waits = [0, 1, 2, 3, 4, 10].map((n) =>

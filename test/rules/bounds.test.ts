@@ -1,6 +1,5 @@
 /** Bounds on merged layers: against an oracle that tries every value of a small world, and as tables of cases. */
 import { describe, expect, test } from '@jest/globals';
-import fc from 'fast-check';
 import { isDeepStrictEqual } from 'node:util';
 import { applyBounds } from '../../services/config-resolver/rules/apply-bounds.ts';
 import { layeredMerge, type Layer } from '../../services/config-resolver/rules/layered-merge.ts';
@@ -8,6 +7,7 @@ import { boundsProblems } from '../../shared/bounds/bounds-document.ts';
 import type { BoundSet } from '../../shared/bounds/bounds-in-force.ts';
 import { Bounds, type Bound } from '../../shared/contracts/bounds.ts';
 import { problemsOf } from '../../shared/schema/validate.ts';
+import fc from '../support/properties.ts';
 
 // ---------------------------------------------------------------- a small world
 

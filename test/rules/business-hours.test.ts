@@ -1,6 +1,5 @@
 /** Business hours at the edges of the day, the week and the clocks. */
 import { describe, expect, test } from '@jest/globals';
-import fc from 'fast-check';
 import { opensNext } from '../../services/config-resolver/rules/business-hours.ts';
 import {
   BusinessHours,
@@ -8,6 +7,7 @@ import {
   type BusinessHours as Hours,
 } from '../../shared/contracts/weekly-hours.ts';
 import { problemsOf } from '../../shared/schema/validate.ts';
+import fc from '../support/properties.ts';
 
 const hoursOf = (
   timezone: string,

@@ -1,5 +1,4 @@
 import { describe, expect, test } from '@jest/globals';
-import * as fc from 'fast-check';
 import {
   CoherentCache,
   maxOthers,
@@ -8,6 +7,7 @@ import {
   type ReadOptions,
 } from '../../shared/cluster/coherence/cache.ts';
 import type { Loaded } from '../../shared/cluster/coherence/entry.ts';
+import fc from '../support/properties.ts';
 
 const outage = Object.assign(new Error('the owner is away'), { outage: true });
 const isOutage = (error: unknown): boolean => error === outage;

@@ -1,6 +1,5 @@
 /** What the console makes of edits and explanations, without a browser: patches, conflicts and rungs. */
 import { describe, expect, test } from '@jest/globals';
-import fc from 'fast-check';
 import { ladderOf, layers, type Explained } from '../../console/screens/ladder.ts';
 import { namesIn, pointerOf, removalAt, timeAgo } from '../../console/format.ts';
 import {
@@ -12,6 +11,7 @@ import {
   withValueAt,
 } from '../../console/merge-patch.ts';
 import { applyMergePatch } from '../../shared/schema/merge-patch.ts';
+import fc from '../support/properties.ts';
 
 /** Documents have no null in them: in a merge patch it removes. */
 const leaf = fc.oneof(

@@ -1,10 +1,10 @@
 /** The table of rules, row by row, and random intents against a second implementation of it. */
 import { describe, expect, test } from '@jest/globals';
-import fc from 'fast-check';
 import { decide } from '../../services/config-resolver/rules/decide.ts';
 import type { Intent } from '../../shared/contracts/decide.ts';
 import { riskLevels } from '../../shared/contracts/notifier.ts';
 import type { RiskLimits } from '../../shared/contracts/risk.ts';
+import fc from '../support/properties.ts';
 
 const defaults: RiskLimits = {
   max_cost_impact_auto: 15,

@@ -1,5 +1,4 @@
 import { describe, expect, test } from '@jest/globals';
-import fc from 'fast-check';
 import {
   createDecisionLinks,
   type DecisionLink,
@@ -10,6 +9,7 @@ import {
   type LinkFacts,
 } from '../../services/tenant-config/rules/decider.ts';
 import type { DecisionRight } from '../../shared/contracts/notifier.ts';
+import fc from '../support/properties.ts';
 
 const key = 'k'.repeat(32);
 const other = 'o'.repeat(32);

@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
-import fc from 'fast-check';
 import { diff } from '../../shared/schema/diff.ts';
 import { InexactJson, InvalidJson, parseExactJson } from '../../shared/schema/exact-json.ts';
 import { applyMergePatch } from '../../shared/schema/merge-patch.ts';
+import fc from '../support/properties.ts';
 
 const problems = (text: string): string[] => {
   try {

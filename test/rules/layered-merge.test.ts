@@ -1,6 +1,5 @@
 /** Merging layers, and saying afterwards which layer decided what. */
 import { describe, expect, test } from '@jest/globals';
-import fc from 'fast-check';
 import { applyBounds } from '../../services/config-resolver/rules/apply-bounds.ts';
 import {
   layeredMerge,
@@ -18,6 +17,7 @@ import type { Bounds } from '../../shared/contracts/bounds.ts';
 import { layerNames, type LayerName } from '../../shared/contracts/effective-config.ts';
 import { riskDefaults } from '../../shared/contracts/risk.ts';
 import { loadSettings } from '../../shared/settings.ts';
+import fc from '../support/properties.ts';
 
 const name = fc.oneof(
   fc.constantFrom(

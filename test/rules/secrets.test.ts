@@ -1,6 +1,5 @@
 /** Secrets at rest, alone and inside documents: where they open, and where they must not go. */
 import { describe, expect, test } from '@jest/globals';
-import fc from 'fast-check';
 import {
   notificationSecrets,
   type NotificationConfig,
@@ -8,6 +7,7 @@ import {
 } from '../../shared/contracts/notification-config.ts';
 import { maskSecrets, openSecrets, sealSecrets } from '../../shared/security/document-secrets.ts';
 import { createVault, isSealed, mask } from '../../shared/security/vault.ts';
+import fc from '../support/properties.ts';
 
 const key = 'k'.repeat(32);
 const other = 'o'.repeat(32);

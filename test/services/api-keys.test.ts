@@ -1,10 +1,10 @@
 /** API keys: what is stored of them, what they may do, when they end. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import fc from 'fast-check';
 import { randomUUID } from 'node:crypto';
 import { createApiKeys, newApiKey, parseApiKey } from '../../shared/security/api-keys.ts';
 import { eventually } from '../support/cluster.ts';
 import { strataDatabase, type Database } from '../support/postgres.ts';
+import fc from '../support/properties.ts';
 import {
   adminPassword,
   Client,
