@@ -13,6 +13,7 @@ import { machine, root } from './machine.ts';
 import { memory } from './memory.ts';
 import { plan } from './plan.ts';
 import { markdown, median, met, ratios, type Comparison, type Fact, type Group } from './report.ts';
+import { stale } from './stale.ts';
 import { streamsGroup as streams } from './streams.ts';
 import { visibility } from './visibility.ts';
 import { webhooks } from './webhooks.ts';
@@ -23,6 +24,7 @@ const groups: Readonly<Record<string, Group>> = {
   effective,
   writes,
   visibility,
+  stale,
   webhooks,
   growth,
   memory,

@@ -7,9 +7,11 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { guard } from '../support/servers.ts';
 
-export type Core = '0' | '1';
+export type Core = '0' | '1' | '0,1';
 export const serverCore: Core = '0';
 export const loadCore: Core = '1';
+/** For what is not compared process by process. */
+export const bothCores: Core = '0,1';
 export const root = fileURLToPath(new URL('../..', import.meta.url));
 export const machine = `${cpus().length} cores, ${cpus()[0]?.model ?? 'unknown'}, Node ${process.version}`;
 

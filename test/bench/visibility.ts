@@ -1,26 +1,23 @@
 /**
  * How long until a committed write is answered, which is when every node that may cache has dropped what it made old, beside a bare
- * NATS publish that as many subscribers reply to. All nodes run in one process, a new one each round, so both are upper bounds for a
- * real cluster. `visibility.ts <nodes> <writes>`
+ * NATS publish that as many subscribers reply to. The lease holders and the subscribers are in the same processes, ten of each in one;
+ * the writer is in this one, a new one each round. `visibility.ts <nodes> <writes>`
  */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { performance } from 'node:perf_hooks';
-import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { connect, createInbox, type NatsConnection } from 'nats';
 import { serviceCaller } from '../../shared/access.ts';
-import { createNode, type Node } from '../../shared/cluster/broker.ts';
-import { liveSettings } from '../../shared/live-settings.ts';
 import { migrate, openDatabase } from '../../shared/database/open.ts';
 import { commitChange, type Change } from '../../shared/commits/commit.ts';
 import { commitSchema } from '../../shared/commits/schema.ts';
-import { loadSettings } from '../../shared/settings.ts';
 import { createDatabase, startPostgres } from '../support/postgres.ts';
 import { startNats } from '../support/servers.ts';
-import { secretKey } from '../support/strata.ts';
-import type { Comparison, Group } from './report.ts';
+import { bareNode, machineMs } from './bare-node.ts';
+import { bothCores, startProgram, type Program } from './machine.ts';
+import type { Known } from './peers/lease-holders.ts';
+import { median, type Comparison, type Fact, type Group } from './report.ts';
 
 /** Percentiles, in milliseconds. */
 interface Times {
@@ -37,6 +34,18 @@ interface Visibility {
   /** From a bare publish to the last reply. */
   readonly raw: Times;
 }
+interface Write {
+  readonly revision: number;
+  readonly commit: number;
+  readonly whole: number;
+  /** machineMs() */
+  readonly answeredAt: number;
+}
+
+/** Lease holders in one process, at most. */
+const perProcess = 10;
+/** Until code is compiled: the worst of a hundred is what is looked at. */
+const warmUps = 500;
 
 function timesOf(all: readonly number[]): Times {
   const sorted = all.toSorted((a, b) => a - b);
@@ -47,112 +56,102 @@ function timesOf(all: readonly number[]): Times {
   return { p50: at(0.5), p99: at(0.99) };
 }
 
+/** From the publish until all of so many subscribers have replied, in milliseconds. */
+async function fanOut(
+  publisher: NatsConnection,
+  payload: Uint8Array,
+  nodes: number,
+): Promise<number> {
+  const began = machineMs();
+  await new Promise<void>((resolve) => {
+    const inbox = createInbox();
+    let replies = 0;
+    publisher.subscribe(inbox, {
+      max: nodes,
+      callback: () => {
+        replies += 1;
+        if (replies === nodes) resolve();
+      },
+    });
+    publisher.publish('raw', payload, { reply: inbox });
+  });
+  return machineMs() - began;
+}
+
+/** Fails where a write was answered before every node had dropped what it made old. */
+async function checkVisible(
+  publisher: NatsConnection,
+  names: readonly string[],
+  nodes: number,
+  writes: readonly Write[],
+): Promise<void> {
+  const told = await Promise.all(names.map((name) => publisher.request(`known.${name}`)));
+  const known = told.flatMap((message) => message.json<Known>());
+  for (const { revision, answeredAt } of writes) {
+    const ofWrite = known.filter(([each]) => each === revision);
+    const dropped = ofWrite.reduce((sum, [, count]) => sum + count, 0);
+    assert.equal(dropped, nodes, `so many nodes have heard of revision ${revision}`);
+    const last = Math.max(...ofWrite.map(([, , at]) => at));
+    assert(last <= answeredAt, `revision ${revision} was answered before every node knew it`);
+  }
+}
+
 async function measureVisibility(nodes: number, writes: number): Promise<Visibility> {
   const [postgres, nats] = await Promise.all([startPostgres(), startNats()]);
   const database = await createDatabase(postgres.url);
   const options = { url: database.url, poolSize: 8, timeoutMs: 10_000, ssl: false };
   await migrate(options, [commitSchema]);
   const db = await openDatabase(options, commitSchema);
-  const node = (nodeId: string, commits?: typeof db): Node =>
-    createNode({
-      settings: liveSettings(
-        loadSettings(
-          { NODE_ID: nodeId, NATS_URL: nats.url, SECRET_KEY: secretKey, LOG_LEVEL: 'silent' },
-          { pieces: [] },
-        ),
-        {},
-        [],
-      ),
-      ...(commits ? { commits } : {}),
-    });
-  const writer = node('writer', db);
-  const readers = Array.from({ length: nodes }, (_each, index) => node(`reader-${index}`));
-  const raw: NatsConnection[] = [];
+  const writer = bareNode('writer', nats.url, db);
+  const holders: Program[] = [];
+  const publisher = await connect({ servers: nats.url });
   try {
     await writer.broker.start();
-    await Promise.all(readers.map(({ broker }) => broker.start()));
-    await Promise.all(readers.map(({ broker }) => broker.waitForServices('feed')));
-    raw.push(
-      ...(await Promise.all(
-        Array.from({ length: nodes + 1 }, () => connect({ servers: nats.url })),
-      )),
-    );
-    const [publisher, ...subscribers] = raw;
-    for (const subscriber of subscribers)
-      subscriber.subscribe('raw', {
-        callback: (_error, message) => {
-          message.respond(message.data);
-        },
-      });
-    await Promise.all(raw.map((each) => each.flush()));
-    // A new node does not hear broadcasts for its first second, and holds a lease from its second poll on.
-    await delay(3000);
+    const names: string[] = [];
+    for (let left = nodes; left > 0; left -= perProcess) {
+      const name = `holders-${names.length}`;
+      names.push(name);
+      const count = String(Math.min(perProcess, left));
+      const file = 'test/bench/peers/lease-holders.ts';
+      holders.push(await startProgram(file, [nats.url, name, count], bothCores));
+    }
 
     const payload = new TextEncoder().encode(
       JSON.stringify({ id: '1234567', scope: 'tenant:x', revision: 1, keys: ['risk_config_x'] }),
     );
-    const fanOut = async (): Promise<number> => {
-      const began = performance.now();
-      await new Promise<void>((resolve) => {
-        const inbox = createInbox();
-        let replies = 0;
-        publisher!.subscribe(inbox, {
-          max: nodes,
-          callback: () => {
-            replies += 1;
-            if (replies === nodes) resolve();
-          },
-        });
-        publisher!.publish('raw', payload, { reply: inbox });
-      });
-      return performance.now() - began;
-    };
-    const known = readers.map(() => 0);
-    readers.forEach(({ coherence }, index) =>
-      coherence.onChange(({ revision }) => {
-        known[index] = Math.max(known[index]!, revision);
-      }),
-    );
     const by = { caller: serviceCaller('bench'), requestId: 'bench', heardOf: () => 0 };
-    const write = async (): Promise<{ commit: number; whole: number }> => {
+    const write = async (): Promise<Write> => {
       const committed: Change[] = [];
-      const began = performance.now();
+      const began = machineMs();
       await commitChange(db, { ...by, committed }, 'tenant:x', async () => ({
         result: undefined,
         keys: ['risk_config_x'],
         events: [],
       }));
-      const commit = performance.now() - began;
+      const commit = machineMs() - began;
       await writer.coherence.publish(committed);
-      const whole = performance.now() - began;
-      assert(
-        known.every((revision) => revision >= committed[0]!.revision),
-        'a write was answered before every node knew it',
-      );
-      return { commit, whole };
+      const answeredAt = machineMs();
+      const { revision } = committed[0]!;
+      return { revision, commit, whole: answeredAt - began, answeredAt };
     };
-    // Until code is compiled: the worst of a hundred is what is looked at.
-    for (let warm = 0; warm < 500; warm += 1) {
-      await fanOut();
-      await write();
+    const raw: number[] = [];
+    const strata: Write[] = [];
+    for (let turn = 0; turn < warmUps + writes; turn += 1) {
+      raw.push(await fanOut(publisher, payload, nodes));
+      strata.push(await write());
     }
-    const found = { strata: [] as number[], commit: [] as number[], raw: [] as number[] };
-    for (let turn = 0; turn < writes; turn += 1) {
-      found.raw.push(await fanOut());
-      const { commit, whole } = await write();
-      found.commit.push(commit);
-      found.strata.push(whole);
-    }
+    await checkVisible(publisher, names, nodes, strata);
+    const measured = strata.slice(warmUps);
     return {
       nodes,
       writes,
-      strata: timesOf(found.strata),
-      commit: timesOf(found.commit),
-      raw: timesOf(found.raw),
+      strata: timesOf(measured.map(({ whole }) => whole)),
+      commit: timesOf(measured.map(({ commit }) => commit)),
+      raw: timesOf(raw.slice(warmUps)),
     };
   } finally {
-    await Promise.all(raw.map((each) => each.close()));
-    await Promise.all(readers.map(({ broker }) => broker.stop()));
+    for (const each of holders) await each.stop();
+    await publisher.close();
     await writer.broker.stop();
     await db.destroy();
     await nats.stop('SIGKILL');
@@ -160,10 +159,17 @@ async function measureVisibility(nodes: number, writes: number): Promise<Visibil
   }
 }
 
+/** How the row names so many nodes. */
+const named = (nodes: number): string =>
+  nodes > perProcess
+    ? `${nodes} lease holders (${nodes / perProcess} processes of ${perProcess})`
+    : `${nodes} lease holders (one process)`;
+
 /** The goal: twice the fan-out, and the commit. */
 export const visibility: Group = async ({ rounds, seconds }) => {
   const rows: Comparison[] = [];
-  for (const nodes of [3, 10, 30]) {
+  const facts: Fact[] = [];
+  for (const nodes of [3, 10, 30, 100]) {
     const found: Visibility[] = [];
     for (let round = 0; round < rounds; round += 1) {
       const { stdout } = await promisify(execFile)(process.execPath, [
@@ -174,15 +180,24 @@ export const visibility: Group = async ({ rounds, seconds }) => {
       found.push(JSON.parse(stdout) as Visibility);
     }
     rows.push({
-      what: `a write answered and visible on ${nodes} nodes, p99`,
+      what: `a write answered and visible on ${named(nodes)}, p99`,
       peer: 'twice a bare NATS publish with as many replies, p99, and the commit',
       unit: 'ms',
       goal: { atMost: 1 },
       strata: found.map(({ strata }) => strata.p99),
       baseline: found.map(({ raw, commit }) => 2 * raw.p99 + commit.p99),
     });
+    const medians = (part: 'strata' | 'commit' | 'raw'): string => {
+      const p50 = median(found.map((each) => each[part].p50));
+      const p99 = median(found.map((each) => each[part].p99));
+      return `${p50.toFixed(2)}, ${p99.toFixed(2)}`;
+    };
+    facts.push({
+      what: `${named(nodes)}, p50 and p99: the write / its commit / the bare fan-out`,
+      figure: `${medians('strata')} / ${medians('commit')} / ${medians('raw')} ms`,
+    });
   }
-  return { rows };
+  return { rows, facts };
 };
 
 if (import.meta.main) {
