@@ -14,12 +14,14 @@ import { createAuthenticator, type Authenticator } from './authenticate.ts';
 import { consoleFilesInTime } from './console/files-in-time.ts';
 import { serveConsole } from './console/serve.ts';
 import { consoleSessionHandlers } from './console/session.ts';
+import { allowOrigins } from './cors.ts';
 import { mapErrors, refuseBeforeRouting } from './error-responses.ts';
 import { createFastPath } from './fast-path.ts';
 import { observeRequests } from './metrics.ts';
 import { serveDocs, serveHealth } from './node-routes.ts';
-import { allowOrigins, limitRate } from './plugins.ts';
+import { createRateLimit, limitRate, trustOf } from './rate-limit.ts';
 import { bodyLimit, parseBodies } from './request-body.ts';
+import { countsInMemory, countsInRedis } from './request-counts.ts';
 import { createRequestLog, recordResponses } from './request-log.ts';
 import { registerRoutes } from './routes.ts';
 import { httpsOnly, jsonHeaders } from './security-headers.ts';
@@ -57,7 +59,10 @@ export async function buildApp(options: AppOptions): Promise<App> {
   const streams = { ...watch, max: () => settings.current.watch_max_streams };
   const record = createRequestLog(log, observeRequests(metrics, streams));
   const authenticator = createAuthenticator(broker, localCache, settings, log);
-  const fastPath = createFastPath({ authenticator, settings, requestIdOf, record });
+  const trust = trustOf(settings.current.trusted_proxies);
+  const counts = redis ? countsInRedis(redis) : countsInMemory();
+  const rateLimit = createRateLimit(settings, counts, trust);
+  const fastPath = createFastPath({ authenticator, settings, rateLimit, requestIdOf, record });
   const server = createGatewayServer(fastPath, requestIdOf);
 
   const app = fastify({
@@ -65,7 +70,7 @@ export async function buildApp(options: AppOptions): Promise<App> {
     loggerInstance: withoutChildren(log) as FastifyBaseLogger,
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit,
-    trustProxy: [...settings.current.trusted_proxies],
+    trustProxy: trust,
     requestIdHeader: false,
     genReqId: requestIdOf,
     return503OnClosing: false,
@@ -75,13 +80,14 @@ export async function buildApp(options: AppOptions): Promise<App> {
     clientErrorHandler: server.refuse,
     exposeHeadRoutes: true,
   });
+  keepSettings(app, settings);
   addCommonHeaders(app);
   if (settings.current.base_url.startsWith('https:')) keepToHttps(app);
   recordResponses(app, record);
   mapErrors(app, log);
   parseBodies(app);
   await allowOrigins(app, settings);
-  await limitRate(app, settings, redis);
+  limitRate(app, rateLimit);
   // Open streams would keep the server from closing.
   app.addHook('preClose', async () => watch.stop());
   serveHealth(app, readiness, metrics);
@@ -109,6 +115,15 @@ function requestIdOf({ headers }: IncomingMessage): string {
 function withoutChildren(log: Logger): Logger {
   const single = Object.create(log, { child: { value: () => single } }) as Logger;
   return single;
+}
+
+/** A reload may come between the hooks that set headers and the route that teaches them to the fast path. */
+function keepSettings(app: FastifyInstance, settings: LiveSettings): void {
+  app.decorateRequest('settings', undefined);
+  app.addHook('onRequest', (request, _reply, done) => {
+    request.settings = settings.current;
+    done();
+  });
 }
 
 /** The request id, and the security headers that the response has not set otherwise. */

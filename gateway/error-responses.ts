@@ -1,7 +1,7 @@
 /** Every refusal of the gateway in the one envelope that docs and clients know, whoever found the reason: a handler, Fastify or Node. */
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { randomUUID } from 'node:crypto';
-import { STATUS_CODES, type ServerResponse } from 'node:http';
+import { STATUS_CODES, type OutgoingHttpHeaders, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
 import { codeOf, StrataError, errorResponse, statusOf } from '../shared/errors.ts';
@@ -22,9 +22,7 @@ const ownErrors: Readonly<Record<string, () => StrataError>> = {
 
 function ownErrorOf(error: FastifyError): unknown {
   const own = ownErrors[error.code];
-  if (own) return own();
-  if (error.statusCode === 429) return new StrataError('rate_limited');
-  return error;
+  return own ? own() : error;
 }
 
 function sendError(error: unknown, requestId: string, reply: FastifyReply): FastifyReply {
@@ -76,22 +74,26 @@ export function mapErrors(app: FastifyInstance, log: Logger): void {
 const wantsPage = ({ routeOptions, headers }: FastifyRequest): boolean =>
   routeOptions.config?.isPage === true && (headers.accept?.includes('text/html') ?? false);
 
-/** A refusal ahead of Fastify. The rest of the request is not waited for: the connection ends. */
+/** With a refusal ahead of Fastify, so that the rest of the request is not waited for: the connection ends. */
+export const hangingUp = { connection: 'close' };
+
+/** A refusal ahead of Fastify. `more` are further headers. */
 export function refuseRequest(
   error: StrataError,
   requestId: string,
   response: ServerResponse,
+  more: OutgoingHttpHeaders,
 ): void {
   const { status, headers, body } = errorResponse(error, requestId);
   const text = JSON.stringify(body);
   response
     .writeHead(status, {
       ...jsonHeaders,
+      ...more,
       ...headers,
       'content-type': 'application/json',
       'content-length': Buffer.byteLength(text),
       'x-request-id': requestId,
-      connection: 'close',
     })
     .end(text);
 }

@@ -5,15 +5,26 @@
  * A route teaches the fast path what a URL stands for: the contract, its parameters and the cache entry that answered them. When the
  * URL is asked for again, the caller is found from memory, and `cachedAnswer` decides as it does for every other cached read. The bytes
  * are made once per cached result. Whatever is not plainly a repetition goes to Fastify: another form of the answer, an unknown
- * credential, an entry that is no longer fresh, a refusal.
+ * credential, an entry that is no longer fresh, a refusal. A rate limit counts what is answered here, and what is over it is refused
+ * here: Fastify would count it again.
  */
 import { LRUCache } from 'lru-cache';
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import type { CachedEntry } from '../shared/cluster/coherence/entry.ts';
 import { cachedAnswer } from '../shared/cluster/local-cache.ts';
 import type { Contract } from '../shared/contracts/contract.ts';
 import type { LiveSettings } from '../shared/live-settings.ts';
+import type { Settings } from '../shared/settings.ts';
 import type { Authenticator } from './authenticate.ts';
+import { refuseRequest } from './error-responses.ts';
+import {
+  remainingHeader,
+  resetHeader,
+  standingHeaders,
+  tooManyRequests,
+  type RateLimit,
+  type Standing,
+} from './rate-limit.ts';
 import type { RecordResponse } from './request-log.ts';
 import {
   isRepeatable,
@@ -33,8 +44,10 @@ export interface KnownRead {
   readonly entry: CachedEntry<unknown>;
   /** Of the page that asks, which the CORS plug-in allowed; undefined where the request has no Origin header. */
   readonly origin: string | undefined;
-  /** What Fastify's plug-ins set on the response to a request of this origin. */
-  readonly pluginHeaders: Readonly<Record<string, unknown>>;
+  /** What Fastify's hooks set on the response to a request of this origin. */
+  readonly hookHeaders: OutgoingHttpHeaders;
+  /** Those that the hooks went by. */
+  readonly settings: Settings | undefined;
 }
 
 export interface FastPath {
@@ -46,6 +59,7 @@ export interface FastPath {
 export interface FastPathOptions {
   readonly authenticator: Authenticator;
   readonly settings: LiveSettings;
+  readonly rateLimit: RateLimit;
   readonly requestIdOf: (request: IncomingMessage) => string;
   readonly record: RecordResponse;
 }
@@ -58,6 +72,7 @@ const readBytes = 300;
 export function createFastPath({
   authenticator,
   settings,
+  rateLimit,
   requestIdOf,
   record,
 }: FastPathOptions): FastPath {
@@ -87,16 +102,13 @@ export function createFastPath({
   }
 
   function headsFor(read: KnownRead, { response, heads }: Prepared): Heads {
-    const allowed = String(read.pluginHeaders[allowedOrigin] ?? '');
+    const allowed = String(read.hookHeaders[allowedOrigin] ?? '');
     const existing = heads.get(allowed);
     if (existing) return existing;
     const made = headsOf(read, response);
     heads.set(allowed, made);
     return made;
   }
-
-  /** With a rate limit every request has to pass the plug-in that counts, so none is answered here. */
-  const isRateLimited = (): boolean => settings.current.rate_limit_per_minute > 0;
 
   /** The result that may be sent as it is; undefined where the request has to go to Fastify. */
   function resultFor(
@@ -121,11 +133,43 @@ export function createFastPath({
     }
   }
 
+  /** Over the limit, as Fastify refuses it. Returns the status. */
+  function refuse(
+    { hookHeaders }: KnownRead,
+    standing: Standing,
+    requestId: string,
+    response: ServerResponse,
+  ): 429 {
+    const headers = { ...hookHeaders, ...standingHeaders(standing) };
+    refuseRequest(tooManyRequests(standing), requestId, response, headers);
+    return 429;
+  }
+
+  /** The result, or that the client has it. Returns the status. */
+  function send(
+    read: KnownRead,
+    known: Prepared,
+    standing: Standing | undefined,
+    requestId: string,
+    { headers }: IncomingMessage,
+    response: ServerResponse,
+  ): 200 | 304 {
+    const status = isUnchanged(known.response, headers) ? 304 : 200;
+    const head = headsFor(read, known)[status];
+    // Shared by all answers of this result. That is safe because writeHead copies it at once.
+    setOwn(head, requestId, standing);
+    response.writeHead(status, head);
+    // Of an answer to HEAD, Node sends no body; 304 has none.
+    response.end(status === 304 ? undefined : known.response.text);
+    return status;
+  }
+
   return {
     learn(url, read) {
       forgetAfterReload();
-      const isOfOthers = read.origin !== undefined && !(allowedOrigin in read.pluginHeaders);
-      if (!isOfOthers && !isRateLimited()) reads.set(nameOf(url, read.origin), read);
+      const isOfOthers = read.origin !== undefined && !(allowedOrigin in read.hookHeaders);
+      const isOfNow = read.settings === settings.current;
+      if (!isOfOthers && isOfNow) reads.set(nameOf(url, read.origin), read);
     },
     tryAnswer(request, response) {
       const { method, url, headers } = request;
@@ -133,21 +177,20 @@ export function createFastPath({
       forgetAfterReload();
       // A URL's place in the order of eviction is when it was learned; renewing it costs more than learning it again.
       const read = reads.peek(nameOf(url!, headers.origin));
-      if (!read || isRateLimited()) return false;
+      if (!read) return false;
       const began = performance.now();
       const result = resultFor(read, request, began);
       if (result === undefined) return false;
       const known = preparedFor(read, result);
-      const heads = headsFor(read, known);
-      const status = isUnchanged(known.response, headers) ? 304 : 200;
-      const head = heads[status];
-      const requestId = requestIdOf(request);
-      // Shared by all answers of this result. That is safe because writeHead copies it at once.
-      head[head.length - 1] = requestId;
-      response.writeHead(status, head);
-      // Of an answer to HEAD, Node sends no body; 304 has none.
-      response.end(status === 304 ? undefined : known.response.text);
-      record(requestId, method, read.route, status, performance.now() - began);
+      const answer = (standing?: Standing): void => {
+        const requestId = requestIdOf(request);
+        const status = standing?.isOver
+          ? refuse(read, standing, requestId, response)
+          : send(read, known, standing, requestId, request, response);
+        record(requestId, method, read.route, status, performance.now() - began);
+      };
+      if (rateLimit.isSet()) rateLimit.count(request, answer);
+      else answer();
       return true;
     },
   };
@@ -159,7 +202,7 @@ const allowedOrigin = 'access-control-allow-origin';
 const nameOf = (url: string, origin: string | undefined): string =>
   origin === undefined ? url : `${url} ${origin}`;
 
-/** Header names and values in turn, as they go to `writeHead`; the last value is the request id, which each answer puts there. */
+/** Header names and values in turn, as they go to `writeHead`. Those of each answer's own are the last. */
 type Heads = Readonly<Record<200 | 304, string[]>>;
 
 interface Prepared {
@@ -173,14 +216,29 @@ const prepare = ({ contract }: KnownRead, result: object): Prepared => ({
   heads: new Map(),
 });
 
-function headsOf({ pluginHeaders }: KnownRead, { headers, text }: RepeatableResponse): Heads {
-  const both = { ...jsonHeaders, ...pluginHeaders, ...headers };
+function headsOf({ hookHeaders }: KnownRead, { headers, text }: RepeatableResponse): Heads {
+  const both = { ...jsonHeaders, ...hookHeaders, ...headers };
   const body = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) };
   return { 200: inTurn({ ...both, ...body }), 304: inTurn(both) };
 }
 
-const inTurn = (headers: Readonly<Record<string, unknown>>): string[] =>
-  Object.entries({ ...headers, 'x-request-id': '' }).flatMap(([name, value]) => [
-    name,
-    String(value),
-  ]);
+function inTurn({
+  [remainingHeader]: remaining,
+  [resetHeader]: _reset,
+  ...lasting
+}: OutgoingHttpHeaders): string[] {
+  const isLimited = remaining !== undefined;
+  const own = {
+    ...(isLimited && { [remainingHeader]: '', [resetHeader]: '' }),
+    'x-request-id': '',
+  };
+  return Object.entries({ ...lasting, ...own }).flatMap(([name, value]) => [name, String(value)]);
+}
+
+function setOwn(head: string[], requestId: string, standing: Standing | undefined): void {
+  const last = head.length - 1;
+  head[last] = requestId;
+  if (!standing) return;
+  head[last - 2] = String(standing.resetSeconds);
+  head[last - 4] = String(standing.remaining);
+}

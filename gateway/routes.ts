@@ -17,6 +17,7 @@ import type {
   RouteOptions,
 } from 'fastify';
 import type { ServiceBroker } from 'moleculer';
+import type { OutgoingHttpHeaders } from 'node:http';
 import { checkAccess, isPublic, type Caller } from '../shared/access.ts';
 import { checkParams } from '../shared/cluster/contract-middleware.ts';
 import { cachedAnswer, type LocalCache } from '../shared/cluster/local-cache.ts';
@@ -24,6 +25,7 @@ import { callAs, timeLeft } from '../shared/cluster/request.ts';
 import { isRead, type Contract } from '../shared/contracts/contract.ts';
 import type { ActionName, ParamsOf } from '../shared/contracts/index.ts';
 import { codeOf, isOutage, saysDatabase, statusOf, StrataError } from '../shared/errors.ts';
+import type { Settings } from '../shared/settings.ts';
 import { apiKeyIdOf, credentialOf, type Authenticator, type Identity } from './authenticate.ts';
 import type { FastPath } from './fast-path.ts';
 import { consolePaths } from './console/serve.ts';
@@ -35,6 +37,8 @@ import { restRoutes, type RestRoute } from './rest.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
+    /** Those of when it came. */
+    settings: Settings | undefined;
     /** Undefined where nobody is signed in, which only public routes let pass. */
     identity: Identity | undefined;
     /** Parameters from path and query. */
@@ -185,7 +189,8 @@ function routeOf({ name, contract, rest }: RestRoute, options: RoutesOptions): R
           params: request.urlParams!,
           entry,
           origin: request.headers.origin,
-          pluginHeaders: reply.getHeaders(),
+          hookHeaders: reply.getHeaders() as OutgoingHttpHeaders,
+          settings: request.settings,
         });
       }
       respond(contract, known, request, reply);

@@ -20,7 +20,7 @@ import {
 } from 'node:net';
 import { setImmediate, setTimeout as delay } from 'node:timers/promises';
 import { StrataError } from '../shared/errors.ts';
-import { refuseRequest, refuseUnreadable } from './error-responses.ts';
+import { hangingUp, refuseRequest, refuseUnreadable } from './error-responses.ts';
 import type { FastPath } from './fast-path.ts';
 
 /** While the server stops: how long a connection may take to its next request, which is answered and is its last. */
@@ -98,7 +98,8 @@ export function createGatewayServer(
     if (stopping) announceEnd(response);
     const problem = hostProblem(request);
     if (problem !== undefined) {
-      refuseRequest(new StrataError('invalid_request', problem), requestIdOf(request), response);
+      const error = new StrataError('invalid_request', problem);
+      refuseRequest(error, requestIdOf(request), response, hangingUp);
       return;
     }
     // No path takes any other method. Fastify would look for nothing but a route of that method, and find no path either.
@@ -128,7 +129,7 @@ export function createGatewayServer(
       server.on('connect', (request: IncomingMessage, socket: Socket) => {
         const response = new ServerResponse(request);
         response.assignSocket(socket);
-        refuseRequest(notAProxy(), requestIdOf(request), response);
+        refuseRequest(notAProxy(), requestIdOf(request), response, hangingUp);
         response.once('finish', () => socket.destroySoon());
       });
       server.on('connection', (socket) => {
