@@ -60,6 +60,12 @@ export const http: Group = async ({ rounds, seconds }) => {
       status: 304,
     };
 
+    const limiting = await stage.start(['gateway'], serverCore, {
+      ...stage.clustered,
+      RATE_LIMIT_PER_MINUTE: '10000000',
+    });
+    const limited = get(limiting.url, { authorization });
+
     const bare = await program('test/bench/peers/bare.ts', [body], serverCore);
     await program(
       'test/bench/peers/moleculer-web.ts',
@@ -103,21 +109,35 @@ export const http: Group = async ({ rounds, seconds }) => {
         ...(await alternate(rounds * seconds, perSecond(asked), perSecond(target))),
       };
     };
+    const crowd = async (): Promise<Pick<Comparison, 'strata' | 'baseline'>> => {
+      const args = [gateway.url, path, authorization, String(rounds)];
+      const { lines } = await program('test/bench/peers/crowd.ts', args, loadCore);
+      const { value } = await lines.next();
+      return JSON.parse(value as string) as Pick<Comparison, 'strata' | 'baseline'>;
+    };
     return {
       rows: [
         await beside(
           'the same bytes from a bare Fastify route, without authentication',
           get(bare.said),
-          0.85,
+          0.9,
         ),
         await beside(
           'moleculer-web calling the same action over NATS, the value in the memory of its service’s node',
           get(moleculer.said),
-          3.5,
+          4,
         ),
         await beside('etcd’s JSON gateway, one key of the same size', etcd.target, 3.5),
         await beside('without it', plain, 0.9, unchanged, ', with If-None-Match: 304'),
         await beside('without it', plain, 0.9, fromPage, ', with an Origin'),
+        await beside('without it', plain, 0.9, limited, ', with a rate limit, counted in Redis'),
+        {
+          what: 'the same when no memory has it, asked for over 400 connections at once, p99',
+          peer: 'one such read',
+          unit: 'ms',
+          goal: { atMost: 3 },
+          ...(await crowd()),
+        },
       ],
     };
   } finally {
