@@ -1,10 +1,11 @@
 /** When a write may be answered: `Coherence.publish` beside a lease table and other nodes of the test's own. */
-import { expect, test } from '@jest/globals';
+import { expect, jest, test } from '@jest/globals';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as delay } from 'node:timers/promises';
 import pino from 'pino';
 import { Coherence, type ClusterLink } from '../../shared/cluster/coherence/coherence.ts';
 import type { Lease } from '../../shared/cluster/coherence/feed.ts';
+import { WakeableWait } from '../../shared/wakeable-wait.ts';
 
 const fenceMs = 1000;
 const change = { id: '7', scope: 'tenant:x', revision: 1, keys: ['risk_config_x'] };
@@ -77,6 +78,26 @@ test('the last acknowledgement ends the wait; the lease table is read once', asy
   await published();
   expect(counted.reads).toBe(1);
   expect(coherence.figures.fences).toBe(0);
+});
+
+test('of a thousand acknowledgements only the last one wakes the write', async () => {
+  const waits = jest.spyOn(WakeableWait.prototype, 'wait');
+  const names = Array.from({ length: 1000 }, (_each, index) => `node-${index}`);
+  const { coherence, published } = await writer(() => names.map((name) => lease(name)), {
+    broadcast: (sent) => {
+      // They arrive one by one, once the write knows whom it waits for.
+      const acknowledge = (index: number): void => {
+        coherence.acknowledge(sent, names[index]!);
+        if (index + 1 < names.length) setImmediate(() => acknowledge(index + 1));
+      };
+      setTimeout(() => acknowledge(0), 20);
+    },
+  });
+  waits.mockClear();
+  await published();
+  expect(coherence.figures.fences).toBe(0);
+  expect(waits.mock.calls.length).toBeLessThan(20);
+  waits.mockRestore();
 });
 
 test('a write is answered as soon as it is acknowledged', async () => {

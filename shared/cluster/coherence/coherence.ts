@@ -60,10 +60,14 @@ export interface ClusterLink {
   readonly leases?: (changeId: string) => Promise<LeaseTableRead>;
 }
 
-/** What a write waits for: the lease holders that have acknowledged its change so far, and the arrival of the next. */
+/** What a write waits for. */
 interface Acknowledgements {
-  readonly holders: Set<string>;
-  readonly arrival: WakeableWait;
+  /** The lease holders that have acknowledged its change so far. */
+  readonly arrived: Set<string>;
+  /** Those that have not; undefined while it is not known who holds a lease. */
+  missing: Set<string> | undefined;
+  /** Woken by the last of those that are missing, not by each: their number would count squared. */
+  readonly completion: WakeableWait;
 }
 
 const dynamicTtlMs = 5 * 60_000;
@@ -277,8 +281,9 @@ export class Coherence {
   async #publish(change: Change): Promise<void> {
     const began = performance.now();
     const acknowledgements: Acknowledgements = {
-      holders: new Set([this.holder]),
-      arrival: new WakeableWait(),
+      arrived: new Set([this.holder]),
+      missing: undefined,
+      completion: new WakeableWait(),
     };
     this.#awaited.set(nameOf(change), acknowledgements);
     this.apply(change);
@@ -301,13 +306,14 @@ export class Coherence {
     for (;;) {
       // Nobody joins the holders afterwards: a lease renewed after they were read belongs to a poll that reads this change.
       const holders = await this.#leaseHolders(changeId, began + this.#fenceMs());
-      const haveAllAnswered = (): boolean =>
-        holders !== undefined && holders.every((each) => acknowledgements.holders.has(each));
+      acknowledgements.missing =
+        holders && new Set(holders.filter((each) => !acknowledgements.arrived.has(each)));
+      const haveAllAnswered = (): boolean => acknowledgements.missing?.size === 0;
       // Read again meanwhile, for nodes that saw the change in the feed, or left, and do not acknowledge.
       const fenceEnd = began + this.#fenceMs();
       const readAgainAt = Math.min(fenceEnd, performance.now() + leaseTableIntervalMs);
       while (!haveAllAnswered() && performance.now() < readAgainAt)
-        await acknowledgements.arrival.wait(readAgainAt - performance.now());
+        await acknowledgements.completion.wait(readAgainAt - performance.now());
       if (haveAllAnswered()) return true;
       if (performance.now() >= fenceEnd) return false;
     }
@@ -354,8 +360,10 @@ export class Coherence {
   /** Another node has applied a change that was committed here. */
   acknowledge(change: Pick<Change, 'id' | 'scope'>, holder: string): void {
     const awaited = this.#awaited.get(nameOf(change));
-    awaited?.holders.add(holder);
-    awaited?.arrival.wake();
+    if (!awaited) return;
+    awaited.arrived.add(holder);
+    awaited.missing?.delete(holder);
+    if (awaited.missing?.size === 0) awaited.completion.wake();
   }
 
   async #pollRegularly(): Promise<void> {
