@@ -15,6 +15,7 @@ import { plan } from './plan.ts';
 import { markdown, median, met, ratios, type Comparison, type Fact, type Group } from './report.ts';
 import { stale } from './stale.ts';
 import { streamsGroup as streams } from './streams.ts';
+import { tenants } from './tenants.ts';
 import { visibility } from './visibility.ts';
 import { webhooks } from './webhooks.ts';
 import { writes } from './writes.ts';
@@ -28,6 +29,7 @@ const groups: Readonly<Record<string, Group>> = {
   webhooks,
   growth,
   memory,
+  tenants,
   streams,
   hostile,
   plan,

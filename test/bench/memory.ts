@@ -9,15 +9,13 @@ import { Client, createTenant, secretKey } from '../support/strata.ts';
 import { freePort } from '../support/servers.ts';
 import { load } from './load.ts';
 import { childrenOf, cpuMs, loadCore, rssMiB, serverCore } from './machine.ts';
-import { median, type Comparison, type Fact, type Group } from './report.ts';
+import { median, type Fact, type Group } from './report.ts';
 import { platformAdmin, startNode, startStage, type Node, type Stage } from './stage.ts';
-import { tenantsInMemory } from './tenants.ts';
 
 const entries = 20_000;
 const watchedSeconds = 5;
 
 export const memory: Group = async ({ rounds, seconds }) => {
-  const rows: Comparison[] = [];
   const facts: Fact[] = [];
   const note = (what: string, figure: string): void => {
     facts.push({ what, figure });
@@ -62,10 +60,6 @@ export const memory: Group = async ({ rounds, seconds }) => {
       `a cached service instance: heap / as the cache counts it (${entries.toLocaleString('en')} entries)`,
       await entryBytes(stage, id, admin),
     );
-
-    const ofTenants = await tenantsInMemory(stage);
-    rows.push(ofTenants.row);
-    facts.push(ofTenants.fact);
 
     /** Processor time that polls of the feed and heartbeats take, in milliseconds a second. */
     const idleCost = async (): Promise<Record<'node' | 'host' | 'database', number>> => {
@@ -112,7 +106,7 @@ export const memory: Group = async ({ rounds, seconds }) => {
     'start of everything on the embedded database until it is ready: the first / again',
     `${first!.toFixed(0)} / ${median(again).toFixed(0)} ms`,
   );
-  return { rows, facts };
+  return { rows: [], facts };
 };
 
 const ready = ({ url }: Node): Promise<void> =>
