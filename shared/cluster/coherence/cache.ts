@@ -154,10 +154,10 @@ export class CoherentCache {
   }
 
   /** The entry, if it may be served now and includes `min`; counts as a hit. Synchronous, for the hot path. */
-  get(key: string, min?: AsOf): Entry | undefined {
+  get(key: string, min?: AsOf): CachedEntry<unknown> | undefined {
     const entry = this.#lookUpEvictingDropped(key);
     if (!entry) return undefined;
-    if (min && !entry.includes(min)) return undefined;
+    if (min && !includes(entry.asOf, min)) return undefined;
     const now = this.#now();
     if (!entry.isFresh(now)) return undefined;
     this.#recordHit(entry, now);
@@ -176,7 +176,7 @@ export class CoherentCache {
     { min = {}, waitMs = Infinity, group }: ReadOptions = {},
   ): Promise<ReadResult<T>> {
     const entry = this.get(key, min);
-    if (entry) return { value: entry.value as T, asOf: entry.asOf(), hit: true, stale: false };
+    if (entry) return { value: entry.value as T, asOf: entry.asOf, hit: true, stale: false };
     this.#counts.misses += 1;
     // The floor as it is when the read begins. A change that becomes known later is concurrent with the read, so an answer from
     // before it and one from after it are both right.
@@ -195,10 +195,11 @@ export class CoherentCache {
           return { value: loaded.value as T, asOf: loaded.asOf, hit: false, stale: false };
       } catch (error) {
         const lastKnown = this.#lastKnown(key);
-        const mayStandIn = lastKnown?.includes(min) && this.#options.isOutage(error);
-        if (!lastKnown || !mayStandIn) throw error;
+        const mayStandIn =
+          lastKnown && includes(lastKnown.asOf, min) && this.#options.isOutage(error);
+        if (!mayStandIn) throw error;
         this.#counts.stale += 1;
-        return { value: lastKnown.value as T, asOf: lastKnown.asOf(), hit: false, stale: true };
+        return { value: lastKnown.value as T, asOf: lastKnown.asOf, hit: false, stale: true };
       }
       this.#counts.rejectedBelowFloor += 1;
     }
@@ -383,7 +384,7 @@ export class CoherentCache {
       if (!isNews) continue;
       this.#markLoadOutdated(key);
       const entry = this.#entries.peek(key);
-      if (entry && entry.revisionOf(scope) < revision) removed += this.#remove(key);
+      if (entry && (entry.asOf[scope] ?? 0) < revision) removed += this.#remove(key);
     }
     return removed;
   }

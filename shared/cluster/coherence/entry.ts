@@ -16,7 +16,7 @@ export interface Loaded<T> {
  * A cached answer. Whoever needs the same answer at every request keeps the entry itself, which saves building and looking up its
  * key. Ask `isFresh` before each use of the value, and call `recordHit` when it is served.
  */
-export interface CachedEntry<T> extends Pick<Loaded<T>, 'value' | 'params'> {
+export interface CachedEntry<T> extends Loaded<T> {
   /**
    * Whether it may be served at `now` (performance.now()): it is in the cache and not expired, no newer revision is known, and
    * this node holds its lease.
@@ -54,6 +54,7 @@ export class Entry implements CachedEntry<unknown> {
   value: unknown;
   evicted = false;
   readonly key: string;
+  readonly asOf: AsOf;
   readonly params: Loaded<unknown>['params'];
   readonly expiresAt: number;
   readonly scopeRevisions: readonly ScopeRevision[];
@@ -67,7 +68,7 @@ export class Entry implements CachedEntry<unknown> {
 
   constructor(
     key: string,
-    { value, params }: Loaded<unknown>,
+    { value, asOf, params }: Loaded<unknown>,
     scopeRevisions: readonly ScopeRevision[],
     keeper: EntryKeeper,
     now: number,
@@ -75,6 +76,7 @@ export class Entry implements CachedEntry<unknown> {
   ) {
     this.key = key;
     this.value = value;
+    this.asOf = Object.freeze(asOf);
     this.params = params;
     this.scopeRevisions = scopeRevisions;
     this.#keeper = keeper;
@@ -89,28 +91,6 @@ export class Entry implements CachedEntry<unknown> {
 
   recordHit(now: number): void {
     this.#keeper.recordHit(this, now);
-  }
-
-  /**
-   * The revisions that the value is known to include, made when they are asked for: kept, an object whose names are those of one tenant
-   * takes 300 bytes, since no two tenants' share a shape.
-   */
-  asOf(): AsOf {
-    return Object.fromEntries(
-      this.scopeRevisions.map(({ scope, revision }) => [scope.name, revision]),
-    );
-  }
-
-  /** The revision of the scope that the value is known to include; 0 where it was not read with the scope. */
-  revisionOf(name: string): number {
-    for (const { scope, revision } of this.scopeRevisions) if (scope.name === name) return revision;
-    return 0;
-  }
-
-  /** Whether the value is known to include all of these revisions. */
-  includes(required: AsOf): boolean {
-    for (const name in required) if (this.revisionOf(name) < required[name]!) return false;
-    return true;
   }
 
   /** Whether one of its scopes was dropped at a later revision than the entry was read at. */
