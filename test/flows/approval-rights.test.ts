@@ -125,7 +125,7 @@ const linkOf = (recipient: string, approvalId: string, decision: 'approve' | 'de
     tenantId: tenant.id,
     decision,
     recipient,
-    expiresAt: new Date(Date.now() + 60_000),
+    expiresAt: new Date(Date.now() + 600_000),
   });
 const follow = (recipient: string, id: string): Promise<Answer> =>
   new Client(strata.url).post(`/approvals/decision?token=${linkOf(recipient, id)}`);

@@ -1,6 +1,7 @@
 /** Automations from the question to the end: slots, approvals, expiry, and races that are made to happen. */
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
+import { eventually } from '../support/cluster.ts';
 import { holdLock } from '../support/held-lock.ts';
 import { strataDatabase, type Database } from '../support/postgres.ts';
 import {
@@ -297,12 +298,9 @@ test('every state that an automation comes to is in the audit', async () => {
     const { body } = await tenant.admin.get(`/audit/events?tenant_id=${tenant.id}&limit=200`);
     return body.items.map(({ action }: { action: string }) => action);
   };
-  let seen: string[] = [];
-  for (let time = 0; time < 50 && !seen.includes('automation.denied'); time += 1) {
-    await new Promise((resolve) => setTimeout(resolve, 100));
-    seen = await events();
-  }
-  expect(seen).toEqual(
-    expect.arrayContaining(['automation.started', 'automation.finished', 'automation.denied']),
+  await eventually(async () =>
+    expect(await events()).toEqual(
+      expect.arrayContaining(['automation.started', 'automation.finished', 'automation.denied']),
+    ),
   );
 });

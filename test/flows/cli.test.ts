@@ -65,7 +65,7 @@ beforeAll(async () => {
   ]);
   installed = await installing;
   cli = commandLine(installed, { STRATA_URL: strata.url, STRATA_API_KEY: adminKey });
-}, 120_000);
+});
 afterAll(async () => {
   cli?.remove();
   installed?.remove();
@@ -267,8 +267,11 @@ test('a tenant goes by its name; names that occur twice and hostile ones are saf
   const several = await tail('green hills');
   expect(several).toMatchObject({ code: 1, out: '' });
   for (const id of [one, two]) expect(several.err).toContain(id);
-  expect((await tail(one)).out).toMatch(new RegExp(`tenant\\.\\S+ {2}.* {2}${one}`));
-  expect((await tail(hostile)).out).toContain(third);
+  // The audit hears of what has just been made a moment later.
+  await eventually(async () =>
+    expect((await tail(one)).out).toMatch(new RegExp(`tenant\\.\\S+ {2}.* {2}${one}`)),
+  );
+  await eventually(async () => expect((await tail(hostile)).out).toContain(third));
 
   const listed = await asPlatform('call', 'tenant-config.tenants.list', '{"q": "touch"}');
   expect(listed.out).toContain('\\u001b[2J\\u202e');
@@ -418,20 +421,22 @@ test('decide ends with 0 for a yes alone', async () => {
 
 test('audit: the newest events, also as lines of JSON; the proof of the chain', async () => {
   await cli.run(['config', 'set', 'risk', 'global_settings.max_concurrent_automations=5']);
-  const { out } = await cli.run([
-    'audit',
-    'tail',
-    '--action',
-    'config.*',
-    '--limit',
-    '2',
-    '--json',
-  ]);
-  const events = out
-    .trimEnd()
-    .split('\n')
-    .map((line) => JSON.parse(line) as { action: string });
-  expect(events.map(({ action }) => action)).toContain('config.risk.updated');
+  await eventually(async () => {
+    const { out } = await cli.run([
+      'audit',
+      'tail',
+      '--action',
+      'config.*',
+      '--limit',
+      '2',
+      '--json',
+    ]);
+    const events = out
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line) as { action: string });
+    expect(events.map(({ action }) => action)).toContain('config.risk.updated');
+  });
   const verified = await cli.run(['audit', 'verify']);
   expect(verified).toMatchObject({ code: 0, err: '' });
   expect(verified.out).toMatch(

@@ -154,7 +154,7 @@ test('a gateway that is cut off confirms nothing, and tells what it missed once 
     const event = changesOf(from).at(-1);
     expect(event && revisionsIn(event).tenant).toBeGreaterThanOrEqual(written);
     return event!;
-  }, 30_000);
+  }, 60_000);
   expect(told.data.keys).toEqual(['custom']);
   await from.until((event) => event.event === 'heartbeat' && revisionsIn(event).tenant >= written);
   from.leave();

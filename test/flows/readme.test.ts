@@ -35,7 +35,7 @@ test('the tour runs as pasted', async () => {
     .replaceAll('9099', String(await freePort()));
   const output = execFileSync('bash', ['-euo', 'pipefail', '-c', pasted], {
     encoding: 'utf8',
-    timeout: 50_000,
+    timeout: 300_000,
   });
   expect(output).toContain("layer: 'tenant_risk'");
   expect(output).toContain("asked: { layer: 'tenant_risk', value: true }");

@@ -67,7 +67,7 @@ beforeAll(async () => {
     DATABASE_URL: database.url,
     WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8',
     WEBHOOK_ALLOW_HTTP: 'true',
-    HTTP_CLIENT_TIMEOUT_SECONDS: '3',
+    HTTP_CLIENT_TIMEOUT_SECONDS: '5',
     NETWORK_RATE_LIMIT_PER_MINUTE: '1000',
   });
   platform = await signIn(strata.url, 'admin@example.com', adminPassword);
@@ -663,7 +663,7 @@ describe('a provider that forges', () => {
     const slowly =
       (answer: RogueProvider['answers'][string]): RogueProvider['answers'][string] =>
       (response) => {
-        setTimeout(() => answer(response), 2000);
+        setTimeout(() => answer(response), 2700);
       };
     const started = await start(await addProvider({ issuer: rogue.issuer }));
     const token = honestly(claimsFor(started, { sub: 'slow' }));

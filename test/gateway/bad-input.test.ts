@@ -19,7 +19,12 @@ let tenant: TenantFixture;
 
 beforeAll(async () => {
   database = await strataDatabase();
-  strata = await startStrata({ DATABASE_URL: database.url, LOG_LEVEL: 'warn' });
+  strata = await startStrata({
+    DATABASE_URL: database.url,
+    LOG_LEVEL: 'warn',
+    // On a busy machine many requests at once wait for each other.
+    REQUEST_TIMEOUT_MS: '60000',
+  });
   platform = await signIn(strata.url, 'admin@example.com', adminPassword);
   tenant = await createTenant(strata.url, platform, 'Bad input');
   await tenant.admin.put(`/tenants/${tenant.id}/services/fixed`, {

@@ -43,7 +43,7 @@ async function rawly(text: string): Promise<{
   const socket = connect(Number(port), hostname);
   const chunks: Buffer[] = [];
   socket.on('data', (chunk: Buffer) => chunks.push(chunk));
-  socket.setTimeout(5000, () => socket.destroy());
+  socket.setTimeout(120_000, () => socket.destroy());
   socket.write(text);
   await once(socket, 'close');
   const [head, body] = Buffer.concat(chunks).toString().split('\r\n\r\n') as [string, string];

@@ -203,7 +203,7 @@ const at = (path: string): string =>
 
 /** The audit service is handed events from the outbox, so one that is committed is there soon. */
 async function auditEvent(action: string, requestId: string, by: Client): Promise<unknown> {
-  const until = Date.now() + 10_000;
+  const until = Date.now() + 60_000;
   for (;;) {
     const { body } = await by.get(`/audit/events?action=${action}&limit=200`);
     const found = (body as { items: { request_id: string }[] }).items.find(

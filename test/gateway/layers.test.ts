@@ -1,5 +1,6 @@
 /** The layers over REST: each shown to win and to be shadowed, with `explain` naming where the value comes from. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { ServiceBroker } from 'moleculer';
 import type { DataSource } from 'typeorm';
 import { configResolverService } from '../../services/config-resolver/config-resolver.service.ts';
@@ -439,7 +440,10 @@ describe('what is written between the read of the tenant and that of the platfor
 test('an inactive service type is no layer, and as_of answers from history', async () => {
   const { id, admin } = tenant;
   const before = await admin.put(`/tenants/${id}/config/agents/past`, { default_cpu: '1' });
+  // Its milliseconds are cut off, and the revision's are not.
+  await delay(2);
   const moment = new Date().toISOString();
+  await delay(2);
   await admin.put(`/tenants/${id}/config/agents/past`, { default_cpu: '2' });
   await admin.delete(`/tenants/${id}/config/agents/past`);
   const at = (asOf: string) =>

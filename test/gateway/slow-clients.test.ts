@@ -50,7 +50,7 @@ describe('with short times', () => {
   test.each(Object.entries(slowClients))('%s is cut off', async (name, { isTold }) => {
     const { endedAfter, received } = connections.get(name)!;
     // By the times of Node's own it would be minutes.
-    expect(endedAfter()).toBeLessThan(10_000);
+    expect(endedAfter()).toBeLessThan(45_000);
     if (isTold) expect(lastAnswer(received())).toEqual({ status: 408, code: 'request_timeout' });
   });
 
