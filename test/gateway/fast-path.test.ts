@@ -2,10 +2,19 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { connect } from 'node:net';
+import { IncomingMessage, ServerResponse } from 'node:http';
+import { connect, Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createFastPath } from '../../gateway/fast-path.ts';
+import { createRateLimit, trustOf } from '../../gateway/rate-limit.ts';
+import { countsInMemory } from '../../gateway/request-counts.ts';
+import { serviceCaller } from '../../shared/access.ts';
+import { contractTable } from '../../shared/contracts/index.ts';
+import { liveSettings } from '../../shared/live-settings.ts';
+import { loadSettings, type Settings } from '../../shared/settings.ts';
 import { strataDatabase, type Database } from '../support/postgres.ts';
+import { startRedis, type Process } from '../support/servers.ts';
 import {
   addMember,
   adminPassword,
@@ -292,32 +301,225 @@ describe('a read that another was allowed', () => {
   });
 });
 
-test('a limit counts them, too, from when it is set', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'strata-fast-path-'));
-  const file = join(folder, 'env');
-  const limitTo = (requests: number): void =>
-    writeFileSync(file, `RATE_LIMIT_PER_MINUTE=${requests}\n`);
-  limitTo(0);
-  const { BASE_URL } = settings;
-  const limited = await startStrata({ DATABASE_URL: database.url, BASE_URL, ENV_FILE: file });
-  try {
-    const client = new Client(limited.url, tenant.admin.token);
-    const operator = new Client(limited.url, platform.token);
-    const reads = async (): Promise<Answer[]> => {
-      const answers: Answer[] = [];
-      for (let time = 0; time < 30; time += 1) answers.push(await client.get(risk));
-      return answers;
-    };
-    expect((await reads()).every(({ status }) => status === 200)).toBe(true);
-    limitTo(20);
-    expect((await operator.post('/config/reload', { reload_env: true })).status).toBe(200);
-    const counted = await reads();
-    expect(counted.at(-1)!.status).toBe(429);
-    expect(counted[0]!.headers.has('x-ratelimit-limit')).toBe(true);
-  } finally {
-    await limited.stop();
-    rmSync(folder, { recursive: true });
+describe.each(['memory', 'Redis'] as const)('a rate limit that is counted in %s', (where) => {
+  const perMinute = 5;
+  const page = 'https://app.example';
+  let redis: Process | undefined;
+  let limited: Running;
+  let folder: string;
+  let member: Client;
+  let operator: Client;
+  /** Each has a minute of its own. */
+  let addresses = 0;
+  const newAddress = (): string => {
+    addresses += 1;
+    return `192.0.2.${addresses}`;
+  };
+
+  const write = (text: string): void => writeFileSync(join(folder, 'env'), text);
+  async function limitTo(requests: number): Promise<void> {
+    write(`RATE_LIMIT_PER_MINUTE=${requests}\n`);
+    const headers = { 'x-forwarded-for': newAddress() };
+    const { status } = await operator.post('/config/reload', { reload_env: true }, headers);
+    expect(status).toBe(200);
   }
+  const ask = (from: string, headers: Record<string, string> = {}, method = 'GET') =>
+    member.send(method, risk, {
+      headers: { 'x-forwarded-for': from, 'x-request-id': 'same', ...headers },
+    });
+  /** A parameter in a header is none that the fast path knows. */
+  const pastFastPath = { 'x-min-revision': '0' };
+  /** With the URL known, and who asks, also from the page. */
+  async function makeKnown(): Promise<void> {
+    const from = newAddress();
+    for (const headers of [undefined, { origin: page }]) {
+      await ask(from, headers);
+      await ask(from, headers);
+    }
+  }
+  const standing = ({ status, headers }: Answer): unknown => [
+    status,
+    headers.get('x-ratelimit-limit'),
+    headers.get('x-ratelimit-remaining'),
+  ];
+
+  beforeAll(async () => {
+    redis = where === 'Redis' ? await startRedis() : undefined;
+    folder = mkdtempSync(join(tmpdir(), 'strata-fast-path-'));
+    write(`RATE_LIMIT_PER_MINUTE=${perMinute}\n`);
+    limited = await startStrata({
+      DATABASE_URL: database.url,
+      BASE_URL: settings.BASE_URL,
+      CORS_ORIGINS: page,
+      TRUSTED_PROXIES: '127.0.0.0/8',
+      ENV_FILE: join(folder, 'env'),
+      ...(redis && { REDIS_URL: redis.url }),
+    });
+    member = new Client(limited.url, tenant.admin.token);
+    operator = new Client(limited.url, platform.token);
+  });
+  afterAll(async () => {
+    await limited?.stop();
+    await redis?.stop('SIGKILL');
+    if (folder !== undefined) rmSync(folder, { recursive: true });
+  });
+
+  test.each<[what: string, headers: (tag: string) => Record<string, string>, method: string]>([
+    ['a plain read', () => ({}), 'GET'],
+    ['a HEAD', () => ({}), 'HEAD'],
+    ['with its entity tag', (tag) => ({ 'if-none-match': tag }), 'GET'],
+    ['from a page', () => ({ origin: page }), 'GET'],
+  ])('%s: the same answers as from Fastify, up to the limit and beyond', async (...row) => {
+    const [, headersFor, method] = row;
+    const [known, other] = [newAddress(), newAddress()];
+    await makeKnown();
+    const tag = (await ask(newAddress())).headers.get('etag')!;
+    const headers = headersFor(tag);
+    const statuses: number[] = [];
+    for (let time = 0; time < perMinute + 2; time += 1) {
+      const fast = lasting(await ask(known, headers, method));
+      const slow = lasting(await ask(other, { ...headers, ...pastFastPath }, method));
+      for (const answer of [fast, slow]) {
+        for (const name of ['x-ratelimit-reset', 'retry-after']) {
+          const seconds = answer.headers[name];
+          if (seconds === undefined) continue;
+          expect(Number(seconds)).toBeGreaterThan(0);
+          expect(Number(seconds)).toBeLessThanOrEqual(60);
+          answer.headers[name] = 'seconds';
+        }
+      }
+      // Fastify says of a HEAD and of a 304 how long a body it does not have is, where it must say nothing or that of a GET.
+      if (slow.text === '') {
+        delete fast.headers['content-length'];
+        delete slow.headers['content-length'];
+      }
+      expect(fast).toEqual(slow);
+      expect(Object.keys(fast.headers)).toContain('x-ratelimit-reset');
+      expect(fast.headers['x-ratelimit-remaining']).toBe(String(Math.max(0, perMinute - 1 - time)));
+      expect('retry-after' in fast.headers).toBe(fast.status === 429);
+      statuses.push(fast.status);
+    }
+    const allowed = 'if-none-match' in headers ? 304 : 200;
+    expect(statuses).toEqual([...Array<number>(perMinute).fill(allowed), 429, 429]);
+  });
+
+  test('whoever answers, all requests of an address are counted together', async () => {
+    await makeKnown();
+    const from = newAddress();
+    const nobody = new Client(limited.url);
+    const answers = [
+      await ask(from),
+      await ask(from, pastFastPath),
+      await nobody.get(risk, { 'x-forwarded-for': from }),
+      await ask(from, { origin: page }),
+      await nobody.get('/nowhere', { 'x-forwarded-for': from }),
+      await ask(from),
+      await ask(from, pastFastPath),
+      await nobody.get(risk, { 'x-forwarded-for': from }),
+    ];
+    expect(answers.map(standing)).toEqual([
+      [200, '5', '4'],
+      [200, '5', '3'],
+      [401, '5', '2'],
+      [200, '5', '1'],
+      [404, '5', '0'],
+      [429, '5', '0'],
+      [429, '5', '0'],
+      [429, '5', '0'],
+    ]);
+    expect(standing(await ask(newAddress()))).toEqual([200, '5', '4']);
+  });
+
+  test('requests that come at once have a number each', async () => {
+    await makeKnown();
+    const from = newAddress();
+    const answers = await Promise.all(
+      Array.from({ length: 12 }, (_each, index) => ask(from, index % 2 ? {} : pastFastPath)),
+    );
+    const passed = answers.filter(({ status }) => status === 200);
+    const left = passed.map(({ headers }) => headers.get('x-ratelimit-remaining'));
+    expect(left.toSorted()).toEqual(['0', '1', '2', '3', '4']);
+    expect(answers.filter(({ status }) => status === 429)).toHaveLength(7);
+  });
+
+  test('what is refused is counted in the metrics', async () => {
+    await makeKnown();
+    const from = newAddress();
+    const refused = async (): Promise<number> => {
+      const { text } = await member.get('/metrics', { 'x-forwarded-for': newAddress() });
+      const labels = ['route="/tenants/:tenant_id/config/risk"', 'method="GET"', 'status="429"'];
+      const sample = text
+        .split('\n')
+        .filter((line) => line.startsWith('strata_http_requests_total{'))
+        .find((line) => labels.every((label) => line.includes(label)));
+      return Number(sample?.split(' ')[1] ?? 0);
+    };
+    const before = await refused();
+    for (let time = 0; time < perMinute + 3; time += 1) await ask(from);
+    expect((await refused()) - before).toBe(3);
+  });
+
+  test('a limit counts them, too, from when it is set, and as it is changed', async () => {
+    await limitTo(0);
+    await makeKnown();
+    const from = newAddress();
+    const unlimited = await ask(from);
+    expect(standing(unlimited)).toEqual([200, null, null]);
+    await limitTo(3);
+    await makeKnown();
+    const three = [await ask(from), await ask(from), await ask(from), await ask(from)];
+    expect(three.map(standing)).toEqual([
+      [200, '3', '2'],
+      [200, '3', '1'],
+      [200, '3', '0'],
+      [429, '3', '0'],
+    ]);
+    // What was counted stays counted.
+    await limitTo(6);
+    await makeKnown();
+    expect([await ask(from), await ask(from), await ask(from)].map(standing)).toEqual([
+      [200, '6', '1'],
+      [200, '6', '0'],
+      [429, '6', '0'],
+    ]);
+    await limitTo(0);
+    await makeKnown();
+    expect(lasting(await ask(from))).toEqual(lasting(unlimited));
+    await limitTo(perMinute);
+  });
+});
+
+test('headers that a hook set before a reload are not learned after it', () => {
+  const [before, after] = [loadSettings({}, { pieces: [] }), loadSettings({}, { pieces: [] })];
+  let current = before;
+  const live = {
+    ...liveSettings(before, {}, []),
+    get current() {
+      return current;
+    },
+  };
+  const caller = serviceCaller('test');
+  const fastPath = createFastPath({
+    authenticator: { known: () => ({ caller, stale: false }), find: async () => undefined },
+    settings: live,
+    rateLimit: createRateLimit(live, countsInMemory(), trustOf([])),
+    requestIdOf: () => 'id',
+    record: () => undefined,
+  });
+  const value = { document: {}, revision: 1, updated_by: 'x', updated_at: '2026-01-01T00:00:00Z' };
+  const entry = { value, asOf: {}, isFresh: () => true, recordHit: () => undefined };
+  const isAnsweredAfterLearning = (settings: Settings): boolean => {
+    const contract = contractTable['tenant-config.risk.get'];
+    const read = { contract, route: '/', params: { tenant_id: 'a' }, entry, settings };
+    fastPath.learn('/', { ...read, origin: undefined, hookHeaders: {} });
+    const request = new IncomingMessage(new Socket());
+    Object.assign(request, { method: 'GET', url: '/' });
+    return fastPath.tryAnswer(request, new ServerResponse(request));
+  };
+  expect(isAnsweredAfterLearning(before)).toBe(true);
+  current = after;
+  expect(isAnsweredAfterLearning(before)).toBe(false);
+  expect(isAnsweredAfterLearning(after)).toBe(true);
 });
 
 test('a request that announces a type but no body is answered', async () => {
