@@ -74,7 +74,7 @@ beforeAll(async () => {
   database = await createDatabase(server.url);
   strata = await startStrata({
     DATABASE_URL: database.url,
-    REQUEST_TIMEOUT_MS: '2500',
+    REQUEST_TIMEOUT_MS: '4000',
     FRONTEND_ORIGIN: origin,
     WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8',
     WEBHOOK_ALLOW_HTTP: 'true',

@@ -96,7 +96,7 @@ beforeAll(async () => {
     authenticator: standInAuthenticator,
     log: createLog(settings.current),
     namespace: 'strata',
-    requestTimeoutMs: 5000,
+    requestTimeoutMs: 30_000,
   })!;
   neighbour = new ServiceBroker({
     namespace: 'strata',
@@ -105,7 +105,7 @@ beforeAll(async () => {
     transporter: { type: 'NATS', options: { servers: [nats.url] } },
   });
   await neighbour.start();
-  await neighbour.waitForServices('tenant-config', 5000);
+  await neighbour.waitForServices('tenant-config', 60_000);
 });
 afterAll(async () => {
   await neighbour?.stop();
@@ -232,7 +232,7 @@ describe('every action, called from another node', () => {
     for (const [who, caller] of Object.entries(callers)) {
       const before = reached.called;
       const type = await typeOf(
-        asker.call(name, { tenant_id: own }, { meta: caller ? { caller } : {}, timeout: 5000 }),
+        asker.call(name, { tenant_id: own }, { meta: caller ? { caller } : {}, timeout: 30_000 }),
       );
       const code = expected(name, who);
       if (code === undefined) expect(refusals).not.toContain(type);

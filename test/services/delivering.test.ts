@@ -144,7 +144,10 @@ describe('who may claim what', () => {
       `SELECT FROM notifier.endpoints WHERE key = 'a' FOR UPDATE`,
     );
     try {
-      const claims = await Promise.race([claimDue(db, worker, 100), delay(5_000, undefined)]);
+      const claims = await Promise.race([
+        claimDue(db, worker, 100),
+        delay(60_000, undefined, { ref: false }),
+      ]);
       expect(claims && byEndpoint(claims)).toEqual({ b: 3 });
     } finally {
       await lock.release();

@@ -181,7 +181,8 @@ test.each([
   ['complete', () => existsSync(cluster)],
 ])('a start killed with its cluster %s does not spoil the next', async (_, reached) => {
   const owner = spawnOwner();
-  while (!reached()) await delay(1);
+  // A busy machine may be so late that it is complete.
+  while (!reached() && !existsSync(cluster)) await delay(1);
   await kill(owner);
   const { url } = await open();
   await query(url, 'CREATE TABLE kept AS SELECT 1 AS n');

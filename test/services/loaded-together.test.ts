@@ -122,7 +122,7 @@ beforeAll(async () => {
     hearsOthers: async () => true,
   });
   sent = jest.spyOn(gateway.transit!, 'publish') as typeof sent;
-}, 30_000);
+});
 afterAll(async () => {
   await coherence?.stop();
   await Promise.all([owner, gateway].map((broker) => broker?.stop()));

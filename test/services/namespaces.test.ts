@@ -36,7 +36,7 @@ async function startNode(nodeId: string, namespace: Record<string, string>): Pro
     },
     log: node.log,
     namespace: settings.nats_namespace,
-    requestTimeoutMs: 5000,
+    requestTimeoutMs: 30_000,
   });
   doors.push(door!);
   return node;

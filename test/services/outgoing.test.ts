@@ -514,7 +514,7 @@ describe('the client', () => {
   });
 
   test('once the headers are here the status stands, whatever becomes of the body', async () => {
-    const trickle = await send('/trickle', { timeoutMs: 300 });
+    const trickle = await send('/trickle', { timeoutMs: 3000 });
     expect(trickle).toMatchObject({ status: 200, cut: 'timed_out' });
     expect(trickle.body.toString()).toMatch(/^slow\./);
     const endless = await send('/endless');

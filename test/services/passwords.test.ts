@@ -189,7 +189,7 @@ describe('a mailed link', () => {
     const before = new Set(await state.keys('strata:password_reset:*'));
     const token = await mailedToken();
     const [key] = (await state.keys('strata:password_reset:*')).filter((each) => !before.has(each));
-    expect(await state.ttl(key!)).toBeGreaterThan(1790);
+    expect(await state.ttl(key!)).toBeGreaterThan(1500);
     expect(await state.ttl(key!)).toBeLessThanOrEqual(1800);
     await state.pexpire(key!, 1);
     while (await state.exists(key!)) await state.ping();
@@ -225,13 +225,16 @@ describe('a mailed link', () => {
   test('goes to nobody who has no account, and asking answers alike; asking too often is slowed alike', async () => {
     const { body } = await platform.get(`/auth/users?email=${tenant.emails.operator}`);
     await platform.patch(`/auth/users/${body.items[0].id}`, { status: 'disabled' });
-    const before = smtp.received.length;
-    for (const email of ['nobody@example.com', 'not an address', tenant.emails.operator!]) {
+    const asking = ['nobody@example.com', 'not an address', tenant.emails.operator!];
+    const mailedToThem = (): number =>
+      smtp.received.filter(({ to }) => to.some((address) => asking.includes(address))).length;
+    const before = mailedToThem();
+    for (const email of asking) {
       const answer = await forgot(email);
       expect([answer.status, answer.body]).toEqual([202, { expires_in: 1800 }]);
     }
     await mailedToken();
-    expect(smtp.received.length).toBe(before + 1);
+    expect(mailedToThem()).toBe(before);
     for (const [email, from] of [
       ['nobody@example.com', '198.51.100.1'],
       [tenant.emails.tenant_admin!, '198.51.101.1'],

@@ -92,12 +92,12 @@ async function start<T extends Node>(...nodes: T[]): Promise<T[]> {
 async function startPair(): Promise<{ asker: Node; owner: Owner }> {
   const [owner] = await start(ownerOf('owner'));
   const [asker] = await start(nodeOf('asker'));
-  await asker!.broker.waitForServices('$owner', 5000);
+  await asker!.broker.waitForServices('$owner', 60_000);
   return { asker: asker!, owner: owner! };
 }
 
 const call = (node: Node, params: object = {}): Promise<unknown> =>
-  node.broker.call('$owner.act', params, { timeout: 10_000 });
+  node.broker.call('$owner.act', params, { timeout: 30_000 });
 
 /** Everything that was published before has arrived by then. */
 async function settled(): Promise<void> {
@@ -277,7 +277,7 @@ describe('a node that has restarted', () => {
     proxies.push(proxy);
     const [owner] = await start(ownerOf('owner'));
     const [asker] = await start(nodeOf('asker', { NATS_URL: `nats://127.0.0.1:${proxy.port}` }));
-    await asker!.broker.waitForServices('$owner', 5000);
+    await asker!.broker.waitForServices('$owner', 60_000);
     expect(await call(asker!)).toEqual({ by: 'owner' });
     // The asker never hears that the owner leaves; the outsider does, and keeps it for later.
     proxy.cut();
@@ -288,7 +288,7 @@ describe('a node that has restarted', () => {
     expect(recorded.map(({ subject }) => subject)).toContain(`${prefix}.DISCONNECT`);
     proxy.mend();
     await start(ownerOf('owner'));
-    await eventually(async () => expect(await call(asker!)).toEqual({ by: 'owner' }), 15_000);
+    await eventually(async () => expect(await call(asker!)).toEqual({ by: 'owner' }), 60_000);
 
     const gone = jest.fn();
     asker!.broker.localBus.on('$node.disconnected', gone);
@@ -327,7 +327,7 @@ test('while SECRET_KEY is being changed, nodes with one key and with both unders
   for (const [ofOwner, ofAsker] of pairs) {
     const [owner, asker] = [ownerOf('owner', ofOwner), nodeOf('asker', ofAsker)];
     await start<Node>(owner, asker);
-    await asker.broker.waitForServices('$owner', 5000);
+    await asker.broker.waitForServices('$owner', 60_000);
     expect(await call(asker)).toEqual({ by: 'owner' });
     await Promise.all(running.splice(0).map((broker) => broker.stop()));
   }
