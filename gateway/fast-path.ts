@@ -7,9 +7,17 @@
  * are made once per cached result. Whatever is not plainly a repetition goes to Fastify: another form of the answer, an unknown
  * credential, an entry that is no longer fresh, a refusal. A rate limit counts what is answered here, and what is over it is refused
  * here: Fastify would count it again.
+ *
+ * Where a value is no longer fresh and many ask for it at once, the first goes to Fastify, which asks for it. The others wait for that
+ * and are answered here: on their own way through Fastify they would share its answer as well, at three times the cost.
  */
 import { LRUCache } from 'lru-cache';
-import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
+import type {
+  IncomingMessage,
+  OutgoingHttpHeaders,
+  RequestListener,
+  ServerResponse,
+} from 'node:http';
 import type { CachedEntry } from '../shared/cluster/coherence/entry.ts';
 import { cachedAnswer } from '../shared/cluster/local-cache.ts';
 import type { Contract } from '../shared/contracts/contract.ts';
@@ -17,6 +25,7 @@ import type { LiveSettings } from '../shared/live-settings.ts';
 import type { Settings } from '../shared/settings.ts';
 import type { Authenticator } from './authenticate.ts';
 import { refuseRequest } from './error-responses.ts';
+import { createFollowers } from './followers.ts';
 import {
   remainingHeader,
   resetHeader,
@@ -52,8 +61,14 @@ export interface KnownRead {
 
 export interface FastPath {
   readonly learn: (url: string, read: KnownRead) => void;
-  /** Answers the request if it can; where it returns false, nothing was sent. */
-  readonly tryAnswer: (request: IncomingMessage, response: ServerResponse) => boolean;
+  /** A request that Fastify was given has asked for the value of its URL, with whatever outcome. */
+  readonly asked: (url: string, origin: string | undefined) => void;
+  /** Answers the request, or has Fastify answer it; either at once or in a moment. */
+  readonly answer: (
+    request: IncomingMessage,
+    response: ServerResponse,
+    fastify: RequestListener,
+  ) => void;
 }
 
 export interface FastPathOptions {
@@ -68,6 +83,8 @@ export interface FastPathOptions {
 const maxBytes = 8 * 1024 * 1024;
 /** Estimated size of a `KnownRead` beside its URL. */
 const readBytes = 300;
+/** Nobody waits longer for what another asks for, who may have been refused on the way there. */
+const patienceMs = 100;
 
 export function createFastPath({
   authenticator,
@@ -80,6 +97,9 @@ export function createFastPath({
     maxSize: maxBytes,
     sizeCalculation: (_read, url) => readBytes + url.length,
   });
+
+  /** Of requests that find one of them outdated, by name. */
+  const followers = createFollowers(patienceMs);
 
   /** By the cached value, which is one object for all callers, and kept as long as that. */
   let prepared = new WeakMap<object, Prepared>();
@@ -110,12 +130,12 @@ export function createFastPath({
     return made;
   }
 
-  /** The result that may be sent as it is; undefined where the request has to go to Fastify. */
+  /** The result that may be sent as it is; `outdated` where it only has to be asked for; undefined where Fastify has to answer. */
   function resultFor(
     read: KnownRead,
     { headers }: IncomingMessage,
     now: number,
-  ): object | undefined {
+  ): object | 'outdated' | undefined {
     const { contract, params, entry } = read;
     // A parameter in a header is none that the URL stands for.
     for (const name in contract.rest?.headers) {
@@ -126,6 +146,7 @@ export function createFastPath({
     if (!identity) return undefined;
     try {
       const result = cachedAnswer(contract, params, identity.caller, entry, now);
+      if (result === undefined) return 'outdated';
       return typeof result === 'object' && result !== null ? result : undefined;
     } catch {
       // Fastify refuses it again and puts the refusal into words.
@@ -164,6 +185,35 @@ export function createFastPath({
     return status;
   }
 
+  /** Answers the request if it can, which began at `began` (performance.now()). Where it returns anything else, nothing was sent. */
+  function tryAnswer(
+    request: IncomingMessage,
+    response: ServerResponse,
+    began: number,
+    now = began,
+  ): 'answered' | 'outdated' | 'unknown' {
+    const { method, url, headers } = request;
+    if (method !== 'GET' && method !== 'HEAD') return 'unknown';
+    forgetAfterReload();
+    // A URL's place in the order of eviction is when it was learned; renewing it costs more than learning it again.
+    const read = reads.peek(nameOf(url!, headers.origin));
+    if (!read) return 'unknown';
+    const result = resultFor(read, request, now);
+    if (result === undefined) return 'unknown';
+    if (result === 'outdated') return result;
+    const known = preparedFor(read, result);
+    const answer = (standing?: Standing): void => {
+      const requestId = requestIdOf(request);
+      const status = standing?.isOver
+        ? refuse(read, standing, requestId, response)
+        : send(read, known, standing, requestId, request, response);
+      record(requestId, method, read.route, status, performance.now() - began);
+    };
+    if (rateLimit.isSet()) rateLimit.count(request, answer);
+    else answer();
+    return 'answered';
+  }
+
   return {
     learn(url, read) {
       forgetAfterReload();
@@ -171,27 +221,19 @@ export function createFastPath({
       const isOfNow = read.settings === settings.current;
       if (!isOfOthers && isOfNow) reads.set(nameOf(url, read.origin), read);
     },
-    tryAnswer(request, response) {
-      const { method, url, headers } = request;
-      if (method !== 'GET' && method !== 'HEAD') return false;
-      forgetAfterReload();
-      // A URL's place in the order of eviction is when it was learned; renewing it costs more than learning it again.
-      const read = reads.peek(nameOf(url!, headers.origin));
-      if (!read) return false;
+    asked: (url, origin) => followers.letGo(nameOf(url, origin)),
+    answer(request, response, fastify) {
       const began = performance.now();
-      const result = resultFor(read, request, began);
-      if (result === undefined) return false;
-      const known = preparedFor(read, result);
-      const answer = (standing?: Standing): void => {
-        const requestId = requestIdOf(request);
-        const status = standing?.isOver
-          ? refuse(read, standing, requestId, response)
-          : send(read, known, standing, requestId, request, response);
-        record(requestId, method, read.route, status, performance.now() - began);
+      const outcome = tryAnswer(request, response, began);
+      if (outcome === 'answered') return;
+      const tryAgain = (): void => {
+        if (tryAnswer(request, response, began, performance.now()) !== 'answered')
+          fastify(request, response);
       };
-      if (rateLimit.isSet()) rateLimit.count(request, answer);
-      else answer();
-      return true;
+      const follows =
+        outcome === 'outdated' &&
+        followers.follow(nameOf(request.url!, request.headers.origin), tryAgain);
+      if (!follows) fastify(request, response);
     },
   };
 }

@@ -5,8 +5,9 @@
  * |------------|--------------------------|---------------------------------------------------------------------------------|
  * | admit      | before the body is read  | finds the caller, checks access by path and query, refuses writes on stale trust |
  * | parameters | with the body            | puts path, query, headers and body together                                     |
- * | memory     | for cached reads         | answers from the local cache, and teaches the fast path the URL                 |
+ * | memory     | for cached reads         | answers from the local cache                                                    |
  * | ask        | for everything else      | calls the action, or the gateway's own handler                                  |
+ * | teach      | for cached reads         | has the fast path answer for the URL from now on                                |
  * | respond    |                          | turns the result into the response of its kind                                  |
  */
 import type {
@@ -19,6 +20,7 @@ import type {
 import type { ServiceBroker } from 'moleculer';
 import type { OutgoingHttpHeaders } from 'node:http';
 import { checkAccess, isPublic, type Caller } from '../shared/access.ts';
+import type { CachedEntry } from '../shared/cluster/coherence/entry.ts';
 import { checkParams } from '../shared/cluster/contract-middleware.ts';
 import { cachedAnswer, type LocalCache } from '../shared/cluster/local-cache.ts';
 import { callAs, timeLeft } from '../shared/cluster/request.ts';
@@ -159,8 +161,30 @@ function routeOf({ name, contract, rest }: RestRoute, options: RoutesOptions): R
       response: reply.raw,
       setHeader: (header, value) => void reply.removeHeader(header).header(header, value),
     });
+    teach(request, reply, localCache.find(contract, params));
     return respond(contract, result, request, reply);
   }
+
+  /** Has the fast path answer for this URL from now on, as long as the entry is fresh. */
+  function teach(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    entry: CachedEntry<unknown> | undefined,
+  ): void {
+    if (!entry || meansOwnTenant || request.identity?.stale) return;
+    fastPath.learn(request.url, {
+      contract,
+      route: url,
+      params: request.urlParams!,
+      entry,
+      origin: request.headers.origin,
+      hookHeaders: reply.getHeaders() as OutgoingHttpHeaders,
+      settings: request.settings,
+    });
+  }
+
+  const letOthersGo = (request: FastifyRequest): void =>
+    fastPath.asked(request.url, request.headers.origin);
 
   return {
     method: rest.method,
@@ -179,21 +203,14 @@ function routeOf({ name, contract, rest }: RestRoute, options: RoutesOptions): R
       const params = parametersOf(contract, rest, request, request.urlParams!);
       if (identity?.stale) reply.header('x-config-stale', 'true');
       const entry = localCache.find(contract, params);
-      if (!entry) return ask(request, reply, params, caller);
-      const known = cachedAnswer(contract, params, caller, entry, performance.now());
-      if (known === undefined) return ask(request, reply, params, caller);
-      if (!meansOwnTenant && !identity?.stale) {
-        fastPath.learn(request.url, {
-          contract,
-          route: url,
-          params: request.urlParams!,
-          entry,
-          origin: request.headers.origin,
-          hookHeaders: reply.getHeaders() as OutgoingHttpHeaders,
-          settings: request.settings,
-        });
+      const known = entry && cachedAnswer(contract, params, caller, entry, performance.now());
+      if (known === undefined) {
+        const answer = ask(request, reply, params, caller);
+        return contract.cache ? answer.finally(() => letOthersGo(request)) : answer;
       }
+      teach(request, reply, entry);
       respond(contract, known, request, reply);
+      letOthersGo(request);
       return undefined;
     },
   };

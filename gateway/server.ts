@@ -104,8 +104,7 @@ export function createGatewayServer(
     }
     // No path takes any other method. Fastify would look for nothing but a route of that method, and find no path either.
     if (!routedMethods.has(request.method!)) request.method = 'TRACE';
-    const answered = fastPath.tryAnswer(request, response);
-    if (!answered) handler(request, response);
+    fastPath.answer(request, response, handler);
   }
 
   /** Whether the request that the connection is still sending has an answer already. */

@@ -1,12 +1,21 @@
 /** The fast path: a read that was answered before is answered ahead of Fastify, with the same response and after the same checks. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import {
+  afterAll,
+  afterEach,
+  beforeAll,
+  beforeEach,
+  describe,
+  expect,
+  jest,
+  test,
+} from '@jest/globals';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { connect, Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createFastPath } from '../../gateway/fast-path.ts';
+import { createFastPath, type FastPath } from '../../gateway/fast-path.ts';
 import { createRateLimit, trustOf } from '../../gateway/rate-limit.ts';
 import { countsInMemory } from '../../gateway/request-counts.ts';
 import { serviceCaller } from '../../shared/access.ts';
@@ -489,37 +498,136 @@ describe.each(['memory', 'Redis'] as const)('a rate limit that is counted in %s'
   });
 });
 
-test('headers that a hook set before a reload are not learned after it', () => {
-  const [before, after] = [loadSettings({}, { pieces: [] }), loadSettings({}, { pieces: [] })];
-  let current = before;
-  const live = {
-    ...liveSettings(before, {}, []),
-    get current() {
-      return current;
-    },
-  };
+describe('a fast path whose reads are taught by hand', () => {
+  const contract = contractTable['tenant-config.risk.get'];
   const caller = serviceCaller('test');
-  const fastPath = createFastPath({
-    authenticator: { known: () => ({ caller, stale: false }), find: async () => undefined },
-    settings: live,
-    rateLimit: createRateLimit(live, countsInMemory(), trustOf([])),
-    requestIdOf: () => 'id',
-    record: () => undefined,
+  const [before, after] = [loadSettings({}, { pieces: [] }), loadSettings({}, { pieces: [] })];
+  let current: Settings;
+  let fastPath: FastPath;
+  beforeEach(() => {
+    jest.useFakeTimers({ doNotFake: ['performance'] });
+    current = before;
+    const live = {
+      ...liveSettings(before, {}, []),
+      get current() {
+        return current;
+      },
+    };
+    fastPath = createFastPath({
+      authenticator: { known: () => ({ caller, stale: false }), find: async () => undefined },
+      settings: live,
+      rateLimit: createRateLimit(live, countsInMemory(), trustOf([])),
+      requestIdOf: () => 'id',
+      record: () => undefined,
+    });
   });
-  const value = { document: {}, revision: 1, updated_by: 'x', updated_at: '2026-01-01T00:00:00Z' };
-  const entry = { value, asOf: {}, isFresh: () => true, recordHit: () => undefined };
-  const isAnsweredAfterLearning = (settings: Settings): boolean => {
-    const contract = contractTable['tenant-config.risk.get'];
+  afterEach(() => {
+    jest.useRealTimers();
+  });
+
+  /** Returns how to outdate it. */
+  function learn(url: string, settings = current): () => void {
+    const value = {
+      document: {},
+      revision: 1,
+      updated_by: 'x',
+      updated_at: '2026-01-01T00:00:00Z',
+    };
+    let isFresh = true;
+    const entry = { value, asOf: {}, isFresh: () => isFresh, recordHit: () => undefined };
     const read = { contract, route: '/', params: { tenant_id: 'a' }, entry, settings };
-    fastPath.learn('/', { ...read, origin: undefined, hookHeaders: {} });
+    fastPath.learn(url, { ...read, origin: undefined, hookHeaders: {} });
+    return () => {
+      isFresh = false;
+    };
+  }
+  /** Returns how it stands with the request now. */
+  function ask(url: string): () => 'answered' | 'given to Fastify' | 'waiting' {
     const request = new IncomingMessage(new Socket());
-    Object.assign(request, { method: 'GET', url: '/' });
-    return fastPath.tryAnswer(request, new ServerResponse(request));
-  };
-  expect(isAnsweredAfterLearning(before)).toBe(true);
-  current = after;
-  expect(isAnsweredAfterLearning(before)).toBe(false);
-  expect(isAnsweredAfterLearning(after)).toBe(true);
+    Object.assign(request, { method: 'GET', url });
+    const response = new ServerResponse(request);
+    let given = 0;
+    fastPath.answer(request, response, () => {
+      given += 1;
+    });
+    return () => {
+      expect(given + Number(response.headersSent)).toBeLessThanOrEqual(1);
+      if (given > 0) return 'given to Fastify';
+      return response.headersSent ? 'answered' : 'waiting';
+    };
+  }
+
+  test('headers that a hook set before a reload are not learned after it', () => {
+    learn('/a');
+    expect(ask('/a')()).toBe('answered');
+    current = after;
+    learn('/a', before);
+    expect(ask('/a')()).toBe('given to Fastify');
+    learn('/a', after);
+    expect(ask('/a')()).toBe('answered');
+  });
+
+  test('of many that find a value outdated one asks for it, and the others are answered with that', () => {
+    const outdate = learn('/a');
+    outdate();
+    const standings = Array.from({ length: 5 }, () => ask('/a'));
+    const now = (): string[] => standings.map((standing) => standing());
+    const [first, ...others] = now();
+    expect(first).toBe('given to Fastify');
+    expect(others).toEqual(Array<string>(4).fill('waiting'));
+    // Another value is another matter.
+    learn('/b')();
+    expect(ask('/b')()).toBe('given to Fastify');
+    learn('/a');
+    fastPath.asked('/a', undefined);
+    expect(now()).toEqual(['given to Fastify', ...Array<string>(4).fill('answered')]);
+  });
+
+  test.each([
+    ['the answer could not be kept', () => fastPath.asked('/a', undefined)],
+    ['the first takes too long', () => jest.advanceTimersByTime(100)],
+  ])('where %s, they ask for themselves', (_why, happens) => {
+    learn('/a')();
+    const standings = [ask('/a'), ask('/a'), ask('/a')];
+    expect(standings.map((standing) => standing()).slice(1)).toEqual(['waiting', 'waiting']);
+    happens();
+    expect(standings.map((standing) => standing())).toEqual(
+      Array<string>(3).fill('given to Fastify'),
+    );
+    // The next is the first of others.
+    expect([ask('/a')(), ask('/a')()]).toEqual(['given to Fastify', 'waiting']);
+  });
+
+  test('a timer of those who were let go lets no others go', () => {
+    learn('/a')();
+    ask('/a');
+    jest.advanceTimersByTime(60);
+    fastPath.asked('/a', undefined);
+    ask('/a');
+    const waits = ask('/a');
+    jest.advanceTimersByTime(60);
+    expect(waits()).toBe('waiting');
+    jest.advanceTimersByTime(60);
+    expect(waits()).toBe('given to Fastify');
+  });
+});
+
+test('very many that ask at once after a write are all given what was written', async () => {
+  const effective = `/tenants/${tenant.id}/config/effective`;
+  for (let limit = 20; limit < 24; limit += 1) {
+    await Promise.all([risk, effective].map((path) => readUntilFast(path, tenant.admin)));
+    const written = await tenant.admin.put(risk, {
+      global_settings: { max_cost_impact_auto: limit },
+    });
+    const crowd = (path: string) =>
+      Promise.all(Array.from({ length: 60 }, () => tenant.admin.get(path)));
+    const [ofRisk, ofEffective] = await Promise.all([crowd(risk), crowd(effective)]);
+    const first = lasting(ofRisk[0]!);
+    expect([first.text, first.headers.etag]).toEqual([written.text, written.headers.get('etag')]);
+    for (const each of ofRisk) expect(lasting(each)).toEqual(first);
+    for (const each of ofEffective) expect(lasting(each)).toEqual(lasting(ofEffective[0]!));
+    expect(ofEffective[0]!.body.values.max_cost_impact_auto).toBe(limit);
+  }
 });
 
 test('a request that announces a type but no body is answered', async () => {

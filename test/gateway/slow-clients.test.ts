@@ -13,7 +13,11 @@ describe('with short times', () => {
   let server: Server;
   beforeAll(async () => {
     const gateway = createGatewayServer(
-      { learn: () => {}, tryAnswer: () => false },
+      {
+        learn: () => {},
+        asked: () => {},
+        answer: (request, response, fastify) => fastify(request, response),
+      },
       () => 'an-id',
       times,
     );
