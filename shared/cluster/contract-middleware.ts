@@ -262,6 +262,7 @@ export function contractMiddleware({
           checkAnswer: (answer) => checkResult(contract, name, answer),
           heardOf: (scope) => coherence.newestHeardOf(scope),
           committed,
+          until: performance.now() + requestTimeoutMs,
           log: log.child({ request_id: ctx.requestID, action: name }),
           call: callWithin(ctx, name),
         };

@@ -6,7 +6,7 @@ import { serviceCaller, type Caller } from '../access.ts';
 import type { Loaded } from './coherence/entry.ts';
 import type { AsOf } from './coherence/floors.ts';
 import { contractOf, type ActionName, type ParamsOf, type ResultOf } from '../contracts/index.ts';
-import type { Committing } from '../commits/commit.ts';
+import type { Combining } from '../commits/combined.ts';
 
 /** Where a request came from: for throttling, sessions and the audit. Empty on the bus. */
 export interface Client {
@@ -15,7 +15,7 @@ export interface Client {
 }
 
 /** What a handler is given beside its parameters. */
-export interface Request extends Committing {
+export interface Request extends Combining {
   readonly caller: Caller;
   readonly requestId: string;
   readonly client: Client;

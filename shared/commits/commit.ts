@@ -122,7 +122,7 @@ export async function commitChanges<T>(
         const done = await work(manager, revision, at);
         outcomes.push(done);
         if (discard) continue;
-        const id = await recordChange(manager, by, { scope, revision, at }, done);
+        const id = await recordChanges(manager, scope, [recordOf(by, { revision, at }, done)]);
         change = { id, scope, revision, keys: [...(change?.keys ?? []), ...done.keys] };
       }
       await noteIfOfPlatform(manager, realmOf(tenantOfScope(scope)), by.caller);
@@ -145,7 +145,7 @@ interface RevisionRow {
 }
 
 /** The scope's next revision and its time. Its counter stays locked until the transaction ends. */
-async function lockAndCount(
+export async function lockAndCount(
   manager: EntityManager,
   scope: string,
   heardOf: number,
@@ -160,24 +160,54 @@ async function lockAndCount(
   return row!;
 }
 
-/** Writes change record and audit events in one statement. Resolves to the change's id, the transaction's. */
-async function recordChange(
+/** For further revisions of the same transaction: the counter goes up to this one, and has its time. */
+export async function countUpTo(
   manager: EntityManager,
+  scope: string,
+  revision: number,
+  at: Date,
+): Promise<void> {
+  await manager.query(
+    'UPDATE strata.revisions SET revision = $2, changed_at = GREATEST(changed_at, $3) WHERE scope = $1',
+    [scope, revision, at],
+  );
+}
+
+/** What a change leaves beside its rows. */
+export interface ChangeToRecord {
+  readonly revision: number;
+  readonly keys: readonly string[];
+  readonly facts: readonly AuditEventFacts[];
+}
+
+export function recordOf(
   by: Committing,
-  { scope, revision, at }: { scope: string; revision: number; at: Date },
+  { revision, at }: { readonly revision: number; readonly at: Date },
   { keys, events }: Outcome<unknown>,
-): Promise<string> {
+): ChangeToRecord {
   const facts = events.map((draft) => auditFacts(draft, by, at));
-  const [change] = await manager.query<{ id: string }[]>(
+  return { revision, keys, facts };
+}
+
+/** Writes change records and audit events in one statement. Resolves to the changes' id, the transaction's. */
+export async function recordChanges(
+  manager: EntityManager,
+  scope: string,
+  changes: readonly ChangeToRecord[],
+): Promise<string> {
+  const revisions = changes.map(({ revision, keys }) => ({ revision, keys }));
+  const facts = changes.flatMap((change) => change.facts);
+  const [recorded] = await manager.query<{ id: string }[]>(
     `WITH events AS (
        INSERT INTO strata.outbox (event_id, event, created_at)
-       SELECT (e->>'id')::uuid, e, clock_timestamp() FROM json_array_elements($4::json) e
+       SELECT (e->>'id')::uuid, e, clock_timestamp() FROM json_array_elements($3::json) e
      )
      INSERT INTO strata.changes (id, scope, revision, keys, created_at)
-     VALUES (pg_current_xact_id(), $1, $2, $3, clock_timestamp()) RETURNING id::text`,
-    [scope, revision, keys, JSON.stringify(facts)],
+     SELECT pg_current_xact_id(), $1, revision, keys, clock_timestamp()
+     FROM json_to_recordset($2::json) AS change (revision int8, keys text[]) RETURNING id::text`,
+    [scope, JSON.stringify(revisions), JSON.stringify(facts)],
   );
-  return change!.id;
+  return recorded!.id;
 }
 
 /**

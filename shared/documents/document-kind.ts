@@ -14,6 +14,9 @@
  * |                     | `checkInTransaction` | the database, under the lock of the scope     |
  * |                     | `save` or `remove`   | the database                                  |
  * |                     | `recordHistory`      | the database                                  |
+ *
+ * Up to `checkInTransaction` they only read: a write that is refused has nothing to take back from a commit that it shares with others
+ * (../commits/combined.ts).
  */
 import type { TSchema } from 'typebox';
 import type { EntityManager } from 'typeorm';

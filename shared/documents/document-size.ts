@@ -7,27 +7,25 @@ import { maxDepth, maxNames } from '../schema/exact-json.ts';
 
 const maxMebibytes = 1;
 
-/** Throws 413 for a document that is stored with more bytes of JSON, names or levels than that. */
-export function refuseTooLarge(document: unknown): void {
-  const limit = exceededLimit(document);
-  if (limit !== undefined)
-    throw new StrataError('payload_too_large', `The document would have more than ${limit}.`);
-}
-
-function exceededLimit(document: unknown): string | undefined {
+/** The document's bytes of JSON. Throws 413 for one that is stored with more of them, of names or of levels than that. */
+export function sizeWithinLimits(document: unknown): number {
   let names = 0;
   let level: readonly object[] = isContainer(document) ? [document] : [];
   for (let depth = 1; level.length > 0; depth += 1) {
-    if (depth > maxDepth) return `${maxDepth} levels`;
+    if (depth > maxDepth) throw tooLarge(`${maxDepth} levels`);
     for (const container of level) {
       if (!Array.isArray(container)) names += Object.keys(container).length;
     }
-    if (names > maxNames) return `${maxNames} names`;
+    if (names > maxNames) throw tooLarge(`${maxNames} names`);
     level = level.flatMap((container) => Object.values(container).filter(isContainer));
   }
   const bytes = Buffer.byteLength(JSON.stringify(document));
-  return bytes > maxMebibytes * 1024 * 1024 ? `${maxMebibytes} MiB of JSON` : undefined;
+  if (bytes > maxMebibytes * 1024 * 1024) throw tooLarge(`${maxMebibytes} MiB of JSON`);
+  return bytes;
 }
+
+const tooLarge = (limit: string): StrataError =>
+  new StrataError('payload_too_large', `The document would have more than ${limit}.`);
 
 const isContainer = (value: unknown): value is object =>
   typeof value === 'object' && value !== null;

@@ -6,6 +6,7 @@ import type { Caller } from '../access.ts';
 import type { Loaded } from '../cluster/coherence/entry.ts';
 import type { Request } from '../cluster/request.ts';
 import { namesIn, platformName, realmOf } from '../commits/actor-names.ts';
+import { commitCombined, storing, type Judge } from '../commits/combined.ts';
 import { commitChange, readSnapshot, type Work } from '../commits/commit.ts';
 import type { WriteAction } from '../contracts/history.ts';
 import { boundedProblems, invalid, StrataError, type Problem } from '../errors.ts';
@@ -13,7 +14,7 @@ import { diff, type Difference } from '../schema/diff.ts';
 import { applyMergePatch } from '../schema/merge-patch.ts';
 import { problemsOf } from '../schema/validate.ts';
 import type { DocumentKind, Draft, Stored } from './document-kind.ts';
-import { refuseTooLarge } from './document-size.ts';
+import { sizeWithinLimits } from './document-size.ts';
 import { checkPreconditions } from './preconditions.ts';
 
 /** The options of every write, as `write()` in `shared/contracts/contract.ts` defines them. */
@@ -205,32 +206,13 @@ export function documentActions<Address, Document, Context>(
     if (current && kind.isHidden?.(current.document, caller)) throw new StrataError('not_found');
   }
 
-  /** Saves the document, or removes it where `next` is null, once the rules that need the transaction have passed. */
-  async function saveOrRemove(
-    manager: EntityManager,
-    address: Address,
-    next: Stored<Document> | null,
-    current: Stored<Document> | null,
-  ): Promise<void> {
-    const problems = await kind.checkInTransaction?.(
-      manager,
-      address,
-      next?.document ?? null,
-      current?.document ?? null,
-    );
-    refuse(problems ?? []);
-    if (next !== null) return kind.save(manager, address, next);
-    if (!kind.remove) throw new Error(`config.${kind.auditName} is a document that always exists`);
-    return kind.remove(manager, address);
-  }
-
-  async function workOf(
+  async function judgeOf(
     params: Address & WriteOptions,
     request: Request,
     body: unknown,
     cacheKeys: readonly string[],
     planOf: (found: Found) => Plan,
-  ): Promise<Work<Attempt<Document>>> {
+  ): Promise<Judge<Attempt<Document>>> {
     const context = await kind.prepare(params, request, body);
     const reason = params.reason ?? null;
     const isDryRun = params.dry_run === true;
@@ -247,7 +229,7 @@ export function documentActions<Address, Document, Context>(
         next,
         isNew = false,
       } = planOf({ address: params, current, context, request });
-      if (next !== null) refuseTooLarge(next.document);
+      const bytes = next === null ? 0 : sizeWithinLimits(next.document);
 
       const at = changedAt.toISOString();
       const updatedBy = request.caller.id;
@@ -257,13 +239,13 @@ export function documentActions<Address, Document, Context>(
         updated_by_name: await nameOf(manager, params, updatedBy, next?.document),
         updated_at: at,
       };
-      const stored = next && { document: next.document, ...written };
-      await saveOrRemove(manager, params, stored, current);
-
       const before = current?.document ?? null;
+      // To the history, a document that is null is none.
       const after = next?.document ?? null;
-      const record = { revision, action, before, after, at, reason };
-      await kind.recordHistory?.(manager, params, record, request);
+      const problems = await kind.checkInTransaction?.(manager, params, after, before);
+      refuse(problems ?? []);
+      if (next === null && !kind.remove)
+        throw new Error(`config.${kind.auditName} is a document that always exists`);
 
       // To `diff`, undefined is what does not exist, and null a value.
       const changes = diff(before ?? undefined, after ?? undefined).map(conceal);
@@ -276,21 +258,33 @@ export function documentActions<Address, Document, Context>(
       const answer: WrittenDocument<Document> = isDryRun
         ? { dry_run: true, changes, invalidates: [...cacheKeys], ...warningsOf(next) }
         : answerTo({ written, next, isNew });
-      // Before the commit: nothing is stored behind an answer that will not be given.
+      // Nothing is stored behind an answer that will not be given.
       request.checkAnswer(answer);
-      return { result: { answer, before, after }, keys: cacheKeys, events: [event] };
+      return {
+        result: { answer, before, after },
+        keys: cacheKeys,
+        events: [event],
+        bytes,
+        async store() {
+          if (next === null) await kind.remove!(manager, params);
+          else await kind.save(manager, params, { document: next.document, ...written });
+          const record = { revision, action, before, after, at, reason };
+          await kind.recordHistory?.(manager, params, record, request);
+        },
+      };
     };
   }
 
   async function write(
     params: Address & WriteOptions,
     request: Request,
-    work: Work<Attempt<Document>>,
+    judge: Judge<Attempt<Document>>,
   ): Promise<WrittenDocument<Document>> {
     const scope = kind.revisionScope(params);
-    const { result } = await commitChange(db, request, scope, work, {
-      discard: params.dry_run === true,
-    });
+    const { result } =
+      params.dry_run === true
+        ? await commitChange(db, request, scope, storing(judge), { discard: true })
+        : await commitCombined(db, request, scope, judge);
     return result.answer;
   }
 
@@ -325,10 +319,20 @@ export function documentActions<Address, Document, Context>(
     };
   }
 
-  const prepare: DocumentActions<Address, Document>['prepare'] = (verb, params, request) => {
+  /** The write of a verb, up to its commit. */
+  const judgeOfVerb = (
+    verb: WriteVerb,
+    params: WriteParams<Address>,
+    request: Request,
+  ): Promise<Judge<Attempt<Document>>> => {
     const { body } = params;
-    return workOf(params, request, body, request.keys, (found) => planOf(verb, body, found));
+    return judgeOf(params, request, body, request.keys, (found) => planOf(verb, body, found));
   };
+
+  const writeBy =
+    (verb: WriteVerb) =>
+    async (params: WriteParams<Address>, request: Request): Promise<WrittenDocument<Document>> =>
+      write(params, request, await judgeOfVerb(verb, params, request));
 
   return {
     get: (address) =>
@@ -339,20 +343,18 @@ export function documentActions<Address, Document, Context>(
         return { ...shown, document: conceal(stored.document) };
       }),
 
-    put: async (params, request) => write(params, request, await prepare('put', params, request)),
-    patch: async (params, request) =>
-      write(params, request, await prepare('patch', params, request)),
-    delete: async (params, request) =>
-      write(params, request, await prepare('delete', params, request)),
-    prepare,
+    put: writeBy('put'),
+    patch: writeBy('patch'),
+    delete: writeBy('delete'),
+    prepare: async (verb, params, request) => storing(await judgeOfVerb(verb, params, request)),
 
     async rollback(params, request, after, cacheKeys) {
-      const work = await workOf(params, request, undefined, cacheKeys, (found) => ({
+      const judge = await judgeOf(params, request, undefined, cacheKeys, (found) => ({
         action: 'rollback',
         next: fromHistory(after, found),
         isNew: found.current === null,
       }));
-      return write(params, request, work);
+      return write(params, request, judge);
     },
   };
 }

@@ -114,6 +114,26 @@ test('a write is answered as soon as it is acknowledged', async () => {
   expect(isQuick()).toBe(true);
 });
 
+test('a change of several writes is told once, and each of them waits for it', async () => {
+  const told: string[] = [];
+  const { coherence, counted } = await writer(() => [lease('a')], {
+    broadcast: ({ id }) => told.push(id),
+  });
+  const answered: number[] = [];
+  const writes = [1, 2].map(async (write) => {
+    await coherence.publish([change]);
+    answered.push(write);
+  });
+  await delay(fenceMs / 10);
+  expect(answered).toEqual([]);
+  coherence.acknowledge(change, 'a');
+  await Promise.all(writes);
+  // Also for a write that ends a moment later.
+  await coherence.publish([change]);
+  await coherence.stop();
+  expect([told, counted.reads, coherence.figures.fences]).toEqual([[change.id], 1, 0]);
+});
+
 test('an acknowledgement of another change does not count, and a silent node costs the fence', async () => {
   const { coherence, published } = await writer(() => [lease('a')], {
     broadcast: (sent) => {

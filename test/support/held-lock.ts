@@ -54,9 +54,8 @@ export async function holdLock(
 }
 
 /**
- * Starts every writer while the revision row of a scope is held, which each write of the scope locks first, and lets them go on
- * once all of them queue behind it. Throws where one does not get that far, so a test without a race does not pass. There must be
- * as many database connections as writers.
+ * Starts every writer while the revision row of a scope is held, which each write of the scope locks first, and lets them go on once
+ * one of them waits there. The others of a process wait inside it for their turn.
  */
 export async function queuedBehindRevision<T>(
   database: Database,
@@ -70,7 +69,7 @@ export async function queuedBehindRevision<T>(
   );
   const answers = Promise.all(writers.map((write) => write()));
   try {
-    await lock.untilWaiting(writers.length);
+    await lock.untilWaiting(1);
   } finally {
     await lock.release();
   }

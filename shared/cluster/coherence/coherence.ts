@@ -88,6 +88,7 @@ export class Coherence {
   readonly figures = { polls: 0, pollFailures: 0, fences: 0, fencedOut: 0, resets: 0 };
   readonly #options: CoherenceOptions;
   readonly #awaited = new Map<string, Acknowledgements>();
+  readonly #published = new WeakMap<Change, Promise<void>>();
   readonly #listeners = new Set<(change: Change) => void>();
   readonly #resetListeners = new Set<() => void>();
   /**
@@ -275,7 +276,16 @@ export class Coherence {
    * any lease holder.
    */
   async publish(changes: readonly Change[]): Promise<void> {
-    await Promise.all(changes.map((change) => this.#publish(change)));
+    await Promise.all(changes.map((change) => this.#publishOnce(change)));
+  }
+
+  /** Writes that were committed together are one change, which each of them publishes and waits for. */
+  #publishOnce(change: Change): Promise<void> {
+    const known = this.#published.get(change);
+    if (known) return known;
+    const published = this.#publish(change);
+    this.#published.set(change, published);
+    return published;
   }
 
   async #publish(change: Change): Promise<void> {

@@ -1,0 +1,281 @@
+/**
+ * Combined commits: writes of one scope that wait for each other in this process are committed together.
+ *
+ * Each write locks the counter of its scope until it is committed, and a commit waits for the disk. So what comes while one is on its
+ * way waits in this process, and is then one transaction: locked once, committed once, made known once. Each write in it keeps its own
+ * revision, history entry, audit event, precondition and answer, as if it had been committed by itself after the one before it.
+ *
+ * | Rule | Why |
+ * |---|---|
+ * | a write is judged on what the one before it has stored | preconditions and rules see what they would have waited for |
+ * | nothing of a write is stored before it is judged | one that is refused has nothing to take back, and takes nobody with it |
+ * | nobody is answered before the commit, the refused neither | what a refusal tells of may be rolled back |
+ * | any other failure undoes the transaction, and each write in it is then tried by itself | it is answered to the write whose it is |
+ * | once the commit was sent, its failure is that of all, and nothing is tried again | it may have been committed |
+ * | what nobody waits for any more is not begun | after a stall the next ones do not wait for the dead |
+ * | one transaction takes `maxWrites` writes, and none after `maxBytes` of documents | the lock and the wait of the first are short |
+ *
+ * Other processes wait at the counter's row, as for a single write. Dry runs are not combined: they are rolled back.
+ */
+import type { DataSource, EntityManager } from 'typeorm';
+import { tenantOfScope } from '../contracts/revision-scopes.ts';
+import { isDatabaseFailure } from '../database/failures.ts';
+import { StrataError } from '../errors.ts';
+import { noteIfOfPlatform, realmOf } from './actor-names.ts';
+import {
+  countUpTo,
+  lockAndCount,
+  recordChanges,
+  recordOf,
+  type Change,
+  type Committing,
+  type Outcome,
+  type Work,
+} from './commit.ts';
+
+export const maxWrites = 32;
+const maxBytes = 1024 * 1024;
+
+/** A write that is judged, and not stored yet. */
+export interface Judged<T> extends Outcome<T> {
+  /** Of the document that it stores. */
+  readonly bytes: number;
+  readonly store: () => Promise<void>;
+}
+/** As `Work`, but it only reads: what it throws refuses this write alone. */
+export type Judge<T> = (manager: EntityManager, revision: number, at: Date) => Promise<Judged<T>>;
+
+/** The same for a commit of its own, or one with a fixed number of changes. */
+export const storing =
+  <T>(judge: Judge<T>): Work<T> =>
+  async (manager, revision, at) => {
+    const judged = await judge(manager, revision, at);
+    await judged.store();
+    return judged;
+  };
+
+/** Who commits, and for how long somebody waits for the answer. */
+export interface Combining extends Committing {
+  /** By performance.now(). */
+  readonly until: number;
+}
+
+/** A write that waits for its turn, or for the commit that it is in. */
+interface Waiting {
+  readonly by: Combining;
+  readonly judge: Judge<unknown>;
+  readonly resolve: () => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/**
+ * Lets what waits for a name have its turn in the order in which it came: at most `most` at a time, and one turn of a name at a time. Names do not wait
+ * for each other.
+ */
+export class Turns<Entry> {
+  readonly #most: number;
+  readonly #take: (name: string, entries: readonly Entry[]) => Promise<readonly Entry[]>;
+  /** By name, while a turn of it is taken: what waits for the next. */
+  readonly #waiting = new Map<string, Entry[]>();
+
+  /** `take` resolves to those that it has left for the next turn, and does not throw. */
+  constructor(
+    most: number,
+    take: (name: string, entries: readonly Entry[]) => Promise<readonly Entry[]>,
+  ) {
+    this.#most = most;
+    this.#take = take;
+  }
+
+  add(name: string, entry: Entry): void {
+    const waiting = this.#waiting.get(name);
+    if (waiting) {
+      waiting.push(entry);
+      return;
+    }
+    const first = [entry];
+    this.#waiting.set(name, first);
+    void this.#takeTurns(name, first);
+  }
+
+  async #takeTurns(name: string, waiting: Entry[]): Promise<void> {
+    while (waiting.length > 0) {
+      const left = await this.#take(name, waiting.splice(0, this.#most));
+      waiting.unshift(...left);
+    }
+    this.#waiting.delete(name);
+  }
+}
+
+/** Those of a pool of connections: what stores a document in it commits with what else does. */
+const turnsOf = new WeakMap<DataSource, Turns<Waiting>>();
+
+function turnsIn(db: DataSource): Turns<Waiting> {
+  const known = turnsOf.get(db);
+  if (known) return known;
+  const turns = new Turns<Waiting>(maxWrites, (scope, writes) => commitTogether(db, scope, writes));
+  turnsOf.set(db, turns);
+  return turns;
+}
+
+/**
+ * One change of a revision scope, as `commitChange` makes it, in one transaction with others of the scope that wait in this process.
+ * Throws what `judge` and the database throw; then nothing is committed, unless the database did not answer the commit.
+ */
+export async function commitCombined<T>(
+  db: DataSource,
+  by: Combining,
+  scope: string,
+  judge: Judge<T>,
+): Promise<Outcome<T>> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  let judged: Judged<T> | undefined;
+  const judgeAndKeep: Judge<T> = async (manager, revision, at) => {
+    judged = await judge(manager, revision, at);
+    return judged;
+  };
+  turnsIn(db).add(scope, { by, judge: judgeAndKeep, resolve, reject });
+  await promise;
+  return judged!;
+}
+
+/** Thrown inside the transaction to roll it back where every write in it was refused. */
+class NothingAccepted extends Error {}
+
+interface Accepted {
+  readonly write: Waiting;
+  readonly revision: number;
+  readonly at: Date;
+  readonly judged: Judged<unknown>;
+}
+
+const isLate = ({ by }: Waiting): boolean => performance.now() > by.until;
+
+const tooLate = (): StrataError =>
+  new StrataError('timeout', 'The write waited too long for its turn. Nothing was written.');
+
+/** Refuses the others. */
+function inTime(writes: readonly Waiting[]): Waiting[] {
+  const { late = [], rest = [] } = Object.groupBy(writes, (write) =>
+    isLate(write) ? 'late' : 'rest',
+  );
+  for (const write of late) write.reject(tooLate());
+  return rest;
+}
+
+/** Settles the writes, but for those that it returns: these are left for the next transaction. */
+async function commitTogether(
+  db: DataSource,
+  scope: string,
+  all: readonly Waiting[],
+): Promise<readonly Waiting[]> {
+  const writes = inTime(all);
+  if (writes.length === 0) return [];
+  const group = new Group(scope, writes);
+  try {
+    const change = await db.transaction((manager) => group.write(manager));
+    group.answer(change);
+  } catch (error) {
+    if (error instanceof NothingAccepted) group.refuse();
+    else if (group.mayTryEachAlone())
+      for (const write of group.taken()) await commitTogether(db, scope, [write]);
+    else group.fail(error);
+  }
+  return group.left();
+}
+
+/** The writes of one transaction, and how far it has come. */
+class Group {
+  readonly #scope: string;
+  readonly #writes: readonly Waiting[];
+  readonly #accepted: Accepted[] = [];
+  readonly #refused: { readonly write: Waiting; readonly error: unknown }[] = [];
+  #taken = 0;
+  #isCommitting = false;
+
+  constructor(scope: string, writes: readonly Waiting[]) {
+    this.#scope = scope;
+    this.#writes = writes;
+  }
+
+  /** Everything up to the commit, which is sent next. */
+  async write(manager: EntityManager): Promise<Change> {
+    const scope = this.#scope;
+    const { by } = this.#writes[0]!;
+    const locked = await lockAndCount(manager, scope, by.heardOf(scope));
+    const lockedAt = performance.now();
+    let bytes = 0;
+    for (const write of this.#writes) {
+      if (bytes > maxBytes) break;
+      this.#taken += 1;
+      const count = this.#accepted.length;
+      const revision = locked.revision + count;
+      // The database's clock, as far as it has come since the lock: a later write has a later time.
+      const sinceLock = count === 0 ? 0 : Math.floor(performance.now() - lockedAt);
+      const at = new Date(locked.changed_at.getTime() + sinceLock);
+      const judged = await this.#judge(write, manager, revision, at);
+      if (!judged) continue;
+      await judged.store();
+      await noteIfOfPlatform(manager, realmOf(tenantOfScope(scope)), write.by.caller);
+      this.#accepted.push({ write, revision, at, judged });
+      bytes += judged.bytes;
+    }
+    const last = this.#accepted.at(-1);
+    if (!last) throw new NothingAccepted();
+    if (this.#accepted.length > 1) await countUpTo(manager, scope, last.revision, last.at);
+    const records = this.#accepted.map(({ write, judged, revision, at }) =>
+      recordOf(write.by, { revision, at }, judged),
+    );
+    const id = await recordChanges(manager, scope, records);
+    this.#isCommitting = true;
+    const keys = this.#accepted.flatMap(({ judged }) => judged.keys);
+    return { id, scope, revision: last.revision, keys: [...new Set(keys)] };
+  }
+
+  /** Undefined where the write is refused. Throws where the transaction cannot go on. */
+  async #judge(
+    write: Waiting,
+    ...found: Parameters<Judge<unknown>>
+  ): Promise<Judged<unknown> | undefined> {
+    try {
+      return await write.judge(...found);
+    } catch (error) {
+      if (isDatabaseFailure(error)) throw error;
+      this.#refused.push({ write, error });
+      return undefined;
+    }
+  }
+
+  /** After the commit. Every request is given the one change, which is made known once for all of them. */
+  answer(change: Change): void {
+    for (const { write } of this.#accepted) {
+      write.by.committed.push(change);
+      write.resolve();
+    }
+    this.refuse();
+  }
+
+  refuse(): void {
+    for (const { write, error } of this.#refused) write.reject(error);
+  }
+
+  /** Nothing was committed for certain, and what failed may be one write among several. */
+  mayTryEachAlone(): boolean {
+    return !this.#isCommitting && this.#taken > 1;
+  }
+
+  /** Also those that were refused, perhaps for what is not there now. */
+  fail(error: unknown): void {
+    const failed = this.#taken === 0 ? this.#writes : this.taken();
+    for (const write of failed) write.reject(error);
+    this.#taken = failed.length;
+  }
+
+  taken(): readonly Waiting[] {
+    return this.#writes.slice(0, this.#taken);
+  }
+
+  left(): readonly Waiting[] {
+    return this.#writes.slice(this.#taken);
+  }
+}
