@@ -9,6 +9,7 @@ import type { Static } from 'typebox';
 import type { AuditFacts } from '../contracts/audit.ts';
 import type { ChangeRecord } from '../contracts/feed.ts';
 import { tenantOfScope } from '../contracts/revision-scopes.ts';
+import { run, type Statement } from '../database/planned-once.ts';
 import { StrataError } from '../errors.ts';
 import { noteIfOfPlatform, realmOf } from './actor-names.ts';
 
@@ -144,19 +145,21 @@ interface RevisionRow {
   readonly changed_at: Date;
 }
 
+const nextRevision: Statement = {
+  name: 'strata_next_revision',
+  text: `INSERT INTO strata.revisions AS r (scope, revision, changed_at)
+     VALUES ($1, CASE WHEN $2::int8 > 0 THEN $2 + 2 ELSE 1 END, clock_timestamp())
+     ON CONFLICT (scope) DO UPDATE SET revision = CASE WHEN r.revision < $2 THEN $2 + 2 ELSE r.revision + 1 END, changed_at = GREATEST(r.changed_at, clock_timestamp())
+     RETURNING revision, changed_at`,
+};
+
 /** The scope's next revision and its time. Its counter stays locked until the transaction ends. */
 export async function lockAndCount(
   manager: EntityManager,
   scope: string,
   heardOf: number,
 ): Promise<RevisionRow> {
-  const [row] = await manager.query<RevisionRow[]>(
-    `INSERT INTO strata.revisions AS r (scope, revision, changed_at)
-     VALUES ($1, CASE WHEN $2::int8 > 0 THEN $2 + 2 ELSE 1 END, clock_timestamp())
-     ON CONFLICT (scope) DO UPDATE SET revision = CASE WHEN r.revision < $2 THEN $2 + 2 ELSE r.revision + 1 END, changed_at = GREATEST(r.changed_at, clock_timestamp())
-     RETURNING revision, changed_at`,
-    [scope, heardOf],
-  );
+  const [row] = await run<RevisionRow>(manager, nextRevision, [scope, heardOf]);
   return row!;
 }
 
@@ -189,6 +192,17 @@ export function recordOf(
   return { revision, keys, facts };
 }
 
+const changesAndEvents: Statement = {
+  name: 'strata_changes_and_events',
+  text: `WITH events AS (
+       INSERT INTO strata.outbox (event_id, event, created_at)
+       SELECT (e->>'id')::uuid, e, clock_timestamp() FROM json_array_elements($3::json) e
+     )
+     INSERT INTO strata.changes (id, scope, revision, keys, created_at)
+     SELECT pg_current_xact_id(), $1, revision, keys, clock_timestamp()
+     FROM json_to_recordset($2::json) AS change (revision int8, keys text[]) RETURNING id::text`,
+};
+
 /** Writes change records and audit events in one statement. Resolves to the changes' id, the transaction's. */
 export async function recordChanges(
   manager: EntityManager,
@@ -197,16 +211,11 @@ export async function recordChanges(
 ): Promise<string> {
   const revisions = changes.map(({ revision, keys }) => ({ revision, keys }));
   const facts = changes.flatMap((change) => change.facts);
-  const [recorded] = await manager.query<{ id: string }[]>(
-    `WITH events AS (
-       INSERT INTO strata.outbox (event_id, event, created_at)
-       SELECT (e->>'id')::uuid, e, clock_timestamp() FROM json_array_elements($3::json) e
-     )
-     INSERT INTO strata.changes (id, scope, revision, keys, created_at)
-     SELECT pg_current_xact_id(), $1, revision, keys, clock_timestamp()
-     FROM json_to_recordset($2::json) AS change (revision int8, keys text[]) RETURNING id::text`,
-    [scope, JSON.stringify(revisions), JSON.stringify(facts)],
-  );
+  const [recorded] = await run<{ id: string }>(manager, changesAndEvents, [
+    scope,
+    JSON.stringify(revisions),
+    JSON.stringify(facts),
+  ]);
   return recorded!.id;
 }
 

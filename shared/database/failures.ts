@@ -60,9 +60,12 @@ export function isDatabaseOutage(error: unknown): boolean {
   return error instanceof Error && clientTexts.test(error.message);
 }
 
+/** Five digits and capital letters; those of sockets have no digit. */
+const isSqlState = (code: string): boolean => /^(?=.*\d)[0-9A-Z]{5}$/.test(code);
+
 /** Any failure that came from the database, an outage or not. */
 export const isDatabaseFailure = (error: unknown): boolean =>
-  nameOf(error) === 'QueryFailedError' || isDatabaseOutage(error);
+  nameOf(error) === 'QueryFailedError' || isSqlState(codeOf(error)) || isDatabaseOutage(error);
 
 export const isUniqueViolation = (error: unknown): boolean => codeOf(error) === '23505';
 

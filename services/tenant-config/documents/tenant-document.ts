@@ -3,7 +3,7 @@ import type { EntityManager, EntitySchema } from 'typeorm';
 import type { ConfigType } from '../../../shared/contracts/history.ts';
 import { tenantScope } from '../../../shared/contracts/revision-scopes.ts';
 import type { TenantAddress } from '../../../shared/contracts/tenant-document.ts';
-import { columnsOf } from '../../../shared/database/columns.ts';
+import { run, type Statement } from '../../../shared/database/planned-once.ts';
 import type { DocumentKind } from '../../../shared/documents/document-kind.ts';
 import { storedFrom, type DocumentRow } from '../schema.ts';
 import { recordHistory } from '../stores/history.ts';
@@ -41,29 +41,45 @@ export function tenantDocument<Address extends TenantAddress, Document>({
   };
 }
 
+type StoredRow = Pick<DocumentRow, 'document' | 'revision' | 'updated_by' | 'updated_at'>;
+
 /** Documents kept in a table of their own, one row each. */
 export function inTable<Address extends TenantAddress, Document>(
   entity: EntitySchema<DocumentRow>,
   resourceId: (address: Address) => string,
 ): Pick<Required<DocumentKind<Address, Document>>, 'read' | 'save' | 'remove'> {
-  const keyOf = (address: Address) => ({ tenant_id: address.tenant_id, id: resourceId(address) });
+  const { tableName } = entity.options;
+  const reading: Statement = {
+    name: `strata_read_${tableName}`,
+    text: `SELECT document, revision, updated_by, updated_at FROM tenant_config.${tableName} WHERE tenant_id = $1 AND id = $2`,
+  };
+  const saving: Statement = {
+    name: `strata_save_${tableName}`,
+    text: `INSERT INTO tenant_config.${tableName} (tenant_id, id, document, revision, updated_by, updated_at)
+     VALUES ($1, $2, $3, $4, $5, $6)
+     ON CONFLICT (tenant_id, id) DO UPDATE SET (document, revision, updated_by, updated_at)
+       = ROW (excluded.document, excluded.revision, excluded.updated_by, excluded.updated_at)`,
+  };
   return {
     async read(manager: EntityManager, address) {
-      const row = await manager.findOneBy(entity, keyOf(address));
-      return row && storedFrom<Document>(row);
+      const [row] = await run<StoredRow>(manager, reading, [
+        address.tenant_id,
+        resourceId(address),
+      ]);
+      return row ? storedFrom<Document>(row) : null;
     },
-    async save(manager, address, stored) {
-      const row = columnsOf<DocumentRow>({
-        ...keyOf(address),
-        document: stored.document,
-        revision: stored.revision,
-        updated_by: stored.updated_by,
-        updated_at: new Date(stored.updated_at),
-      });
-      await manager.upsert(entity, row, ['tenant_id', 'id']);
+    async save(manager, address, { document, revision, updated_by: by, updated_at: at }) {
+      await run(manager, saving, [
+        address.tenant_id,
+        resourceId(address),
+        JSON.stringify(document),
+        revision,
+        by,
+        at,
+      ]);
     },
     async remove(manager, address) {
-      await manager.delete(entity, keyOf(address));
+      await manager.delete(entity, { tenant_id: address.tenant_id, id: resourceId(address) });
     },
   };
 }

@@ -2,19 +2,29 @@
 import { LessThanOrEqual, type EntityManager } from 'typeorm';
 import type { Request } from '../../../shared/cluster/request.ts';
 import type { ConfigType } from '../../../shared/contracts/history.ts';
-import { columnsOf } from '../../../shared/database/columns.ts';
+import { run, type Statement } from '../../../shared/database/planned-once.ts';
 import type { Stored, WriteRecord } from '../../../shared/documents/document-kind.ts';
 import {
   historyRowOf,
   leftBehind,
   type HistoryName as AnyHistoryName,
 } from '../../../shared/documents/history.ts';
-import { HistoryEntity, type HistoryRow } from '../schema.ts';
+import { HistoryEntity } from '../schema.ts';
 
 /** A document, as the history names it. */
 export interface HistoryName extends AnyHistoryName<ConfigType> {
   readonly tenantId: string;
 }
+
+const historyEntry: Statement = {
+  name: 'strata_tenant_history_entry',
+  text: `INSERT INTO tenant_config.configuration_history
+     (tenant_id, revision, config_type, resource_id, action, changed_by, changed_at, reason, request_id, before, after)
+   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
+};
+/** SQL's null where there is no document. */
+const jsonOrNull = (document: unknown): string | null =>
+  document === null ? null : JSON.stringify(document);
 
 export async function recordHistory(
   manager: EntityManager,
@@ -22,10 +32,20 @@ export async function recordHistory(
   record: WriteRecord<unknown>,
   request: Pick<Request, 'caller' | 'requestId'>,
 ): Promise<void> {
-  await manager.insert(
-    HistoryEntity,
-    columnsOf<HistoryRow>({ tenant_id: tenantId, ...historyRowOf(name, record, request) }),
-  );
+  const row = historyRowOf(name, record, request);
+  await run(manager, historyEntry, [
+    tenantId,
+    row.revision,
+    row.config_type,
+    row.resource_id,
+    row.action,
+    row.changed_by,
+    row.changed_at,
+    row.reason,
+    row.request_id,
+    jsonOrNull(row.before),
+    jsonOrNull(row.after),
+  ]);
 }
 
 /** What a document was at a revision: what the last entry of its history until then left behind. Null where there was none. */

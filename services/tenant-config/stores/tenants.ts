@@ -1,5 +1,6 @@
 /** Tenants in the database, for every action that needs one to exist. One that is being erased does not. */
 import { IsNull, type EntityManager } from 'typeorm';
+import { run, type Statement } from '../../../shared/database/planned-once.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import { TenantEntity, type TenantRow } from '../schema.ts';
 
@@ -12,8 +13,13 @@ export async function findTenant(manager: EntityManager, id: string): Promise<Te
   return row;
 }
 
+const tenantThatExists: Statement = {
+  name: 'strata_tenant_that_exists',
+  text: 'SELECT FROM tenant_config.tenants WHERE id = $1 AND erasing_since IS NULL',
+};
+
 /** Throws 404 where there is no such tenant. */
 export async function requireTenant(manager: EntityManager, id: string): Promise<void> {
-  const exists = await manager.existsBy(TenantEntity, { id, erasing_since: IsNull() });
-  if (!exists) throw missing();
+  const found = await run(manager, tenantThatExists, [id]);
+  if (found.length === 0) throw missing();
 }
