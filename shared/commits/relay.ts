@@ -9,6 +9,8 @@ const batchEvents = 200;
 const batchBytes = 1024 * 1024;
 /** How often the outbox is read without a wake-up: for events of other nodes, and after failures. */
 const intervalMs = 1000;
+/** At least so long from one batch to the next, where none is waiting: a batch costs the database the same for one event as for many. */
+const spacingMs = 50;
 
 interface WaitingEvent {
   readonly seq: number;
@@ -51,11 +53,16 @@ export function startRelay(
       return first.waiting === batchEvents || first.waiting > batch.length;
     });
 
+  let nextAt = -Infinity;
   return startBackgroundLoop({
     log,
     async look() {
+      const tooEarlyMs = nextAt - performance.now();
+      if (tooEarlyMs > 0) return tooEarlyMs;
       const moreWait = await handOn();
-      return moreWait ? 0 : intervalMs;
+      if (moreWait) return 0;
+      nextAt = performance.now() + spacingMs;
+      return intervalMs;
     },
     retryMs: intervalMs,
     complaint: 'audit events wait in the outbox: the audit service or the database does not answer',

@@ -2,12 +2,14 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import pino from 'pino';
 import type { DataSource } from 'typeorm';
 import { projectKind } from '../../services/tenant-config/documents/project.ts';
 import { tenantConfigSchema } from '../../services/tenant-config/schema.ts';
 import type { Request } from '../../shared/cluster/request.ts';
 import { maxWrites } from '../../shared/commits/combined.ts';
 import type { Change } from '../../shared/commits/commit.ts';
+import { startRelay } from '../../shared/commits/relay.ts';
 import type { ProjectAddress, ProjectConfig } from '../../shared/contracts/projects.ts';
 import { tenantScope } from '../../shared/contracts/revision-scopes.ts';
 import { openDatabase } from '../../shared/database/open.ts';
@@ -17,6 +19,7 @@ import {
   type WrittenDocument,
 } from '../../shared/documents/document.ts';
 import { codeOf } from '../../shared/errors.ts';
+import { eventually } from '../support/cluster.ts';
 import { holdLock } from '../support/held-lock.ts';
 import { strataDatabase, type Database } from '../support/postgres.ts';
 
@@ -389,4 +392,23 @@ test('writers of two processes: revisions without gaps, each answered write once
   const times = entries.map(({ at }) => at.getTime());
   expect(times).toEqual(times.toSorted((a, b) => a - b));
   expect((await transactions()).length).toBeLessThan(writers * turns);
+});
+
+test('audit events of writes that follow each other closely are handed on together', async () => {
+  await database.query('DELETE FROM strata.outbox');
+  const handedOn: string[][] = [];
+  const began = performance.now();
+  const relay = startRelay(
+    sources[0]!,
+    async (events) => void handedOn.push(events.map(({ request_id: id }) => id!)),
+    pino({ level: 'silent' }),
+  );
+  for (const id of ids(40)) {
+    await put({ id });
+    relay.wake();
+  }
+  await eventually(async () => expect(handedOn.flat()).toEqual(ids(40)));
+  await relay.stop();
+  const elapsedMs = performance.now() - began;
+  expect(handedOn.length).toBeLessThanOrEqual(2 + elapsedMs / 50);
 });
