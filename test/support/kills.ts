@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { requireProvedAudit } from './audit.ts';
 import { eventually, isAlive, killed, type Cluster } from './cluster.ts';
 import { startNats, startRedis } from './servers.ts';
-import { Client, type Answer, type TenantFixture } from './strata.ts';
+import { Client, type Answer, type Running, type TenantFixture } from './strata.ts';
 
 /** A write that was answered. */
 interface Write {
@@ -24,10 +24,19 @@ export interface Accounted {
 
 const randomOf = <T>(from: readonly T[]): T => from[Math.floor(Math.random() * from.length)]!;
 
-/** Kills one process of the cluster at random and starts it again; returns what it was. */
-async function killOne(cluster: Cluster): Promise<string> {
-  const servers = ['nats', 'redis', 'postgres'] as const;
-  const victim = randomOf([...cluster.services, ...cluster.gateways, ...servers]);
+type Victim = Running | 'nats' | 'redis' | 'postgres';
+
+const anyOf = ({ services, gateways }: Cluster): Victim[] => [
+  ...services,
+  ...gateways,
+  'nats',
+  'redis',
+  'postgres',
+];
+
+/** Kills one of these processes at random and starts it again; returns what it was. */
+async function killOne(cluster: Cluster, victims: readonly Victim[]): Promise<string> {
+  const victim = randomOf(victims);
   switch (victim) {
     case 'nats': {
       const { port } = cluster.bus;
@@ -60,7 +69,15 @@ async function killOne(cluster: Cluster): Promise<string> {
 export async function killAtRandom(
   cluster: Cluster,
   kills: number,
-  { writers = 4, tenant = cluster.tenant }: { writers?: number; tenant?: TenantFixture } = {},
+  {
+    writers = 4,
+    tenant = cluster.tenant,
+    victims = anyOf,
+  }: {
+    readonly writers?: number;
+    readonly tenant?: TenantFixture;
+    readonly victims?: (cluster: Cluster) => readonly Victim[];
+  } = {},
 ): Promise<Accounted> {
   const run = randomUUID().slice(0, 8);
   const answered: Write[] = [];
@@ -91,7 +108,7 @@ export async function killAtRandom(
   try {
     for (let kill = 0; kill < kills; kill += 1) {
       await delay(Math.random() * 800);
-      const victim = await killOne(cluster);
+      const victim = await killOne(cluster, victims(cluster));
       counts[victim] = (counts[victim] ?? 0) + 1;
     }
     await delay(1000);
