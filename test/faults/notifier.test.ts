@@ -11,14 +11,20 @@ import { Client, type Answer, type Running } from '../support/strata.ts';
 
 const kills = Number(process.env.NOTIFIER_KILLS ?? 10);
 const count = Number(process.env.NOTIFIER_APPROVALS ?? 100);
-const patience = kills * 5000 + count * 200 + 60_000;
+/** How long anything may take, which on a busy machine is many times what it takes on a calm one. */
+const patience = kills * 20_000 + count * 1000 + 300_000;
+/** Longer than a test takes: windows pass where the tests let them. */
+const windowMinutes = 60;
+/** A receiver refuses a notice no more often, so that each is taken before its retries are used up. */
+const mostRefusals = 4;
 let cluster: Cluster;
 let admin: Client;
 let receiver: Receiver;
 const nodes: Running[] = [];
 /** What the receiver does next. */
 let answer: (n: number, response: ServerResponse) => void;
-const start = (name: string): Promise<Running> => cluster.start(name, ['notifier']);
+const start = (name: string): Promise<Running> =>
+  eventually(() => cluster.start(name, ['notifier']), 120_000);
 
 beforeAll(async () => {
   receiver = await startReceiver((n, response) => answer(n, response));
@@ -51,7 +57,7 @@ const configure = (maxHops: number) =>
     const saved = await admin.put(`/tenants/${cluster.tenant.id}/config/notifications`, {
       webhook: { endpoints },
       approver_groups: { risk_levels: { high: ['sre', 'leads'] } },
-      escalation: { escalation_window_minutes: 1, max_hops: maxHops },
+      escalation: { escalation_window_minutes: windowMinutes, max_hops: maxHops },
     });
     if (saved.status >= 300) throw new Error(saved.text);
   });
@@ -90,7 +96,7 @@ const ask = async (key: string): Promise<string> => {
 /** Lets a window pass for those that are not due yet. */
 const letWindowPass = () =>
   cluster.database.query(
-    `UPDATE notifier.approvals SET escalates_at = escalates_at - interval '1 minute', expires_at = expires_at - interval '1 minute'
+    `UPDATE notifier.approvals SET escalates_at = escalates_at - interval '${windowMinutes} minutes', expires_at = expires_at - interval '${windowMinutes} minutes'
    WHERE state = 'pending' AND escalates_at > now()`,
   );
 
@@ -121,12 +127,15 @@ const deliveriesOf = (ids: readonly string[]) =>
 const settledAll = (title: string) =>
   eventually(async () => {
     const approvals = await approvalsOf(title);
+    // One whose last hop is due is refused to whoever decides, and fires a moment later.
+    const open = approvals.filter(({ state }) => state === 'pending').length;
+    if (open > 0) throw new Error(`${open} approvals of ${approvals.length} are still pending`);
     const deliveries = await deliveriesOf(approvals.map(({ id }) => id));
     const waiting = deliveries.filter(({ state }) => state === 'pending').length;
     if (waiting > 0)
       throw new Error(`${waiting} deliveries of ${deliveries.length} are still on their way`);
     return { approvals, deliveries };
-  }, 60_000);
+  }, patience);
 
 test('of a decision and the last hop of an approval one counts, with two nodes that fire hops', async () => {
   answer = (_n, response) => {
@@ -139,11 +148,17 @@ test('of a decision and the last hop of an approval one counts, with two nodes t
     ids.set(key, await ask(key));
   });
   const decided = new Map<string, number>();
+  const retried = new Set<string>();
   const decide = async (key: string): Promise<void> => {
     const id = ids.get(key)!;
-    const { status } = await insist(() =>
-      admin.post(path(`/${id}/decision`), { decision: 'approve' }),
-    );
+    let tries = 0;
+    const { status, body } = await insist(() => {
+      tries += 1;
+      return admin.post(path(`/${id}/decision`), { decision: 'approve' });
+    });
+    // 409 where the answer to the first try was lost.
+    const isOwn = tries > 1 && status === 409 && body.detail.code === 'conflict';
+    if (isOwn) retried.add(id);
     decided.set(id, status);
   };
   // Some come first for certain, on a machine that is too busy for the others, too.
@@ -160,7 +175,8 @@ test('of a decision and the last hop of an approval one counts, with two nodes t
       .filter(({ approval_id: of, place }) => of === id && place === '0')
       .map(({ type }) => type)
       .sort();
-    return `${state} ${decided.get(id)} ${types.join(' ')}`;
+    const status = state === 'approved' && retried.has(id) ? 200 : decided.get(id);
+    return `${state} ${status} ${types.join(' ')}`;
   });
   expect([...new Set(wins)].sort()).toEqual([
     'approved 200 approval.decided approval.requested',
@@ -172,12 +188,17 @@ test(
   `${kills} kills while ${count} approvals are on their way: each notice arrives, under one id; no hop twice, none left out, nothing stuck`,
   async () => {
     // Receivers are slow, fail and hang up after they have read.
+    const refusals = new Map<string, number>();
     answer = (n, response) => {
+      const id = response.req.headers['webhook-id'] as string;
+      const refused = refusals.get(id) ?? 0;
+      const isFailure = (n % 7 === 3 || n % 11 === 5) && refused < mostRefusals;
+      if (isFailure) refusals.set(id, refused + 1);
       setTimeout(
         () => {
-          if (n % 7 === 3) response.writeHead(503).end();
-          else if (n % 11 === 5) response.req.socket.destroy();
-          else response.writeHead(204).end();
+          if (!isFailure) response.writeHead(204).end();
+          else if (n % 7 === 3) response.writeHead(503).end();
+          else response.req.socket.destroy();
         },
         (n % 5) * 40,
       );
@@ -215,7 +236,7 @@ test(
     await eventually(async () => {
       const left = (await approvalsOf('kill-')).filter(({ state }) => state === 'pending').length;
       if (left > 0) throw new Error(`${left} approvals are still pending`);
-    }, 60_000);
+    }, patience);
     ended.abort();
     await passing;
 
