@@ -33,15 +33,26 @@ export function go(inside: string, { replace = false } = {}): void {
   here.value = target;
 }
 
-/** Changes parameters of the address in place: an empty value removes its parameter. */
-export function setQuery(parameters: Readonly<Record<string, string>>): void {
+/** Changes parameters of the address in place: an empty value removes its parameter, a list gives one for each value. */
+export function setQuery(parameters: Readonly<Record<string, string | readonly string[]>>): void {
   const next = new URLSearchParams(query.value);
   for (const [name, value] of Object.entries(parameters)) {
-    if (value === '') next.delete(name);
-    else next.set(name, value);
+    const [first, ...others] = [value].flat().filter((each) => each !== '');
+    if (first === undefined) next.delete(name);
+    else next.set(name, first);
+    for (const other of others) next.append(name, other);
   }
   const text = next.toString();
   go(path.value + (text === '' ? '' : `?${text}`), { replace: true });
+}
+
+/** What is unfolded in a list: each has a parameter `open` of its own, since a key may hold any character. */
+export const opened = (): Set<string> => new Set(query.value.getAll('open'));
+
+export function toggleOpened(name: string): void {
+  const open = opened();
+  if (!open.delete(name)) open.add(name);
+  setQuery({ open: [...open] });
 }
 
 /** For links inside the console: a click stays on the page, unless it asks for a tab or window of its own. */

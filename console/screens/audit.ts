@@ -2,7 +2,7 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
-import { query, setQuery } from '../address.ts';
+import { opened, query, setQuery, toggleOpened } from '../address.ts';
 import { useAction } from '../action.ts';
 import { get, withQuery } from '../api.ts';
 import { saveLines } from '../files.ts';
@@ -63,11 +63,7 @@ function AuditOf({ tenantId }: { readonly tenantId: string | null }): VNode {
   const cursor = query.value.get('cursor') ?? '';
   const address = eventsAddress(tenantId, asked, { limit: '50', cursor });
   const { data, problem, reload } = useLoaded(address, (aborted) => get<Events>(address, aborted));
-  const open = new Set(query.value.get('open')?.split(',') ?? []);
-  const toggle = (id: string): void => {
-    if (!open.delete(id)) open.add(id);
-    setQuery({ open: [...open].join(',') });
-  };
+  const open = opened();
   const isFiltered = Object.values(asked).some((text) => text !== '');
   return html`<section>
     <${Heading} title=${tenantId === null ? 'Audit of all' : 'Audit'} />
@@ -94,7 +90,7 @@ function AuditOf({ tenantId }: { readonly tenantId: string | null }): VNode {
             event,
             ofAll: tenantId === null,
             isOpen: open.has(event.id),
-            onToggle: () => toggle(event.id),
+            onToggle: () => toggleOpened(event.id),
           }),
         )}
       </table>`

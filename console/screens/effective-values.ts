@@ -2,10 +2,10 @@
  * What holds for an agent on a service, and why: every key with its value, and the ladder of the six layers that could decide it. The
  * question, the filter and the open ladders stand in the address.
  */
-import type { VNode } from 'preact';
+import { Fragment, type VNode } from 'preact';
 import { useMemo, useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
-import { hrefOf, query, setQuery } from '../address.ts';
+import { hrefOf, opened, query, setQuery, toggleOpened } from '../address.ts';
 import { get, withQuery } from '../api.ts';
 import { localTime, nameBeside, shortJson } from '../format.ts';
 import { useGrowing } from '../growing.ts';
@@ -187,39 +187,45 @@ function entriesOf(effective: Effective): readonly Entry[] {
     });
 }
 
-const openKeys = (): Set<string> => new Set(query.value.get('open')?.split(',') ?? []);
-
-function toggle(key: string): void {
-  const open = openKeys();
-  if (!open.delete(key)) open.add(key);
-  setQuery({ open: [...open].join(',') });
-}
-
 interface Clearing {
   readonly entry: Entry;
   readonly rung: Rung;
 }
 
+interface Rows {
+  /** Of those in `shown`, and of those that were drawn before, which stay in the page, hidden. */
+  readonly draw: (shown: ReadonlySet<Entry>, open: ReadonlySet<string>) => readonly VNode[];
+}
+
 /**
- * Remembers the row of each entry: one that is the same as before is not drawn again, which of a thousand takes longer than a filter may.
- * `onClear` is absent where what is shown is of another moment.
+ * Draws the row of each entry once. Of a thousand rows, drawing them anew or taking them out of the page takes longer than a filter may;
+ * hiding them does not. `onClear` is absent where what is shown is of another moment.
  */
 function rowsOf(
+  entries: readonly Entry[],
   onClear: ((clearing: Clearing) => void) | undefined,
-): (entry: Entry, isOpen: boolean) => VNode {
+): Rows {
   const drawn = new Map<Entry, { readonly isOpen: boolean; readonly row: VNode }>();
-  return (entry, isOpen) => {
+  const rowOf = (entry: Entry, isOpen: boolean): VNode => {
     const before = drawn.get(entry);
     if (before?.isOpen === isOpen) return before.row;
     const row = view(KeyRow, {
-      key: entry.key,
       entry,
       isOpen,
-      onToggle: () => toggle(entry.key),
+      onToggle: () => toggleOpened(entry.key),
       ...(onClear && { onClear: (rung: Rung) => onClear({ entry, rung }) }),
     });
     drawn.set(entry, { isOpen, row });
     return row;
+  };
+  return {
+    draw: (shown, open) =>
+      entries
+        .filter((entry) => shown.has(entry) || drawn.has(entry))
+        .map((entry) => {
+          const isOpen = open.has(entry.key);
+          return html`<tbody key=${entry.key} hidden=${!shown.has(entry)} class=${isOpen ? 'open' : ''}>${rowOf(entry, isOpen)}</tbody>`;
+        }),
   };
 }
 
@@ -238,7 +244,7 @@ function Keys({
   const [clearing, setClearing] = useState<Clearing>();
   const wanted = (query.value.get('q') ?? '').trim().toLowerCase();
   const onlyOverridden = query.value.has('overridden');
-  const open = openKeys();
+  const open = opened();
   const shown = entries.filter(
     ({ text, explained }) =>
       text.includes(wanted) &&
@@ -246,7 +252,7 @@ function Keys({
   );
   const drawn = useGrowing(`${wanted} ${onlyOverridden}`, shown.length);
   const isNow = question.as_of === undefined;
-  const rowOf = useMemo(() => rowsOf(isNow ? setClearing : undefined), [entries, isNow]);
+  const rows = useMemo(() => rowsOf(entries, isNow ? setClearing : undefined), [entries, isNow]);
   if (entries.length === 0) return html`<${Empty}>No layer holds any key.<//>`;
   return html`<div>
     <p class="fine count" role="status">${
@@ -255,21 +261,21 @@ function Keys({
         : `${shown.length} of ${entries.length} keys`
     }</p>
     ${
-      shown.length === 0
-        ? html`<${Empty}>No key fits the filter. <button type="button" class="link" onClick=${() => setQuery({ q: '', overridden: '' })}>Show all</button><//>`
-        : html`<table class="keys">
-            <thead>
-              <tr>
-                <th scope="col">Key</th>
-                <th scope="col">Value</th>
-                <th scope="col">Decided by</th>
-                <th scope="col" class="wide">Changed by</th>
-                <th scope="col" class="wide">When</th>
-              </tr>
-            </thead>
-            ${shown.slice(0, drawn).map((entry) => rowOf(entry, open.has(entry.key)))}
-          </table>`
+      shown.length === 0 &&
+      html`<${Empty}>No key fits the filter. <button type="button" class="link" onClick=${() => setQuery({ q: '', overridden: '' })}>Show all</button><//>`
     }
+    <table class="keys" hidden=${shown.length === 0}>
+      <thead>
+        <tr>
+          <th scope="col">Key</th>
+          <th scope="col">Value</th>
+          <th scope="col">Decided by</th>
+          <th scope="col" class="wide">Changed by</th>
+          <th scope="col" class="wide">When</th>
+        </tr>
+      </thead>
+      ${rows.draw(new Set(shown.slice(0, drawn)), open)}
+    </table>
     ${
       clearing &&
       view(ClearOverride, {
@@ -303,7 +309,7 @@ function KeyRow({
 }): VNode {
   const { key, value, explained, rungs } = entry;
   const id = `ladder-${encodeURIComponent(key)}`;
-  return html`<tbody class=${isOpen ? 'open' : ''}>
+  return html`<${Fragment}>
     <tr>
       <th scope="row">
         <button type="button" class="plain key" aria-expanded=${isOpen} aria-controls=${isOpen ? id : undefined} onClick=${onToggle}>
@@ -323,7 +329,7 @@ function KeyRow({
       <td class="wide">${Time({ at: explained.updated_at })}</td>
     </tr>
     ${isOpen && html`<tr class="opened"><td colspan="5" id=${id}>${view(Ladder, { name: key, value, explained, rungs, onClear })}</td></tr>`}
-  </tbody>`;
+  <//>`;
 }
 
 /** The ladder as small as a word: a bar for each layer, the deciding one full, those that it shadows hollow. */

@@ -2,7 +2,7 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
-import { hrefOf, query, setQuery } from '../address.ts';
+import { hrefOf, opened, query, setQuery, toggleOpened } from '../address.ts';
 import { get, problemOf, withQuery, type Problem } from '../api.ts';
 import { nameBeside } from '../format.ts';
 import { html, view } from '../html.ts';
@@ -80,12 +80,7 @@ function HistoryOf({ owner, title }: { readonly owner: Owner; readonly title: st
   useLive(reload);
   const [review, setReview] = useState<Review>();
   const [refusal, setRefusal] = useState<Problem>();
-  const open = new Set(query.value.get('open')?.split(',') ?? []);
-  const toggle = (revision: number): void => {
-    const name = String(revision);
-    if (!open.delete(name)) open.add(name);
-    setQuery({ open: [...open].join(',') });
-  };
+  const open = opened();
   const takeBack = async (entry: Entry, way: Way): Promise<void> => {
     setRefusal(undefined);
     try {
@@ -141,7 +136,7 @@ function HistoryOf({ owner, title }: { readonly owner: Owner; readonly title: st
             entry,
             owner,
             isOpen: open.has(String(entry.revision)),
-            onToggle: () => toggle(entry.revision),
+            onToggle: () => toggleOpened(String(entry.revision)),
             onTakeBack: (way: Way) => void takeBack(entry, way),
           }),
         )}

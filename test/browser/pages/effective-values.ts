@@ -41,7 +41,7 @@ export class EffectiveValuesPage {
   async keys(): Promise<ShownKey[]> {
     return this.page.evaluate<
       ShownKey[]
-    >(`[...document.querySelectorAll('table.keys > tbody')].map((body) => {
+    >(`[...document.querySelectorAll('table.keys > tbody:not([hidden])')].map((body) => {
       const [row] = body.rows;
       const text = (cell) => cell.innerText.trim();
       return { key: text(row.cells[0]), value: text(row.cells[1]), decidedBy: text(row.cells[2]) };
@@ -76,7 +76,7 @@ export class EffectiveValuesPage {
   decided(): Promise<DecidingRung[]> {
     return this.page.evaluate<
       DecidingRung[]
-    >(`[...document.querySelectorAll('table.keys > tbody.open')].map((body) => {
+    >(`[...document.querySelectorAll('table.keys > tbody.open:not([hidden])')].map((body) => {
       const text = (cell) => cell?.innerText.trim() ?? '';
       const { cells = [] } = body.querySelector('.rung.decides') ?? {};
       const [layer, value, , by, , revision] = [...cells].map(text);
