@@ -112,7 +112,7 @@ function OneApproval({ tenantId, id }: { readonly tenantId: string; readonly id:
   return html`<section class="approval">
     <p class="fine"><a href=${hrefOf(`/tenants/${tenantId}/approvals`)}>All approvals</a></p>
     <${Heading} title=${data?.title ?? 'Approval'}>${data && html`<${State} state=${data.state} />`}<//>
-    ${view(ProblemBox, { problem, retry: reload })}
+    ${problem?.status === 422 ? html`<${Empty}>There is no approval with this id.<//>` : view(ProblemBox, { problem, retry: reload })}
     ${data && html`<${Facts} approval=${data} />`}
     ${data && isPending && view(Decide, { address, approval: data, onDone: reload })}
     ${data && html`<${Timeline} approval=${data} />`}

@@ -132,7 +132,7 @@ function OneDelivery({ tenantId, id }: { readonly tenantId: string; readonly id:
   const { data, problem, reload } = useLoaded(address, (aborted) => get<Detail>(address, aborted));
   return html`<section>
     <${Heading} title="Delivery"><a href=${hrefOf(`/tenants/${tenantId}/deliveries`)}>All deliveries</a><//>
-    ${view(ProblemBox, { problem, retry: reload })}
+    ${problem?.status === 422 ? html`<${Empty}>There is no delivery with this id.<//>` : view(ProblemBox, { problem, retry: reload })}
     ${!data && !problem && html`<p class="empty" role="status">Loading…</p>`}
     ${data && view(Facts, { tenantId, delivery: data })}
     ${data && hasRole('tenant_admin') && view(Replay, { address, delivery: data, onDone: reload })}

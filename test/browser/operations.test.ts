@@ -249,6 +249,13 @@ describe('notifications', () => {
     await new DeliveriesPage(seen.page).open(beta.id);
     await seen.page.getByText('Nothing was sent that fits.').waitFor();
     expect(seen.faults).toEqual([]);
+    for (const [screen, what] of [
+      ['approvals', 'approval'],
+      ['deliveries', 'delivery'],
+    ]) {
+      await seen.page.goto(`/console/tenants/${beta.id}/${screen}/mistyped`);
+      await seen.page.getByText(`There is no ${what} with this id.`).waitFor();
+    }
     await seen.close();
   });
 });
