@@ -221,20 +221,23 @@ describe('the own account', () => {
     const seen = await signedIn('operator');
     const { page } = seen;
     await withPasskeys(page);
+    // What somebody calls it stays text.
+    const name = `<img src=x onerror="alert(1)" id=h>'{{7*7}}`;
     const account = new AccountPage(page);
     await account.openPart();
     const add = await account.begin('Add a passkey…', 'Add a passkey');
-    await add.field('What you call it').fill('Laptop');
+    await add.field('What you call it').fill(name);
     await add.done('Add it');
-    await account.row('Laptop').getByText('never').waitFor();
+    await account.row(name).getByText('never').waitFor();
+    expect(await page.locator('#h').count()).toBe(0);
     await page.getByRole('button', { name: 'Sign out' }).click();
     await new SignInPage(page).submit.waitFor();
     await page.getByRole('button', { name: 'Use a passkey' }).click();
     await new EffectiveValuesPage(page).loaded();
     await account.openPart();
-    await account.row('Laptop').waitFor();
-    expect(await account.row('Laptop').innerText()).not.toContain('never');
-    const remove = await account.begin('Remove Laptop', 'Remove Laptop');
+    await account.row(name).waitFor();
+    expect(await account.row(name).innerText()).not.toContain('never');
+    const remove = await account.begin(`Remove ${name}`, `Remove ${name}`);
     await remove.done('Remove');
     await account.part('Passkeys').getByText('None.').waitFor();
     expect(seen.faults).toEqual([]);
