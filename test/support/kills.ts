@@ -59,7 +59,7 @@ async function killOne(cluster: Cluster, victims: readonly Victim[]): Promise<st
         : 'gateway';
       await killed(victim);
       // A node that finds the database or the bus gone at its start says so and ends; whoever runs it starts it again.
-      await eventually(() => cluster.revive(victim), 30_000);
+      await eventually(() => cluster.revive(victim), 120_000);
       return name;
     }
   }
@@ -138,20 +138,29 @@ interface Revised {
  * without an answer.
  */
 async function account(cluster: Cluster, answered: readonly Write[], run: string): Promise<number> {
-  const { tenant, database } = cluster;
-  const history = await database.query<Revised>(
-    `SELECT request_id, revision::int AS revision, resource_id, after FROM tenant_config.configuration_history
-     WHERE tenant_id = $1 AND config_type = 'agent_config' ORDER BY revision`,
-    [tenant.id],
-  );
+  // What was given up by its client may be committed a moment later, and is in both then.
+  const history = await eventually(() => auditedHistory(cluster), 90_000);
   assertInHistory(history, answered);
-  await assertAudited(cluster, history);
+  const admin = new Client(cluster.gateways[0]!.url, cluster.platform.token);
+  await eventually(() => requireProvedAudit(admin), 60_000);
   await assertNoGaps(cluster);
   await assertReadEverywhere(cluster, history, answered);
   const known = new Set(answered.map((write) => write.requestId));
   return history.filter(
     (row) => row.resource_id.startsWith(`lane-${run}`) && !known.has(row.request_id),
   ).length;
+}
+
+/** The tenant's history, once the audit chain has exactly what is in it. */
+async function auditedHistory(cluster: Cluster): Promise<Revised[]> {
+  const { tenant, database } = cluster;
+  const history = await database.query<Revised>(
+    `SELECT request_id, revision::int AS revision, resource_id, after FROM tenant_config.configuration_history
+     WHERE tenant_id = $1 AND config_type = 'agent_config' ORDER BY revision`,
+    [tenant.id],
+  );
+  await assertAudited(cluster, history);
+  return history;
 }
 
 /** Each answered write is in the history once, under the revision and with the value that it was answered with. */
@@ -167,18 +176,14 @@ function assertInHistory(history: readonly Revised[], answered: readonly Write[]
   }
 }
 
-/** The outbox empties, and then the audit chain has each event of the history once, and holds. */
+/** Throws unless the outbox is empty and the audit chain has each event of the history once. */
 async function assertAudited(
-  { tenant, platform, gateways, database }: Cluster,
+  { tenant, database }: Cluster,
   history: readonly Revised[],
 ): Promise<void> {
-  await eventually(
-    async () =>
-      assert.deepEqual(await database.query('SELECT count(*)::int AS waiting FROM strata.outbox'), [
-        { waiting: 0 },
-      ]),
-    30_000,
-  );
+  assert.deepEqual(await database.query('SELECT count(*)::int AS waiting FROM strata.outbox'), [
+    { waiting: 0 },
+  ]);
   const audited = await database.query<{ request_id: string; times: number }>(
     `SELECT request_id, count(*)::int AS times FROM audit.events WHERE tenant_id = $1 AND action LIKE 'config.agent%' GROUP BY request_id`,
     [tenant.id],
@@ -193,7 +198,6 @@ async function assertAudited(
     new Set(history.map((row) => row.request_id)),
     'the chain has exactly the events of the history',
   );
-  await requireProvedAudit(new Client(gateways[0]!.url, platform.token));
 }
 
 async function assertNoGaps({ tenant, database }: Cluster): Promise<void> {
@@ -214,7 +218,7 @@ async function assertReadEverywhere(
   for (const path of new Set(answered.map((write) => write.path))) {
     const { revision, after } = newest.get(path.split('/').at(-1)!)!;
     for (const { url } of gateways) {
-      const read = await new Client(url, tenant.admin.token).get(path);
+      const read = await answerTo(new Client(url, tenant.admin.token), path);
       assert.deepEqual(
         [read.status, read.headers.get('x-config-revision'), read.body.custom],
         [200, String(revision), after.custom],
@@ -223,3 +227,12 @@ async function assertReadEverywhere(
     }
   }
 }
+
+/** A gateway that has just started, or whose services have, may have to wait for one. What it then answers is not stale. */
+const answerTo = (client: Client, path: string): Promise<Answer> =>
+  eventually(async () => {
+    const answer = await client.get(path);
+    const isMarked = answer.headers.get('x-config-stale') === 'true';
+    assert(answer.status < 500 && !isMarked, `${client.url}: ${answer.status} ${answer.text}`);
+    return answer;
+  }, 60_000);
