@@ -22,7 +22,7 @@ import { ReviewDialog } from './pages/review.ts';
 import { SignInPage } from './pages/sign-in.ts';
 import { hostile, setStage, type Stage } from './stage.ts';
 import { standAt } from './stand.ts';
-import { until, visit, type Visit } from './visit.ts';
+import { soonMs, until, visit, type Visit } from './visit.ts';
 
 let stage: Stage;
 let tenant: TenantFixture;
@@ -59,7 +59,7 @@ beforeAll(async () => {
     roles: ['operator'],
     groups: ['leads', 'oncall'],
   });
-}, 60_000);
+});
 afterAll(() => stage?.stop());
 
 type Person = 'tenant_admin' | 'operator' | 'viewer';
@@ -112,7 +112,7 @@ test('every screen has no fault and nothing for axe to find, narrow and wide, li
   await stand('audit');
   expect(faults).toEqual([]);
   await seen.close();
-}, 120_000);
+});
 
 describe('members', () => {
   test('somebody is invited, given a role and a group, and removed', async () => {
@@ -157,7 +157,9 @@ describe('members', () => {
     const seen = await tabOf('tenant_admin');
     const members = new PeoplePage(seen.page);
     await members.open(tenant.id, 'members', '?q=admin');
-    expect(await seen.page.locator('table.lines tbody tr').count()).toBe(1);
+    await eventually(async () =>
+      expect(await seen.page.locator('table.lines tbody tr').count()).toBe(1),
+    );
     const own = tenant.emails.tenant_admin!;
     const change = await members.begin(`Change ${own}`, `Change ${own}`);
     await change.choose('tenant admin', false);
@@ -175,13 +177,15 @@ test('a group that is asked and in which nobody may decide is named, and filled'
   const groups = new PeoplePage(seen.page);
   await groups.open(id, 'groups');
   const board = groups.row('board');
-  expect(await board.innerText()).toMatch(/nobody[^]*Nobody in it may decide[^]*critical risk/);
-  expect(await groups.row('leads').innerText()).toMatch(/high risk, spend/);
+  await eventually(async () => {
+    expect(await board.innerText()).toMatch(/nobody[^]*Nobody in it may decide[^]*critical risk/);
+    expect(await groups.row('leads').innerText()).toMatch(/high risk, spend/);
+  });
   const change = await groups.begin('Change board', 'Members of board');
   await change.choose(emails.operator!);
   await change.done('Save');
   await board.getByText(emails.operator!).waitFor();
-  expect(await board.innerText()).not.toContain('Nobody in it');
+  await eventually(async () => expect(await board.innerText()).not.toContain('Nobody in it'));
   expect(seen.faults).toEqual([]);
   await seen.close();
 });
@@ -277,7 +281,9 @@ describe('the own account', () => {
     const account = new AccountPage(seen.page);
     await account.openPart('sessions');
     const rows = seen.page.locator('table.lines tbody tr');
-    expect(await rows.first().innerText()).toMatch(/Chrome on Linux[^]*this one/);
+    await eventually(async () =>
+      expect(await rows.first().innerText()).toMatch(/Chrome on Linux[^]*this one/),
+    );
     const end = seen.page.getByRole('button', { name: /^End the session of/ }).first();
     await end.click();
     await new FormDialog(seen.page, 'End a session').done('End it');
@@ -341,11 +347,15 @@ describe('audit', () => {
     );
     await other.page.goto(link);
     await new AuditPage(other.page).loaded();
-    const rows = await new AuditPage(other.page).rows();
-    expect(rows).toEqual([
-      ['config.agent.updated', expect.any(String), emails.tenant_admin],
-      ['config.agent.created', expect.any(String), emails.tenant_admin],
-    ]);
+    // Names of people come after the list.
+    const rows = await eventually(async () => {
+      const shown = await new AuditPage(other.page).rows();
+      expect(shown).toEqual([
+        ['config.agent.updated', expect.any(String), emails.tenant_admin],
+        ['config.agent.created', expect.any(String), emails.tenant_admin],
+      ]);
+      return shown;
+    });
     expect(await audit.verify()).toMatch(/^The record is whole\. All \d+ events hold\./);
     const lines = await audit.export();
     expect(lines).toHaveLength(rows.length);
@@ -389,7 +399,7 @@ describe('live', () => {
       asked.waitFor(),
       second.page.getByRole('dialog', { name: 'Sign in again' }).waitFor(),
     ]);
-    expect(performance.now() - began).toBeLessThan(1000);
+    expect(performance.now() - began).toBeLessThan(soonMs);
     await new SignInPage(page).signIn(tenant.emails.viewer!, memberPassword);
     await asked.waitFor({ state: 'detached' });
     expect(await account.part('Password').getByLabel('New password').inputValue()).toBe(
@@ -412,7 +422,7 @@ describe('live', () => {
       await admin.patch(`/tenants/${id}/users/${user}`, { roles: [role] });
       const began = performance.now();
       await documents.waitFor({ state });
-      expect([role, performance.now() - began < 1000]).toEqual([role, true]);
+      expect([role, performance.now() - began < soonMs]).toEqual([role, true]);
     }
     expect(seen.faults).toEqual([]);
     await seen.close();
@@ -433,7 +443,7 @@ describe('live', () => {
     const shown = page.getByRole('link', { name: wish.title });
     let began = performance.now();
     await shown.waitFor();
-    expect(performance.now() - began).toBeLessThan(1000);
+    expect(performance.now() - began).toBeLessThan(soonMs);
     const second = await visit(stage.browser, stage.origin, {}, seen.context);
     await second.page.goto(`/console/tenants/${id}/approvals/${asked.body.id}`);
     await second.page.getByRole('button', { name: 'Approve' }).waitFor();
@@ -445,7 +455,7 @@ describe('live', () => {
       second.page.getByText('Approved', { exact: false }).first().waitFor(),
       second.page.getByRole('button', { name: 'Approve' }).waitFor({ state: 'detached' }),
     ]);
-    expect(performance.now() - began).toBeLessThan(1000);
+    expect(performance.now() - began).toBeLessThan(soonMs);
     // One tab has it and tells the other.
     expect(streams).toEqual([]);
     expect([...seen.faults, ...second.faults]).toEqual([]);
@@ -457,6 +467,16 @@ describe('live', () => {
 const focused = (page: Page): Promise<string> =>
   page.evaluate<string>(`(({ activeElement: at }) =>
     at.getAttribute('aria-label') ?? (at.name || at.innerText.slice(0, 40)))(document)`);
+
+/** Presses Tab until the focus is there. A page takes its heading for where to begin once it has been drawn. */
+async function tabUntil(page: Page, expression: string): Promise<void> {
+  for (let presses = 0; presses < 40; presses += 1) {
+    const isThere = await page.evaluate<boolean>(`((at) => ${expression})(document.activeElement)`);
+    if (isThere) return;
+    await page.keyboard.press('Tab');
+  }
+  throw new Error(`Tab does not lead to where ${expression}`);
+}
 
 describe('the keyboard alone', () => {
   test('the keyboard alone signs in, asks, opens a ladder, and looks at what clearing would do', async () => {
@@ -497,7 +517,7 @@ describe('the keyboard alone', () => {
     expect((await review.changes())[0]?.[0]).toBe('/default_region');
     await keyboard.press('Escape');
     await review.dialog.waitFor({ state: 'detached' });
-    expect(await focused(seen.page)).toBe('Clear…');
+    await eventually(async () => expect(await focused(seen.page)).toBe('Clear…'));
     // Somebody else is faster: what had the focus is no more, and what is around it has it.
     await keyboard.press('Enter');
     await review.changes();
@@ -507,7 +527,7 @@ describe('the keyboard alone', () => {
     await gone.filter({ hasText: 'not set' }).waitFor();
     await keyboard.press('Escape');
     await review.dialog.waitFor({ state: 'detached' });
-    expect(await focused(seen.page)).toBe('Layers of default_region');
+    await eventually(async () => expect(await focused(seen.page)).toBe('Layers of default_region'));
     expect(seen.faults).toEqual([]);
     await seen.close();
   });
@@ -524,7 +544,7 @@ describe('the keyboard alone', () => {
     // Nothing is edited yet, so what another wrote takes the place of what the field shows.
     await admin.patch(path, { default_region: 'after' });
     await until(page, `document.querySelector('[name="/default_region"]').value === 'after'`);
-    expect(await focused(page)).toBe('/default_region');
+    await eventually(async () => expect(await focused(page)).toBe('/default_region'));
     await page.keyboard.press('Control+A');
     await page.keyboard.type('mine');
     await page.keyboard.press('Enter');
@@ -535,7 +555,7 @@ describe('the keyboard alone', () => {
       .notice()
       .getByText(/Published as revision/)
       .waitFor();
-    expect(await focused(page)).toBe('/default_region');
+    await eventually(async () => expect(await focused(page)).toBe('/default_region'));
     expect(seen.faults).toEqual([]);
     await seen.close();
   });
@@ -548,11 +568,11 @@ describe('the keyboard alone', () => {
     const { keyboard } = seen.page;
     await new ApprovalsPage(seen.page).openInbox(id, '?q=keyboard');
     await seen.page.getByRole('link', { name: wish.title }).waitFor();
-    // Status, filter, the table's region, the link.
-    for (const key of ['Tab', 'Tab', 'Tab', 'Tab', 'Enter']) await keyboard.press(key);
+    await tabUntil(seen.page, `at.innerText === ${JSON.stringify(wish.title)}`);
+    await keyboard.press('Enter');
     await seen.page.getByRole('heading', { name: wish.title }).waitFor();
     await seen.page.getByLabel('Comment').waitFor();
-    await keyboard.press('Tab');
+    await tabUntil(seen.page, "at.tagName === 'TEXTAREA'");
     await keyboard.type('By hand');
     for (const key of ['Tab', 'Enter']) await keyboard.press(key);
     await seen.page.getByLabel('Comment').waitFor({ state: 'detached' });
@@ -566,7 +586,8 @@ describe('the keyboard alone', () => {
     const seen = await tabOf('tenant_admin');
     const { keyboard } = seen.page;
     await new PeoplePage(seen.page).open(id, 'members');
-    for (const key of ['Tab', 'Enter']) await keyboard.press(key);
+    await tabUntil(seen.page, "at.innerText === 'Invite…'");
+    await keyboard.press('Enter');
     const { dialog } = new FormDialog(seen.page, 'Invite somebody');
     await dialog.waitFor();
     await keyboard.type('keyboard@acme.example');

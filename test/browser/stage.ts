@@ -59,6 +59,8 @@ export async function setStage({
   const named = { PORT: `${port}`, BASE_URL: `http://localhost:${port}` };
   const strata = await startStrata({
     DATABASE_URL: database.url,
+    // However long the tests of a file take.
+    ACCESS_TOKEN_TTL_SECONDS: '86400',
     ...(isNamed && named),
     ...environment,
   });

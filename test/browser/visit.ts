@@ -21,6 +21,12 @@ export interface Visit {
   readonly close: () => Promise<void>;
 }
 
+/**
+ * What others write shows within a second, on a machine that has time for it. This is less than the eleven seconds after which a page
+ * looks by itself at the earliest whether everything is as it knows.
+ */
+export const soonMs = 10_000;
+
 /** What the policy refuses is noted by the page itself, since not every browser prints it. */
 const noteViolations = `addEventListener('securitypolicyviolation', (event) =>
   console.error('policy: ' + event.violatedDirective + ' ' + event.blockedURI));`;
@@ -40,6 +46,8 @@ export async function visit(
       locale: 'en-GB',
       timezoneId: 'Europe/Berlin',
     }));
+  // Beside other tests everything takes its time.
+  own.setDefaultTimeout(180_000);
   const page = await own.newPage();
   const faults: string[] = [];
   await page.addInitScript(noteViolations);
@@ -104,6 +112,27 @@ export async function workOf(page: Page, act: () => Promise<unknown>): Promise<n
   const ms = (await worked()) - before;
   await cdp.detach();
   return ms;
+}
+
+/** Processor time of `fixedWork` on the machine that the limits of tests were found on, in milliseconds. */
+const calmWorkMs = 40;
+const fixedWork = `(() => {
+  const table = document.createElement('table');
+  for (let row = 0; row < 4000; row += 1) {
+    const line = table.insertRow();
+    for (let cell = 0; cell < 4; cell += 1) line.insertCell().append(String(row * cell));
+  }
+  table.hidden = true;
+  document.body.append(table);
+  const { length } = table.innerText;
+  table.remove();
+  return length;
+})()`;
+
+/** How many times as long as it should the work of the page takes now: machines differ, and make the same work longer when busy. */
+export async function slownessOf(page: Page): Promise<number> {
+  const ms = await workOf(page, () => page.evaluate(fixedWork));
+  return Math.max(1, ms / calmWorkMs);
 }
 
 interface Finding {

@@ -169,7 +169,7 @@ beforeAll(async () => {
       roles: ['viewer'],
     }),
   );
-}, 60_000);
+});
 afterAll(async () => {
   await receiver?.close();
   await stage?.stop();
@@ -227,8 +227,15 @@ describe('hostile text', () => {
     for (const [address, ...places] of screens) {
       await seen.goInside(address);
       await openAll(seen);
-      const { made, turned, text } = await seen.page.evaluate<Look>(look);
-      const missing = places.filter((place) => !text.includes(beginOf(place)));
+      const missingIn = ({ text }: Look): string[] =>
+        places.filter((place) => !text.includes(beginOf(place)));
+      // What was answered may be drawn a moment later.
+      await eventually(async () =>
+        expect(missingIn(await seen.page.evaluate<Look>(look))).toEqual([]),
+      ).catch(() => {});
+      const shown = await seen.page.evaluate<Look>(look);
+      const { made, turned } = shown;
+      const missing = missingIn(shown);
       if (made.length + turned.length + missing.length > 0)
         found.push({ address, made, turned, missing });
     }
@@ -503,10 +510,14 @@ describe('roles', () => {
       }
       const name = `${screen}: ${button}`;
       const buttons = seen.page.getByRole('button', { name: button });
-      shown.push([name, (await buttons.count()) > 0]);
       const address = path.startsWith('/') ? path : `/tenants/${tenant.id}/${path}`;
       const { status } = await client.send(method, address, body ? { body } : {});
-      allowed.push([name, status !== 403]);
+      const isAllowed = status !== 403;
+      const isShown = async (): Promise<boolean> => (await buttons.count()) > 0;
+      // What was answered may be drawn a moment later.
+      await eventually(async () => expect(await isShown()).toBe(isAllowed)).catch(() => {});
+      shown.push([name, await isShown()]);
+      allowed.push([name, isAllowed]);
     }
     return { shown, allowed };
   }
