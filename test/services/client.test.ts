@@ -62,6 +62,30 @@ async function connected(options: Partial<ConnectOptions> = {}): Promise<Config>
 }
 const live = (config: Config) => eventually(async () => expect(config.state.status).toBe('live'));
 
+/** How late this process has to be for values to grow old by that alone. */
+const pauseMs = 200;
+
+/** Again where this process had to wait for a processor meanwhile, in which values grow old whatever the client does. */
+async function withoutPause(work: () => Promise<void>): Promise<void> {
+  for (let tries = 1; ; tries += 1) {
+    let lateMs = 0;
+    let looked = performance.now();
+    const looking = setInterval(() => {
+      lateMs = Math.max(lateMs, performance.now() - looked - 20);
+      looked = performance.now();
+    }, 20);
+    try {
+      await work();
+      return;
+    } catch (error) {
+      if (lateMs < pauseMs || tries === 20) throw error;
+    } finally {
+      clearInterval(looking);
+    }
+    for (const config of open.splice(0)) await config.close();
+  }
+}
+
 /** Takes its time, in which the other tests run. */
 const blackHoled = outlastBlackHole();
 blackHoled.catch(() => {});
@@ -76,7 +100,7 @@ async function outlastBlackHole(): Promise<Record<string, unknown>> {
     await live(config);
     proxy.hold('back');
     const heldAt = Date.now();
-    await eventually(async () => expect(config.state.status).toBe('offline'), 20_000);
+    await eventually(async () => expect(config.state.status).toBe('offline'), 60_000);
     const noticedMs = Date.now() - heldAt;
     const kept = config.get('max_cost_impact_auto');
     await eventually(async () => expect(config.limit('max_cost_impact_auto')).toBe(0));
@@ -169,48 +193,62 @@ describe('a stream', () => {
     ]);
   });
 
-  test('that is idle keeps values fresh without a read', async () => {
-    const config = await connected({ maxStalenessMs: 3000 });
-    await live(config);
-    const before = gateway.asked.length;
-    let oldest = 0;
-    for (let count = 0; count < 70; count += 1) {
-      oldest = Math.max(oldest, config.state.ageMs);
-      await delay(50);
-    }
-    expect(oldest).toBeLessThan(1500);
-    expect(gateway.asked).toHaveLength(before);
-  });
+  test('that is idle keeps values fresh without a read', () =>
+    withoutPause(async () => {
+      const config = await connected({ maxStalenessMs: 3000 });
+      await live(config);
+      const before = gateway.asked.length;
+      let oldest = 0;
+      for (let count = 0; count < 70; count += 1) {
+        oldest = Math.max(oldest, config.state.ageMs);
+        await delay(50);
+      }
+      expect(oldest).toBeLessThan(1500);
+      expect(gateway.asked).toHaveLength(before);
+      await config.close();
+    }));
 
-  test('that says less than the bound asks for is helped out by reads', async () => {
-    gateway.heartbeatMs = 60_000;
-    const config = await connected({ maxStalenessMs: 2500 });
-    await live(config);
-    for (let count = 0; count < 80; count += 1) {
-      expect(config.limit('max_cost_impact_auto')).toBe(50);
-      await delay(50);
-    }
-    expect(config.state.status).toBe('live');
-    expect(gateway.asked.at(-1)!.headers['if-none-match']).toBe('"1.0-env"');
-  });
+  test('that says less than the bound asks for is helped out by reads', () =>
+    withoutPause(async () => {
+      gateway.heartbeatMs = 60_000;
+      const config = await connected({ maxStalenessMs: 2500 });
+      await live(config);
+      for (let count = 0; count < 80; count += 1) {
+        expect(config.limit('max_cost_impact_auto')).toBe(50);
+        await delay(50);
+      }
+      expect(config.state.status).toBe('live');
+      expect(gateway.asked.at(-1)!.headers['if-none-match']).toBe('"1.0-env"');
+      await config.close();
+    }));
 });
 
 describe('where streams are refused', () => {
   test.each([404, 429, 503])('with %i values are read again and again', async (status) => {
     gateway.streams = status;
     gateway.retryAfter = 1;
-    const config = await connected({ maxStalenessMs: 2000 });
-    await eventually(async () => expect(config.state.status).toBe('polling'));
-    gateway.write({ name: 'b' });
-    await eventually(async () => expect(config.get('name')).toBe('b'));
-    for (let count = 0; count < 60; count += 1) {
-      expect(config.state.stale).toBe(false);
-      await delay(50);
-    }
-    const reads = gateway.asked.filter(({ path }) => !path.includes('watch')).map(({ at }) => at);
-    const gaps = reads.slice(2).map((at, index) => at - reads[index + 1]!);
-    expect(new Set(gaps).size).toBeGreaterThan(1);
-    expect(Math.min(...gaps)).toBeGreaterThanOrEqual(520);
+    await withoutPause(async () => {
+      gateway.asked.length = 0;
+      const config = await connected({ maxStalenessMs: 2000 });
+      await eventually(async () => expect(config.state.status).toBe('polling'));
+      const name = `b${gateway.revision.tenant}`;
+      gateway.write({ name });
+      await eventually(async () => expect(config.get('name')).toBe(name));
+      const reads = (): number[] =>
+        gateway.asked.filter(({ path }) => !path.includes('watch')).map(({ at }) => at);
+      const gaps = (): number[] =>
+        reads()
+          .slice(2)
+          .map((at, index) => at - reads()[index + 1]!);
+      // So many that they are not all alike by chance.
+      for (let count = 0; count < 60 || gaps().length < 5; count += 1) {
+        expect(config.state.stale).toBe(false);
+        await delay(50);
+      }
+      expect(new Set(gaps()).size).toBeGreaterThan(1);
+      expect(Math.min(...gaps())).toBeGreaterThanOrEqual(520);
+      await config.close();
+    });
   });
 
   test('a stream is asked for again, and not before the gateway wants it', async () => {
@@ -228,7 +266,7 @@ describe('where streams are refused', () => {
 
 describe('while no gateway answers', () => {
   test('values go on, age grows, limits fall to the safe end at the bound, and all recovers', async () => {
-    const config = await connected({ maxStalenessMs: 2500 });
+    const config = await connected({ maxStalenessMs: 6000 });
     await live(config);
     const states: boolean[] = [];
     config.on('state', ({ stale }) => states.push(stale));
@@ -237,7 +275,7 @@ describe('while no gateway answers', () => {
     expect(config.limit('max_cost_impact_auto')).toBe(50);
     const young = config.state.ageMs;
     await eventually(async () => expect(config.limit('max_cost_impact_auto')).toBe(0));
-    expect(config.state.ageMs).toBeGreaterThan(Math.max(young, 2500));
+    expect(config.state.ageMs).toBeGreaterThan(Math.max(young, 6000));
     expect(config.limit<boolean>('automation_enabled')).toBe(false);
     expect(config.limit('max_cost_impact_auto', 5)).toBe(5);
     expect(config.get('max_cost_impact_auto')).toBe(50);
