@@ -137,9 +137,10 @@ describe.each(nodes())('with %s', (node) => {
        const intent = { action: 'scale_min_instances', riskLevel: 'low', costImpact: 4 };
        const may = await config.decide(intent);
        const costly = await config.decide({ ...intent, costImpact: 1e6 });
-       const run = await config.automation({ ...intent, ttlSeconds: 5 });
+       const run = await config.automation({ ...intent, ttlSeconds: 9 });
        const first = run.expiresAt;
-       await new Promise((done) => setTimeout(done, 2500));
+       for (let tries = 0; tries < 600 && run.expiresAt <= first; tries += 1)
+         await new Promise((done) => setTimeout(done, 100));
        const seen = [run.state, run.expiresAt > first, run.signal.aborted, await run.started()];
        await run.finish('succeeded');
        console.log(JSON.stringify({ may, costly, seen, state: run.state }));
@@ -326,9 +327,9 @@ test('a browser has the same values, sees a write of the platform, and starts fr
       const options = {
         url: '${strata.url}', tenant: '${tenant.id}', token: '${apiKey}',
         context: { agentType: 'cost_optimizer', serviceId: 'checkout' },
-        lastKnownGood: localStorage, startup: { timeoutMs: 2000 },
+        lastKnownGood: localStorage, startup: { timeoutMs: 500 },
       };
-      const config = await connect(options);
+      const config = await connect({ ...options, startup: { timeoutMs: 60_000 } });
       const values = Object.fromEntries(
         Object.keys(config.values).map((key) => [key, config.get(key)]),
       );
