@@ -21,6 +21,8 @@ import { callAs } from './request.ts';
 import type { RunningCalls } from './unanswered-calls.ts';
 
 const pruneIntervalMs = 60_000;
+/** Of the fence time, that polls wait for those of other nodes, which poll by the same time of day: 10 ms of 2 s. */
+const gatheredShare = 1 / 200;
 
 export interface LifecycleOptions {
   readonly settings: LiveSettings;
@@ -42,7 +44,9 @@ export interface NodeLifecycle {
 export function nodeLifecycle(options: LifecycleOptions): NodeLifecycle {
   const { settings, commits, silent, coherence, bus, running, log } = options;
   const { node_id: nodeId, coherence_fence_ms: fenceMs } = settings.current;
-  const feed = commits && createFeed(commits);
+  // One process polls for itself alone.
+  const gatherMs = settings.current.nats_url === null ? 0 : fenceMs * gatheredShare;
+  const feed = commits && createFeed(commits, { gatherMs });
   let relay: BackgroundLoop | undefined;
   let pruning: NodeJS.Timeout | undefined;
 

@@ -4,7 +4,11 @@ import { performance } from 'node:perf_hooks';
 import { setTimeout as delay } from 'node:timers/promises';
 import pino from 'pino';
 import type { Change } from '../../shared/commits/commit.ts';
-import { Coherence, type ClusterLink } from '../../shared/cluster/coherence/coherence.ts';
+import {
+  Coherence,
+  untilNextPoll,
+  type ClusterLink,
+} from '../../shared/cluster/coherence/coherence.ts';
 import type { PollResult } from '../../shared/cluster/coherence/feed.ts';
 import type { KnownRevision } from '../../shared/cluster/coherence/known-revisions.ts';
 import { settingsReplacedKey } from '../../shared/contracts/feed.ts';
@@ -308,4 +312,21 @@ test('settings that were replaced leave no effective values behind, which hold d
   expect(effective.get('effective')).toBeDefined();
   coherence.apply({ id: '7', scope: 'auth', revision: 1, keys: [settingsReplacedKey] });
   expect(effective.get('effective')).toBeUndefined();
+});
+
+test.each([
+  ['just after the last', 10_001, 499],
+  ['at the last', 10_000, 500],
+  ['in between', 10_200, 300],
+  ['at the latest that the next is waited for', 10_250, 250],
+  ['too soon before the next', 10_499, 250],
+])('nodes poll when their clocks pass the same moments: %s', (_when, now, waited) => {
+  expect(untilNextPoll(now, 500)).toBe(waited);
+});
+
+test('a node polls each quarter of the fence time, or sooner, whatever its clock says', () => {
+  for (let now = 0; now < 3000; now += 7) {
+    expect(untilNextPoll(now, 500)).toBeLessThanOrEqual(500);
+    expect(untilNextPoll(now, 500)).toBeGreaterThanOrEqual(250);
+  }
 });

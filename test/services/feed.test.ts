@@ -253,6 +253,113 @@ test('a lease is renewed before the feed is read: of a write that commits in bet
   expect(told || waited.includes('reader')).toBe(true);
 });
 
+/** A feed that answers polls together which arrive within this many milliseconds: far more than these tests take to make them. */
+const gatherMs = 300;
+const body = (holder: string, cursor: string | null = null) => ({
+  holder,
+  token: randomUUID(),
+  fence_ms: 2000,
+  cursor,
+});
+/** A cursor ends at the transaction of its poll. */
+const transactionOf = ({ cursor }: PollResult): string => cursor.split(':')[1]!;
+
+test('polls that arrive at the same moment are one transaction, and each is told what is new to it', async () => {
+  const together = createFeed(db, { gatherMs });
+  const scope = 'tenant:together';
+  const early = await poll('early', null);
+  await commit(scope, 'first');
+  const late = await poll('late', null);
+  await commit(scope, 'second');
+  const known = body('known');
+  await together.poll(known);
+  const answers = await Promise.all([
+    together.poll(body('early', early.cursor)),
+    together.poll(body('new')),
+    together.poll(body('late', late.cursor)),
+    together.poll(body('known', late.cursor)),
+  ]);
+  expect(answers.map(keysOf)).toEqual([['first', 'second'], [], ['second'], ['second']]);
+  expect(answers.map(({ complete }) => complete)).toEqual([true, false, true, true]);
+  const previous = answers.map(({ previous_token }) => previous_token);
+  expect(previous).toEqual([expect.any(String), null, expect.any(String), known.token]);
+  expect(new Set(answers.map(transactionOf)).size).toBe(1);
+  const waited = await waitedFor(await commit(scope, 'third'));
+  expect(waited).toEqual(expect.arrayContaining(['early', 'new', 'late', 'known']));
+});
+
+test('a poll that arrives while others are being answered is renewed and read after it has arrived', async () => {
+  const together = createFeed(db, { gatherMs: 1 });
+  const { cursor } = await poll('second', null);
+  const lock = await holdLock(database, 'LOCK TABLE strata.leases IN EXCLUSIVE MODE');
+  const first = together.poll(body('first'));
+  await lock.untilWaiting(1);
+  await commit('tenant:meanwhile', 'meanwhile');
+  const second = together.poll(body('second', cursor));
+  await lock.untilWaiting(2);
+  await lock.release();
+  const answers = await Promise.all([first, second]);
+  expect(keysOf(answers[1])).toEqual(['meanwhile']);
+  expect(transactionOf(answers[0])).not.toBe(transactionOf(answers[1]));
+});
+
+test('of a write that commits while polls are answered together, each of them or its writer knows', async () => {
+  const holders = ['reader-one', 'reader-two', 'reader-three'];
+  const together = createFeed(db, { gatherMs });
+  const cursors = await Promise.all(holders.map(async (each) => (await poll(each, null)).cursor));
+  for (const holder of holders) await leave(holder);
+  const lock = await holdLock(database, 'LOCK TABLE strata.leases IN EXCLUSIVE MODE');
+  const polling = holders.map((each, index) => together.poll(body(each, cursors[index]!)));
+  await lock.untilWaiting(1);
+  const change = await commit('tenant:among', 'among');
+  const waited = await waitedFor(change);
+  await lock.release();
+  const told = (await Promise.all(polling)).map((answer) => keysOf(answer).includes('among'));
+  const knows = holders.map((each, index) => told[index] || waited.includes(each));
+  expect(knows).toEqual([true, true, true]);
+});
+
+test('a holder that polls twice at once is answered twice, and others beside it', async () => {
+  const together = createFeed(db, { gatherMs });
+  const twice = [body('twice'), body('twice')];
+  const answers = await Promise.all([
+    together.poll(twice[0]!),
+    together.poll(body('beside-twice')),
+    together.poll(twice[1]!),
+  ]);
+  expect(answers.map(({ cursor }) => cursor)).toEqual(Array(3).fill(expect.any(String)));
+  const { leases } = await feed.leases('0');
+  const tokens = twice.map(({ token }) => token);
+  expect(tokens).toContain(leases.find(({ holder }) => holder === 'twice')?.token);
+});
+
+test('a poll that the database refuses takes no others with it', async () => {
+  const together = createFeed(db, { gatherMs });
+  const answers = await Promise.allSettled([
+    together.poll(body('good')),
+    together.poll(body('bad', 'no cursor')),
+    together.poll(body('as-good')),
+  ]);
+  expect(answers.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
+});
+
+test('the same leases renewed at once through two nodes, in any order, do not wait for each other for ever', async () => {
+  const holders = ['crossing-a', 'crossing-b', 'crossing-c'];
+  for (const holder of holders) await poll(holder, null);
+  const lock = await holdLock(
+    database,
+    "SELECT FROM strata.leases WHERE holder = 'crossing-b' FOR UPDATE",
+  );
+  const polling = [holders, holders.toReversed()].flatMap((order) => {
+    const together = createFeed(db, { gatherMs: 1 });
+    return order.map((holder) => together.poll(body(holder)));
+  });
+  await lock.untilWaiting(2);
+  await lock.release();
+  const answers = await Promise.allSettled(polling);
+  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set(['fulfilled']));
+});
+
 test('a change is read although a crash gave it an id that a poll had seen end', async () => {
   const server = await startPostgres();
   const own = await createDatabase(server.url);

@@ -1,6 +1,7 @@
 /**
  * The change feed and the caching leases, in the database beside the commits. Used by coherence.ts, on nodes without a database
- * over the bus.
+ * over the bus. Polls that arrive at the same moment are answered together, since what PostgreSQL does for a poll is mostly the same
+ * for many.
  *
  * The feed is read by snapshot, not by a sequence: a slow transaction that got a lower id may commit later, and whoever reads up to
  * `max(id)` would skip it. A cursor is the snapshot of the poll before, so that a poll takes exactly the changes that were not
@@ -14,6 +15,7 @@
 import type { ClientBase } from 'pg';
 import type { DataSource } from 'typeorm';
 import type { ParamsOf, ResultOf } from '../../contracts/index.ts';
+import { isRefusedData } from '../../database/failures.ts';
 import type { KnownRevision } from './known-revisions.ts';
 
 export type Poll = ParamsOf<'feed.poll'>['body'];
@@ -59,70 +61,150 @@ const leaseTable = {
    ), '[]') AS leases`,
 };
 
-export function createFeed(db: DataSource) {
-  /** Both statements of a poll go to the same server: a connection never changes it. */
-  async function onOneConnection<T>(work: (query: DataSource['query']) => Promise<T>): Promise<T> {
+/** What a poll has of its own. */
+interface Renewal {
+  readonly holder: string;
+  /** The transaction that renewed the lease, one for all polls of a batch. */
+  readonly id: string;
+  readonly previous_token: string | null;
+}
+
+/** What a poll brings, the same for all with its cursor. */
+type Reading = Omit<PollResult, 'previous_token'>;
+
+/** A poll that waits for the others of its batch. */
+interface Waiting {
+  readonly poll: Poll;
+  readonly answered: PromiseWithResolvers<PollResult>;
+}
+
+/** Of the polls `$1`. In the order of holders, so that two transactions which renew the same leases never wait for each other. */
+const renewLeases = {
+  name: 'strata_renew_leases',
+  text: `WITH here AS MATERIALIZED (SELECT ${server} AS server),
+       polls AS MATERIALIZED (
+         SELECT * FROM json_to_recordset($1::json) AS poll (holder text, token text, fence_ms int4, cursor pg_snapshot, server text)
+       ),
+       before AS (SELECT holder, token FROM strata.leases WHERE holder IN (SELECT holder FROM polls)),
+       renewed AS (
+         INSERT INTO strata.leases (holder, token, fence_ms, cursor)
+         SELECT holder, token, fence_ms, CASE WHEN polls.server = here.server THEN cursor END
+         FROM polls, here ORDER BY holder
+         ON CONFLICT (holder) DO UPDATE
+         SET token = excluded.token, fence_ms = excluded.fence_ms, cursor = excluded.cursor
+         RETURNING holder, pg_current_xact_id()::text AS id
+       )
+     SELECT holder, id, before.token AS previous_token FROM renewed LEFT JOIN before USING (holder)`,
+};
+
+/** From each of the cursors `$1`, for polls that the transaction `$2` has renewed the leases of. */
+const readChanges = {
+  name: 'strata_read_changes',
+  text: `SELECT concat_ws(':', LEAST(pg_snapshot_xmin(now), own), own,
+         COALESCE((SELECT string_agg(x::text, ',' ORDER BY x) FROM pg_snapshot_xip(now) x WHERE x < own), '')) AS cursor,
+       ${server} AS server,
+       COALESCE(pg_snapshot_xmax(since) <= own
+         AND pg_snapshot_xmax(since) > pruned
+         AND NOT EXISTS (
+           SELECT FROM pg_snapshot_xip(since) x
+           WHERE x <= pruned AND pg_visible_in_snapshot(x, now)
+             AND NOT EXISTS (SELECT FROM strata.changes WHERE id = x)
+         ), false) AS complete,
+       COALESCE((
+         SELECT json_agg(json_build_object('id', id::text, 'scope', scope, 'revision', revision, 'keys', keys) ORDER BY id, revision)
+         FROM strata.changes
+         WHERE id >= pg_snapshot_xmax(since) OR id = ANY (ARRAY(SELECT pg_snapshot_xip(since)))
+       ), '[]') AS changes
+     FROM unnest($1::pg_snapshot[]) WITH ORDINALITY AS cursors (since, place),
+       (SELECT pg_current_snapshot() AS now, $2::xid8 AS own, pruned FROM strata.feed_state) AS state
+     ORDER BY place`,
+};
+
+/** `gatherMs`: how long a poll waits for others, with which it goes to the database in the same two statements. */
+export function createFeed(db: DataSource, { gatherMs = 0 }: { readonly gatherMs?: number } = {}) {
+  /** Polls that have arrived and not been sent. */
+  let gathering: Waiting[] | undefined;
+
+  /** All statements of the work go to the same server: a connection never changes it. */
+  async function onOneConnection<T>(work: (client: ClientBase) => Promise<T>): Promise<T> {
     const runner = db.createQueryRunner();
     try {
-      return await work((sql: string, parameters?: unknown[]) => runner.query(sql, parameters));
+      return await work(await runner.connect());
     } finally {
       await runner.release();
     }
   }
 
-  return {
-    /**
-     * Renews the lease and reads the changes since the cursor. In this order: a writer that does not see the lease has committed
-     * before the read, which then sees its change.
-     *
-     * The lease shows the cursor only where it is of this server. A server that was restored, or recovered from a crash, gives
-     * transaction ids out again, and a cursor from before would say of those that their changes have been read.
-     */
-    poll: ({
-      holder,
-      token,
-      fence_ms: fenceMs,
-      cursor,
-      server: before,
-    }: Poll): Promise<PollResult> =>
-      onOneConnection(async (query) => {
-        const [renewal] = await query<{ id: string; previous_token: string | null }[]>(
-          `WITH before AS (SELECT token FROM strata.leases WHERE holder = $1),
-             renewed AS (
-               INSERT INTO strata.leases (holder, token, fence_ms, cursor)
-               VALUES ($1, $2, $3, CASE WHEN $5 = ${server} THEN $4::pg_snapshot END)
-               ON CONFLICT (holder) DO UPDATE
-               SET token = excluded.token, fence_ms = excluded.fence_ms, cursor = excluded.cursor
-               RETURNING pg_current_xact_id()::text AS id
-             )
-           SELECT id, (SELECT token FROM before) AS previous_token FROM renewed`,
-          [holder, token, fenceMs, cursor, before ?? null],
-        );
-        const { id: ownId, previous_token } = renewal!;
-        const [read] = await query<Omit<PollResult, 'previous_token'>[]>(
-          `SELECT concat_ws(':', LEAST(pg_snapshot_xmin(now), own), own,
-               COALESCE((SELECT string_agg(x::text, ',' ORDER BY x) FROM pg_snapshot_xip(now) x WHERE x < own), '')) AS cursor,
-             ${server} AS server,
-             COALESCE(pg_snapshot_xmax($1::pg_snapshot) <= own
-               AND pg_snapshot_xmax($1::pg_snapshot) > pruned
-               AND NOT EXISTS (
-                 SELECT FROM pg_snapshot_xip($1::pg_snapshot) x
-                 WHERE x <= pruned AND pg_visible_in_snapshot(x, now)
-                   AND NOT EXISTS (SELECT FROM strata.changes WHERE id = x)
-               ), false) AS complete,
-             COALESCE((
-               SELECT json_agg(json_build_object('id', id::text, 'scope', scope, 'revision', revision, 'keys', keys) ORDER BY id, revision)
-               FROM strata.changes
-               WHERE id >= pg_snapshot_xmax($1::pg_snapshot) OR id = ANY (ARRAY(SELECT pg_snapshot_xip($1::pg_snapshot)))
-             ), '[]') AS changes
-           FROM (SELECT pg_current_snapshot() AS now, $2::xid8 AS own, pruned FROM strata.feed_state) AS state`,
-          [cursor, ownId],
-        );
+  /**
+   * Renews the leases and reads the changes since the cursors. In this order: a writer that does not see a lease has committed
+   * before the read, which then sees its change. That holds for each of the polls: the one transaction that renews all leases has
+   * ended when the one read begins, and no poll joins once they have been sent.
+   *
+   * A lease shows the cursor only where it is of this server. A server that was restored, or recovered from a crash, gives
+   * transaction ids out again, and a cursor from before would say of those that their changes have been read.
+   */
+  const pollAll = (polls: readonly Poll[]): Promise<PollResult[]> =>
+    onOneConnection(async (client) => {
+      const renewed = await client.query<Renewal>({
+        ...renewLeases,
+        values: [JSON.stringify(polls)],
+      });
+      const ownId = renewed.rows[0]!.id;
+      // Nodes that were answered together have the same.
+      const cursors = [...new Set(polls.map(({ cursor }) => cursor))];
+      const read = await client.query<Reading>({ ...readChanges, values: [cursors, ownId] });
+      const readings = new Map(cursors.map((cursor, place) => [cursor, read.rows[place]!]));
+      const renewals = new Map(renewed.rows.map((renewal) => [renewal.holder, renewal]));
+      return polls.map(({ holder, cursor }) => {
+        const { previous_token } = renewals.get(holder)!;
+        const reading = readings.get(cursor)!;
         // Not complete: there is no cursor, or it is from another database, or changes after it are pruned. A transaction that was
         // open at the cursor and has ended counts as pruned where it left no change, because one that was removed looks the same.
-        const { complete, changes } = read!;
-        return { ...read!, changes: complete ? changes : [], previous_token };
-      }),
+        const changes = reading.complete ? reading.changes : [];
+        return { ...reading, changes, previous_token };
+      });
+    });
+
+  /** A poll that the database refuses for what is in it takes no others with it. */
+  async function pollTogether(polls: readonly Poll[]): Promise<PromiseSettledResult<PollResult>[]> {
+    try {
+      const results = await pollAll(polls);
+      return results.map((value) => ({ status: 'fulfilled', value }));
+    } catch (reason) {
+      if (polls.length === 1 || !isRefusedData(reason))
+        return polls.map(() => ({ status: 'rejected', reason }));
+      return Promise.allSettled(polls.map(async (poll) => (await pollAll([poll]))[0]!));
+    }
+  }
+
+  async function send(batch: readonly Waiting[]): Promise<void> {
+    const results = await pollTogether(batch.map(({ poll }) => poll));
+    for (const [index, { answered }] of batch.entries()) {
+      const result = results[index]!;
+      if (result.status === 'fulfilled') answered.resolve(result.value);
+      else answered.reject(result.reason);
+    }
+  }
+
+  function gather(): Waiting[] {
+    const batch: Waiting[] = [];
+    setTimeout(() => {
+      if (gathering === batch) gathering = undefined;
+      void send(batch);
+    }, gatherMs);
+    return batch;
+  }
+
+  return {
+    /** Renews the lease and reads the changes since the cursor. */
+    poll(poll: Poll): Promise<PollResult> {
+      // One statement renews each lease once; a holder polls again where it has given a poll up.
+      const isRepeated = gathering?.some(({ poll: { holder } }) => holder === poll.holder);
+      if (!gathering || isRepeated) gathering = gather();
+      const answered = Promise.withResolvers<PollResult>();
+      gathering.push({ poll, answered });
+      return answered.promise;
+    },
 
     /** Gives the lease back that one of these polls made, however late this arrives: not one of a later poll. */
     async leave({ holder, tokens }: Leave): Promise<void> {
@@ -133,15 +215,11 @@ export function createFeed(db: DataSource) {
     },
 
     /** All leases, good or not: only whoever watches the table can tell. `changeId` may be '0'. */
-    async leases(changeId: string): Promise<LeaseTableRead> {
-      const runner = db.createQueryRunner();
-      try {
-        const client: ClientBase = await runner.connect();
+    leases(changeId: string): Promise<LeaseTableRead> {
+      return onOneConnection(async (client) => {
         const { rows } = await client.query<LeaseTableRead>({ ...leaseTable, values: [changeId] });
         return rows[0]!;
-      } finally {
-        await runner.release();
-      }
+      });
     },
 
     /**
