@@ -4,12 +4,13 @@
  */
 import type { Redis } from 'ioredis';
 import { readFileSync } from 'node:fs';
-import type { Gateway } from './gateway/gateway.ts';
+import type { AppOptions } from './gateway/app.ts';
+import type { Gateway, MadeGateway } from './gateway/gateway.ts';
 import { derivedReads } from './services/derived-reads.ts';
 import { pieces as everyPiece, type Parts, type Piece, type PieceCode } from './services/pieces.ts';
 import type { FirstAdmin } from './services/auth/sign-in/first-admin.ts';
 import { CannotStart, messageOf, WrongUsage } from './shared/cannot-start.ts';
-import { createNode } from './shared/cluster/broker.ts';
+import { createNode, joinOnceMade } from './shared/cluster/broker.ts';
 import { reportWaiting } from './shared/cluster/bus.ts';
 import { showNode } from './shared/cluster/metrics.ts';
 import { createReadiness } from './shared/cluster/readiness.ts';
@@ -34,7 +35,7 @@ import { createShortLivedState } from './shared/short-lived-state.ts';
 const packageFile = new URL('package.json', import.meta.url);
 const { version } = JSON.parse(readFileSync(packageFile, 'utf8')) as { version: string };
 
-/** What a start loads is loaded before the node joins: others wait for one that has joined and is busy. */
+/** The code of pieces is loaded before the node joins: others wait for one that has joined and is busy. */
 const codeOf = async (pieces: readonly Piece[]): Promise<PieceCode[]> => {
   const loaded = await Promise.all(pieces.map(({ load }) => load?.()));
   return loaded.filter((code) => code !== undefined);
@@ -100,8 +101,6 @@ async function start(pieces: readonly Piece[], lifetime: Lifetime): Promise<void
   const first = settings.current;
 
   const code = await codeOf(pieces);
-  const isGateway = pieces.some(({ name }) => name === 'gateway');
-  const gatewayCode = isGateway ? await import('./gateway/gateway.ts') : undefined;
   const hasTables = pieces.some((piece) => piece.hasTables);
   const database = hasTables ? await openDatabase(first, lifetime) : undefined;
   const redis = await connectRedis(first, pieces, lifetime);
@@ -134,33 +133,42 @@ async function start(pieces: readonly Piece[], lifetime: Lifetime): Promise<void
   );
   for (const service of await Promise.all(services)) broker.createService(service);
   lifetime.closeWith(() => broker.stop());
-  const stopReporting = reportWaiting(first, log);
-  await lifetime.whileWanted(() => broker.start()).finally(stopReporting);
-
   const readiness = createReadiness({ broker, coherence, pieces });
   lifetime.onInterrupt(readiness.stop);
+  const isGateway = pieces.some(({ name }) => name === 'gateway');
+  const makingGateway = isGateway
+    ? makeGateway({
+        broker,
+        coherence,
+        localCache,
+        settings,
+        log,
+        metrics,
+        readiness,
+        version,
+        ...(redis ? { redis } : {}),
+      })
+    : undefined;
+  const stopReporting = reportWaiting(first, log);
+  await lifetime
+    .whileWanted(() => joinOnceMade(broker, Promise.resolve(makingGateway)))
+    .finally(stopReporting);
   showNode(metrics, { version, pieces: pieces.map(({ name }) => name), readiness });
   if (first.metrics_port !== 0) {
     const { host, metrics_port: port } = first;
     lifetime.closeWith(await startStatusServer({ readiness, metrics, host, port }));
   }
-  let gateway: Gateway | undefined;
-  if (gatewayCode) {
-    gateway = await gatewayCode.startGateway({
-      broker,
-      coherence,
-      localCache,
-      settings,
-      log,
-      metrics,
-      readiness,
-      version,
-      ...(redis ? { redis } : {}),
-    });
-    lifetime.closeWith(gateway.stop);
-  }
+  const made = await makingGateway;
+  const gateway = await made?.listen();
+  if (gateway) lifetime.closeWith(gateway.stop);
   for (const work of worksOnceServing) await lifetime.whileWanted(work);
   announce({ pieces, gateway, isNew, settings: first });
+}
+
+/** With its code, which other nodes do not load. */
+async function makeGateway(options: AppOptions): Promise<MadeGateway> {
+  const { createGateway } = await import('./gateway/gateway.ts');
+  return createGateway(options);
 }
 
 /** With what is needed for it, which nodes without tables do not load. */

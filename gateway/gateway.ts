@@ -1,8 +1,8 @@
-/** Starts the gateway as the settings say, and stops it without losing a request. */
+/** Puts the gateway together, starts it as the settings say, and stops it without losing a request. */
 import type { AddressInfo } from 'node:net';
 import { cannotListen } from '../shared/listening.ts';
 import { takesClearCredentials } from '../shared/settings.ts';
-import { buildApp, type AppOptions } from './app.ts';
+import { buildApp, type App, type AppOptions } from './app.ts';
 import { openToNeighbours } from './neighbours.ts';
 
 export interface Gateway {
@@ -10,9 +10,21 @@ export interface Gateway {
   readonly stop: () => Promise<void>;
 }
 
-export async function startGateway(options: AppOptions): Promise<Gateway> {
-  const { app, server, authenticator } = await buildApp(options);
-  const { broker, log, settings } = options;
+/** A gateway that takes no requests yet. */
+export interface MadeGateway {
+  /** Once the node has joined. Throws CannotStart where the address cannot be had. */
+  readonly listen: () => Promise<Gateway>;
+}
+
+export async function createGateway(options: AppOptions): Promise<MadeGateway> {
+  const app = await buildApp(options);
+  return { listen: () => listen(app, options) };
+}
+
+async function listen(
+  { app, server, authenticator }: App,
+  { broker, log, settings }: AppOptions,
+): Promise<Gateway> {
   const {
     host,
     port,

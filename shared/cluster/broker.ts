@@ -142,3 +142,19 @@ export function createNode(options: NodeOptions): Node {
     metrics: createMetrics({ coherence, bus, commits: options.commits }),
   };
 }
+
+/**
+ * Starts the broker, so that the node joins, once `made` says that the rest of it is there: others wait for a node that has joined and
+ * is busy. It connects to NATS meanwhile, where Moleculer gives other nodes half a second to answer.
+ */
+export async function joinOnceMade(broker: ServiceBroker, made: Promise<unknown>): Promise<void> {
+  const { transit } = broker;
+  if (!transit) await made;
+  else {
+    const connect = transit.connect.bind(transit);
+    transit.connect = async () => {
+      await Promise.all([connect(), made]);
+    };
+  }
+  await broker.start();
+}
