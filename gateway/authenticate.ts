@@ -13,6 +13,7 @@ import { callAs, type CallOptions } from '../shared/cluster/request.ts';
 import { contractTable, type ParamsOf, type ResultOf } from '../shared/contracts/index.ts';
 import { needsStrongerSignIn, type SignInPolicy } from '../shared/contracts/sign-in-policy.ts';
 import { codeOf, StrataError } from '../shared/errors.ts';
+import { upTo } from '../shared/growing-cache.ts';
 import type { LiveSettings } from '../shared/live-settings.ts';
 import { createAccessTokens } from '../shared/security/access-tokens.ts';
 import { createApiKeys, looksLikeApiKey, parseApiKey } from '../shared/security/api-keys.ts';
@@ -102,7 +103,7 @@ const createKeyMaterial = (settings: Settings): KeyMaterial => ({
   settings,
   tokens: createAccessTokens(settings),
   apiKeys: createApiKeys(settings),
-  identities: new LRUCache({ max: 20_000 }),
+  identities: new LRUCache(upTo(20_000)),
 });
 
 /** The use of an API key is noted once in this time. */
@@ -115,7 +116,7 @@ export function createAuthenticator(
   log: Logger,
 ): Authenticator {
   const gateway = serviceCaller(broker.nodeID);
-  const usesNoted = new LRUCache<string, true>({ max: 20_000, ttl: noteUseMs });
+  const usesNoted = new LRUCache<string, true>({ ...upTo(20_000), ttl: noteUseMs });
   const issuersSaid = new LRUCache<string, true>({ max: 100 });
   let latest = createKeyMaterial(settings.current);
 

@@ -1,10 +1,11 @@
 /** Every refusal of the gateway in the one envelope that docs and clients know, whoever found the reason: a handler, Fastify or Node. */
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { randomUUID } from 'node:crypto';
-import { STATUS_CODES, type OutgoingHttpHeaders, type ServerResponse } from 'node:http';
+import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
 import { codeOf, StrataError, errorResponse, statusOf } from '../shared/errors.ts';
+import { http } from '../shared/node-http.ts';
 import { decisionPagePolicy, refusedLinkPage } from './decision-page.ts';
 import { jsonHeaders, pageHeaders } from './security-headers.ts';
 
@@ -111,7 +112,7 @@ export function refuseUnreadable({ code }: { readonly code?: string }, socket: S
   const { status, body } = errorResponse(unreadableError(code), requestId);
   const text = JSON.stringify(body);
   const head = [
-    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
+    `HTTP/1.1 ${status} ${http.STATUS_CODES[status]}`,
     'Content-Type: application/json',
     `Content-Length: ${Buffer.byteLength(text)}`,
     `X-Request-ID: ${requestId}`,

@@ -1,12 +1,12 @@
 /** Security headers, as helmet sets them, and when responses may be kept. */
 import helmet, { type HelmetOptions } from 'helmet';
-import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
+import { http } from '../shared/node-http.ts';
 
 /** What helmet would set on every response with these options, worked out once: they depend on nothing in the request. */
 function headersOf(options: HelmetOptions): Readonly<Record<string, string>> {
-  const request = new IncomingMessage(new Socket());
-  const response = new ServerResponse(request);
+  const request = new http.IncomingMessage(new Socket());
+  const response = new http.ServerResponse(request);
   helmet(options)(request, response, (error) => {
     if (error) throw error;
   });

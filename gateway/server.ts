@@ -5,13 +5,7 @@
  */
 import { lookup } from 'node:dns/promises';
 import { once } from 'node:events';
-import {
-  createServer,
-  ServerResponse,
-  type IncomingMessage,
-  type RequestListener,
-  type Server,
-} from 'node:http';
+import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 import {
   createServer as createNetServer,
   Server as NetServer,
@@ -20,6 +14,7 @@ import {
 } from 'node:net';
 import { setImmediate, setTimeout as delay } from 'node:timers/promises';
 import { StrataError } from '../shared/errors.ts';
+import { http } from '../shared/node-http.ts';
 import { hangingUp, refuseRequest, refuseUnreadable } from './error-responses.ts';
 import type { FastPath } from './fast-path.ts';
 
@@ -124,9 +119,11 @@ export function createGatewayServer(
         keepAliveTimeout: times.keepAliveMs,
         connectionsCheckingInterval: times.checkMs,
       };
-      server = createServer(options, (request, response) => receive(handler, request, response));
+      server = http.createServer(options, (request, response) =>
+        receive(handler, request, response),
+      );
       server.on('connect', (request: IncomingMessage, socket: Socket) => {
-        const response = new ServerResponse(request);
+        const response = new http.ServerResponse(request);
         response.assignSocket(socket);
         refuseRequest(notAProxy(), requestIdOf(request), response, hangingUp);
         response.once('finish', () => socket.destroySoon());

@@ -1,7 +1,7 @@
 /** Errors as `errorResponse` in shared/errors.ts makes them: the envelope, and one response for each status. */
-import { STATUS_CODES } from 'node:http';
 import type { Contract, Rest } from '../../shared/contracts/contract.ts';
 import { errorTable } from '../../shared/contracts/error-codes.ts';
+import { http } from '../../shared/node-http.ts';
 import { headersOfError, ofEveryAnswer, refsOf } from './headers.ts';
 import { refTo } from './schemas.ts';
 
@@ -53,7 +53,7 @@ export const errorSchemas = {
 const codes = Object.entries(errorTable);
 
 /** Such as `Unauthorized`, by which the components of the document are named. */
-const nameOf = (status: number): string => STATUS_CODES[status]!.replaceAll(/[^A-Za-z]/g, '');
+const nameOf = (status: number): string => http.STATUS_CODES[status]!.replaceAll(/[^A-Za-z]/g, '');
 
 function responseOf(status: number) {
   const ofStatus = codes.filter(([, error]) => error.status === status);
@@ -64,7 +64,7 @@ function responseOf(status: number) {
     ...(status === 422 && { errors: [{ path: '/name', message: 'must be string' }] }),
   };
   return {
-    description: `${STATUS_CODES[status]}: ${ofStatus.map(([each]) => `\`${each}\``).join(', ')}`,
+    description: `${http.STATUS_CODES[status]}: ${ofStatus.map(([each]) => `\`${each}\``).join(', ')}`,
     headers: refsOf([...ofEveryAnswer, ...headersOfError(status)]),
     content: { 'application/json': { schema: refTo('Error'), example } },
   };

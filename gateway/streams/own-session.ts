@@ -12,6 +12,7 @@
  * | a reader without room                 | what was not told is kept once for each tenant, and told when there is    |
  */
 import { LRUCache } from 'lru-cache';
+import { upTo } from '../../shared/growing-cache.ts';
 import type { Change } from '../../shared/commits/commit.ts';
 import { memberOfKey } from '../../shared/contracts/members.ts';
 import { comment, frame, retryLine, type EventStream, type Subscription } from './event-stream.ts';
@@ -27,7 +28,7 @@ export class OwnSessions {
   readonly #hub: StreamHub;
   readonly #byUser = new Map<string, Set<SessionSubscription>>();
   /** The revision of the last change that was heard of, by the membership's cache key. */
-  readonly #heardOf = new LRUCache<string, number>({ max: maxHeardOf });
+  readonly #heardOf = new LRUCache<string, number>(upTo(maxHeardOf));
 
   constructor(hub: StreamHub) {
     this.#hub = hub;

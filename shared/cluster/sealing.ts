@@ -25,6 +25,7 @@ import type { Middleware, ServiceBroker } from 'moleculer';
 import { performance } from 'node:perf_hooks';
 import { createKeyRing, type SecretKeys } from '../security/derived-keys.ts';
 import { StrataError } from '../errors.ts';
+import { upTo } from '../growing-cache.ts';
 import type { Bus } from './bus.ts';
 import { moleculerMiddleware, type Receive, type Send } from './moleculer-middleware.ts';
 import {
@@ -101,9 +102,9 @@ export function sealingMiddleware(secretKeys: SecretKeys, nodeId: string, bus: B
     neededTo: 'talk to other nodes over NATS',
   });
   const ownKeys = new Map(ring.all.map((key) => [key.id, keyOfProcess(key, processId)]));
-  const peers = new LRUCache<string, Peer>({ max: maxPeers });
+  const peers = new LRUCache<string, Peer>(upTo(maxPeers));
   /** By node name, the process that proved itself last. */
-  const proved = new LRUCache<string, Peer>({ max: maxPeers });
+  const proved = new LRUCache<string, Peer>(upTo(maxPeers));
   let sent = 0;
   let broker: ServiceBroker;
   let sendSealed: Send;

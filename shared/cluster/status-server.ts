@@ -1,8 +1,8 @@
 /** What monitoring asks of a node, whatever it hosts. The gateway answers the same by its own routes. */
 import { once } from 'node:events';
-import { createServer } from 'node:http';
 import type { Registry } from 'prom-client';
 import { cannotListen } from '../listening.ts';
+import { http } from '../node-http.ts';
 import { codeOfReadiness, type ReadinessCheck } from './readiness.ts';
 
 interface Page {
@@ -50,7 +50,7 @@ export async function startStatusServer({
     if (!page) return jsonPage(404, { status: 'not_found' });
     return page().catch(() => jsonPage(500, { status: 'error' }));
   }
-  const server = createServer((request, response) => {
+  const server = http.createServer((request, response) => {
     pageFor(`${request.method} ${request.url}`).then(
       ({ code, type, text }) => response.writeHead(code, { 'content-type': type }).end(text),
       () => response.destroy(),

@@ -13,6 +13,7 @@
  */
 import { LRUCache } from 'lru-cache';
 import type { EntityManager } from 'typeorm';
+import { upTo } from '../growing-cache.ts';
 import { isPlatformAdmin, type Caller } from '../access.ts';
 
 /** A tenant's id, or `platformRealm`. */
@@ -74,7 +75,7 @@ export async function noteIfOfPlatform(
 
 const keyOf = (realm: Realm, id: string): string => `${realm} ${id}`;
 /** Names that were read a moment ago, so that writes and pages seldom ask for them. What is not known is not remembered. */
-const remembered = new LRUCache<string, string>({ max: 10_000, ttl: 60_000 });
+const remembered = new LRUCache<string, string>({ ...upTo(10_000), ttl: 60_000 });
 
 /** Operators and services are their ids. */
 const hasName = (id: string): boolean => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(id);

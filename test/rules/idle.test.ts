@@ -2,6 +2,7 @@
 import { afterEach, expect, jest, test } from '@jest/globals';
 import os from 'node:os';
 import perfHooks from 'node:perf_hooks';
+import { getHeapSpaceStatistics } from 'node:v8';
 import { createNode } from '../../shared/cluster/broker.ts';
 import { liveSettings } from '../../shared/live-settings.ts';
 import { loadSettings } from '../../shared/settings.ts';
@@ -24,4 +25,16 @@ test('the event loop is woken no more than 20 times a second to see how late it 
   createNode({ settings });
   expect(watching).toHaveBeenCalledTimes(1);
   expect(watching.mock.calls[0]![0]?.resolution).toBeGreaterThanOrEqual(50);
+});
+
+/** Where V8 keeps what has room for many thousand entries, in bytes. */
+const largeObjects = (): number =>
+  getHeapSpaceStatistics().find(({ space_name: name }) => name === 'large_object_space')!
+    .space_used_size;
+
+test('memories are empty when they are made: a node takes no room for entries that it may never have', () => {
+  const before = largeObjects();
+  const { coherence } = createNode({ settings });
+  expect(largeObjects() - before).toBeLessThan(1024 * 1024);
+  expect(coherence.hasLease()).toBe(false);
 });

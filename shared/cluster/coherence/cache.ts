@@ -133,7 +133,6 @@ export class CoherentCache {
     this.#options = options;
     this.#now = options.now ?? (() => performance.now());
     this.#entries = new LRUCache({
-      max: options.maxEntries,
       maxSize: options.maxBytes,
       dispose: (entry) => this.#onRemoved(entry),
     });
@@ -364,6 +363,8 @@ export class CoherentCache {
     entry.recencyRenewedAt = readAt;
     entry.size = size;
     this.#entries.set(key, entry, { size });
+    // Here rather than by the cache's own `max`, for which it takes all its memory when it is made.
+    if (this.#entries.size > this.#options.maxEntries) this.#entries.pop();
     if (group) this.#joinGroup(entry, group.name);
   }
 

@@ -1,5 +1,6 @@
 /** Revisions per scope, and the least of them that an answer must include. */
 import { LRUCache } from 'lru-cache';
+import { upTo } from '../../growing-cache.ts';
 
 /** Scope → revision: what an answer includes, or what it must include. A scope that is not named counts as revision 0. */
 export type AsOf = Readonly<Record<string, number>>;
@@ -42,7 +43,7 @@ export class Floors {
 
   constructor({ ttlMs, max, now }: FloorsOptions) {
     this.#revisions = new LRUCache({
-      max: Math.max(max, minCapacity),
+      ...upTo(Math.max(max, minCapacity)),
       ttl: ttlMs,
       ttlResolution: 0,
       perf: { now },
