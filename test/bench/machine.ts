@@ -93,9 +93,16 @@ export async function startProgram(
 
 const ticksPerSecond = 100;
 /** Processor time that a process has used so far, in milliseconds (proc(5), utime and stime). */
-export function cpuMs(pid: number): number {
+export const cpuMs = (pid: number): number => ticksMs(pid, 11);
+
+/** The same of a process with its children, also those that have ended (cutime and cstime), such as idle connections that were closed. */
+export const cpuMsOfFamily = (pid: number): number =>
+  [pid, ...childrenOf(pid)].reduce((sum, each) => sum + cpuMs(each), ticksMs(pid, 13));
+
+/** Of a field of /proc/<pid>/stat and the one after it, counted after the command's name. */
+function ticksMs(pid: number, field: number): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ');
-  return ((Number(fields[11]) + Number(fields[12])) * 1000) / ticksPerSecond;
+  return ((Number(fields[field]) + Number(fields[field + 1])) * 1000) / ticksPerSecond;
 }
 
 export const rssMiB = (pid: number): number =>

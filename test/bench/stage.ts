@@ -59,7 +59,7 @@ export async function startStage(): Promise<Stage> {
 
     const anotherDatabase = async (): Promise<Database> => {
       const made = await createDatabase(postgres.url);
-      execFileSync(process.execPath, ['strata.ts', '--migrate'], {
+      execFileSync(process.execPath, ['strata.mjs', '--migrate'], {
         cwd: root,
         env: { PATH: process.env.PATH, DATABASE_URL: made.url, SECRET_KEY: secretKey },
       });
@@ -110,7 +110,7 @@ export async function startNode(
 ): Promise<Node> {
   const began = performance.now();
   const out = openSync(log, 'a');
-  const child = spawn('taskset', ['-c', core, process.execPath, 'strata.ts', ...pieces], {
+  const child = spawn('taskset', ['-c', core, process.execPath, 'strata.mjs', ...pieces], {
     cwd: root,
     stdio: ['ignore', out, out],
     env: {
