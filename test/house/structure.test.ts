@@ -12,6 +12,7 @@ import { layerNames } from '../../shared/contracts/effective-config.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const sources = [
+  'strata.mjs',
   'strata.ts',
   'start.ts',
   'backup.ts',
@@ -33,7 +34,7 @@ const levels: readonly [RegExp, number][] = [
   [/^services\/(pieces|derived-reads)\.ts$/, 5],
   [/^services\//, 3],
   [/^gateway\//, 4],
-  [/^(strata|start|backup|moleculer\.config)\.ts$/, 5],
+  [/^(strata|start|backup|moleculer\.config)\.m?[jt]s$/, 5],
 ];
 const levelOf = (file: string): number => {
   const found = levels.find(([pattern]) => pattern.test(file));
