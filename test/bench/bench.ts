@@ -5,6 +5,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { costs as costsGroup } from './costs.ts';
 import { effective } from './effective.ts';
 import { growth } from './growth.ts';
 import { hostile } from './hostile.ts';
@@ -14,8 +15,8 @@ import { memory } from './memory.ts';
 import { plan } from './plan.ts';
 import { markdown, median, met, ratios, type Comparison, type Fact, type Group } from './report.ts';
 import { stale } from './stale.ts';
+import type { Costs } from './simulation/visible-write.ts';
 import { streamsGroup as streams } from './streams.ts';
-import { tenants } from './tenants.ts';
 import { visibility } from './visibility.ts';
 import { webhooks } from './webhooks.ts';
 import { writes } from './writes.ts';
@@ -29,10 +30,10 @@ const groups: Readonly<Record<string, Group>> = {
   webhooks,
   growth,
   memory,
-  tenants,
   streams,
   hostile,
   plan,
+  costs: costsGroup,
 };
 
 const { values, positionals } = parseArgs({
@@ -54,6 +55,7 @@ type Row = Comparison & { readonly group: string };
 const rows: Row[] = [];
 const facts: Fact[] = [];
 const failures: string[] = [];
+let costs: Costs | undefined;
 for (const group of chosen) {
   process.stderr.write(`${group} …\n`);
   try {
@@ -64,6 +66,7 @@ for (const group of chosen) {
     });
     rows.push(...found.rows.map((row) => ({ group, ...row })));
     facts.push(...(found.facts ?? []));
+    costs ??= found.costs;
   } catch (error) {
     // The other groups are measured all the same.
     failures.push(`${group}: ${(error as Error).stack ?? String(error)}`);
@@ -76,6 +79,7 @@ const report = {
   ...values,
   rows: rows.map(withVerdict),
   facts,
+  costs,
   failures,
 };
 writeFileSync(join(root, 'bench.json'), `${JSON.stringify(report, undefined, 2)}\n`);

@@ -1,5 +1,7 @@
 /** How figures are taken, by turns with those of a baseline, and how they are printed. */
 
+import type { Costs } from './simulation/visible-write.ts';
+
 /** How long a group of measurements takes, from the command line. */
 export interface Rounds {
   readonly rounds: number;
@@ -31,6 +33,8 @@ export interface Fact {
 export interface Findings {
   readonly rows: readonly Comparison[];
   readonly facts?: readonly Fact[];
+  /** What `npm run simulate` calculates with. */
+  readonly costs?: Costs;
 }
 
 /** One group of measurements; starts and stops everything that it needs. */
