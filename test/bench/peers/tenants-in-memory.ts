@@ -50,12 +50,11 @@ async function readTenants(from: number, to: number): Promise<void> {
 
 setFlagsFromString('--expose-gc');
 const collect = runInNewContext('gc') as () => void;
+/** What ended with the last answers is gone after some seconds, the last of it being what waited for time-outs. */
+const settledMs = 5000;
 async function figures(): Promise<Kept> {
-  // What ended with the last answers, such as timers, is gone after a turn of the loop.
-  for (let turn = 0; turn < 3; turn += 1) {
-    await delay(100);
-    collect();
-  }
+  await delay(settledMs);
+  collect();
   const stats = Object.values(coherence.caches).map((cache) => cache.stats());
   return {
     heap: process.memoryUsage().heapUsed,
