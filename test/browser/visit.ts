@@ -115,7 +115,7 @@ export async function workOf(page: Page, act: () => Promise<unknown>): Promise<n
 }
 
 /** Processor time of `fixedWork` on the machine that the limits of tests were found on, in milliseconds. */
-const calmWorkMs = 40;
+const calmWorkMs = 80;
 const fixedWork = `(() => {
   const table = document.createElement('table');
   for (let row = 0; row < 4000; row += 1) {
