@@ -74,13 +74,16 @@ interface Watched {
   readonly database: number;
 }
 
+/** Of each backend, also of those that have ended since: the pool closes what is idle. */
+const backendMs = new Map<number, number>();
+
 function used({ other, bus, database }: Watched): Used {
-  const backends = childrenOf(database).map(ifAlive);
+  for (const pid of childrenOf(database)) backendMs.set(pid, ifAlive(pid));
   return {
     own: loopOf(process.pid),
     other: other === undefined ? 0 : loopOf(other),
     bus: cpuOf(bus),
-    database: backends.reduce((sum, ms) => sum + ms, 0),
+    database: [...backendMs.values()].reduce((sum, ms) => sum + ms, 0),
   };
 }
 
