@@ -213,7 +213,7 @@ describe('hostile text', () => {
   async function openAll({ page }: Visit): Promise<void> {
     const details = page.locator('details:not([open]) > summary');
     for (let left = await details.count(); left > 0; left -= 1) await details.first().click();
-    const closed = page.locator('button.key[aria-expanded=false]');
+    const closed = page.locator('button.key[aria-expanded=false]:visible');
     for (let left = Math.min(await closed.count(), 12); left > 0; left -= 1)
       await closed.first().click();
   }
