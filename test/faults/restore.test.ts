@@ -10,7 +10,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { backUpServer } from '../support/backups.ts';
 import { eventually, startCluster, type Cluster } from '../support/cluster.ts';
-import { watch } from '../support/event-stream.ts';
+import { watch, type WatchStream } from '../support/event-stream.ts';
 import { startPostgres } from '../support/postgres.ts';
 import { Client } from '../support/strata.ts';
 
@@ -92,10 +92,22 @@ test.each([
       global: await eventually(() => writeGlobal('kept')),
     };
     const goBack = await backups[what]!(cluster);
+    // To copy the files, the server was stopped: until a gateway has heard of it again, its streams are refused, or end.
+    for (const gateway of [0, 1])
+      await eventually(async () => {
+        const { status, headers } = await at(gateway).get(agentPath());
+        expect([status, headers.get('x-config-stale')]).toEqual([200, null]);
+      });
+    const opened = (by: Client, path: string): Promise<WatchStream> =>
+      eventually(async () => {
+        const stream = await watch(by, path);
+        expect(stream.status).toBe(200);
+        return stream;
+      });
     const streams = await Promise.all([
-      watch(at(0), tenantStream()),
-      watch(at(1), tenantStream()),
-      watch(at(0, cluster.platform), '/config/watch'),
+      opened(at(0), tenantStream()),
+      opened(at(1), tenantStream()),
+      opened(at(0, cluster.platform), '/config/watch'),
     ]);
     const lost = { ...kept };
     for (const each of [1, 2, 3]) {
