@@ -21,6 +21,7 @@ import type { DataSource, EntityManager } from 'typeorm';
 import { tenantOfScope } from '../contracts/revision-scopes.ts';
 import { isDatabaseFailure } from '../database/failures.ts';
 import { StrataError } from '../errors.ts';
+import { Turns } from '../turns.ts';
 import { noteIfOfPlatform, realmOf } from './actor-names.ts';
 import {
   countUpTo,
@@ -66,45 +67,6 @@ interface Waiting {
   readonly judge: Judge<unknown>;
   readonly resolve: () => void;
   readonly reject: (error: unknown) => void;
-}
-
-/**
- * Lets what waits for a name have its turn in the order in which it came: at most `most` at a time, and one turn of a name at a time. Names do not wait
- * for each other.
- */
-export class Turns<Entry> {
-  readonly #most: number;
-  readonly #take: (name: string, entries: readonly Entry[]) => Promise<readonly Entry[]>;
-  /** By name, while a turn of it is taken: what waits for the next. */
-  readonly #waiting = new Map<string, Entry[]>();
-
-  /** `take` resolves to those that it has left for the next turn, and does not throw. */
-  constructor(
-    most: number,
-    take: (name: string, entries: readonly Entry[]) => Promise<readonly Entry[]>,
-  ) {
-    this.#most = most;
-    this.#take = take;
-  }
-
-  add(name: string, entry: Entry): void {
-    const waiting = this.#waiting.get(name);
-    if (waiting) {
-      waiting.push(entry);
-      return;
-    }
-    const first = [entry];
-    this.#waiting.set(name, first);
-    void this.#takeTurns(name, first);
-  }
-
-  async #takeTurns(name: string, waiting: Entry[]): Promise<void> {
-    while (waiting.length > 0) {
-      const left = await this.#take(name, waiting.splice(0, this.#most));
-      waiting.unshift(...left);
-    }
-    this.#waiting.delete(name);
-  }
 }
 
 /** Those of a pool of connections: what stores a document in it commits with what else does. */

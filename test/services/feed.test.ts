@@ -240,6 +240,27 @@ test('ended leases are removed, unless they were renewed meanwhile', async () =>
   expect(holders).toContain('renewed');
 });
 
+test('who asks about changes while the leases are being read is told of each by one reading after it', async () => {
+  const { cursor } = await poll('asked', null);
+  const read = await commit('tenant:asked', 'read');
+  await poll('asked', (await poll('asked', cursor)).cursor);
+  const unread = await commit('tenant:asked', 'unread');
+  const lock = await holdLock(database, 'LOCK TABLE strata.leases IN ACCESS EXCLUSIVE MODE');
+  const first = feed.leases('0');
+  await lock.untilWaiting(1);
+  const asked = Promise.all(
+    Array.from({ length: 20 }, (_each, index) => waitedFor(index % 2 === 0 ? read : unread)),
+  );
+  // One connection is busy with the leases, and all others are there for whoever wants them.
+  await Promise.all(Array.from({ length: 8 - 1 }, () => db.query('SELECT 1')));
+  await lock.untilWaiting(1);
+  await lock.release();
+  await first;
+  const isWaitedFor = (await asked).map((holders) => holders.includes('asked'));
+  expect(isWaitedFor).toEqual(Array.from({ length: 20 }, (_each, index) => index % 2 === 1));
+  await leave('asked');
+});
+
 test('a lease is renewed before the feed is read: of a write that commits in between, one of the two knows', async () => {
   const { cursor } = await poll('reader', null);
   await leave('reader');

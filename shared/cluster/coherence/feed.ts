@@ -16,6 +16,7 @@ import type { ClientBase } from 'pg';
 import type { DataSource } from 'typeorm';
 import type { ParamsOf, ResultOf } from '../../contracts/index.ts';
 import { isRefusedData } from '../../database/failures.ts';
+import { Turns } from '../../turns.ts';
 import type { KnownRevision } from './known-revisions.ts';
 
 export type Poll = ParamsOf<'feed.poll'>['body'];
@@ -40,6 +41,9 @@ export interface LeaseTableRead {
   readonly server: string;
 }
 
+/** One reading of the lease table is for at most so many changes. */
+const maxTogether = 1000;
+
 /** Changes are kept this long. A node that was away for longer is told that changes are missing. */
 const retentionMinutes = 15;
 
@@ -53,10 +57,10 @@ const server = `(SELECT system_identifier FROM pg_control_system())::text
 
 /** Each write waits for this, and its plan takes longer than its work: with a name, a connection plans it once. */
 const leaseTable = {
-  name: 'strata_lease_table',
+  name: 'strata_leases',
   text: `SELECT ${server} AS server, COALESCE((
      SELECT json_agg(json_build_object('holder', holder, 'token', token, 'fenceMs', fence_ms,
-       'hasRead', COALESCE(pg_visible_in_snapshot($1::xid8, cursor), false)))
+       'read', ARRAY(SELECT id::text FROM unnest($1::xid8[]) id WHERE pg_visible_in_snapshot(id, cursor))))
      FROM strata.leases
    ), '[]') AS leases`,
 };
@@ -120,6 +124,22 @@ const readChanges = {
      ORDER BY place`,
 };
 
+/** The lease table, with which of the changes that were asked about each holder has read. */
+interface LeasesOfChanges {
+  readonly leases: readonly (Omit<Lease, 'hasRead'> & { readonly read: readonly string[] })[];
+  readonly server: string;
+}
+
+const leasesOf = ({ leases, server }: LeasesOfChanges, changeId: string): LeaseTableRead => ({
+  leases: leases.map(({ read, ...lease }) => ({ ...lease, hasRead: read.includes(changeId) })),
+  server,
+});
+
+/** Whoever asks about a change. */
+interface Asked extends Pick<PromiseWithResolvers<LeaseTableRead>, 'resolve' | 'reject'> {
+  readonly changeId: string;
+}
+
 /** `gatherMs`: how long a poll waits for others, with which it goes to the database in the same two statements. */
 export function createFeed(db: DataSource, { gatherMs = 0 }: { readonly gatherMs?: number } = {}) {
   /** Polls that have arrived and not been sent. */
@@ -134,6 +154,23 @@ export function createFeed(db: DataSource, { gatherMs = 0 }: { readonly gatherMs
       await runner.release();
     }
   }
+
+  const readLeases = (changeIds: readonly string[]): Promise<LeasesOfChanges> =>
+    onOneConnection(async (client) => {
+      const { rows } = await client.query<LeasesOfChanges>({ ...leaseTable, values: [changeIds] });
+      return rows[0]!;
+    });
+
+  /** What is asked while the table is being read is answered by the next reading, which begins after it: a lease may be made any time. */
+  const readings = new Turns<Asked>(maxTogether, async (_name, asked) => {
+    try {
+      const read = await readLeases(asked.map(({ changeId }) => changeId));
+      for (const { changeId, resolve } of asked) resolve(leasesOf(read, changeId));
+    } catch (error) {
+      for (const { reject } of asked) reject(error);
+    }
+    return [];
+  });
 
   /**
    * Renews the leases and reads the changes since the cursors. In this order: a writer that does not see a lease has committed
@@ -216,10 +253,9 @@ export function createFeed(db: DataSource, { gatherMs = 0 }: { readonly gatherMs
 
     /** All leases, good or not: only whoever watches the table can tell. `changeId` may be '0'. */
     leases(changeId: string): Promise<LeaseTableRead> {
-      return onOneConnection(async (client) => {
-        const { rows } = await client.query<LeaseTableRead>({ ...leaseTable, values: [changeId] });
-        return rows[0]!;
-      });
+      const { promise, resolve, reject } = Promise.withResolvers<LeaseTableRead>();
+      readings.add('leases', { changeId, resolve, reject });
+      return promise;
     },
 
     /**
