@@ -1,7 +1,8 @@
 /** One operation for each route: what `responses.ts` sends and `parameters.ts` reads, as schemas. */
-import { IsObject, IsUnion, type TSchema } from 'typebox';
+import type { TSchema } from 'typebox';
 import type { Access, Contract, Rest } from '../../shared/contracts/contract.ts';
 import { exampleOf, hasExample } from '../../shared/contracts/examples.ts';
+import { isObject, isUnion } from '../../shared/contracts/type.ts';
 import type { RestRoute } from '../rest.ts';
 import { errorRefs, errorsOf } from './errors.ts';
 import { headersOf, ofEveryAnswer, refsOf } from './headers.ts';
@@ -238,14 +239,14 @@ const eventStreamOf = (change: Schema): Schema => ({
 
 /** The document in what `Resource` and `Written` in shared/contracts/contract.ts make of it. */
 function documentIn(schema: TSchema): TSchema {
-  const document = IsObject(schema) ? schema.properties.document : undefined;
+  const document = isObject(schema) ? schema.properties.document : undefined;
   if (!document) throw new Error('The result of a resource or write has no document.');
   return document;
 }
 
 /** A result without the members that entity tag and headers say. */
 function without(result: TSchema, ...names: readonly string[]): TSchema {
-  if (!IsObject(result) || !names.some((name) => name in result.properties)) return result;
+  if (!isObject(result) || !names.some((name) => name in result.properties)) return result;
   const isShown = (name: string): boolean => !names.includes(name);
   return {
     ...result,
@@ -257,6 +258,6 @@ function without(result: TSchema, ...names: readonly string[]): TSchema {
 }
 
 function alternativesOf(schema: TSchema): readonly TSchema[] {
-  if (!IsUnion(schema)) throw new Error('The result has no alternatives.');
+  if (!isUnion(schema)) throw new Error('The result has no alternatives.');
   return schema.anyOf;
 }

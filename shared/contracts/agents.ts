@@ -3,10 +3,11 @@
  * "agent configuration"; the names that clients and the database know are `agents` in actions and URLs, `agent_type` for its id,
  * `agent_config` in the history and in cache keys, `config.agent.…` in audit events, `agent_configurations` for its table.
  */
-import { Type, type Static } from 'typebox';
+import type { Static } from 'typebox';
 import { documentContracts } from './document-contracts.ts';
 import { AgentType, described, FreeForm, InstanceCount, strict, Text } from './fields.ts';
 import { ofTenant, tenantListing, tenantPath, type TenantAddress } from './tenant-document.ts';
+import { Type } from './type.ts';
 import { BusinessHours } from './weekly-hours.ts';
 
 const fields = {

@@ -1,8 +1,8 @@
 /** API keys: made, listed, revoked and rotated by a signed-in person, resolved by the gateway. */
-import { Type } from 'typebox';
 import { action, KeyScope, Page, page, keyScopes, type Access } from './contract.ts';
 import { CreatedAt, described, Nullable, strict, Timestamp, Uuid, SomeOf } from './fields.ts';
 import { authScope } from './revision-scopes.ts';
+import { Type } from './type.ts';
 
 const signedIn: Access = { level: 'authenticated' };
 const recently: Access = { level: 'authenticated', recent: true };

@@ -1,5 +1,4 @@
 /** Signing in through identity providers (OpenID Connect). */
-import { Type } from 'typebox';
 import { TokenResponse } from './auth.ts';
 import { action, Page, page, tenantRoles, type Access } from './contract.ts';
 import {
@@ -12,6 +11,7 @@ import {
   Uuid,
   SomeOf,
 } from './fields.ts';
+import { Type } from './type.ts';
 
 const Name = Type.String({
   minLength: 1,

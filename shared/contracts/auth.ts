@@ -1,5 +1,4 @@
 /** Accounts, signing in with a password, sessions. */
-import { Type } from 'typebox';
 import { action, Page, page, TenantRole, type Access } from './contract.ts';
 import {
   CreatedAt,
@@ -13,6 +12,7 @@ import {
 } from './fields.ts';
 import { authScope } from './revision-scopes.ts';
 import { SignInMethod, SignInPolicy } from './sign-in-policy.ts';
+import { Type } from './type.ts';
 
 /** What somebody says their address is. Its form is not judged: an address that is none belongs to nobody, like any unknown one. */
 export const claimedAddress = {

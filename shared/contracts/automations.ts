@@ -2,7 +2,6 @@
  * Automations that run under the tenant's limits. One that runs holds one of `max_concurrent_automations` slots until it is finished or
  * its time is up. It belongs to the notifier, which keeps it beside the approval that it may wait for.
  */
-import { Type } from 'typebox';
 import { action, Page, page, type Access } from './contract.ts';
 import { decided, intent } from './decide.ts';
 import {
@@ -16,6 +15,7 @@ import {
   Uuid,
 } from './fields.ts';
 import { deciderRoles, longestWait, timeToWait } from './notifier.ts';
+import { Type } from './type.ts';
 
 /**
  * `waiting_approval` until the approval is decided, `waiting_slot` while it is granted and all slots are taken. Only `running` holds a

@@ -2,10 +2,10 @@
  * Operating the cluster. `cluster.reload` and `cluster.invalidate` concern every node: any node answers them by asking all of
  * them. `cluster.node.*` is what one node does or says about itself; it is called with that node's id.
  */
-import { Type } from 'typebox';
 import { action } from './contract.ts';
 import { described, Nullable, strict, TenantId, Timestamp, Uuid } from './fields.ts';
 import { tenantAdmins } from './tenant-document.ts';
+import { Type } from './type.ts';
 
 const internal = { level: 'internal' } as const;
 /** Shows memory and health, so operators and Strata's neighbours may ask; there is no route to it. */

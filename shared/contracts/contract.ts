@@ -2,11 +2,12 @@
  * A contract is one row of the endpoint table: what an action is called, who may call it, what it takes and answers,
  * which cache key holds its answer and which keys a write drops. Routes, OpenAPI, checks, types and caching derive from it.
  */
-import { Type, type Static, type TObject, type TProperties, type TSchema } from 'typebox';
+import type { Static, TObject, TProperties, TSchema } from 'typebox';
 import type { ErrorCode } from './error-codes.ts';
 import { ActorName, Author, Nullable, Revision, strict, Timestamp } from './fields.ts';
 import { plannedToo } from './impact.ts';
 import type { RevisionScope } from './revision-scopes.ts';
+import { Type } from './type.ts';
 
 export const tenantRoles = ['tenant_admin', 'operator', 'viewer'] as const;
 export type TenantRole = (typeof tenantRoles)[number];

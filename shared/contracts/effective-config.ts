@@ -1,5 +1,5 @@
 /** Effective configurations: what holds for an agent on a service after the layers are merged, and why. */
-import { Type, type Static } from 'typebox';
+import type { Static } from 'typebox';
 import { Bound } from './bounds.ts';
 import { action, readOfBoth, tenantRoles } from './contract.ts';
 import {
@@ -16,6 +16,7 @@ import {
   Uuid,
 } from './fields.ts';
 import { platformScope, tenantScope, type RevisionScope } from './revision-scopes.ts';
+import { Type } from './type.ts';
 
 /** The layers by name, the one that decides first at the front. `services/config-resolver/rules/layers.ts` says what each holds. */
 export const layerNames = [

@@ -1,11 +1,11 @@
 /** Memberships: who belongs to a tenant, with which roles and approver groups. The accounts themselves are `auth`'s. */
-import { Type } from 'typebox';
 import { action, Page, page, TenantRole, tenantRoles } from './contract.ts';
 import { described, Email, Nullable, strict, Timestamp, UserId, Uuid } from './fields.ts';
 import { decisionRights } from './notifier.ts';
 import { memberScope } from './revision-scopes.ts';
 import { SignInPolicy } from './sign-in-policy.ts';
 import { tenantAdmins, tenantPath } from './tenant-document.ts';
+import { Type } from './type.ts';
 
 const Roles = Type.Array(TenantRole, {
   minItems: 1,

@@ -1,5 +1,4 @@
 /** notifier: approvals, the notices that tell people of them, and the links in mails by which they are decided. */
-import { Type } from 'typebox';
 import {
   action,
   page,
@@ -23,6 +22,7 @@ import {
   Timestamp,
   Uuid,
 } from './fields.ts';
+import { Type } from './type.ts';
 
 const optional = Type.Optional;
 

@@ -2,13 +2,14 @@
  * Plans: what several writes of the platform's configuration would do together to every tenant, and the writing of exactly that.
  * A plan's digest stands for the items and for all that their impact depends on, so that what was looked at is what is applied.
  */
-import { Type, type Static } from 'typebox';
+import type { Static } from 'typebox';
 import { action, Change } from './contract.ts';
 import { strict, Uuid } from './fields.ts';
 import { Impact, impactCursor, planned } from './impact.ts';
 import { PlatformLayers } from './layers.ts';
 import { Bounds } from './bounds.ts';
 import { platformAdmins } from './platform-document.ts';
+import { Type } from './type.ts';
 
 export const PlanItem = Type.Object(
   {

@@ -1,5 +1,6 @@
 /** How somebody signed in, and how they must have: a tenant says so for its members, the platform for its administrators. */
-import { Type, type Static } from 'typebox';
+import type { Static } from 'typebox';
+import { Type } from './type.ts';
 
 /** `sso` is any identity provider. */
 export const SignInMethod = Type.Enum(['password', 'passkey', 'sso']);

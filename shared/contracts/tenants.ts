@@ -1,10 +1,10 @@
 /** Tenants themselves. The platform's administrators create, rename, disable, enable and delete them. */
-import { Type } from 'typebox';
 import { action, Page, page, tenantRoles } from './contract.ts';
 import { CreatedAt, Email, Nullable, strict, TenantId, Text, UpdatedAt, UserId } from './fields.ts';
 import { MemberStatus } from './members.ts';
 import { SignInPolicy } from './sign-in-policy.ts';
 import { tenantPath } from './tenant-document.ts';
+import { Type } from './type.ts';
 
 const Status = Type.Enum(['active', 'disabled'], {
   description: 'Nobody can act in a tenant that is disabled',

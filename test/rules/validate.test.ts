@@ -64,6 +64,17 @@ describe('an answer stays readable', () => {
   });
 });
 
+test('the schemas of all contracts are schemas, which nobody looks at when they are used', () => {
+  const ajv = new Ajv();
+  const errors = Object.entries(contracts).flatMap(([name, { params, result }]) =>
+    [params, result].flatMap((schema) =>
+      ajv.validateSchema(schema) === true ? [] : [`${name}: ${ajv.errorsText()}`],
+    ),
+  );
+  expect(errors).toEqual([]);
+  expect(ajv.validateSchema({ type: 'string', maxLength: -1 })).toBe(false);
+});
+
 test('every contract refuses with a reason what its schema refuses, and nothing else', () => {
   const oracle = new Ajv({ strict: false, discriminator: true });
   addFormats.default(oracle);
