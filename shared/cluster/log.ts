@@ -1,6 +1,7 @@
 /** The log of a node: JSON lines, without secrets. */
 import type { BrokerOptions, LogLevels } from 'moleculer';
 import { pino, type Logger, type LoggerOptions } from 'pino';
+import { logOutput } from './log-output.ts';
 
 /** Fields of these names are masked, down to two levels below the top, should one ever be logged. */
 const secretNames = [
@@ -35,7 +36,7 @@ const logOptions = (settings: LogSettings): LoggerOptions => ({
 });
 
 /** Its `level` may be set later. That of a child stays as it was made. */
-export const createLog = (settings: LogSettings): Logger => pino(logOptions(settings));
+export const createLog = (settings: LogSettings): Logger => pino(logOptions(settings), logOutput());
 
 /** Pino's levels, the severest first; also Moleculer's. */
 const levels: readonly LogLevels[] = ['fatal', 'error', 'warn', 'info', 'debug', 'trace'];
