@@ -13,7 +13,7 @@ import { CannotStart, messageOf, WrongUsage } from './shared/cannot-start.ts';
 import { createNode, joinOnceMade } from './shared/cluster/broker.ts';
 import { reportWaiting } from './shared/cluster/bus.ts';
 import { showNode } from './shared/cluster/metrics.ts';
-import { createReadiness } from './shared/cluster/readiness.ts';
+import { calledElsewhere, createReadiness } from './shared/cluster/readiness.ts';
 import { startStatusServer } from './shared/cluster/status-server.ts';
 import type { NodeDatabase } from './shared/database/node-database.ts';
 import type { Schema } from './shared/database/open.ts';
@@ -149,9 +149,10 @@ async function start(pieces: readonly Piece[], lifetime: Lifetime): Promise<void
         ...(redis ? { redis } : {}),
       })
     : undefined;
+  const calls = calledElsewhere(pieces);
   const stopReporting = reportWaiting(first, log);
   await lifetime
-    .whileWanted(() => joinOnceMade(broker, Promise.resolve(makingGateway)))
+    .whileWanted(() => joinOnceMade(broker, { made: Promise.resolve(makingGateway), calls }))
     .finally(stopReporting);
   showNode(metrics, { version, pieces: pieces.map(({ name }) => name), readiness });
   if (first.metrics_port !== 0) {

@@ -15,11 +15,13 @@ import { chunkingMiddleware } from './chunking.ts';
 import { Coherence } from './coherence/coherence.ts';
 import { contractMiddleware } from './contract-middleware.ts';
 import type { DerivedReads } from './derived-reads.ts';
+import { Discovery, discoveryMiddleware, heartbeats } from './discovery.ts';
 import type { Probe } from './health.ts';
 import { createLocalCache, type LocalCache } from './local-cache.ts';
 import { brokerLog, createLog } from './log.ts';
 import { createMetrics } from './metrics.ts';
 import { nodeLifecycle } from './node-lifecycle.ts';
+import { nodesOf } from './nodes.ts';
 import { sealingMiddleware } from './sealing.ts';
 import { RunningCalls, unansweredCallsMiddleware } from './unanswered-calls.ts';
 
@@ -105,6 +107,7 @@ export function nodeOptions({
     current.nats_url === null
       ? []
       : [
+          discoveryMiddleware(),
           unansweredCallsMiddleware(bus, running),
           sealingMiddleware(current, current.node_id, bus),
           chunkingMiddleware(current.request_timeout_ms),
@@ -118,8 +121,8 @@ export function nodeOptions({
     ...brokerLog(log),
     transporter: natsTransporter(current),
     requestTimeout: current.request_timeout_ms,
-    heartbeatInterval: 2,
-    heartbeatTimeout: 6,
+    ...heartbeats,
+    registry: { discoverer: new Discovery() },
     // The contract middleware checks parameters.
     validator: false,
     ...(baseUrl === undefined ? {} : { metadata: baseUrlMetadata(baseUrl) }),
@@ -143,18 +146,42 @@ export function createNode(options: NodeOptions): Node {
   };
 }
 
+export interface Joining {
+  /** Says that the rest of the node is there. */
+  readonly made: Promise<unknown>;
+  /** The services that it calls on other nodes. */
+  readonly calls: readonly string[];
+}
+
 /**
  * Starts the broker, so that the node joins, once `made` says that the rest of it is there: others wait for a node that has joined and
- * is busy. It connects to NATS meanwhile, where Moleculer gives other nodes half a second to answer.
+ * is busy. It connects to NATS meanwhile, and asks who is there. Moleculer gives other nodes half a second to answer, of which it takes
+ * as much as the services that it calls need: of a node that answers later it hears later, as of one that starts later.
  */
-export async function joinOnceMade(broker: ServiceBroker, made: Promise<unknown>): Promise<void> {
+export async function joinOnceMade(broker: ServiceBroker, { made, calls }: Joining): Promise<void> {
   const { transit } = broker;
   if (!transit) await made;
   else {
     const connect = transit.connect.bind(transit);
     transit.connect = async () => {
-      await Promise.all([connect(), made]);
+      await Promise.all([Promise.race([connect(), heardOf(broker, calls)]), made]);
+      // As Moleculer notes itself after its half second. Until then it would not say to others what this node hosts.
+      transit.connected = true;
+      transit.isReady = true;
     };
   }
   await broker.start();
+}
+
+/** Resolves once other nodes have said that they host each of these services; without any, once one has said what it hosts. */
+function heardOf(broker: ServiceBroker, services: readonly string[]): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  function look(): void {
+    const offered = new Set(nodesOf(broker).flatMap((node) => node.services));
+    if (!services.every((name) => offered.has(name))) return;
+    broker.localBus.off('$services.changed', look);
+    resolve();
+  }
+  broker.localBus.on('$services.changed', look);
+  return promise;
 }

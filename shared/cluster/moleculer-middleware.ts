@@ -13,6 +13,12 @@ export type BusCall = (
 /** An action's handler on the node that owns it, and what a middleware puts in its place. */
 export type ActionHandler<Meta extends object> = (ctx: Context<Params, Meta>) => Promise<unknown>;
 
+/** Publishes a packet before it is made a message, and what a middleware puts in its place. */
+export type Publish = (packet: {
+  readonly type: string;
+  readonly payload: object;
+}) => Promise<unknown>;
+
 /** Sends a message to the transporter, and what a middleware puts in its place. */
 export type Send = (topic: string, message: Buffer, meta: unknown) => Promise<unknown>;
 
@@ -27,6 +33,7 @@ export interface MiddlewareHooks<Meta extends object> {
     next: ActionHandler<Meta>,
     action: { readonly name: string },
   ) => ActionHandler<Meta>;
+  readonly transitPublish?: (next: Publish) => Publish;
   readonly transporterSend?: (next: Send) => Send;
   readonly transporterReceive?: (next: Receive) => Receive;
 }

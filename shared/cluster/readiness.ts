@@ -55,6 +55,13 @@ type Health = Readonly<Record<string, boolean>>;
 /** A node that does not say in this time how it is cannot be called. */
 const nodePatienceMs = 800;
 
+/** The pieces that a node with these calls on other nodes. */
+export function calledElsewhere(pieces: readonly ServingPiece[]): string[] {
+  const hosted = new Set(pieces.map(({ name }) => name));
+  const called = new Set(pieces.flatMap(({ calls }) => calls));
+  return [...called].filter((name) => !hosted.has(name));
+}
+
 /** Codes for monitoring, which looks at nothing else. */
 export const codeOfReadiness = ({ status }: Readiness): 200 | 503 =>
   status === 'ready' || status === 'degraded' ? 200 : 503;
@@ -93,9 +100,7 @@ interface OtherNodes {
 }
 
 async function askOthers({ broker, pieces }: ReadinessOptions): Promise<OtherNodes> {
-  const hosted = new Set(pieces.map(({ name }) => name));
-  const called = new Set(pieces.flatMap(({ calls }) => calls));
-  const elsewhere = [...called].filter((name) => !hosted.has(name));
+  const elsewhere = calledElsewhere(pieces);
   const nodes = nodesOf(broker).filter(
     ({ self, services }) => !self && elsewhere.some((name) => services.includes(name)),
   );
