@@ -9,6 +9,7 @@ import { LRUCache } from 'lru-cache';
 import type { IncomingMessage } from 'node:http';
 import { StrataError } from '../shared/errors.ts';
 import type { LiveSettings } from '../shared/live-settings.ts';
+import { withoutPort, type Trust } from './client-address.ts';
 import type { RequestCounts } from './request-counts.ts';
 
 /** How an address stands to the limit with one of its requests. */
@@ -42,11 +43,6 @@ export const tooManyRequests = ({ resetSeconds }: Standing): StrataError =>
     headers: { 'retry-after': String(resetSeconds) },
   });
 
-/** Whether an address is a proxy whose X-Forwarded-For is believed, as Fastify asks it. */
-export type Trust = (address: string, hop: number) => boolean;
-
-export const trustOf = (networks: readonly string[]): Trust => proxyAddr.compile([...networks]);
-
 export function createRateLimit(
   settings: LiveSettings,
   counts: RequestCounts,
@@ -58,7 +54,7 @@ export function createRateLimit(
     isSet: () => limitNow() > 0,
     count(request, then) {
       const limit = limitNow();
-      counts.add(addressOf(request), (count, leftMs) =>
+      counts.add(addressOf(request), limit, (count, leftMs) =>
         then({
           limit,
           remaining: Math.max(0, limit - count),
@@ -102,15 +98,18 @@ function createAddressOf(trust: Trust): (request: IncomingMessage) => string {
     const said = forwarded === undefined ? peer : `${peer} ${String(forwarded)}`;
     const remembered = known.get(said);
     if (remembered !== undefined) return remembered;
-    const address = holderOf(proxyAddr(request, trust));
+    const address = holderOf(withoutPort(proxyAddr(request, trust)));
     known.set(said, address);
     return address;
   };
 }
 
+/** A proxy may hand on what a client claims to be, which is as long as a header may be. */
+const longestName = 64;
+
 /** What one client is sure to have to itself: an address of IPv4, or /64 of IPv6. A text that is no address stands for itself. */
 function holderOf(address: string): string {
-  if (!ipaddr.isValid(address)) return address;
+  if (!ipaddr.isValid(address)) return address.slice(0, longestName);
   const parsed = ipaddr.process(address);
   if (parsed.kind() === 'ipv4') return parsed.toString();
   const network = parsed.toByteArray().fill(0, 8);

@@ -29,6 +29,7 @@ import type { ActionName, ParamsOf } from '../shared/contracts/index.ts';
 import { codeOf, isOutage, saysDatabase, statusOf, StrataError } from '../shared/errors.ts';
 import type { Settings } from '../shared/settings.ts';
 import { apiKeyIdOf, credentialOf, type Authenticator, type Identity } from './authenticate.ts';
+import { withoutPort } from './client-address.ts';
 import type { FastPath } from './fast-path.ts';
 import { consolePaths } from './console/serve.ts';
 import { nodePaths } from './node-routes.ts';
@@ -145,7 +146,10 @@ function routeOf({ name, contract, rest }: RestRoute, options: RoutesOptions): R
       caller,
       requestId: request.id,
       timeout: request.timeLeft,
-      client: { ip: request.ip, user_agent: request.headers['user-agent']?.slice(0, 500) ?? '' },
+      client: {
+        ip: withoutPort(request.ip),
+        user_agent: request.headers['user-agent']?.slice(0, 500) ?? '',
+      },
       recheck() {
         const admitted = admit(request);
         const found = (): Caller => request.identity?.caller ?? nobody;

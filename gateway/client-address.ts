@@ -1,0 +1,21 @@
+/**
+ * The address of a client: its connection's, or whom TRUSTED_PROXIES name in X-Forwarded-For. Some proxies name the port there, too
+ * (Azure Application Gateway does). It is another one for each connection, so that it must not tell clients apart.
+ */
+import proxyAddr from '@fastify/proxy-addr';
+
+/** Whether an address is a proxy whose X-Forwarded-For is believed, as Fastify asks it. */
+export type Trust = (address: string, hop: number) => boolean;
+
+export function trustOf(networks: readonly string[]): Trust {
+  const trust = proxyAddr.compile([...networks]);
+  return (address, hop) => trust(withoutPort(address), hop);
+}
+
+const ipv4AndPort = /^(\d{1,3}(?:\.\d{1,3}){3}):\d{1,5}$/;
+const ipv6InBrackets = /^\[([0-9a-f:.]+)\](?::\d{1,5})?$/i;
+
+export function withoutPort(address: string): string {
+  const found = ipv4AndPort.exec(address) ?? ipv6InBrackets.exec(address);
+  return found?.[1] ?? address;
+}
