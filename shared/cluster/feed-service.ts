@@ -66,10 +66,11 @@ export function clusterLink(broker: ServiceBroker, options: ClusterLinkOptions):
 function linkOverBus(
   broker: ServiceBroker,
   { nodeId, fenceMs, log }: ClusterLinkOptions,
-): Pick<ClusterLink, 'poll' | 'leave' | 'skipLost'> {
+): Pick<ClusterLink, 'poll' | 'leave' | 'skipLost' | 'pollsOverBus'> {
   const options = { caller: serviceCaller(nodeId), requestId: nodeId, timeout: fenceMs };
   const call = callWhereOffered(broker, log);
   return {
+    pollsOverBus: true,
     poll: (poll) => asNodesKnowIt(poll, (body) => call('feed.poll', { body }, options)),
     leave: async (leave) => {
       const soon = { ...options, timeout: fenceMs / 4 };

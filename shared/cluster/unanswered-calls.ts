@@ -7,8 +7,8 @@
  * | reply subject  | calls to a node that is gone: NATS tells the sender of a      | the first of them finds out. From a NATS server without     |
  * |                | packet at once that nobody subscribes to its subject, if the  | this feature, or a machine that lost its power: heartbeats  |
  * |                | packet names one to reply to ("no responders")                |                                                             |
- * | second look    | requests and answers that were lost with a connection: the    | after a quarter to half a second. From a node that does not |
- * |                | node that was asked says which of them it is not working on   | answer anything: the time-out                               |
+ * | second look    | requests and answers that were lost with a connection: the    | after a quarter to half a second, for a poll a little more. |
+ * |                | node that was asked says which of them it is not working on   | From a node that does not answer anything: the time-out     |
  * | held packets   | packets that are sent while the connection is being made      | one second of packets; later ones are dropped               |
  * |                | again, which the client would drop                            |                                                             |
  *
@@ -22,18 +22,28 @@
 import { randomUUID } from 'node:crypto';
 import { Errors, type Middleware, type ServiceBroker } from 'moleculer';
 import type { NatsConnection } from 'nats';
+import { performance } from 'node:perf_hooks';
 import { serviceCaller } from '../access.ts';
 import { natsConnectionOf, type Bus } from './bus.ts';
-import { moleculerMiddleware, type Send } from './moleculer-middleware.ts';
+import { moleculerMiddleware, type Receive, type Send } from './moleculer-middleware.ts';
 import { callAs } from './request.ts';
 
 /** Moleculer's part of what it sends that matters here. */
 interface Outgoing {
-  readonly packet: { readonly type: string; readonly target?: string | null };
+  readonly packet: {
+    readonly type: string;
+    readonly target?: string | null;
+    readonly payload: { readonly action?: string };
+  };
 }
 
 const noResponders = 503;
 const lookMs = 250;
+/**
+ * For a poll of the change feed, which is all that an idle node asks: later than the next poll is due by default. Node wakes for the
+ * timer that is due next even where it has been cleared since.
+ */
+const pollLookMs = 600;
 /** For the question of a second look; one that is lost is asked again then. */
 const questionTimeoutMs = 1000;
 const question = 'cluster.node.unknown-calls';
@@ -61,8 +71,11 @@ export function unansweredCallsMiddleware(bus: Bus, running: RunningCalls): Midd
   let broker: ServiceBroker;
   let inbox = '';
   let subscribed: NatsConnection | undefined;
+  /** The next look, and when it is, by performance.now(). There is none while no call waits. */
   let looking: NodeJS.Timeout | undefined;
-  /** Ids of the calls that waited for an answer at the last look. */
+  let lookAt = Infinity;
+  let isStopping = false;
+  /** Ids of the calls that waited for an answer at the last look, or when the first call since then was made. */
   let waiting: ReadonlySet<string> = new Set();
   /** Nodes that have not answered the question yet. */
   const asked = new Set<string>();
@@ -88,11 +101,26 @@ export function unansweredCallsMiddleware(bus: Bus, running: RunningCalls): Midd
     void broker.transit!.discoverNode(nodeId);
   }
 
+  function lookWithin(ms: number): void {
+    const at = performance.now() + ms;
+    if (at >= lookAt || isStopping) return;
+    clearTimeout(looking);
+    waiting = new Set(broker.transit!.pendingRequests.keys());
+    lookAt = at;
+    looking = setTimeout(lookAgain, ms);
+  }
+
+  function stopLooking(): void {
+    clearTimeout(looking);
+    lookAt = Infinity;
+  }
+
   function lookAgain(): void {
     const { pendingRequests } = broker.transit!;
     if (bus.away()) for (const id of pendingRequests.keys()) reject(id);
     const overdue = [...pendingRequests].filter(([id]) => waiting.has(id));
-    waiting = new Set(pendingRequests.keys());
+    lookAt = Infinity;
+    if (pendingRequests.size > 0) lookWithin(lookMs);
     if (!bus.connected()) return;
     const byNode = Map.groupBy(overdue, ([, { nodeID }]) => nodeID);
     for (const [nodeId, calls] of byNode)
@@ -143,10 +171,20 @@ export function unansweredCallsMiddleware(bus: Bus, running: RunningCalls): Midd
     return (topic, message, meta) => {
       // Sealing sends empty packets of its own, of which Moleculer knows nothing.
       if (meta === undefined) return next(topic, message, meta);
+      const { type, payload } = (meta as Outgoing).packet;
+      if (type === 'REQ') lookWithin(payload.action === 'feed.poll' ? pollLookMs : lookMs);
       if (bus.connected()) return publish(topic, message, meta);
       return bus.returned().then(() => (bus.away() ? undefined : publish(topic, message, meta)));
     };
   };
+
+  const receive =
+    (next: Receive): Receive =>
+    (command, message, socket) => {
+      const taken = next(command, message, socket);
+      if (command === 'RES' && broker.transit!.pendingRequests.size === 0) stopLooking();
+      return taken;
+    };
 
   return {
     ...moleculerMiddleware({
@@ -158,12 +196,11 @@ export function unansweredCallsMiddleware(bus: Bus, running: RunningCalls): Midd
       localAction: (next) => (ctx) =>
         ctx.nodeID === broker.nodeID ? next(ctx) : running.during(ctx.id, () => next(ctx)),
       transporterSend: send,
+      transporterReceive: receive,
     }),
-    async started() {
-      looking = setInterval(lookAgain, lookMs).unref();
-    },
     async stopping() {
-      clearInterval(looking);
+      isStopping = true;
+      stopLooking();
     },
   };
 }

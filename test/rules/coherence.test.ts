@@ -197,6 +197,38 @@ test('a node that does not hear the bus gives its lease back, and has none until
   await eventually(async () => expect(serves(coherence, 'k')).toBe(true));
 });
 
+test('a node that polls over the bus asks for a round trip only while it has no lease, and then before it polls', async () => {
+  const bus = { answers: true, polled: 0 };
+  const node: { coherence?: Coherence } = {};
+  const hadLease: boolean[] = [];
+  node.coherence = await startNode(
+    async () => {
+      bus.polled += 1;
+      if (!bus.answers) throw new Error('away');
+      return nothingNew;
+    },
+    {
+      pollsOverBus: true,
+      hearsOthers: async () => {
+        hadLease.push(node.coherence?.hasLease() ?? false);
+        return bus.answers;
+      },
+    },
+  );
+  const { coherence } = node;
+  await eventually(async () => expect(coherence.figures.polls).toBeGreaterThan(3));
+  bus.answers = false;
+  await eventually(async () => expect(coherence.hasLease()).toBe(false));
+  const asked = hadLease.length;
+  await eventually(async () => expect(hadLease.length).toBeGreaterThan(asked));
+  const { polled } = bus;
+  await eventually(async () => expect(hadLease.length).toBeGreaterThan(asked + 2));
+  expect(bus.polled).toBe(polled);
+  expect(hadLease).not.toContain(true);
+  bus.answers = true;
+  await eventually(async () => expect(coherence.hasLease()).toBe(true));
+});
+
 test('a lease does not outlast a sleep of the machine, in which its monotonic clock stands', async () => {
   const feed = { away: false };
   const coherence = await startNode(async () => {
@@ -251,11 +283,17 @@ test('who somebody is stands in for its owner no longer than it may after the la
 
 /** A node whose database may be told which revisions it has lost. */
 async function startTeller() {
-  const feed = { server: 'one', refuses: false, told: [] as KnownRevision[] };
+  const feed = {
+    server: 'one',
+    refuses: false,
+    told: [] as KnownRevision[],
+    taking: Promise.resolve(),
+  };
   const coherence = await startNode(async () => ({ ...nothingNew, server: feed.server }), {
     skipLost: async (known) => {
       if (feed.refuses) throw new Error('away');
       feed.told.push(...known);
+      await feed.taking;
     },
   });
   const heard = (revision: number, id: string): void =>
@@ -302,6 +340,23 @@ test('a revision that two transactions have made is told at once, before newer o
   heard(9, '91');
   await eventually(async () => expect(feed.told).toEqual([{ scope, revision: 8, id: '80' }]));
   expect(coherence.figures.resets).toBe(0);
+});
+
+test('a revision that is lost while another of its scope is told is told after it', async () => {
+  const { feed, heard } = await startTeller();
+  const { promise, resolve } = Promise.withResolvers<void>();
+  feed.taking = promise;
+  heard(8, '80');
+  heard(8, '81');
+  await eventually(async () => expect(feed.told).toHaveLength(1));
+  heard(9, '91');
+  heard(9, '92');
+  resolve();
+  const told = [
+    { scope, revision: 8, id: '80' },
+    { scope, revision: 9, id: '91' },
+  ];
+  await eventually(async () => expect(feed.told).toEqual(told));
 });
 
 test('settings that were replaced leave no effective values behind, which hold defaults of before', async () => {

@@ -332,6 +332,44 @@ describe('an answer that got lost', () => {
     expect(calls).toBe(1);
   });
 
+  describe('is looked for', () => {
+    const lookMs = 250;
+    let timers: jest.SpiedFunction<typeof setTimeout>;
+    let ends: jest.SpiedFunction<typeof clearTimeout>;
+    const looks = () =>
+      timers.mock.results.filter((_each, n) => timers.mock.calls[n]![1] === lookMs);
+    beforeEach(() => {
+      timers = jest.spyOn(globalThis, 'setTimeout');
+      ends = jest.spyOn(globalThis, 'clearTimeout');
+    });
+    afterEach(() => {
+      timers.mockRestore();
+      ends.mockRestore();
+    });
+
+    test('only while a call waits, so that an idle node is not woken for it', async () => {
+      await eventually(async () => {
+        timers.mockClear();
+        ends.mockClear();
+        await asked('writer').read();
+        const ended = ends.mock.calls.map(([timer]) => timer);
+        expect(looks()).not.toHaveLength(0);
+        for (const { value } of looks()) expect(ended).toContain(value);
+      });
+    });
+
+    test('a poll is looked after later than the next is due, when it has been answered', async () => {
+      await eventually(async () => {
+        timers.mockClear();
+        const { polls } = reader.coherence.figures;
+        reader.coherence.pollNow();
+        await eventually(async () => expect(reader.coherence.figures.polls).toBeGreaterThan(polls));
+        expect(looks()).toHaveLength(0);
+        expect(timers.mock.calls.some(([, ms]) => ms! > 500 && ms! < 1000)).toBe(true);
+      });
+    });
+  });
+
   /** What is to be sent is kept for so long while the connection is gone. */
   const heldMs = 1000;
   let cutAt = 0;

@@ -56,6 +56,8 @@ export interface ClusterLink {
   readonly broadcast: (change: Change) => void;
   /** Whether broadcasts that were sent until now have arrived here, found out within so many milliseconds. */
   readonly hearsOthers: (withinMs: number) => Promise<boolean>;
+  /** The answers of polls come over the bus, too: a node that has one hears others. */
+  readonly pollsOverBus?: true;
   /** The lease table, each lease with whether its holder has read the change. Only on nodes with a database, which alone commit. */
   readonly leases?: (changeId: string) => Promise<LeaseTableRead>;
 }
@@ -471,9 +473,12 @@ export class Coherence {
     }
   }
 
-  /** Beside the polls, so that these take no longer on a slow bus. */
+  /**
+   * Beside the polls, so that these take no longer on a slow bus. Not where a poll that is answered shows it: without an answer the
+   * lease runs out as early as it would be given back.
+   */
   #checkHearing(): void {
-    if (this.#isCheckingHearing) return;
+    if (this.#isCheckingHearing || this.#link!.pollsOverBus) return;
     this.#isCheckingHearing = true;
     void this.#link!.hearsOthers(this.#options.fenceMs).then(async (isHearing) => {
       this.#isCheckingHearing = false;

@@ -54,7 +54,9 @@ export class KnownRevisions {
     while (this.#perhapsLost.size > 0) {
       const batch = [...this.#perhapsLost.values().take(batchSize)];
       await skipLost(batch);
-      for (const { scope } of batch) this.#perhapsLost.delete(scope);
+      // The database may have gone back once more meanwhile, and a scope have another revision that may be lost.
+      for (const known of batch)
+        if (this.#perhapsLost.get(known.scope) === known) this.#perhapsLost.delete(known.scope);
     }
   }
 
