@@ -81,6 +81,61 @@ test('a slow transaction that commits out of order is not skipped', async () => 
   expect(keysOf(await poll('slow-reader', settled.cursor))).toEqual([]);
 });
 
+test('a node that has missed very many changes is told so, in place of all of them', async () => {
+  const { cursor } = await poll('away under load', null);
+  const commitMany = (revisions: number) =>
+    database.query(
+      `INSERT INTO strata.changes
+       SELECT pg_current_xact_id(), 'tenant:loaded', n, '{k}', clock_timestamp() FROM generate_series(1, $1::int) n`,
+      [revisions],
+    );
+  await commitMany(10_000);
+  const most = await poll('away under load', cursor);
+  expect(most.complete).toBe(true);
+  expect(most.changes).toHaveLength(10_000);
+  await commitMany(10_001);
+  expect(await poll('away under load', most.cursor)).toMatchObject({
+    complete: false,
+    changes: [],
+  });
+  // Nor does PostgreSQL expect so many that it would look through all of the feed, or compile the statement at each poll.
+  const one = await openDatabase(
+    { url: database.url, poolSize: 1, timeoutMs: 10_000, ssl: false },
+    commitSchema,
+  );
+  await createFeed(one).poll({
+    holder: 'planned',
+    token: randomUUID(),
+    fence_ms: 2000,
+    cursor: most.cursor,
+  });
+  const [plan] = await one.query<{ 'QUERY PLAN': { Plan: { 'Total Cost': number } }[] }[]>(
+    `EXPLAIN (FORMAT JSON) EXECUTE strata_read_changes('{"${most.cursor}"}', '1')`,
+  );
+  await one.destroy();
+  const compiledFrom = 100_000;
+  expect(plan!['QUERY PLAN'][0]!.Plan['Total Cost']).toBeLessThan(compiledFrom / 10);
+  await leave('planned');
+});
+
+test('of a transaction whose changes were made at different times, none is removed before all are old', async () => {
+  const open = new pg.Client({ connectionString: database.url });
+  await open.connect();
+  await open.query('BEGIN; SELECT pg_current_xact_id()');
+  const { cursor } = await poll('away for minutes', null);
+  await open.query(
+    `INSERT INTO strata.changes
+     SELECT pg_current_xact_id(), 'tenant:slow', minutes, ARRAY[minutes || ' minutes old'], clock_timestamp() - make_interval(mins => minutes)
+     FROM unnest(ARRAY[14, 16]) minutes`,
+  );
+  await open.query('COMMIT');
+  await open.end();
+  await feed.prune([]);
+  const { changes } = await poll('away for minutes', cursor);
+  const ofIt = changes.filter((change) => change.scope === 'tenant:slow');
+  expect(keysOf({ changes: ofIt })).toEqual(['14 minutes old', '16 minutes old']);
+});
+
 test('under a transaction that stays open, in any database of the server, a poll after 100,000 changes is as small as before them', async () => {
   const elsewhere = await createDatabase();
   const open = new pg.Client({ connectionString: elsewhere.url });
@@ -197,6 +252,22 @@ test('a revision that another transaction has been given since is lost, too', as
   for (const key of ['one', 'two', 'three']) await commit(scope, key);
   await feed.skipLost([{ scope, revision: 2, id: '999999999' }]);
   expect((await commit(scope, 'k')).revision).toBe(5);
+});
+
+test('changes of before the clock of the server was set back keep no later ones', async () => {
+  await db.query(`UPDATE strata.changes SET created_at = clock_timestamp() - interval '1 hour'`);
+  for (const hours of [1000, -1]) {
+    const { id } = await commit('tenant:clock', `made in ${hours} hours`);
+    await db.query(
+      'UPDATE strata.changes SET created_at = clock_timestamp() + make_interval(hours => $2) WHERE id = $1::xid8',
+      [id, hours],
+    );
+  }
+  await feed.prune([]);
+  const [left] = await db.query<{ number: number }[]>(
+    `SELECT count(*)::int AS number FROM strata.changes WHERE created_at < clock_timestamp()`,
+  );
+  expect(left!.number).toBe(0);
 });
 
 test('a node whose cursor is older than what is kept, or from another database, misses changes', async () => {

@@ -46,6 +46,8 @@ const maxTogether = 1000;
 
 /** Changes are kept this long. A node that was away for longer is told that changes are missing. */
 const retentionMinutes = 15;
+/** The id of no transaction, and greater than that of any. */
+const beyondAll = 2n ** 64n - 1n;
 
 /**
  * Which server answered: the database cluster, its timeline and its start. It changes when a standby takes over, when a backup is
@@ -101,7 +103,14 @@ const renewLeases = {
      SELECT holder, id, before.token AS previous_token FROM renewed LEFT JOIN before USING (holder)`,
 };
 
-/** From each of the cursors `$1`, for polls that the transaction `$2` has renewed the leases of. */
+/** A node that has missed more begins with empty caches: to be told each change would take it longer, and the feed's node as well. */
+const maxMissed = 10_000;
+
+/**
+ * From each of the cursors `$1`, for polls that the transaction `$2` has renewed the leases of. PostgreSQL expects a third of the feed
+ * after a cursor that it does not know. The limit tells it better, which keeps it with the index however long the feed is, and from compiling
+ * the statement for longer than it takes (`jit_above_cost`).
+ */
 const readChanges = {
   name: 'strata_read_changes',
   text: `SELECT concat_ws(':', LEAST(pg_snapshot_xmin(now), own), own,
@@ -113,25 +122,29 @@ const readChanges = {
            SELECT FROM pg_snapshot_xip(since) x
            WHERE x <= pruned AND pg_visible_in_snapshot(x, now)
              AND NOT EXISTS (SELECT FROM strata.changes WHERE id = x)
-         ), false) AS complete,
-       COALESCE((
-         SELECT json_agg(json_build_object('id', id::text, 'scope', scope, 'revision', revision, 'keys', keys) ORDER BY id, revision)
-         FROM strata.changes
-         WHERE id >= pg_snapshot_xmax(since) OR id = ANY (ARRAY(SELECT pg_snapshot_xip(since)))
-       ), '[]') AS changes
+         ) AND missed.number <= ${maxMissed}, false) AS complete,
+       COALESCE(missed.changes, '[]') AS changes
      FROM unnest($1::pg_snapshot[]) WITH ORDINALITY AS cursors (since, place),
-       (SELECT pg_current_snapshot() AS now, $2::xid8 AS own, pruned FROM strata.feed_state) AS state
+       (SELECT pg_current_snapshot() AS now, $2::xid8 AS own, (SELECT pruned FROM strata.feed_state) AS pruned) AS state,
+       LATERAL (
+         SELECT count(*) AS number,
+           json_agg(json_build_object('id', id::text, 'scope', scope, 'revision', revision, 'keys', keys) ORDER BY id, revision) AS changes
+         FROM (
+           (SELECT id, scope, revision, keys FROM strata.changes WHERE id >= pg_snapshot_xmax(since) ORDER BY id LIMIT ${maxMissed + 1})
+           UNION ALL SELECT id, scope, revision, keys FROM strata.changes WHERE id = ANY (ARRAY(SELECT pg_snapshot_xip(since)))
+         ) AS each
+       ) AS missed
      ORDER BY place`,
 };
 
 /** The lease table, with which of the changes that were asked about each holder has read. */
-interface LeasesOfChanges {
-  readonly leases: readonly (Omit<Lease, 'hasRead'> & { readonly read: readonly string[] })[];
+interface LeasesOfChanges<Ids = ReadonlySet<string>> {
+  readonly leases: readonly (Omit<Lease, 'hasRead'> & { readonly read: Ids })[];
   readonly server: string;
 }
 
 const leasesOf = ({ leases, server }: LeasesOfChanges, changeId: string): LeaseTableRead => ({
-  leases: leases.map(({ read, ...lease }) => ({ ...lease, hasRead: read.includes(changeId) })),
+  leases: leases.map(({ read, ...lease }) => ({ ...lease, hasRead: read.has(changeId) })),
   server,
 });
 
@@ -157,8 +170,13 @@ export function createFeed(db: DataSource, { gatherMs = 0 }: { readonly gatherMs
 
   const readLeases = (changeIds: readonly string[]): Promise<LeasesOfChanges> =>
     onOneConnection(async (client) => {
-      const { rows } = await client.query<LeasesOfChanges>({ ...leaseTable, values: [changeIds] });
-      return rows[0]!;
+      const { rows } = await client.query<LeasesOfChanges<string[]>>({
+        ...leaseTable,
+        values: [changeIds],
+      });
+      const { leases, server } = rows[0]!;
+      // Each of the changes is looked for in each of these.
+      return { leases: leases.map((lease) => ({ ...lease, read: new Set(lease.read) })), server };
     });
 
   /** What is asked while the table is being read is answered by the next reading, which begins after it: a lease may be made any time. */
@@ -283,13 +301,18 @@ export function createFeed(db: DataSource, { gatherMs = 0 }: { readonly gatherMs
     },
 
     /**
-     * Removes changes older than the retention, and notes up to where, so that a poll from before is told that changes are missing.
-     * Removes the given leases, unless they were renewed meanwhile.
+     * Removes changes older than the retention, and notes up to where, so that a poll from before is told that changes are missing. All
+     * changes of a transaction go together: what is left of one would pass for all of it. So only those go whose ids are below that of any
+     * change that is kept. One from the future keeps nothing: the server's clock was set back, perhaps by years. Removes the given leases, unless they were renewed meanwhile.
      */
     async prune(ended: readonly Pick<Lease, 'holder' | 'token'>[]): Promise<void> {
       await db.query(
-        `WITH removed AS (
-           DELETE FROM strata.changes WHERE created_at < clock_timestamp() - make_interval(mins => $1) RETURNING id
+        `WITH kept AS MATERIALIZED (
+           SELECT id FROM strata.changes
+           WHERE created_at BETWEEN (SELECT clock_timestamp() - make_interval(mins => $1)) AND (SELECT clock_timestamp())
+           ORDER BY id LIMIT 1
+         ), removed AS (
+           DELETE FROM strata.changes WHERE id < COALESCE((SELECT id FROM kept), '${beyondAll}'::xid8) RETURNING id
          ), ended AS (
            DELETE FROM strata.leases l USING json_to_recordset($2::json) AS e (holder text, token text)
            WHERE l.holder = e.holder AND l.token = e.token
