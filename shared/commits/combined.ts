@@ -18,17 +18,20 @@
  * Other processes wait at the counter's row, as for a single write. Dry runs are not combined: they are rolled back.
  */
 import type { DataSource, EntityManager } from 'typeorm';
+import { allEnded } from '../database/all-ended.ts';
 import { tenantOfScope } from '../contracts/revision-scopes.ts';
+import { begunTogether } from '../database/begun-together.ts';
 import { isDatabaseFailure } from '../database/failures.ts';
 import { StrataError } from '../errors.ts';
 import { Turns } from '../turns.ts';
 import { noteIfOfPlatform, realmOf } from './actor-names.ts';
 import {
   countUpTo,
-  lockAndCount,
+  lockAndCountFirst,
   recordChanges,
   recordOf,
   type Change,
+  type ChangeToRecord,
   type Committing,
   type Outcome,
   type Work,
@@ -43,14 +46,22 @@ export interface Judged<T> extends Outcome<T> {
   readonly bytes: number;
   readonly store: () => Promise<void>;
 }
-/** As `Work`, but it only reads: what it throws refuses this write alone. */
-export type Judge<T> = (manager: EntityManager, revision: number, at: Date) => Promise<Judged<T>>;
+/** What a write has once the counter of its scope is locked. */
+export interface Counted {
+  readonly revision: number;
+  readonly at: Date;
+}
+/**
+ * As `Work`, but it only reads: what it throws refuses this write alone. What it reads may be sent before the lock is answered, since a
+ * connection keeps the order. It leaves no statement on its way when it throws.
+ */
+export type Judge<T> = (manager: EntityManager, counted: Promise<Counted>) => Promise<Judged<T>>;
 
 /** The same for a commit of its own, or one with a fixed number of changes. */
 export const storing =
   <T>(judge: Judge<T>): Work<T> =>
   async (manager, revision, at) => {
-    const judged = await judge(manager, revision, at);
+    const judged = await judge(manager, Promise.resolve({ revision, at }));
     await judged.store();
     return judged;
   };
@@ -92,8 +103,8 @@ export async function commitCombined<T>(
 ): Promise<Outcome<T>> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   let judged: Judged<T> | undefined;
-  const judgeAndKeep: Judge<T> = async (manager, revision, at) => {
-    judged = await judge(manager, revision, at);
+  const judgeAndKeep: Judge<T> = async (manager, counted) => {
+    judged = await judge(manager, counted);
     return judged;
   };
   turnsIn(db).add(scope, { by, judge: judgeAndKeep, resolve, reject });
@@ -104,11 +115,21 @@ export async function commitCombined<T>(
 /** Thrown inside the transaction to roll it back where every write in it was refused. */
 class NothingAccepted extends Error {}
 
-interface Accepted {
+interface Accepted extends Counted {
   readonly write: Waiting;
-  readonly revision: number;
-  readonly at: Date;
   readonly judged: Judged<unknown>;
+}
+
+/** What the first write of a transaction has, and when that was known here, by performance.now(). */
+interface Locked extends Counted {
+  readonly since: number;
+}
+
+/** What the write after so many others of the transaction has. */
+function countedAfter(count: number, { revision, at, since }: Locked): Counted {
+  // The database's clock, as far as it has come since the lock: a later write has a later time.
+  const sinceLock = count === 0 ? 0 : Math.floor(performance.now() - since);
+  return { revision: revision + count, at: new Date(at.getTime() + sinceLock) };
 }
 
 const isLate = ({ by }: Waiting): boolean => performance.now() > by.until;
@@ -135,7 +156,7 @@ async function commitTogether(
   if (writes.length === 0) return [];
   const group = new Group(scope, writes);
   try {
-    const change = await db.transaction((manager) => group.write(manager));
+    const change = await begunTogether(db, (manager) => group.write(manager));
     group.answer(change);
   } catch (error) {
     if (error instanceof NothingAccepted) group.refuse();
@@ -153,6 +174,7 @@ class Group {
   readonly #accepted: Accepted[] = [];
   readonly #refused: { readonly write: Waiting; readonly error: unknown }[] = [];
   #taken = 0;
+  #isLocked = false;
   #isCommitting = false;
 
   constructor(scope: string, writes: readonly Waiting[]) {
@@ -163,35 +185,53 @@ class Group {
   /** Everything up to the commit, which is sent next. */
   async write(manager: EntityManager): Promise<Change> {
     const scope = this.#scope;
-    const { by } = this.#writes[0]!;
-    const locked = await lockAndCount(manager, scope, by.heardOf(scope));
-    const lockedAt = performance.now();
+    const locked = this.#lock(manager);
+    /** What the write before stores. */
+    let storing: Promise<void> | undefined;
     let bytes = 0;
     for (const write of this.#writes) {
       if (bytes > maxBytes) break;
+      await storing;
+      storing = undefined;
       this.#taken += 1;
       const count = this.#accepted.length;
-      const revision = locked.revision + count;
-      // The database's clock, as far as it has come since the lock: a later write has a later time.
-      const sinceLock = count === 0 ? 0 : Math.floor(performance.now() - lockedAt);
-      const at = new Date(locked.changed_at.getTime() + sinceLock);
-      const judged = await this.#judge(write, manager, revision, at);
+      const counted = locked.then((first) => countedAfter(count, first));
+      const judged = await this.#judge(write, manager, counted);
       if (!judged) continue;
-      await judged.store();
-      await noteIfOfPlatform(manager, realmOf(tenantOfScope(scope)), write.by.caller);
-      this.#accepted.push({ write, revision, at, judged });
+      this.#accepted.push({ write, judged, ...(await counted) });
+      storing = judged.store();
       bytes += judged.bytes;
     }
     const last = this.#accepted.at(-1);
     if (!last) throw new NothingAccepted();
-    if (this.#accepted.length > 1) await countUpTo(manager, scope, last.revision, last.at);
-    const records = this.#accepted.map(({ write, judged, revision, at }) =>
-      recordOf(write.by, { revision, at }, judged),
-    );
-    const id = await recordChanges(manager, scope, records);
+    const [, id] = await allEnded([
+      storing,
+      recordChanges(manager, scope, this.#records()),
+      this.#accepted.length > 1 && countUpTo(manager, scope, last.revision, last.at),
+      this.#noteWriters(manager),
+    ]);
     this.#isCommitting = true;
     const keys = this.#accepted.flatMap(({ judged }) => judged.keys);
     return { id, scope, revision: last.revision, keys: [...new Set(keys)] };
+  }
+
+  async #lock(manager: EntityManager): Promise<Locked> {
+    const { by } = this.#writes[0]!;
+    const scope = this.#scope;
+    const { revision, changed_at: at } = await lockAndCountFirst(manager, scope, by.heardOf(scope));
+    this.#isLocked = true;
+    return { revision, at, since: performance.now() };
+  }
+
+  #records(): ChangeToRecord[] {
+    return this.#accepted.map(({ write, judged, revision, at }) =>
+      recordOf(write.by, { revision, at }, judged),
+    );
+  }
+
+  async #noteWriters(manager: EntityManager): Promise<void> {
+    const realm = realmOf(tenantOfScope(this.#scope));
+    for (const { write } of this.#accepted) await noteIfOfPlatform(manager, realm, write.by.caller);
   }
 
   /** Undefined where the write is refused. Throws where the transaction cannot go on. */
@@ -228,7 +268,7 @@ class Group {
 
   /** Also those that were refused, perhaps for what is not there now. */
   fail(error: unknown): void {
-    const failed = this.#taken === 0 ? this.#writes : this.taken();
+    const failed = this.#isLocked ? this.taken() : this.#writes;
     for (const write of failed) write.reject(error);
     this.#taken = failed.length;
   }

@@ -9,6 +9,7 @@ import type { Static } from 'typebox';
 import type { AuditFacts } from '../contracts/audit.ts';
 import type { ChangeRecord } from '../contracts/feed.ts';
 import { tenantOfScope } from '../contracts/revision-scopes.ts';
+import { hasBegun } from '../database/begun-together.ts';
 import { run, type Statement } from '../database/planned-once.ts';
 import { StrataError } from '../errors.ts';
 import { noteIfOfPlatform, realmOf } from './actor-names.ts';
@@ -145,13 +146,15 @@ interface RevisionRow {
   readonly changed_at: Date;
 }
 
-const nextRevision: Statement = {
-  name: 'strata_next_revision',
+const nextRevision = (name: string, condition: string): Statement => ({
+  name,
   text: `INSERT INTO strata.revisions AS r (scope, revision, changed_at)
-     VALUES ($1, CASE WHEN $2::int8 > 0 THEN $2 + 2 ELSE 1 END, clock_timestamp())
+     SELECT $1::text, CASE WHEN $2::int8 > 0 THEN $2 + 2 ELSE 1 END, clock_timestamp() WHERE ${condition}
      ON CONFLICT (scope) DO UPDATE SET revision = CASE WHEN r.revision < $2 THEN $2 + 2 ELSE r.revision + 1 END, changed_at = GREATEST(r.changed_at, clock_timestamp())
      RETURNING revision, changed_at`,
-};
+});
+const nextInTransaction = nextRevision('strata_next_revision', 'true');
+const nextWhereBegun = nextRevision('strata_next_revision_where_begun', hasBegun);
 
 /** The scope's next revision and its time. Its counter stays locked until the transaction ends. */
 export async function lockAndCount(
@@ -159,8 +162,19 @@ export async function lockAndCount(
   scope: string,
   heardOf: number,
 ): Promise<RevisionRow> {
-  const [row] = await run<RevisionRow>(manager, nextRevision, [scope, heardOf]);
+  const [row] = await run<RevisionRow>(manager, nextInTransaction, [scope, heardOf]);
   return row!;
+}
+
+/** The same as the first statement of a transaction that is `begunTogether` with it. */
+export async function lockAndCountFirst(
+  manager: EntityManager,
+  scope: string,
+  heardOf: number,
+): Promise<RevisionRow> {
+  const [row] = await run<RevisionRow>(manager, nextWhereBegun, [scope, heardOf]);
+  if (!row) throw new Error('The transaction has not begun.');
+  return row;
 }
 
 /** For further revisions of the same transaction: the counter goes up to this one, and has its time. */

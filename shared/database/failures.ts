@@ -25,6 +25,7 @@ const outageClasses = new Set([
 ]);
 const outageStates = new Set([
   '25006', // read-only transaction: a standby, after a failover
+  '25P03', // the session had stood still within a transaction for too long: this process has
   '3D000', // the database does not exist: it is being restored
   '55P03', // lock timeout
 ]);
@@ -59,6 +60,9 @@ export function isDatabaseOutage(error: unknown): boolean {
   if (lostConnections.has(nameOf(error))) return true;
   return error instanceof Error && clientTexts.test(error.message);
 }
+
+/** The statement failed because one before it in its transaction had (in_failed_sql_transaction). */
+export const isConsequence = (error: unknown): boolean => codeOf(error) === '25P02';
 
 /** Five digits and capital letters; those of sockets have no digit. */
 const isSqlState = (code: string): boolean => /^(?=.*\d)[0-9A-Z]{5}$/.test(code);

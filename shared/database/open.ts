@@ -41,11 +41,14 @@ export interface DatabaseOptions {
 
 /**
  * A client that ends its connection with a query that got no answer in time. Whatever is sent after such a query, the rollback for
- * one, would only wait as long again.
+ * one, would only wait as long again. And one whose loss ends no process: while the pool hands a connection over, nobody listens to it,
+ * and an error that nobody listens to ends Node. A server that shuts down ends connections in the moment in which they are made.
  */
 class ImpatientClient extends pg.Client {
   constructor(config?: pg.ClientConfig) {
     super(config);
+    // Whoever uses the connection is told by its next query.
+    this.on('error', () => {});
     // `query` has many overloads, all of which are passed on as they are.
     const query = this.query.bind(this) as (...args: unknown[]) => unknown;
     const watched = (...args: unknown[]): unknown => {
@@ -88,6 +91,8 @@ export async function openDatabase(
     poolErrorHandler: () => {},
     extra: {
       Client: ImpatientClient,
+      // What does not need the answer of the statement before it is sent behind that at once.
+      pipeline: true,
       connectionTimeoutMillis: clientTimeoutMs,
       statement_timeout: serverTimeoutMs,
       query_timeout: clientTimeoutMs,

@@ -7,13 +7,14 @@
  * | step                | of the kind          | may use                                       |
  * | ------------------- | -------------------- | --------------------------------------------- |
  * | before              | `prepare`            | other services, slow lookups                  |
- * | in the transaction  | `read`               | the database                                  |
+ * | in the transaction  | `read` or `readToWrite` | the database, under the lock of the scope  |
  * |                     | `complete`           | what `prepare` found                          |
  * |                     | `schema`, `check`, `warnings` | what `prepare` found                 |
  * |                     | `secrets.seal`       | keys                                          |
  * |                     | `checkInTransaction` | the database, under the lock of the scope     |
  * |                     | `save` or `remove`   | the database                                  |
  * |                     | `recordHistory`      | the database                                  |
+ * |                     | or `saveWithHistory` for these two | the database                    |
  *
  * Up to `checkInTransaction` they only read: a write that is refused has nothing to take back from a commit that it shares with others
  * (../commits/combined.ts).
@@ -24,7 +25,7 @@ import type { Caller } from '../access.ts';
 import type { Request } from '../cluster/request.ts';
 import type { WriteAction } from '../contracts/history.ts';
 import type { RevisionScope } from '../contracts/revision-scopes.ts';
-import type { Problem } from '../errors.ts';
+import type { Problem, StrataError } from '../errors.ts';
 
 /** A document as it is kept: with the revision that wrote it, by whom and when (RFC 3339, UTC). */
 export interface Stored<Document> {
@@ -34,6 +35,14 @@ export interface Stored<Document> {
   /** Who that is, for people; null where the tenant, or the platform, does not know them. */
   readonly updated_by_name?: string | null;
   readonly updated_at: string;
+}
+
+/** What a write finds. */
+export interface Before<Document> {
+  /** As it is stored; null where there is none. */
+  readonly current: Stored<Document> | null;
+  /** What refuses every write where that which the document belongs to does not exist. */
+  readonly missingOwner?: StrataError | undefined;
 }
 
 /** What was sent, before it is a document: the body of a PUT, or the current document after a merge patch. */
@@ -76,9 +85,13 @@ export interface DocumentKind<Address, Document, Context = undefined> {
   resourceId(address: Address): string;
 
   read(manager: EntityManager, address: Address): Promise<Stored<Document> | null>;
-  save(manager: EntityManager, address: Address, stored: Stored<Document>): Promise<void>;
+  /** Only for kinds without `saveWithHistory`. */
+  save?(manager: EntityManager, address: Address, stored: Stored<Document>): Promise<void>;
   /** Absent where documents of the kind are never removed. */
   remove?(manager: EntityManager, address: Address): Promise<void>;
+
+  /** In place of `read`, for what a write begins with, where the document belongs to something that has to exist. */
+  readToWrite?(manager: EntityManager, address: Address): Promise<Before<Document>>;
 
   /**
    * Runs before the transaction, so that no lock is held while another service is waited for. `body` is what the request sent,
@@ -114,6 +127,13 @@ export interface DocumentKind<Address, Document, Context = undefined> {
 
   /** Only for kinds with a history. */
   recordHistory?(
+    manager: EntityManager,
+    address: Address,
+    record: WriteRecord<Document>,
+    request: Request,
+  ): Promise<void>;
+  /** In place of `save` and `recordHistory`, where one statement does both. `after` is not null. */
+  saveWithHistory?(
     manager: EntityManager,
     address: Address,
     record: WriteRecord<Document>,

@@ -3,6 +3,7 @@
  */
 import type { DataSource, EntityManager } from 'typeorm';
 import type { Caller } from '../access.ts';
+import { allEnded } from '../database/all-ended.ts';
 import type { Loaded } from '../cluster/coherence/entry.ts';
 import type { Request } from '../cluster/request.ts';
 import { namesIn, platformName, realmOf } from '../commits/actor-names.ts';
@@ -13,7 +14,7 @@ import { boundedProblems, invalid, StrataError, type Problem } from '../errors.t
 import { diff, type Difference } from '../schema/diff.ts';
 import { applyMergePatch } from '../schema/merge-patch.ts';
 import { problemsOf } from '../schema/validate.ts';
-import type { DocumentKind, Draft, Stored } from './document-kind.ts';
+import type { Before, DocumentKind, Draft, Stored, WriteRecord } from './document-kind.ts';
 import { sizeWithinLimits } from './document-size.ts';
 import { checkPreconditions } from './preconditions.ts';
 
@@ -206,6 +207,25 @@ export function documentActions<Address, Document, Context>(
     if (current && kind.isHidden?.(current.document, caller)) throw new StrataError('not_found');
   }
 
+  const readToWrite = async (manager: EntityManager, address: Address): Promise<Before<Document>> =>
+    kind.readToWrite?.(manager, address) ?? { current: await kind.read(manager, address) };
+
+  /** Null is the document's end. */
+  async function store(
+    manager: EntityManager,
+    address: Address,
+    stored: Stored<Document> | null,
+    record: WriteRecord<Document>,
+    request: Request,
+  ): Promise<void> {
+    if (stored && kind.saveWithHistory)
+      return kind.saveWithHistory(manager, address, record, request);
+    await allEnded([
+      stored ? kind.save!(manager, address, stored) : kind.remove!(manager, address),
+      kind.recordHistory?.(manager, address, record, request),
+    ]);
+  }
+
   async function judgeOf(
     params: Address & WriteOptions,
     request: Request,
@@ -217,8 +237,11 @@ export function documentActions<Address, Document, Context>(
     const reason = params.reason ?? null;
     const isDryRun = params.dry_run === true;
 
-    return async (manager, revision, changedAt) => {
-      const current = await kind.read(manager, params);
+    return async (manager, counted) => {
+      const [{ revision, at: changedAt }, { current, missingOwner }] = await allEnded([
+        counted,
+        readToWrite(manager, params),
+      ]);
       // A trial shows what it would change.
       if (isDryRun) refuseHidden(current, request.caller);
       // Who writes may know who wrote, also where readers are told only that the platform did.
@@ -242,6 +265,7 @@ export function documentActions<Address, Document, Context>(
       const before = current?.document ?? null;
       // To the history, a document that is null is none.
       const after = next?.document ?? null;
+      if (missingOwner) throw missingOwner;
       const problems = await kind.checkInTransaction?.(manager, params, after, before);
       refuse(problems ?? []);
       if (next === null && !kind.remove)
@@ -266,10 +290,9 @@ export function documentActions<Address, Document, Context>(
         events: [event],
         bytes,
         async store() {
-          if (next === null) await kind.remove!(manager, params);
-          else await kind.save(manager, params, { document: next.document, ...written });
           const record = { revision, action, before, after, at, reason };
-          await kind.recordHistory?.(manager, params, record, request);
+          const stored = next && { document: next.document, ...written };
+          await store(manager, params, stored, record, request);
         },
       };
     };

@@ -1,14 +1,14 @@
 /** Writes of one tenant that are committed together: what each of them is answered, and what is stored of it. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises';
 import pino from 'pino';
 import type { DataSource } from 'typeorm';
 import { projectKind } from '../../services/tenant-config/documents/project.ts';
 import { tenantConfigSchema } from '../../services/tenant-config/schema.ts';
 import type { Request } from '../../shared/cluster/request.ts';
 import { maxWrites } from '../../shared/commits/combined.ts';
-import type { Change } from '../../shared/commits/commit.ts';
+import { lockAndCountFirst, type Change } from '../../shared/commits/commit.ts';
 import { startRelay } from '../../shared/commits/relay.ts';
 import type { ProjectAddress, ProjectConfig } from '../../shared/contracts/projects.ts';
 import { tenantScope } from '../../shared/contracts/revision-scopes.ts';
@@ -250,6 +250,73 @@ describe('each write keeps its own', () => {
     expect(answers).toEqual([3, ...Array(31).fill('precondition_failed "3"')]);
     expect(await counter()).toBe(3);
   });
+});
+
+describe('statements that are on their way together', () => {
+  /** Stores a project in a step that comes late. */
+  const savingLate = (ended: () => void): typeof projectKind => ({
+    ...projectKind,
+    async saveWithHistory(...what) {
+      await delay(20);
+      await projectKind.saveWithHistory!(...what).finally(ended);
+    },
+  });
+
+  test('a write is judged on all that the one before it stores', async () => {
+    const by = documentActions(
+      sources[0]!,
+      savingLate(() => {}),
+    );
+    const answers = await together([
+      { id: 'x', by },
+      { id: 'x', by, ifMatch: '"2"' },
+      { id: 'x', by, onlyNew: true },
+    ]);
+    expect(answers).toEqual([2, 3, 'precondition_failed "3"']);
+  });
+
+  test('where the lock takes too long, that is told, and not what it did to the statements behind it', async () => {
+    await put({ id: 'x' });
+    const impatient = await openDatabase(
+      { url: database.url, poolSize: 1, timeoutMs: 1000, ssl: false },
+      tenantConfigSchema,
+    );
+    const lock = await holdLock(
+      database,
+      'SELECT FROM strata.revisions WHERE scope = $1 FOR UPDATE',
+      [tenantScope(tenantId)],
+    );
+    try {
+      const by = documentActions(impatient, projectKind);
+      const refused: unknown = await put({ id: 'x', by }).catch((error: unknown) => error);
+      expect(refused).toMatchObject({ code: '57014' });
+    } finally {
+      await lock.release();
+      await impatient.destroy();
+    }
+  });
+
+  test('where one fails, nothing is stored by those that end after it', async () => {
+    const saved = Promise.withResolvers<void>();
+    const by = documentActions(sources[0]!, savingLate(saved.resolve));
+    // PostgreSQL has no text with this character, so that the change cannot be recorded.
+    const request = requestOf('x', { keys: ['\0'] });
+    await expect(put({ id: 'x', by, request })).rejects.toThrow('unsupported Unicode');
+    await saved.promise;
+    const stored = await database.query(
+      'SELECT FROM tenant_config.cloud_projects WHERE tenant_id = $1',
+      [tenantId],
+    );
+    expect([stored, await transactions()]).toEqual([[], []]);
+  });
+});
+
+test('where no transaction has begun, no revision is taken', async () => {
+  const scope = tenantScope(tenantId);
+  await expect(lockAndCountFirst(sources[0]!.manager, scope, 0)).rejects.toThrow('has not begun');
+  expect(await database.query('SELECT FROM strata.revisions WHERE scope = $1', [scope])).toEqual(
+    [],
+  );
 });
 
 describe('what fails takes nobody with it', () => {

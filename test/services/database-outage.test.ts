@@ -1,5 +1,7 @@
 /** A connection that is lost is an outage, wherever in a transaction it is lost. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { once } from 'node:events';
+import { createServer, type AddressInfo, type Server } from 'node:net';
 import type { DataSource, EntityManager } from 'typeorm';
 import { setTimeout as delay } from 'node:timers/promises';
 import { isDatabaseOutage } from '../../shared/database/failures.ts';
@@ -69,6 +71,14 @@ test.each<[string, Work]>([
     },
   ],
   [
+    'while this process stood still for too long',
+    async (manager) => {
+      await manager.query('SET LOCAL idle_in_transaction_session_timeout = 50');
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 500);
+      await manager.query('SELECT 1');
+    },
+  ],
+  [
     'before the commit',
     async (manager) => {
       await loseConnection(manager);
@@ -79,6 +89,41 @@ test.each<[string, Work]>([
   const error = await failureOf(work);
   expect([isDatabaseOutage(error), error]).toEqual([true, expect.any(Error)]);
   expect(await db.query('SELECT 1 AS one')).toEqual([{ one: 1 }]);
+});
+
+/** A server that ends each connection in the moment in which it is made, as PostgreSQL does when it shuts down. */
+async function startEndingServer(): Promise<Server> {
+  const message = (type: string, ...body: string[]): Buffer => {
+    const bytes = Buffer.from(body.join(''), 'latin1');
+    const length = Buffer.alloc(4);
+    length.writeInt32BE(bytes.length + 4);
+    return Buffer.concat([Buffer.from(type), length, bytes]);
+  };
+  const greeting = Buffer.concat([
+    message('R', '\0\0\0\0'),
+    message('Z', 'I'),
+    message('E', 'SFATAL\0C57P01\0Mterminating connection\0\0'),
+  ]);
+  const server = createServer((socket) => {
+    socket.once('data', () => socket.end(greeting));
+    socket.on('error', () => {});
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  return server;
+}
+
+test('lost in the moment in which it is made, while nobody listens to it yet', async () => {
+  const server = await startEndingServer();
+  const { port } = server.address() as AddressInfo;
+  const url = `postgres://strata@127.0.0.1:${port}/strata`;
+  const options = { url, poolSize: 2, timeoutMs: 5000, ssl: false };
+  try {
+    const opening = openDatabase(options, { schema: 'public', entities: [], migrations: [] });
+    const error: unknown = await opening.catch((reason: unknown) => reason);
+    expect([isDatabaseOutage(error), error]).toEqual([true, expect.any(Error)]);
+  } finally {
+    server.close();
+  }
 });
 
 test('a start without its database says so plainly', async () => {

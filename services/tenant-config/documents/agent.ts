@@ -6,13 +6,12 @@ import { sameAsInPath, scalingOrder } from '../rules/checks.ts';
 import { boundViolations, valuesOfAgent } from '../../../shared/bounds/placed-values.ts';
 import { AgentEntity } from '../schema.ts';
 import { boundsForValues } from '../stores/bounds.ts';
-import { inTable, tenantDocument } from './tenant-document.ts';
+import { inTable } from './tenant-document.ts';
 
 const resourceId = ({ agent_type }: AgentAddress): string => agent_type;
 
 export const agentKind: DocumentKind<AgentAddress, AgentConfig, readonly BoundSet[]> = {
-  ...tenantDocument({ auditName: 'agent', configType: 'agent_config', resourceId }),
-  ...inTable(AgentEntity, resourceId),
+  ...inTable(AgentEntity, { auditName: 'agent', configType: 'agent_config', resourceId }),
   schema: AgentConfig,
   prepare: ({ tenant_id }, request) => boundsForValues(tenant_id, request),
   complete: (draft, { agent_type }) => ({ agent_type, ...draft }),

@@ -7,7 +7,7 @@ import type { DocumentKind } from '../../../shared/documents/document-kind.ts';
 import { BoundsEntity } from '../schema.ts';
 import { platformBounds } from '../stores/bounds.ts';
 import { managedTypes } from '../stores/managed-types.ts';
-import { inTable, tenantDocument } from './tenant-document.ts';
+import { inTable } from './tenant-document.ts';
 
 const resourceId = ({ tenant_id }: TenantAddress): string => tenant_id;
 
@@ -17,8 +17,7 @@ interface Context {
 }
 
 export const boundsKind: DocumentKind<TenantAddress, Bounds, Context> = {
-  ...tenantDocument({ auditName: 'bounds', configType: 'bounds_config', resourceId }),
-  ...inTable(BoundsEntity, resourceId),
+  ...inTable(BoundsEntity, { auditName: 'bounds', configType: 'bounds_config', resourceId }),
   schema: Bounds,
   patchCreates: true,
   async prepare(_address, request) {

@@ -7,7 +7,7 @@ import {
 } from '../../../shared/contracts/notification-config.ts';
 import type { TenantAddress } from '../../../shared/contracts/tenant-document.ts';
 import { columnsOf } from '../../../shared/database/columns.ts';
-import type { DocumentKind } from '../../../shared/documents/document-kind.ts';
+import type { DocumentKind, Stored } from '../../../shared/documents/document-kind.ts';
 import { createGuard } from '../../../shared/outgoing/guard.ts';
 import { concealSecrets, sealSecrets } from '../../../shared/security/document-secrets.ts';
 import { createVault } from '../../../shared/security/vault.ts';
@@ -19,6 +19,7 @@ import {
 } from '../rules/notification-addresses.ts';
 import { maySetSender, senderProblems } from '../rules/sender.ts';
 import { TenantEntity, type TenantRow } from '../schema.ts';
+import { noSuchTenant } from '../stores/tenants.ts';
 import { tenantDocument } from './tenant-document.ts';
 
 /** The key that a tenant's notification secrets are encrypted under. */
@@ -44,6 +45,13 @@ async function vouchedDomainsOf(
   return [...settings.mail_allowed_domains, ...verified];
 }
 
+const storedOf = (row: TenantRow): Stored<NotificationConfig | null> => ({
+  document: row.notification_config,
+  revision: row.notification_revision,
+  updated_by: row.notification_updated_by,
+  updated_at: row.notification_updated_at.toISOString(),
+});
+
 export function notificationKind(
   settings: () => Settings,
 ): DocumentKind<TenantAddress, NotificationConfig | null, Findings> {
@@ -59,14 +67,12 @@ export function notificationKind(
 
     async read(manager, { tenant_id: id }) {
       const row = await manager.findOneBy(TenantEntity, { id });
-      return (
-        row && {
-          document: row.notification_config,
-          revision: row.notification_revision,
-          updated_by: row.notification_updated_by,
-          updated_at: row.notification_updated_at.toISOString(),
-        }
-      );
+      return row && storedOf(row);
+    },
+    async readToWrite(manager, { tenant_id: id }) {
+      const row = await manager.findOneBy(TenantEntity, { id });
+      const exists = row !== null && row.erasing_since === null;
+      return { current: row && storedOf(row), missingOwner: exists ? undefined : noSuchTenant() };
     },
     async save(manager, { tenant_id: id }, stored) {
       const columns = columnsOf<Partial<TenantRow>>({

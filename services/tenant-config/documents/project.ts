@@ -3,13 +3,12 @@ import { ProjectConfig, type ProjectAddress } from '../../../shared/contracts/pr
 import type { DocumentKind } from '../../../shared/documents/document-kind.ts';
 import { sameAsInPath } from '../rules/checks.ts';
 import { ProjectEntity } from '../schema.ts';
-import { inTable, tenantDocument } from './tenant-document.ts';
+import { inTable } from './tenant-document.ts';
 
 const resourceId = ({ project_id }: ProjectAddress): string => project_id;
 
 export const projectKind: DocumentKind<ProjectAddress, ProjectConfig> = {
-  ...tenantDocument({ auditName: 'project', configType: 'project_config', resourceId }),
-  ...inTable(ProjectEntity, resourceId),
+  ...inTable(ProjectEntity, { auditName: 'project', configType: 'project_config', resourceId }),
   schema: ProjectConfig,
   prepare: async () => undefined,
   complete: (draft, { project_id }) => ({ project_id, ...draft }),

@@ -9,7 +9,7 @@ import { boundViolations, valuesOfRisk } from '../../../shared/bounds/placed-val
 import { RiskEntity } from '../schema.ts';
 import { boundsForValues } from '../stores/bounds.ts';
 import { managedTypes, type ManagedTypes } from '../stores/managed-types.ts';
-import { inTable, tenantDocument } from './tenant-document.ts';
+import { inTable } from './tenant-document.ts';
 
 const resourceId = ({ tenant_id }: TenantAddress): string => tenant_id;
 
@@ -22,12 +22,11 @@ interface Context {
 export function riskKind(
   settings: () => Settings,
 ): DocumentKind<TenantAddress, RiskConfig, Context> {
+  const names = { auditName: 'risk', configType: 'tenant_risk_config', resourceId } as const;
   // A tenant always has limits, also after an undo of what seeded them.
-  const { read, save } = inTable<TenantAddress, RiskConfig>(RiskEntity, resourceId);
+  const { remove: _never, ...stored } = inTable<TenantAddress, RiskConfig>(RiskEntity, names);
   return {
-    ...tenantDocument({ auditName: 'risk', configType: 'tenant_risk_config', resourceId }),
-    read,
-    save,
+    ...stored,
     schema: RiskConfig,
     async prepare({ tenant_id }, request) {
       const [types, sets] = await Promise.all([

@@ -12,7 +12,7 @@ import { typeProblems } from '../rules/service-instance.ts';
 import { ServiceInstanceEntity } from '../schema.ts';
 import { boundsForValues } from '../stores/bounds.ts';
 import { managedTypes, type ManagedTypes } from '../stores/managed-types.ts';
-import { inTable, tenantDocument } from './tenant-document.ts';
+import { inTable } from './tenant-document.ts';
 
 const resourceId = ({ service_id }: ServiceInstanceAddress): string => service_id;
 
@@ -22,8 +22,11 @@ interface Context {
 }
 
 export const serviceInstanceKind: DocumentKind<ServiceInstanceAddress, ServiceInstance, Context> = {
-  ...tenantDocument({ auditName: 'service', configType: 'service_config', resourceId }),
-  ...inTable(ServiceInstanceEntity, resourceId),
+  ...inTable(ServiceInstanceEntity, {
+    auditName: 'service',
+    configType: 'service_config',
+    resourceId,
+  }),
   schema: ServiceInstance,
   async prepare({ tenant_id }, request) {
     const [types, sets] = await Promise.all([

@@ -16,7 +16,8 @@ export interface HistoryName extends AnyHistoryName<ConfigType> {
   readonly tenantId: string;
 }
 
-const historyEntry: Statement = {
+/** Its parameters are `historyValues`. */
+export const historyEntry: Statement = {
   name: 'strata_tenant_history_entry',
   text: `INSERT INTO tenant_config.configuration_history
      (tenant_id, revision, config_type, resource_id, action, changed_by, changed_at, reason, request_id, before, after)
@@ -26,14 +27,15 @@ const historyEntry: Statement = {
 const jsonOrNull = (document: unknown): string | null =>
   document === null ? null : JSON.stringify(document);
 
-export async function recordHistory(
-  manager: EntityManager,
+type Writer = Pick<Request, 'caller' | 'requestId'>;
+
+export function historyValues(
   { tenantId, ...name }: HistoryName,
   record: WriteRecord<unknown>,
-  request: Pick<Request, 'caller' | 'requestId'>,
-): Promise<void> {
+  request: Writer,
+): unknown[] {
   const row = historyRowOf(name, record, request);
-  await run(manager, historyEntry, [
+  return [
     tenantId,
     row.revision,
     row.config_type,
@@ -45,7 +47,16 @@ export async function recordHistory(
     row.request_id,
     jsonOrNull(row.before),
     jsonOrNull(row.after),
-  ]);
+  ];
+}
+
+export async function recordHistory(
+  manager: EntityManager,
+  name: HistoryName,
+  record: WriteRecord<unknown>,
+  request: Writer,
+): Promise<void> {
+  await run(manager, historyEntry, historyValues(name, record, request));
 }
 
 /** What a document was at a revision: what the last entry of its history until then left behind. Null where there was none. */

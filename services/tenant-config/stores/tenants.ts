@@ -4,12 +4,13 @@ import { run, type Statement } from '../../../shared/database/planned-once.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import { TenantEntity, type TenantRow } from '../schema.ts';
 
-const missing = (): StrataError => new StrataError('not_found', 'There is no such tenant.');
+export const noSuchTenant = (): StrataError =>
+  new StrataError('not_found', 'There is no such tenant.');
 
 /** Throws 404 where there is no such tenant. */
 export async function findTenant(manager: EntityManager, id: string): Promise<TenantRow> {
   const row = await manager.findOneBy(TenantEntity, { id, erasing_since: IsNull() });
-  if (!row) throw missing();
+  if (!row) throw noSuchTenant();
   return row;
 }
 
@@ -21,5 +22,5 @@ const tenantThatExists: Statement = {
 /** Throws 404 where there is no such tenant. */
 export async function requireTenant(manager: EntityManager, id: string): Promise<void> {
   const found = await run(manager, tenantThatExists, [id]);
-  if (found.length === 0) throw missing();
+  if (found.length === 0) throw noSuchTenant();
 }
