@@ -17,6 +17,7 @@ import { markdown, median, met, ratios, type Comparison, type Fact, type Group }
 import { stale } from './stale.ts';
 import type { Costs } from './simulation/visible-write.ts';
 import { streamsGroup as streams } from './streams.ts';
+import { tenants } from './tenants.ts';
 import { visibility } from './visibility.ts';
 import { webhooks } from './webhooks.ts';
 import { writes } from './writes.ts';
@@ -30,6 +31,7 @@ const groups: Readonly<Record<string, Group>> = {
   webhooks,
   growth,
   memory,
+  tenants,
   streams,
   hostile,
   plan,

@@ -27,6 +27,7 @@ const rounds = 1000;
 const warmUps = 500;
 const few = 1;
 const many = 10;
+const leaseRows = 200;
 /** Heartbeats of a node and polls of its feed, each second: `broker.ts`, and four polls in COHERENCE_FENCE_MS. */
 const perSecond = { beats: 0.5, polls: 2 };
 
@@ -51,6 +52,18 @@ function cpuOf(pid: number): number {
 /** Of its main thread alone: for Node, what its event loop waits for. */
 const loopOf = (pid: number): number =>
   Number(readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ')[0]) / 1e6;
+
+/** Of a process's other threads, which for Node are V8's: their processor time in milliseconds, and how often one was given a core. */
+function besideLoop(pid: number): { readonly ms: number; readonly times: number } {
+  const others = readdirSync(`/proc/${pid}/task`).filter((thread) => Number(thread) !== pid);
+  const each = others.map((thread) =>
+    readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'utf8').split(' ').map(Number),
+  );
+  return {
+    ms: each.reduce((sum, [ns]) => sum + ns!, 0) / 1e6,
+    times: each.reduce((sum, [, , slices]) => sum + slices!, 0),
+  };
+}
 
 /** A backend may have ended. */
 function ifAlive(pid: number): number {
@@ -127,7 +140,7 @@ async function measure(
 }
 
 /**
- * The median of each, so that pauses and stalls, which are measured apart, are not counted twice. `before` is not measured: what is
+ * The median of each, so that pauses, which are measured apart, are not counted twice. `before` is not measured: what is
  * done after something else costs more than what is repeated.
  */
 async function measureMedians(
@@ -171,23 +184,14 @@ async function measureMedians(
   };
 }
 
-/** How often, and for how long, something takes this core away from a loop that does nothing else. */
-function measureStalls(forMs: number): Costs['stalls'] {
-  const stalls: number[] = [];
-  const began = performance.now();
-  let last = began;
-  while (last - began < forMs) {
-    const now = performance.now();
-    if (now - last > 0.1) stalls.push(now - last);
-    last = now;
-  }
-  return {
-    perSecond: Number(((stalls.length * 1000) / forMs).toFixed(2)),
-    ms: quantilesOf(stalls, 50),
-  };
+/** By how much each time was later than half of them. */
+function lateness(all: readonly number[]): Quantiles {
+  const middle = median([...all]);
+  return quantilesOf(all.map((ms) => Math.max(0, ms - middle)));
 }
 
 interface Holders {
+  readonly commit: Measured;
   readonly broadcast: Measured;
   /** The part of a broadcast that holds the writer's event loop before anything is sent. */
   readonly handingOverMs: number;
@@ -264,7 +268,10 @@ async function measureHolders(
       (time) => broadcast(warmUps + time),
       commit,
     );
+    let revision = warmUps + rounds;
+    const broadcastNext = (): Promise<void> => broadcast((revision += 1));
     return {
+      commit: await measureMedians(rounds, all, commit, broadcastNext),
       broadcast: broadcasts,
       handingOverMs: median(handingOver),
       beat: await measure(300, all, beat, idle),
@@ -287,19 +294,31 @@ function commitTo(db: DataSource): () => Promise<unknown> {
     }));
 }
 
-/** With `rows` leases beside those that are there. */
-async function measureLeases(db: DataSource, rows: number, watched: Watched): Promise<Measured> {
-  await db.query(
-    `INSERT INTO strata.leases SELECT 'costs ' || gen_random_uuid(), gen_random_uuid()::text, 2000, pg_current_snapshot()
-     FROM generate_series(1, $1)`,
-    [rows],
-  );
+interface LeaseReads {
+  readonly read: Measured;
+  /** Of one lease more, from reads that follow each other: less than what one read differs from the next. */
+  readonly row: Pick<Used, 'own' | 'database'>;
+}
+
+async function measureLeases(
+  db: DataSource,
+  watched: Watched,
+  before: () => Promise<unknown>,
+): Promise<LeaseReads> {
   const feed = createFeed(db);
   const read = (): Promise<unknown> => feed.leases('0');
   await measure(200, watched, read);
-  const found = await measure(300, watched, read);
+  const first = await measureMedians(300, watched, read, before);
+  const { each: without } = await measure(300, watched, read);
+  await db.query(
+    `INSERT INTO strata.leases SELECT 'costs ' || gen_random_uuid(), gen_random_uuid()::text, 2000, pg_current_snapshot()
+     FROM generate_series(1, $1)`,
+    [leaseRows],
+  );
+  const { each: more } = await measure(300, watched, read);
   await db.query(`DELETE FROM strata.leases WHERE holder LIKE 'costs %'`);
-  return found;
+  const row = (part: 'own' | 'database'): number => (more[part] - without[part]) / leaseRows;
+  return { read: first, row: { own: row('own'), database: row('database') } };
 }
 
 /** What Moleculer takes to look at the list of one event's listeners, which it does with all of them at each event, sent or received. */
@@ -319,7 +338,6 @@ async function measureScan(): Promise<number> {
   return each.own / lists;
 }
 
-const leaseRows = 200;
 /** BEGIN, the counter, the change record, COMMIT. */
 const statements = 4;
 
@@ -331,7 +349,6 @@ const rounded = <T>(value: T): T =>
   ) as T;
 
 export async function measureCosts(): Promise<Costs> {
-  const stalls = measureStalls(3000);
   const scanMs = await measureScan();
   const [postgres, nats] = await Promise.all([startPostgres(), startNats()]);
   const database = await createDatabase(postgres.url);
@@ -344,9 +361,7 @@ export async function measureCosts(): Promise<Costs> {
     const watched: Watched = { bus: nats.pid, database: postgres.pid! };
     const commitOne = commitTo(db);
     await measure(warmUps, watched, commitOne);
-    const commit = await measure(rounds, watched, commitOne);
-    const leases = await measureLeases(db, 0, watched);
-    const moreLeases = await measureLeases(db, leaseRows, watched);
+    const leases = await measureLeases(db, watched, commitOne);
 
     const pauses: number[] = [];
     const observer = new PerformanceObserver((list) => {
@@ -357,12 +372,19 @@ export async function measureCosts(): Promise<Costs> {
     await nextTurn();
     observer.observe({ entryTypes: ['gc'] });
     const before = loopOf(process.pid);
+    const besideBefore = besideLoop(process.pid);
     const ten = await measureHolders(many, stage);
     await nextTurn();
     const loopMs = loopOf(process.pid) - before;
+    const beside = besideLoop(process.pid);
+    const [besideMs, besideTimes] = [
+      beside.ms - besideBefore.ms,
+      beside.times - besideBefore.times,
+    ];
     observer.disconnect();
 
-    const commitMs = median(commit.ms);
+    const { commit } = one;
+    const commitMs = median([...commit.ms]);
     const betweenMs = Math.max(0, commitMs - commit.each.own - commit.each.database);
     const perNode = (part: keyof Used): number =>
       (ten.broadcast.each[part] - one.broadcast.each[part]) / (many - few);
@@ -391,14 +413,19 @@ export async function measureCosts(): Promise<Costs> {
         loopMs: commit.each.own,
         databaseMs: commit.each.database,
         wakeMs: betweenMs / (2 * statements),
+        late: lateness(commit.ms),
       },
       leases: {
-        loopMs: leases.each.own,
-        databaseMs: leases.each.database,
-        loopPerRowMs: (moreLeases.each.own - leases.each.own) / leaseRows,
-        databasePerRowMs: (moreLeases.each.database - leases.each.database) / leaseRows,
+        loopMs: leases.read.each.own,
+        databaseMs: leases.read.each.database,
+        loopPerRowMs: leases.row.own,
+        databasePerRowMs: leases.row.database,
       },
-      publish: { fixedMs: one.handingOverMs - publishEachMs, eachMs: publishEachMs },
+      publish: {
+        fixedMs: one.handingOverMs - publishEachMs,
+        eachMs: publishEachMs,
+        late: lateness(one.broadcast.ms),
+      },
       receiveMs,
       acknowledgedMs,
       scanMs,
@@ -414,7 +441,10 @@ export async function measureCosts(): Promise<Costs> {
         databaseMs: ten.idle.database / pollsPerMs,
       },
       pauses: { everyMs: loopMs / Math.max(1, pauses.length), ms: quantilesOf(pauses, 50) },
-      stalls,
+      threads: {
+        everyMs: loopMs / Math.max(1, besideTimes),
+        ms: besideMs / Math.max(1, besideTimes),
+      },
     });
   } finally {
     await writer.broker.stop();

@@ -42,8 +42,9 @@ export const memory: Group = async ({ rounds, seconds }) => {
   const stage = await startStage();
   try {
     const config = await stage.start(['tenant-config', 'global-config'], loadCore, stage.clustered);
+    // A gateway waits longer for a piece that it calls and that is not there.
     const identity = await stage.start(
-      ['auth', 'audit', 'config-resolver'],
+      ['auth', 'audit', 'config-resolver', 'notifier'],
       loadCore,
       stage.clustered,
     );
@@ -51,7 +52,7 @@ export const memory: Group = async ({ rounds, seconds }) => {
     const nodes = {
       gateway,
       'tenant-config and global-config': config,
-      'auth, audit and config-resolver': identity,
+      'auth, audit, config-resolver and notifier': identity,
     };
     const platform = await eventually(() => platformAdmin(gateway.url));
     const { id, admin } = await eventually(() => createTenant(gateway.url, platform, 'Bench'));
