@@ -117,6 +117,17 @@ test('a write waits for the way to the farthest region and back', () => {
   expect(simulate(near, recordedCosts, { writes: 50, seed: 5 }).p50).toBeLessThan(80);
 });
 
+test('a write is as late as its steps are', () => {
+  const { commit, publish } = recordedCosts;
+  const late = {
+    ...recordedCosts,
+    commit: { ...commit, late: [50, 50] },
+    publish: { ...publish, late: [70, 70] },
+  };
+  const { ms } = simulate(benchLayout(3), late, { writes: 50, seed: 5 });
+  expect(Math.min(...ms)).toBeGreaterThan(120);
+});
+
 test('where heartbeats alone are more than the cores can do, there is no time', () => {
   const huge: Layout = {
     regions: [{ nodes: 1_000_000, oneWayMs: 0, jitterMs: 0 }],

@@ -128,7 +128,7 @@ export class Host {
     this.#dispatch();
   }
 
-  /** Something that is no process of ours takes the next core that is free, such as the hypervisor. */
+  /** Something beside the processes takes the next core that is free, such as a thread of V8. */
   stall(ms: number): void {
     const thief = new Process(this);
     thief.do(ms, () => {});

@@ -28,7 +28,7 @@ function spread(quantiles: Quantiles): string {
 }
 
 export function costRows(costs: Costs): [string, string][] {
-  const { commit, leases, publish, beat, poll, pauses, stalls } = costs;
+  const { commit, leases, publish, beat, poll, pauses, threads } = costs;
   return [
     ['a message from a process until another works on it, beside NATS', micros(costs.wakeMs)],
     [
@@ -67,6 +67,11 @@ export function costRows(costs: Costs): [string, string][] {
       `a pause of the garbage collector, after each ${pauses.everyMs.toFixed(0)} ms of processor time`,
       spread(pauses.ms),
     ],
-    [`a core that is taken away, ${stalls.perSecond.toFixed(1)} times a second`, spread(stalls.ms)],
+    [
+      'a thread of V8 beside a loop: after so much of its processor time, for',
+      `${threads.everyMs.toFixed(1)} ms, ${threads.ms.toFixed(2)} ms`,
+    ],
+    ['a commit later than half of them', spread(commit.late)],
+    ['a broadcast to one node and its acknowledgement, likewise', spread(publish.late)],
   ];
 }

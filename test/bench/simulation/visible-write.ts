@@ -24,12 +24,13 @@ export interface Costs {
   readonly wakeMs: number;
   /** What the first message of a write costs a process beside the others: it is woken, and code and data are no more at hand. */
   readonly cold: { readonly nodeMs: number; readonly writerMs: number; readonly busMs: number };
-  /** A transaction of `commitChange`. */
+  /** A transaction of `commitChange`. `late`: by how much one takes longer than half of them, which is time, not processor time. */
   readonly commit: {
     readonly statements: number;
     readonly loopMs: number;
     readonly databaseMs: number;
     readonly wakeMs: number;
+    readonly late: Quantiles;
   };
   /** A read of the lease table. */
   readonly leases: {
@@ -38,8 +39,12 @@ export interface Costs {
     readonly loopPerRowMs: number;
     readonly databasePerRowMs: number;
   };
-  /** A broadcast, at the writer. */
-  readonly publish: { readonly fixedMs: number; readonly eachMs: number };
+  /** A broadcast, at the writer. `late` likewise, of one to a single node and its acknowledgement. */
+  readonly publish: {
+    readonly fixedMs: number;
+    readonly eachMs: number;
+    readonly late: Quantiles;
+  };
   /** At a node: from the broadcast's arrival until the acknowledgement is handed over. */
   readonly receiveMs: number;
   /** An acknowledgement, at the writer. */
@@ -54,8 +59,11 @@ export interface Costs {
   readonly poll: { readonly askMs: number; readonly answerMs: number; readonly databaseMs: number };
   /** The garbage collector: after how much processor time of a process, and for how long. */
   readonly pauses: { readonly everyMs: number; readonly ms: Quantiles };
-  /** What takes a core away from everything here, such as the hypervisor. */
-  readonly stalls: { readonly perSecond: number; readonly ms: Quantiles };
+  /**
+   * V8's own threads, which collect and compile beside the loop: after how much of its processor time one of them takes a core, and for
+   * how long, on average.
+   */
+  readonly threads: { readonly everyMs: number; readonly ms: number };
 }
 
 /** Nodes that are near each other. The writer is in the first region. */
@@ -187,16 +195,19 @@ function build(layout: Layout, costs: Costs, random: Random): Stage {
 const regionOfEach = ({ regions }: Layout): Region[] =>
   regions.flatMap((region) => Array.from({ length: region.nodes }, () => region));
 
-/** Pauses of the garbage collector, by the processor time that the process has used. */
-function pausing({ pauses }: Costs, random: Random): (ms: number) => number {
-  let leftMs = untilNext(1 / pauses.everyMs, random);
+/** What comes by the processor time that a process has used: the sum of what came in this much of it. */
+function byUse(everyMs: number, random: Random, comes: () => number): (ms: number) => number {
+  let leftMs = untilNext(1 / everyMs, random);
   return (ms) => {
-    leftMs -= ms;
-    if (leftMs > 0) return 0;
-    leftMs = untilNext(1 / pauses.everyMs, random);
-    return sample(pauses.ms, random);
+    let sum = 0;
+    for (leftMs -= ms; leftMs <= 0; leftMs += untilNext(1 / everyMs, random)) sum += comes();
+    return sum;
   };
 }
+
+/** Pauses of the garbage collector. */
+const pausing = ({ pauses }: Costs, random: Random): ((ms: number) => number) =>
+  byUse(pauses.everyMs, random, () => sample(pauses.ms, random));
 
 function onOneHost(
   queue: EventQueue,
@@ -206,7 +217,14 @@ function onOneHost(
   random: Random,
 ): Stage {
   const host = new Host(queue, cores);
-  const program = (): Process => new Process(host, pausing(costs, random));
+  const program = (): Process => {
+    const paused = pausing(costs, random);
+    const beside = byUse(costs.threads.everyMs, random, () => {
+      host.stall(untilNext(1 / costs.threads.ms, random));
+      return 0;
+    });
+    return new Process(host, (ms) => paused(ms) + beside(ms));
+  };
   const writer = program();
   const others = Array.from({ length: processes }, program);
   const nodes = regionOfEach(layout).map((region, index) => ({
@@ -214,12 +232,6 @@ function onOneHost(
     process: others[index % processes]!,
   }));
   const bus = new Process(host);
-  const stall = (): void => {
-    host.stall(sample(costs.stalls.ms, random));
-    queue.after(untilNext(costs.stalls.perSecond / 1000, random), stall);
-  };
-  if (costs.stalls.perSecond > 0)
-    queue.after(untilNext(costs.stalls.perSecond / 1000, random), stall);
   return {
     queue,
     random,
@@ -334,11 +346,14 @@ function send(
 }
 
 function commit(stage: Stage, then: () => void): void {
-  const { queue, writer, database, costs } = stage;
-  const { statements, loopMs, databaseMs, wakeMs } = costs.commit;
+  const { queue, random, writer, database, costs } = stage;
+  const { statements, loopMs, databaseMs, wakeMs, late } = costs.commit;
   const statement = (left: number): void =>
     writer.do(loopMs / statements, () => {
-      if (left === 0) return then();
+      if (left === 0) {
+        queue.after(sample(late, random), then);
+        return;
+      }
       queue.after(wakeMs, () =>
         database.do(databaseMs / statements, () => {
           queue.after(wakeMs, () => statement(left - 1));
@@ -350,13 +365,13 @@ function commit(stage: Stage, then: () => void): void {
 
 /** As `Coherence.publish`: broadcast, read the lease table, and wait for the acknowledgement of each holder. */
 function publish(stage: Stage, write: number, observer: Observer, then: () => void): void {
-  const { queue, writer, database, costs, nodes, layout } = stage;
+  const { queue, random, writer, database, costs, nodes, layout } = stage;
   const groups = groupsOf(nodes, layout.gathered);
   const scanMs = costs.scanMs * heardBy(layout);
   let missing = groups.length;
   let haveLeases = false;
   const finish = (): void => {
-    if (missing === 0 && haveLeases) then();
+    if (missing === 0 && haveLeases) queue.after(sample(costs.publish.late, random), then);
   };
   const count = (): void => {
     missing -= 1;
