@@ -65,7 +65,13 @@ async function killOne(cluster: Cluster, victims: readonly Victim[]): Promise<st
   }
 }
 
-/** So many kills at random while `writers` clients write all the time. Throws if a write is lost, doubled or out of order. */
+/** After the last kill each writer goes on until it has been answered so many times. */
+const answersAfterwards = 6;
+
+/**
+ * So many kills at random while `writers` clients write all the time. Throws if a write is lost, doubled or out of order, and if a
+ * writer is not answered again.
+ */
 export async function killAtRandom(
   cluster: Cluster,
   kills: number,
@@ -81,6 +87,7 @@ export async function killAtRandom(
 ): Promise<Accounted> {
   const run = randomUUID().slice(0, 8);
   const answered: Write[] = [];
+  const answers = new Array<number>(writers).fill(0);
   const state = { done: false, unanswered: 0 };
   const writer = async (lane: number): Promise<void> => {
     const path = `/tenants/${tenant.id}/config/agents/lane-${run}-${lane}`;
@@ -92,14 +99,11 @@ export async function killAtRandom(
         (await new Client(gateway.url, tenant.admin.token)
           .put(path, { custom: { value } }, { 'x-request-id': requestId })
           .catch(() => undefined));
-      if (answer && answer.status < 300)
-        answered.push({
-          requestId,
-          path,
-          value,
-          revision: Number(answer.headers.get('x-config-revision')),
-        });
-      else state.unanswered += 1;
+      if (answer && answer.status < 300) {
+        const revision = Number(answer.headers.get('x-config-revision'));
+        answered.push({ requestId, path, value, revision });
+        answers[lane]! += 1;
+      } else state.unanswered += 1;
       await delay(5);
     }
   };
@@ -111,7 +115,8 @@ export async function killAtRandom(
       const victim = await killOne(cluster, victims(cluster));
       counts[victim] = (counts[victim] ?? 0) + 1;
     }
-    await delay(1000);
+    answers.fill(0);
+    await eventually(async () => assert(Math.min(...answers) >= answersAfterwards), 60_000);
   } finally {
     state.done = true;
     await Promise.all(work);
