@@ -8,6 +8,7 @@ import type { TSchema } from 'typebox';
 import { restRoutes, type RestRoute } from '../../gateway/rest.ts';
 import { contractTable } from '../../shared/contracts/index.ts';
 import { applyMergePatch } from '../../shared/schema/merge-patch.ts';
+import { eventually } from '../support/cluster.ts';
 import { sendPipelined, type RawAnswer, type RawRequest } from '../support/pipelined.ts';
 import { strataDatabase, type Database } from '../support/postgres.ts';
 import {
@@ -118,8 +119,11 @@ async function patchesOf(name: string, path: string, client: Client) {
   };
 }
 
-/** Everything that could tell of a write. */
+/** Everything that could tell of a write, once the audit trail has what was written so far. */
 async function traces(): Promise<unknown> {
+  await eventually(async () =>
+    expect(await database.query('SELECT FROM strata.outbox')).toEqual([]),
+  );
   const tables = await database.query<{ name: string }>(
     `SELECT schemaname || '.' || relname AS name FROM pg_stat_user_tables
      WHERE relname NOT IN ('outbox', 'events', 'leases') AND schemaname <> 'public' ORDER BY 1`,

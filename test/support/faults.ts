@@ -79,7 +79,7 @@ async function pauseNodes(
  * one after that answer does not hear the older value when it wakes up.
  */
 async function pauseGateway(cluster: Cluster, ms: number): Promise<void> {
-  const { gateways, tenant, database } = cluster;
+  const { gateways, tenant } = cluster;
   const path = `/tenants/${tenant.id}/config/agents/meanwhile`;
   const [writer, sleeper] = [gateways[0]!, gateways[1]!].map(
     ({ url }) => new Client(url, tenant.admin.token),
@@ -89,26 +89,19 @@ async function pauseGateway(cluster: Cluster, ms: number): Promise<void> {
       const { status, text } = await writer.put(path, { custom: { value } });
       assert(status < 300, text);
     });
-  /** Of the lease that was renewed last: one that a killed process left behind stays for minutes. */
-  const leaseToken = async (): Promise<string> => {
-    const [lease] = await database.query<{ token: string }>(
-      "SELECT token FROM strata.leases WHERE holder LIKE 'gateway-2 %' ORDER BY age(xmin) LIMIT 1",
-    );
-    return lease!.token;
-  };
 
   await write(1);
   await eventually(async () => assert.equal((await sleeper.get(path)).status, 200));
   await delay(beforeMs);
   // Paused just after its lease was renewed, so that the write below meets a lease that is valid. On a busy machine that is told
   // too late now and then.
-  let token = await leaseToken();
+  let token = await leaseToken(cluster, 'gateway-2');
   let unchangedAt = -Infinity;
   let renewedAfter = -Infinity;
   await eventually(async () => {
     const began = performance.now();
     const earlier = token;
-    token = await leaseToken();
+    token = await leaseToken(cluster, 'gateway-2');
     if (token !== earlier) renewedAfter = unchangedAt;
     unchangedAt = began;
     assert(performance.now() < renewedAfter + fenceMs / 2, 'the lease is not renewed');
@@ -132,6 +125,15 @@ async function pauseGateway(cluster: Cluster, ms: number): Promise<void> {
     if (status === 200 && !isMarked)
       assert.equal(body.custom.value, 2, 'a gateway that woke up answered an older value');
   }
+}
+
+/** Of the node's lease that was renewed last: one that a killed process left behind stays for minutes. */
+async function leaseToken({ database }: Cluster, node: string): Promise<string | undefined> {
+  const [lease] = await database.query<{ token: string }>(
+    'SELECT token FROM strata.leases WHERE holder LIKE $1 ORDER BY age(xmin) LIMIT 1',
+    [`${node} %`],
+  );
+  return lease?.token;
 }
 
 /** Cuts a node's connection to the bus, for so long and until `meanwhile` has ended. */
@@ -160,6 +162,11 @@ async function cutOffGateway(cluster: Cluster, ms: number): Promise<void> {
   );
   const readRisk = () =>
     new Client(gateways[2]!.url, quiet.admin.token).get(`/tenants/${quiet.id}/config/risk`);
+  // It keeps nothing without a lease, which the fault before may have cost it. When it renews one again, the last was answered.
+  for (const _renewal of [1, 2]) {
+    const token = await leaseToken(cluster, 'gateway-3');
+    await eventually(async () => assert.notEqual(await leaseToken(cluster, 'gateway-3'), token));
+  }
   await eventually(async () => assert.equal((await readRisk()).status, 200));
   await cutOff(cluster, 'gateway-3', ms, async () => {
     // Until its lease is over.
