@@ -70,7 +70,7 @@ async function connect(home: string): Promise<Connected> {
   const running = await connectToRunning(home);
   if (running) return { client: running, close: () => running.end() };
   const server = await openEmbeddedPostgres({ dataDir: home, log: say });
-  const client = new pg.Client({ connectionString: server.url });
+  const client = new pg.Client({ connectionString: server.url }).on('error', () => {});
   await client.connect();
   const close = async (): Promise<void> => {
     await client.end();

@@ -109,6 +109,8 @@ export async function migrate(
   schemas: readonly Schema[],
 ): Promise<string[]> {
   const client = new pg.Client({ connectionString: options.url, ssl: options.ssl });
+  // The next query tells of a loss.
+  client.on('error', () => {});
   await client.connect();
   const applied: string[] = [];
   try {

@@ -5,7 +5,7 @@ import { createServer, type AddressInfo, type Server } from 'node:net';
 import type { DataSource, EntityManager } from 'typeorm';
 import { setTimeout as delay } from 'node:timers/promises';
 import { isDatabaseOutage } from '../../shared/database/failures.ts';
-import { openDatabase } from '../../shared/database/open.ts';
+import { migrate, migration, openDatabase } from '../../shared/database/open.ts';
 import { eventually } from '../support/cluster.ts';
 import { strataDatabase, type Database } from '../support/postgres.ts';
 import { startStrata } from '../support/strata.ts';
@@ -124,6 +124,30 @@ test('lost in the moment in which it is made, while nobody listens to it yet', a
   } finally {
     server.close();
   }
+});
+
+test('lost during migrations, of which it is the lock, it is their error', async () => {
+  const schemas = [
+    {
+      schema: 'long',
+      entities: [],
+      migrations: [migration('Long1700000000000', 'SELECT pg_sleep(1)')],
+    },
+    { schema: 'next', entities: [], migrations: [migration('Next1700000000000', 'SELECT 1')] },
+  ];
+  const migrating = migrate(
+    { url: database.url, poolSize: 2, timeoutMs: 5000, ssl: false },
+    schemas,
+  );
+  const error = migrating.catch((reason: unknown) => reason);
+  await eventually(async () => {
+    const ended = await database.query(
+      `SELECT pg_terminate_backend(l.pid) FROM pg_locks l WHERE l.locktype = 'advisory' AND EXISTS
+         (SELECT FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(1)' AND state = 'active')`,
+    );
+    expect(ended).toHaveLength(1);
+  });
+  expect(isDatabaseOutage(await error)).toBe(true);
 });
 
 test('a start without its database says so plainly', async () => {
