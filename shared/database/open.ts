@@ -40,27 +40,14 @@ export interface DatabaseOptions {
 }
 
 /**
- * A client that ends its connection with a query that got no answer in time. Whatever is sent after such a query, the rollback for
- * one, would only wait as long again. And one whose loss ends no process: while the pool hands a connection over, nobody listens to it,
- * and an error that nobody listens to ends Node. A server that shuts down ends connections in the moment in which they are made.
+ * A client whose loss ends no process: while the pool hands a connection over, nobody listens to it, and an error that nobody listens to
+ * ends Node. A server that shuts down ends connections in the moment in which they are made.
  */
-class ImpatientClient extends pg.Client {
+class PooledClient extends pg.Client {
   constructor(config?: pg.ClientConfig) {
     super(config);
     // Whoever uses the connection is told by its next query.
     this.on('error', () => {});
-    // `query` has many overloads, all of which are passed on as they are.
-    const query = this.query.bind(this) as (...args: unknown[]) => unknown;
-    const watched = (...args: unknown[]): unknown => {
-      const sent = query(...args);
-      if (sent instanceof Promise) sent.catch((error: Error) => this.#endAfterTimeout(error));
-      return sent;
-    };
-    this.query = watched as typeof this.query;
-  }
-
-  #endAfterTimeout({ message }: Error): void {
-    if (message === 'Query read timeout') void this.end();
   }
 }
 
@@ -90,8 +77,9 @@ export async function openDatabase(
     // Whoever uses the lost connection gets the error.
     poolErrorHandler: () => {},
     extra: {
-      Client: ImpatientClient,
-      // What does not need the answer of the statement before it is sent behind that at once.
+      Client: PooledClient,
+      // What does not need the answer of the statement before it is sent behind that at once. A query without an answer in time ends its
+      // connection then, so that the rollback does not wait as long again.
       pipeline: true,
       connectionTimeoutMillis: clientTimeoutMs,
       statement_timeout: serverTimeoutMs,
