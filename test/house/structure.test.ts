@@ -4,6 +4,7 @@
  */
 import { describe, expect, test } from '@jest/globals';
 import { readdirSync, readFileSync } from 'node:fs';
+import { isBuiltin } from 'node:module';
 import { dirname, join, normalize, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { libraries } from '../../gateway/console/files.ts';
@@ -54,6 +55,21 @@ const importsOf = (file: string, text: string): string[] =>
   );
 const imports = new Map(sources.map((file) => [file, importsOf(file, textOf(file))]));
 
+/** Packages whose code is loaded: by `import type` it is not. */
+const packagesIn = (text: string): string[] =>
+  [
+    ...text.matchAll(/^(?:import|export)(?!\s+type\b)[\w\s{},*]*'([^.'][^']*)'/gm),
+    ...text.matchAll(/\bawait import\('([^.'][^']*)'\)/g),
+  ]
+    .map(([, name]) => name!)
+    .filter((name) => !isBuiltin(name))
+    .map((name) => /^(?:@[^/]+\/)?[^/]+/.exec(name)![0]);
+const { dependencies, optionalDependencies } = JSON.parse(textOf('package.json')) as Record<
+  'dependencies' | 'optionalDependencies',
+  Readonly<Record<string, string>> | undefined
+>;
+const installed = { ...dependencies, ...optionalDependencies };
+
 /** What the map forbids about one import; undefined where it is allowed. */
 function objectionTo(file: string, target: string): string | undefined {
   if (levelOf(target) > levelOf(file))
@@ -91,6 +107,12 @@ describe('imports', () => {
     expect(objections).toEqual([]);
   });
 
+  test('load no package that an installation without development lacks', () => {
+    for (const file of sources)
+      for (const name of packagesIn(textOf(file)))
+        expect(`${file}: ${name in installed ? 'installed' : name}`).toBe(`${file}: installed`);
+  });
+
   test('form no circle, those for types only included', () => {
     expect(circleIn(imports)?.join(' → ')).toBeUndefined();
   });
@@ -110,6 +132,15 @@ describe('imports', () => {
       'gateway/d.ts',
       'shared/cluster/e.ts',
     ]);
+    const loading = [
+      "import a, {\n  b,\n} from 'pkg';",
+      "import type { C } from 'typebox';",
+      "import '@scope/d/e.js';",
+      "export { f } from 'f/g';",
+      "const { g } = await import('g');",
+      "import { h } from 'node:fs';",
+    ].join('\n');
+    expect(packagesIn(loading)).toEqual(['pkg', '@scope/d', 'f', 'g']);
     expect(objectionTo('shared/cluster/x.ts', 'gateway/d.ts')).toMatch(/level 4/);
     expect(objectionTo('services/auth/x.ts', 'services/audit/y.ts')).toMatch(/inside of a service/);
     expect(objectionTo('gateway/x.ts', 'services/audit/y.ts')).toMatch(/inside of a service/);
