@@ -236,6 +236,8 @@ describe('the audit is searched', () => {
   test.each(['config_agent.*', 'config.agen%', 'config.%', '*.updated', 'config'])(
     'an action such as %s is not a pattern',
     async (action) => {
+      await acme.admin.put(`${of(acme)}/config/agents/searched`, { default_region: 'a' });
+      await audited(acme.admin, 'action=config.agent.*');
       const { body } = await acme.admin.get(`/audit/events?action=${encodeURIComponent(action)}`);
       expect(body.items).toEqual([]);
     },
