@@ -51,6 +51,8 @@ export async function runTests(
       '--disable-warning=ExperimentalWarning',
       'node_modules/jest/bin/jest.js',
       '--maxWorkers=1',
+      // What a test that failed has left open.
+      '--forceExit',
       '--json',
       `--outputFile=${reportFile}`,
       '--runTestsByPath',
@@ -70,6 +72,7 @@ export async function runTests(
   await once(child, 'exit');
   clearTimeout(timer);
   running.delete(child);
+  endGroup(child);
   if (!existsSync(reportFile)) return broken(file, 'Jest ended without a report');
   return read(file, JSON.parse(readFileSync(reportFile, 'utf8')) as Report);
 }
@@ -93,7 +96,16 @@ export function stopTests(): void {
   for (const child of running) stop(child);
 }
 
-function stop({ pid, exitCode, signalCode }: ChildProcess): void {
-  const isRunning = exitCode === null && signalCode === null;
-  if (pid !== undefined && isRunning) process.kill(-pid, 'SIGKILL');
+function stop(child: ChildProcess): void {
+  const isRunning = child.exitCode === null && child.signalCode === null;
+  if (isRunning) endGroup(child);
+}
+
+function endGroup({ pid }: ChildProcess): void {
+  try {
+    if (pid !== undefined) process.kill(-pid, 'SIGKILL');
+  } catch (error) {
+    // Nobody of the group is left.
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
 }
