@@ -193,6 +193,7 @@ describe('of effective values that are kept in memory', () => {
 
   test('what has to include more than memory does is read again', async () => {
     const [tenant_id] = tenants as [string];
+    await changed(`tenant:${tenant_id}`);
     await readAll(tenants, 1)();
     const [row] = await database.query<{ revision: string }>(
       `UPDATE strata.revisions SET revision = revision + 1 WHERE scope = $1 RETURNING revision`,
