@@ -1,5 +1,5 @@
 /** `client/` beside a gateway that fails in every way: what a service that obeys limits sees meanwhile. */
-import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
@@ -385,13 +385,15 @@ describe('the last known good values', () => {
     connected({ lastKnownGood: file(), startup: { timeoutMs: 300 }, ...options });
 
   test('are there for a start while the gateway is away, and give way to it', async () => {
+    const clock = Date.now;
+    const earlier = jest.spyOn(Date, 'now').mockImplementation(() => clock() - 5000);
     await keep();
+    earlier.mockRestore();
     await gateway.stop();
     const config = await startFromFile();
     expect(config.details('name')).toMatchObject({ value: 'a', layer: 'global', from: 'file' });
     expect(config.limit('max_cost_impact_auto')).toBe(50);
-    await delay(20);
-    const old = await startFromFile({ maxStalenessMs: 10 });
+    const old = await startFromFile({ maxStalenessMs: 3000 });
     expect([old.get('max_cost_impact_auto'), old.limit('max_cost_impact_auto')]).toEqual([50, 0]);
     gateway.write({ name: 'b' });
     await gateway.start();
