@@ -96,8 +96,8 @@ afterAll(async () => {
 const nodeOf = (piece: string): Node => nodes.find((node) => node.piece === piece)!;
 
 const scrape = async ({ metricsPort }: Node): Promise<string> => {
-  // As long as Prometheus waits unless told.
-  const signal = AbortSignal.timeout(10_000);
+  // Less than Prometheus waits unless told, and less than a query waits for a database that stalls.
+  const signal = AbortSignal.timeout(6000);
   return (await fetch(`http://127.0.0.1:${metricsPort}/metrics`, { signal })).text();
 };
 
