@@ -10,6 +10,7 @@ import {
   type Server,
   type Socket,
 } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
 import { createGuard } from '../../shared/outgoing/guard.ts';
 import { createGuardedFetch } from '../../shared/outgoing/guarded-fetch.ts';
 import { createHttpClient, type OutgoingRequest } from '../../shared/outgoing/http-client.ts';
@@ -458,11 +459,10 @@ describe('the client', () => {
   });
 
   test.each(['/hang', '/headers', '/early'])('%s ends at the deadline', async (path) => {
-    expect(
-      await refusalOf(
-        send(path, { timeoutMs: 300, headers: { authorization: `Bearer ${canary}` } }),
-      ),
-    ).toBe('timed_out');
+    const headers = { authorization: `Bearer ${canary}` };
+    const refused = refusalOf(send(path, { timeoutMs: 300, headers }));
+    const never = delay(20_000, 'not for 20 s', { ref: false });
+    expect(await Promise.race([refused, never])).toBe('timed_out');
   });
 
   test('a resolver that hangs ends at the time-out for connecting', async () => {
