@@ -9,7 +9,7 @@ import { chmodSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { backUpServer } from '../support/backups.ts';
-import { eventually, startCluster, type Cluster } from '../support/cluster.ts';
+import { eventually, killed, startCluster, type Cluster } from '../support/cluster.ts';
 import { watch, type WatchStream } from '../support/event-stream.ts';
 import { startPostgres } from '../support/postgres.ts';
 import { Client } from '../support/strata.ts';
@@ -84,9 +84,11 @@ test.each([
   ['the database', 'while writes go on at once', 8],
   ['the files of the server', 'while writes go on at once', 8],
   ['a backup', 'to a moment', 0],
+  // Then only gateways have heard of what was lost.
+  ['the database', 'while the services start anew', 0],
 ])(
   '%s, %s: nobody answers what was lost, streams and clients are told',
-  async (what, _when, writesAtOnce) => {
+  async (what, when, writesAtOnce) => {
     const kept = {
       agent: await eventually(() => writeAgent('kept')),
       global: await eventually(() => writeGlobal('kept')),
@@ -119,8 +121,11 @@ test.each([
       streams.map((stream, index) => stream.until(({ id }) => id === newest[index])),
     );
 
+    const startAnew = when === 'while the services start anew' ? [...cluster.services] : [];
+    await Promise.all(startAnew.map(killed));
     await goBack();
     await useTransactionIds();
+    await Promise.all(startAnew.map((service) => cluster.revive(service)));
     if (writesAtOnce > 0) {
       await eventually(() => writeAgent('at once'));
       await eventually(() => writeGlobal('at once'));
