@@ -167,7 +167,7 @@ async function run(
   };
   child.stdout.on('data', read('out'));
   child.stderr.on('data', read('err'));
-  const tooLong = setTimeout(() => child.kill('SIGKILL'), 300_000);
+  const tooLong = setTimeout(() => child.kill('SIGKILL'), 120_000);
   const [code] = await once(child, 'close');
   clearTimeout(tooLong);
   return { code, ...ended };
