@@ -87,7 +87,7 @@ export async function killAtRandom(
 ): Promise<Accounted> {
   const run = randomUUID().slice(0, 8);
   const answered: Write[] = [];
-  const answers = new Array<number>(writers).fill(0);
+  const answers = Array.from({ length: writers }, () => 0);
   const state = { done: false, unanswered: 0 };
   const writer = async (lane: number): Promise<void> => {
     const path = `/tenants/${tenant.id}/config/agents/lane-${run}-${lane}`;
