@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import PostalMime from 'postal-mime';
 import { openBrowser } from '../support/browser.ts';
+import { eventually } from '../support/cluster.ts';
 import { watch, type StreamEvent } from '../support/event-stream.ts';
 import { strataDatabase, type Database } from '../support/postgres.ts';
 import { startReceiver, type Receiver } from '../support/receiver.ts';
@@ -417,7 +418,10 @@ describe('whoever waits for it', () => {
     expect(decided.id).toBeGreaterThan(asked.id!);
     stream.leave();
 
-    // Of what it has missed it is told the latest.
+    // Of what it has missed it is told the latest. What a stream that is still there was told is kept for it, one by one.
+    await eventually(async () =>
+      expect((await platform.get('/metrics')).text).toMatch(/^strata_watch_streams 0$/m),
+    );
     const again = await watch(tenant.admin, path('/watch'), ready.id);
     await again.until(isOf('approved'));
     expect(again.events.filter(({ data }) => data.approval_id === id)).toHaveLength(1);
