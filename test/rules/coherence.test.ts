@@ -11,7 +11,7 @@ import {
 } from '../../shared/cluster/coherence/coherence.ts';
 import type { PollResult } from '../../shared/cluster/coherence/feed.ts';
 import type { KnownRevision } from '../../shared/cluster/coherence/known-revisions.ts';
-import { settingsReplacedKey } from '../../shared/contracts/feed.ts';
+import { settingsReplacedKey, wholeScopeKey } from '../../shared/contracts/feed.ts';
 import { StrataError } from '../../shared/errors.ts';
 import { eventually } from '../support/cluster.ts';
 
@@ -357,6 +357,17 @@ test('a revision that is lost while another of its scope is told is told after i
     { scope, revision: 9, id: '91' },
   ];
   await eventually(async () => expect(feed.told).toEqual(told));
+});
+
+test('what is said of a whole scope, as when its tenant is erased, leaves nothing of it in memory, and all of others', async () => {
+  const coherence = await startNode(async () => nothingNew);
+  const { identity } = coherence.caches;
+  await keep(coherence, 'risk', 1);
+  await identity.read('member', [scope], async () => ({ value: 'viewer', asOf: { [scope]: 1 } }));
+  await identity.read('other', ['tenant:y'], async () => ({ value: 'viewer', asOf: {} }));
+  expect([keysOf(coherence), identity.keys().toSorted()]).toEqual([['risk'], ['member', 'other']]);
+  coherence.apply({ id: '7', scope, revision: 2, keys: [wholeScopeKey] });
+  expect([keysOf(coherence), identity.keys()]).toEqual([[], ['other']]);
 });
 
 test('settings that were replaced leave no effective values behind, which hold defaults of before', async () => {
