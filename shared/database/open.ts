@@ -41,13 +41,26 @@ export interface DatabaseOptions {
 
 /**
  * A client whose loss ends no process: while the pool hands a connection over, nobody listens to it, and an error that nobody listens to
- * ends Node. A server that shuts down ends connections in the moment in which they are made.
+ * ends Node. A server that shuts down ends connections in the moment in which they are made. And one that the pool hands to nobody else
+ * after a query that got no answer in time: pg destroys its socket, and the pool would hear of that only once the socket is closed.
  */
 class PooledClient extends pg.Client {
   constructor(config?: pg.ClientConfig) {
     super(config);
     // Whoever uses the connection is told by its next query.
     this.on('error', () => {});
+    // `query` has many overloads, all of which are passed on as they are.
+    const query = this.query.bind(this) as (...args: unknown[]) => unknown;
+    const watched = (...args: unknown[]): unknown => {
+      const sent = query(...args);
+      if (sent instanceof Promise) sent.catch((error: Error) => this.#endAfterTimeout(error));
+      return sent;
+    };
+    this.query = watched as typeof this.query;
+  }
+
+  #endAfterTimeout({ message }: Error): void {
+    if (message === 'Query read timeout') void this.end();
   }
 }
 

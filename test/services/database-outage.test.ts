@@ -91,6 +91,23 @@ test.each<[string, Work]>([
   expect(await db.query('SELECT 1 AS one')).toEqual([{ one: 1 }]);
 });
 
+test('a connection that gave no answer in time is not handed to the next', async () => {
+  const options = { url: database.url, poolSize: 1, timeoutMs: 2000, ssl: false };
+  const source = await openDatabase(options, { schema: 'public', entities: [], migrations: [] });
+  const [{ pid }] = await source.query<[{ pid: number }]>('SELECT pg_backend_pid() AS pid');
+  process.kill(pid, 'SIGSTOP');
+  try {
+    const next = source.query('SELECT 1').catch(async (error: Error) => {
+      expect(error.message).toMatch(/timeout/i);
+      return source.query('SELECT 2 AS two');
+    });
+    expect(await next).toEqual([{ two: 2 }]);
+  } finally {
+    process.kill(pid, 'SIGCONT');
+    await source.destroy();
+  }
+});
+
 /** A server that ends each connection in the moment in which it is made, as PostgreSQL does when it shuts down. */
 async function startEndingServer(): Promise<Server> {
   const message = (type: string, ...body: string[]): Buffer => {
