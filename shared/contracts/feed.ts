@@ -31,12 +31,19 @@ export const wholeScopeKey = 'whole_scope';
 
 export const feedContracts = {
   'feed.poll': action({
-    summary: 'Renew the caching lease of a node and read the changes since its cursor',
+    summary:
+      'Renew the caching lease of a node, unless a later poll has, and read the changes since its cursor',
     access: internal,
     body: Type.Object(
       {
         holder: Type.String({ description: 'The process that holds the lease' }),
         token: Type.String({ description: 'Of this poll alone' }),
+        ordinal: Type.Optional(
+          Type.Integer({
+            minimum: 1,
+            description: 'Higher than that of any poll of the holder before',
+          }),
+        ),
         fence_ms: Type.Integer({
           minimum: 1,
           description: 'How long the lease lasts, at most, in milliseconds',

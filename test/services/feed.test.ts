@@ -202,6 +202,30 @@ test('a holder is waited for while its cursor is of a server from before, which 
   await leave('before');
 });
 
+test('a poll that arrives after a later one of its holder renews nothing, and takes no others with it', async () => {
+  const sent = (ordinal: number, cursor: string | null) => ({
+    holder: 'late',
+    token: `poll ${ordinal}`,
+    ordinal,
+    fence_ms: 2000,
+    cursor,
+  });
+  const { cursor } = await feed.poll(sent(1, null));
+  await feed.poll(sent(3, cursor));
+  await expect(feed.poll(sent(2, cursor))).rejects.toMatchObject({ type: 'timeout' });
+  const together = createFeed(db, { gatherMs });
+  const answers = await Promise.allSettled([
+    together.poll(sent(2, cursor)),
+    together.poll(body('in-time')),
+  ]);
+  expect(answers.map(({ status }) => status)).toEqual(['rejected', 'fulfilled']);
+  expect((await feed.poll(sent(4, cursor))).previous_token).toBe('poll 3');
+  // Nodes of a release before do not say which poll it is, and hold leases that do not.
+  const { ordinal: _new, ...before } = sent(5, cursor);
+  expect((await feed.poll(before)).previous_token).toBe('poll 4');
+  expect((await feed.poll(sent(5, cursor))).previous_token).toBe('poll 5');
+});
+
 test('a leave that arrives after the next poll takes nothing away', async () => {
   const token = randomUUID();
   await feed.poll({ holder: 'back', token, fence_ms: 2000, cursor: null });

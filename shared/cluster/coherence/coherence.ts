@@ -10,6 +10,7 @@
  * | two clocks     | a lease that outlasts a suspension of the machine, in which the monotonic clock stood | where wall clock and monotonic clock part, no lease until the next poll |
  * | round trip     | writes waiting for a node that no longer hears the bus | after T without one the lease is given back, and before one there is no new lease |
  * | token, server  | a database that went back to an older state, or another one | everything is forgotten, the floors too          |
+ * | ordinal        | a poll that is answered after a later one, whose token would pass for that | it renews nothing                 |
  * | known revisions | a revision that a restore has lost being given out again | skipped, where a node that runs has heard of it; known-revisions.ts |
  * | outdated loads, floors | loads in flight while a key is dropped        | see cache.ts                                          |
  * | load ahead of the feed | a reader seeing the loaded value, then an older one from another entry of the scope | the older entries are dropped, and loaded again once |
@@ -105,6 +106,8 @@ export class Coherence {
   #cursor: string | null = null;
   /** Which server the last good poll was answered by. */
   #server: string | undefined;
+  /** How many polls were sent. */
+  #pollsSent = 0;
   /** Of the last good poll and of those after it that were not answered. */
   #tokens: string[] = [];
   readonly #leaseTable = new LeaseTable();
@@ -400,6 +403,7 @@ export class Coherence {
     const began = performance.now();
     const clockDifference = Date.now() - began;
     const token = randomUUID();
+    this.#pollsSent += 1;
     this.#mayHaveLease = true;
     this.#tokens = [...this.#tokens, token].slice(-maxUnansweredPolls);
     try {
@@ -407,6 +411,7 @@ export class Coherence {
       const answer = await link.poll({
         holder,
         token,
+        ordinal: this.#pollsSent,
         fence_ms: fenceMs,
         cursor: this.#cursor,
         ...(this.#server !== undefined && { server: this.#server }),

@@ -16,6 +16,7 @@ import type { ClientBase } from 'pg';
 import type { DataSource } from 'typeorm';
 import type { ParamsOf, ResultOf } from '../../contracts/index.ts';
 import { isRefusedData } from '../../database/failures.ts';
+import { StrataError } from '../../errors.ts';
 import { Turns } from '../../turns.ts';
 import type { KnownRevision } from './known-revisions.ts';
 
@@ -84,20 +85,25 @@ interface Waiting {
   readonly answered: PromiseWithResolvers<PollResult>;
 }
 
-/** Of the polls `$1`. In the order of holders, so that two transactions which renew the same leases never wait for each other. */
+/**
+ * Of the polls `$1`. In the order of holders, so that two transactions which renew the same leases never wait for each other. A poll that
+ * comes after a later one of its holder renews nothing: a node that stood still answers what it was asked then, and an older token in
+ * the table would pass for a database that went back.
+ */
 const renewLeases = {
   name: 'strata_renew_leases',
   text: `WITH here AS MATERIALIZED (SELECT ${server} AS server),
        polls AS MATERIALIZED (
-         SELECT * FROM json_to_recordset($1::json) AS poll (holder text, token text, fence_ms int4, cursor pg_snapshot, server text)
+         SELECT * FROM json_to_recordset($1::json) AS poll (holder text, token text, ordinal int8, fence_ms int4, cursor pg_snapshot, server text)
        ),
        before AS (SELECT holder, token FROM strata.leases WHERE holder IN (SELECT holder FROM polls)),
        renewed AS (
-         INSERT INTO strata.leases (holder, token, fence_ms, cursor)
-         SELECT holder, token, fence_ms, CASE WHEN polls.server = here.server THEN cursor END
+         INSERT INTO strata.leases AS lease (holder, token, ordinal, fence_ms, cursor)
+         SELECT holder, token, ordinal, fence_ms, CASE WHEN polls.server = here.server THEN cursor END
          FROM polls, here ORDER BY holder
          ON CONFLICT (holder) DO UPDATE
-         SET token = excluded.token, fence_ms = excluded.fence_ms, cursor = excluded.cursor
+         SET token = excluded.token, ordinal = excluded.ordinal, fence_ms = excluded.fence_ms, cursor = excluded.cursor
+         WHERE COALESCE(lease.ordinal <= excluded.ordinal, true)
          RETURNING holder, pg_current_xact_id()::text AS id
        )
      SELECT holder, id, before.token AS previous_token FROM renewed LEFT JOIN before USING (holder)`,
@@ -153,6 +159,12 @@ interface Asked extends Pick<PromiseWithResolvers<LeaseTableRead>, 'resolve' | '
   readonly changeId: string;
 }
 
+/** The answer to a poll that renewed nothing. Its holder has been answered a later one. */
+const tooLate = (): PromiseRejectedResult => ({
+  status: 'rejected',
+  reason: new StrataError('timeout', 'A later poll of this node has been answered.'),
+});
+
 /** `gatherMs`: how long a poll waits for others, with which it goes to the database in the same two statements. */
 export function createFeed(db: DataSource, { gatherMs = 0 }: { readonly gatherMs?: number } = {}) {
   /** Polls that have arrived and not been sent. */
@@ -198,37 +210,39 @@ export function createFeed(db: DataSource, { gatherMs = 0 }: { readonly gatherMs
    * A lease shows the cursor only where it is of this server. A server that was restored, or recovered from a crash, gives
    * transaction ids out again, and a cursor from before would say of those that their changes have been read.
    */
-  const pollAll = (polls: readonly Poll[]): Promise<PollResult[]> =>
+  const pollAll = (polls: readonly Poll[]): Promise<PromiseSettledResult<PollResult>[]> =>
     onOneConnection(async (client) => {
       const renewed = await client.query<Renewal>({
         ...renewLeases,
         values: [JSON.stringify(polls)],
       });
-      const ownId = renewed.rows[0]!.id;
+      const ownId = renewed.rows[0]?.id;
+      if (ownId === undefined) return polls.map(() => tooLate());
       // Nodes that were answered together have the same.
       const cursors = [...new Set(polls.map(({ cursor }) => cursor))];
       const read = await client.query<Reading>({ ...readChanges, values: [cursors, ownId] });
       const readings = new Map(cursors.map((cursor, place) => [cursor, read.rows[place]!]));
       const renewals = new Map(renewed.rows.map((renewal) => [renewal.holder, renewal]));
       return polls.map(({ holder, cursor }) => {
-        const { previous_token } = renewals.get(holder)!;
+        const renewal = renewals.get(holder);
+        if (!renewal) return tooLate();
         const reading = readings.get(cursor)!;
         // Not complete: there is no cursor, or it is from another database, or changes after it are pruned. A transaction that was
         // open at the cursor and has ended counts as pruned where it left no change, because one that was removed looks the same.
         const changes = reading.complete ? reading.changes : [];
-        return { ...reading, changes, previous_token };
+        const { previous_token } = renewal;
+        return { status: 'fulfilled', value: { ...reading, changes, previous_token } };
       });
     });
 
   /** A poll that the database refuses for what is in it takes no others with it. */
   async function pollTogether(polls: readonly Poll[]): Promise<PromiseSettledResult<PollResult>[]> {
     try {
-      const results = await pollAll(polls);
-      return results.map((value) => ({ status: 'fulfilled', value }));
+      return await pollAll(polls);
     } catch (reason) {
       if (polls.length === 1 || !isRefusedData(reason))
         return polls.map(() => ({ status: 'rejected', reason }));
-      return Promise.allSettled(polls.map(async (poll) => (await pollAll([poll]))[0]!));
+      return Promise.all(polls.map(async (poll) => (await pollTogether([poll]))[0]!));
     }
   }
 
