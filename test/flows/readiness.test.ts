@@ -4,7 +4,9 @@ import { Agent, get } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import {
   eventually,
+  figureOf,
   killed,
+  polledAgain,
   serviceNames,
   startCluster,
   type Cluster,
@@ -153,37 +155,25 @@ test('a service that is registered and does not run is away, and nobody waits fo
   await allReady();
 });
 
-/** A counter of a gateway. */
-async function figure(gateway: number, name: string): Promise<number> {
-  const { text } = await new Client(gatewayUrl(gateway), cluster.platform.token).get('/metrics');
-  return Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(text)![1]);
-}
-/** The gateway has been answered a poll that began after this. */
-async function pollsAgain(gateway: number): Promise<void> {
-  const before = await figure(gateway, 'strata_coherence_polls_total');
-  await eventually(async () =>
-    expect(await figure(gateway, 'strata_coherence_polls_total')).toBeGreaterThan(before + 1),
-  );
-}
-
 test('polls that a paused node answers late are no reason to begin anew', async () => {
-  const both = <R>(read: (gateway: number) => Promise<R>): Promise<R[]> =>
-    Promise.all([0, 1].map(read));
+  const operators = [0, 1].map((each) => new Client(gatewayUrl(each), cluster.platform.token));
+  const both = <R>(work: (gateway: Client) => Promise<R>): Promise<R[]> =>
+    Promise.all(operators.map(work));
   const failures = 'strata_coherence_poll_failures_total';
   const resets = 'strata_coherence_resets_total';
-  const before = await both((gateway) => figure(gateway, resets));
+  const before = await both((gateway) => figureOf(gateway, resets));
   await withoutConfig(async () => {
     await both(async (gateway) => {
-      const earlier = await figure(gateway, failures);
+      const earlier = await figureOf(gateway, failures);
       await eventually(async () =>
-        expect(await figure(gateway, failures)).toBeGreaterThan(earlier),
+        expect(await figureOf(gateway, failures)).toBeGreaterThan(earlier),
       );
-      await pollsAgain(gateway);
+      await polledAgain(gateway);
     });
   });
   await allReady();
-  await both(pollsAgain);
-  expect(await both((gateway) => figure(gateway, resets))).toEqual(before);
+  await both(polledAgain);
+  expect(await both((gateway) => figureOf(gateway, resets))).toEqual(before);
 });
 
 test('while PostgreSQL is silent, who remembers something is degraded and who does not is not ready', async () => {

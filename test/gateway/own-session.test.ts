@@ -1,6 +1,6 @@
 /** `GET /auth/watch`: somebody who is signed in hears at once that their session ended or their memberships changed. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { eventually } from '../support/cluster.ts';
+import { polledAgain } from '../support/cluster.ts';
 import { watch, type StreamEvent, type WatchStream } from '../support/event-stream.ts';
 import { createDatabase, type Database } from '../support/postgres.ts';
 import {
@@ -107,21 +107,12 @@ describe('memberships', () => {
       email: 'once@acme.example',
       roles: ['viewer'],
     });
-    const polls = async (): Promise<number> => {
-      const { text } = await platform.get('/metrics');
-      return Number(/^strata_coherence_polls_total (\d+)$/m.exec(text)![1]);
-    };
-    /** Of the two, one has begun after this. */
-    async function polledTwice(): Promise<void> {
-      const before = await polls();
-      await eventually(async () => expect(await polls()).toBeGreaterThanOrEqual(before + 2));
-    }
     const stream = await begun(client);
     const path = `/tenants/${tenant.id}/users/${id}`;
     for (const [turn, roles] of [['operator'], ['viewer'], ['operator']].entries()) {
       await tenant.admin.patch(path, { roles });
       await stream.until(() => namesOf(stream).length === turn + 2);
-      await polledTwice();
+      await polledAgain(platform);
       expect(namesOf(stream)).toHaveLength(turn + 2);
     }
     stream.leave();

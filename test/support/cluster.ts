@@ -258,6 +258,23 @@ export async function eventually<T>(work: () => Promise<T>, withinMs = 30_000): 
   }
 }
 
+/** A figure of the node that the client, an operator's, asks. */
+export async function figureOf(client: Client, name: string): Promise<number> {
+  const { text } = await client.get('/metrics');
+  return Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(text)![1]);
+}
+
+/** Until the node that the client asks has been answered a poll of the feed that began after this. */
+export async function polledAgain(client: Client): Promise<void> {
+  const polls = () => figureOf(client, 'strata_coherence_polls_total');
+  // The first of two may have begun before.
+  const enough = (await polls()) + 2;
+  await eventually(async () => {
+    const now = await polls();
+    if (now < enough) throw new Error(`${now} of ${enough} polls have been answered`);
+  });
+}
+
 /** Kills the node and waits until its process is gone. Throws with what it said if it has ended by itself. */
 export async function killed(node: Running): Promise<void> {
   if (!isAlive(node)) throw new Error(`A node has ended by itself:\n${node.output().slice(-5000)}`);
