@@ -84,9 +84,9 @@ function linkOverBus(
 }
 
 /**
- * While no node knows `server` and `ordinal`, in a rolling upgrade, the poll goes without them: the lease table then shows the cursor
- * whichever server it is from, and a poll that comes late renews the lease, as it always did in the release of those nodes. A poll that
- * was refused instead would cost the lease.
+ * While no node knows `server`, `ordinal` and `answered`, in a rolling upgrade, the poll goes without them: the lease table then shows
+ * the cursor whichever server it is from, a poll that comes late renews the lease, and one without an answer hides what it found, as it
+ * always was in the release of those nodes. A poll that was refused instead would cost the lease.
  */
 async function asNodesKnowIt(
   poll: Poll,
@@ -96,7 +96,7 @@ async function asNodesKnowIt(
     return await ask(poll);
   } catch (error) {
     if (codeOf(error) !== 'upgrade_under_way') throw error;
-    const { server: _server, ordinal: _ordinal, ...known } = poll;
+    const { server: _server, ordinal: _ordinal, answered: _answered, ...known } = poll;
     return ask(known);
   }
 }

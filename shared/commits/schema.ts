@@ -88,7 +88,10 @@ export const commitSchema: Schema = {
       );
       CREATE INDEX actor_names_address ON strata.actor_names (realm, address) WHERE address IS NOT NULL`,
     ),
-    // Nodes of a release before leave it as it is, and null where there is no row yet.
-    migration('OrdinalsOfPolls1764300000000', 'ALTER TABLE strata.leases ADD COLUMN ordinal int8'),
+    // Nodes of a release before leave both as they are, and null where there is no row yet.
+    migration(
+      'PollsBeforeOfLeases1764300000000',
+      'ALTER TABLE strata.leases ADD COLUMN ordinal int8, ADD COLUMN previous_token text',
+    ),
   ],
 };

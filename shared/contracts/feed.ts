@@ -44,6 +44,12 @@ export const feedContracts = {
             description: 'Higher than that of any poll of the holder before',
           }),
         ),
+        answered: Type.Optional(
+          Type.String({
+            description:
+              '`token` of the poll before whose answer the holder has; none before the first',
+          }),
+        ),
         fence_ms: Type.Integer({
           minimum: 1,
           description: 'How long the lease lasts, at most, in milliseconds',
@@ -63,7 +69,10 @@ export const feedContracts = {
         complete: Type.Boolean({ description: '`changes` are all that came after the cursor' }),
         changes: Type.Array(ChangeRecord),
         previous_token: Nullable(
-          Type.String({ description: 'Of the last poll of this holder that the database has' }),
+          Type.String({
+            description:
+              'Of the last poll of this holder that the database has and whose answer the holder has',
+          }),
         ),
         server: Type.String({ description: 'Which database server, which start of it' }),
       },

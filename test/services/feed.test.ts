@@ -2,11 +2,14 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
+import { pino } from 'pino';
 import type { DataSource } from 'typeorm';
+import { Coherence } from '../../shared/cluster/coherence/coherence.ts';
 import { createFeed, type Feed, type PollResult } from '../../shared/cluster/coherence/feed.ts';
 import { migrate, openDatabase } from '../../shared/database/open.ts';
 import { commitChange, type Change } from '../../shared/commits/commit.ts';
 import { commitSchema } from '../../shared/commits/schema.ts';
+import { eventually } from '../support/cluster.ts';
 import { holdLock } from '../support/held-lock.ts';
 import { createDatabase, startPostgres, type Database } from '../support/postgres.ts';
 
@@ -200,6 +203,61 @@ test('a holder is waited for while its cursor is of a server from before, which 
     expect([server, await waitedFor(change)]).toEqual([server, expect.arrayContaining(['before'])]);
   }
   await leave('before');
+});
+
+test('a node notices that the database went back, also where the answers that told of it were lost', async () => {
+  const answers = { areLost: false };
+  const coherence = new Coherence({
+    nodeId: 'going-back',
+    fenceMs: 400,
+    requestTimeoutMs: 1000,
+    ttlMinutes: () => 5,
+    staleIdentityMs: () => 60_000,
+    log: pino({ level: 'silent' }),
+  });
+  const { figures, holder } = coherence;
+  /** Some poll has begun and ended after this. */
+  async function counted(figure: 'polls' | 'pollFailures'): Promise<void> {
+    const before = figures[figure];
+    await eventually(async () => expect(figures[figure]).toBeGreaterThanOrEqual(before + 2));
+  }
+  await coherence.start({
+    poll: async (body) => {
+      const answer = await feed.poll(body);
+      if (answers.areLost) throw new Error('lost');
+      return answer;
+    },
+    leave: feed.leave,
+    skipLost: feed.skipLost,
+    broadcast: () => {},
+    hearsOthers: async () => true,
+  });
+  try {
+    await counted('polls');
+    const [kept] = await database.query<{ kept: string }>(
+      'SELECT to_json(lease)::text AS kept FROM strata.leases lease WHERE holder = $1',
+      [holder],
+    );
+    await counted('polls');
+    answers.areLost = true;
+    await counted('pollFailures');
+    answers.areLost = false;
+    await counted('polls');
+    expect(figures.resets).toBe(0);
+
+    answers.areLost = true;
+    await database.query(
+      `INSERT INTO strata.leases SELECT * FROM json_populate_record(NULL::strata.leases, $1::json)
+       ON CONFLICT (holder) DO UPDATE SET token = excluded.token, previous_token = excluded.previous_token, ordinal = excluded.ordinal`,
+      [kept!.kept],
+    );
+    await counted('pollFailures');
+    answers.areLost = false;
+    await counted('polls');
+    expect(figures.resets).toBe(1);
+  } finally {
+    await coherence.stop();
+  }
 });
 
 test('a poll that arrives after a later one of its holder renews nothing, and takes no others with it', async () => {

@@ -25,9 +25,14 @@ let questions = 0;
 const action = 'global-config.bounds.patch';
 /** What it takes in the release before: no `dry_run`. */
 const { dry_run: _new, ...before } = contractTable[action].params.properties;
-/** And a poll of the feed: no `server`, no `ordinal`. */
+/** And a poll of the feed: no `server`, no `ordinal`, no `answered`. */
 const pollBody = contractTable['feed.poll'].params.properties.body as TObject;
-const { server: _later, ordinal: _laterToo, ...pollBefore } = pollBody.properties;
+const {
+  server: _later,
+  ordinal: _ordinal,
+  answered: _answered,
+  ...pollBefore
+} = pollBody.properties;
 const closed = { additionalProperties: false };
 const oldSchemas: Readonly<Record<string, object>> = {
   [action]: Type.Object(before, closed),
@@ -163,7 +168,7 @@ test('a call of one node goes nowhere else', async () => {
 
 test('a poll of the feed says what the nodes that have it know, and renews the lease at old ones, too', async () => {
   const known = { holder: 'this test', token: 't', fence_ms: 2000, cursor: '1:1:' };
-  const newest = { ...known, server: 'a server', ordinal: 1 };
+  const newest = { ...known, server: 'a server', ordinal: 2, answered: 't1' };
   // All nodes here poll as soon as there is a feed.
   const polls: [string, Poll][] = [];
   const startFeed = (nodeId: string, takes: string): Promise<void> => {

@@ -10,6 +10,7 @@
  * | two clocks     | a lease that outlasts a suspension of the machine, in which the monotonic clock stood | where wall clock and monotonic clock part, no lease until the next poll |
  * | round trip     | writes waiting for a node that no longer hears the bus | after T without one the lease is given back, and before one there is no new lease |
  * | token, server  | a database that went back to an older state, or another one | everything is forgotten, the floors too          |
+ * | answered       | a poll that finds such a database, and whose answer is lost  | the next one is told what that found              |
  * | ordinal        | a poll that is answered after a later one, whose token would pass for that | it renews nothing                 |
  * | known revisions | a revision that a restore has lost being given out again | skipped, where a node that runs has heard of it; known-revisions.ts |
  * | outdated loads, floors | loads in flight while a key is dropped        | see cache.ts                                          |
@@ -108,6 +109,8 @@ export class Coherence {
   #server: string | undefined;
   /** How many polls were sent. */
   #pollsSent = 0;
+  /** Of the poll that the cursor is of. */
+  #answered: string | undefined;
   /** Of the last good poll and of those after it that were not answered. */
   #tokens: string[] = [];
   readonly #leaseTable = new LeaseTable();
@@ -412,11 +415,13 @@ export class Coherence {
         holder,
         token,
         ordinal: this.#pollsSent,
+        ...(this.#answered !== undefined && { answered: this.#answered }),
         fence_ms: fenceMs,
         cursor: this.#cursor,
         ...(this.#server !== undefined && { server: this.#server }),
       });
       this.#catchUp(answer);
+      this.#answered = token;
       if (this.#known.hasSuspects()) void this.#tellKnown();
       this.#lastGood = { monotonic: began, wall: began + clockDifference };
       // It was given back meanwhile, perhaps after this poll had renewed it.
