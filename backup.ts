@@ -1,6 +1,6 @@
 /**
- * `npm run backup` and `npm run restore`: the embedded database's. docs/backup.md says how to use them, and what to do for a PostgreSQL
- * of one's own.
+ * `npm run backup` and `npm run restore`: the embedded database's. docs/backup.md says how to use
+ * them, and what to do for a PostgreSQL of one's own.
  */
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';

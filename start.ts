@@ -35,7 +35,10 @@ import { createShortLivedState } from './shared/short-lived-state.ts';
 const packageFile = new URL('package.json', import.meta.url);
 const { version } = JSON.parse(readFileSync(packageFile, 'utf8')) as { version: string };
 
-/** The code of pieces is loaded before the node joins: others wait for one that has joined and is busy. */
+/**
+ * The code of pieces is loaded before the node joins: others wait for one that has joined and is
+ * busy.
+ */
 const codeOf = async (pieces: readonly Piece[]): Promise<PieceCode[]> => {
   const loaded = await Promise.all(pieces.map(({ load }) => load?.()));
   return loaded.filter((code) => code !== undefined);
@@ -311,7 +314,10 @@ async function main(): Promise<void> {
   else await runNode(pieces);
 }
 
-/** One line that says what somebody can do. What nobody foresaw has its place in the code at LOG_LEVEL=debug. */
+/**
+ * One line that says what somebody can do. What nobody foresaw has its place in the code at
+ * LOG_LEVEL=debug.
+ */
 function shown(error: unknown): string {
   if (wantsStacks()) return stacksOf(error);
   if (error instanceof CannotStart) return error.message;

@@ -1,2 +1,4 @@
-/** Starts Strata, for whoever names this file: strata.mjs takes less time and memory for the same. */
+/**
+ * Starts Strata, for whoever names this file: strata.mjs takes less time and memory for the same.
+ */
 import './strata.mjs';

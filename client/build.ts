@@ -1,8 +1,9 @@
 /**
- * Builds `dist/`: the library's entries, minified, with their types beside them, and the command line as one file. Run by `npm pack`.
+ * Builds `dist/`: the library's entries, minified, with their types beside them, and the command
+ * line as one file. Run by `npm pack`.
  *
- * What an import of the package loads is `index.js` alone. The entries that build upon it import that file too, so that a process has
- * one client, however many entries it uses.
+ * What an import of the package loads is `index.js` alone. The entries that build upon it import
+ * that file too, so that a process has one client, however many entries it uses.
  */
 import { execFileSync } from 'node:child_process';
 import { chmodSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

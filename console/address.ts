@@ -33,7 +33,10 @@ export function go(inside: string, { replace = false } = {}): void {
   here.value = target;
 }
 
-/** Changes parameters of the address in place: an empty value removes its parameter, a list gives one for each value. */
+/**
+ * Changes parameters of the address in place: an empty value removes its parameter, a list gives
+ * one for each value.
+ */
 export function setQuery(parameters: Readonly<Record<string, string | readonly string[]>>): void {
   const next = new URLSearchParams(query.value);
   for (const [name, value] of Object.entries(parameters)) {
@@ -46,7 +49,10 @@ export function setQuery(parameters: Readonly<Record<string, string | readonly s
   go(path.value + (text === '' ? '' : `?${text}`), { replace: true });
 }
 
-/** What is unfolded in a list: each has a parameter `open` of its own, since a key may hold any character. */
+/**
+ * What is unfolded in a list: each has a parameter `open` of its own, since a key may hold any
+ * character.
+ */
 export const opened = (): Set<string> => new Set(query.value.getAll('open'));
 
 export function toggleOpened(name: string): void {
@@ -55,7 +61,10 @@ export function toggleOpened(name: string): void {
   setQuery({ open: [...open] });
 }
 
-/** For links inside the console: a click stays on the page, unless it asks for a tab or window of its own. */
+/**
+ * For links inside the console: a click stays on the page, unless it asks for a tab or window of
+ * its own.
+ */
 export function followLinks(): void {
   document.addEventListener('click', (event) => {
     const isPlain =
@@ -75,8 +84,8 @@ const isOfConsole = (pathname: string): boolean =>
   pathname === base || pathname.startsWith(`${base}/`);
 
 /**
- * The secret of a mailed link, which stands in the fragment so that no server sees it. Once read it is gone from the address, and so
- * from the history of the browser.
+ * The secret of a mailed link, which stands in the fragment so that no server sees it. Once read it
+ * is gone from the address, and so from the history of the browser.
  */
 export function takeLinkToken(): string | undefined {
   const token = new URLSearchParams(location.hash.slice(1)).get('token') ?? undefined;

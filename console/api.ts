@@ -1,4 +1,7 @@
-/** Requests to the gateway. The access token is added here, and a session that has to be renewed is renewed without the screens' help. */
+/**
+ * Requests to the gateway. The access token is added here, and a session that has to be renewed is
+ * renewed without the screens' help.
+ */
 import { signal } from '@preact/signals';
 
 /** Where the gateway is: a proxy may have put a prefix in front of it. */
@@ -104,7 +107,9 @@ export async function send<T>(
   return { status: response.status, body: parsed as T, headers: response.headers };
 }
 
-/** A stream that does not come says nothing of other requests: proxies may let these alone through. */
+/**
+ * A stream that does not come says nothing of other requests: proxies may let these alone through.
+ */
 async function reach(url: string, options: RequestInit, isStream = false): Promise<Response> {
   let response: Response | undefined;
   try {
@@ -158,8 +163,8 @@ export const useCredentials = (given: Credentials): void => {
 type HeadersOfRequest = Readonly<Record<string, string>>;
 
 /**
- * With the session's token, and once more with a new one where the first is not taken any more, or where another tab had the session in
- * another tenant for a moment.
+ * With the session's token, and once more with a new one where the first is not taken any more, or
+ * where another tab had the session in another tenant for a moment.
  */
 async function inSession<T>(work: (headers: HeadersOfRequest) => Promise<T>): Promise<T> {
   const authorized = (): Promise<T> => {

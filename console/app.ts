@@ -1,4 +1,7 @@
-/** The shell: who is signed in and for which tenant, where one can go, and what is wrong with the connection. */
+/**
+ * The shell: who is signed in and for which tenant, where one can go, and what is wrong with the
+ * connection.
+ */
 import { signal } from '@preact/signals';
 import type { ComponentType, VNode } from 'preact';
 import { useEffect } from 'preact/hooks';
@@ -145,7 +148,9 @@ export function App({ linkToken }: { readonly linkToken: string | undefined }): 
   return view(Shell, { signedIn: tokens.value });
 }
 
-/** Over plain http with a host name browsers keep no secure cookie, so nobody could stay signed in. */
+/**
+ * Over plain http with a host name browsers keep no secure cookie, so nobody could stay signed in.
+ */
 function NeedsHttps(): VNode {
   const address = `https://${location.host}${location.pathname}`;
   return html`<main class="narrow">

@@ -1,6 +1,7 @@
 /**
- * The place of whoever works by keyboard, or is read to. Browsers forget it when what has the focus is drawn anew, goes, or is disabled:
- * the next key would begin at the top of the page. It goes on at what took the place, or else at what is around it.
+ * The place of whoever works by keyboard, or is read to. Browsers forget it when what has the focus
+ * is drawn anew, goes, or is disabled: the next key would begin at the top of the page. It goes on
+ * at what took the place, or else at what is around it.
  */
 
 export interface Place {
@@ -85,7 +86,8 @@ export function keepFocus(): void {
   document.addEventListener('focusin', ({ target }) => {
     latest = placeOf(target instanceof Element ? target : null);
   });
-  // Whoever clicks beside everything has left; what is taken away from under the focus has not been left.
+  // Whoever clicks beside everything has left; what is taken away from under the focus has not been
+  // left.
   document.addEventListener('focusout', ({ target }) => {
     queueMicrotask(() => forgetIfLeft(target));
   });

@@ -48,7 +48,10 @@ export const pointerOf = (names: readonly string[]): string =>
 export const removalAt = (pointer: string): unknown =>
   namesIn(pointer).reduceRight<unknown>((inner, name) => Object.fromEntries([[name, inner]]), null);
 
-/** The name that an answer gives beside an id, such as `updated_by_name`; gateways from before that leave it out. */
+/**
+ * The name that an answer gives beside an id, such as `updated_by_name`; gateways from before that
+ * leave it out.
+ */
 export function nameBeside(answer: object, field: string): string | undefined {
   const name: unknown = Object.entries(answer).find(([each]) => each === `${field}_name`)?.[1];
   return typeof name === 'string' ? name : undefined;

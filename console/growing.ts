@@ -1,4 +1,7 @@
-/** Long lists: the beginning at once, the rest a piece at a time, so that the page answers keys between two pieces. */
+/**
+ * Long lists: the beginning at once, the rest a piece at a time, so that the page answers keys
+ * between two pieces.
+ */
 import { useEffect, useState } from 'preact/hooks';
 
 /** What fills a window, and what a browser lays out without a pause that somebody feels. */
@@ -10,7 +13,9 @@ interface Grown {
   readonly count: number;
 }
 
-/** How many of `total` to show now. Begins anew with another `of`, such as what a filter asks for. */
+/**
+ * How many of `total` to show now. Begins anew with another `of`, such as what a filter asks for.
+ */
 export function useGrowing(of: unknown, total: number): number {
   const [grown, setGrown] = useState<Grown>({ of, count: atFirst });
   const count = grown.of === of ? grown.count : atFirst;

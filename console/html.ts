@@ -1,4 +1,7 @@
-/** How screens are written: templates for markup, and components with their properties checked by the compiler. */
+/**
+ * How screens are written: templates for markup, and components with their properties checked by
+ * the compiler.
+ */
 import htm from 'htm';
 import { h, type ComponentType, type VNode } from 'preact';
 

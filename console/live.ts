@@ -1,6 +1,7 @@
 /**
- * What others do, as it happens: changes of the tenant's configuration, of the platform's, of approvals, and of the own session. One tab of
- * the browser has each stream, since browsers open only a few connections to one host, and tells the others; when it is closed, the next one takes
+ * What others do, as it happens: changes of the tenant's configuration, of the platform's, of
+ * approvals, and of the own session. One tab of the browser has each stream, since browsers open
+ * only a few connections to one host, and tells the others; when it is closed, the next one takes
  * over.
  *
  * | Danger                              | Bounded by                                                      |
@@ -104,7 +105,10 @@ export const followApprovals = (tenantId: string): (() => void) =>
     announce({ approval: { tenantId, ...(JSON.parse(data) as { approval_id: string }) } });
   });
 
-/** Where the stream begins anew what is shown may be from before it; where it goes on, what was missed follows. */
+/**
+ * Where the stream begins anew what is shown may be from before it; where it goes on, what was
+ * missed follows.
+ */
 const mayHaveMissed = ({ name, goesOn }: ServerEvent): boolean =>
   name === 'reset' || (name === 'ready' && !goesOn);
 

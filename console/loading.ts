@@ -20,8 +20,8 @@ interface State<T> {
 }
 
 /**
- * Calls `reload` when somebody changes the tenant's configuration, or the part of it that `concerns` names: after the first so many
- * changes that this tab has heard of, or from now on.
+ * Calls `reload` when somebody changes the tenant's configuration, or the part of it that
+ * `concerns` names: after the first so many changes that this tab has heard of, or from now on.
  */
 export function useLive(
   reload: () => void,
@@ -58,9 +58,10 @@ function useHeard<T>(
 }
 
 /**
- * Loads whenever `key` changes, which says all that `load` depends on; what is for an older key is dropped. It is asked again when
- * what was away is back. Whoever has it loaded again while it is on its way gets what is on its way first: changes that come faster
- * than answers keep nobody from seeing anything.
+ * Loads whenever `key` changes, which says all that `load` depends on; what is for an older key is
+ * dropped. It is asked again when what was away is back. Whoever has it loaded again while it is on
+ * its way gets what is on its way first: changes that come faster than answers keep nobody from
+ * seeing anything.
  */
 export function useLoaded<T>(key: string, load: (aborted: AbortSignal) => Promise<T>): Loaded<T> {
   const empty: State<T> = { key, data: undefined, problem: undefined, isBusy: true };

@@ -1,4 +1,7 @@
-/** Starts the console: takes the secret of a mailed link, finds out who is signed in, and shows the screen of the address. */
+/**
+ * Starts the console: takes the secret of a mailed link, finds out who is signed in, and shows the
+ * screen of the address.
+ */
 import { render } from 'preact';
 import { followLinks, takeLinkToken } from './address.ts';
 import { keepFocus } from './focus.ts';

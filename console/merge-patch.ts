@@ -1,4 +1,7 @@
-/** JSON merge patches (RFC 7396): what somebody changed, so that it can be sent alone, and laid over what others changed meanwhile. */
+/**
+ * JSON merge patches (RFC 7396): what somebody changed, so that it can be sent alone, and laid over
+ * what others changed meanwhile.
+ */
 import { pointerOf } from './format.ts';
 
 export type JsonObject = Readonly<Record<string, unknown>>;
@@ -97,7 +100,10 @@ export interface Difference {
   readonly after: unknown;
 }
 
-/** The places in which two values differ, as deep as both are objects. Undefined is what does not exist. */
+/**
+ * The places in which two values differ, as deep as both are objects. Undefined is what does not
+ * exist.
+ */
 export function differencesBetween(
   before: unknown,
   after: unknown,

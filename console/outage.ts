@@ -1,6 +1,7 @@
 /**
- * Whether all of Strata answers. A page that nobody touches asks now and then: so it says by itself when what it shows may be old, and
- * goes on by itself, without being loaded again, once everything is back.
+ * Whether all of Strata answers. A page that nobody touches asks now and then: so it says by itself
+ * when what it shows may be old, and goes on by itself, without being loaded again, once everything
+ * is back.
  *
  * | Danger                                         | Bounded by                                                                |
  * |------------------------------------------------|---------------------------------------------------------------------------|
@@ -45,7 +46,10 @@ const textOf = ({ user, tenant, memberships }: Standing): string =>
 
 const address = '/auth/me';
 
-/** Finds out whether everything answers, and has everything shown read again where it had not before. */
+/**
+ * Finds out whether everything answers, and has everything shown read again where it had not
+ * before.
+ */
 export async function lookAround(): Promise<void> {
   try {
     const { body, headers } = await call<Standing>('GET', address, { isAside: true });

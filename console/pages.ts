@@ -1,4 +1,7 @@
-/** Lists of the API that may be long: page by page as somebody goes on, or all of them once somebody looks for something. */
+/**
+ * Lists of the API that may be long: page by page as somebody goes on, or all of them once somebody
+ * looks for something.
+ */
 import { useEffect, useState } from 'preact/hooks';
 import { get, problemOf, withQuery, type Problem } from './api.ts';
 import { recoveries } from './outage.ts';
@@ -9,7 +12,10 @@ interface Page<T> {
 }
 
 interface State<T> {
-  /** What these pages are of: an address, and how often it was asked for anew, by somebody or after an outage. */
+  /**
+   * What these pages are of: an address, and how often it was asked for anew, by somebody or after
+   * an outage.
+   */
   readonly key: string;
   readonly items: readonly T[];
   readonly pages: number;
@@ -18,7 +24,10 @@ interface State<T> {
 }
 
 export interface Pages<T> {
-  /** Undefined until the first page is there; what was answered before, while another address is asked. */
+  /**
+   * Undefined until the first page is there; what was answered before, while another address is
+   * asked.
+   */
   readonly items: readonly T[] | undefined;
   readonly isComplete: boolean;
   readonly problem: Problem | undefined;

@@ -93,7 +93,8 @@ export function Dialog({
   const element = useRef<HTMLDialogElement>(null);
   // One dialog may be over another.
   const titleId = useId();
-  // At once, while it is on the page: later the keys that somebody types meanwhile would act on what is under it.
+  // At once, while it is on the page: later the keys that somebody types meanwhile would act on
+  // what is under it.
   useLayoutEffect(() => {
     const dialog = element.current;
     const before = placeOf(document.activeElement);
@@ -107,7 +108,10 @@ export function Dialog({
     event.preventDefault();
     onClose?.();
   };
-  /** Browsers close a dialog at the second Escape, whatever it says: one that has to be answered comes back. */
+  /**
+   * Browsers close a dialog at the second Escape, whatever it says: one that has to be answered
+   * comes back.
+   */
   const reopen = (): void => {
     const dialog = element.current;
     if (!onClose && dialog?.isConnected && !dialog.open) dialog.showModal();
@@ -132,7 +136,10 @@ interface Change {
 /** As many rows as a browser lays out without a pause that somebody feels. */
 const mostChanges = 200;
 
-/** What differs, before and after, each marked by a sign as well as by its colour. Of very many, some at a time. */
+/**
+ * What differs, before and after, each marked by a sign as well as by its colour. Of very many,
+ * some at a time.
+ */
 export function Changes({ changes }: { readonly changes: readonly Change[] }): VNode {
   const [most, setMost] = useState(mostChanges);
   if (changes.length === 0) return html`<p class="empty">Nothing changes.</p>`;
@@ -164,8 +171,9 @@ export function Changes({ changes }: { readonly changes: readonly Change[] }): V
 }
 
 /**
- * A field that says what was typed once that is finished, by Enter or by leaving it. Until then the text is its own: what comes for the
- * screen meanwhile draws it anew, and would put back what was there before.
+ * A field that says what was typed once that is finished, by Enter or by leaving it. Until then the
+ * text is its own: what comes for the screen meanwhile draws it anew, and would put back what was
+ * there before.
  */
 export function TypedField({
   value,

@@ -1,4 +1,7 @@
-/** Writes of the platform that wait to be planned together. In this page's memory: a plan is looked at and applied, not kept. */
+/**
+ * Writes of the platform that wait to be planned together. In this page's memory: a plan is looked
+ * at and applied, not kept.
+ */
 import { signal } from '@preact/signals';
 import type { ParamsOf } from '../shared/contracts/index.ts';
 
@@ -6,7 +9,9 @@ export type PlanItem = ParamsOf<'global-config.plan'>['body']['items'][number];
 
 export const planItems = signal<readonly PlanItem[]>([]);
 
-/** A later write of a document takes the place of an earlier one: each was made from what is stored. */
+/**
+ * A later write of a document takes the place of an earlier one: each was made from what is stored.
+ */
 export function addToPlan(item: PlanItem): void {
   planItems.value = [...planItems.value.filter(({ path }) => path !== item.path), item];
 }

@@ -1,6 +1,7 @@
 /**
- * Who is signed in. The access token is in this module's memory alone; the refresh token is in a cookie that no script sees. The tabs of
- * a browser share the cookie: they renew one after the other, and tell each other when somebody signs out or goes to another tenant.
+ * Who is signed in. The access token is in this module's memory alone; the refresh token is in a
+ * cookie that no script sees. The tabs of a browser share the cookie: they renew one after the
+ * other, and tell each other when somebody signs out or goes to another tenant.
  */
 import { computed, signal } from '@preact/signals';
 import type { ResultOf } from '../shared/contracts/index.ts';
@@ -52,7 +53,9 @@ function end(): void {
   else tokens.value = null;
 }
 
-/** One at a time over all tabs: whoever waits goes on with the cookie that the one before was given. */
+/**
+ * One at a time over all tabs: whoever waits goes on with the cookie that the one before was given.
+ */
 const inTurn = <T>(work: () => Promise<T>): Promise<T> =>
   navigator.locks.request('strata-session', work) as Promise<T>;
 
@@ -97,7 +100,10 @@ export async function signIn(
   return undefined;
 }
 
-/** Ends the session that another took the place of, so that none is left that nobody holds. It would end by itself, too. */
+/**
+ * Ends the session that another took the place of, so that none is left that nobody holds. It would
+ * end by itself, too.
+ */
 async function replaced({ access_token: token }: Tokens): Promise<void> {
   const headers = { authorization: `Bearer ${token}` };
   await send('POST', '/auth/logout', { body: {}, headers }).catch(() => undefined);
@@ -112,7 +118,10 @@ const wanted = signal<Wanted | undefined>(undefined);
 export const isAskedAgain = computed(() => wanted.value !== undefined);
 export const signInNoMore = (): void => wanted.value?.answer(false);
 
-/** Does it, after asking to sign in where that was too long ago for it. `work` is called again from its beginning then. */
+/**
+ * Does it, after asking to sign in where that was too long ago for it. `work` is called again from
+ * its beginning then.
+ */
 export async function withRecentSignIn<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
@@ -146,8 +155,8 @@ export async function switchTenant(tenantId: string): Promise<void> {
 }
 
 /**
- * Reads in another tenant of the person's. A session acts for one tenant at a time: it goes there and comes back, while no tab renews.
- * What another tab asks meanwhile is asked again afterwards.
+ * Reads in another tenant of the person's. A session acts for one tenant at a time: it goes there
+ * and comes back, while no tab renews. What another tab asks meanwhile is asked again afterwards.
  */
 export const readIn = <T>(
   tenantId: string,

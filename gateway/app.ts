@@ -1,4 +1,7 @@
-/** Puts the gateway together: Fastify with everything that a request passes on its way, and the fast path ahead of it. */
+/**
+ * Puts the gateway together: Fastify with everything that a request passes on its way, and the fast
+ * path ahead of it.
+ */
 import fastify, { LogController, type FastifyBaseLogger, type FastifyInstance } from 'fastify';
 import type { Redis } from 'ioredis';
 import type { ServiceBroker } from 'moleculer';
@@ -105,20 +108,29 @@ export async function buildApp(options: AppOptions): Promise<App> {
   return { app, server, authenticator };
 }
 
-/** The caller's own request id where it is a sane one, else a random one: a number would tell callers how much others ask. */
+/**
+ * The caller's own request id where it is a sane one, else a random one: a number would tell
+ * callers how much others ask.
+ */
 function requestIdOf({ headers }: IncomingMessage): string {
   const given = headers['x-request-id'];
   const isSane = typeof given === 'string' && /^[A-Za-z0-9._-]{1,128}$/.test(given);
   return isSane ? given : randomUUID();
 }
 
-/** The same log, which Fastify may not derive one from for every request: that costs more than the request id that our lines name. */
+/**
+ * The same log, which Fastify may not derive one from for every request: that costs more than the
+ * request id that our lines name.
+ */
 function withoutChildren(log: Logger): Logger {
   const single = Object.create(log, { child: { value: () => single } }) as Logger;
   return single;
 }
 
-/** A reload may come between the hooks that set headers and the route that teaches them to the fast path. */
+/**
+ * A reload may come between the hooks that set headers and the route that teaches them to the fast
+ * path.
+ */
 function keepSettings(app: FastifyInstance, settings: LiveSettings): void {
   app.decorateRequest('settings', undefined);
   app.addHook('onRequest', (request, _reply, done) => {

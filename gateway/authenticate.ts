@@ -1,6 +1,7 @@
 /**
- * Who a request is from: its credential (an access token or an API key) is verified, and the session or key, and the membership behind
- * it, are looked up. All three are cached reads, so a caller who is known costs no call and no promise.
+ * Who a request is from: its credential (an access token or an API key) is verified, and the
+ * session or key, and the membership behind it, are looked up. All three are cached reads, so a
+ * caller who is known costs no call and no promise.
  */
 import { LRUCache } from 'lru-cache';
 import type { ServiceBroker } from 'moleculer';
@@ -27,13 +28,15 @@ export interface Identity {
 
 export interface Authenticator {
   /**
-   * The identity that was found for this credential before, where every entry that it followed from is still fresh in this node's
-   * memory at `now` (performance.now()); undefined else. Never stale: what is stale has no fresh entry.
+   * The identity that was found for this credential before, where every entry that it followed from
+   * is still fresh in this node's memory at `now` (performance.now()); undefined else. Never stale:
+   * what is stale has no fresh entry.
    */
   readonly known: (headers: IncomingHttpHeaders, now: number) => Identity | undefined;
   /**
-   * Finds the identity, with calls over the bus where this node's memory does not do, within `timeLeft` milliseconds. Undefined where
-   * the request brings no credential. Throws 401 or 403 where the credential is no good, and what a call throws during an outage.
+   * Finds the identity, with calls over the bus where this node's memory does not do, within
+   * `timeLeft` milliseconds. Undefined where the request brings no credential. Throws 401 or 403
+   * where the credential is no good, and what a call throws during an outage.
    */
   readonly find: (
     headers: IncomingHttpHeaders,
@@ -88,8 +91,8 @@ interface KnownIdentity {
 }
 
 /**
- * What is made of the settings' keys. A request keeps to the key material that it began under, so that nothing that was verified with
- * old keys is remembered under new ones.
+ * What is made of the settings' keys. A request keeps to the key material that it began under, so
+ * that nothing that was verified with old keys is remembered under new ones.
  */
 interface KeyMaterial {
   readonly settings: Settings;
@@ -138,13 +141,17 @@ export function createAuthenticator(
       if (known !== undefined) return { value: known as ResultOf<A>, entry };
       return { value: await callAs(broker, name, params, call) };
     } catch (error) {
-      // Where memory said so, the entry says it again next time; one that is not fresh answers nothing.
+      // Where memory said so, the entry says it again next time; one that is not fresh answers
+      // nothing.
       if (codeOf(error) === 'not_found') return { value: null, entry };
       throw error;
     }
   }
 
-  /** Only who holds SECRET_KEY makes such tokens: nodes with another BASE_URL, or this one before its BASE_URL was changed. */
+  /**
+   * Only who holds SECRET_KEY makes such tokens: nodes with another BASE_URL, or this one before
+   * its BASE_URL was changed.
+   */
   function sayOtherIssuer(issuer: string): void {
     if (issuersSaid.has(issuer)) return;
     issuersSaid.set(issuer, true);
@@ -222,7 +229,10 @@ export function createAuthenticator(
     );
   }
 
-  /** Roles in the tenant are those of now; none where the membership has ended or the tenant is disabled. Throws where a service account has. */
+  /**
+   * Roles in the tenant are those of now; none where the membership has ended or the tenant is
+   * disabled. Throws where a service account has.
+   */
   async function standingOf(
     { type, id, tenant_id: tenantId }: Verified['holder'],
     call: CallOptions,
@@ -300,19 +310,24 @@ export function createAuthenticator(
 /** The cache marks what stands in for an owner that is away. */
 const isStale = (value: object | null): boolean => value !== null && 'stale' in value;
 
-/** Cache key of a credential. The NUL prefix keeps an X-API-Key from colliding with an Authorization header. */
+/**
+ * Cache key of a credential. The NUL prefix keeps an X-API-Key from colliding with an Authorization
+ * header.
+ */
 export function credentialOf(headers: IncomingHttpHeaders): string | undefined {
   const apiKey = headers['x-api-key'];
   return apiKey === undefined ? headers.authorization : `\0${String(apiKey)}`;
 }
 
 /**
- * The last 43 characters, which in an access token are its signature. Looking up by them alone and comparing the rest once is ten
- * times as fast as hashing all of a token.
+ * The last 43 characters, which in an access token are its signature. Looking up by them alone and
+ * comparing the rest once is ten times as fast as hashing all of a token.
  */
 const tailOf = (credential: string): string => credential.slice(-43);
 
-/** The id of the API key that a request brings; undefined where it brings none, or one that is none. */
+/**
+ * The id of the API key that a request brings; undefined where it brings none, or one that is none.
+ */
 export function apiKeyIdOf(headers: IncomingHttpHeaders): string | undefined {
   if (headers['x-api-key'] === undefined && !/^Bearer +[^\s]+$/i.test(headers.authorization ?? ''))
     return undefined;
@@ -320,7 +335,10 @@ export function apiKeyIdOf(headers: IncomingHttpHeaders): string | undefined {
   return isApiKey ? parseApiKey(text)?.id : undefined;
 }
 
-/** The access token or API key of a request that brings one. API keys may come as Bearer tokens, too. */
+/**
+ * The access token or API key of a request that brings one. API keys may come as Bearer tokens,
+ * too.
+ */
 function secretOf({ authorization, 'x-api-key': apiKey }: IncomingHttpHeaders): {
   readonly text: string;
   readonly isApiKey: boolean;

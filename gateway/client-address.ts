@@ -1,6 +1,7 @@
 /**
- * The address of a client: its connection's, or whom TRUSTED_PROXIES name in X-Forwarded-For. Some proxies name the port there, too
- * (Azure Application Gateway does). It is another one for each connection, so that it must not tell clients apart.
+ * The address of a client: its connection's, or whom TRUSTED_PROXIES name in X-Forwarded-For. Some
+ * proxies name the port there, too (Azure Application Gateway does). It is another one for each
+ * connection, so that it must not tell clients apart.
  */
 import proxyAddr from '@fastify/proxy-addr';
 

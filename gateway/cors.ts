@@ -21,7 +21,10 @@ const corsOptions = {
   ],
 };
 
-/** Lets pages of CORS_ORIGINS call the gateway; `*` stands for all. With none, or none any more, the plug-in passes requests by. */
+/**
+ * Lets pages of CORS_ORIGINS call the gateway; `*` stands for all. With none, or none any more, the
+ * plug-in passes requests by.
+ */
 export async function allowOrigins(app: FastifyInstance, settings: LiveSettings): Promise<void> {
   await app.register(cors, {
     delegator: (_request, callback) => {

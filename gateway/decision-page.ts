@@ -43,8 +43,8 @@ const styleHash = createHash('sha256').update(String(style)).digest('base64');
 export const decisionPagePolicy = `default-src 'none'; style-src 'sha256-${styleHash}'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'`;
 
 /**
- * What somebody sees who follows such a link: a button that decides, or how it was decided. Works without scripts. Looking at it
- * decides nothing, since mail scanners follow links, too.
+ * What somebody sees who follows such a link: a button that decides, or how it was decided. Works
+ * without scripts. Looking at it decides nothing, since mail scanners follow links, too.
  */
 export function decisionPage(view: DecisionView): string {
   const { title, tenant_name: tenant, description } = view;
@@ -59,7 +59,10 @@ ${view.state === 'pending' ? openPart(view) : html`<p class="state">It is ${view
   );
 }
 
-/** What somebody sees whose link decides nothing: it has expired, say, or they asked for the approval themselves. */
+/**
+ * What somebody sees whose link decides nothing: it has expired, say, or they asked for the
+ * approval themselves.
+ */
 export function refusedLinkPage({ detail, request_id: requestId }: ErrorResponse['body']): string {
   const title = 'This link decides nothing';
   return pageOf(

@@ -1,4 +1,7 @@
-/** Every refusal of the gateway in the one envelope that docs and clients know, whoever found the reason: a handler, Fastify or Node. */
+/**
+ * Every refusal of the gateway in the one envelope that docs and clients know, whoever found the
+ * reason: a handler, Fastify or Node.
+ */
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { randomUUID } from 'node:crypto';
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
@@ -58,7 +61,10 @@ export const refuseBeforeRouting = (
 ): FastifyReply =>
   sendError(ownErrorOf(error), id, reply.headers(jsonHeaders).header('x-request-id', id));
 
-/** Errors of hooks and handlers, and paths that do not exist. An unexpected error goes to the log with its cause. */
+/**
+ * Errors of hooks and handlers, and paths that do not exist. An unexpected error goes to the log
+ * with its cause.
+ */
 export function mapErrors(app: FastifyInstance, log: Logger): void {
   app.setErrorHandler((error: FastifyError, request, reply) => {
     const { id } = request;
@@ -75,7 +81,10 @@ export function mapErrors(app: FastifyInstance, log: Logger): void {
 const wantsPage = ({ routeOptions, headers }: FastifyRequest): boolean =>
   routeOptions.config?.isPage === true && (headers.accept?.includes('text/html') ?? false);
 
-/** With a refusal ahead of Fastify, so that the rest of the request is not waited for: the connection ends. */
+/**
+ * With a refusal ahead of Fastify, so that the rest of the request is not waited for: the
+ * connection ends.
+ */
 export const hangingUp = { connection: 'close' };
 
 /** A refusal ahead of Fastify. `more` are further headers. */
@@ -102,7 +111,10 @@ export function refuseRequest(
 /** How long a client that is refused may take to read that and to hang up, in milliseconds. */
 const hangUpMs = 1000;
 
-/** Answers what is no request, or none that arrives in time: the envelope goes to the connection, which then ends. */
+/**
+ * Answers what is no request, or none that arrives in time: the envelope goes to the connection,
+ * which then ends.
+ */
 export function refuseUnreadable({ code }: { readonly code?: string }, socket: Socket): void {
   if (code === 'ECONNRESET' || !socket.writable) {
     socket.destroy();

@@ -1,15 +1,17 @@
 /**
- * Answers reads that were answered before, ahead of Fastify, whose routing, hooks and reply cost more than all that has to be done for
- * such a read.
+ * Answers reads that were answered before, ahead of Fastify, whose routing, hooks and reply cost
+ * more than all that has to be done for such a read.
  *
- * A route teaches the fast path what a URL stands for: the contract, its parameters and the cache entry that answered them. When the
- * URL is asked for again, the caller is found from memory, and `cachedAnswer` decides as it does for every other cached read. The bytes
- * are made once per cached result. Whatever is not plainly a repetition goes to Fastify: another form of the answer, an unknown
- * credential, an entry that is no longer fresh, a refusal. A rate limit counts what is answered here, and what is over it is refused
- * here: Fastify would count it again.
+ * A route teaches the fast path what a URL stands for: the contract, its parameters and the cache
+ * entry that answered them. When the URL is asked for again, the caller is found from memory, and
+ * `cachedAnswer` decides as it does for every other cached read. The bytes are made once per cached
+ * result. Whatever is not plainly a repetition goes to Fastify: another form of the answer, an
+ * unknown credential, an entry that is no longer fresh, a refusal. A rate limit counts what is
+ * answered here, and what is over it is refused here: Fastify would count it again.
  *
- * Where a value is no longer fresh and many ask for it at once, the first goes to Fastify, which asks for it. The others wait for that
- * and are answered here: on their own way through Fastify they would share its answer as well, at three times the cost.
+ * Where a value is no longer fresh and many ask for it at once, the first goes to Fastify, which
+ * asks for it. The others wait for that and are answered here: on their own way through Fastify
+ * they would share its answer as well, at three times the cost.
  */
 import { LRUCache } from 'lru-cache';
 import type {
@@ -51,7 +53,10 @@ export interface KnownRead {
   /** From path and query, which are all that the URL can say. */
   readonly params: Readonly<Record<string, unknown>>;
   readonly entry: CachedEntry<unknown>;
-  /** Of the page that asks, which the CORS plug-in allowed; undefined where the request has no Origin header. */
+  /**
+   * Of the page that asks, which the CORS plug-in allowed; undefined where the request has no
+   * Origin header.
+   */
   readonly origin: string | undefined;
   /** What Fastify's hooks set on the response to a request of this origin. */
   readonly hookHeaders: OutgoingHttpHeaders;
@@ -130,7 +135,10 @@ export function createFastPath({
     return made;
   }
 
-  /** The result that may be sent as it is; `outdated` where it only has to be asked for; undefined where Fastify has to answer. */
+  /**
+   * The result that may be sent as it is; `outdated` where it only has to be asked for; undefined
+   * where Fastify has to answer.
+   */
   function resultFor(
     read: KnownRead,
     { headers }: IncomingMessage,
@@ -185,7 +193,10 @@ export function createFastPath({
     return status;
   }
 
-  /** Answers the request if it can, which began at `began` (performance.now()). Where it returns anything else, nothing was sent. */
+  /**
+   * Answers the request if it can, which began at `began` (performance.now()). Where it returns
+   * anything else, nothing was sent.
+   */
   function tryAnswer(
     request: IncomingMessage,
     response: ServerResponse,
@@ -195,7 +206,8 @@ export function createFastPath({
     const { method, url, headers } = request;
     if (method !== 'GET' && method !== 'HEAD') return 'unknown';
     forgetAfterReload();
-    // A URL's place in the order of eviction is when it was learned; renewing it costs more than learning it again.
+    // A URL's place in the order of eviction is when it was learned; renewing it costs more than
+    // learning it again.
     const read = reads.peek(nameOf(url!, headers.origin));
     if (!read) return 'unknown';
     const result = resultFor(read, request, now);
@@ -244,7 +256,10 @@ const allowedOrigin = 'access-control-allow-origin';
 const nameOf = (url: string, origin: string | undefined): string =>
   origin === undefined ? url : `${url} ${origin}`;
 
-/** Header names and values in turn, as they go to `writeHead`. Those of each answer's own are the last. */
+/**
+ * Header names and values in turn, as they go to `writeHead`. Those of each answer's own are the
+ * last.
+ */
 type Heads = Readonly<Record<200 | 304, string[]>>;
 
 interface Prepared {

@@ -1,9 +1,12 @@
 /**
- * Of many requests that want the same at the same moment, one asks for it, and the others follow: they wait for it, and then go on by
- * themselves, whatever has become of it.
+ * Of many requests that want the same at the same moment, one asks for it, and the others follow:
+ * they wait for it, and then go on by themselves, whatever has become of it.
  */
 export interface Followers {
-  /** Whether another asks already: then `next` is called once that has ended, or has taken too long. Else the caller is to ask. */
+  /**
+   * Whether another asks already: then `next` is called once that has ended, or has taken too long.
+   * Else the caller is to ask.
+   */
   readonly follow: (name: string, next: () => void) => boolean;
   /** Whoever asked for this has ended. */
   readonly letGo: (name: string) => void;

@@ -1,4 +1,6 @@
-/** Puts the gateway together, starts it as the settings say, and stops it without losing a request. */
+/**
+ * Puts the gateway together, starts it as the settings say, and stops it without losing a request.
+ */
 import type { AddressInfo } from 'node:net';
 import { cannotListen } from '../shared/listening.ts';
 import { takesClearCredentials } from '../shared/settings.ts';

@@ -5,7 +5,10 @@ import { showFigure } from '../shared/cluster/figures.ts';
 /** Upper bounds of the buckets, in seconds. */
 const bounds = [0.001, 0.005, 0.02, 0.1, 0.5, 2, 10];
 
-/** Called after each response. `seconds` is undefined where the duration says nothing about response times. */
+/**
+ * Called after each response. `seconds` is undefined where the duration says nothing about response
+ * times.
+ */
 export type CountRequest = (
   method: string,
   route: string,
@@ -13,7 +16,10 @@ export type CountRequest = (
   seconds: number | undefined,
 ) => void;
 
-/** Figures of one route and method: plain numbers, counted at every request and put into Prometheus' form when it asks. */
+/**
+ * Figures of one route and method: plain numbers, counted at every request and put into Prometheus'
+ * form when it asks.
+ */
 class Tally {
   readonly statuses = new Map<number, number>();
   /** Not cumulative; the last counts what is beyond all bounds. */
@@ -109,8 +115,8 @@ export function observeRequests(metrics: Registry, streams: Streams): CountReque
 }
 
 /**
- * A histogram of the tallies. prom-client's own cannot be given counts, so this is what a registry asks of one when it is scraped,
- * which is less than the type asks for.
+ * A histogram of the tallies. prom-client's own cannot be given counts, so this is what a registry
+ * asks of one when it is scraped, which is less than the type asks for.
  */
 function responseTimes(tallies: Tallies): Histogram {
   const name = 'strata_http_request_seconds';

@@ -1,14 +1,17 @@
 /**
- * The door for platform services that share NATS with Strata and do not hold SECRET_KEY: they call actions with a credential, as
- * others do over REST, and the gateway calls on for them as whoever the credential belongs to.
+ * The door for platform services that share NATS with Strata and do not hold SECRET_KEY: they call
+ * actions with a credential, as others do over REST, and the gateway calls on for them as whoever
+ * the credential belongs to.
  *
- * To them each gateway is a node of Moleculer's protocol in the namespace NATS_NAMESPACE, `strata` unless told, which answers the
- * actions of the contracts. It is no part of the nodes' own bus (`shared/cluster/sealing.ts`): of a neighbour's packet nothing is
- * believed but its credential, an API key or access token in `meta.credential`, and nothing that a neighbour registers, emits or
+ * To them each gateway is a node of Moleculer's protocol in the namespace NATS_NAMESPACE, `strata`
+ * unless told, which answers the actions of the contracts. It is no part of the nodes' own bus
+ * (`shared/cluster/sealing.ts`): of a neighbour's packet nothing is believed but its credential, an
+ * API key or access token in `meta.credential`, and nothing that a neighbour registers, emits or
  * answers is ever looked at.
  *
- * These packets are in clear. Whoever may subscribe to `MOL-strata.>` reads credentials and answers, and whoever may publish there can
- * pretend to be a gateway, so NATS has to keep neighbours apart; `docs/operations.md` has the permissions.
+ * These packets are in clear. Whoever may subscribe to `MOL-strata.>` reads credentials and
+ * answers, and whoever may publish there can pretend to be a gateway, so NATS has to keep
+ * neighbours apart; `docs/operations.md` has the permissions.
  */
 import { ServiceBroker } from 'moleculer';
 import type { NatsConnection, Subscription } from 'nats';
@@ -57,7 +60,10 @@ interface Request {
 const ver = ServiceBroker.PROTOCOL_VERSION;
 /** Well within the 30 s after which Moleculer gives a node up unless told otherwise. */
 const heartbeatMs = 2000;
-/** Answers to DISCOVER between two heartbeats. Who got none asks again when it hears the next; anybody on NATS may ask. */
+/**
+ * Answers to DISCOVER between two heartbeats. Who got none asks again when it hears the next;
+ * anybody on NATS may ask.
+ */
 const maxInfos = 200;
 /** Answered with 429 beyond this, so that neighbours cannot take all of a gateway's memory. */
 const maxRunning = 500;
@@ -70,7 +76,10 @@ const isShortText = (value: unknown): value is string =>
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** What needs nobody signed in is for people, over REST, where limits know the client's address; streams and pages are HTTP. */
+/**
+ * What needs nobody signed in is for people, over REST, where limits know the client's address;
+ * streams and pages are HTTP.
+ */
 function isOffered({ access, response }: Contract): boolean {
   const isOpen = access.level !== 'internal' && access.level !== 'public';
   return isOpen && response !== 'stream' && response !== 'page' && response !== 'token';
@@ -173,7 +182,9 @@ function serveNeighbours(
     void answered.finally(() => running.delete(answered));
   }
 
-  /** Numbers that lose digits, names given twice and the like are refused, as in bodies over REST. */
+  /**
+   * Numbers that lose digits, names given twice and the like are refused, as in bodies over REST.
+   */
   async function performExact(text: string, request: Request): Promise<unknown> {
     try {
       parseExactJson(text);
@@ -205,7 +216,8 @@ function serveNeighbours(
   const listen = (subject: string, use: (data: Uint8Array) => void): Subscription =>
     connection.subscribe(`${prefix}.${subject}`, {
       callback(error, message) {
-        // An error is a permission that NATS denies, and has no message. What is thrown here would close the node's connection.
+        // An error is a permission that NATS denies, and has no message. What is thrown here would
+        // close the node's connection.
         try {
           if (!error) use(message.data);
         } catch (thrown) {

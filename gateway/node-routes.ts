@@ -41,7 +41,10 @@ const docsPath = '/docs';
 
 const icon = readFileSync(new URL('../console/icon.svg', import.meta.url), 'utf8');
 
-/** Without what the page would offer else: to send the document, or what is tried with it, to services of others. */
+/**
+ * Without what the page would offer else: to send the document, or what is tried with it, to
+ * services of others.
+ */
 const docsPage = {
   url: '/openapi.json',
   pageTitle: 'Strata API',
@@ -54,7 +57,10 @@ const docsPage = {
   mcp: { disabled: true },
 } as const;
 
-/** `/openapi.json`, and `/docs`, a page to browse it. Both are made when somebody asks: few gateways are, and each start would wait. */
+/**
+ * `/openapi.json`, and `/docs`, a page to browse it. Both are made when somebody asks: few gateways
+ * are, and each start would wait.
+ */
 export function serveDocs(app: FastifyInstance, baseUrl: string, version: string): void {
   let document: ReturnType<typeof openApi> | undefined;
   app.get('/openapi.json', async () => {
@@ -77,7 +83,10 @@ export function serveDocs(app: FastifyInstance, baseUrl: string, version: string
   app.get(`${docsPath}/js/scalar.js`, sendDocs);
 }
 
-/** The page with its script: a plug-in, which a server takes only before it listens, so it has one of its own. */
+/**
+ * The page with its script: a plug-in, which a server takes only before it listens, so it has one
+ * of its own.
+ */
 async function loadDocsPage(): Promise<FastifyInstance> {
   const { default: scalar } = await import('@scalar/fastify-api-reference');
   const docs = fastify({ routerOptions: { ignoreTrailingSlash: true } });

@@ -19,8 +19,9 @@ export function urlParamsOf(contract: Contract, rest: Rest, request: FastifyRequ
 }
 
 /**
- * Everything that the action is called with. Throws 422 for a query parameter that the contract does not know, and for headers that do
- * not fit, 412 for a condition that cannot be kept: the contract would name those by the parameter, and the caller knows them by the header.
+ * Everything that the action is called with. Throws 422 for a query parameter that the contract
+ * does not know, and for headers that do not fit, 412 for a condition that cannot be kept: the
+ * contract would name those by the parameter, and the caller knows them by the header.
  */
 export function parametersOf(
   contract: Contract,
@@ -50,8 +51,9 @@ export function parametersOf(
 }
 
 /**
- * A date cannot tell two changes of one second apart, so a write that counts on one could overwrite what its client has not seen.
- * Beside If-Match, where that is taken, the date does not count (RFC 9110, section 13.1.4).
+ * A date cannot tell two changes of one second apart, so a write that counts on one could overwrite
+ * what its client has not seen. Beside If-Match, where that is taken, the date does not count (RFC
+ * 9110, section 13.1.4).
  */
 function refuseUnmodifiedSince(rest: Rest, { headers }: FastifyRequest): void {
   if (headers['if-unmodified-since'] === undefined) return;
@@ -63,7 +65,10 @@ function refuseUnmodifiedSince(rest: Rest, { headers }: FastifyRequest): void {
   );
 }
 
-/** A text from the URL or a header in the type that the contract gives it. What does not fit stays text, and the contract refuses it. */
+/**
+ * A text from the URL or a header in the type that the contract gives it. What does not fit stays
+ * text, and the contract refuses it.
+ */
 function typed(contract: Contract, name: string, text: unknown): unknown {
   if (typeof text !== 'string') return text;
   const schema = contract.params.properties[name];
@@ -96,7 +101,10 @@ function headerProblem({ params }: Contract, name: string, value: unknown): stri
   }
 }
 
-/** Node gives header values as latin1, and a reason may be written in any script: read as UTF-8 where it is valid UTF-8. */
+/**
+ * Node gives header values as latin1, and a reason may be written in any script: read as UTF-8
+ * where it is valid UTF-8.
+ */
 function decodeHeader(value: string): string {
   const text = Buffer.from(value, 'latin1').toString('utf8');
   return text.includes('\uFFFD') ? value : text;

@@ -1,6 +1,7 @@
 /**
- * RATE_LIMIT_PER_MINUTE: how many requests one client address may make in a minute. The fast path and Fastify count in one place and
- * answer alike, so that it makes no difference which of them answers. A reload changes the limit while the gateway runs.
+ * RATE_LIMIT_PER_MINUTE: how many requests one client address may make in a minute. The fast path
+ * and Fastify count in one place and answer alike, so that it makes no difference which of them
+ * answers. A reload changes the limit while the gateway runs.
  */
 import proxyAddr from '@fastify/proxy-addr';
 import type { FastifyInstance } from 'fastify';
@@ -24,7 +25,10 @@ export interface Standing {
 export interface RateLimit {
   /** Whether there is a limit now. */
   readonly isSet: () => boolean;
-  /** Counts the request; each must be counted once. `then` is called at once, or in a moment where Redis counts; it must not throw. */
+  /**
+   * Counts the request; each must be counted once. `then` is called at once, or in a moment where
+   * Redis counts; it must not throw.
+   */
   readonly count: (request: IncomingMessage, then: (standing: Standing) => void) => void;
 }
 
@@ -66,7 +70,9 @@ export function createRateLimit(
   };
 }
 
-/** Counts what Fastify answers, ahead of the routes' own hooks, so that bad credentials count too. */
+/**
+ * Counts what Fastify answers, ahead of the routes' own hooks, so that bad credentials count too.
+ */
 export function limitRate(app: FastifyInstance, rateLimit: RateLimit): void {
   app.addHook('onRequest', ({ raw }, reply, done) => {
     if (!rateLimit.isSet()) {
@@ -84,7 +90,10 @@ export function limitRate(app: FastifyInstance, rateLimit: RateLimit): void {
 const maxBytes = 1024 * 1024;
 const addressBytes = 200;
 
-/** What a request is counted under. Finding it costs microseconds, so it is remembered for what the connection and the proxy say. */
+/**
+ * What a request is counted under. Finding it costs microseconds, so it is remembered for what the
+ * connection and the proxy say.
+ */
 function createAddressOf(trust: Trust): (request: IncomingMessage) => string {
   const known = new LRUCache<string, string>({
     maxSize: maxBytes,
@@ -107,7 +116,10 @@ function createAddressOf(trust: Trust): (request: IncomingMessage) => string {
 /** A proxy may hand on what a client claims to be, which is as long as a header may be. */
 const longestName = 64;
 
-/** What one client is sure to have to itself: an address of IPv4, or /64 of IPv6. A text that is no address stands for itself. */
+/**
+ * What one client is sure to have to itself: an address of IPv4, or /64 of IPv6. A text that is no
+ * address stands for itself.
+ */
 function holderOf(address: string): string {
   if (!ipaddr.isValid(address)) return address.slice(0, longestName);
   const parsed = ipaddr.process(address);

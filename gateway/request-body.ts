@@ -10,7 +10,8 @@ export const bodyLimit = 1024 * 1024;
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 export function parseBodies(app: FastifyInstance): void {
-  // Node ends the body of a request that announces none before anyone listens, and the parser would wait for that end for ever.
+  // Node ends the body of a request that announces none before anyone listens, and the parser would
+  // wait for that end for ever.
   app.addHook('preParsing', (_request, _reply, payload, done) =>
     done(null, payload.readableEnded ? Readable.from([]) : payload),
   );
@@ -32,7 +33,10 @@ export function parseBodies(app: FastifyInstance): void {
   );
 }
 
-/** Throws `invalid_json` for what is no JSON, and 422 for JSON that would lose something, such as a field given twice. */
+/**
+ * Throws `invalid_json` for what is no JSON, and 422 for JSON that would lose something, such as a
+ * field given twice.
+ */
 function parseBody(body: Buffer): unknown {
   const text = decode(body);
   try {

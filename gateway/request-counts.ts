@@ -1,16 +1,22 @@
 /**
- * How many requests each client address has made in its minute, which begins with the first of them. In this gateway's memory, or in
- * Redis, where all gateways count together.
+ * How many requests each client address has made in its minute, which begins with the first of
+ * them. In this gateway's memory, or in Redis, where all gateways count together.
  */
 import type { Redis } from 'ioredis';
 import { LRUCache } from 'lru-cache';
 import { upTo } from '../shared/growing-cache.ts';
 
-/** Told the number of a request in its address's minute, from 1 on, and how much of the minute is left, in milliseconds. */
+/**
+ * Told the number of a request in its address's minute, from 1 on, and how much of the minute is
+ * left, in milliseconds.
+ */
 export type Counted = (count: number, leftMs: number) => void;
 
 export interface RequestCounts {
-  /** Counts one more of an address that may make `limit`. `counted` is called at once where this gateway knows, else in a moment; it must not throw. */
+  /**
+   * Counts one more of an address that may make `limit`. `counted` is called at once where this
+   * gateway knows, else in a moment; it must not throw.
+   */
   readonly add: (address: string, limit: number, counted: Counted) => void;
 }
 
@@ -44,7 +50,10 @@ export function countsInMemory(now = () => performance.now()): RequestCounts {
   };
 }
 
-/** Counts `ARGV[n]` more for `KEYS[n]`, and says of each how many there are now, and the milliseconds until they are forgotten. */
+/**
+ * Counts `ARGV[n]` more for `KEYS[n]`, and says of each how many there are now, and the
+ * milliseconds until they are forgotten.
+ */
 const script = `
   local standings = {}
   for n, key in ipairs(KEYS) do
@@ -59,13 +68,18 @@ const script = `
   end
   return standings`;
 
-/** A gateway answers at most this share of the limit ahead of Redis: of a limit below 1,000 nothing. */
+/**
+ * A gateway answers at most this share of the limit ahead of Redis: of a limit below 1,000 nothing.
+ */
 const shareAhead = 1 / 1000;
 /** It does so only for an address that has made no more than this share of the limit. */
 const farFromLimit = 1 / 2;
 /** What was answered ahead is told to Redis so much later. */
 const settleMs = 10;
-/** Where Redis is silent for longer, the share is no bound any more: nobody who is far from the limit waits for it. */
+/**
+ * Where Redis is silent for longer, the share is no bound any more: nobody who is far from the
+ * limit waits for it.
+ */
 const patienceMs = 100;
 
 /** What this gateway knows of the minute of an address. */
@@ -100,11 +114,13 @@ interface Told {
 const nameOf = ({ tally: { address } }: Told): string => `strata:requests:${address}`;
 
 /**
- * Far from the limit, a gateway answers ahead by what it knows, and tells Redis a moment later. Else each request gets its number from
- * Redis first, which is asked once for all requests of one turn of the event loop: asking for each would cost as much as answering it.
+ * Far from the limit, a gateway answers ahead by what it knows, and tells Redis a moment later.
+ * Else each request gets its number from Redis first, which is asked once for all requests of one
+ * turn of the event loop: asking for each would cost as much as answering it.
  *
- * So all gateways together answer no more than the limit and the share of each. Even that takes half of the limit within the moment in
- * which they tell each other. While Redis is away each goes on alone from what it knows.
+ * So all gateways together answer no more than the limit and the share of each. Even that takes
+ * half of the limit within the moment in which they tell each other. While Redis is away each goes
+ * on alone from what it knows.
  */
 export function countsInRedis(redis: Redis, now = () => performance.now()): RequestCounts {
   const tallies = new LRUCache<string, Tally>(upTo(100_000));
@@ -134,7 +150,10 @@ export function countsInRedis(redis: Redis, now = () => performance.now()): Requ
     return isSilent || unsettled < mostAhead;
   }
 
-  /** Of each address, in their order: how many requests it has made with these, and what is left of its minute. */
+  /**
+   * Of each address, in their order: how many requests it has made with these, and what is left of
+   * its minute.
+   */
   async function standingsOf(told: readonly Told[]): Promise<number[]> {
     const sizes = told.map(({ size }) => size);
     return (await redis.eval(script, told.length, ...told.map(nameOf), ...sizes)) as number[];

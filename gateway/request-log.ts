@@ -1,11 +1,14 @@
-/** What is noted of every response, whether Fastify or the fast path sent it: a line in the log and the metrics. */
+/**
+ * What is noted of every response, whether Fastify or the fast path sent it: a line in the log and
+ * the metrics.
+ */
 import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
 import type { CountRequest } from './metrics.ts';
 
 /**
- * Called after every response. `ms` is how long it took; `streamed` says that it was a stream, whose duration is no response time.
- * Positional, since an object would be made for every request.
+ * Called after every response. `ms` is how long it took; `streamed` says that it was a stream,
+ * whose duration is no response time. Positional, since an object would be made for every request.
  */
 export type RecordResponse = (
   requestId: string,
@@ -20,7 +23,8 @@ export type RecordResponse = (
 const unloggedRoutes = /^\/(healthz|readyz|metrics)/;
 
 export function createRequestLog(log: Logger, count: CountRequest): RecordResponse {
-  // The fields are fixed and none can hold a secret, so nothing is searched for one. Of the two logs the other has the level.
+  // The fields are fixed and none can hold a secret, so nothing is searched for one. Of the two
+  // logs the other has the level.
   const requestLog = log.child({}, { redact: [], level: 'trace' });
   return (requestId, method, route, status, ms, streamed = false) => {
     // Reads come by the thousand each second, and the metrics count them.

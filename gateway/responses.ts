@@ -1,6 +1,6 @@
 /**
- * Results as HTTP responses, by the contract's response kind; and which of them are repeatable, which is what the fast path may send
- * a second time without asking Fastify.
+ * Results as HTTP responses, by the contract's response kind; and which of them are repeatable,
+ * which is what the fast path may send a second time without asking Fastify.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { IncomingHttpHeaders } from 'node:http';
@@ -49,8 +49,9 @@ export interface RepeatableResponse {
 }
 
 /**
- * Whether a request with these headers is answered with what `repeatableResponse` makes of the result. Other requests get another
- * form of it, and kinds that are not reads of a cached value have no repeatable response.
+ * Whether a request with these headers is answered with what `repeatableResponse` makes of the
+ * result. Other requests get another form of it, and kinds that are not reads of a cached value
+ * have no repeatable response.
  */
 export function isRepeatable(kind: ResponseKind, headers: IncomingHttpHeaders): boolean {
   switch (kind) {
@@ -100,7 +101,8 @@ export function respond(
   reply: FastifyReply,
 ): FastifyReply {
   const { headers } = request;
-  // A serializer of our own keeps Fastify from adding a charset, which JSON does not have (RFC 8259, section 11).
+  // A serializer of our own keeps Fastify from adding a charset, which JSON does not have (RFC
+  // 8259, section 11).
   reply.header('content-type', json).serializer(unchanged);
   switch (kind) {
     case 'resource':
@@ -143,8 +145,9 @@ const sendNothing = (status: 204 | 304, reply: FastifyReply): FastifyReply =>
   reply.code(status).removeHeader('content-type').send();
 
 /**
- * Whether a stale effective configuration is still the current one nobody can say now, nor whether a caller who cannot be checked may
- * have it: both are sent whole, and marked, where a 304 would confirm what the client has.
+ * Whether a stale effective configuration is still the current one nobody can say now, nor whether
+ * a caller who cannot be checked may have it: both are sent whole, and marked, where a 304 would
+ * confirm what the client has.
  */
 function sendTagged(
   kind: 'resource' | 'effective',
@@ -161,7 +164,10 @@ function sendTagged(
     : reply.send(response.text);
 }
 
-/** Equal tags of one address stand for equal values: of the layers, only the environment has no revision. */
+/**
+ * Equal tags of one address stand for equal values: of the layers, only the environment has no
+ * revision.
+ */
 const tagOf = ({ revision, environment }: Effective): string =>
   `"${revision.tenant}.${revision.platform}-${environment}"`;
 
@@ -174,7 +180,10 @@ function sendWritten(written: Written | { dry_run: true }, reply: FastifyReply):
   return sendJson(written.document, reply);
 }
 
-/** JSON Pointers as a header can carry them: percent-encoded, with a comma between them, the first ten. */
+/**
+ * JSON Pointers as a header can carry them: percent-encoded, with a comma between them, the first
+ * ten.
+ */
 const pathsOf = (warnings: readonly { readonly path: string }[]): string =>
   warnings
     .slice(0, 10)
@@ -212,8 +221,9 @@ function sendPage(
 }
 
 /**
- * Server-Sent Events on a connection of their own, which ends with them; proxies are told not to hold them back. The stream writes to the
- * connection itself, so the headers that Fastify's hooks would set are set here.
+ * Server-Sent Events on a connection of their own, which ends with them; proxies are told not to
+ * hold them back. The stream writes to the connection itself, so the headers that Fastify's hooks
+ * would set are set here.
  */
 function sendStream(
   events: EventStream,
@@ -235,7 +245,10 @@ function sendStream(
 
 const wantsNdjson = ({ accept }: IncomingHttpHeaders): boolean => accept?.includes(ndjson) ?? false;
 
-/** The headers that describe a stored document: who wrote it, when, and the revision, which is its entity tag. */
+/**
+ * The headers that describe a stored document: who wrote it, when, and the revision, which is its
+ * entity tag.
+ */
 const describe = (resource: Resource): Record<string, string | number> => ({
   etag: etag(resource.revision),
   'last-modified': new Date(resource.updated_at).toUTCString(),

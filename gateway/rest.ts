@@ -1,4 +1,7 @@
-/** The contracts that have a route: what the gateway serves, and what the OpenAPI document describes. */
+/**
+ * The contracts that have a route: what the gateway serves, and what the OpenAPI document
+ * describes.
+ */
 import type { Contract, Rest } from '../shared/contracts/contract.ts';
 import { contractTable, type ActionName } from '../shared/contracts/index.ts';
 

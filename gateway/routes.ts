@@ -72,7 +72,8 @@ export function registerRoutes(app: FastifyInstance, options: RoutesOptions): vo
   for (const route of restRoutes) {
     if (!pages.includes(route)) app.route(routeOf(route, options));
   }
-  // Browsers send forms. The forms of our pages say everything by their address, so the body is ignored.
+  // Browsers send forms. The forms of our pages say everything by their address, so the body is
+  // ignored.
   void app.register(async (forms) => {
     forms.addContentTypeParser(
       'application/x-www-form-urlencoded',
@@ -121,11 +122,15 @@ function routeOf({ name, contract, rest }: RestRoute, options: RoutesOptions): R
     enter(request, identity);
   }
 
-  /** Before the body is read, let alone judged. Makes no promise where the caller is known from memory. */
+  /**
+   * Before the body is read, let alone judged. Makes no promise where the caller is known from
+   * memory.
+   */
   function admit(request: FastifyRequest): Promise<void> | undefined {
     request.urlParams = urlParamsOf(contract, rest, request);
     request.timeLeft = timeLeft(requestTimeoutMs);
-    // A credential that comes along changes nothing, so neither a bad one nor one that cannot be checked is in anyone's way.
+    // A credential that comes along changes nothing, so neither a bad one nor one that cannot be
+    // checked is in anyone's way.
     if (contract.access.level === 'public') {
       enter(request, undefined);
       return undefined;
@@ -220,7 +225,10 @@ function routeOf({ name, contract, rest }: RestRoute, options: RoutesOptions): R
   };
 }
 
-/** The gateway's own handler of the action, else a call of the action, whose parameters are checked on its way. */
+/**
+ * The gateway's own handler of the action, else a call of the action, whose parameters are checked
+ * on its way.
+ */
 function handlerOf(
   name: ActionName,
   contract: Contract,
@@ -252,8 +260,9 @@ const nobody: Caller = {
 };
 
 /**
- * The error for a caller who cannot be checked, for a reason of ours: the route's own code where it has one, and the cause in the log.
- * A public route checks nobody, so its own codes are for failures behind it.
+ * The error for a caller who cannot be checked, for a reason of ours: the route's own code where it
+ * has one, and the cause in the log. A public route checks nobody, so its own codes are for
+ * failures behind it.
  */
 function uncheckableCaller(
   { access, failures }: Contract,

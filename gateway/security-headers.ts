@@ -3,7 +3,10 @@ import helmet, { type HelmetOptions } from 'helmet';
 import { Socket } from 'node:net';
 import { http } from '../shared/node-http.ts';
 
-/** What helmet would set on every response with these options, worked out once: they depend on nothing in the request. */
+/**
+ * What helmet would set on every response with these options, worked out once: they depend on
+ * nothing in the request.
+ */
 function headersOf(options: HelmetOptions): Readonly<Record<string, string>> {
   const request = new http.IncomingMessage(new Socket());
   const response = new http.ServerResponse(request);
@@ -15,8 +18,9 @@ function headersOf(options: HelmetOptions): Readonly<Record<string, string>> {
 }
 
 /**
- * Has browsers come by https alone, subdomains included. Only for answers to requests that came by https: over http it is forbidden
- * (RFC 6797, section 7.2), and it would lock people out of a host that has other things on http.
+ * Has browsers come by https alone, subdomains included. Only for answers to requests that came by
+ * https: over http it is forbidden (RFC 6797, section 7.2), and it would lock people out of a host
+ * that has other things on http.
  */
 export const httpsOnly = { 'strict-transport-security': 'max-age=31536000; includeSubDomains' };
 
@@ -28,8 +32,8 @@ export const pageHeaders = headersOf({
 });
 
 /**
- * For JSON: without those that concern only pages, and without those that `frame-ancestors` replaces. No response is kept where other
- * callers or later reads would find it.
+ * For JSON: without those that concern only pages, and without those that `frame-ancestors`
+ * replaces. No response is kept where other callers or later reads would find it.
  */
 export const jsonHeaders: Readonly<Record<string, string>> = {
   'cache-control': 'private, no-cache',

@@ -1,7 +1,8 @@
 /**
- * The gateway's HTTP server: every request goes to the fast path first, then to Fastify, which is given the server through its
- * `serverFactory` option. What comes before either: how long clients may take, and what no route should have to know of requests.
- * And how the server stops without refusing a request that has begun.
+ * The gateway's HTTP server: every request goes to the fast path first, then to Fastify, which is
+ * given the server through its `serverFactory` option. What comes before either: how long clients
+ * may take, and what no route should have to know of requests. And how the server stops without
+ * refusing a request that has begun.
  */
 import { lookup } from 'node:dns/promises';
 import { once } from 'node:events';
@@ -18,16 +19,24 @@ import { http } from '../shared/node-http.ts';
 import { hangingUp, refuseRequest, refuseUnreadable } from './error-responses.ts';
 import type { FastPath } from './fast-path.ts';
 
-/** While the server stops: how long a connection may take to its next request, which is answered and is its last. */
+/**
+ * While the server stops: how long a connection may take to its next request, which is answered and
+ * is its last.
+ */
 const lastRequestMs = 1000;
 
 /** How long a client may take, in milliseconds. Whoever takes longer is told so and cut off. */
 export interface ClientTimes {
   /** From the connection, or the first byte of a later request, to the last header. */
   readonly headersMs: number;
-  /** The same to the end of the body. Answers, streams among them, may take as long as they like. */
+  /**
+   * The same to the end of the body. Answers, streams among them, may take as long as they like.
+   */
   readonly requestMs: number;
-  /** From an answer to the next request. Longer than the minute that load balancers leave a connection idle, so that they close it. */
+  /**
+   * From an answer to the next request. Longer than the minute that load balancers leave a
+   * connection idle, so that they close it.
+   */
   readonly keepAliveMs: number;
   /** How often connections are looked through for those that take too long. */
   readonly checkMs: number;
@@ -54,16 +63,21 @@ const routedMethods = new Set([
 export interface GatewayServer {
   /** Fastify's `serverFactory`; called once. `handler` is Fastify. */
   readonly create: (handler: RequestListener) => Server;
-  /** Fastify's `clientErrorHandler`: for what is no request, and for one that does not arrive in time. */
+  /**
+   * Fastify's `clientErrorHandler`: for what is no request, and for one that does not arrive in
+   * time.
+   */
   readonly refuse: (error: { readonly code?: string }, socket: Socket) => void;
   /**
-   * `localhost` may stand for 127.0.0.1 and ::1. Fastify listens on one of them with a server that it is given; this listens on the
-   * others, too, and does nothing for other hosts. An address that cannot be listened on is left out.
+   * `localhost` may stand for 127.0.0.1 and ::1. Fastify listens on one of them with a server that
+   * it is given; this listens on the others, too, and does nothing for other hosts. An address that
+   * cannot be listened on is left out.
    */
   readonly listenBeside: (host: string) => Promise<void>;
   /**
-   * Refuses no request that has begun, nor one that is on its way over an open connection: such connections end with their next
-   * answer, and only those that stay silent are closed. `closeApp` is called once they have had their time.
+   * Refuses no request that has begun, nor one that is on its way over an open connection: such
+   * connections end with their next answer, and only those that stay silent are closed. `closeApp`
+   * is called once they have had their time.
    */
   readonly stop: (closeApp: () => Promise<unknown>) => Promise<void>;
 }
@@ -79,7 +93,10 @@ export function createGatewayServer(
   /** The server itself, and those that only accept connections for it. */
   const listeners: NetServer[] = [];
   const connections = new Set<Socket>();
-  /** Connections that have not had a request. Clients open them ahead of need, and Node counts them as busy. */
+  /**
+   * Connections that have not had a request. Clients open them ahead of need, and Node counts them
+   * as busy.
+   */
   const unused = new Set<Socket>();
   let stopping = false;
 
@@ -97,7 +114,8 @@ export function createGatewayServer(
       refuseRequest(error, requestIdOf(request), response, hangingUp);
       return;
     }
-    // No path takes any other method. Fastify would look for nothing but a route of that method, and find no path either.
+    // No path takes any other method. Fastify would look for nothing but a route of that method,
+    // and find no path either.
     if (!routedMethods.has(request.method!)) request.method = 'TRACE';
     fastPath.answer(request, response, handler);
   }
@@ -170,12 +188,14 @@ export function createGatewayServer(
       const closed = Promise.all(listeners.map((each) => once(each, 'close')));
       // By then the event loop has accepted the connections that were waiting.
       await setImmediate();
-      // An HTTP server's own `close` would also end idle connections, over which a request may be on its way.
+      // An HTTP server's own `close` would also end idle connections, over which a request may be
+      // on its way.
       for (const each of listeners) NetServer.prototype.close.call(each);
       await Promise.race([closed, delay(lastRequestMs)]);
       for (const socket of unused) socket.destroy();
       server.closeIdleConnections();
-      // What was answered in between with headers from before the stop would stay open for the next request.
+      // What was answered in between with headers from before the stop would stay open for the next
+      // request.
       const closing = setInterval(() => server.closeIdleConnections(), lastRequestMs);
       try {
         await Promise.all([closeApp(), closed]);
@@ -191,7 +211,10 @@ function announceEnd(answer: ServerResponse | undefined): void {
   if (answer && !answer.headersSent) answer.setHeader('connection', 'close');
 }
 
-/** What is wrong with the Host header (RFC 9112, section 3.2). HTTP/1.0, which some health checks speak, does not need one. */
+/**
+ * What is wrong with the Host header (RFC 9112, section 3.2). HTTP/1.0, which some health checks
+ * speak, does not need one.
+ */
 function hostProblem({ rawHeaders, httpVersion }: IncomingMessage): string | undefined {
   let count = 0;
   // Names and values in turn. `headers` would show the first of two only.

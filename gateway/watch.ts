@@ -1,9 +1,11 @@
 /**
- * Watch streams, Server-Sent Events: of the changes of a tenant or of the platform, each with its revision as the id; of what these make
- * of the effective values of one context; and of what becomes of one's own session (streams/own-session.ts).
+ * Watch streams, Server-Sent Events: of the changes of a tenant or of the platform, each with its
+ * revision as the id; of what these make of the effective values of one context; and of what
+ * becomes of one's own session (streams/own-session.ts).
  *
- * Who watches the same shares it: changes are read from their owner once for each scope and change (streams/shared-changes.ts), values
- * once for each tenant and change (streams/effective-values.ts). What all streams have in common is in streams/stream-hub.ts.
+ * Who watches the same shares it: changes are read from their owner once for each scope and change
+ * (streams/shared-changes.ts), values once for each tenant and change
+ * (streams/effective-values.ts). What all streams have in common is in streams/stream-hub.ts.
  */
 import type { ServiceBroker } from 'moleculer';
 import { serviceCaller, type Caller } from '../shared/access.ts';
@@ -28,7 +30,10 @@ import { StreamHub } from './streams/stream-hub.ts';
 interface Watched extends ChangeKind {
   /** Whose changes are sent. */
   readonly scope: string;
-  /** At most `pageSize` changes after a revision; without `after` only the newest revision. Read once for all who watch. */
+  /**
+   * At most `pageSize` changes after a revision; without `after` only the newest revision. Read
+   * once for all who watch.
+   */
   readonly changes: (caller: Caller, after?: number) => Promise<Changes>;
 }
 
@@ -140,8 +145,9 @@ export function createWatch(
 }
 
 /**
- * Streams are counted by person; with API keys by key and by what each client of the key calls itself. Clients of one key that give no
- * name are a fleet, of which only the tenant's share is asked.
+ * Streams are counted by person; with API keys by key and by what each client of the key calls
+ * itself. Clients of one key that give no name are a fleet, of which only the tenant's share is
+ * asked.
  */
 function holderOf(
   { caller, apiKeyId }: OwnRequest,

@@ -1,4 +1,7 @@
-/** What every node of Strata, whatever it hosts, answers from its own memory by the rules of a service. */
+/**
+ * What every node of Strata, whatever it hosts, answers from its own memory by the rules of a
+ * service.
+ */
 import type { DerivedReads } from '../shared/cluster/derived-reads.ts';
 import { derivedDecision } from './config-resolver/actions/decide.ts';
 

@@ -24,9 +24,14 @@ export interface Parts {
   readonly mailer: Mailer;
   readonly log: Logger;
   readonly metrics: Registry;
-  /** Remembers work that is done once the node serves. A start that fails before leaves it undone. */
+  /**
+   * Remembers work that is done once the node serves. A start that fails before leaves it undone.
+   */
   readonly onceServing: (work: () => Promise<void>) => void;
-  /** Called where an empty database got its first platform admin. Shows the password before it returns. */
+  /**
+   * Called where an empty database got its first platform admin. Shows the password before it
+   * returns.
+   */
   readonly onFirstAdmin: (admin: FirstAdmin) => void;
 }
 
@@ -43,11 +48,15 @@ interface WithoutTables {
 export type PieceCode = WithTables | WithoutTables;
 
 export interface Piece extends HostedPiece, ServingPiece {
-  /** Issues or verifies access tokens, or sends links: BASE_URL has to be the same for all such pieces. */
+  /**
+   * Issues or verifies access tokens, or sends links: BASE_URL has to be the same for all such
+   * pieces.
+   */
   readonly usesBaseUrl?: true;
   /**
-   * Imports its code with the libraries behind it, which only nodes that host the piece need: what a node loads is most of its start
-   * and of its memory. Absent for the gateway, which is no service on the bus: `start.ts` starts it once the node has joined.
+   * Imports its code with the libraries behind it, which only nodes that host the piece need: what
+   * a node loads is most of its start and of its memory. Absent for the gateway, which is no
+   * service on the bus: `start.ts` starts it once the node has joined.
    */
   readonly load?: () => Promise<PieceCode>;
 }

@@ -1,4 +1,7 @@
-/** Who calls, and the one check of whether they may. It runs on every node in front of every action and fails closed. */
+/**
+ * Who calls, and the one check of whether they may. It runs on every node in front of every action
+ * and fails closed.
+ */
 import type { Access, Contract, KeyScope, TenantRole } from './contracts/contract.ts';
 import type { SignInMethod } from './contracts/sign-in-policy.ts';
 import { StrataError } from './errors.ts';
@@ -6,7 +9,8 @@ import { StrataError } from './errors.ts';
 export interface Caller {
   /**
    * - `user`: a person who is signed in over REST, or called with an API key of theirs.
-   * - `service_account`: a principal of a tenant that is no person, called with an API key of its own. REST makes no other.
+   * - `service_account`: a principal of a tenant that is no person, called with an API key of its
+   *   own. REST makes no other.
    * - `service`: another service of Strata, on the bus.
    * - `operator`: the operator's console.
    * - `system`: Strata itself.
@@ -19,7 +23,10 @@ export interface Caller {
   readonly session_id?: string;
   /** The tenant is disabled; there are no roles then. */
   readonly tenant_disabled?: boolean;
-  /** A policy wants a passkey or an identity provider, and the session was signed in with a password. */
+  /**
+   * A policy wants a passkey or an identity provider, and the session was signed in with a
+   * password.
+   */
   readonly stronger_sign_in_required?: boolean;
   /** How the session was signed in. */
   readonly signed_in_with?: SignInMethod;
@@ -27,7 +34,10 @@ export interface Caller {
   readonly authenticated_at?: string;
   /** Only for an API key: its rights, which bound it within its owner's roles. */
   readonly scopes?: readonly KeyScope[];
-  /** Only for an API key: which, and who made it; null for a service account's key from before that was kept. */
+  /**
+   * Only for an API key: which, and who made it; null for a service account's key from before that
+   * was kept.
+   */
   readonly api_key?: {
     readonly id: string;
     readonly name: string;
@@ -43,15 +53,24 @@ export const serviceCaller = (id: string): Caller => ({
   platform_roles: [],
 });
 
-/** Whether a caller may do what their roles say, as people and service accounts, and not whatever their action admits. */
+/**
+ * Whether a caller may do what their roles say, as people and service accounts, and not whatever
+ * their action admits.
+ */
 export const actsByRoles = ({ type }: Caller): boolean =>
   type === 'user' || type === 'service_account';
 
-/** Whether no person is at work, whoever the credential belongs to: an API key acts without anybody looking. */
+/**
+ * Whether no person is at work, whoever the credential belongs to: an API key acts without anybody
+ * looking.
+ */
 export const isMachine = ({ type, scopes }: Caller): boolean =>
   type === 'service_account' || scopes !== undefined;
 
-/** Who administers the platform beside the users with that role: services, operators and Strata itself. */
+/**
+ * Who administers the platform beside the users with that role: services, operators and Strata
+ * itself.
+ */
 const platformTypes: readonly Caller['type'][] = ['service', 'operator', 'system'];
 
 export const isPlatformAdmin = (caller: Caller): boolean =>
@@ -59,8 +78,9 @@ export const isPlatformAdmin = (caller: Caller): boolean =>
   (caller.type === 'user' && caller.platform_roles.includes('platform_admin'));
 
 /**
- * Whether the caller sees what is the platform's alone, such as private global entries. Wider than one route, so it is asked apart
- * from the route's own scope: of a platform administrator's API keys only those with `platform:read` do.
+ * Whether the caller sees what is the platform's alone, such as private global entries. Wider than
+ * one route, so it is asked apart from the route's own scope: of a platform administrator's API
+ * keys only those with `platform:read` do.
  */
 export const seesPlatform = (caller: Caller): boolean =>
   isPlatformAdmin(caller) &&
@@ -76,8 +96,9 @@ export const isPublic = (access: Access, params: Params): boolean =>
     params[access.publicWith] !== undefined);
 
 /**
- * Throws 401 without a caller, otherwise 403 with the first reason that applies: that it is internal, then that the caller's tenant is
- * disabled, that a policy does not accept the sign-in, tenant, role, the API key's right, and how long ago the sign-in was.
+ * Throws 401 without a caller, otherwise 403 with the first reason that applies: that it is
+ * internal, then that the caller's tenant is disabled, that a policy does not accept the sign-in,
+ * tenant, role, the API key's right, and how long ago the sign-in was.
  */
 export function checkAccess(
   contract: Pick<Contract, 'access' | 'keyScope'>,

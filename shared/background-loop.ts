@@ -1,6 +1,7 @@
 /**
- * A loop that looks for work at intervals, and is told when there is some. What it does follows from what is stored, so that whatever a
- * node that is gone left undone another does. Failures are logged once until a look succeeds.
+ * A loop that looks for work at intervals, and is told when there is some. What it does follows
+ * from what is stored, so that whatever a node that is gone left undone another does. Failures are
+ * logged once until a look succeeds.
  */
 import type { Logger } from 'pino';
 import { WakeableWait } from './wakeable-wait.ts';
@@ -8,8 +9,8 @@ import { WakeableWait } from './wakeable-wait.ts';
 export interface BackgroundLoopOptions {
   readonly log: Logger;
   /**
-   * Does what there is to do, as far as it gets before it is stopped. Resolves to how long to wait for the next look, in milliseconds,
-   * unless woken; 0 where there is more to do.
+   * Does what there is to do, as far as it gets before it is stopped. Resolves to how long to wait
+   * for the next look, in milliseconds, unless woken; 0 where there is more to do.
    */
   readonly look: (stopping: AbortSignal) => Promise<number>;
   /** The wait after a look that failed, in milliseconds. */

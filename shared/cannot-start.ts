@@ -14,7 +14,10 @@ export class WrongUsage extends CannotStart {}
 /** What another program wrote, as a part of such a line. */
 export const oneLine = (text: string): string => text.trim().replaceAll(/\s*\n\s*/g, ' ');
 
-/** What an error says of itself. One for several attempts, as of the addresses of `localhost`, is empty but for its parts. */
+/**
+ * What an error says of itself. One for several attempts, as of the addresses of `localhost`, is
+ * empty but for its parts.
+ */
 export function messageOf(error: unknown): string {
   const { message, code } = error as { message?: string; code?: string };
   const [first] = error instanceof AggregateError ? (error.errors as unknown[]) : [];

@@ -1,9 +1,15 @@
-/** Where mails and chat messages lead people: to the console, under the address by which browsers reach the gateways. */
+/**
+ * Where mails and chat messages lead people: to the console, under the address by which browsers
+ * reach the gateways.
+ */
 import type { Settings } from './settings.ts';
 
 type Known = Pick<Settings, 'base_url'>;
 
-/** A secret stands in the fragment, which browsers send to no server and so to no access log; the console takes it out of the address. */
+/**
+ * A secret stands in the fragment, which browsers send to no server and so to no access log; the
+ * console takes it out of the address.
+ */
 const withSecret = ({ base_url: base }: Known, page: string, token: string): string =>
   `${base}/console/${page}#token=${token}`;
 

@@ -2,7 +2,10 @@
 import { accessSync, constants, mkdirSync, realpathSync } from 'node:fs';
 import { CannotStart } from './cannot-start.ts';
 
-/** Makes the directory where it is missing. Answers its path, absolute and without symbolic links. Throws CannotStart. */
+/**
+ * Makes the directory where it is missing. Answers its path, absolute and without symbolic links.
+ * Throws CannotStart.
+ */
 export function makeDataDirectory(dataDir: string): string {
   try {
     mkdirSync(dataDir, { recursive: true });

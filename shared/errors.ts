@@ -1,9 +1,15 @@
-/** Strata's error type, and the one place that turns any error into an HTTP response. The codes are in `contracts/error-codes.ts`. */
+/**
+ * Strata's error type, and the one place that turns any error into an HTTP response. The codes are
+ * in `contracts/error-codes.ts`.
+ */
 import { Errors } from 'moleculer';
 import { errorTable, type ErrorCode } from './contracts/error-codes.ts';
 import { maxPathLength, maxProblems } from './problem-bounds.ts';
 
-/** What is wrong at one place of a request; `path` is a JSON Pointer (RFC 6901), into the body where it has one. */
+/**
+ * What is wrong at one place of a request; `path` is a JSON Pointer (RFC 6901), into the body where
+ * it has one.
+ */
 export interface Problem {
   readonly path: string;
   readonly message: string;
@@ -19,13 +25,17 @@ interface ErrorData {
   readonly database?: true;
 }
 
-/** An error with a code of the table. On the bus it loses its class, so it is recognised by its code, which Moleculer calls `type`. */
+/**
+ * An error with a code of the table. On the bus it loses its class, so it is recognised by its
+ * code, which Moleculer calls `type`.
+ */
 export class StrataError extends Errors.MoleculerError {
   constructor(code: ErrorCode, message?: string, details: ErrorData & { cause?: unknown } = {}) {
     const { cause, ...data } = details;
     const { status, message: usual } = errorTable[code];
     const limit = Error.stackTraceLimit;
-    // What a caller is refused with is an answer, which nobody looks for the origin of. To find it takes longer than most answers.
+    // What a caller is refused with is an answer, which nobody looks for the origin of. To find it
+    // takes longer than most answers.
     if (status < 500) Error.stackTraceLimit = 0;
     super(message ?? usual, status, code, data);
     Error.stackTraceLimit = limit;
@@ -34,14 +44,19 @@ export class StrataError extends Errors.MoleculerError {
   }
 }
 
-/** A call got no answer: no node was there that could give one, or it went away, or took too long. */
+/**
+ * A call got no answer: no node was there that could give one, or it went away, or took too long.
+ */
 export class NoAnswerError extends StrataError {}
 
 const maxMessageLength = 500;
 /** All problems of one answer together, in bytes of JSON. */
 const maxProblemBytes = 60 * 1024;
 
-/** The first problems, as many as one answer names; whoever sent ten thousand mistakes gets no megabytes back. */
+/**
+ * The first problems, as many as one answer names; whoever sent ten thousand mistakes gets no
+ * megabytes back.
+ */
 export function boundedProblems(problems: Iterable<Problem>): Problem[] {
   const bounded: Problem[] = [];
   let bytes = 0;
@@ -78,13 +93,19 @@ const nobodyAnswers = new Set([
   'MaxCallLevelError',
 ]);
 
-/** Whether it has a code of the table, as errors of ours keep on the bus, where they lose their class. */
+/**
+ * Whether it has a code of the table, as errors of ours keep on the bus, where they lose their
+ * class.
+ */
 export const isCoded = (error: unknown): error is { readonly type: ErrorCode } => {
   const type = (error as { type?: unknown } | null | undefined)?.type;
   return typeof type === 'string' && Object.hasOwn(errorTable, type);
 };
 
-/** The code of any error: our own by `type`, Moleculer's by what it means to a client; everything else is `internal_error`. */
+/**
+ * The code of any error: our own by `type`, Moleculer's by what it means to a client; everything
+ * else is `internal_error`.
+ */
 export function codeOf(error: unknown): ErrorCode {
   if (isCoded(error)) return error.type;
   const { name } = (error ?? {}) as { name?: unknown };
@@ -99,7 +120,10 @@ export function isOutage(error: unknown): boolean {
   return code === 'service_unavailable' || code === 'timeout' || code.endsWith('_db_error');
 }
 
-/** A neighbour whose database failed says so in its error's `data`, which is all that survives the bus. */
+/**
+ * A neighbour whose database failed says so in its error's `data`, which is all that survives the
+ * bus.
+ */
 export const saysDatabase = (error: unknown): boolean =>
   (error as { data?: { database?: unknown } } | undefined)?.data?.database === true;
 
@@ -116,7 +140,10 @@ export interface ErrorResponse {
   };
 }
 
-/** The response to any error. The message of an error of ours is shown; that of an unexpected one stays in the log. */
+/**
+ * The response to any error. The message of an error of ours is shown; that of an unexpected one
+ * stays in the log.
+ */
 export function errorResponse(error: unknown, requestId: string): ErrorResponse {
   const code = codeOf(error);
   const { status, message: fallback } = errorTable[code];

@@ -1,4 +1,7 @@
-/** What a process has opened, for start.ts: closed in turn when a signal, or a start that fails, ends the process. */
+/**
+ * What a process has opened, for start.ts: closed in turn when a signal, or a start that fails,
+ * ends the process.
+ */
 /** A signal asked for the end while the start was under way. */
 export class Interrupted extends Error {}
 
@@ -36,8 +39,9 @@ export class Lifetime {
   }
 
   /**
-   * Last opened, first closed: the gateway drains before the services, and the database goes last. What cannot be closed keeps
-   * nothing else open, above all no embedded database. Resolves to the errors of whatever could not.
+   * Last opened, first closed: the gateway drains before the services, and the database goes last.
+   * What cannot be closed keeps nothing else open, above all no embedded database. Resolves to the
+   * errors of whatever could not.
    */
   end(): Promise<readonly unknown[]> {
     this.#ending ??= this.#closeAll();

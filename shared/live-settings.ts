@@ -18,7 +18,10 @@ export interface LiveSettings {
   preview(): SettingChanges;
   /** Re-reads the environment; keeps the old settings where the new ones are not valid. */
   reload(): SettingChanges;
-  /** Calls the listener with the new settings after each reload, for what does not look at them at every use. */
+  /**
+   * Calls the listener with the new settings after each reload, for what does not look at them at
+   * every use.
+   */
   onReload(listener: (settings: Settings) => void): void;
 }
 
@@ -58,7 +61,10 @@ export interface FirstSettings {
   readonly madeSecretKey: boolean;
 }
 
-/** The settings that a node starts with; `isPart`: there are other pieces than these. Throws SettingsInvalid, and then leaves no key behind. */
+/**
+ * The settings that a node starts with; `isPart`: there are other pieces than these. Throws
+ * SettingsInvalid, and then leaves no key behind.
+ */
 export function firstSettings(
   pieces: readonly HostedPiece[],
   { isPart }: { readonly isPart: boolean },

@@ -1,6 +1,9 @@
 /** What somebody may have meant by a name that does not exist. */
 
-/** How many letters have to be put in, left out, replaced, or swapped with the next (optimal string alignment distance). */
+/**
+ * How many letters have to be put in, left out, replaced, or swapped with the next (optimal string
+ * alignment distance).
+ */
 function distanceBetween(from: string, to: string): number {
   const rows = [Array.from({ length: to.length + 1 }, (_each, index) => index)];
   for (let i = 1; i <= from.length; i += 1) {
@@ -21,7 +24,10 @@ function distanceBetween(from: string, to: string): number {
   return rows[from.length]![to.length]!;
 }
 
-/** The known name that is nearest; undefined where more than a third of it would have to change, or the name is no name at all. */
+/**
+ * The known name that is nearest; undefined where more than a third of it would have to change, or
+ * the name is no name at all.
+ */
 export function nearestName(name: string, known: readonly string[]): string | undefined {
   if (name.length > 100) return undefined;
   let nearest: string | undefined;

@@ -93,8 +93,9 @@ export interface UnknownSetting {
 }
 
 /**
- * Names in the file of ENV_FILE that are no settings: the file is Strata's, while the process environment has variables of other
- * programs, too. They are reported and do not stop a start: a node of the last release may read a file that is made for the next.
+ * Names in the file of ENV_FILE that are no settings: the file is Strata's, while the process
+ * environment has variables of other programs, too. They are reported and do not stop a start: a
+ * node of the last release may read a file that is made for the next.
  */
 export function unknownSettings(environment: Environment = process.env): UnknownSetting[] {
   const known = rows.map(([field]) => variableOf(field));
@@ -109,7 +110,9 @@ export function describeUnknown({ name, nearest }: UnknownSetting): string {
   return `ENV_FILE: ${name} is no setting and has no effect.${meant}`;
 }
 
-/** Whether errors of a start are shown with their stacks; also where the settings cannot be read. */
+/**
+ * Whether errors of a start are shown with their stacks; also where the settings cannot be read.
+ */
 export function wantsStacks(environment: Environment = process.env): boolean {
   try {
     return /^\s*(debug|trace)\s*$/.test(readEnvironment(environment).LOG_LEVEL ?? '');
@@ -248,7 +251,10 @@ const isNatsLocal = (settings: Pick<Settings, 'nats_url'>): boolean =>
     /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/.test(host),
   );
 
-/** Whether what neighbours send and are sent, which nothing seals, passes no network unencrypted, or the operator wants it so. */
+/**
+ * Whether what neighbours send and are sent, which nothing seals, passes no network unencrypted, or
+ * the operator wants it so.
+ */
 export const takesClearCredentials = (settings: Settings): boolean =>
   settings.nats_allow_plain || isNatsEncrypted(settings) || isNatsLocal(settings);
 
@@ -292,7 +298,9 @@ export function isPlatformAdminAddress(
 /** An IPv6 address as it stands in a URL. */
 export const bracketed = (host: string): string => (host.includes(':') ? `[${host}]` : host);
 
-/** Of HOST, what a browser on this machine can open: every address at once is no address to open. */
+/**
+ * Of HOST, what a browser on this machine can open: every address at once is no address to open.
+ */
 const reachable = (host: string): string =>
   host === '0.0.0.0' || host === '::' ? 'localhost' : bracketed(host);
 

@@ -1,6 +1,6 @@
 /**
- * State that every node must see for minutes and that nobody misses after a restart: challenges, pending sign-ins, one-time links.
- * In Redis where there is one, else in this process.
+ * State that every node must see for minutes and that nobody misses after a restart: challenges,
+ * pending sign-ins, one-time links. In Redis where there is one, else in this process.
  */
 import type { Redis } from 'ioredis';
 import { LRUCache } from 'lru-cache';
@@ -15,8 +15,8 @@ export interface ShortLivedState {
   /** The value, which stays; null where `take` would give null. */
   readonly peek: <T>(key: string) => Promise<T | null>;
   /**
-   * Gives the value to exactly one taker; null where it is unknown, taken or expired. `T` is what was put under the key: whoever
-   * puts and takes keep to one type.
+   * Gives the value to exactly one taker; null where it is unknown, taken or expired. `T` is what
+   * was put under the key: whoever puts and takes keep to one type.
    */
   readonly take: <T>(key: string) => Promise<T | null>;
 }

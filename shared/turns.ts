@@ -1,6 +1,6 @@
 /**
- * Lets what waits for a name have its turn in the order in which it came: at most `most` at a time, and one turn of a name at a time. Names do not wait
- * for each other.
+ * Lets what waits for a name have its turn in the order in which it came: at most `most` at a time,
+ * and one turn of a name at a time. Names do not wait for each other.
  */
 export class Turns<Entry> {
   readonly #most: number;

@@ -1,11 +1,17 @@
-/** What a command line acts with: the gateway's address, and a key or a stored sign-in for just that address. */
+/**
+ * What a command line acts with: the gateway's address, and a key or a stored sign-in for just that
+ * address.
+ */
 import { readFileSync } from 'node:fs';
 import type { Flag, Flags } from '../../gateway/repl/command.ts';
 import { Failed } from '../../gateway/repl/session.ts';
 import { textOf } from '../../gateway/repl/typed.ts';
 import { SignIns } from './sign-ins.ts';
 
-/** What may stand in every line. No secret does: other people of the machine see command lines, and shells keep them. */
+/**
+ * What may stand in every line. No secret does: other people of the machine see command lines, and
+ * shells keep them.
+ */
 export const options = {
   url: { type: 'string', summary: 'where Strata is; STRATA_URL unless told' },
   tenant: {

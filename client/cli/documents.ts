@@ -1,6 +1,7 @@
 /**
- * Documents of a tenant or of the platform as files: each is a file of YAML or JSON in a folder, named as commands name it, so that
- * `service/checkout.yaml` is what `config get service checkout` shows.
+ * Documents of a tenant or of the platform as files: each is a file of YAML or JSON in a folder,
+ * named as commands name it, so that `service/checkout.yaml` is what `config get service checkout`
+ * shows.
  */
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, extname, join } from 'node:path';
@@ -140,7 +141,9 @@ export function documentsIn(folder: string, tenant: string): Documents {
   return new Map([...found].sort(([one], [other]) => (one < other ? -1 : 1)));
 }
 
-/** Deeper than any name goes, so that what lies there is told and links that lead in a circle end. */
+/**
+ * Deeper than any name goes, so that what lies there is told and links that lead in a circle end.
+ */
 const mostParts = 4;
 
 function filesIn(folder: string, below: readonly string[] = []): string[] {
@@ -214,7 +217,10 @@ function yamlOf(text: string): unknown {
   return document.toJS({ maxAliasCount: 100 }) as unknown;
 }
 
-/** Writes the documents, and removes the files of those of the same kinds that are no more. Returns the names of the files. */
+/**
+ * Writes the documents, and removes the files of those of the same kinds that are no more. Returns
+ * the names of the files.
+ */
 export function writeDocuments(folder: string, documents: Documents, tenant: string): string[] {
   const files = [...documents].map(([name, body]) => [fileOf(name), body] as const);
   const spellings = new Set(files.map(([file]) => file.toLowerCase()));

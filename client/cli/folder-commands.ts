@@ -1,4 +1,7 @@
-/** Commands about folders of documents: to take them out, compare them, put them in, and plan what they would change. */
+/**
+ * Commands about folders of documents: to take them out, compare them, put them in, and plan what
+ * they would change.
+ */
 import { exitCodes, Misused, type Command, type Flag } from '../../gateway/repl/command.ts';
 import { columns, valueShown } from '../../gateway/repl/output.ts';
 import { Failed } from '../../gateway/repl/session.ts';
@@ -26,7 +29,10 @@ interface Step {
   readonly changes: readonly Difference[];
 }
 
-/** What has to be done for Strata to have what the folder has. What the folder does not have stays, unless `prune`. */
+/**
+ * What has to be done for Strata to have what the folder has. What the folder does not have stays,
+ * unless `prune`.
+ */
 function stepsTo(wanted: Documents, live: Documents, { prune }: { prune: boolean }): Step[] {
   const kinds = new Set([...wanted.keys()].map(kindOf));
   const unwanted = [...live.keys()].filter((name) => !wanted.has(name) && kinds.has(kindOf(name)));
@@ -145,7 +151,10 @@ interface Written {
   readonly revision: number;
 }
 
-/** The entity tag of a document that is what was compared: lists do not have it. Throws Failed where it is another by now. */
+/**
+ * The entity tag of a document that is what was compared: lists do not have it. Throws Failed where
+ * it is another by now.
+ */
 async function tagOf(
   session: HttpSession,
   name: string,
@@ -173,7 +182,10 @@ function afterwards(error: unknown, name: string, done: number): unknown {
 
 type Plan = ResultOf<'global-config.plan'>;
 
-/** The folder as writes of the platform: those alone that change something, in an order that is always the same. */
+/**
+ * The folder as writes of the platform: those alone that change something, in an order that is
+ * always the same.
+ */
 async function planOf(
   session: HttpSession,
   folder: string,

@@ -1,4 +1,7 @@
-/** The command line's way to call Strata's actions: over HTTPS, by the routes that their contracts give them. */
+/**
+ * The command line's way to call Strata's actions: over HTTPS, by the routes that their contracts
+ * give them.
+ */
 import { Misused } from '../../gateway/repl/command.ts';
 import { Failed, type Session, type TenantName, type Typed } from '../../gateway/repl/session.ts';
 import { given, tenantId } from '../../gateway/repl/typed.ts';

@@ -1,4 +1,7 @@
-/** Where `strata login` keeps sign-ins: a file that nobody else may read, by the address that each is for. */
+/**
+ * Where `strata login` keeps sign-ins: a file that nobody else may read, by the address that each
+ * is for.
+ */
 import { randomUUID } from 'node:crypto';
 import {
   closeSync,

@@ -1,7 +1,8 @@
 /**
- * The command line `strata`: the console's commands over HTTPS, for whoever has an API key or a sign-in. Answers go to stdout, all
- * else to stderr, a failure in one line. Ends with 0, with 1 where something failed, with 2 where `plan` or `diff` found differences,
- * with 3 where `decide` or an approval says no.
+ * The command line `strata`: the console's commands over HTTPS, for whoever has an API key or a
+ * sign-in. Answers go to stdout, all else to stderr, a failure in one line. Ends with 0, with 1
+ * where something failed, with 2 where `plan` or `diff` found differences, with 3 where `decide` or
+ * an approval says no.
  */
 import { readFileSync, realpathSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -54,7 +55,10 @@ async function main(given: readonly string[], signal: AbortSignal): Promise<numb
   return execute(told, session, { print, signal });
 }
 
-/** What a shell may put in place of the last word. It never fails: the Tab key has no place for an error. */
+/**
+ * What a shell may put in place of the last word. It never fails: the Tab key has no place for an
+ * error.
+ */
 async function offer(given: readonly string[], signal: AbortSignal): Promise<number> {
   try {
     const last = given.at(-1) ?? '';

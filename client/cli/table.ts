@@ -1,4 +1,6 @@
-/** The commands of the command line: those that the console of the cluster has, too, and its own. */
+/**
+ * The commands of the command line: those that the console of the cluster has, too, and its own.
+ */
 import { commandTable } from '../../gateway/repl/command-table.ts';
 import { commands } from '../../gateway/repl/commands.ts';
 import { accountCommands } from './account-commands.ts';
@@ -13,7 +15,10 @@ export const table = commandTable<HttpSession>(
   { tenantIsOption: true },
 );
 
-/** Options may stand before the command, too: gives the words with the command first, and the options behind it. */
+/**
+ * Options may stand before the command, too: gives the words with the command first, and the
+ * options behind it.
+ */
 export function commandFirst(words: readonly string[]): string[] {
   let at = 0;
   while (words[at]?.startsWith('-')) {

@@ -16,7 +16,10 @@ import type {
 /** So many times a request is sent that may be repeated. */
 const tries = 3;
 
-/** The same request again where nothing was heard of the one before, or only that the gateway can't now. */
+/**
+ * The same request again where nothing was heard of the one before, or only that the gateway can't
+ * now.
+ */
 async function insist<T>(signal: AbortSignal, send: () => Promise<T>): Promise<T> {
   const backoff = new Backoff(250);
   for (let left = tries - 1; ; left -= 1) {
@@ -81,7 +84,10 @@ function running(gateway: Gateway, begun: Row, begunAt: Instant, closing: AbortS
   let row = begun;
   /** Replaced when it is aborted, which says that the state is another. */
   let turned = new AbortController();
-  /** When the request began that last said that it runs: the gateway counts its time from no earlier moment. */
+  /**
+   * When the request began that last said that it runs: the gateway counts its time from no earlier
+   * moment.
+   */
   let heardAt = begunAt;
 
   const leftMs = (): number => row.ttlSeconds * 1000 - sinceMs(heardAt);

@@ -1,4 +1,7 @@
-/** Waits between tries: 1 s, doubled each time, each of them ± 50 %, at most 30 s, from the beginning again after 60 s without a failure. */
+/**
+ * Waits between tries: 1 s, doubled each time, each of them ± 50 %, at most 30 s, from the
+ * beginning again after 60 s without a failure.
+ */
 import { now, pause, sinceMs, type Instant } from './clock.ts';
 
 /** With 50 % on top it is 30 s. */
@@ -19,7 +22,10 @@ export class Backoff {
     this.#wellSince ??= now();
   }
 
-  /** The next wait in milliseconds, and not before `retryAfterMs`. What is told the same time does not come back at the same moment. */
+  /**
+   * The next wait in milliseconds, and not before `retryAfterMs`. What is told the same time does
+   * not come back at the same moment.
+   */
   next(retryAfterMs = 0): number {
     if (this.#wellSince && sinceMs(this.#wellSince) >= wellMs) this.#failures = 0;
     this.#wellSince = undefined;

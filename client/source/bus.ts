@@ -1,8 +1,10 @@
 /**
- * A Moleculer broker that calls Strata's actions over NATS with an API key, and keeps what it reads for a moment.
+ * A Moleculer broker that calls Strata's actions over NATS with an API key, and keeps what it reads
+ * for a moment.
  *
- * Gateways answer such a broker as they answer over REST, by the key's scopes. They don't tell it of changes, so what it keeps is bounded
- * by age alone: a second unless told. While no gateway answers, the last known result is given, marked with `stale: true`.
+ * Gateways answer such a broker as they answer over REST, by the key's scopes. They don't tell it
+ * of changes, so what it keeps is bounded by age alone: a second unless told. While no gateway
+ * answers, the last known result is given, marked with `stale: true`.
  */
 import type { BrokerOptions, CallingOptions, Middleware } from 'moleculer';
 import { deepFreeze } from './json.ts';
@@ -19,9 +21,15 @@ export interface BusOptions {
   readonly natsUser?: string;
   readonly natsPassword?: string;
   readonly natsToken?: string;
-  /** The file of the authority that signed the certificate of NATS, where it is none that Node knows. */
+  /**
+   * The file of the authority that signed the certificate of NATS, where it is none that Node
+   * knows.
+   */
   readonly natsTlsCa?: string;
-  /** How long effective configurations are given again without a call. 1,000 unless told; 0 keeps nothing. */
+  /**
+   * How long effective configurations are given again without a call. 1,000 unless told; 0 keeps
+   * nothing.
+   */
   readonly maxAgeMs?: number;
   /** 10,000 unless told. */
   readonly requestTimeoutMs?: number;
@@ -64,7 +72,8 @@ function natsOptions({ natsUrl, natsUser, natsPassword, natsToken, natsTlsCa }: 
   const pass = natsPassword ?? decodeURIComponent(password);
   const isEncrypted = protocol === 'tls:' || natsTlsCa !== undefined;
   return {
-    // Not as `url`: Moleculer takes user and password from it, and overwrites these with nothing where it has none.
+    // Not as `url`: Moleculer takes user and password from it, and overwrites these with nothing
+    // where it has none.
     servers: natsUrl.split(','),
     ...(user === '' ? {} : { user, pass }),
     ...(natsToken === undefined ? {} : { token: natsToken }),

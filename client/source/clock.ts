@@ -1,4 +1,7 @@
-/** A moment by both clocks: the monotonic one may stand still while a machine sleeps, the wall's may be set back. */
+/**
+ * A moment by both clocks: the monotonic one may stand still while a machine sleeps, the wall's may
+ * be set back.
+ */
 export interface Instant {
   readonly monotonic: number;
   readonly wall: number;
@@ -10,7 +13,10 @@ export const now = (): Instant => ({ monotonic: performance.now(), wall: Date.no
 export const sinceMs = ({ monotonic, wall }: Instant): number =>
   Math.max(performance.now() - monotonic, Date.now() - wall, 0);
 
-/** Calls `end` once the signal is aborted, at once where it is already. Returns what takes that back. */
+/**
+ * Calls `end` once the signal is aborted, at once where it is already. Returns what takes that
+ * back.
+ */
 export function whenAborted(signal: AbortSignal, end: () => void): () => void {
   if (signal.aborted) end();
   signal.addEventListener('abort', end);

@@ -3,7 +3,10 @@ import { isObject, objectIn } from './json.ts';
 
 export class StrataError extends Error {
   override readonly name = 'StrataError';
-  /** The gateway's code, such as `tenant_mismatch`; `unreachable`, `timeout`, `unexpected_answer` and `closed` are the client's own. */
+  /**
+   * The gateway's code, such as `tenant_mismatch`; `unreachable`, `timeout`, `unexpected_answer`
+   * and `closed` are the client's own.
+   */
   readonly code: string;
   /** Of HTTP; undefined where there was no answer. */
   readonly status: number | undefined;
@@ -23,7 +26,10 @@ export class StrataError extends Error {
     this.retryAfterMs = more.retryAfterMs;
   }
 
-  /** Whether asking again can't help: the gateway understood, and says no. What a proxy says while no gateway is there is no such answer. */
+  /**
+   * Whether asking again can't help: the gateway understood, and says no. What a proxy says while
+   * no gateway is there is no such answer.
+   */
   get isFinal(): boolean {
     const { status = 0, code } = this;
     return [400, 403, 404, 422].includes(status) && code !== unnamed(status);

@@ -1,4 +1,7 @@
-/** What both providers of OpenFeature have in common: a key of a configuration as a flag, whose variant is the layer that decided. */
+/**
+ * What both providers of OpenFeature have in common: a key of a configuration as a flag, whose
+ * variant is the layer that decided.
+ */
 import { connect, StrataError } from './index.ts';
 import type { Config, ConnectOptions, Context, Details } from './types.ts';
 
@@ -61,7 +64,10 @@ export interface Resolution<T> {
   readonly flagMetadata: Record<string, string | number>;
 }
 
-/** A flag as the SDKs want it. `isNamed` where the configuration is that of a context of the evaluation. Throws what has a code. */
+/**
+ * A flag as the SDKs want it. `isNamed` where the configuration is that of a context of the
+ * evaluation. Throws what has a code.
+ */
 export function resolve<T>(
   config: Config,
   key: string,
@@ -106,7 +112,10 @@ interface Listeners {
   readonly onChanged: (flagsChanged: string[]) => void;
 }
 
-/** Tells what becomes of a configuration, beginning with whether it is stale. Returns how to stop that. */
+/**
+ * Tells what becomes of a configuration, beginning with whether it is stale. Returns how to stop
+ * that.
+ */
 export function follow(config: Config, { onStale, onFresh, onChanged }: Listeners): () => void {
   let isStale = config.state.stale;
   if (isStale) onStale();

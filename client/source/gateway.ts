@@ -41,12 +41,16 @@ export class Gateway {
     });
   }
 
-  /** An answer whose body is still to come. Only its beginning is waited for no longer than usual. */
+  /**
+   * An answer whose body is still to come. Only its beginning is waited for no longer than usual.
+   */
   stream(path: string, asked: Asked): Promise<Response> {
     return this.#ask(path, asked);
   }
 
-  /** What `take` makes of the answer. Without it the answer itself, whose body ends with the signal. */
+  /**
+   * What `take` makes of the answer. Without it the answer itself, whose body ends with the signal.
+   */
   #ask(path: string, asked: Asked): Promise<Response>;
   #ask<T>(path: string, asked: Asked, take: (response: Response) => Promise<T>): Promise<T>;
   #ask<T>(

@@ -29,7 +29,10 @@ interface Shared {
   readonly warn: (message: string) => void;
 }
 
-/** Resolves once there are values. Rejects where the gateway says no, or where nothing has answered in time and no file has values. */
+/**
+ * Resolves once there are values. Rejects where the gateway says no, or where nothing has answered
+ * in time and no file has values.
+ */
 export async function connect<const S extends Schema | undefined = undefined>(
   options: ConnectOptions<S>,
 ): Promise<Config<ValuesOf<S>>> {

@@ -1,8 +1,8 @@
 /**
  * The configuration of one context, kept as it is on the gateway.
  *
- * Values are always read whole, by a conditional GET. The stream only says that they changed, and that they did not: each of its
- * events makes the values as old as that event.
+ * Values are always read whole, by a conditional GET. The stream only says that they changed, and
+ * that they did not: each of its events makes the values as old as that event.
  *
  * | Danger                                   | What then                                                                  |
  * |------------------------------------------|----------------------------------------------------------------------------|
@@ -46,7 +46,10 @@ export interface LiveOptions {
   readonly onState: (state: State) => void;
 }
 
-/** What became of a read: it proves what holds, or it is older than what is known, or the gateway itself doubts it. */
+/**
+ * What became of a read: it proves what holds, or it is older than what is known, or the gateway
+ * itself doubts it.
+ */
 type Read = 'current' | 'older' | 'doubtful';
 
 export class LiveConfig {
@@ -64,7 +67,10 @@ export class LiveConfig {
   #error: Error | undefined;
   /** The stream spoke of this revision. */
   #wanted: Revision = nothing;
-  /** How often the stream said that values changed or begin anew, and how many of these are in the values. */
+  /**
+   * How often the stream said that values changed or begin anew, and how many of these are in the
+   * values.
+   */
   #told = 0;
   #toldSeen = 0;
   /** The last of them that said that revisions begin anew. */
@@ -195,7 +201,8 @@ export class LiveConfig {
       this.#streamAgain.succeeded();
       this.#settle('live', undefined);
       const error = await this.#follow(response.body!, ending);
-      // A database that went back meanwhile may never come to what the stream spoke of, and only the next stream says so.
+      // A database that went back meanwhile may never come to what the stream spoke of, and only
+      // the next stream says so.
       this.#wanted = nothing;
       if (this.#closing.signal.aborted) return;
       this.#settle('offline', error);
@@ -440,7 +447,10 @@ export class LiveConfig {
   }
 }
 
-/** By both clocks, of a time that is known by the wall's alone. Undefined where that is not known, or to come. */
+/**
+ * By both clocks, of a time that is known by the wall's alone. Undefined where that is not known,
+ * or to come.
+ */
 function instantOf(wall: number): Instant | undefined {
   const ageMs = Date.now() - wall;
   return ageMs >= 0 ? { monotonic: performance.now() - ageMs, wall } : undefined;

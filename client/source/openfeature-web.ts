@@ -1,6 +1,6 @@
 /**
- * A provider for the web SDK of OpenFeature (https://openfeature.dev), where the context is that of the page: its configuration is
- * kept live, and flags are read from it at once.
+ * A provider for the web SDK of OpenFeature (https://openfeature.dev), where the context is that of
+ * the page: its configuration is kept live, and flags are read from it at once.
  */
 import {
   OpenFeatureEventEmitter,
@@ -20,7 +20,10 @@ export class StrataProvider implements Provider {
   readonly #closing = new AbortController();
   /** What the page is about; undefined where it names nothing that Strata knows. */
   #context: Context | undefined;
-  /** What flags are read from; undefined before the first, and where that of a new context could not be had. */
+  /**
+   * What flags are read from; undefined before the first, and where that of a new context could not
+   * be had.
+   */
   #open:
     | { readonly config: Config; readonly isNamed: boolean; readonly unfollow: () => void }
     | undefined;

@@ -1,4 +1,7 @@
-/** A provider for the server SDK of OpenFeature (https://openfeature.dev): flags are keys, the variant is the layer that decided. */
+/**
+ * A provider for the server SDK of OpenFeature (https://openfeature.dev): flags are keys, the
+ * variant is the layer that decided.
+ */
 import {
   GeneralError,
   OpenFeatureEventEmitter,
@@ -73,7 +76,10 @@ export class StrataProvider implements Provider {
     return resolve(await this.#configOf(asked), key, asked !== undefined, type);
   }
 
-  /** The base where an evaluation names nothing, else a configuration of its own, which stays live while it is used. */
+  /**
+   * The base where an evaluation names nothing, else a configuration of its own, which stays live
+   * while it is used.
+   */
   async #configOf(context: Context | undefined): Promise<Config> {
     if (!this.#config) throw notReady();
     if (!context) return this.#config;

@@ -72,7 +72,10 @@ export interface Source {
   readonly state: Pick<State, 'stale' | 'ageMs' | 'from'>;
 }
 
-/** The ways to read values of the types that a schema promises. A value of another type counts as absent. */
+/**
+ * The ways to read values of the types that a schema promises. A value of another type counts as
+ * absent.
+ */
 export function readersOf<V>(
   source: Source,
   types: ReadonlyMap<string, TypeName>,

@@ -1,4 +1,7 @@
-/** Names in JavaScript's spelling and in the gateway's. What the members hold stays as it is; those that hold nothing are left out. */
+/**
+ * Names in JavaScript's spelling and in the gateway's. What the members hold stays as it is; those
+ * that hold nothing are left out.
+ */
 
 export const inCamelCase = (object: object): object =>
   renamed(object, (name) =>

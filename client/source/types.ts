@@ -7,23 +7,32 @@ export interface Context {
   readonly serviceType?: string | undefined;
 }
 
-/** How far a tenant's and the platform's configuration have come. Both only grow, unless a database is restored. */
+/**
+ * How far a tenant's and the platform's configuration have come. Both only grow, unless a database
+ * is restored.
+ */
 export interface Revision {
   readonly tenant: number;
   readonly platform: number;
 }
 
-/** Where values were last heard of: a stream that is open, a read, or the file of an earlier run. */
+/**
+ * Where values were last heard of: a stream that is open, a read, or the file of an earlier run.
+ */
 export type Origin = 'stream' | 'poll' | 'file';
 
 /**
- * `live` while a stream is open, `polling` where the gateway answers and gives no stream, `offline` while it does not answer.
+ * `live` while a stream is open, `polling` where the gateway answers and gives no stream, `offline`
+ * while it does not answer.
  */
 export type Status = 'connecting' | 'live' | 'polling' | 'offline' | 'closed';
 
 export type TypeName = 'number' | 'integer' | 'boolean' | 'string' | 'object' | 'array';
 type Typed = TypeName | { readonly type: TypeName };
-/** What type the value of a key has, by its name or in the form of JSON Schema. A value of another type counts as absent. */
+/**
+ * What type the value of a key has, by its name or in the form of JSON Schema. A value of another
+ * type counts as absent.
+ */
 export type KeyTypes = Readonly<Record<string, Typed>>;
 /** The same as one JSON Schema of an object. */
 export interface ObjectSchema {
@@ -190,7 +199,10 @@ export interface AutomationRequest extends Intent {
   readonly title?: string | undefined;
   readonly description?: string | undefined;
   readonly ttlSeconds?: number | undefined;
-  /** The same key with the same request gives the same automation; a new one for each call unless told. */
+  /**
+   * The same key with the same request gives the same automation; a new one for each call unless
+   * told.
+   */
   readonly idempotencyKey?: string | undefined;
 }
 export type AutomationState =
@@ -204,7 +216,10 @@ export interface Automation extends Omit<Decision, 'stale'> {
   readonly expiresAt: string | null;
   /** Aborted once the slot is lost, or may be: what runs must stop. */
   readonly signal: AbortSignal;
-  /** Resolves with true once it runs, with false once it never will. Rejects after `timeoutMs`, where that is given. */
+  /**
+   * Resolves with true once it runs, with false once it never will. Rejects after `timeoutMs`,
+   * where that is given.
+   */
   readonly started: (options?: { readonly timeoutMs?: number }) => Promise<boolean>;
   /** Gives the slot back. `outcome` says how it ended, such as `succeeded`. */
   readonly finish: (outcome: string) => Promise<void>;
@@ -220,11 +235,17 @@ export interface ConnectOptions<S = undefined> {
   /** Of a gateway, or of what stands in front of several. */
   readonly url: string;
   readonly tenant: string;
-  /** An API key or an access token. A function is asked at first, and again whenever its last word is refused. */
+  /**
+   * An API key or an access token. A function is asked at first, and again whenever its last word
+   * is refused.
+   */
   readonly token: string | (() => string | Promise<string>);
   readonly context?: Context | undefined;
   readonly schema?: S | undefined;
-  /** The path of a file (in Node), or a storage, that keeps the values for a start while no gateway answers. */
+  /**
+   * The path of a file (in Node), or a storage, that keeps the values for a start while no gateway
+   * answers.
+   */
   readonly lastKnownGood?: string | KeyValueStorage | undefined;
   /** From this age on `limit` gives the safe end, and `stale` is true. 15,000 unless told. */
   readonly maxStalenessMs?: number | undefined;
@@ -236,7 +257,9 @@ export interface ConnectOptions<S = undefined> {
     | undefined;
   /** Ends the client as `close` does, also while it connects. */
   readonly signal?: AbortSignal | undefined;
-  /** Told of what is wrong and does not stop the client, once for each; `console.warn` unless told. */
+  /**
+   * Told of what is wrong and does not stop the client, once for each; `console.warn` unless told.
+   */
   readonly warn?: ((message: string) => void) | undefined;
 }
 
@@ -244,8 +267,9 @@ export interface Config<V = KnownValues> extends View<V> {
   readonly context: Context;
   readonly state: State;
   /**
-   * A limit that gates what is done: the value while it is fresh, else its safe end, 0 or false. Where true is the safe end, as of
-   * `require_approval_for_high_risk`, or another number, say so in `safeEnd`.
+   * A limit that gates what is done: the value while it is fresh, else its safe end, 0 or false.
+   * Where true is the safe end, as of `require_approval_for_high_risk`, or another number, say so
+   * in `safeEnd`.
    */
   readonly limit: {
     <K extends keyof V & string>(key: K, safeEnd?: V[K]): Extract<V[K], number | boolean>;
@@ -259,7 +283,10 @@ export interface Config<V = KnownValues> extends View<V> {
     event: E,
     listener: (event: Events[E]) => void,
   ) => () => void;
-  /** Waits until the values are of this revision or of a newer one: a write that was answered is then seen. A number is a tenant's. */
+  /**
+   * Waits until the values are of this revision or of a newer one: a write that was answered is
+   * then seen. A number is a tenant's.
+   */
   readonly atLeast: (
     revision: number | { readonly tenant?: number; readonly platform?: number },
     options?: { readonly timeoutMs?: number },

@@ -1,4 +1,7 @@
-/** Becoming a member by a mailed link: with a password where the account has none, else by signing in afterwards. */
+/**
+ * Becoming a member by a mailed link: with a password where the account has none, else by signing
+ * in afterwards.
+ */
 import type { VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { go, hrefOf } from '../address.ts';

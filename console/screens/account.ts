@@ -1,4 +1,7 @@
-/** One's own account: how one signs in, where one is signed in, one's API keys, and what happened to the account. */
+/**
+ * One's own account: how one signs in, where one is signed in, one's API keys, and what happened to
+ * the account.
+ */
 import type { ComponentType, VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';

@@ -1,4 +1,7 @@
-/** API keys of one owner, a person or a service account: what each may do and until when; making, renewing and revoking them. */
+/**
+ * API keys of one owner, a person or a service account: what each may do and until when; making,
+ * renewing and revoking them.
+ */
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';

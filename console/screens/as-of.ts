@@ -5,7 +5,9 @@ import { TypedField } from '../parts.ts';
 
 const two = (number: number): string => String(number).padStart(2, '0');
 
-/** As the browser's field wants it: local, to the second, without a zone. Empty for what is no time. */
+/**
+ * As the browser's field wants it: local, to the second, without a zone. Empty for what is no time.
+ */
 function localFieldOf(at: string): string {
   const date = new Date(at);
   if (/^\d*$/.test(at) || Number.isNaN(date.getTime())) return '';

@@ -1,6 +1,6 @@
 /**
- * The audit's record as a whole: the proof that nobody changed it, a copy of it that is kept elsewhere, and cutting off what is kept
- * there.
+ * The audit's record as a whole: the proof that nobody changed it, a copy of it that is kept
+ * elsewhere, and cutting off what is kept there.
  */
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
@@ -28,7 +28,9 @@ interface Verdict {
   readonly cut: readonly Chain[];
 }
 
-/** The whole record, piece by piece. `heard` is told after each piece. Stops where a link is broken. */
+/**
+ * The whole record, piece by piece. `heard` is told after each piece. Stops where a link is broken.
+ */
 async function proof(tenantId: string | null, heard: (verdict: Verdict) => void): Promise<void> {
   let cursor: string | null = null;
   /** A long chain comes in several pieces; the last one counts all of it. */

@@ -1,4 +1,6 @@
-/** The audit: who did what, newest first, as the address says, and a file of what fits the filters. */
+/**
+ * The audit: who did what, newest first, as the address says, and a file of what fits the filters.
+ */
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
@@ -36,7 +38,10 @@ const filtersNow = (): Filters => {
   };
 };
 
-/** Of the events that fit. A null tenant is all of them, and the platform, for whoever administers it. */
+/**
+ * Of the events that fit. A null tenant is all of them, and the platform, for whoever administers
+ * it.
+ */
 const eventsAddress = (
   tenantId: string | null,
   { actor, action, target, since, until }: Filters,
@@ -174,7 +179,10 @@ function EventRow({
 /** More than that is for the command line. */
 const mostExported = 20_000;
 
-/** One event a line (NDJSON), newest first, with hashes, so that the file can be checked against the record. */
+/**
+ * One event a line (NDJSON), newest first, with hashes, so that the file can be checked against the
+ * record.
+ */
 async function saveEvents(
   tenantId: string | null,
   asked: Filters,

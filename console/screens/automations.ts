@@ -1,4 +1,7 @@
-/** What automation may do now and what it does: the emergency stop, the limits, the slots in use and who holds them. */
+/**
+ * What automation may do now and what it does: the emergency stop, the limits, the slots in use and
+ * who holds them.
+ */
 import type { VNode } from 'preact';
 import { useEffect } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
@@ -64,7 +67,10 @@ export function Automations({ tenantId }: ScreenProperties): VNode {
 const explainedIn = ({ explain = {} }: Effective, key: string): Explained | undefined =>
   Object.hasOwn(explain, key) ? explain[key] : undefined;
 
-/** A bar with a place for each slot, as long as they can be told apart; the number says it to everybody. */
+/**
+ * A bar with a place for each slot, as long as they can be told apart; the number says it to
+ * everybody.
+ */
 function Slots({
   effective,
   used,

@@ -1,4 +1,7 @@
-/** Clearing an override: what is removed and what will hold instead, tried first, and written only after a look at it. */
+/**
+ * Clearing an override: what is removed and what will hold instead, tried first, and written only
+ * after a look at it.
+ */
 import type { VNode } from 'preact';
 import { html, view } from '../html.ts';
 import { Value } from '../parts.ts';

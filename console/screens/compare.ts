@@ -1,6 +1,7 @@
 /**
- * Two effective configurations side by side: of two contexts, two moments or two tenants. What differs is shown first; both questions, the
- * filter and what is shown stand in the address, those of the right side as `with_…`.
+ * Two effective configurations side by side: of two contexts, two moments or two tenants. What
+ * differs is shown first; both questions, the filter and what is shown stand in the address, those
+ * of the right side as `with_…`.
  */
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';

@@ -1,6 +1,6 @@
 /**
- * One document: a form made from its schema, or raw JSON. What was edited is kept as a patch: it is reviewed before anything is written,
- * and laid over what somebody else has written meanwhile.
+ * One document: a form made from its schema, or raw JSON. What was edited is kept as a patch: it is
+ * reviewed before anything is written, and laid over what somebody else has written meanwhile.
  */
 import type { VNode } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
@@ -41,7 +41,10 @@ function withoutFields(
   return { ...schema, properties: Object.fromEntries(properties) };
 }
 
-/** What a PUT takes of what a GET answers: an entry of the platform says its revision and author in the body, too. */
+/**
+ * What a PUT takes of what a GET answers: an entry of the platform says its revision and author in
+ * the body, too.
+ */
 function writable(stored: Stored, { properties }: Schema, { isPlatform }: DocumentKind): Stored {
   const { document } = stored;
   if (!isPlatform || !properties || document === null) return stored;
@@ -129,7 +132,8 @@ function Editor(properties: EditorProperties): VNode {
     return () => guardLeaving(undefined);
   }, [isEdited]);
 
-  // An untouched form shows what is there now; one in use stays as it is, and says that there is something newer.
+  // An untouched form shows what is there now; one in use stays as it is, and says that there is
+  // something newer.
   const [newer, setNewer] = useState<Stored>();
   // Somebody may begin to edit while it is read.
   const now = useRef({ base, isInUse: false });
@@ -173,7 +177,10 @@ function Editor(properties: EditorProperties): VNode {
     begin(stored);
     setPublished(stored.revision);
   };
-  /** Lays what was edited here over what is there now; where both changed a field, the review shows theirs as "before". */
+  /**
+   * Lays what was edited here over what is there now; where both changed a field, the review shows
+   * theirs as "before".
+   */
   const layOver = async (): Promise<void> => {
     const theirs = await read();
     const theirPatch = patchBetween(base.document ?? {}, theirs.document ?? {}) ?? {};

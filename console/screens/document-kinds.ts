@@ -110,7 +110,9 @@ export const idOf = (
   item: Readonly<Record<string, unknown>>,
 ): string => idFields.map((name) => String(item[name])).join('/');
 
-/** The address of a document of the API. Where it has two names, `id` has both with a slash between. */
+/**
+ * The address of a document of the API. Where it has two names, `id` has both with a slash between.
+ */
 export function addressOf(path: string, tenantId: string, id = ''): string {
   const ofTenant = path.replace('{tenant_id}', encodeURIComponent(tenantId));
   const places = [...ofTenant.matchAll(/\{[a-z_]+\}/g)];

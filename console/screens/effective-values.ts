@@ -1,6 +1,7 @@
 /**
- * What holds for an agent on a service, and why: every key with its value, and the ladder of the six layers that could decide it. The
- * question, the filter and the open ladders stand in the address.
+ * What holds for an agent on a service, and why: every key with its value, and the ladder of the
+ * six layers that could decide it. The question, the filter and the open ladders stand in the
+ * address.
  */
 import { Fragment, type VNode } from 'preact';
 import { useMemo, useState } from 'preact/hooks';
@@ -198,8 +199,9 @@ interface Rows {
 }
 
 /**
- * Draws the row of each entry once. Of a thousand rows, drawing them anew or taking them out of the page takes longer than a filter may;
- * hiding them does not. `onClear` is absent where what is shown is of another moment.
+ * Draws the row of each entry once. Of a thousand rows, drawing them anew or taking them out of the
+ * page takes longer than a filter may; hiding them does not. `onClear` is absent where what is
+ * shown is of another moment.
  */
 function rowsOf(
   entries: readonly Entry[],
@@ -294,7 +296,10 @@ function Keys({
   </div>`;
 }
 
-/** Its small pieces are called, not made components: of a thousand rows those would be most of the work. */
+/**
+ * Its small pieces are called, not made components: of a thousand rows those would be most of the
+ * work.
+ */
 function KeyRow({
   entry,
   isOpen,
@@ -332,7 +337,10 @@ function KeyRow({
   <//>`;
 }
 
-/** The ladder as small as a word: a bar for each layer, the deciding one full, those that it shadows hollow. */
+/**
+ * The ladder as small as a word: a bar for each layer, the deciding one full, those that it shadows
+ * hollow.
+ */
 const Glyph = ({ rungs }: { readonly rungs: readonly Rung[] }): VNode =>
   html`<span class="glyph" aria-hidden="true">${rungs.map((rung) => html`<i class=${glyphOf(rung)} />`)}</span>`;
 

@@ -1,6 +1,6 @@
 /**
- * The emergency stop: a bound that holds `automation_enabled` at false, whatever the layers say. It is put and lifted through the
- * review like every write, and leaves other bounds as they are.
+ * The emergency stop: a bound that holds `automation_enabled` at false, whatever the layers say. It
+ * is put and lifted through the review like every write, and leaves other bounds as they are.
  */
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';

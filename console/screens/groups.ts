@@ -1,4 +1,7 @@
-/** Approver groups: who is in each, and what asks it. A group that is asked and has nobody who may decide is said so, before it matters. */
+/**
+ * Approver groups: who is in each, and what asks it. A group that is asked and has nobody who may
+ * decide is said so, before it matters.
+ */
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';

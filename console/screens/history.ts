@@ -1,4 +1,7 @@
-/** The history of a tenant's configuration, or of the platform's: who changed what, when and why; and taking a change back. */
+/**
+ * The history of a tenant's configuration, or of the platform's: who changed what, when and why;
+ * and taking a change back.
+ */
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';
@@ -216,8 +219,9 @@ const Then = ({
 type Way = 'undo' | 'restore';
 
 /**
- * What takes a change back: the document as it was right before (`undo`) or right after it. What there was not before is deleted. The
- * condition is the document's newest revision, so that a change of this moment is not lost.
+ * What takes a change back: the document as it was right before (`undo`) or right after it. What
+ * there was not before is deleted. The condition is the document's newest revision, so that a
+ * change of this moment is not lost.
  */
 async function reviewOf(
   owner: Owner,

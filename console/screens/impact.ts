@@ -1,4 +1,7 @@
-/** The blast radius of a change: for how many tenants effective values change, and which, before anything is written. */
+/**
+ * The blast radius of a change: for how many tenants effective values change, and which, before
+ * anything is written.
+ */
 import type { VNode } from 'preact';
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import { html, view } from '../html.ts';
@@ -52,7 +55,10 @@ export function BlastRadius({
   </section>`;
 }
 
-/** As many as a browser lays out without a pause that somebody feels; the values are listed page by page. */
+/**
+ * As many as a browser lays out without a pause that somebody feels; the values are listed page by
+ * page.
+ */
 const mostKeys = 200;
 
 function ByKey({ byKey }: { readonly byKey: Impact['by_key'] }): VNode {

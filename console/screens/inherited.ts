@@ -1,4 +1,7 @@
-/** What holds instead of the overrides that an edit empties, from the layers below, before it is published. */
+/**
+ * What holds instead of the overrides that an edit empties, from the layers below, before it is
+ * published.
+ */
 import type { VNode } from 'preact';
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import { get, withQuery } from '../api.ts';
@@ -10,7 +13,10 @@ import { layerTitles, type Explained } from './ladder.ts';
 
 type Effective = ResultOf<'config-resolver.resolve'>;
 
-/** A key that a layer will say nothing of any more, and whom effective values are asked for to see it. */
+/**
+ * A key that a layer will say nothing of any more, and whom effective values are asked for to see
+ * it.
+ */
 interface Emptied {
   readonly key: string;
   readonly layer: Explained['layer'];
@@ -33,7 +39,10 @@ export function emptiedBy(kind: string, id: string, patch: JsonObject): Emptied[
   );
 }
 
-/** The next value below the layer's own; for an override of the risk limits that is the limit itself. */
+/**
+ * The next value below the layer's own; for an override of the risk limits that is the limit
+ * itself.
+ */
 function below({ explain = {} }: Effective, { key, layer }: Emptied) {
   const explained = Object.hasOwn(explain, key) ? explain[key] : undefined;
   if (!explained) return undefined;

@@ -20,7 +20,10 @@ function countOf(shown: number, loaded: number, isComplete: boolean): string {
   return shown === loaded ? all : `${shown} of ${all}`;
 }
 
-/** What the filter looks at, made once of each item: there may be tens of thousands, and a filter asks with every key. */
+/**
+ * What the filter looks at, made once of each item: there may be tens of thousands, and a filter
+ * asks with every key.
+ */
 const texts = new WeakMap<Item, string>();
 
 function textOf(kind: DocumentKind, item: Item): string {

@@ -6,7 +6,9 @@ import { nameBeside } from '../format.ts';
 export type Explanations = NonNullable<ResultOf<'config-resolver.resolve'>['explain']>;
 export type Explained = Explanations[string];
 
-/** The layer that decides first at the front; a test holds the order equal to that of the contract. */
+/**
+ * The layer that decides first at the front; a test holds the order equal to that of the contract.
+ */
 export const layers = [
   'service_instance',
   'agent',
@@ -48,8 +50,8 @@ interface Held {
 }
 
 /**
- * Who wrote a layer, and when, is that of its document: where the layer is shadowed here, another key that it decides says so. Global
- * entries are each a document of their own.
+ * Who wrote a layer, and when, is that of its document: where the layer is shadowed here, another
+ * key that it decides says so. Global entries are each a document of their own.
  */
 export function ladderOf(explained: Explained, all: Explanations): Rung[] {
   const asked = explained.enforced?.asked;

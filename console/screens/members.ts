@@ -1,4 +1,7 @@
-/** Members: who belongs to the tenant, with which roles and approver groups; inviting, changing and removing them. */
+/**
+ * Members: who belongs to the tenant, with which roles and approver groups; inviting, changing and
+ * removing them.
+ */
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';

@@ -1,4 +1,7 @@
-/** The nodes of the cluster: what this gateway says of its needs, and a reload, which is tried on all of them first. */
+/**
+ * The nodes of the cluster: what this gateway says of its needs, and a reload, which is tried on
+ * all of them first.
+ */
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';

@@ -1,4 +1,7 @@
-/** Notification routes as they are used: who is asked at which risk, over which channels, and a test of each. */
+/**
+ * Notification routes as they are used: who is asked at which risk, over which channels, and a test
+ * of each.
+ */
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';

@@ -1,6 +1,7 @@
 /**
- * A plan: several writes of the platform, what they would do together to every tenant, and the writing of exactly that. What is applied
- * is what was looked at: its digest says so, and where anything has moved the answer names what.
+ * A plan: several writes of the platform, what they would do together to every tenant, and the
+ * writing of exactly that. What is applied is what was looked at: its digest says so, and where
+ * anything has moved the answer names what.
  */
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';

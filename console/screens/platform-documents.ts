@@ -1,4 +1,7 @@
-/** The platform's documents: global configuration, service types, and the bounds that every tenant has to keep to. */
+/**
+ * The platform's documents: global configuration, service types, and the bounds that every tenant
+ * has to keep to.
+ */
 import type { VNode } from 'preact';
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import { hrefOf, query, setQuery } from '../address.ts';
@@ -47,7 +50,9 @@ export function PlatformBounds(): VNode {
 
 type Violation = ResultOf<'tenant-config.bounds.violations'>['items'][number];
 
-/** What is stored and outside of a bound: it stays, and is held within the bound when it is read. */
+/**
+ * What is stored and outside of a bound: it stays, and is held within the bound when it is read.
+ */
 function Violations({ address }: { readonly address: string }): VNode {
   const { items, isComplete, problem, more, reload } = usePages<Violation>(address, false);
   return html`<section aria-label="Outside of a bound">

@@ -1,6 +1,7 @@
 /**
- * Review & publish: the one way by which screens write configuration. The change is tried first (`dry_run`), shown before and after,
- * and sent with the revision that it was made from, so that nobody's work is overwritten unseen.
+ * Review & publish: the one way by which screens write configuration. The change is tried first
+ * (`dry_run`), shown before and after, and sent with the revision that it was made from, so that
+ * nobody's work is overwritten unseen.
  */
 import type { ComponentChildren, VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
@@ -43,7 +44,9 @@ export interface Review {
   readonly verb: string;
   readonly onClose: () => void;
   readonly onPublished: () => void;
-  /** Where the document has changed meanwhile; the problem is shown in place where nobody takes it. */
+  /**
+   * Where the document has changed meanwhile; the problem is shown in place where nobody takes it.
+   */
   readonly onOutdated?: (problem: Problem) => void;
 }
 

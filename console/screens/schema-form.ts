@@ -1,4 +1,7 @@
-/** Fields made from a schema. Numbers are texts until they are valid; what has no simple field is JSON. */
+/**
+ * Fields made from a schema. Numbers are texts until they are valid; what has no simple field is
+ * JSON.
+ */
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { longJson, pointerOf } from '../format.ts';
@@ -39,7 +42,10 @@ export function SchemaFields(properties: FieldsProperties): VNode {
   return html`<div class="fields">${fields}</div>`;
 }
 
-/** A document whose members are all of one kind, by names that people choose: a group of fields for each. */
+/**
+ * A document whose members are all of one kind, by names that people choose: a group of fields for
+ * each.
+ */
 export function MemberFields(properties: FieldsProperties & { readonly noun: string }): VNode {
   const { schema, document, isReadOnly, onChange, onFit, noun } = properties;
   const [name, setName] = useState('');

@@ -1,4 +1,7 @@
-/** Service accounts: programs that act in the tenant with roles and API keys of their own, which outlive whoever made them. */
+/**
+ * Service accounts: programs that act in the tenant with roles and API keys of their own, which
+ * outlive whoever made them.
+ */
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';

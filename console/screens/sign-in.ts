@@ -26,7 +26,9 @@ export function SignIn({ over = false }: { readonly over?: boolean }): VNode {
   </main>`;
 }
 
-/** What is about to be done changes how somebody signs in, and wants a sign-in of the last minutes. */
+/**
+ * What is about to be done changes how somebody signs in, and wants a sign-in of the last minutes.
+ */
 export const SignInAgain = (): VNode =>
   html`<${Dialog} title="Sign in once more" onClose=${signInNoMore}>
     <p>Nobody else who finds this page open is to do this, so it needs a sign-in of the last 10 minutes.</p>

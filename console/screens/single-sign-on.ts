@@ -7,7 +7,10 @@ import { html, view } from '../html.ts';
 import { ProblemBox } from '../parts.ts';
 import { signIn } from '../session.ts';
 
-/** Binds the code to this tab: who intercepts the code does not have it. Kept only while the browser is at the provider. */
+/**
+ * Binds the code to this tab: who intercepts the code does not have it. Kept only while the browser
+ * is at the provider.
+ */
 const verifierKey = 'strata-sso-verifier';
 
 const base64url = (bytes: Uint8Array): string =>
@@ -36,7 +39,9 @@ export async function startSingleSignOn(email: string): Promise<void> {
   location.assign(body.authorization_url);
 }
 
-/** Takes the code out of the address at once: it is good for one use, and no history should have it. */
+/**
+ * Takes the code out of the address at once: it is good for one use, and no history should have it.
+ */
 function takeCode(): object | undefined {
   const query = new URLSearchParams(location.search);
   const [code, state, iss] = ['code', 'state', 'iss'].map((name) => query.get(name));

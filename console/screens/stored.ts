@@ -19,8 +19,9 @@ interface Newest {
 }
 
 /**
- * Whether there are bounds at all. Most tenants have none, and browsers print every 404 as an error. The tenant's history has each of its
- * writes; the platform's may have begun later, so there a trial of no change says what it would make.
+ * Whether there are bounds at all. Most tenants have none, and browsers print every 404 as an
+ * error. The tenant's history has each of its writes; the platform's may have begun later, so there
+ * a trial of no change says what it would make.
  */
 async function hasBounds(address: string): Promise<boolean> {
   if (address === '/config/bounds') {

@@ -1,4 +1,7 @@
-/** The tenants of the platform: found by name, created with their first administrator, renamed, disabled and enabled, and deleted. */
+/**
+ * The tenants of the platform: found by name, created with their first administrator, renamed,
+ * disabled and enabled, and deleted.
+ */
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { ResultOf } from '../../shared/contracts/index.ts';

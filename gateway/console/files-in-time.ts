@@ -1,6 +1,7 @@
 /**
- * The console's files, made when a browser first asks for them: most gateways of a cluster are never asked, and a start does not wait
- * for it. In a thread of its own, since requests would wait meanwhile, for tenths of a second.
+ * The console's files, made when a browser first asks for them: most gateways of a cluster are
+ * never asked, and a start does not wait for it. In a thread of its own, since requests would wait
+ * meanwhile, for tenths of a second.
  */
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';

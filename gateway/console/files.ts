@@ -1,6 +1,7 @@
 /**
- * The console as it is sent to browsers: types are stripped from its modules, libraries are taken from node_modules, all of it is
- * compressed, and named by the digest of the whole, so that browsers keep it for good.
+ * The console as it is sent to browsers: types are stripped from its modules, libraries are taken
+ * from node_modules, all of it is compressed, and named by the digest of the whole, so that
+ * browsers keep it for good.
  */
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -49,7 +50,9 @@ const types: Readonly<Record<string, string>> = {
   '.svg': 'image/svg+xml',
 };
 
-/** `baseUrl` is how browsers reach the gateway: a path in it is that of a proxy, which takes it off. */
+/**
+ * `baseUrl` is how browsers reach the gateway: a path in it is that of a proxy, which takes it off.
+ */
 export function createConsoleFiles(baseUrl: string): ConsoleFiles {
   const texts = new Map([...ownTexts(), ...libraryTexts(), ...styleTexts()]);
   const version = digestOf([...texts].flat().join('\0'));
@@ -70,7 +73,10 @@ export function createConsoleFiles(baseUrl: string): ConsoleFiles {
   };
 }
 
-/** No inline script but the import map, no source outside of itself, and no text that becomes markup or code. */
+/**
+ * No inline script but the import map, no source outside of itself, and no text that becomes markup
+ * or code.
+ */
 const policyWith = (importMapHash: string): string =>
   [
     "default-src 'none'",
@@ -98,7 +104,10 @@ function ownTexts(): Text[] {
   });
 }
 
-/** Node calls the function experimental whenever a process first uses it; it is what runs all of Strata. */
+/**
+ * Node calls the function experimental whenever a process first uses it; it is what runs all of
+ * Strata.
+ */
 function withoutTypes(text: string): string {
   const { emitWarning } = process;
   process.emitWarning = () => undefined;
@@ -119,7 +128,10 @@ const textOf = (specifier: string): string =>
 
 const libraryTexts = (): Text[] => libraries.map((name) => [libraryFile(name), textOf(name)]);
 
-/** Pico has its icons inside, as `data:` addresses, which the policy forbids: they become files beside it. */
+/**
+ * Pico has its icons inside, as `data:` addresses, which the policy forbids: they become files
+ * beside it.
+ */
 function styleTexts(): Text[] {
   const icons: Text[] = [];
   const text = textOf(stylesheet).replaceAll(

@@ -1,6 +1,7 @@
 /**
- * The console's session. What signs in and refreshes is `auth`'s; the gateway keeps the refresh token that comes back in a cookie, and
- * answers the rest. The cookie is good for these routes alone, so no other request can be made in somebody's name by a foreign page.
+ * The console's session. What signs in and refreshes is `auth`'s; the gateway keeps the refresh
+ * token that comes back in a cookie, and answers the rest. The cookie is good for these routes
+ * alone, so no other request can be made in somebody's name by a foreign page.
  */
 import type { ServiceBroker } from 'moleculer';
 import type { IncomingHttpHeaders } from 'node:http';
@@ -108,8 +109,8 @@ function shownOf({ refresh_token: _inTheCookie, ...shown }: Tokens): ShownTokens
 }
 
 /**
- * A page of another port of this host is of the same site, so that `SameSite=Strict` does not keep the cookie from its requests.
- * Sec-Fetch-Site tells it apart, and no script can set it.
+ * A page of another port of this host is of the same site, so that `SameSite=Strict` does not keep
+ * the cookie from its requests. Sec-Fetch-Site tells it apart, and no script can set it.
  */
 function requireOwnPage({ 'sec-fetch-site': site }: IncomingHttpHeaders): void {
   if (site !== 'same-origin') throw new StrataError('auth_cross_site_request');
@@ -121,8 +122,8 @@ function refuseOtherPages(headers: IncomingHttpHeaders): void {
 }
 
 /**
- * Browsers give a cookie to every port of its host, so the name says the port where it is none of the usual ones: two Stratas on one
- * host would sign each other's people out.
+ * Browsers give a cookie to every port of its host, so the name says the port where it is none of
+ * the usual ones: two Stratas on one host would sign each other's people out.
  */
 function cookieNameOf({ host = '' }: IncomingHttpHeaders): string {
   const port = /:(\d{1,5})$/.exec(host)?.[1];

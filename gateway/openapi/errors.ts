@@ -1,4 +1,7 @@
-/** Errors as `errorResponse` in shared/errors.ts makes them: the envelope, and one response for each status. */
+/**
+ * Errors as `errorResponse` in shared/errors.ts makes them: the envelope, and one response for each
+ * status.
+ */
 import type { Contract, Rest } from '../../shared/contracts/contract.ts';
 import { errorTable } from '../../shared/contracts/error-codes.ts';
 import { http } from '../../shared/node-http.ts';

@@ -1,4 +1,6 @@
-/** One operation for each route: what `responses.ts` sends and `parameters.ts` reads, as schemas. */
+/**
+ * One operation for each route: what `responses.ts` sends and `parameters.ts` reads, as schemas.
+ */
 import type { TSchema } from 'typebox';
 import type { Access, Contract, Rest } from '../../shared/contracts/contract.ts';
 import { exampleOf, hasExample } from '../../shared/contracts/examples.ts';
@@ -64,7 +66,10 @@ function recencyOf(access: Access): string {
   return `, signed in at most 10 minutes ago${purpose}`;
 }
 
-/** Alternatives, any of which is enough; `{}` stands for nobody signed in. An API key needs the scope that is named with it. */
+/**
+ * Alternatives, any of which is enough; `{}` stands for nobody signed in. An API key needs the
+ * scope that is named with it.
+ */
 function securityOf({ access, keyScope }: Contract): Record<string, string[]>[] {
   if (access.level === 'public') return [];
   return [
@@ -133,8 +138,8 @@ const descriptions: Readonly<Record<string, string>> = {
 };
 
 /**
- * What `Accept` gets instead. In words, since generated clients take every media type of a response for a type that it may have,
- * whatever they asked for.
+ * What `Accept` gets instead. In words, since generated clients take every media type of a response
+ * for a type that it may have, whatever they asked for.
  */
 const otherForms: Readonly<Partial<Record<Contract['response'], string>>> = {
   list: '. With `Accept: application/x-ndjson` the items, one a line, and the cursor in X-Next-Cursor',
@@ -198,7 +203,10 @@ function contentsOf(
   }
 }
 
-/** PUT and POST create, DELETE and a rollback by POST remove; each can be tried first with `dry_run`. */
+/**
+ * PUT and POST create, DELETE and a rollback by POST remove; each can be tried first with
+ * `dry_run`.
+ */
 function writeContents(
   result: TSchema,
   method: Rest['method'],

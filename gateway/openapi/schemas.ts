@@ -1,6 +1,7 @@
 /**
- * The contracts' schemas as OpenAPI 3.1 shows them. One with a title is a component, which places refer to; every other is written
- * where it is. Keywords that are there for our validator, and that code generators do not read, are said in words that they do.
+ * The contracts' schemas as OpenAPI 3.1 shows them. One with a title is a component, which places
+ * refer to; every other is written where it is. Keywords that are there for our validator, and that
+ * code generators do not read, are said in words that they do.
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { TSchema } from 'typebox';
@@ -22,7 +23,9 @@ interface Reference {
 export interface Components {
   /** The schema as it is shown at its place: a reference, where it has a title. */
   readonly shown: (schema: TSchema) => Schema;
-  /** The parameter as it is shown at its place: a reference, where others of its name are like it. */
+  /**
+   * The parameter as it is shown at its place: a reference, where others of its name are like it.
+   */
   readonly parameter: (parameter: Parameter) => Parameter | Reference;
   /** Everything that was referred to so far, by name. */
   readonly schemas: () => Record<string, Schema>;
@@ -114,7 +117,10 @@ const byName = ([one]: readonly [string, unknown], [other]: readonly [string, un
 const isTexts = (values: unknown): boolean =>
   Array.isArray(values) && values.every((value) => typeof value === 'string');
 
-/** What may also be null is described as a whole: readers look there, and not among the alternatives. */
+/**
+ * What may also be null is described as a whole: readers look there, and not among the
+ * alternatives.
+ */
 function choiceOf({ description }: Schema, alternatives: readonly Schema[]): Schema {
   const others = alternatives.filter(({ type }) => type !== 'null');
   const [only] = others;

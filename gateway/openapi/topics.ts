@@ -1,4 +1,6 @@
-/** What the document says in prose: the introduction, and the topics that operations are grouped by. */
+/**
+ * What the document says in prose: the introduction, and the topics that operations are grouped by.
+ */
 import { layerNames } from '../../shared/contracts/effective-config.ts';
 
 interface Topic {

@@ -1,4 +1,7 @@
-/** Notices as webhooks of receivers; docs/webhooks.md says how they are verified, and what an answer means. */
+/**
+ * Notices as webhooks of receivers; docs/webhooks.md says how they are verified, and what an answer
+ * means.
+ */
 import { exampleOf } from '../../shared/contracts/examples.ts';
 import { Notice, noticeTypes, type NoticeType } from '../../shared/contracts/notifier.ts';
 import type { Components } from './schemas.ts';

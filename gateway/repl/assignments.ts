@@ -1,4 +1,7 @@
-/** Parts of a document as they are typed, `global_settings.max_cost_impact_auto=4`, as a merge patch (RFC 7396). */
+/**
+ * Parts of a document as they are typed, `global_settings.max_cost_impact_auto=4`, as a merge patch
+ * (RFC 7396).
+ */
 import { Misused } from './command.ts';
 import { jsonOf } from './typed.ts';
 

@@ -44,7 +44,10 @@ async function newestEvents(session: Session, filter: Filter, limit: number): Pr
   return found.toReversed();
 }
 
-/** Reads events since a moment, oldest first. It may be called with later and later moments, and gives each event once. */
+/**
+ * Reads events since a moment, oldest first. It may be called with later and later moments, and
+ * gives each event once.
+ */
 function newEvents(session: Session, filter: Filter, shown: readonly Event[], signal: AbortSignal) {
   let seen = new Set(shown.map(({ id }) => id));
   return async (since: number): Promise<Event[]> => {

@@ -130,7 +130,8 @@ async function startWithin(ms: number, broker: ServiceBroker, natsUrl: string): 
 /** Waits until a node that answers the action is known. */
 async function findService(broker: ServiceBroker, action: ActionName): Promise<void> {
   const [service] = action.split('.') as [string];
-  // This node answers for the cluster itself, as soon as it knows the others: those with the feed also take the audit event.
+  // This node answers for the cluster itself, as soon as it knows the others: those with the feed
+  // also take the audit event.
   const awaited = service === 'cluster' ? 'feed' : service;
   try {
     await broker.waitForServices(awaited, findMs);

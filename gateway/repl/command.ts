@@ -1,6 +1,6 @@
 /**
- * What a command is. The operator's console and the command line `strata` run the same ones: the console as a member of the cluster,
- * the command line over HTTPS.
+ * What a command is. The operator's console and the command line `strata` run the same ones: the
+ * console as a member of the cluster, the command line over HTTPS.
  */
 import type { Session } from './session.ts';
 
@@ -36,7 +36,10 @@ export interface Input<S extends Session = Session> {
   readonly rest: readonly string[];
   readonly flags: Flags;
   readonly print: (text: string) => void;
-  /** Prints an answer: for people as the text, where there is one, and for programs, with `--json`, as it is. */
+  /**
+   * Prints an answer: for people as the text, where there is one, and for programs, with `--json`,
+   * as it is.
+   */
   readonly answer: (value: unknown, text?: () => string) => void;
   /** Aborted by Ctrl-C. */
   readonly signal: AbortSignal;

@@ -1,4 +1,7 @@
-/** The commands that the console and the command line share. What only the console has is in `console-commands.ts`. */
+/**
+ * The commands that the console and the command line share. What only the console has is in
+ * `console-commands.ts`.
+ */
 import { approvalCommands } from './approval-commands.ts';
 import { auditCommands } from './audit-commands.ts';
 import { callCommand } from './call-command.ts';

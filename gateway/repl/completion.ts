@@ -4,8 +4,9 @@ import type { Session } from './session.ts';
 import { tenantIds } from './typed.ts';
 
 /**
- * What the last word of a line may become, for the Tab key: a command, one of its flags, or a value of its next parameter. In the
- * form that Node's readline takes: the candidates, and what of the line they replace.
+ * What the last word of a line may become, for the Tab key: a command, one of its flags, or a value
+ * of its next parameter. In the form that Node's readline takes: the candidates, and what of the
+ * line they replace.
  */
 export async function complete<S extends Session>(
   line: string,
@@ -48,7 +49,9 @@ async function candidatesAfter<S extends Session>(
   return source(session).catch(() => []);
 }
 
-/** Where the next word stands: behind so many words that are no flags, or as the value of a flag. */
+/**
+ * Where the next word stands: behind so many words that are no flags, or as the value of a flag.
+ */
 function placeAfter(
   words: readonly string[],
   flags: CommandTable<Session>['options'],

@@ -18,7 +18,10 @@ import {
   textOf,
 } from './typed.ts';
 
-/** What an operator calls a resource, and what its actions begin with. A test finds a document that is missing here. */
+/**
+ * What an operator calls a resource, and what its actions begin with. A test finds a document that
+ * is missing here.
+ */
 export const resources: Readonly<Record<string, string>> = {
   risk: 'tenant-config.risk',
   agent: 'tenant-config.agents',
@@ -40,7 +43,10 @@ interface Addressed {
   readonly left: readonly string[];
 }
 
-/** The action on a document, whose address is as many of the words as the action's path has parameters. */
+/**
+ * The action on a document, whose address is as many of the words as the action's path has
+ * parameters.
+ */
 async function addressed(
   resource: string,
   verb: 'get' | 'put' | 'patch' | 'delete',

@@ -1,4 +1,7 @@
-/** Every command of the console. A prompt, a pipe and `npm run repl -- <command>` all use this table. */
+/**
+ * Every command of the console. A prompt, a pipe and `npm run repl -- <command>` all use this
+ * table.
+ */
 import type { ClusterSession } from './cluster-session.ts';
 import { commandTable } from './command-table.ts';
 import { commands } from './commands.ts';

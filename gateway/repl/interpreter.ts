@@ -101,7 +101,9 @@ export function splitFlags(
   }
 }
 
-/** Whatever is called `tenant` may be given by name, and is an option where the session knows it. */
+/**
+ * Whatever is called `tenant` may be given by name, and is an option where the session knows it.
+ */
 async function withTenantId<S extends Session>(
   { parameters }: Command<S>,
   args: Input['args'],
@@ -126,7 +128,10 @@ async function withTenantIds<S extends Session>(
   return { ...flags, tenant: ids };
 }
 
-/** Gives each word the name of the parameter that it stands for; those from a `many...` on are the rest. */
+/**
+ * Gives each word the name of the parameter that it stands for; those from a `many...` on are the
+ * rest.
+ */
 function namedArguments(
   all: readonly string[],
   words: readonly string[],
@@ -144,7 +149,10 @@ function namedArguments(
   return { args: Object.fromEntries(named), rest: words.slice(single.length) };
 }
 
-/** What an operator is told of a failure: code, message, where it is wrong, and the id that leads to the log. */
+/**
+ * What an operator is told of a failure: code, message, where it is wrong, and the id that leads to
+ * the log.
+ */
 export function describe(error: unknown): string {
   if (!(error instanceof Failed)) return (error as Error).message;
   return [

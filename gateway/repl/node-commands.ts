@@ -1,4 +1,7 @@
-/** Commands about the nodes of the cluster: who is there, what they hold in memory, and how they are reloaded. */
+/**
+ * Commands about the nodes of the cluster: who is there, what they hold in memory, and how they are
+ * reloaded.
+ */
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import type { ClusterSession } from './cluster-session.ts';
 import type { Command } from './command.ts';

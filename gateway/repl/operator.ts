@@ -1,4 +1,7 @@
-/** The operator's console: `npm run repl` for a prompt, `npm run repl -- <command>` for one command, or commands from a pipe. */
+/**
+ * The operator's console: `npm run repl` for a prompt, `npm run repl -- <command>` for one command,
+ * or commands from a pipe.
+ */
 import { createInterface } from 'node:readline';
 import { SettingsInvalid } from '../../shared/settings.ts';
 import { CannotJoin, join, type ClusterSession } from './cluster-session.ts';
@@ -28,7 +31,10 @@ async function attempt(
   }
 }
 
-/** One command of a pipe after the other; the first that fails is the last. Returns the exit code of the last. */
+/**
+ * One command of a pipe after the other; the first that fails is the last. Returns the exit code of
+ * the last.
+ */
 async function runLines(session: ClusterSession, signal: AbortSignal): Promise<number> {
   let code = 0;
   for await (const line of createInterface({ input: process.stdin, terminal: false })) {

@@ -1,8 +1,8 @@
 /** How answers are shown. */
 
 /**
- * What a terminal would obey or not show: control characters but the line feed, marks that turn the direction of text, and what has
- * no width. Names are what tenants say they are.
+ * What a terminal would obey or not show: control characters but the line feed, marks that turn the
+ * direction of text, and what has no width. Names are what tenants say they are.
  */
 const unprintable = /(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 

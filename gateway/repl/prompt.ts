@@ -1,10 +1,11 @@
 /**
  * The prompt of the console: moleculer-repl with our commands as its custom commands.
  *
- * moleculer-repl has commands of its own. Those that act on the broker (call, emit, load, destroy, …) would bypass contracts,
- * access and audit, and those that show the environment or the broker's options (env, info) would show secrets. Only the ones that
- * list what the cluster's registry knows are kept. Lines are read by the rules of `words.ts`, as from a pipe, since moleculer-repl's
- * own would take JSON apart.
+ * moleculer-repl has commands of its own. Those that act on the broker (call, emit, load, destroy,
+ * …) would bypass contracts, access and audit, and those that show the environment or the broker's
+ * options (env, info) would show secrets. Only the ones that list what the cluster's registry knows
+ * are kept. Lines are read by the rules of `words.ts`, as from a pipe, since moleculer-repl's own
+ * would take JSON apart.
  */
 import { readdirSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -16,7 +17,9 @@ import { complete } from './completion.ts';
 import { consoleTable } from './console-commands.ts';
 import { wordsOf } from './words.ts';
 
-/** What stays of moleculer-repl's own commands: their files, and the words that they are typed as. */
+/**
+ * What stays of moleculer-repl's own commands: their files, and the words that they are typed as.
+ */
 const keptFiles: ReadonlySet<string> = new Set([
   'actions.js',
   'cls.js',
@@ -45,8 +48,8 @@ const { commands, firstWords, groupOf } = consoleTable;
 type Execute = (words: readonly string[], signal: AbortSignal) => Promise<unknown>;
 
 /**
- * Reads and runs commands until the operator leaves; then moleculer-repl stops the broker and ends the process. `execute` runs one
- * command and says itself what failed.
+ * Reads and runs commands until the operator leaves; then moleculer-repl stops the broker and ends
+ * the process. `execute` runs one command and says itself what failed.
  */
 export function startPrompt(session: ClusterSession, execute: Execute): void {
   const running: { command?: AbortController } = {};
@@ -78,7 +81,9 @@ export function startPrompt(session: ClusterSession, execute: Execute): void {
   }
 
   let busy: Promise<void> = Promise.resolve();
-  /** Lines that were typed while a command runs wait for it. `showPrompt` wants an error or null. */
+  /**
+   * Lines that were typed while a command runs wait for it. `showPrompt` wants an error or null.
+   */
   async function runNext(line: string, showPrompt: (error: null) => void): Promise<void> {
     await busy;
     await runLine(line);
@@ -95,8 +100,9 @@ export function startPrompt(session: ClusterSession, execute: Execute): void {
 }
 
 /**
- * Leaves out moleculer-repl's own commands but the kept ones, before it starts. It has no option for that; it asks each file of a
- * folder to register its commands, so the files that are not on our list are made to register nothing.
+ * Leaves out moleculer-repl's own commands but the kept ones, before it starts. It has no option
+ * for that; it asks each file of a folder to register its commands, so the files that are not on
+ * our list are made to register nothing.
  */
 function leaveOutOwnCommands(): void {
   const require = createRequire(import.meta.url);
@@ -109,7 +115,10 @@ function leaveOutOwnCommands(): void {
   }
 }
 
-/** The commands that begin with this word, as one custom command: it takes words that are packed into one. */
+/**
+ * The commands that begin with this word, as one custom command: it takes words that are packed
+ * into one.
+ */
 function customCommand(
   word: string,
   runCommand: (words: readonly string[]) => Promise<void>,
@@ -135,7 +144,10 @@ const packed = (words: readonly string[]): string =>
 const unpacked = (word: string): readonly string[] =>
   JSON.parse(decodeURIComponent(word)) as readonly string[];
 
-/** moleculer-repl keeps the lines in ~/.moleculer_repl_history. A line with JSON that may hold a secret is not kept, not even here. */
+/**
+ * moleculer-repl keeps the lines in ~/.moleculer_repl_history. A line with JSON that may hold a
+ * secret is not kept, not even here.
+ */
 function forgetSecrets(lines: string[]): void {
   const [newest = ''] = lines;
   const mayHoldSecret =

@@ -2,7 +2,10 @@
 import type { Problem } from '../../shared/errors.ts';
 import type { ActionName, ParamsOf, ResultOf } from '../../shared/contracts/index.ts';
 
-/** Parameters by the names that the contract gives them; their values are what somebody typed, and the contract judges them. */
+/**
+ * Parameters by the names that the contract gives them; their values are what somebody typed, and
+ * the contract judges them.
+ */
 export type Typed<P> = { readonly [K in keyof P]: unknown };
 
 export interface TenantName {
@@ -16,9 +19,15 @@ export interface Session {
     action: A,
     params: Typed<ParamsOf<A>>,
   ) => Promise<ResultOf<A>>;
-  /** The tenants that the caller may name whose names contain the word; without one the first of all. */
+  /**
+   * The tenants that the caller may name whose names contain the word; without one the first of
+   * all.
+   */
   readonly tenants: (word?: string) => Promise<readonly TenantName[]>;
-  /** The id of the tenant of commands, where their words do not say it. Throws Misused where none is known. */
+  /**
+   * The id of the tenant of commands, where their words do not say it. Throws Misused where none is
+   * known.
+   */
   readonly tenant?: () => Promise<string>;
 }
 

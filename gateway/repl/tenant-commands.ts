@@ -1,4 +1,7 @@
-/** Commands about tenants themselves, for whoever administers the platform. None acts on a tenant that is not named. */
+/**
+ * Commands about tenants themselves, for whoever administers the platform. None acts on a tenant
+ * that is not named.
+ */
 import type { ResultOf } from '../../shared/contracts/index.ts';
 import type { Command, Input } from './command.ts';
 import { columns } from './output.ts';

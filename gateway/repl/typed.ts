@@ -30,7 +30,10 @@ export function jsonOf(word: string): unknown {
   }
 }
 
-/** Without the members that are undefined: a contract takes an optional member that is absent, and none that is undefined. */
+/**
+ * Without the members that are undefined: a contract takes an optional member that is absent, and
+ * none that is undefined.
+ */
 export const given = <T extends object>(members: T): T =>
   Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as T;
 
@@ -42,14 +45,18 @@ export async function tenantIds(session: Session): Promise<readonly string[]> {
 }
 const plainWord = /^[\p{L}\p{N}_][\p{L}\p{N}_.:@%+/-]*$/u;
 
-/** In place of a tenant's id: what is the platform's. A tenant of just this name is called by its id. */
+/**
+ * In place of a tenant's id: what is the platform's. A tenant of just this name is called by its
+ * id.
+ */
 export const platformWord = 'platform';
 
 const isId = (word: string): boolean => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(word);
 
 /**
- * The id of the tenant that an operator names by id or by name, in upper or lower case. Throws Misused where there is none of that
- * name, with those that are called nearly so, and where there are several.
+ * The id of the tenant that an operator names by id or by name, in upper or lower case. Throws
+ * Misused where there is none of that name, with those that are called nearly so, and where there
+ * are several.
  */
 export async function tenantId(session: Session, word: string): Promise<string> {
   if (isId(word) || word === platformWord) return word;

@@ -6,8 +6,9 @@ const quotedPart = /'([^']*)'|"((?:[^"\\]|\\.)*)"/gs;
 const plainWord = /^(?:'[^']*'|"(?:[^"\\]|\\.)*"|\S)+/s;
 
 /**
- * The words of a line. Blanks separate them, except inside quotes, which may also begin inside a word (`--reason="two words"`).
- * What begins with `{` or `[` is one word up to its closing bracket and keeps its quotes, so that JSON is typed as it is.
+ * The words of a line. Blanks separate them, except inside quotes, which may also begin inside a
+ * word (`--reason="two words"`). What begins with `{` or `[` is one word up to its closing bracket
+ * and keeps its quotes, so that JSON is typed as it is.
  */
 export function wordsOf(line: string): string[] {
   const words: string[] = [];
@@ -29,7 +30,10 @@ const withoutQuotes = (word: string): string =>
       single ?? (double as string).replaceAll(/\\(.)/gs, '$1'),
   );
 
-/** Up to the bracket that closes the first one; all of the text where none does, which the parser of JSON then refuses. */
+/**
+ * Up to the bracket that closes the first one; all of the text where none does, which the parser of
+ * JSON then refuses.
+ */
 function jsonLength(text: string): number {
   let depth = 0;
   for (const { 0: token, index } of text.matchAll(/"(?:[^"\\]|\\.)*"|[{}[\]]/gs)) {

@@ -1,9 +1,10 @@
 /**
- * The effective values of the contexts that are watched on this gateway, as digests by key: what a stream is told of is the difference
- * between what it knows and what holds.
+ * The effective values of the contexts that are watched on this gateway, as digests by key: what a
+ * stream is told of is the difference between what it knows and what holds.
  *
- * All contexts of a tenant are asked for together, once for each change of the tenant, the platform or the environment, however many
- * streams there are; so they are of one moment, whose revisions are the ids of events.
+ * All contexts of a tenant are asked for together, once for each change of the tenant, the platform
+ * or the environment, however many streams there are; so they are of one moment, whose revisions
+ * are the ids of events.
  *
  * | Danger                                      | Bounded by                                                              |
  * |---------------------------------------------|-------------------------------------------------------------------------|
@@ -121,7 +122,10 @@ export class EffectiveValues {
     });
   }
 
-  /** What the context was then, by each environment that it may have had; null where that cannot be known. */
+  /**
+   * What the context was then, by each environment that it may have had; null where that cannot be
+   * known.
+   */
   #past(tenantId: string, address: Address, id: string): Promise<Digests[] | null> {
     const name = JSON.stringify([tenantId, nameOf(address), id]);
     const asked = this.#pasts.get(name);
@@ -217,7 +221,10 @@ class WatchedTenant {
     this.#onUnused = onUnused;
   }
 
-  /** Resolves once the context's values are known as they were after every write that was answered before the call. */
+  /**
+   * Resolves once the context's values are known as they were after every write that was answered
+   * before the call.
+   */
   async join(stream: EventStream, address: Address): Promise<void> {
     const name = nameOf(address);
     const context = this.#contexts.get(name) ?? {
@@ -340,7 +347,10 @@ class WatchedTenant {
     }
   }
 
-  /** Returns whether it is worth trying again. Who waits to begin is told at once, and may come again. */
+  /**
+   * Returns whether it is worth trying again. Who waits to begin is told at once, and may come
+   * again.
+   */
   #fail(error: unknown): boolean {
     for (const context of this.#contexts.values()) settle(context, error);
     if (isOutage(error)) return true;
@@ -390,13 +400,19 @@ function take(context: Context, { digests, problem }: Answer['contexts'][number]
   context.digests = digests!;
 }
 
-/** By what was known: all streams of a context that are up to date know the same object, and are sent the same bytes. */
+/**
+ * By what was known: all streams of a context that are up to date know the same object, and are
+ * sent the same bytes.
+ */
 const changeFrames = new WeakMap<
   Digests,
   { readonly after: Digests; readonly id: string; readonly frame: Buffer | undefined }
 >();
 
-/** Undefined where nothing differs. `told` has several states where it is not known which of them the client has. */
+/**
+ * Undefined where nothing differs. `told` has several states where it is not known which of them
+ * the client has.
+ */
 function changeFrame(
   told: readonly Digests[],
   after: Digests,

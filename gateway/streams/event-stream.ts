@@ -1,6 +1,6 @@
 /**
- * One open stream of Server-Sent Events. It is written to its connection itself: a stream object and a pipe in between would cost
- * several times the memory, and an encoding for each reader.
+ * One open stream of Server-Sent Events. It is written to its connection itself: a stream object
+ * and a pipe in between would cost several times the memory, and an encoding for each reader.
  */
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
@@ -40,7 +40,9 @@ export class EventStream {
   #subscription: Subscription | undefined;
   readonly #response: ServerResponse;
   readonly #onReleased: (stream: EventStream) => void;
-  /** Of a stream that has begun. Writing to the response would cost a third more of every heartbeat. */
+  /**
+   * Of a stream that has begun. Writing to the response would cost a third more of every heartbeat.
+   */
   #socket: Socket | undefined;
   #isOver = false;
   /** When the reader's buffer became full; undefined while there is room. */
@@ -87,7 +89,8 @@ export class EventStream {
       this.#response.once('socket', () => this.open(headers));
       return;
     }
-    // The stream ends with its connection: pieces of a length each would cost every event two writes more.
+    // The stream ends with its connection: pieces of a length each would cost every event two
+    // writes more.
     this.#response.useChunkedEncodingByDefault = false;
     this.#response.writeHead(200, headers).flushHeaders();
     this.#socket = socket;
@@ -149,7 +152,10 @@ export class EventStream {
   }
 }
 
-/** An event as it is sent, encoded once for all who get it. JSON.stringify escapes line feeds, the first of which would end the data. */
+/**
+ * An event as it is sent, encoded once for all who get it. JSON.stringify escapes line feeds, the
+ * first of which would end the data.
+ */
 export function frame(event: string, data: unknown, id?: string | number): Buffer {
   const idLine = id === undefined ? '' : `id: ${id}\n`;
   return Buffer.from(`${idLine}event: ${event}\ndata: ${JSON.stringify(data)}\n\n`);

@@ -1,6 +1,6 @@
 /**
- * Whether those who watch still may. Streams that were opened with the same credential for the same have one right, which is looked at
- * once in a round, however many they are.
+ * Whether those who watch still may. Streams that were opened with the same credential for the same
+ * have one right, which is looked at once in a round, however many they are.
  */
 import { codeOf, isOutage } from '../../shared/errors.ts';
 import type { EventStream } from './event-stream.ts';

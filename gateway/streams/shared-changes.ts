@@ -1,8 +1,10 @@
 /**
- * The changes of one scope as all streams of this gateway that watch it are sent them: read from the owner once, encoded once.
+ * The changes of one scope as all streams of this gateway that watch it are sent them: read from
+ * the owner once, encoded once.
  *
- * That something changed is heard from the coherence of this node, in no order and perhaps twice; what changed is read from the
- * owner after the last revision read, so order, completeness and resuming hold whatever the bus loses and on whichever gateway.
+ * That something changed is heard from the coherence of this node, in no order and perhaps twice;
+ * what changed is read from the owner after the last revision read, so order, completeness and
+ * resuming hold whatever the bus loses and on whichever gateway.
  *
  * | Danger                           | Bounded by                                                                        |
  * |----------------------------------|-----------------------------------------------------------------------------------|
@@ -38,11 +40,17 @@ export type ReadChanges = (after?: number) => Promise<Changes>;
 export interface ChangeKind {
   /** What a change is called. */
   readonly event: 'config.changed' | 'approval.changed';
-  /** Each item is what became of something, under the revision of its last change: those in between are not told, and not missed. */
+  /**
+   * Each item is what became of something, under the revision of its last change: those in between
+   * are not told, and not missed.
+   */
   readonly showsLatestOnly?: true;
 }
 
-/** What brings a stream from one revision to another: one change, or the word that changes are missing. */
+/**
+ * What brings a stream from one revision to another: one change, or the word that changes are
+ * missing.
+ */
 interface Step {
   readonly from: number;
   readonly to: number;
@@ -83,7 +91,10 @@ export class SharedChanges {
     this.#onUnused = onUnused;
   }
 
-  /** Begins a stream after the last event that its client has, else from now on. Throws what the owner says. */
+  /**
+   * Begins a stream after the last event that its client has, else from now on. Throws what the
+   * owner says.
+   */
   async subscribe(stream: EventStream, lastEventId: number | undefined): Promise<void> {
     this.#joining += 1;
     try {
@@ -241,7 +252,10 @@ export class SharedChanges {
   }
 }
 
-/** The way from a revision to the newest: through every change, or at once where changes in between are no longer kept or lost. */
+/**
+ * The way from a revision to the newest: through every change, or at once where changes in between
+ * are no longer kept or lost.
+ */
 function stepsAfter(
   { event, showsLatestOnly }: ChangeKind,
   after: number,

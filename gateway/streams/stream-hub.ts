@@ -1,5 +1,6 @@
 /**
- * All open streams of a gateway: their limits, their heartbeats by one timer, and the end of those whose caller may no longer watch.
+ * All open streams of a gateway: their limits, their heartbeats by one timer, and the end of those
+ * whose caller may no longer watch.
  *
  * | Danger                        | Bounded by                                                                       |
  * |-------------------------------|----------------------------------------------------------------------------------|
@@ -19,7 +20,10 @@ import type { OwnRequest } from '../own-handlers.ts';
 
 /** Every stream's turn comes once in this time. */
 const heartbeatMs = 5000;
-/** Turns, so that not all streams are written to at once. Few, because one of many writes in a row costs less than one by itself. */
+/**
+ * Turns, so that not all streams are written to at once. Few, because one of many writes in a row
+ * costs less than one by itself.
+ */
 const turns = 10;
 /** So many of a turn are written to in one go. */
 const beatsInOneGo = 500;
@@ -79,7 +83,10 @@ export class StreamHub {
     for (const stream of this.#open) stream.end();
   }
 
-  /** Calls `send` once the caller is known to have the right to watch still, where there is room then. Ends the stream where not. */
+  /**
+   * Calls `send` once the caller is known to have the right to watch still, where there is room
+   * then. Ends the stream where not.
+   */
   whileHeld(stream: EventStream, round: RightsRound, send: () => void): void {
     const verdict = round.of(stream);
     if (verdict instanceof Promise) void verdict.then((known) => this.#act(stream, known, send));
@@ -119,7 +126,10 @@ export class StreamHub {
       );
   }
 
-  /** Made of a credential and so long; made, kept and compared for each stream, it would cost a heartbeat a tenth more. */
+  /**
+   * Made of a credential and so long; made, kept and compared for each stream, it would cost a
+   * heartbeat a tenth more.
+   */
   #shareRight(name: string): string {
     const shared = this.#rights.get(name) ?? { right: name, streams: 0 };
     shared.streams += 1;
@@ -149,7 +159,10 @@ export class StreamHub {
     if (tenantId !== null) add(this.#byTenant, tenantId, change);
   }
 
-  /** One timer for all: the turn that is due has its heartbeats, and every second what is owed is tried again. */
+  /**
+   * One timer for all: the turn that is due has its heartbeats, and every second what is owed is
+   * tried again.
+   */
   #tick(): void {
     const now = performance.now();
     this.#ticks += 1;
@@ -174,7 +187,10 @@ export class StreamHub {
     setImmediate(() => this.#sweep());
   }
 
-  /** Ends the streams of those who have lost their right. What is doubted meanwhile is looked at afterwards. */
+  /**
+   * Ends the streams of those who have lost their right. What is doubted meanwhile is looked at
+   * afterwards.
+   */
   #sweep(): void {
     const doubted = this.#doubted;
     this.#doubted = new Set();

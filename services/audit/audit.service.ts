@@ -1,4 +1,7 @@
-/** audit: append-only events, chained by hash per tenant and for the platform; query, and proof of the chains. */
+/**
+ * audit: append-only events, chained by hash per tenant and for the platform; query, and proof of
+ * the chains.
+ */
 import type { ServiceSchema } from 'moleculer';
 import type { Logger } from 'pino';
 import type { DataSource } from 'typeorm';

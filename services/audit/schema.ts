@@ -1,6 +1,6 @@
 /**
- * The tables of audit. `chains` holds each chain's head; events are never changed, and go only where their hash is kept: a trigger
- * refuses anything else.
+ * The tables of audit. `chains` holds each chain's head; events are never changed, and go only
+ * where their hash is kept: a trigger refuses anything else.
  */
 import { EntitySchema, type EntitySchemaColumnOptions } from 'typeorm';
 import type { AuditEventFacts } from '../../shared/commits/commit.ts';
@@ -158,7 +158,8 @@ export const auditSchema: Schema = {
       'AuditErasedChains1764400000001',
       'CREATE TABLE audit.erased_chains (chain text PRIMARY KEY, erased_at timestamptz, proof_seq int8)',
       'CREATE TABLE audit.erased_links (chain text, seq int8, hash text NOT NULL, PRIMARY KEY (chain, seq))',
-      // What erases events says so for its own transaction: nothing else removes one, not even by mistake.
+      // What erases events says so for its own transaction: nothing else removes one, not even by
+      // mistake.
       `CREATE OR REPLACE FUNCTION audit.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
          IF TG_OP = 'DELETE' AND current_setting('strata.erases_audit', true) = 'on' THEN RETURN NULL; END IF;
          RAISE EXCEPTION 'audit events are append-only' USING ERRCODE = 'insufficient_privilege';

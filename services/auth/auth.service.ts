@@ -1,7 +1,8 @@
 /**
  * auth: accounts, the ways of signing in, sessions and their tokens, API keys.
  *
- * A way of signing in is an action that proves who somebody is and hands that to `signIn.complete`, which makes the session:
+ * A way of signing in is an action that proves who somebody is and hands that to `signIn.complete`,
+ * which makes the session:
  *
  * | Way | Proves with | Begins and ends in |
  * |---|---|---|
@@ -9,7 +10,8 @@
  * | passkey | `webauthn/` | `actions/passkey-login.ts`; `actions/passkeys.ts` adds one |
  * | identity provider | `oidc/` | `actions/sso-login.ts`; `actions/sso-providers.ts` adds one |
  *
- * `sign-in/` is what all ways share, `stores/` the rows and counters behind them, `rules/` what is decided without either.
+ * `sign-in/` is what all ways share, `stores/` the rows and counters behind them, `rules/` what is
+ * decided without either.
  */
 import { randomUUID } from 'node:crypto';
 import type { ServiceBroker, ServiceSchema } from 'moleculer';
@@ -66,7 +68,10 @@ export interface AuthOptions {
   readonly mailer: Mailer;
   readonly log: Logger;
   readonly onceServing: (work: () => Promise<void>) => void;
-  /** Called where an empty database got its first platform admin. Shows the password before it returns. */
+  /**
+   * Called where an empty database got its first platform admin. Shows the password before it
+   * returns.
+   */
   readonly onFirstAdmin: (admin: FirstAdmin) => void;
 }
 

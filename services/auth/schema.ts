@@ -1,4 +1,7 @@
-/** Tables of sign-in: their rows, their entities, and the migrations that make them. A test compares the last two. */
+/**
+ * Tables of sign-in: their rows, their entities, and the migrations that make them. A test compares
+ * the last two.
+ */
 import { EntitySchema, type EntitySchemaColumnOptions } from 'typeorm';
 import type { KeyScope, TenantRole } from '../../shared/contracts/contract.ts';
 import type { SignInMethod } from '../../shared/contracts/sign-in-policy.ts';
@@ -35,7 +38,10 @@ export interface SessionRow {
   ip: string | null;
 }
 
-/** Where a person was last, of sessions that are removed already: stores/retention.ts writes it, a sign-in lands there. */
+/**
+ * Where a person was last, of sessions that are removed already: stores/retention.ts writes it, a
+ * sign-in lands there.
+ */
 export interface LastUsedTenantRow {
   user_id: string;
   tenant_id: string;
@@ -72,7 +78,10 @@ export interface RefreshRow {
   successor: string | null;
 }
 
-/** What a person was asked: to join a tenant. There is one for each membership that is not accepted yet. */
+/**
+ * What a person was asked: to join a tenant. There is one for each membership that is not accepted
+ * yet.
+ */
 export interface InvitationRow {
   id: string;
   tenant_id: string;
@@ -449,8 +458,8 @@ export const authSchema: Schema = {
     ),
     migration(
       'AuthSessionsByMethod1763700000603',
-      // Of the sessions that are open already nobody knows it, so they count as the weakest. So do those that a node makes which
-      // has not been restarted with this yet.
+      // Of the sessions that are open already nobody knows it, so they count as the weakest. So do
+      // those that a node makes which has not been restarted with this yet.
       `ALTER TABLE auth.sessions ADD COLUMN method text NOT NULL DEFAULT 'password'`,
     ),
     migration(
@@ -476,7 +485,8 @@ export const authSchema: Schema = {
     ),
     migration(
       'AuthNamesOfAccounts1764300000002',
-      // Of accounts from before; from now on a sign-in notes them. A tenant learns the names of those who have accepted.
+      // Of accounts from before; from now on a sign-in notes them. A tenant learns the names of
+      // those who have accepted.
       `INSERT INTO strata.actor_names (realm, actor_id, name, address)
        SELECT 'platform', id::text, left(coalesce(display_name, email), 200), email FROM auth.users ON CONFLICT DO NOTHING`,
       `DO $$ BEGIN

@@ -1,4 +1,7 @@
-/** config-resolver: all layers to one effective configuration. Holds no data of its own; its answers are cached on the caller's node, what it merges on its own. */
+/**
+ * config-resolver: all layers to one effective configuration. Holds no data of its own; its answers
+ * are cached on the caller's node, what it merges on its own.
+ */
 import type { ServiceSchema } from 'moleculer';
 import { serviceOf } from '../../shared/cluster/service.ts';
 import type { Settings } from '../../shared/settings.ts';

@@ -1,6 +1,6 @@
 /**
- * global-config: global entries and service types, the platform's two layers of every effective configuration, its bounds, and their
- * ConfigurationHistory.
+ * global-config: global entries and service types, the platform's two layers of every effective
+ * configuration, its bounds, and their ConfigurationHistory.
  *
  * | document     | actions         | config_type           | cache key               | audit event             | table                         |
  * | ------------ | --------------- | --------------------- | ----------------------- | ----------------------- | ----------------------------- |

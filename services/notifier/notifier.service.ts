@@ -1,9 +1,12 @@
 /**
- * notifier: asks people for approval, sends the notices until they arrive, and escalates until somebody decides.
+ * notifier: asks people for approval, sends the notices until they arrive, and escalates until
+ * somebody decides.
  *
- * What it answers: approvals (actions/approvals.ts), automations (actions/automations.ts), links in mails (actions/links.ts), deliveries
- * (actions/deliveries.ts), test notices (actions/test-send.ts). What it does by itself: delivers (worker/deliver.ts), escalates
- * (worker/escalate.ts), gives slots to automations (worker/automations.ts) and removes what has had its time (stores/retention.ts).
+ * What it answers: approvals (actions/approvals.ts), automations (actions/automations.ts), links in
+ * mails (actions/links.ts), deliveries (actions/deliveries.ts), test notices
+ * (actions/test-send.ts). What it does by itself: delivers (worker/deliver.ts), escalates
+ * (worker/escalate.ts), gives slots to automations (worker/automations.ts) and removes what has had
+ * its time (stores/retention.ts).
  */
 import { randomUUID } from 'node:crypto';
 import type { Context, ServiceBroker, ServiceSchema } from 'moleculer';
@@ -67,7 +70,8 @@ export function notifierService(options: NotifierOptions): ServiceSchema {
   let sweeping: Sweeper | undefined;
   let givingSlots: BackgroundLoop | undefined;
 
-  // Wakes the workers of every notifier node, this one included. A node that misses it finds the notices at its next poll.
+  // Wakes the workers of every notifier node, this one included. A node that misses it finds the
+  // notices at its next poll.
   const onQueued = (): void => {
     void broker?.broadcast(queuedEvent, {}, ['notifier']);
   };

@@ -1,9 +1,11 @@
 /**
- * The tables of the notifier, for whoever reads or writes them: approvals, deliveries, attempts and endpoints.
+ * The tables of the notifier, for whoever reads or writes them: approvals, deliveries, attempts and
+ * endpoints.
  *
- * Every timer is a column and every clock the database's, so that a node that dies loses no timer and nodes need not agree on the
- * time. The interfaces say what a row holds, the entities map them for TypeORM, the migration makes the tables; a house test
- * (test/house/schema-drift.test.ts) holds entities and migration equal.
+ * Every timer is a column and every clock the database's, so that a node that dies loses no timer
+ * and nodes need not agree on the time. The interfaces say what a row holds, the entities map them
+ * for TypeORM, the migration makes the tables; a house test (test/house/schema-drift.test.ts) holds
+ * entities and migration equal.
  */
 import { EntitySchema, type EntitySchemaColumnOptions } from 'typeorm';
 import type { AutomationState } from '../../shared/contracts/automations.ts';
@@ -60,7 +62,10 @@ export interface StoredApprover {
   right: DecisionRight;
 }
 
-/** One request for approval. Whoever locks its row while it is pending decides, escalates or ends it. */
+/**
+ * One request for approval. Whoever locks its row while it is pending decides, escalates or ends
+ * it.
+ */
 export interface ApprovalRow {
   id: string;
   tenant_id: string;
@@ -84,18 +89,27 @@ export interface ApprovalRow {
   policy: FrozenPolicy | null;
   /** Those who have approved so far, in order; null for none. */
   approved_by: StoredApprover[] | null;
-  /** The FrozenConfig (rules/frozen-config.ts), sealed: what the configuration was when the approval was asked for. */
+  /**
+   * The FrozenConfig (rules/frozen-config.ts), sealed: what the configuration was when the approval
+   * was asked for.
+   */
   frozen: string;
   requested_by: StoredRequester;
   request_id: string;
   idempotency_key: string | null;
-  /** SHA-256 of the request, which tells a repetition of an idempotency key from another request with it. */
+  /**
+   * SHA-256 of the request, which tells a repetition of an idempotency key from another request
+   * with it.
+   */
   request_hash: string;
   created_at: Date;
   expires_at: Date;
   /** Whether expires_at was asked for; if not, it moves so that the escalation can end first. */
   expires_fixed: boolean;
-  /** When the next hop is due; null while acknowledged, and once the approval is not pending any more. */
+  /**
+   * When the next hop is due; null while acknowledged, and once the approval is not pending any
+   * more.
+   */
   escalates_at: Date | null;
   acknowledged_by: string | null;
   acknowledged_at: Date | null;
@@ -105,7 +119,10 @@ export interface ApprovalRow {
   decided_at: Date | null;
   comment: string | null;
   via: DecisionVia | null;
-  /** Of its last change, in the scope `approvals:<tenant>`; null where that was before they were counted. */
+  /**
+   * Of its last change, in the scope `approvals:<tenant>`; null where that was before they were
+   * counted.
+   */
   revision: number | null;
 }
 
@@ -120,8 +137,8 @@ export interface DeliveryRow {
   /** EndpointRow.key of the destination. */
   endpoint_key: string;
   /**
-   * Which of the channel's destinations in the frozen configuration: the index of a webhook endpoint, `google_chat`, or a mail
-   * address in lower case.
+   * Which of the channel's destinations in the frozen configuration: the index of a webhook
+   * endpoint, `google_chat`, or a mail address in lower case.
    */
   place: string;
   /** The destination as people are shown it: the origin of the endpoint, or the mail address. */
@@ -131,12 +148,15 @@ export interface DeliveryRow {
   state: DeliveryState;
   /** Attempts recorded in all. */
   attempts: number;
-  /** Attempts recorded since it was queued, or replayed last: 0 says that the next one is a first send. */
+  /**
+   * Attempts recorded since it was queued, or replayed last: 0 says that the next one is a first
+   * send.
+   */
   round: number;
   next_attempt_at: Date;
   /**
-   * Id of the worker that has claimed it. It stays when the claim ends without a record, as a sign that the notice may have been
-   * sent.
+   * Id of the worker that has claimed it. It stays when the claim ends without a record, as a sign
+   * that the notice may have been sent.
    */
   lease: string | null;
   /** When the claim ends, unless the worker renews it. */
@@ -158,12 +178,15 @@ export interface AttemptRow {
 }
 
 /**
- * What works or fails together: one webhook endpoint or chat space of a tenant, or all of a tenant's mail. Sends in flight, the
- * circuit breaker and the pause are counted by it.
+ * What works or fails together: one webhook endpoint or chat space of a tenant, or all of a
+ * tenant's mail. Sends in flight, the circuit breaker and the pause are counted by it.
  */
 export interface EndpointRow {
   key: string;
-  /** When deliveries were last claimed from it; the longest ago comes first. Notices that wait for it make it at most 12 h ago. */
+  /**
+   * When deliveries were last claimed from it; the longest ago comes first. Notices that wait for
+   * it make it at most 12 h ago.
+   */
   served_at: Date;
   /** Failures in a row. */
   failures: number;

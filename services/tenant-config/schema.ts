@@ -1,4 +1,7 @@
-/** The tables of tenant-config. Documents are kept as `json`, which keeps them as sent; `jsonb` would reorder and renumber. */
+/**
+ * The tables of tenant-config. Documents are kept as `json`, which keeps them as sent; `jsonb`
+ * would reorder and renumber.
+ */
 import { EntitySchema, type EntitySchemaColumnOptions } from 'typeorm';
 import type { TenantRole } from '../../shared/contracts/contract.ts';
 import type { ConfigType } from '../../shared/contracts/history.ts';
@@ -63,7 +66,10 @@ export interface HistoryRow extends AnyHistoryRow<ConfigType> {
   tenant_id: string;
 }
 
-/** The document of a row. It passed its kind's schema when it was written, so its type is taken on trust. */
+/**
+ * The document of a row. It passed its kind's schema when it was written, so its type is taken on
+ * trust.
+ */
 export const storedFrom = <Document>(
   row: Pick<DocumentRow, 'document' | 'revision' | 'updated_by' | 'updated_at'>,
 ): Stored<Document> => ({

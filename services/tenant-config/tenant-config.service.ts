@@ -1,5 +1,6 @@
 /**
- * tenant-config: tenants and members, their configuration documents, ConfigurationHistory and rollback.
+ * tenant-config: tenants and members, their configuration documents, ConfigurationHistory and
+ * rollback.
  *
  * The names of a tenant's documents, for whoever meets one of them in a log, a table or a cache:
  *

@@ -21,7 +21,9 @@ export interface Judged {
   readonly serviceTypes: readonly string[];
 }
 
-/** The problems of each bound that differs from the current one, and of pairs that leave no order. */
+/**
+ * The problems of each bound that differs from the current one, and of pairs that leave no order.
+ */
 export function boundsProblems(judged: Judged): Problem[] {
   const { next, current } = judged;
   const changed = Object.keys(next).filter(
@@ -138,7 +140,10 @@ function pairProblems(changed: readonly string[], judged: Judged): Problem[] {
 
 type Pair = readonly [string, string];
 
-/** The service types for whose values the bounds leave the pair no order; null among them: for values of none. */
+/**
+ * The service types for whose values the bounds leave the pair no order; null among them: for
+ * values of none.
+ */
 function disorderedTypes([lower, upper]: Pair, sets: readonly BoundSet[]): (string | null)[] {
   const types = sets.flatMap(({ bounds }) =>
     [lower, upper].flatMap((each) => ownOf(bounds, each)?.service_types ?? []),
@@ -160,7 +165,10 @@ export interface YieldingOfPair {
   readonly to: BoundInForce;
 }
 
-/** The bounds of `own` on pairs that together with those `above` have no order, and so yield for both keys. */
+/**
+ * The bounds of `own` on pairs that together with those `above` have no order, and so yield for
+ * both keys.
+ */
 export function yieldingPairs(own: BoundSet, above: readonly BoundSet[]): YieldingOfPair[] {
   const sets = [...above, own];
   return orderedPairs.flatMap((pair: Pair) => {

@@ -1,8 +1,13 @@
-/** Which bounds hold for a key, in their order: those of the platform first, and what contradicts them yields. */
+/**
+ * Which bounds hold for a key, in their order: those of the platform first, and what contradicts
+ * them yields.
+ */
 import type { Bound, Bounds } from '../contracts/bounds.ts';
 import { conjunction, type Limits } from './limits.ts';
 
-/** Whose bound it is: a key's own type, the platform, the limits of a service type, or the tenant. */
+/**
+ * Whose bound it is: a key's own type, the platform, the limits of a service type, or the tenant.
+ */
 export type BoundOwner = 'type' | 'platform' | 'service_type' | 'tenant';
 
 /** The bounds of one owner. */
@@ -23,7 +28,10 @@ export interface BoundInForce {
   readonly updated_by?: string;
 }
 
-/** What binds a key: the bounds that are enforced, each with all that have to hold together with it; and the others. */
+/**
+ * What binds a key: the bounds that are enforced, each with all that have to hold together with it;
+ * and the others.
+ */
 export interface Binding {
   readonly enforced: readonly (BoundInForce & { readonly limits: Limits })[];
   readonly warning: readonly BoundInForce[];

@@ -1,4 +1,7 @@
-/** The keys of effective configurations whose meaning Strata knows: their types, which always hold, and their pairs. */
+/**
+ * The keys of effective configurations whose meaning Strata knows: their types, which always hold,
+ * and their pairs.
+ */
 import { isDeepStrictEqual } from 'node:util';
 import type { TSchema } from 'typebox';
 import { AgentConfig } from '../contracts/agents.ts';
@@ -66,15 +69,18 @@ function typeOf(key: string, schema: TSchema & { readonly type?: unknown }): Val
   return type;
 }
 
-/** What is wrong with a value of the key; undefined where nothing is, or Strata does not know the key. */
+/**
+ * What is wrong with a value of the key; undefined where nothing is, or Strata does not know the
+ * key.
+ */
 export function typeProblem(key: string, value: unknown): string | undefined {
   const type = knownTypes.get(key);
   return type === undefined || satisfies(value, { type }) ? undefined : `must be ${type}`;
 }
 
 /**
- * The values under `path` that give a known key another type, where they differ from `current`: whoever reads them would pass them
- * over, without a word.
+ * The values under `path` that give a known key another type, where they differ from `current`:
+ * whoever reads them would pass them over, without a word.
  */
 export const ofKnownTypes = (
   values: Readonly<Record<string, unknown>>,

@@ -1,4 +1,7 @@
-/** What a bound allows: the algebra of its keywords, for the services that enforce bounds and for those that judge them. */
+/**
+ * What a bound allows: the algebra of its keywords, for the services that enforce bounds and for
+ * those that judge them.
+ */
 import { isDeepStrictEqual } from 'node:util';
 import type { Bound, ValueType } from '../contracts/bounds.ts';
 
@@ -83,7 +86,10 @@ function interval(
 export const clamped = (value: number, { minimum, maximum }: Limits): number =>
   Math.max(minimum ?? -Infinity, Math.min(maximum ?? Infinity, value));
 
-/** What the limits themselves say where no layer holds a value that they allow; undefined where they name none. */
+/**
+ * What the limits themselves say where no layer holds a value that they allow; undefined where they
+ * name none.
+ */
 export function ownValue(limits: Limits): { readonly value: unknown } | undefined {
   if (hasConst(limits)) return { value: limits.const };
   if (limits.enum !== undefined) return { value: limits.enum[0] };
@@ -91,7 +97,10 @@ export function ownValue(limits: Limits): { readonly value: unknown } | undefine
   return limit === undefined ? undefined : { value: limit };
 }
 
-/** The largest number that the limits allow and that is no larger than `most`; undefined where there is none. */
+/**
+ * The largest number that the limits allow and that is no larger than `most`; undefined where there
+ * is none.
+ */
 export function largestUpTo(most: number, limits: Limits): number | undefined {
   const choices = numbersOf(limits);
   if (choices) return choices.filter((number) => number <= most).at(-1);
@@ -102,7 +111,10 @@ export function largestUpTo(most: number, limits: Limits): number | undefined {
   return number >= (limits.minimum ?? -Infinity) ? number : undefined;
 }
 
-/** The smallest number that the limits allow and that is no smaller than `least`; undefined where there is none. */
+/**
+ * The smallest number that the limits allow and that is no smaller than `least`; undefined where
+ * there is none.
+ */
 export function smallestFrom(least: number, limits: Limits): number | undefined {
   const choices = numbersOf(limits);
   if (choices) return choices.find((number) => number >= least);

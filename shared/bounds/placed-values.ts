@@ -1,4 +1,7 @@
-/** The values that a tenant's documents give to keys of the effective configuration, and which bounds these are outside of. */
+/**
+ * The values that a tenant's documents give to keys of the effective configuration, and which
+ * bounds these are outside of.
+ */
 import { isDeepStrictEqual } from 'node:util';
 import { describe } from './bounds-document.ts';
 import { bindingOf, isEnforced, type BoundInForce, type BoundSet } from './bounds-in-force.ts';
@@ -64,7 +67,10 @@ export interface Violation {
   readonly bound: BoundInForce;
 }
 
-/** Bounds that warn as well as those that are enforced. One for some service types says nothing of a value for all of them. */
+/**
+ * Bounds that warn as well as those that are enforced. One for some service types says nothing of a
+ * value for all of them.
+ */
 export const violationsOf = (
   values: readonly PlacedValue[],
   sets: readonly BoundSet[],
@@ -87,7 +93,10 @@ function changedValues(
   );
 }
 
-/** What a write changes to values outside of bounds: refused by those that are enforced, told of by those that warn. */
+/**
+ * What a write changes to values outside of bounds: refused by those that are enforced, told of by
+ * those that warn.
+ */
 export function boundViolations<Document>(
   valuesOf: (document: Document) => PlacedValue[],
   next: Document,

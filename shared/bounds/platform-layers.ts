@@ -1,11 +1,17 @@
-/** The platform's layers and bounds before and after a change: which keys they say something else of, and what they say of those. */
+/**
+ * The platform's layers and bounds before and after a change: which keys they say something else
+ * of, and what they say of those.
+ */
 import { isDeepStrictEqual } from 'node:util';
 import type { PlatformLayers } from '../contracts/layers.ts';
 import { orderedPairs } from './known-keys.ts';
 
 type Values = Readonly<Record<string, unknown>>;
 
-/** The keys, and those that are held in order with one of them: what changes one may change the other. */
+/**
+ * The keys, and those that are held in order with one of them: what changes one may change the
+ * other.
+ */
 export function withPairs(keys: Iterable<string>): string[] {
   const all = new Set(keys);
   for (const [lower, upper] of orderedPairs) {
@@ -20,7 +26,10 @@ export function cutDown(values: Values, keys: ReadonlySet<string>): Record<strin
   return Object.fromEntries(Object.entries(values).filter(([key]) => keys.has(key)));
 }
 
-/** What layers and bounds say of these keys. Limits of service types stay whole, because they bound two keys by other names. */
+/**
+ * What layers and bounds say of these keys. Limits of service types stay whole, because they bound
+ * two keys by other names.
+ */
 export function layersOfKeys(layers: PlatformLayers, wanted: readonly string[]): PlatformLayers {
   const keys = new Set(wanted);
   const { entries, service_types: types, bounds } = layers;
@@ -71,7 +80,10 @@ export function differingKeys(before: Values, after: Values): string[] {
   );
 }
 
-/** The keys of which the platform says something else: in a layer, in its bounds, or as a limit of a service type. */
+/**
+ * The keys of which the platform says something else: in a layer, in its bounds, or as a limit of a
+ * service type.
+ */
 export function changedKeys(before: PlatformLayers, after: PlatformLayers): string[] {
   const types = typesOf(before, after);
   const inLayers = [

@@ -1,6 +1,7 @@
 /**
- * BASE_URL is the issuer of access tokens and begins the links in mails, so the nodes that use it need the same one. They tell each
- * other theirs and say in the log where these differ, because nobody else would: a gateway just refuses the tokens.
+ * BASE_URL is the issuer of access tokens and begins the links in mails, so the nodes that use it
+ * need the same one. They tell each other theirs and say in the log where these differ, because
+ * nobody else would: a gateway just refuses the tokens.
  */
 import type { Middleware } from 'moleculer';
 import type { Logger } from 'pino';

@@ -1,7 +1,8 @@
 /**
- * What every node has: the broker's options with the contracts in front of each action, coherent caches, the node's own service
- * and, beside a database, the change feed and the audit relay. Used by start.ts for its pieces, by the operator's console, and by
- * moleculer.config.ts for neighbours, which need no service of Strata's on their node.
+ * What every node has: the broker's options with the contracts in front of each action, coherent
+ * caches, the node's own service and, beside a database, the change feed and the audit relay. Used
+ * by start.ts for its pieces, by the operator's console, and by moleculer.config.ts for neighbours,
+ * which need no service of Strata's on their node.
  */
 import { ServiceBroker, type BrokerOptions } from 'moleculer';
 import type { Logger } from 'pino';
@@ -26,8 +27,9 @@ import { sealingMiddleware } from './sealing.ts';
 import { RunningCalls, unansweredCallsMiddleware } from './unanswered-calls.ts';
 
 /**
- * Its subjects on NATS, `MOL-strata-nodes.…`, are for sealed packets alone. Neighbours have others (`gateway/neighbours.ts`), also
- * those of another installation, since no NATS_NAMESPACE ends like this.
+ * Its subjects on NATS, `MOL-strata-nodes.…`, are for sealed packets alone. Neighbours have others
+ * (`gateway/neighbours.ts`), also those of another installation, since no NATS_NAMESPACE ends like
+ * this.
  */
 const nodesNamespace = ({ nats_namespace: namespace }: Settings): string => `${namespace}-nodes`;
 
@@ -37,7 +39,10 @@ export interface NodeOptions {
   readonly commits?: DataSource;
   /** Further needs of this node by name, such as redis, each with whether it answers. */
   readonly probes?: Readonly<Record<string, Probe>>;
-  /** What this node answers from its own memory by the rules of a service; otherwise the service is asked. */
+  /**
+   * What this node answers from its own memory by the rules of a service; otherwise the service is
+   * asked.
+   */
   readonly derivedReads?: DerivedReads;
   /** BASE_URL, on nodes whose pieces use it: all of these have to agree. */
   readonly baseUrl?: string;
@@ -154,9 +159,11 @@ export interface Joining {
 }
 
 /**
- * Starts the broker, so that the node joins, once `made` says that the rest of it is there: others wait for a node that has joined and
- * is busy. It connects to NATS meanwhile, and asks who is there. Moleculer gives other nodes half a second to answer, of which it takes
- * as much as the services that it calls need: of a node that answers later it hears later, as of one that starts later.
+ * Starts the broker, so that the node joins, once `made` says that the rest of it is there: others
+ * wait for a node that has joined and is busy. It connects to NATS meanwhile, and asks who is
+ * there. Moleculer gives other nodes half a second to answer, of which it takes as much as the
+ * services that it calls need: of a node that answers later it hears later, as of one that starts
+ * later.
  */
 export async function joinOnceMade(broker: ServiceBroker, { made, calls }: Joining): Promise<void> {
   const { transit } = broker;
@@ -165,7 +172,8 @@ export async function joinOnceMade(broker: ServiceBroker, { made, calls }: Joini
     const connect = transit.connect.bind(transit);
     transit.connect = async () => {
       await Promise.all([Promise.race([connect(), heardOf(broker, calls)]), made]);
-      // As Moleculer notes itself after its half second. Until then it would not say to others what this node hosts.
+      // As Moleculer notes itself after its half second. Until then it would not say to others what
+      // this node hosts.
       transit.connected = true;
       transit.isReady = true;
     };
@@ -173,7 +181,10 @@ export async function joinOnceMade(broker: ServiceBroker, { made, calls }: Joini
   await broker.start();
 }
 
-/** Resolves once other nodes have said that they host each of these services; without any, once one has said what it hosts. */
+/**
+ * Resolves once other nodes have said that they host each of these services; without any, once one
+ * has said what it hosts.
+ */
 function heardOf(broker: ServiceBroker, services: readonly string[]): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   function look(): void {

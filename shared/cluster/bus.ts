@@ -14,14 +14,16 @@ function natsOptions(settings: Settings): ConnectionOptions {
   const { nats_token: token, nats_tls_ca: caFile } = settings;
   const { user, password } = natsLogin(settings);
   return {
-    // Not as `url`: Moleculer takes user and password from it, and overwrites these with nothing where it has none.
+    // Not as `url`: Moleculer takes user and password from it, and overwrites these with nothing
+    // where it has none.
     servers: settings.nats_url!.split(','),
     ...(user ? { user, pass: password } : {}),
     ...(token ? { token } : {}),
     // The client takes tls:// for nats://, and connects in clear, unless it is told.
     ...(isNatsEncrypted(settings) ? { tls: caFile ? { caFile } : {} } : {}),
     reconnectTimeWait: 250,
-    // For a handshake. A server that accepts a connection and says nothing is given up, and the next attempt may reach it.
+    // For a handshake. A server that accepts a connection and says nothing is given up, and the
+    // next attempt may reach it.
     timeout: 2000,
     maxReconnectAttempts: -1,
     ignoreAuthErrorAbort: true,
@@ -37,8 +39,8 @@ export const reportAfterMs = 2000;
 const reportAgainMs = 30_000;
 
 /**
- * Says in the log why NATS cannot be used while a node waits for it, since the client tries in silence. Returns how to stop, for
- * when the node is connected.
+ * Says in the log why NATS cannot be used while a node waits for it, since the client tries in
+ * silence. Returns how to stop, for when the node is connected.
  */
 export function reportWaiting(settings: Settings, log: Logger): () => void {
   if (settings.nats_url === null) return () => {};
@@ -94,18 +96,23 @@ function natsLogin({ nats_url: url, nats_user: user, nats_password: password }: 
   };
 }
 
-/** The client behind the broker's transporter; undefined before it has connected, and without NATS. */
+/**
+ * The client behind the broker's transporter; undefined before it has connected, and without NATS.
+ */
 export function natsConnectionOf(broker: ServiceBroker): NatsConnection | undefined {
   const transporter = broker.transit?.tx;
   return transporter instanceof Transporters.NATS ? transporter.client : undefined;
 }
 
-/** A connection that is back within this time was a blip: what is to be sent meanwhile is sent late rather than refused. */
+/**
+ * A connection that is back within this time was a blip: what is to be sent meanwhile is sent late
+ * rather than refused.
+ */
 const blipMs = 1000;
 
 /**
- * Whether the connection is there, as the NATS client sees it. Moleculer notices neither that it drops nor that it comes back, and
- * what others broadcast in between never arrives.
+ * Whether the connection is there, as the NATS client sees it. Moleculer notices neither that it
+ * drops nor that it comes back, and what others broadcast in between never arrives.
  */
 export class Bus {
   /** `refused`: packets that were not from a node of Strata's, or had arrived before. */

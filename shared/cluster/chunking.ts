@@ -1,6 +1,7 @@
 /**
- * Messages that are larger than NATS carries. It takes at most its `max_payload`, 1 MiB unless configured, and a document may be
- * nearly as large, its history and audit event larger. A longer message is sent in chunks, which one connection delivers in order.
+ * Messages that are larger than NATS carries. It takes at most its `max_payload`, 1 MiB unless
+ * configured, and a document may be nearly as large, its history and audit event larger. A longer
+ * message is sent in chunks, which one connection delivers in order.
  *
  * | Bytes of a chunk | What                                                                        |
  * |------------------|-----------------------------------------------------------------------------|
@@ -10,7 +11,8 @@
  * | 21–24            | how many chunks the message has, likewise                                   |
  * | 25–              | a piece of the message                                                      |
  *
- * Where a chunk is lost, the others are forgotten after the request timeout, as if the message had never been sent.
+ * Where a chunk is lost, the others are forgotten after the request timeout, as if the message had
+ * never been sent.
  */
 import { randomBytes } from 'node:crypto';
 import type { Middleware } from 'moleculer';

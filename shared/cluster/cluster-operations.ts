@@ -1,6 +1,7 @@
 /**
- * Operations on the whole cluster. Whichever node is called asks every node that is up, itself included, collects the answers
- * and records one audit event. A node that fails or stays silent is named in the answer, and the others have done their part.
+ * Operations on the whole cluster. Whichever node is called asks every node that is up, itself
+ * included, collects the answers and records one audit event. A node that fails or stays silent is
+ * named in the answer, and the others have done their part.
  */
 import type { ServiceBroker } from 'moleculer';
 import { serviceCaller } from '../access.ts';
@@ -18,7 +19,10 @@ type NodeError = NonNullable<ReloadSummary['errors']>[number];
 
 /** A node that has not answered by then is reported. */
 const nodeTimeoutMs = 5000;
-/** A tenant's cache keys begin with its id; what a tenant names itself comes after, and may look like one. */
+/**
+ * A tenant's cache keys begin with its id; what a tenant names itself comes after, and may look
+ * like one.
+ */
 const firstUuid = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/;
 
 const nobody: Invalidated = { all: false, tenant_ids: [] };
@@ -60,9 +64,9 @@ export function clusterOperations(broker: ServiceBroker): Handlers {
   }
 
   /**
-   * In two phases: effective values hold defaults of the environment, and identities who administers the platform, so both are
-   * dropped once every node has its new environment. Else a node that still has its old one would hand old values to a node that has
-   * cleared its own.
+   * In two phases: effective values hold defaults of the environment, and identities who
+   * administers the platform, so both are dropped once every node has its new environment. Else a
+   * node that still has its old one would hand old values to a node that has cleared its own.
    */
   async function reloadNodes(
     nodes: readonly string[],
@@ -96,8 +100,8 @@ export function clusterOperations(broker: ServiceBroker): Handlers {
   }
 
   /**
-   * Any node with a database can do it: asks one after the other, so that one that has just gone away does not fail the whole. Throws
-   * what the last one did where none can.
+   * Any node with a database can do it: asks one after the other, so that one that has just gone
+   * away does not fail the whole. Throws what the last one did where none can.
    */
   async function askAny<A extends ActionName>(
     nodes: readonly string[],
@@ -190,8 +194,8 @@ export function clusterOperations(broker: ServiceBroker): Handlers {
 }
 
 /**
- * Whose effective values a reload clears: those of the named tenants, else everybody's where anything asks for clearing at all.
- * A new environment may change everybody's.
+ * Whose effective values a reload clears: those of the named tenants, else everybody's where
+ * anything asks for clearing at all. A new environment may change everybody's.
  */
 function invalidationOf({ reload_env: reloadEnv, invalidate, reinit }: ReloadRequest): Invalidated {
   if (reloadEnv) return everybody;

@@ -1,4 +1,7 @@
-/** The service `cluster`, which every node hosts: what it does when the cluster is operated, and what it hears of changes. */
+/**
+ * The service `cluster`, which every node hosts: what it does when the cluster is operated, and
+ * what it hears of changes.
+ */
 import type { Context, ServiceBroker, ServiceSchema } from 'moleculer';
 import type { Logger } from 'pino';
 import { serviceCaller } from '../access.ts';
@@ -54,9 +57,10 @@ export function clusterService(options: ClusterServiceOptions): ServiceSchema {
 }
 
 /**
- * A node that was away during a reload reads of it in the feed, and then reloads its own environment: else it would go on by
- * settings that all others have given up. Where that changes anything, others may have kept what it answered until now, so it has
- * them forget once more. For the others it changes nothing.
+ * A node that was away during a reload reads of it in the feed, and then reloads its own
+ * environment: else it would go on by settings that all others have given up. Where that changes
+ * anything, others may have kept what it answered until now, so it has them forget once more. For
+ * the others it changes nothing.
  */
 function reloadWithTheOthers({ broker, coherence, settings, log }: ClusterServiceOptions): void {
   const options = { caller: serviceCaller('cluster'), requestId: 'reload' };

@@ -1,5 +1,6 @@
 /**
- * Stands in front of every action on every node, and makes every call keep to the action's contract:
+ * Stands in front of every action on every node, and makes every call keep to the action's
+ * contract:
  *
  * | Step       | On which node                       | What it does                                                        |
  * |------------|-------------------------------------|---------------------------------------------------------------------|
@@ -11,14 +12,16 @@
  * | publish    | the owner, after a commit           | announces it, and waits until no node answers the older value       |
  * | floor      | the caller's, with `X-Min-Revision` | refuses an answer from before the revision that the caller asks for |
  *
- * Which keys a write drops is declared in its contract (`drops`) and reaches the handler as `request.keys`. Some writes drop keys
- * that only the handler can know, such as the sessions of an account that is being disabled; there the handler gives the keys to the
- * commit itself.
+ * Which keys a write drops is declared in its contract (`drops`) and reaches the handler as
+ * `request.keys`. Some writes drop keys that only the handler can know, such as the sessions of an
+ * account that is being disabled; there the handler gives the keys to the commit itself.
  *
- * A cached read is answered on the caller's own node: `call` looks into the cache before Moleculer looks for a service. The value is
- * loaded as the node, not as the caller, so that what is kept depends on nobody. The load is marked in `meta.load`, and the owning
- * node answers it with the value and the revisions that the value includes. `meta.others` names further values of the same action that
- * the cache has lost with this one (`togetherAfter` in the contract); the owner answers as many of them as are not too much.
+ * A cached read is answered on the caller's own node: `call` looks into the cache before Moleculer
+ * looks for a service. The value is loaded as the node, not as the caller, so that what is kept
+ * depends on nobody. The load is marked in `meta.load`, and the owning node answers it with the
+ * value and the revisions that the value includes. `meta.others` names further values of the same
+ * action that the cache has lost with this one (`togetherAfter` in the contract); the owner answers
+ * as many of them as are not too much.
  */
 import type { CallingOptions, Context, Middleware, ServiceBroker } from 'moleculer';
 import type { Logger } from 'pino';
@@ -43,11 +46,17 @@ import { callWithin, type Client, type Request } from './request.ts';
 interface Meta {
   caller?: Caller;
   client?: Client;
-  /** A cache of another node loads a value: it is answered with the revisions that the value includes. */
+  /**
+   * A cache of another node loads a value: it is answered with the revisions that the value
+   * includes.
+   */
   load?: true;
   /** The revisions that this value has to include. */
   least?: AsOf;
-  /** Parameters of the same action whose answers that cache wants with it. A node of a release before this one leaves them out. */
+  /**
+   * Parameters of the same action whose answers that cache wants with it. A node of a release
+   * before this one leaves them out.
+   */
   others?: readonly Params[];
 }
 
@@ -79,8 +88,8 @@ export function contractMiddleware({
   let broker: ServiceBroker;
 
   /**
-   * Options of the call that loads a value for the cache. It is made as this node, and without the parent context: meta would flow
-   * back into it, and with it the node's rights.
+   * Options of the call that loads a value for the cache. It is made as this node, and without the
+   * parent context: meta would flow back into it, and with it the node's rights.
    */
   function loadOptions(
     least: AsOf,
@@ -139,8 +148,9 @@ export function contractMiddleware({
   }
 
   /**
-   * What another node's cache wants together with an answer: each as if it had been asked for by itself, with its own checks of access,
-   * parameters and result. Null is one that cannot be answered, or no longer in time: whoever needs it asks again, and hears why.
+   * What another node's cache wants together with an answer: each as if it had been asked for by
+   * itself, with its own checks of access, parameters and result. Null is one that cannot be
+   * answered, or no longer in time: whoever needs it asks again, and hears why.
    */
   async function answerOthers(
     name: string,
@@ -168,7 +178,10 @@ export function contractMiddleware({
     return answers;
   }
 
-  /** Answers from the cached read that it is derived from, of this node's memory where it is there; else asks the service. */
+  /**
+   * Answers from the cached read that it is derived from, of this node's memory where it is there;
+   * else asks the service.
+   */
   function readDerived(
     next: BusCall,
     name: string,
@@ -204,8 +217,9 @@ export function contractMiddleware({
   }
 
   /**
-   * Takes the place of `broker.call` on every node. While the bus is away, a call that only another node could answer fails at once
-   * instead of after its time-out, so that a value known here can stand in without anyone waiting.
+   * Takes the place of `broker.call` on every node. While the bus is away, a call that only another
+   * node could answer fails at once instead of after its time-out, so that a value known here can
+   * stand in without anyone waiting.
    */
   function callByContract(send: BusCall): BusCall {
     const next = outgoingCalls(send, { broker: () => broker, bus, requestTimeoutMs, log });
@@ -284,7 +298,8 @@ export function contractMiddleware({
         } catch (error) {
           throw translate(error, request.log);
         } finally {
-          // Also where the handler failed after its commit: what is committed must be known before anything is answered.
+          // Also where the handler failed after its commit: what is committed must be known before
+          // anything is answered.
           if (committed.length > 0) {
             await coherence.publish(committed);
             onCommitted();
@@ -295,7 +310,10 @@ export function contractMiddleware({
   });
 }
 
-/** A revision of the first scope, or revisions of several in their order with a dot in between. Their form has been checked. */
+/**
+ * A revision of the first scope, or revisions of several in their order with a dot in between.
+ * Their form has been checked.
+ */
 function minimumOf(minRevision: unknown, scopes: readonly string[]): Record<string, number> {
   if (minRevision === undefined) return {};
   const revisions = String(minRevision).split('.');
@@ -304,7 +322,10 @@ function minimumOf(minRevision: unknown, scopes: readonly string[]): Record<stri
 
 const isCached = (contract: Contract): contract is CachedContract => contract.cache !== undefined;
 
-/** One field of a call's meta as Moleculer merges it: the call's own over its parent's, also where the call's own is undefined. */
+/**
+ * One field of a call's meta as Moleculer merges it: the call's own over its parent's, also where
+ * the call's own is undefined.
+ */
 function metaOf<K extends keyof Meta>(options: Options | undefined, name: K): Meta[K] {
   const own = options?.meta as Meta | undefined;
   if (own && name in own) return own[name];
@@ -313,7 +334,8 @@ function metaOf<K extends keyof Meta>(options: Options | undefined, name: K): Me
 }
 
 /**
- * Throws 422 with every problem. A problem in the body is named by its path from the body's root, any other by its parameter.
+ * Throws 422 with every problem. A problem in the body is named by its path from the body's root,
+ * any other by its parameter.
  */
 export function checkParams(contract: Contract, params: Params): void {
   const problems = problemsOf(contract.params, params);
@@ -327,7 +349,8 @@ export function checkParams(contract: Contract, params: Params): void {
 }
 
 /**
- * The result schema is an allow-list: an answer that does not match it, perhaps because a secret slipped in, is never given.
+ * The result schema is an allow-list: an answer that does not match it, perhaps because a secret
+ * slipped in, is never given.
  */
 function checkResult(contract: Contract, name: string, value: unknown): void {
   const problems = problemsOf(contract.result, value);
@@ -337,8 +360,8 @@ function checkResult(contract: Contract, name: string, value: unknown): void {
 }
 
 /**
- * The error as callers get it. Errors lose their class on the bus, so they get their code here; the cause goes to the log of the node
- * that saw it.
+ * The error as callers get it. Errors lose their class on the bus, so they get their code here; the
+ * cause goes to the log of the node that saw it.
  */
 function translate(error: unknown, log: Logger): unknown {
   if (codeOf(error) !== 'internal_error') return error;

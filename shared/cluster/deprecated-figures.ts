@@ -1,6 +1,7 @@
 /**
- * The figures as they were named before each had a name of its own. They mix counters, gauges and milliseconds under one label, so that
- * `rate` and `sum` mislead. Dashboards have one release to follow; then this file goes.
+ * The figures as they were named before each had a name of its own. They mix counters, gauges and
+ * milliseconds under one label, so that `rate` and `sum` mislead. Dashboards have one release to
+ * follow; then this file goes.
  */
 import { Gauge, type Registry } from 'prom-client';
 import type { Bus } from './bus.ts';

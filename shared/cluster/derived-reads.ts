@@ -1,5 +1,6 @@
 /**
- * Reads that any node answers by itself from its memory of another, cached one, without asking the service that has the rules.
+ * Reads that any node answers by itself from its memory of another, cached one, without asking the
+ * service that has the rules.
  *
  * | Question                                | Answered                                                               |
  * |-----------------------------------------|------------------------------------------------------------------------|
@@ -11,7 +12,10 @@
 import type { ActionName, ParamsOf, ResultOf } from '../contracts/index.ts';
 import { freezeAndMeasure, type CachedEntry } from './coherence/entry.ts';
 
-/** An answer, and whether it holds as long as what it was derived from does; one that looks at the clock does not. */
+/**
+ * An answer, and whether it holds as long as what it was derived from does; one that looks at the
+ * clock does not.
+ */
 export interface Derived<Answer> {
   readonly answer: Answer;
   readonly isLasting: boolean;
@@ -26,7 +30,10 @@ export interface DerivedRead<A extends ActionName, From extends ActionName> {
   derive(params: ParamsOf<A>, value: ResultOf<From>): Derived<ResultOf<A>> | undefined;
 }
 
-/** For whoever goes by an action's name: each as any derived read, whose parameters have passed the contract's schema. */
+/**
+ * For whoever goes by an action's name: each as any derived read, whose parameters have passed the
+ * contract's schema.
+ */
 export interface AnyDerivedRead {
   readonly from: ActionName;
   question(params: unknown): Readonly<Record<string, unknown>>;
@@ -48,13 +55,16 @@ interface Remembered {
 const places = 4096;
 
 /**
- * The answers that were derived last: each question has one place, where another one may replace it. Parameters are the same only if
- * each field is, so those of a repeated question are valid.
+ * The answers that were derived last: each question has one place, where another one may replace
+ * it. Parameters are the same only if each field is, so those of a repeated question are valid.
  */
 export class RememberedAnswers {
   readonly #places: (Remembered | undefined)[] = Array.from({ length: places });
 
-  /** The answer to exactly this question, while the entry that it was derived from is fresh at `now` (performance.now()). */
+  /**
+   * The answer to exactly this question, while the entry that it was derived from is fresh at `now`
+   * (performance.now()).
+   */
   find(name: string, params: Fields, now: number): unknown {
     const remembered = this.#places[placeOf(params)];
     if (!remembered || remembered.name !== name || !isSame(params, remembered.params))

@@ -1,8 +1,9 @@
 /**
- * How a node learns which others are there: as Moleculer does, but for what Moleculer does in a cluster that has more to do than it can.
- * Nodes then hear each other's heartbeats late and take each other for gone, and whoever is heard again is asked what it hosts: of n nodes
- * that come to themselves at once, each asks n - 1 and is sent n - 1 lists of actions. That costs more than what made them late, so that
- * their next heartbeats are late as well.
+ * How a node learns which others are there: as Moleculer does, but for what Moleculer does in a
+ * cluster that has more to do than it can. Nodes then hear each other's heartbeats late and take
+ * each other for gone, and whoever is heard again is asked what it hosts: of n nodes that come to
+ * themselves at once, each asks n - 1 and is sent n - 1 lists of actions. That costs more than what
+ * made them late, so that their next heartbeats are late as well.
  *
  * | Part        | Protects against                                                  | Bounded by, degrades to                                 |
  * |-------------|-------------------------------------------------------------------|---------------------------------------------------------|
@@ -16,15 +17,24 @@ import { Discoverers, type Middleware, type ServiceBroker } from 'moleculer';
 import { performance } from 'node:perf_hooks';
 import { moleculerMiddleware } from './moleculer-middleware.ts';
 
-/** How often each node says that it is there, and after how long a silence it is taken for gone, in seconds. */
+/**
+ * How often each node says that it is there, and after how long a silence it is taken for gone, in
+ * seconds.
+ */
 export const heartbeats = { heartbeatInterval: 2, heartbeatTimeout: 6 } as const;
 
 /** An answer that takes longer is taken for lost. */
 const askAgainMs = 5000;
-/** A check that is so much later than it was due was kept waiting by what this process had to do, as were heartbeats that have arrived. */
+/**
+ * A check that is so much later than it was due was kept waiting by what this process had to do, as
+ * were heartbeats that have arrived.
+ */
 const latenessMs = 1000;
 
-/** What a heartbeat says beside Moleculer's own. One of a release before says nothing, and its node is asked. */
+/**
+ * What a heartbeat says beside Moleculer's own. One of a release before says nothing, and its node
+ * is asked.
+ */
 interface Heartbeat {
   readonly instanceID?: string;
   readonly seq?: number;
@@ -49,7 +59,8 @@ export class Discovery extends Discoverers.Local {
   }
 
   override checkRemoteNodes(): void {
-    // Only one: who has not been heard until the next check is gone, also where that is late as well.
+    // Only one: who has not been heard until the next check is gone, also where that is late as
+    // well.
     this.#wasPassedOver = this.#wasKeptWaiting() && !this.#wasPassedOver;
     if (this.#wasPassedOver) return;
     const before = this.#thoseThere();
@@ -58,7 +69,10 @@ export class Discovery extends Discoverers.Local {
     for (const id of before) if (!still.has(id)) this.#silent.add(id);
   }
 
-  /** Whether this process has not done for a while what it had to, until just now. Notes the time of the check. */
+  /**
+   * Whether this process has not done for a while what it had to, until just now. Notes the time of
+   * the check.
+   */
   #wasKeptWaiting(): boolean {
     const now = performance.now();
     const before = this.#checkedAt ?? now;

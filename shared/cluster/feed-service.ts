@@ -84,9 +84,10 @@ function linkOverBus(
 }
 
 /**
- * While no node knows `server`, `ordinal` and `answered`, in a rolling upgrade, the poll goes without them: the lease table then shows
- * the cursor whichever server it is from, a poll that comes late renews the lease, and one without an answer hides what it found, as it
- * always was in the release of those nodes. A poll that was refused instead would cost the lease.
+ * While no node knows `server`, `ordinal` and `answered`, in a rolling upgrade, the poll goes
+ * without them: the lease table then shows the cursor whichever server it is from, a poll that
+ * comes late renews the lease, and one without an answer hides what it found, as it always was in
+ * the release of those nodes. A poll that was refused instead would cost the lease.
  */
 async function asNodesKnowIt(
   poll: Poll,
@@ -102,8 +103,9 @@ async function asNodesKnowIt(
 }
 
 /**
- * Calls the feed where some node offers it. Where none does, Moleculer would log each call, twice a second for as long as this node
- * waits; instead one line says what it waits for, and nothing is called.
+ * Calls the feed where some node offers it. Where none does, Moleculer would log each call, twice a
+ * second for as long as this node waits; instead one line says what it waits for, and nothing is
+ * called.
  */
 function callWhereOffered(broker: ServiceBroker, log: Logger) {
   let absentSince: number | undefined;
@@ -135,7 +137,10 @@ function callWhereOffered(broker: ServiceBroker, log: Logger) {
   };
 }
 
-/** Whether NATS answers in time. Its answer comes after everything that it had for this node. True in embedded mode. */
+/**
+ * Whether NATS answers in time. Its answer comes after everything that it had for this node. True
+ * in embedded mode.
+ */
 async function roundTrip(broker: ServiceBroker, withinMs: number): Promise<boolean> {
   const connection = natsConnectionOf(broker);
   if (!connection) return true;

@@ -1,7 +1,8 @@
 /**
  * Figures that are read when Prometheus asks, for whatever counts or knows something anyway.
  *
- * Names follow https://prometheus.io/docs/practices/naming/: one name for one figure, `_total` for what only grows, seconds and bytes.
+ * Names follow https://prometheus.io/docs/practices/naming/: one name for one figure, `_total` for
+ * what only grows, seconds and bytes.
  */
 import { Counter, Gauge, type Registry } from 'prom-client';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -16,7 +17,10 @@ export interface Figure {
   readonly help: string;
   readonly type: 'counter' | 'gauge';
   readonly labelNames?: readonly string[];
-  /** A single number where there are no labels. Undefined, and numbers that are not finite, are not shown: nobody knows them now. */
+  /**
+   * A single number where there are no labels. Undefined, and numbers that are not finite, are not
+   * shown: nobody knows them now.
+   */
   readonly read: () => Readings | Promise<Readings>;
 }
 type Readings = number | undefined | readonly Sample[];
@@ -60,8 +64,9 @@ const unlabelled = (value: number | undefined): readonly Sample[] =>
 const patienceMs = 700;
 
 /**
- * What the database says, for figures; undefined where it does not say so in time, so that a database that is away or stalls leaves
- * every other figure of the node in sight. It is not asked again before it has answered.
+ * What the database says, for figures; undefined where it does not say so in time, so that a
+ * database that is away or stalls leaves every other figure of the node in sight. It is not asked
+ * again before it has answered.
  */
 export function askedOfDatabase<T>(ask: () => Promise<T | undefined>) {
   let running: Promise<T | undefined> | undefined;

@@ -1,19 +1,27 @@
 /**
- * Whether the parts that this node itself needs answer. Anybody may ask for it, as often as they like, so a part is asked at most so
- * often, once at a time, and nobody waits long.
+ * Whether the parts that this node itself needs answer. Anybody may ask for it, as often as they
+ * like, so a part is asked at most so often, once at a time, and nobody waits long.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** How long an answer is given again, in milliseconds: a good one, and one that something is away. */
+/**
+ * How long an answer is given again, in milliseconds: a good one, and one that something is away.
+ */
 const goodForMs = 1000;
 const badForMs = 250;
-/** A part that takes longer does not answer. Those who look after nodes often wait a second, and a gateway asks others in it. */
+/**
+ * A part that takes longer does not answer. Those who look after nodes often wait a second, and a
+ * gateway asks others in it.
+ */
 const patienceMs = 500;
 
 /** Resolves to whether a part answers. Does not reject. */
 export type Probe = () => Promise<boolean>;
 
-/** The answer of `ask`, shared by all who want it at the same time or soon after. `ask` must not reject. */
+/**
+ * The answer of `ask`, shared by all who want it at the same time or soon after. `ask` must not
+ * reject.
+ */
 export function shareAnswer<T>(ask: () => Promise<T>, isGood: (answer: T) => boolean) {
   let running: Promise<T> | undefined;
   let latest: { readonly answer: T; readonly until: number } | undefined;
@@ -33,7 +41,10 @@ export function shareAnswer<T>(ask: () => Promise<T>, isGood: (answer: T) => boo
   };
 }
 
-/** As `probe`, and false while it takes longer than anybody waits. It is not asked again before it has answered. */
+/**
+ * As `probe`, and false while it takes longer than anybody waits. It is not asked again before it
+ * has answered.
+ */
 export function boundedProbe(probe: Probe): Probe {
   const shared = shareAnswer(probe, Boolean);
   return async () => {

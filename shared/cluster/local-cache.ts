@@ -1,9 +1,10 @@
 /**
  * The one way to an answer from this node's memory.
  *
- * Three places look for one before anything is asked over the bus: the gateway's fast path ahead of Fastify, the gateway's routes,
- * and the contract middleware in front of every call. Each has an entry, found by parameters or remembered from an earlier request,
- * and leaves it to `cachedAnswer` whether this caller gets an answer from it, and which.
+ * Three places look for one before anything is asked over the bus: the gateway's fast path ahead of
+ * Fastify, the gateway's routes, and the contract middleware in front of every call. Each has an
+ * entry, found by parameters or remembered from an earlier request, and leaves it to `cachedAnswer`
+ * whether this caller gets an answer from it, and which.
  */
 import { checkAccess, seesPlatform, type Caller } from '../access.ts';
 import type { Contract } from '../contracts/contract.ts';
@@ -15,8 +16,9 @@ type Params = Readonly<Record<string, unknown>>;
 
 export interface LocalCache {
   /**
-   * The entry that was loaded for exactly these parameters, fresh or not. Undefined where there is none, and for contracts that are
-   * not cached. Decides nothing about who asks, counts no hit and makes no promise.
+   * The entry that was loaded for exactly these parameters, fresh or not. Undefined where there is
+   * none, and for contracts that are not cached. Decides nothing about who asks, counts no hit and
+   * makes no promise.
    */
   readonly find: (contract: Contract, params: Params) => CachedEntry<unknown> | undefined;
 }
@@ -37,11 +39,12 @@ export const createLocalCache = (coherence: Coherence): LocalCache => ({
 });
 
 /**
- * Decides whether `entry` answers this call at `now` (performance.now()), and delivers the answer: access first, then freshness, then
- * what this caller may see.
+ * Decides whether `entry` answers this call at `now` (performance.now()), and delivers the answer:
+ * access first, then freshness, then what this caller may see.
  *
- * Returns undefined where the value has to be asked for: without an entry, or with one that is no longer fresh. Throws what the call
- * itself would: 401 or 403 without access, also where nothing is cached, and `not_found` as `deliver` does.
+ * Returns undefined where the value has to be asked for: without an entry, or with one that is no
+ * longer fresh. Throws what the call itself would: 401 or 403 without access, also where nothing is
+ * cached, and `not_found` as `deliver` does.
  */
 export function cachedAnswer(
   contract: Contract,
@@ -57,8 +60,9 @@ export function cachedAnswer(
 }
 
 /**
- * What the caller gets of a value that a cached read loaded. Throws `not_found` for null, which stands for what does not exist, and
- * for what the contract hides from this caller. `stale` marks the last known good value that stands in during an outage.
+ * What the caller gets of a value that a cached read loaded. Throws `not_found` for null, which
+ * stands for what does not exist, and for what the contract hides from this caller. `stale` marks
+ * the last known good value that stands in during an outage.
  */
 export function deliver(
   contract: Contract,
@@ -77,8 +81,8 @@ function isHidden(contract: Contract, value: unknown, caller: Caller | undefined
 }
 
 /**
- * Exactly the same fields, with the same texts, numbers and booleans as the entry was loaded with. Those were checked against the
- * contract, so equal ones need no second check.
+ * Exactly the same fields, with the same texts, numbers and booleans as the entry was loaded with.
+ * Those were checked against the contract, so equal ones need no second check.
  */
 function isLoadedFor(params: Params, { params: loaded }: CachedEntry<unknown>): boolean {
   if (loaded === undefined) return false;

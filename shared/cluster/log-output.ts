@@ -1,7 +1,8 @@
 /**
- * Where the lines of the log go: standard output. Those that follow one within 20 ms wait until then and are written together, since a
- * system call for each takes as long as a statement of the database. A warning is there at once, with all before it, and so is
- * everything when the process ends.
+ * Where the lines of the log go: standard output. Those that follow one within 20 ms wait until
+ * then and are written together, since a system call for each takes as long as a statement of the
+ * database. A warning is there at once, with all before it, and so is everything when the process
+ * ends.
  */
 import { pino, type DestinationStream } from 'pino';
 

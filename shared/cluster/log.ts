@@ -3,7 +3,9 @@ import type { BrokerOptions, LogLevels } from 'moleculer';
 import { pino, type Logger, type LoggerOptions } from 'pino';
 import { logOutput } from './log-output.ts';
 
-/** Fields of these names are masked, down to two levels below the top, should one ever be logged. */
+/**
+ * Fields of these names are masked, down to two levels below the top, should one ever be logged.
+ */
 const secretNames = [
   'password',
   'secret',
@@ -42,13 +44,15 @@ export const createLog = (settings: LogSettings): Logger => pino(logOptions(sett
 const levels: readonly LogLevels[] = ['fatal', 'error', 'warn', 'info', 'debug', 'trace'];
 
 /**
- * Moleculer's log, as part of this one. At `info` it would log every service and node that comes and goes, so it begins at `warn` then.
+ * Moleculer's log, as part of this one. At `info` it would log every service and node that comes
+ * and goes, so it begins at `warn` then.
  */
 export function brokerLog(log: Logger): Pick<BrokerOptions, 'logger' | 'logLevel'> {
   const isLogged = (level: LogLevels): boolean =>
     log.isLevelEnabled(level) && !(level === 'info' && log.level === 'info');
   const createLogger = (_level: string, bindings: Record<string, unknown>): object => {
-    // It keeps the level that it is made with, so it has the lowest, and the log's own is asked each time.
+    // It keeps the level that it is made with, so it has the lowest, and the log's own is asked
+    // each time.
     const child = log.child(bindings, { level: 'trace' });
     const methods = levels.map((level) => {
       const write = child[level].bind(child) as (...given: unknown[]) => void;
@@ -63,8 +67,8 @@ export function brokerLog(log: Logger): Pick<BrokerOptions, 'logger' | 'logLevel
 }
 
 /**
- * What is logged of an error and its causes. Other fields are left out: those of a failed query have its parameters, which are
- * customers' values.
+ * What is logged of an error and its causes. Other fields are left out: those of a failed query
+ * have its parameters, which are customers' values.
  */
 function describeError(error: unknown): unknown {
   if (!(error instanceof Error)) return error;

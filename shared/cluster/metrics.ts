@@ -1,4 +1,7 @@
-/** What every node measures, for Prometheus. The figures are bounded in number: no label holds an id. */
+/**
+ * What every node measures, for Prometheus. The figures are bounded in number: no label holds an
+ * id.
+ */
 import perfHooks, { type ELDHistogram } from 'node:perf_hooks';
 import { collectDefaultMetrics, Histogram, Registry } from 'prom-client';
 import type { DataSource } from 'typeorm';
@@ -15,14 +18,20 @@ export interface NodeParts {
   readonly commits: DataSource | undefined;
 }
 
-/** Gauges of prom-client whose names say that they are counters; the same by type have names of their own. */
+/**
+ * Gauges of prom-client whose names say that they are counters; the same by type have names of
+ * their own.
+ */
 const misnamed = [
   'nodejs_active_handles_total',
   'nodejs_active_requests_total',
   'nodejs_active_resources_total',
 ];
 
-/** Prom-client wakes the event loop this often to see how late that is: never, since `showEventLoopDelays` shows it without waking it. */
+/**
+ * Prom-client wakes the event loop this often to see how late that is: never, since
+ * `showEventLoopDelays` shows it without waking it.
+ */
 const lagIntervalMs = 2 ** 31 - 1;
 /** For releases of Node that cannot measure each turn of the event loop, and wake it instead. */
 const fallbackIntervalMs = 50;
@@ -55,7 +64,10 @@ const delays: Readonly<Record<string, (measured: ELDHistogram) => number>> = {
   p99: (measured) => measured.percentile(99),
 };
 
-/** In place of prom-client's own of these names, for which an idle node would be woken many times a second. */
+/**
+ * In place of prom-client's own of these names, for which an idle node would be woken many times a
+ * second.
+ */
 function showEventLoopDelays(registry: Registry): void {
   const measured = perfHooks.monitorEventLoopDelay({
     samplePerIteration: true,
@@ -259,7 +271,10 @@ interface ArchiveRow {
   readonly failures: number;
 }
 
-/** Of whatever archives the log: the backups of the embedded server, or what the operators of another have set up. */
+/**
+ * Of whatever archives the log: the backups of the embedded server, or what the operators of
+ * another have set up.
+ */
 function showArchive(registry: Registry, commits: DataSource): void {
   const archive = askedOfDatabase(async () => {
     const [row] = await commits.query<ArchiveRow[]>(

@@ -39,8 +39,9 @@ export interface MiddlewareHooks<Meta extends object> {
 }
 
 /**
- * The cast is needed because Moleculer's types have these hooks return what the next function returns, where Moleculer itself expects
- * the function that takes its place (https://moleculer.services/docs/0.15/middlewares).
+ * The cast is needed because Moleculer's types have these hooks return what the next function
+ * returns, where Moleculer itself expects the function that takes its place
+ * (https://moleculer.services/docs/0.15/middlewares).
  */
 export const moleculerMiddleware = <Meta extends object>(
   hooks: MiddlewareHooks<Meta>,

@@ -1,6 +1,6 @@
 /**
- * A platform service on NATS that does not hold SECRET_KEY. It calls Strata's actions with its own credential, STRATA_API_KEY, which
- * a gateway verifies (`gateway/neighbours.ts`).
+ * A platform service on NATS that does not hold SECRET_KEY. It calls Strata's actions with its own
+ * credential, STRATA_API_KEY, which a gateway verifies (`gateway/neighbours.ts`).
  */
 import type { BrokerOptions } from 'moleculer';
 import { contractOf } from '../contracts/index.ts';
@@ -9,8 +9,9 @@ import { natsTransporter } from './bus.ts';
 import { moleculerMiddleware, type BusCall } from './moleculer-middleware.ts';
 
 /**
- * Options for the neighbour's broker. Its subjects on NATS, `MOL-strata.…` with the default namespace, carry clear packets between
- * neighbours and gateways. Its calls of Strata's actions bring the credential, and no other call does.
+ * Options for the neighbour's broker. Its subjects on NATS, `MOL-strata.…` with the default
+ * namespace, carry clear packets between neighbours and gateways. Its calls of Strata's actions
+ * bring the credential, and no other call does.
  */
 export function neighbourOptions(settings: Settings): BrokerOptions {
   const { strata_api_key: credential } = settings;

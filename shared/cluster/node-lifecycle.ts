@@ -1,7 +1,7 @@
 /**
- * What a node does beside answering calls, from the creation of its broker to its stop: it answers for itself (health, caches,
- * reload), watches NATS, polls the change feed, and beside a database also answers the feed to others, hands audit events on and
- * removes old changes.
+ * What a node does beside answering calls, from the creation of its broker to its stop: it answers
+ * for itself (health, caches, reload), watches NATS, polls the change feed, and beside a database
+ * also answers the feed to others, hands audit events on and removes old changes.
  */
 import { randomUUID } from 'node:crypto';
 import type { Middleware, ServiceBroker } from 'moleculer';
@@ -21,7 +21,10 @@ import { callAs } from './request.ts';
 import type { RunningCalls } from './unanswered-calls.ts';
 
 const pruneIntervalMs = 60_000;
-/** Of the fence time, that polls wait for those of other nodes, which poll by the same time of day: 10 ms of 2 s. */
+/**
+ * Of the fence time, that polls wait for those of other nodes, which poll by the same time of day:
+ * 10 ms of 2 s.
+ */
 const gatheredShare = 1 / 200;
 
 export interface LifecycleOptions {
@@ -54,7 +57,8 @@ export function nodeLifecycle(options: LifecycleOptions): NodeLifecycle {
     middleware: {
       name: 'Node',
       created(broker) {
-        // For each heartbeat Moleculer would look three times at all processors, for strategies that choose nodes by it.
+        // For each heartbeat Moleculer would look three times at all processors, for strategies
+        // that choose nodes by it.
         broker.getCpuUsage = async () => ({ avg: 0, usages: [] });
         const health = healthCheck(broker, options);
         broker.createService(clusterService({ broker, coherence, settings, running, log, health }));
@@ -107,14 +111,16 @@ const no = (): boolean => false;
 type MoleculerNode = ReturnType<ServiceBroker['registry']['nodes']['get']>;
 
 /**
- * As soon as the connection to NATS is back, this node asks for nodes and changes, and says that it is there, since what it and others
- * sent meanwhile is lost. Heartbeats are, too, for which nodes would give each other up seconds after they can talk again.
+ * As soon as the connection to NATS is back, this node asks for nodes and changes, and says that it
+ * is there, since what it and others sent meanwhile is lost. Heartbeats are, too, for which nodes
+ * would give each other up seconds after they can talk again.
  */
 function watchConnection(broker: ServiceBroker, bus: Bus, coherence: Coherence): void {
   const connection = natsConnectionOf(broker);
   if (!connection) return;
   const { transit } = broker;
-  // A node that it knows has said what it hosts, which is how it answers. Moleculer counts heartbeats alone.
+  // A node that it knows has said what it hosts, which is how it answers. Moleculer counts
+  // heartbeats alone.
   broker.localBus.on('$node.updated', ({ node }: { node: MoleculerNode }) => node.heartbeat({}));
   void bus.watch(connection, () => {
     void transit!.discoverer.sendLocalNodeInfo();

@@ -1,6 +1,7 @@
 /**
- * How a node asks others, and what its callers hear where nobody answers. Moleculer's errors name its internals, and say to nobody
- * whether a write was made; here each becomes an error of Strata's.
+ * How a node asks others, and what its callers hear where nobody answers. Moleculer's errors name
+ * its internals, and say to nobody whether a write was made; here each becomes an error of
+ * Strata's.
  *
  * | Where                                         | A read                           | A write                                |
  * |-----------------------------------------------|----------------------------------|----------------------------------------|
@@ -46,8 +47,8 @@ export function outgoingCalls(
   const skew = new Skew(broker);
 
   /**
-   * A node that stops waits for calls that it answers. Moleculer would have it wait for those that it has made, too, even for ones that
-   * have timed out, until the other node is gone.
+   * A node that stops waits for calls that it answers. Moleculer would have it wait for those that
+   * it has made, too, even for ones that have timed out, until the other node is gone.
    */
   const attempt: BusCall = async (name, params, options) => {
     const isLocal = isAnsweredHere(broker(), name, options?.nodeID);

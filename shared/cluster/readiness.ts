@@ -8,8 +8,8 @@
  * | `not_ready` | 503  | nothing can be answered: what it cannot do without is away, and it remembers nothing to answer with |
  * | `stopping`  | 503  | a signal has asked it to end                                                                       |
  *
- * A part is present only if it answers: a service that is registered may have been stopped where it is, and the bus may be connected
- * to a server that is silent.
+ * A part is present only if it answers: a service that is registered may have been stopped where it
+ * is, and the bus may be connected to a server that is silent.
  */
 import type { ServiceBroker } from 'moleculer';
 import { serviceCaller } from '../access.ts';
@@ -134,13 +134,17 @@ async function healthOf(broker: ServiceBroker, nodeID: string): Promise<Health |
 function answersAnything(piece: ServingPiece, checks: Health, options: ReadinessOptions): boolean {
   const { hasTables = false, vital } = piece;
   const isCallable = vital.every((name) => checks[name] !== false);
-  // A lease is as good: the database has given it through some node, and memory may just have been emptied for a restart of it.
+  // A lease is as good: the database has given it through some node, and memory may just have been
+  // emptied for a restart of it.
   const hasDatabase = checks.database === true || (!hasTables && options.coherence.hasLease());
   if (checks.bus && isCallable && hasDatabase) return true;
   return !hasTables && answersFromMemory(piece, checks, options);
 }
 
-/** Whether reads are answered although their owners are away: whoever asks is heard and known, and something is remembered. */
+/**
+ * Whether reads are answered although their owners are away: whoever asks is heard and known, and
+ * something is remembered.
+ */
 function answersFromMemory(
   { vital }: ServingPiece,
   { bus }: Health,
@@ -148,6 +152,7 @@ function answersFromMemory(
 ): boolean {
   const { identity, configuration_service: stored, dynamic_config_service: effective } = caches;
   if (!stored.hasLastKnown() && !effective.hasLastKnown()) return false;
-  // The gateway's clients prove who they are. Whoever calls a service over the bus has proved it to a gateway.
+  // The gateway's clients prove who they are. Whoever calls a service over the bus has proved it to
+  // a gateway.
   return vital.includes('auth') ? identity.hasLastKnown() : bus === true;
 }

@@ -19,13 +19,16 @@ export interface Request extends Combining {
   readonly caller: Caller;
   readonly requestId: string;
   readonly client: Client;
-  /** The revisions that an answer for somebody's cache has to include; one that includes less is asked for again. */
+  /**
+   * The revisions that an answer for somebody's cache has to include; one that includes less is
+   * asked for again.
+   */
   readonly least: AsOf;
   /** The exact cache keys that the contract says this call drops. */
   readonly keys: readonly string[];
   /**
-   * Throws where the contract does not allow this answer. A write asks inside its transaction, since the middleware's own check comes
-   * when the handler has returned, and so after the commit.
+   * Throws where the contract does not allow this answer. A write asks inside its transaction,
+   * since the middleware's own check comes when the handler has returned, and so after the commit.
    */
   readonly checkAnswer: (answer: unknown) => void;
   readonly log: Logger;
@@ -35,7 +38,10 @@ export interface Request extends Combining {
 
 export type Call = <A extends ActionName>(action: A, params: ParamsOf<A>) => Promise<ResultOf<A>>;
 
-/** Handlers of cached reads resolve to `Loaded`: the value with the revisions it includes, null for what does not exist. */
+/**
+ * Handlers of cached reads resolve to `Loaded`: the value with the revisions it includes, null for
+ * what does not exist.
+ */
 export type Handler<A extends ActionName> = (
   params: ParamsOf<A>,
   request: Request,
@@ -53,8 +59,8 @@ export interface CallOptions {
 }
 
 /**
- * How many milliseconds are left of a request's time, asked before each call that is made for it. At least 1, because Moleculer
- * takes 0 for no limit.
+ * How many milliseconds are left of a request's time, asked before each call that is made for it.
+ * At least 1, because Moleculer takes 0 for no limit.
  */
 export function timeLeft(ms: number): () => number {
   const until = performance.now() + ms;
@@ -91,8 +97,8 @@ function timeoutOf(
 }
 
 /**
- * Calls made by the handler of `action`, as its service. `ctx` is not made their parent: Moleculer would merge their meta, and with
- * it the service's rights, into the caller's.
+ * Calls made by the handler of `action`, as its service. `ctx` is not made their parent: Moleculer
+ * would merge their meta, and with it the service's rights, into the caller's.
  */
 export const callWithin =
   (ctx: Context, action: string): Call =>

@@ -1,5 +1,6 @@
 /**
- * The form in which packets travel between Strata's own nodes: sealed with AES-256-GCM under a key that follows from SECRET_KEY.
+ * The form in which packets travel between Strata's own nodes: sealed with AES-256-GCM under a key
+ * that follows from SECRET_KEY.
  *
  * | Bytes   | What                                                                                       |
  * |---------|--------------------------------------------------------------------------------------------|
@@ -11,7 +12,8 @@
  * | 43–     | encrypted: one byte with the length of the sender's node name, the name, the message       |
  * | last 16 | the tag, which also covers bytes 0–42 and the command of Moleculer's protocol (REQ, RES …) |
  *
- * A process has a key of its own, so that its packet number can be the nonce and is never used twice with one key.
+ * A process has a key of its own, so that its packet number can be the nonce and is never used
+ * twice with one key.
  */
 import {
   createCipheriv,
@@ -34,7 +36,10 @@ export const processIdBytes = offsets.receiver - offsets.sender;
 /** Stands for every node in the place of a receiver. */
 export const everyNode = '\0'.repeat(processIdBytes);
 
-/** What can be read of a packet before it is opened. Ids of processes are strings of a character for each byte. */
+/**
+ * What can be read of a packet before it is opened. Ids of processes are strings of a character for
+ * each byte.
+ */
 export interface Envelope {
   readonly keyId: string;
   readonly sender: string;
@@ -91,7 +96,10 @@ export function seal(
   return Buffer.concat([head, sealed, cipher.getAuthTag()]);
 }
 
-/** Undefined where the packet was not sealed with this key, was changed since, or is of another command. */
+/**
+ * Undefined where the packet was not sealed with this key, was changed since, or is of another
+ * command.
+ */
 export function open(packet: Buffer, command: string, key: KeyObject): Contents | undefined {
   const decipher = createDecipheriv(algorithm, key, nonceOf(packet), { authTagLength: tagBytes });
   decipher.setAAD(Buffer.concat([packet.subarray(0, offsets.sealed), Buffer.from(command)]));
@@ -110,7 +118,10 @@ export function open(packet: Buffer, command: string, key: KeyObject): Contents 
 /** How far behind its sender's newest a packet may arrive. */
 const windowSize = 4096;
 
-/** Which packets of one sender have arrived (RFC 6479). NATS keeps the order of a connection, so little ever arrives late. */
+/**
+ * Which packets of one sender have arrived (RFC 6479). NATS keeps the order of a connection, so
+ * little ever arrives late.
+ */
 export class ReplayWindow {
   readonly #arrived = new Uint32Array(windowSize / 32);
   #newest = -1;

@@ -1,7 +1,8 @@
 /**
- * Between Strata's own nodes nobody is believed who does not hold SECRET_KEY. Every packet of theirs is sealed
- * (`sealed-packet.ts`), and what arrives otherwise is dropped before Moleculer sees it. So whatever Moleculer hears is from a node of
- * Strata's: requests and answers, events, and who is up and answers what.
+ * Between Strata's own nodes nobody is believed who does not hold SECRET_KEY. Every packet of
+ * theirs is sealed (`sealed-packet.ts`), and what arrives otherwise is dropped before Moleculer
+ * sees it. So whatever Moleculer hears is from a node of Strata's: requests and answers, events,
+ * and who is up and answers what.
  *
  * | An outsider                                            | is stopped by                                                       |
  * |--------------------------------------------------------|---------------------------------------------------------------------|
@@ -12,12 +13,14 @@
  * | sends to a restarted node what was for every node once | the sender has to prove that it runs now before it is believed      |
  * | sends late what a process said that has ended          | a node name means one process: the one that proved itself last      |
  *
- * A process proves that it runs by a packet to this very process, whose random id cannot have been known to it before this one began.
- * Whoever sends to every node and has not proved itself yet is asked to, with an empty PING, and answers with an empty PONG; what it
- * sent waits for that. No clock takes part: clocks of nodes may differ by much.
+ * A process proves that it runs by a packet to this very process, whose random id cannot have been
+ * known to it before this one began. Whoever sends to every node and has not proved itself yet is
+ * asked to, with an empty PING, and answers with an empty PONG; what it sent waits for that. No
+ * clock takes part: clocks of nodes may differ by much.
  *
- * An outsider can still drop and delay packets, see the names of nodes and commands, and the sizes and times of packets, and say in
- * the name of NATS that a node is gone, which the node disproves (`unanswered-calls.ts`).
+ * An outsider can still drop and delay packets, see the names of nodes and commands, and the sizes
+ * and times of packets, and say in the name of NATS that a node is gone, which the node disproves
+ * (`unanswered-calls.ts`).
  */
 import { randomBytes, type KeyObject } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
@@ -57,7 +60,10 @@ interface Peer {
   readonly processId: string;
   readonly nodeId: string;
   readonly window: ReplayWindow;
-  /** By key id: those that it is known to hold. While SECRET_KEY is being changed, not every node holds both. */
+  /**
+   * By key id: those that it is known to hold. While SECRET_KEY is being changed, not every node
+   * holds both.
+   */
   readonly keys: Map<string, KeyObject>;
   /** `ended`: another process has proved itself by the same node name since. */
   standing: 'unproved' | 'proved' | 'ended';
@@ -85,12 +91,15 @@ const broadcastCommands: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Only starts of processes that hold SECRET_KEY make entries. One that were forgotten could be sent again to this process, so this is
- * far more than start while one process runs.
+ * Only starts of processes that hold SECRET_KEY make entries. One that were forgotten could be sent
+ * again to this process, so this is far more than start while one process runs.
  */
 const maxPeers = 20_000;
 const maxHeld = 16;
-/** An answer that is lost is asked for again with the next packet, such as a heartbeat, after this many milliseconds. */
+/**
+ * An answer that is lost is asked for again with the next packet, such as a heartbeat, after this
+ * many milliseconds.
+ */
 const askAgainMs = 500;
 const nothing = Buffer.alloc(0);
 
@@ -134,7 +143,8 @@ export function sealingMiddleware(secretKeys: SecretKeys, nodeId: string, bus: B
   function sendEmpty(peer: Peer, command: 'PING' | 'PONG'): void {
     const topic = `${prefixOf(broker)}.${command}.${peer.nodeId}`;
     const packet = sealForPeer(peer, command, nothing);
-    // Thrown into the client that hands packets over, it would close the connection. Where this node is stopping, nobody needs it.
+    // Thrown into the client that hands packets over, it would close the connection. Where this
+    // node is stopping, nobody needs it.
     try {
       void sendSealed(topic, packet, undefined);
     } catch {}

@@ -9,10 +9,16 @@ interface Lifecycle {
   stopped?: () => Promise<void>;
 }
 
-/** A handler whose parameters are those of its contract; which these are, only the contract middleware has to know here. */
+/**
+ * A handler whose parameters are those of its contract; which these are, only the contract
+ * middleware has to know here.
+ */
 type AnyHandler = (params: unknown, request: Request) => Promise<unknown>;
 
-/** `name` is the part of the handlers' action names before the first dot; throws where one begins otherwise. */
+/**
+ * `name` is the part of the handlers' action names before the first dot; throws where one begins
+ * otherwise.
+ */
 export function serviceOf(
   name: string,
   handlers: Handlers,
@@ -33,8 +39,8 @@ export function serviceOf(
 }
 
 /**
- * The contract middleware has checked the parameters, and put the request into the context. Callers of another release go by what the
- * action takes here.
+ * The contract middleware has checked the parameters, and put the request into the context. Callers
+ * of another release go by what the action takes here.
  */
 const actionOf = (action: ActionName, handler: AnyHandler) => ({
   takes: fingerprintOf(action),

@@ -1,9 +1,11 @@
 /**
- * Nodes of two releases side by side, as in a rolling upgrade: what a contract has gained is sent only to nodes that know it.
+ * Nodes of two releases side by side, as in a rolling upgrade: what a contract has gained is sent
+ * only to nodes that know it.
  *
- * Each node announces with each of its actions a fingerprint of the parameters that it takes. Where all are the caller's own, as in every
- * cluster of one release, nothing else happens. Where one differs, the caller asks that node once for its schema and judges by it, for
- * each call, which nodes would take it:
+ * Each node announces with each of its actions a fingerprint of the parameters that it takes. Where
+ * all are the caller's own, as in every cluster of one release, nothing else happens. Where one
+ * differs, the caller asks that node once for its schema and judges by it, for each call, which
+ * nodes would take it:
  *
  * | Would take the call | The call                                                                                              |
  * |---------------------|-------------------------------------------------------------------------------------------------------|
@@ -12,8 +14,9 @@
  * | none, also where    | 503 `upgrade_under_way`: nothing is left out of it. A write without its If-Match or `dry_run` would do |
  * | the action is new   | what nobody asked for, and a read without X-Min-Revision answer what is too old                        |
  *
- * A node that announces nothing is from before there was this, and one that does not say what it takes is going away: both are taken for
- * ones that take the call, and say themselves what they do not.
+ * A node that announces nothing is from before there was this, and one that does not say what it
+ * takes is going away: both are taken for ones that take the call, and say themselves what they do
+ * not.
  */
 import { createHash } from 'node:crypto';
 import type { ServiceBroker } from 'moleculer';
@@ -24,10 +27,16 @@ import { StrataError } from '../errors.ts';
 import { problemsOf } from '../schema/validate.ts';
 import { callAs } from './request.ts';
 
-/** How a node is asked what it takes. Its own parameters never change, so that it is asked without asking. */
+/**
+ * How a node is asked what it takes. Its own parameters never change, so that it is asked without
+ * asking.
+ */
 const question = 'cluster.node.takes';
 const questionTimeoutMs = 1000;
-/** Schemas of other releases that are kept; there are at most as many as actions, of each release that runs. */
+/**
+ * Schemas of other releases that are kept; there are at most as many as actions, of each release
+ * that runs.
+ */
 const mostKept = 2000;
 
 /** What nodes announce with an action, beside Moleculer's own. */
@@ -46,7 +55,9 @@ export function fingerprintOf(action: string): string {
   return fingerprint;
 }
 
-/** As JSON, without what is said to readers of the API alone: that changes, and means nothing here. */
+/**
+ * As JSON, without what is said to readers of the API alone: that changes, and means nothing here.
+ */
 export function schemaOf(action: string): string {
   return JSON.stringify(contractOf(action)?.params, (name, value: unknown) =>
     isSaidToReaders(name, value) ? undefined : value,
@@ -75,8 +86,9 @@ export class Skew {
   }
 
   /**
-   * The node that a call has to go to; undefined where any will do. At once where all nodes are of one release. Throws
-   * `upgrade_under_way` where no node would take the call, or the one that it has to go to would not.
+   * The node that a call has to go to; undefined where any will do. At once where all nodes are of
+   * one release. Throws `upgrade_under_way` where no node would take the call, or the one that it
+   * has to go to would not.
    */
   nodeFor(
     action: string,
@@ -95,7 +107,10 @@ export class Skew {
     return this.#choose(action, params, nodeId, all);
   }
 
-  /** Whether some node hosts the service. Where none of them has an action of it, all are of a release before that. */
+  /**
+   * Whether some node hosts the service. Where none of them has an action of it, all are of a
+   * release before that.
+   */
   #isThere(service: string): boolean {
     return this.#broker().registry.services.services.some(({ name }) => name === service);
   }

@@ -1,4 +1,7 @@
-/** What monitoring asks of a node, whatever it hosts. The gateway answers the same by its own routes. */
+/**
+ * What monitoring asks of a node, whatever it hosts. The gateway answers the same by its own
+ * routes.
+ */
 import { once } from 'node:events';
 import type { Registry } from 'prom-client';
 import { cannotListen } from '../listening.ts';

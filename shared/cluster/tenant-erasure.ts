@@ -1,4 +1,7 @@
-/** The part of a service in the erasure of tenants: it asks which, erases what it has of each, and confirms that. */
+/**
+ * The part of a service in the erasure of tenants: it asks which, erases what it has of each, and
+ * confirms that.
+ */
 import { randomUUID } from 'node:crypto';
 import type { Context, ServiceSchema } from 'moleculer';
 import type { Logger } from 'pino';
@@ -14,8 +17,9 @@ export interface ErasureOptions {
 }
 
 /**
- * For `events` of the service. One node of the service gets each of these events, and the next comes soon: what fails, or was on its
- * way when the node ended, is done then. Who sent it is not believed: tenant-config says which tenants.
+ * For `events` of the service. One node of the service gets each of these events, and the next
+ * comes soon: what fails, or was on its way when the node ended, is done then. Who sent it is not
+ * believed: tenant-config says which tenants.
  */
 export function erasesTenants({
   service,

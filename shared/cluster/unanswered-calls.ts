@@ -1,6 +1,6 @@
 /**
- * Finds out soon that a call will never be answered. Moleculer waits for its time-out, and finds a killed node missing 6 to 12 s
- * later, after some heartbeats.
+ * Finds out soon that a call will never be answered. Moleculer waits for its time-out, and finds a
+ * killed node missing 6 to 12 s later, after some heartbeats.
  *
  * | Part           | Protects against                                              | Bounded by, degrades to                                     |
  * |----------------|---------------------------------------------------------------|-------------------------------------------------------------|
@@ -12,12 +12,14 @@
  * | held packets   | packets that are sent while the connection is being made      | one second of packets; later ones are dropped               |
  * |                | again, which the client would drop                            |                                                             |
  *
- * The second look is exact: NATS delivers in order what one connection sends another. A request has arrived before the question about
- * it or never will; and where the node is done with it, the answer to it comes before the answer to the question, or was lost.
+ * The second look is exact: NATS delivers in order what one connection sends another. A request has
+ * arrived before the question about it or never will; and where the node is done with it, the
+ * answer to it comes before the answer to the question, or was lost.
  *
- * A node that nobody hears is taken for disconnected, as after missed heartbeats: calls that wait for it fail, others go elsewhere.
- * Whoever can read the nodes' subjects and publish to them could say so of a node that is there. It is asked at once whether it is,
- * so that it is away for milliseconds; nothing more follows from such a message.
+ * A node that nobody hears is taken for disconnected, as after missed heartbeats: calls that wait
+ * for it fail, others go elsewhere. Whoever can read the nodes' subjects and publish to them could
+ * say so of a node that is there. It is asked at once whether it is, so that it is away for
+ * milliseconds; nothing more follows from such a message.
  */
 import { randomUUID } from 'node:crypto';
 import { Errors, type Middleware, type ServiceBroker } from 'moleculer';
@@ -40,8 +42,8 @@ interface Outgoing {
 const noResponders = 503;
 const lookMs = 250;
 /**
- * For a poll of the change feed, which is all that an idle node asks: later than the next poll is due by default. Node wakes for the
- * timer that is due next even where it has been cleared since.
+ * For a poll of the change feed, which is all that an idle node asks: later than the next poll is
+ * due by default. Node wakes for the timer that is due next even where it has been cleared since.
  */
 const pollLookMs = 600;
 /** For the question of a second look; one that is lost is asked again then. */
@@ -61,7 +63,8 @@ export class RunningCalls {
     try {
       return await work();
     } finally {
-      // The answer is sent in the microtasks that follow, and nobody may be told before that the call is not being worked on.
+      // The answer is sent in the microtasks that follow, and nobody may be told before that the
+      // call is not being worked on.
       setImmediate(() => this.#ids.delete(id));
     }
   }
@@ -75,7 +78,10 @@ export function unansweredCallsMiddleware(bus: Bus, running: RunningCalls): Midd
   let looking: NodeJS.Timeout | undefined;
   let lookAt = Infinity;
   let isStopping = false;
-  /** Ids of the calls that waited for an answer at the last look, or when the first call since then was made. */
+  /**
+   * Ids of the calls that waited for an answer at the last look, or when the first call since then
+   * was made.
+   */
   let waiting: ReadonlySet<string> = new Set();
   /** Nodes that have not answered the question yet. */
   const asked = new Set<string>();
@@ -143,7 +149,8 @@ export function unansweredCallsMiddleware(bus: Bus, running: RunningCalls): Midd
       const { unknown } = await callAs(broker, question, { body: { ids } }, options);
       for (const id of unknown) reject(id);
     } catch {
-      // It is asked again as long as calls wait for it; an older version does not know the question.
+      // It is asked again as long as calls wait for it; an older version does not know the
+      // question.
     } finally {
       asked.delete(nodeId);
     }

@@ -1,5 +1,6 @@
 /**
- * What people read in place of an id: names of persons and service accounts, as each tenant and the platform know them.
+ * What people read in place of an id: names of persons and service accounts, as each tenant and the
+ * platform know them.
  *
  * | Realm | Knows | By |
  * |---|---|---|
@@ -7,9 +8,10 @@
  * | a tenant | platform administrators who acted on it | `platformName`, and nothing of them |
  * | the platform | everybody who has signed in | display name, else address |
  *
- * A reader's page is named from the reader's realm alone, so no name or address crosses from one tenant to another, whatever ids a
- * document or an event has. Ids and hashes stay the proof of who it was; a name is what they were called when they last signed in
- * there, and is forgotten by deleting its row. Writes do not note anything, but for platform administrators on tenants.
+ * A reader's page is named from the reader's realm alone, so no name or address crosses from one
+ * tenant to another, whatever ids a document or an event has. Ids and hashes stay the proof of who
+ * it was; a name is what they were called when they last signed in there, and is forgotten by
+ * deleting its row. Writes do not note anything, but for platform administrators on tenants.
  */
 import { LRUCache } from 'lru-cache';
 import type { EntityManager } from 'typeorm';
@@ -38,7 +40,10 @@ const maxNameLength = 200;
 const shownName = (name: string): string =>
   [...name.replaceAll(/[\p{Control}\p{Format}\s]+/gu, ' ').trim()].slice(0, maxNameLength).join('');
 
-/** Notes what the actor is called in these realms from now on. Writes nothing where that is known already. */
+/**
+ * Notes what the actor is called in these realms from now on. Writes nothing where that is known
+ * already.
+ */
 export async function noteActor(
   manager: EntityManager,
   realms: readonly Realm[],
@@ -57,7 +62,10 @@ export async function noteActor(
   for (const realm of realms) remembered.delete(keyOf(realm, id));
 }
 
-/** Notes who acts on a tenant for the platform, without a word of who that is; a member keeps the name that the tenant knows. */
+/**
+ * Notes who acts on a tenant for the platform, without a word of who that is; a member keeps the
+ * name that the tenant knows.
+ */
 export async function noteIfOfPlatform(
   manager: EntityManager,
   realm: Realm,
@@ -74,7 +82,10 @@ export async function noteIfOfPlatform(
 }
 
 const keyOf = (realm: Realm, id: string): string => `${realm} ${id}`;
-/** Names that were read a moment ago, so that writes and pages seldom ask for them. What is not known is not remembered. */
+/**
+ * Names that were read a moment ago, so that writes and pages seldom ask for them. What is not
+ * known is not remembered.
+ */
 const remembered = new LRUCache<string, string>({ ...upTo(10_000), ttl: 60_000 });
 
 /** Operators and services are their ids. */

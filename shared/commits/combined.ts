@@ -1,9 +1,12 @@
 /**
- * Combined commits: writes of one scope that wait for each other in this process are committed together.
+ * Combined commits: writes of one scope that wait for each other in this process are committed
+ * together.
  *
- * Each write locks the counter of its scope until it is committed, and a commit waits for the disk. So what comes while one is on its
- * way waits in this process, and is then one transaction: locked once, committed once, made known once. Each write in it keeps its own
- * revision, history entry, audit event, precondition and answer, as if it had been committed by itself after the one before it.
+ * Each write locks the counter of its scope until it is committed, and a commit waits for the disk.
+ * So what comes while one is on its way waits in this process, and is then one transaction: locked
+ * once, committed once, made known once. Each write in it keeps its own revision, history entry,
+ * audit event, precondition and answer, as if it had been committed by itself after the one before
+ * it.
  *
  * | Rule | Why |
  * |---|---|
@@ -15,7 +18,8 @@
  * | what nobody waits for any more is not begun | after a stall the next ones do not wait for the dead |
  * | one transaction takes `maxWrites` writes, and none after `maxBytes` of documents | the lock and the wait of the first are short |
  *
- * Other processes wait at the counter's row, as for a single write. Dry runs are not combined: they are rolled back.
+ * Other processes wait at the counter's row, as for a single write. Dry runs are not combined: they
+ * are rolled back.
  */
 import type { DataSource, EntityManager } from 'typeorm';
 import { allEnded } from '../database/all-ended.ts';
@@ -52,8 +56,9 @@ export interface Counted {
   readonly at: Date;
 }
 /**
- * As `Work`, but it only reads: what it throws refuses this write alone. What it reads may be sent before the lock is answered, since a
- * connection keeps the order. It leaves no statement on its way when it throws.
+ * As `Work`, but it only reads: what it throws refuses this write alone. What it reads may be sent
+ * before the lock is answered, since a connection keeps the order. It leaves no statement on its
+ * way when it throws.
  */
 export type Judge<T> = (manager: EntityManager, counted: Promise<Counted>) => Promise<Judged<T>>;
 
@@ -92,8 +97,9 @@ function turnsIn(db: DataSource): Turns<Waiting> {
 }
 
 /**
- * One change of a revision scope, as `commitChange` makes it, in one transaction with others of the scope that wait in this process.
- * Throws what `judge` and the database throw; then nothing is committed, unless the database did not answer the commit.
+ * One change of a revision scope, as `commitChange` makes it, in one transaction with others of the
+ * scope that wait in this process. Throws what `judge` and the database throw; then nothing is
+ * committed, unless the database did not answer the commit.
  */
 export async function commitCombined<T>(
   db: DataSource,
@@ -120,7 +126,9 @@ interface Accepted extends Counted {
   readonly judged: Judged<unknown>;
 }
 
-/** What the first write of a transaction has, and when that was known here, by performance.now(). */
+/**
+ * What the first write of a transaction has, and when that was known here, by performance.now().
+ */
 interface Locked extends Counted {
   readonly since: number;
 }
@@ -248,7 +256,10 @@ class Group {
     }
   }
 
-  /** After the commit. Every request is given the one change, which is made known once for all of them. */
+  /**
+   * After the commit. Every request is given the one change, which is made known once for all of
+   * them.
+   */
   answer(change: Change): void {
     for (const { write } of this.#accepted) {
       write.by.committed.push(change);

@@ -1,6 +1,7 @@
 /**
- * Commits: what is written, the revision it has, the change record for the caches and the audit events are in one transaction, so that
- * an answered write has all of them and a failed one none. Used by the services for every write.
+ * Commits: what is written, the revision it has, the change record for the caches and the audit
+ * events are in one transaction, so that an answered write has all of them and a failed one none.
+ * Used by the services for every write.
  */
 import { randomUUID } from 'node:crypto';
 import type { DataSource, EntityManager } from 'typeorm';
@@ -23,7 +24,10 @@ export interface Committing {
   readonly requestId: string;
   /** The newest revision of a scope that this node has heard of, 0 where it has of none. */
   readonly heardOf: (scope: string) => number;
-  /** What was committed is added here; the contract middleware makes it known to all nodes before it answers. */
+  /**
+   * What was committed is added here; the contract middleware makes it known to all nodes before it
+   * answers.
+   */
   readonly committed: Change[];
 }
 
@@ -74,17 +78,22 @@ class Discarded<T> extends Error {
   }
 }
 
-/** What one change writes: given the revision that its rows will carry, and the time of the change. */
+/**
+ * What one change writes: given the revision that its rows will carry, and the time of the change.
+ */
 export type Work<T> = (manager: EntityManager, revision: number, at: Date) => Promise<Outcome<T>>;
 
 /**
  * One change of a revision scope: `platform`, `auth`, `tenant:<id>` or `members:<id>`.
  *
- * The scope's counter is locked first. So writers of one scope follow each other, revisions have no gaps, and what `work` reads is
- * current. Where the database was restored to before a revision that this node has heard of, the counter goes on after that one, and
- * after one more, so that no revision means two things and nothing continues from a lost one. `work` is given the revision that its rows will carry and the time of the change. That is the database's, taken under the
- * lock: clocks of nodes differ, and a later revision must not look older. With `discard` everything is done and then rolled back, and the
- * outcome is what it would have been. Throws what `work` and the database throw; then nothing is committed.
+ * The scope's counter is locked first. So writers of one scope follow each other, revisions have no
+ * gaps, and what `work` reads is current. Where the database was restored to before a revision that
+ * this node has heard of, the counter goes on after that one, and after one more, so that no
+ * revision means two things and nothing continues from a lost one. `work` is given the revision
+ * that its rows will carry and the time of the change. That is the database's, taken under the
+ * lock: clocks of nodes differ, and a later revision must not look older. With `discard` everything
+ * is done and then rolled back, and the outcome is what it would have been. Throws what `work` and
+ * the database throw; then nothing is committed.
  */
 export async function commitChange<T>(
   db: DataSource,
@@ -98,9 +107,10 @@ export async function commitChange<T>(
 }
 
 /**
- * Several changes of one scope in one transaction, all or none: each has a revision and a change record of its own, in this order, and
- * finds what those before it wrote. Nodes are told of all of them at once, with the keys of each and the last revision: acknowledgements are
- * of a transaction. `finished` looks at all of it before the commit, and may refuse it by throwing.
+ * Several changes of one scope in one transaction, all or none: each has a revision and a change
+ * record of its own, in this order, and finds what those before it wrote. Nodes are told of all of
+ * them at once, with the keys of each and the last revision: acknowledgements are of a transaction.
+ * `finished` looks at all of it before the commit, and may refuse it by throwing.
  */
 export async function commitChanges<T>(
   db: DataSource,
@@ -177,7 +187,9 @@ export async function lockAndCountFirst(
   return row;
 }
 
-/** For further revisions of the same transaction: the counter goes up to this one, and has its time. */
+/**
+ * For further revisions of the same transaction: the counter goes up to this one, and has its time.
+ */
 export async function countUpTo(
   manager: EntityManager,
   scope: string,
@@ -217,7 +229,10 @@ const changesAndEvents: Statement = {
      FROM json_to_recordset($2::json) AS change (revision int8, keys text[]) RETURNING id::text`,
 };
 
-/** Writes change records and audit events in one statement. Resolves to the changes' id, the transaction's. */
+/**
+ * Writes change records and audit events in one statement. Resolves to the changes' id, the
+ * transaction's.
+ */
 export async function recordChanges(
   manager: EntityManager,
   scope: string,
@@ -234,9 +249,10 @@ export async function recordChanges(
 }
 
 /**
- * Counts a change of a scope whose values nobody caches, inside the caller's transaction: nothing waits for other nodes, and watch
- * streams hear of it from the feed. Answers the revision that the changed rows carry. The counter stays locked until the transaction
- * ends, so lock whatever else is locked first.
+ * Counts a change of a scope whose values nobody caches, inside the caller's transaction: nothing
+ * waits for other nodes, and watch streams hear of it from the feed. Answers the revision that the
+ * changed rows carry. The counter stays locked until the transaction ends, so lock whatever else is
+ * locked first.
  */
 export async function countChange(
   manager: EntityManager,
@@ -252,7 +268,10 @@ export async function countChange(
   return revision;
 }
 
-/** Audit events without a change of configuration, inside the caller's transaction. An event that is there already is passed over. */
+/**
+ * Audit events without a change of configuration, inside the caller's transaction. An event that is
+ * there already is passed over.
+ */
 export async function recordEvents(
   manager: EntityManager,
   events: readonly AuditEventFacts[],
@@ -274,8 +293,9 @@ export async function revisionOf(manager: EntityManager, scope: string): Promise
 }
 
 /**
- * The revisions of scopes, which do not change before the transaction ends: what is written by a configuration of exactly these
- * revisions comes before the next change. 0 for a scope without a change.
+ * The revisions of scopes, which do not change before the transaction ends: what is written by a
+ * configuration of exactly these revisions comes before the next change. 0 for a scope without a
+ * change.
  */
 export async function holdRevisions(
   manager: EntityManager,
@@ -313,7 +333,10 @@ function byScope(
   return Object.fromEntries(scopes.map((scope) => [scope, known.get(scope) ?? 0]));
 }
 
-/** The scope's changes after a revision, oldest first, as far as the feed still keeps them (feed.ts). */
+/**
+ * The scope's changes after a revision, oldest first, as far as the feed still keeps them
+ * (feed.ts).
+ */
 export const changesAfter = (
   manager: EntityManager,
   scope: string,
@@ -326,8 +349,9 @@ export const changesAfter = (
   );
 
 /**
- * A value and exactly the revision that it is from, in one snapshot. If a value were newer than its revision says, a node could show
- * it, and afterwards an older value that it had cached under that same revision.
+ * A value and exactly the revision that it is from, in one snapshot. If a value were newer than its
+ * revision says, a node could show it, and afterwards an older value that it had cached under that
+ * same revision.
  */
 export const readSnapshot = <T>(
   db: DataSource,
@@ -340,8 +364,9 @@ export const readSnapshot = <T>(
   }));
 
 /**
- * For `X-Min-Revision`: throws `precondition_failed` where the answer is from before the revision that the caller asked for. The
- * owner has just been asked, because no cache serves anything so old, and so the revision does not exist yet.
+ * For `X-Min-Revision`: throws `precondition_failed` where the answer is from before the revision
+ * that the caller asked for. The owner has just been asked, because no cache serves anything so
+ * old, and so the revision does not exist yet.
  */
 export function refuseOlderThan(
   min: Readonly<Record<string, number>>,

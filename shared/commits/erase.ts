@@ -1,4 +1,7 @@
-/** What the tables of commits have of a tenant, for whoever erases one: its counters, its changes in the feed, its names. */
+/**
+ * What the tables of commits have of a tenant, for whoever erases one: its counters, its changes in
+ * the feed, its names.
+ */
 import type { EntityManager } from 'typeorm';
 import { approvalScope, memberScope, tenantScope } from '../contracts/revision-scopes.ts';
 
@@ -12,8 +15,8 @@ export async function hasWaitingEvents(manager: EntityManager, tenantId: string)
 }
 
 /**
- * Removes all of it. A node that has not read these changes yet is told that changes are missing, and forgets what it has: so
- * nothing is served that one of them was to drop.
+ * Removes all of it. A node that has not read these changes yet is told that changes are missing,
+ * and forgets what it has: so nothing is served that one of them was to drop.
  */
 export async function eraseCommits(manager: EntityManager, tenantId: string): Promise<void> {
   const scopes = [tenantScope(tenantId), memberScope(tenantId), approvalScope(tenantId)];

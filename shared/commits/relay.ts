@@ -1,4 +1,7 @@
-/** Takes committed audit events from the outbox to the audit service. Runs on every node with a database. */
+/**
+ * Takes committed audit events from the outbox to the audit service. Runs on every node with a
+ * database.
+ */
 import type { Logger } from 'pino';
 import type { DataSource } from 'typeorm';
 import { startBackgroundLoop, type BackgroundLoop } from '../background-loop.ts';
@@ -7,9 +10,14 @@ import type { AuditEventFacts } from './commit.ts';
 const batchEvents = 200;
 /** A batch ends with the event that reaches this size. */
 const batchBytes = 1024 * 1024;
-/** How often the outbox is read without a wake-up: for events of other nodes, and after failures. */
+/**
+ * How often the outbox is read without a wake-up: for events of other nodes, and after failures.
+ */
 const intervalMs = 1000;
-/** At least so long from one batch to the next, where none is waiting: a batch costs the database the same for one event as for many. */
+/**
+ * At least so long from one batch to the next, where none is waiting: a batch costs the database
+ * the same for one event as for many.
+ */
 const spacingMs = 50;
 
 interface WaitingEvent {
@@ -20,9 +28,10 @@ interface WaitingEvent {
 }
 
 /**
- * Hands events to `deliver` in the order of their commits within a scope, and removes them once it has answered. Delivery is at least
- * once. One node relays at a time, the holder of an advisory lock, so that the order holds; when it is gone another takes over
- * within a second. To be woken after a commit on this node, so that its events do not wait for the interval.
+ * Hands events to `deliver` in the order of their commits within a scope, and removes them once it
+ * has answered. Delivery is at least once. One node relays at a time, the holder of an advisory
+ * lock, so that the order holds; when it is gone another takes over within a second. To be woken
+ * after a commit on this node, so that its events do not wait for the interval.
  */
 export function startRelay(
   db: DataSource,

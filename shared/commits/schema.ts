@@ -1,6 +1,7 @@
 /**
- * The tables that every commit writes beside its own rows. This SQL is their only description: they have no entities, because
- * TypeORM does not know `xid8`, and the types of rows stand at the queries (commit.ts, relay.ts, ../cluster/coherence/feed.ts).
+ * The tables that every commit writes beside its own rows. This SQL is their only description: they
+ * have no entities, because TypeORM does not know `xid8`, and the types of rows stand at the
+ * queries (commit.ts, relay.ts, ../cluster/coherence/feed.ts).
  */
 import { migration, type Schema } from '../database/open.ts';
 

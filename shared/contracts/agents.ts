@@ -1,7 +1,9 @@
 /**
- * Agent configurations: what a tenant sets for one type of agent, and the layer `agent` of the effective configuration. Prose says
- * "agent configuration"; the names that clients and the database know are `agents` in actions and URLs, `agent_type` for its id,
- * `agent_config` in the history and in cache keys, `config.agent.…` in audit events, `agent_configurations` for its table.
+ * Agent configurations: what a tenant sets for one type of agent, and the layer `agent` of the
+ * effective configuration. Prose says "agent configuration"; the names that clients and the
+ * database know are `agents` in actions and URLs, `agent_type` for its id, `agent_config` in the
+ * history and in cache keys, `config.agent.…` in audit events, `agent_configurations` for its
+ * table.
  */
 import type { Static } from 'typebox';
 import { documentContracts } from './document-contracts.ts';

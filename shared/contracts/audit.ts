@@ -32,7 +32,10 @@ const facts = {
 };
 /** What a service hands over; the audit service gives it its place in the chain. */
 export const AuditFacts = Type.Object(facts, strict);
-/** As it is read. Neither the name nor `hash` is part of what the hash is over, which is the facts and `seq`. */
+/**
+ * As it is read. Neither the name nor `hash` is part of what the hash is over, which is the facts
+ * and `seq`.
+ */
 export const AuditEvent = Type.Object(
   {
     ...facts,

@@ -1,4 +1,7 @@
-/** Invitations to a tenant: sent by mail, accepted with the mailed link or signed in. The memberships are `tenant-config`'s. */
+/**
+ * Invitations to a tenant: sent by mail, accepted with the mailed link or signed in. The
+ * memberships are `tenant-config`'s.
+ */
 import { AuditFacts } from './audit.ts';
 import { Password, TenantRef, TokenResponse } from './auth.ts';
 import { action, Page, page, TenantRole, type Access } from './contract.ts';

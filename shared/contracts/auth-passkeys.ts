@@ -1,4 +1,7 @@
-/** Passkeys. Options and credentials are the JSON forms of W3C Web Authentication Level 3, which browsers make and parse themselves. */
+/**
+ * Passkeys. Options and credentials are the JSON forms of W3C Web Authentication Level 3, which
+ * browsers make and parse themselves.
+ */
 import type {
   AuthenticationResponseJSON,
   PublicKeyCredentialCreationOptionsJSON,
@@ -11,7 +14,10 @@ import { action, Page, page, type Access } from './contract.ts';
 import { CreatedAt, described, Nullable, strict, Timestamp, Uuid } from './fields.ts';
 import { Type } from './type.ts';
 
-/** What browsers make grows with them: fields beyond the ones named here are let through and not looked at. */
+/**
+ * What browsers make grows with them: fields beyond the ones named here are let through and not
+ * looked at.
+ */
 const fromBrowser = { additionalProperties: true } as const;
 const base64url = (maxLength: number) => Type.String({ pattern: '^[A-Za-z0-9_-]+$', maxLength });
 /** At most 1023 bytes (Web Authentication Level 3, 4, "Credential ID"), in base64url. */

@@ -14,7 +14,10 @@ import { authScope } from './revision-scopes.ts';
 import { SignInMethod, SignInPolicy } from './sign-in-policy.ts';
 import { Type } from './type.ts';
 
-/** What somebody says their address is. Its form is not judged: an address that is none belongs to nobody, like any unknown one. */
+/**
+ * What somebody says their address is. Its form is not judged: an address that is none belongs to
+ * nobody, like any unknown one.
+ */
 export const claimedAddress = {
   minLength: 1,
   maxLength: 254,

@@ -1,6 +1,7 @@
 /**
- * Automations that run under the tenant's limits. One that runs holds one of `max_concurrent_automations` slots until it is finished or
- * its time is up. It belongs to the notifier, which keeps it beside the approval that it may wait for.
+ * Automations that run under the tenant's limits. One that runs holds one of
+ * `max_concurrent_automations` slots until it is finished or its time is up. It belongs to the
+ * notifier, which keeps it beside the approval that it may wait for.
  */
 import { action, Page, page, type Access } from './contract.ts';
 import { decided, intent } from './decide.ts';
@@ -18,8 +19,9 @@ import { deciderRoles, longestWait, timeToWait } from './notifier.ts';
 import { Type } from './type.ts';
 
 /**
- * `waiting_approval` until the approval is decided, `waiting_slot` while it is granted and all slots are taken. Only `running` holds a
- * slot. `expired` are those that were neither finished nor heard of in their time.
+ * `waiting_approval` until the approval is decided, `waiting_slot` while it is granted and all
+ * slots are taken. Only `running` holds a slot. `expired` are those that were neither finished nor
+ * heard of in their time.
  */
 export const automationStates = [
   'waiting_approval',

@@ -1,6 +1,7 @@
 /**
- * Bounds: what the platform, or a tenant's administrator, wants to hold of effective values whatever the layers say. One document
- * each, key by key: `bounds_platform`, and `bounds_{tenant_id}`, which keeps to the platform's.
+ * Bounds: what the platform, or a tenant's administrator, wants to hold of effective values
+ * whatever the layers say. One document each, key by key: `bounds_platform`, and
+ * `bounds_{tenant_id}`, which keeps to the platform's.
  */
 import type { Static } from 'typebox';
 import { action, dryRun, Page, page } from './contract.ts';

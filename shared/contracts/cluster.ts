@@ -1,6 +1,7 @@
 /**
- * Operating the cluster. `cluster.reload` and `cluster.invalidate` concern every node: any node answers them by asking all of
- * them. `cluster.node.*` is what one node does or says about itself; it is called with that node's id.
+ * Operating the cluster. `cluster.reload` and `cluster.invalidate` concern every node: any node
+ * answers them by asking all of them. `cluster.node.*` is what one node does or says about itself;
+ * it is called with that node's id.
  */
 import { action } from './contract.ts';
 import { described, Nullable, strict, TenantId, Timestamp, Uuid } from './fields.ts';
@@ -8,10 +9,15 @@ import { tenantAdmins } from './tenant-document.ts';
 import { Type } from './type.ts';
 
 const internal = { level: 'internal' } as const;
-/** Shows memory and health, so operators and Strata's neighbours may ask; there is no route to it. */
+/**
+ * Shows memory and health, so operators and Strata's neighbours may ask; there is no route to it.
+ */
 const observer = { level: 'platform_admin', services: true } as const;
 
-/** A node may stay silent for 5 seconds in each of two phases; a change waits for the fence between them, an audit event comes after. */
+/**
+ * A node may stay silent for 5 seconds in each of two phases; a change waits for the fence between
+ * them, an audit event comes after.
+ */
 const minTimeoutMs = 15_000;
 
 export const ReloadRequest = Type.Object(
@@ -56,7 +62,10 @@ export const ReloadRequest = Type.Object(
   strict,
 );
 
-/** Whose effective values (`dynamic_config_service`): everybody's, or those of the tenants. Neither means none. */
+/**
+ * Whose effective values (`dynamic_config_service`): everybody's, or those of the tenants. Neither
+ * means none.
+ */
 export const Invalidated = Type.Object(
   {
     all: Type.Boolean({ description: 'Those of every tenant' }),

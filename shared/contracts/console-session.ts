@@ -1,6 +1,7 @@
 /**
- * The console's session. Its refresh token lives in a cookie that no script can read; the page is answered everything else of a
- * `TokenResponse` and keeps the access token in its memory. The gateway answers these itself; no other route takes a cookie.
+ * The console's session. Its refresh token lives in a cookie that no script can read; the page is
+ * answered everything else of a `TokenResponse` and keeps the access token in its memory. The
+ * gateway answers these itself; no other route takes a cookie.
  */
 import { invitationContracts } from './auth-invitations.ts';
 import { passkeyContracts } from './auth-passkeys.ts';

@@ -1,4 +1,7 @@
-/** What effective configurations of a tenant can be asked for, by name, for people who pick from lists. */
+/**
+ * What effective configurations of a tenant can be asked for, by name, for people who pick from
+ * lists.
+ */
 import { action, tenantRoles } from './contract.ts';
 import { AgentType, Nullable, ServiceId, ServiceTypeName, strict } from './fields.ts';
 import { tenantPath } from './tenant-document.ts';

@@ -1,6 +1,7 @@
 /**
- * A contract is one row of the endpoint table: what an action is called, who may call it, what it takes and answers,
- * which cache key holds its answer and which keys a write drops. Routes, OpenAPI, checks, types and caching derive from it.
+ * A contract is one row of the endpoint table: what an action is called, who may call it, what it
+ * takes and answers, which cache key holds its answer and which keys a write drops. Routes,
+ * OpenAPI, checks, types and caching derive from it.
  */
 import type { Static, TObject, TProperties, TSchema } from 'typebox';
 import type { ErrorCode } from './error-codes.ts';
@@ -55,8 +56,10 @@ export interface RecentFor {
  *
  * - `services` also admits Strata's own services, for any tenant;
  * - `publicWith` also admits anyone who gives that parameter;
- * - `inDisabledTenant` also admits whoever is signed in to a tenant that is disabled: to look, to leave, to go elsewhere;
- * - `withAnySignIn` also admits a session by password alone where a policy wants more: to look, to leave, to register a passkey;
+ * - `inDisabledTenant` also admits whoever is signed in to a tenant that is disabled: to look, to
+ *   leave, to go elsewhere;
+ * - `withAnySignIn` also admits a session by password alone where a policy wants more: to look, to
+ *   leave, to register a passkey;
  * - `recent` asks for a sign-in of the last 10 minutes: always, or for the calls that it names.
  */
 export type Access =
@@ -88,24 +91,26 @@ export type CacheName = 'configuration_service' | 'dynamic_config_service' | 'id
 export type CheckedParams = Readonly<Record<string, unknown>>;
 
 /**
- * Where a cached read is kept, and the counters whose revisions an answer from there must include. These functions, like `drops`
- * and `visible`, are methods because TypeScript lets a method ask for narrower parameters than its interface says: each contract
- * writes its own, and whoever holds just any contract may call it with what passed that contract's schema.
+ * Where a cached read is kept, and the counters whose revisions an answer from there must include.
+ * These functions, like `drops` and `visible`, are methods because TypeScript lets a method ask for
+ * narrower parameters than its interface says: each contract writes its own, and whoever holds just
+ * any contract may call it with what passed that contract's schema.
  */
 export interface CacheRule {
   readonly cache: CacheName;
   key(params: CheckedParams): string;
   revisionScopes(params: CheckedParams): RevisionScope[];
   /**
-   * The scope after whose changes the owner has everything else that an answer is made of in its memory. What such a change alone has
-   * made old is asked for together. Undefined where each answer would cost the owner a read.
+   * The scope after whose changes the owner has everything else that an answer is made of in its
+   * memory. What such a change alone has made old is asked for together. Undefined where each
+   * answer would cost the owner a read.
    */
   togetherAfter?(params: CheckedParams): RevisionScope | undefined;
 }
 
 /**
- * The codes of an action that has its own for failures of Strata: operators alert on each way of signing in by itself. Every
- * other action answers `service_unavailable` and `internal_error`.
+ * The codes of an action that has its own for failures of Strata: operators alert on each way of
+ * signing in by itself. Every other action answers `service_unavailable` and `internal_error`.
  */
 export interface FailureCodes {
   /** A database does not answer: the service's own, or that of a neighbour it calls. */
@@ -145,12 +150,16 @@ export interface Rest {
 export interface Contract<P extends TObject = TObject, R extends TSchema = TSchema> {
   readonly summary: string;
   readonly access: Access;
-  /** The right that an API key needs for this; null where no API key may. Each route that needs a caller says which. */
+  /**
+   * The right that an API key needs for this; null where no API key may. Each route that needs a
+   * caller says which.
+   */
   readonly keyScope?: KeyScope | null;
   /**
-   * What of a network's calls NETWORK_RATE_LIMIT_PER_MINUTE bounds: all, because each sends a mail, keeps something for whoever asks
-   * or may cost a hash; or only those that are answered with 401, where a whole office may have good reason to call at once. Only
-   * `auth` has such actions, and heeds it.
+   * What of a network's calls NETWORK_RATE_LIMIT_PER_MINUTE bounds: all, because each sends a mail,
+   * keeps something for whoever asks or may cost a hash; or only those that are answered with 401,
+   * where a whole office may have good reason to call at once. Only `auth` has such actions, and
+   * heeds it.
    */
   readonly networkLimited?: 'calls' | 'failures';
   readonly params: P;
@@ -163,9 +172,15 @@ export interface Contract<P extends TObject = TObject, R extends TSchema = TSche
   /** Whether the caller may see this result; where not, it does not exist for them (404). */
   visible?(result: unknown, caller: { readonly platform: boolean }): boolean;
   readonly failures?: FailureCodes;
-  /** It only reads, and no GET or cache says so: it has no route, or its question is too long for an address. */
+  /**
+   * It only reads, and no GET or cache says so: it has no route, or its question is too long for an
+   * address.
+   */
   readonly changesNothing?: true;
-  /** A call may take this many milliseconds even where REQUEST_TIMEOUT_MS is less, because it waits for nodes that stay silent. */
+  /**
+   * A call may take this many milliseconds even where REQUEST_TIMEOUT_MS is less, because it waits
+   * for nodes that stay silent.
+   */
   readonly minTimeoutMs?: number | ((params: CheckedParams) => number | undefined);
 }
 
@@ -182,7 +197,10 @@ const readOptions = {
     Type.Integer({ minimum: 0, description: 'The answer must not be from before this revision' }),
   ),
 };
-/** Of what is read from a tenant and the platform together. The number is for callers on the bus, who may mean the tenant alone. */
+/**
+ * Of what is read from a tenant and the platform together. The number is for callers on the bus,
+ * who may mean the tenant alone.
+ */
 const readOfBothOptions = {
   min_revision: Type.Optional(
     Type.Union([Type.Integer({ minimum: 0 }), Type.String({ pattern: revisionsPattern })], {
@@ -215,7 +233,10 @@ export const dryRun = {
 };
 
 type Empty = Record<never, never>;
-/** A contract as its file writes it: path, query and body apart, so that REST knows where each parameter comes from. */
+/**
+ * A contract as its file writes it: path, query and body apart, so that REST knows where each
+ * parameter comes from.
+ */
 interface Definition<
   Path extends TProperties,
   Query extends TProperties,
@@ -249,7 +270,10 @@ interface Definition<
 
 type BodyProperty<Body> = Body extends TSchema ? { body: Body } : Empty;
 
-/** An object schema of properties that were joined by spreading, whose type TypeScript cannot follow through type parameters. */
+/**
+ * An object schema of properties that were joined by spreading, whose type TypeScript cannot follow
+ * through type parameters.
+ */
 const parametersOf = <P extends TProperties>(properties: TProperties): TObject<P> =>
   Type.Object(properties, strict) as TSchema as TObject<P>;
 
@@ -285,7 +309,8 @@ function define<
       },
     }),
   } as const;
-  // The functions of a definition take its own parameters, a type that TypeScript only knows where `define` is used.
+  // The functions of a definition take its own parameters, a type that TypeScript only knows where
+  // `define` is used.
   return contract as Contract<typeof params, R>;
 }
 
@@ -313,7 +338,10 @@ export const read = <
   definition: Definition<Path, Query, undefined, R>,
 ) => define(definition, readHeaders, readOptions);
 
-/** A read of a tenant's and the platform's layers together: X-Min-Revision may name a revision of each. */
+/**
+ * A read of a tenant's and the platform's layers together: X-Min-Revision may name a revision of
+ * each.
+ */
 export const readOfBoth = <
   R extends TSchema,
   Path extends TProperties = Empty,
@@ -322,7 +350,10 @@ export const readOfBoth = <
   definition: Definition<Path, Query, undefined, R>,
 ) => define(definition, readHeaders, readOfBothOptions);
 
-/** A write that honours If-Match, If-None-Match and X-Change-Reason. Give it `query: dryRun` where it can be tried first. */
+/**
+ * A write that honours If-Match, If-None-Match and X-Change-Reason. Give it `query: dryRun` where
+ * it can be tried first.
+ */
 export const write = <
   R extends TSchema,
   Path extends TProperties = Empty,
@@ -346,7 +377,8 @@ const clientId = Type.Optional(
 );
 
 /**
- * Server-Sent Events until the caller leaves or may no longer look; `result` is the data of one event.
+ * Server-Sent Events until the caller leaves or may no longer look; `result` is the data of one
+ * event.
  */
 export const stream = <R extends TSchema, Path extends TProperties = Empty>(
   definition: Definition<Path, Empty, undefined, R>,
@@ -366,7 +398,10 @@ export const stream = <R extends TSchema, Path extends TProperties = Empty>(
     },
   );
 
-/** The same of what comes from a tenant and the platform together: the id of an event is `tenant.platform`. */
+/**
+ * The same of what comes from a tenant and the platform together: the id of an event is
+ * `tenant.platform`.
+ */
 export const streamOfBoth = <
   R extends TSchema,
   Path extends TProperties = Empty,
@@ -390,8 +425,8 @@ export const streamOfBoth = <
   );
 
 /**
- * A stored document with what the headers of its response need. `updated_by` is a user id, or the name of a service or operator.
- * `stale` marks one that its owner could not be asked for.
+ * A stored document with what the headers of its response need. `updated_by` is a user id, or the
+ * name of a service or operator. `stale` marks one that its owner could not be asked for.
  */
 export const Resource = <T extends TSchema>(document: T) =>
   Type.Object(

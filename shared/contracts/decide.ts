@@ -22,7 +22,10 @@ const AutomationDecision = Type.Enum(automationDecisions, {
   description: 'Whether automation may act, has to ask a human, or may not',
 });
 
-/** In the order in which they decide; each has the name of its risk setting, but for the slots of `max_concurrent_automations`. */
+/**
+ * In the order in which they decide; each has the name of its risk setting, but for the slots of
+ * `max_concurrent_automations`.
+ */
 export const decisionRules = [
   'automation_enabled',
   'business_hours_only',

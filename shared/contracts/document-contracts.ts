@@ -1,6 +1,7 @@
 /**
- * The contracts of one stored document: read, replace, change parts, remove. They differ from document to document only by what
- * `DocumentContracts` lists. A file such as `risk.ts` gives each its action name, and leaves out what the document does not have.
+ * The contracts of one stored document: read, replace, change parts, remove. They differ from
+ * document to document only by what `DocumentContracts` lists. A file such as `risk.ts` gives each
+ * its action name, and leaves out what the document does not have.
  */
 import type { Static, TObject, TProperties, TSchema } from 'typebox';
 import { read, Resource, write, Written, type Access, type KeyScope } from './contract.ts';
@@ -42,7 +43,10 @@ interface DocumentContracts<
   /** The key that the document is cached under, which every write of it drops. */
   key(address: Static<TObject<Path>>): string;
   revisionScopes(address: Static<TObject<Path>>): RevisionScope[];
-  /** Whether this reader may see the document. Absent where everyone may who may read the kind at all. */
+  /**
+   * Whether this reader may see the document. Absent where everyone may who may read the kind at
+   * all.
+   */
   visible?(result: Static<ResourceOf<Document>>, caller: { readonly platform: boolean }): boolean;
 }
 

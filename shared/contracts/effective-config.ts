@@ -1,4 +1,7 @@
-/** Effective configurations: what holds for an agent on a service after the layers are merged, and why. */
+/**
+ * Effective configurations: what holds for an agent on a service after the layers are merged, and
+ * why.
+ */
 import type { Static } from 'typebox';
 import { Bound } from './bounds.ts';
 import { action, readOfBoth, tenantRoles } from './contract.ts';
@@ -18,7 +21,10 @@ import {
 import { platformScope, tenantScope, type RevisionScope } from './revision-scopes.ts';
 import { Type } from './type.ts';
 
-/** The layers by name, the one that decides first at the front. `services/config-resolver/rules/layers.ts` says what each holds. */
+/**
+ * The layers by name, the one that decides first at the front.
+ * `services/config-resolver/rules/layers.ts` says what each holds.
+ */
 export const layerNames = [
   'service_instance',
   'agent',
@@ -122,7 +128,10 @@ export const address = {
 const Address = Type.Object(address, strict);
 export type Address = Static<typeof Address>;
 
-/** The parameters among others that say what a configuration is for: those of an intent say what it touches. */
+/**
+ * The parameters among others that say what a configuration is for: those of an intent say what it
+ * touches.
+ */
 export function addressOf(params: Address): Address {
   const { agent_type, service_id, service_type } = params;
   return {
@@ -132,7 +141,10 @@ export function addressOf(params: Address): Address {
   };
 }
 
-/** By key a text that is another one for every value. Values may be long, and whoever only compares them needs no more. */
+/**
+ * By key a text that is another one for every value. Values may be long, and whoever only compares
+ * them needs no more.
+ */
 export const Digests = Type.Record(Type.String(), Type.String());
 export type Digests = Static<typeof Digests>;
 

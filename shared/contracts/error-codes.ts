@@ -1,6 +1,7 @@
 /**
- * Every error code that Strata answers with, its HTTP status, and the message where whoever throws it gives no better one. Part of
- * the contract with clients: a code that went out of use stays listed.
+ * Every error code that Strata answers with, its HTTP status, and the message where whoever throws
+ * it gives no better one. Part of the contract with clients: a code that went out of use stays
+ * listed.
  */
 export const errorTable = {
   invalid_request: { status: 400, message: 'This is not a request that HTTP knows.' },

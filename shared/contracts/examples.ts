@@ -1,4 +1,7 @@
-/** Examples of what contracts take and answer, for the OpenAPI document: what a schema says itself, else made of what its parts say. */
+/**
+ * Examples of what contracts take and answer, for the OpenAPI document: what a schema says itself,
+ * else made of what its parts say.
+ */
 import type { TSchema } from 'typebox';
 
 interface Schema {

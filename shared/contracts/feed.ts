@@ -1,4 +1,7 @@
-/** The change feed, answered by every node with a database: how other nodes learn what was committed, and hand over audit events. */
+/**
+ * The change feed, answered by every node with a database: how other nodes learn what was
+ * committed, and hand over audit events.
+ */
 import { AuditFacts } from './audit.ts';
 import { action } from './contract.ts';
 import { Nullable, strict } from './fields.ts';
@@ -6,7 +9,10 @@ import { Type } from './type.ts';
 
 const internal = { level: 'internal' } as const;
 
-/** One committed change as the feed and the broadcast carry it. `id` is the committing transaction, unique and repeatable. */
+/**
+ * One committed change as the feed and the broadcast carry it. `id` is the committing transaction,
+ * unique and repeatable.
+ */
 export const ChangeRecord = Type.Object(
   {
     id: Type.String(),
@@ -18,14 +24,15 @@ export const ChangeRecord = Type.Object(
 );
 
 /**
- * The key of a change that replaced settings on all nodes: it drops every cached identity, since what a caller may do follows from
- * settings, too. Through the feed it reaches a node that was away meanwhile.
+ * The key of a change that replaced settings on all nodes: it drops every cached identity, since
+ * what a caller may do follows from settings, too. Through the feed it reaches a node that was away
+ * meanwhile.
  */
 export const settingsReplacedKey = 'settings_replaced';
 
 /**
- * The key of a change that concerns everything that was read with its scope, also what does not exist: a tenant's that is erased, of
- * which no node keeps anything.
+ * The key of a change that concerns everything that was read with its scope, also what does not
+ * exist: a tenant's that is erased, of which no node keeps anything.
  */
 export const wholeScopeKey = 'whole_scope';
 

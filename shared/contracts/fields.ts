@@ -1,4 +1,7 @@
-/** Schemas of single fields that several contracts share, so that a rule such as "what an e-mail address is" stands once. */
+/**
+ * Schemas of single fields that several contracts share, so that a rule such as "what an e-mail
+ * address is" stands once.
+ */
 import type { TSchema } from 'typebox';
 import { Type } from './type.ts';
 
@@ -6,8 +9,9 @@ import { Type } from './type.ts';
 export const strict = { additionalProperties: false } as const;
 
 /**
- * The same schema with what it stands for at this place, and values to show. A schema with a title is described by itself; what it
- * stands for here is then its comment, which the OpenAPI document puts beside the reference to it.
+ * The same schema with what it stands for at this place, and values to show. A schema with a title
+ * is described by itself; what it stands for here is then its comment, which the OpenAPI document
+ * puts beside the reference to it.
  */
 export const described = <T extends TSchema>(
   schema: T,
@@ -25,12 +29,18 @@ export const TenantId = described(Uuid, "The tenant's id");
 export const UserId = described(Uuid, "The account's id");
 export const CreatedAt = described(Timestamp, 'When it was made');
 export const UpdatedAt = described(Timestamp, 'When it was last changed');
-/** Some of the values, each once. The bound spares comparing the items of an array that is too long anyway. */
+/**
+ * Some of the values, each once. The bound spares comparing the items of an array that is too long
+ * anyway.
+ */
 export const SomeOf = <Values extends string[]>(
   values: readonly [...Values],
   options: { readonly minItems?: number; readonly description?: string } = {},
 ) => Type.Array(Type.Enum(values), { ...options, maxItems: values.length, uniqueItems: true });
-/** An e-mail address of at most 254 characters, the longest that SMTP can carry (RFC 5321, 4.5.3.1.3, less its brackets). */
+/**
+ * An e-mail address of at most 254 characters, the longest that SMTP can carry (RFC
+ * 5321, 4.5.3.1.3, less its brackets).
+ */
 export const Email = Type.String({
   format: 'email',
   maxLength: 254,
@@ -84,7 +94,9 @@ export const InstanceCount = Type.Integer({
 /** An object whose members Strata keeps and does not interpret. */
 export const FreeForm = Type.Record(Type.String(), Type.Unknown());
 
-/** Who did something: the id of a person or service account, or the name of a service or operator. */
+/**
+ * Who did something: the id of a person or service account, or the name of a service or operator.
+ */
 export const Author = Type.String({
   description:
     'Who it was: the id of a person or service account, or the name of a service or operator',
@@ -94,7 +106,10 @@ export const Revision = Type.Integer({ description: 'Its revision', examples: [1
 
 export const Nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
 
-/** For people, beside an id: who it is, as readers of the answer may know. Nodes from before this release leave it out. */
+/**
+ * For people, beside an id: who it is, as readers of the answer may know. Nodes from before this
+ * release leave it out.
+ */
 export const ActorName = Type.Optional(
   Nullable(
     Type.String({

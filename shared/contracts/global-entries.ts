@@ -1,4 +1,7 @@
-/** Global entries: the platform's configuration by key. Public ones are the layer `global` of every effective configuration. */
+/**
+ * Global entries: the platform's configuration by key. Public ones are the layer `global` of every
+ * effective configuration.
+ */
 import type { Static } from 'typebox';
 import { action, Page, page } from './contract.ts';
 import { documentContracts } from './document-contracts.ts';

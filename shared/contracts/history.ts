@@ -1,6 +1,6 @@
 /**
- * ConfigurationHistory: every write of a tenant's documents and of the platform's, with what it changed; and rollback to what a revision
- * left behind.
+ * ConfigurationHistory: every write of a tenant's documents and of the platform's, with what it
+ * changed; and rollback to what a revision left behind.
  */
 import type { TSchema } from 'typebox';
 import { action, Change, dryRun, Page, page, write, Written } from './contract.ts';
@@ -102,7 +102,10 @@ const ResourceId = Type.Optional(
 );
 const ofWrite = Type.Integer({ minimum: 1, description: 'The revision that the write made' });
 
-/** Either `revision` or `undo`. Both is refused by `takeBackOf` in `shared/documents/history.ts`, as is neither. */
+/**
+ * Either `revision` or `undo`. Both is refused by `takeBackOf` in `shared/documents/history.ts`, as
+ * is neither.
+ */
 const rollbackBody = Type.Object(
   {
     revision: Type.Optional(
@@ -151,7 +154,10 @@ export const historyContracts = {
     path: { ...tenantPath, revision: ofWrite },
     result: HistoryDetail,
   }),
-  /** Names no key to drop: which document it writes stands in the history, so the service adds that document's key. */
+  /**
+   * Names no key to drop: which document it writes stands in the history, so the service adds that
+   * document's key.
+   */
   'tenant-config.rollback': write({
     summary: 'Restore what a resource held right after a revision, or right before one',
     rest: 'POST /tenants/{tenant_id}/config/rollback',

@@ -1,11 +1,17 @@
-/** What a change would do to effective configurations: the answer of a plan, and of a dry run that is asked for it. */
+/**
+ * What a change would do to effective configurations: the answer of a plan, and of a dry run that
+ * is asked for it.
+ */
 import type { Static, TProperties } from 'typebox';
 import { described, Nullable, strict, TenantId, Timestamp } from './fields.ts';
 import { Type } from './type.ts';
 
 const Count = Type.Integer({ minimum: 0, description: 'Number of tenants' });
 
-/** Which effective configuration: the parameters of GET effective. None for what holds for no agent and no service. */
+/**
+ * Which effective configuration: the parameters of GET effective. None for what holds for no agent
+ * and no service.
+ */
 export const ImpactContext = Type.Object(
   {
     agent_type: Type.Optional(Type.String({ description: 'Type of agent' })),

@@ -81,7 +81,10 @@ export type ActionName = keyof Contracts;
 export type ParamsOf<A extends ActionName> = Static<Contracts[A]['params']>;
 export type ResultOf<A extends ActionName> = Static<Contracts[A]['result']>;
 
-/** The same table for whoever goes through all contracts: each as any contract, without its own types. */
+/**
+ * The same table for whoever goes through all contracts: each as any contract, without its own
+ * types.
+ */
 export const contractTable: Readonly<Record<ActionName, Contract>> = contracts;
 
 /** The contract of an action, by any name; undefined where there is none. */

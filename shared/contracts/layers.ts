@@ -1,4 +1,7 @@
-/** What config-resolver asks the two owners of configuration for: the stored layers of one effective configuration. */
+/**
+ * What config-resolver asks the two owners of configuration for: the stored layers of one effective
+ * configuration.
+ */
 import type { Static, TSchema } from 'typebox';
 import { AgentConfig } from './agents.ts';
 import { Bounds } from './bounds.ts';

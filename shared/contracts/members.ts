@@ -1,4 +1,7 @@
-/** Memberships: who belongs to a tenant, with which roles and approver groups. The accounts themselves are `auth`'s. */
+/**
+ * Memberships: who belongs to a tenant, with which roles and approver groups. The accounts
+ * themselves are `auth`'s.
+ */
 import { action, Page, page, TenantRole, tenantRoles } from './contract.ts';
 import { described, Email, Nullable, strict, Timestamp, UserId, Uuid } from './fields.ts';
 import { decisionRights } from './notifier.ts';

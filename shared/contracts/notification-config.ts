@@ -1,7 +1,7 @@
 /**
- * A tenant's notification_config: whom the notifier asks for approval, over which channels, and what happens when nobody decides.
- * One document per tenant, null until it is set. Secrets are stored encrypted and shown masked; `notificationSecrets` says where
- * they are.
+ * A tenant's notification_config: whom the notifier asks for approval, over which channels, and
+ * what happens when nobody decides. One document per tenant, null until it is set. Secrets are
+ * stored encrypted and shown masked; `notificationSecrets` says where they are.
  */
 import type { Static, TSchema } from 'typebox';
 import { action, read } from './contract.ts';
@@ -62,7 +62,10 @@ const ApiKey = Type.Object(
   strict,
 );
 
-/** The `discriminator` keyword makes the answer name the problems of the one shape that `type` chooses. */
+/**
+ * The `discriminator` keyword makes the answer name the problems of the one shape that `type`
+ * chooses.
+ */
 const Auth = Type.Unsafe<Static<typeof Bearer> | Static<typeof Basic> | Static<typeof ApiKey>>({
   type: 'object',
   discriminator: { propertyName: 'type' },
@@ -229,7 +232,10 @@ const ApproverGroups = Type.Object(
   { ...strict, description: 'Who is asked' },
 );
 
-/** What an escalation does where the tenant's configuration says nothing: shown by the schema, used by the effective configuration. */
+/**
+ * What an escalation does where the tenant's configuration says nothing: shown by the schema, used
+ * by the effective configuration.
+ */
 export const escalationDefaults = {
   poll_interval_seconds: 60,
   escalation_window_minutes: 60,
@@ -365,7 +371,10 @@ const EffectiveEndpoint = Type.Object(
 );
 export type EffectiveEndpoint = Static<typeof EffectiveEndpoint>;
 
-/** As it is used: process defaults where a field is missing, process caps where it asks for more, webhooks as a list. */
+/**
+ * As it is used: process defaults where a field is missing, process caps where it asks for more,
+ * webhooks as a list.
+ */
 export const EffectiveNotifications = Type.Object(
   {
     ...NotificationConfig.properties,
@@ -445,7 +454,9 @@ const endpointSecrets: readonly (readonly string[])[] = [
 ];
 const headerSecrets = /auth|token|secret|key|cookie|password|credential/i;
 
-/** Where secrets are, grouped by what they are sent to, for `shared/security/document-secrets.ts`. */
+/**
+ * Where secrets are, grouped by what they are sent to, for `shared/security/document-secrets.ts`.
+ */
 export const notificationSecrets = (config: NotificationConfig | null) => [
   ...endpointsOf(config).map(({ path, endpoint }) => ({
     kind: 'webhook',
@@ -467,7 +478,10 @@ const reserved = new RegExp(
     '|authorization|x-service-signature|webhook-.*|__proto__)$',
   'i',
 );
-/** Headers that Strata sets itself, that belong to the connection, or that cannot be sent: refused when they are saved. */
+/**
+ * Headers that Strata sets itself, that belong to the connection, or that cannot be sent: refused
+ * when they are saved.
+ */
 export const isReservedHeader = (name: string): boolean => reserved.test(name);
 
 // ---------------------------------------------------------------- contracts

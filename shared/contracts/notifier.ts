@@ -1,4 +1,7 @@
-/** notifier: approvals, the notices that tell people of them, and the links in mails by which they are decided. */
+/**
+ * notifier: approvals, the notices that tell people of them, and the links in mails by which they
+ * are decided.
+ */
 import {
   action,
   page,
@@ -34,8 +37,9 @@ export const RiskLevel = Type.Enum(riskLevels, {
 });
 
 /**
- * Of an approval. Only `pending` changes: `exhausted` when every group was asked and nobody decided, `expired` when its time ran out
- * before that, `withdrawn` when the automation that waited for it was.
+ * Of an approval. Only `pending` changes: `exhausted` when every group was asked and nobody
+ * decided, `expired` when its time ran out before that, `withdrawn` when the automation that waited
+ * for it was.
  */
 export const approvalStates = [
   'pending',
@@ -99,7 +103,10 @@ export const channels = ['webhook', 'email', 'chat'] as const;
 export type Channel = (typeof channels)[number];
 const Channel = Type.Enum(channels, { title: 'Channel', description: 'A way to tell people' });
 
-/** What has happened to the approval of a notice. Audited under the same name, except that a decision is approved or denied there. */
+/**
+ * What has happened to the approval of a notice. Audited under the same name, except that a
+ * decision is approved or denied there.
+ */
 export const noticeTypes = [
   'approval.requested',
   'approval.escalated',
@@ -147,7 +154,10 @@ const Metadata = Type.Record(Type.String(), Type.Unknown(), {
   description: 'Handed on to the receivers as it is; at most 32 KiB of JSON',
 });
 
-/** What the approval is about, where it is something that has configuration of its own: its limits are those that hold there. */
+/**
+ * What the approval is about, where it is something that has configuration of its own: its limits
+ * are those that hold there.
+ */
 const context = {
   agent_type: optional(AgentType),
   service_id: optional(ServiceId),
@@ -284,7 +294,10 @@ export const Notice = Type.Object(
   { ...strict, title: 'Notice', description: 'What has happened to an approval' },
 );
 
-/** What a stream says of an approval: that it changed, and what it is by now. The approval itself is read, with its access. */
+/**
+ * What a stream says of an approval: that it changed, and what it is by now. The approval itself is
+ * read, with its access.
+ */
 const ApprovalChange = Type.Object(
   {
     revision: Type.Integer({ description: "Of the tenant's approvals" }),
@@ -347,7 +360,10 @@ const admins: Access = { level: 'tenant', roles: ['tenant_admin'] };
 const tenantPath = { tenant_id: TenantId };
 const approvalPath = { ...tenantPath, approval_id: described(Uuid, "The approval's id") };
 const deliveryPath = { ...tenantPath, delivery_id: described(Uuid, "The delivery's id") };
-/** In characters. A mail address has at most 254, which JSON and base64url may make eight times as long. */
+/**
+ * In characters. A mail address has at most 254, which JSON and base64url may make eight times as
+ * long.
+ */
 export const longestLinkToken = 4000;
 const link = {
   token: Type.String({

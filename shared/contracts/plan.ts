@@ -1,6 +1,7 @@
 /**
- * Plans: what several writes of the platform's configuration would do together to every tenant, and the writing of exactly that.
- * A plan's digest stands for the items and for all that their impact depends on, so that what was looked at is what is applied.
+ * Plans: what several writes of the platform's configuration would do together to every tenant, and
+ * the writing of exactly that. A plan's digest stands for the items and for all that their impact
+ * depends on, so that what was looked at is what is applied.
  */
 import type { Static } from 'typebox';
 import { action, Change } from './contract.ts';

@@ -1,4 +1,7 @@
-/** A tenant's cloud projects. Not a layer of the effective configuration: service instances name the project that they run in. */
+/**
+ * A tenant's cloud projects. Not a layer of the effective configuration: service instances name the
+ * project that they run in.
+ */
 import type { Static } from 'typebox';
 import { documentContracts } from './document-contracts.ts';
 import { described, FreeForm, ProjectId, strict, Text } from './fields.ts';

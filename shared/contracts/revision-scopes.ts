@@ -1,6 +1,7 @@
 /**
- * What a revision counts. Each scope has one counter, which every change of the scope raises by one; a cached answer names the
- * scopes that it was read from, and is outdated once one of them has a newer revision for it.
+ * What a revision counts. Each scope has one counter, which every change of the scope raises by
+ * one; a cached answer names the scopes that it was read from, and is outdated once one of them has
+ * a newer revision for it.
  *
  * | scope              | counts changes of                                             |
  * | ------------------ | ------------------------------------------------------------- |
@@ -14,7 +15,10 @@ export type RevisionScope =
   `tenant:${string}` | `members:${string}` | `approvals:${string}` | 'platform' | 'auth';
 
 export const tenantScope = (tenantId: string): RevisionScope => `tenant:${tenantId}`;
-/** Apart from the tenant's configuration, whose history shows every one of its revisions, without gaps. */
+/**
+ * Apart from the tenant's configuration, whose history shows every one of its revisions, without
+ * gaps.
+ */
 export const memberScope = (tenantId: string): RevisionScope => `members:${tenantId}`;
 export const approvalScope = (tenantId: string): RevisionScope => `approvals:${tenantId}`;
 export const platformScope: RevisionScope = 'platform';

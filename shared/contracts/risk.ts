@@ -1,4 +1,7 @@
-/** A tenant's risk limits: what automation may do on its own, what a human may approve. One document per tenant, always there. */
+/**
+ * A tenant's risk limits: what automation may do on its own, what a human may approve. One document
+ * per tenant, always there.
+ */
 import type { Static } from 'typebox';
 import { documentContracts } from './document-contracts.ts';
 import { Slug, strict } from './fields.ts';
@@ -43,7 +46,10 @@ const RiskLimits = Type.Object(limits, {
 });
 export type RiskLimits = Static<typeof RiskLimits>;
 
-/** Service type → what holds for it instead. May hold anything; the names of risk limits keep their types and bounds. */
+/**
+ * Service type → what holds for it instead. May hold anything; the names of risk limits keep their
+ * types and bounds.
+ */
 const ServiceOverrides = Type.Record(
   Slug,
   Type.Partial(Type.Object({ ...limits, [businessHoursKey]: BusinessHours }), {
@@ -66,12 +72,18 @@ export const RiskConfig = Type.Object(
 );
 export type RiskConfig = Static<typeof RiskConfig>;
 
-/** The settings that are the process's risk limits: every limit has one, of its name with `default_` before it. */
+/**
+ * The settings that are the process's risk limits: every limit has one, of its name with `default_`
+ * before it.
+ */
 export type RiskSettings = {
   readonly [Name in keyof RiskLimits as `default_${Name}`]: RiskLimits[Name];
 };
 
-/** The process's risk limits: what a new tenant starts with, and the layer `env` of every effective configuration. */
+/**
+ * The process's risk limits: what a new tenant starts with, and the layer `env` of every effective
+ * configuration.
+ */
 export const riskDefaults = (settings: RiskSettings): RiskLimits => ({
   max_cost_impact_auto: settings.default_max_cost_impact_auto,
   max_cost_impact_approval: settings.default_max_cost_impact_approval,

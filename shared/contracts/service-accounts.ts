@@ -1,6 +1,7 @@
 /**
- * Service accounts: principals of a tenant that are no people. They call with API keys of their own, which outlive whoever made them.
- * The accounts are `tenant-config`'s, as memberships are; their keys are `auth`'s, as all keys are.
+ * Service accounts: principals of a tenant that are no people. They call with API keys of their
+ * own, which outlive whoever made them. The accounts are `tenant-config`'s, as memberships are;
+ * their keys are `auth`'s, as all keys are.
  */
 import { ApiKey, apiKeyCacheKey, IssuedApiKey, NewApiKey } from './auth-api-keys.ts';
 import { action, Page, page, TenantRole, tenantRoles, type Access } from './contract.ts';

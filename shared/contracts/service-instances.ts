@@ -1,4 +1,7 @@
-/** Service instances: what a tenant sets for one of its services, and the layer `service_instance` of the effective configuration. */
+/**
+ * Service instances: what a tenant sets for one of its services, and the layer `service_instance`
+ * of the effective configuration.
+ */
 import type { Static } from 'typebox';
 import { documentContracts } from './document-contracts.ts';
 import {

@@ -1,6 +1,7 @@
 /**
- * Service types: defaults and limits of a kind of cloud service, such as `cloud_run`. The active row named `default` is the layer
- * `service_type` of an effective configuration, and its scaling_limits bound every service instance of the type.
+ * Service types: defaults and limits of a kind of cloud service, such as `cloud_run`. The active
+ * row named `default` is the layer `service_type` of an effective configuration, and its
+ * scaling_limits bound every service instance of the type.
  */
 import type { Static } from 'typebox';
 import { action, Page, page } from './contract.ts';
@@ -10,7 +11,10 @@ import { ofPlatform, platformReaders } from './platform-document.ts';
 import { platformScope } from './revision-scopes.ts';
 import { Type } from './type.ts';
 
-/** The configuration_name that is looked up; rows with other names are kept for an operator to switch to. */
+/**
+ * The configuration_name that is looked up; rows with other names are kept for an operator to
+ * switch to.
+ */
 export const defaultConfiguration = 'default';
 
 const address = {

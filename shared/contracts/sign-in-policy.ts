@@ -1,4 +1,7 @@
-/** How somebody signed in, and how they must have: a tenant says so for its members, the platform for its administrators. */
+/**
+ * How somebody signed in, and how they must have: a tenant says so for its members, the platform
+ * for its administrators.
+ */
 import type { Static } from 'typebox';
 import { Type } from './type.ts';
 
@@ -14,14 +17,20 @@ export const SignInPolicy = Type.Enum(signInPolicies, {
 });
 export type SignInPolicy = Static<typeof SignInPolicy>;
 
-/** Which ways of signing in satisfy `passkey_or_sso`. A record, so that whoever adds a way has to judge it. */
+/**
+ * Which ways of signing in satisfy `passkey_or_sso`. A record, so that whoever adds a way has to
+ * judge it.
+ */
 const isStrong: Readonly<Record<SignInMethod, boolean>> = {
   password: false,
   passkey: true,
   sso: true,
 };
 
-/** Whether a session that began this way has to be replaced by a stronger one, by any of the policies that hold for it. */
+/**
+ * Whether a session that began this way has to be replaced by a stronger one, by any of the
+ * policies that hold for it.
+ */
 export const needsStrongerSignIn = (
   method: SignInMethod,
   policies: readonly (SignInPolicy | undefined)[],

@@ -21,7 +21,10 @@ export const tenantReaders: Access = {
 };
 export const tenantAdmins = { level: 'tenant', roles: ['tenant_admin'] } as const satisfies Access;
 
-/** For `documentContracts`: who reads and writes a tenant's document, unless its file says otherwise, and what its revisions count. */
+/**
+ * For `documentContracts`: who reads and writes a tenant's document, unless its file says
+ * otherwise, and what its revisions count.
+ */
 export const ofTenant = {
   readers: tenantReaders,
   writers: tenantAdmins,

@@ -1,4 +1,7 @@
-/** Tenants themselves. The platform's administrators create, rename, disable, enable and delete them. */
+/**
+ * Tenants themselves. The platform's administrators create, rename, disable, enable and delete
+ * them.
+ */
 import { action, Page, page, tenantRoles } from './contract.ts';
 import { CreatedAt, Email, Nullable, strict, TenantId, Text, UpdatedAt, UserId } from './fields.ts';
 import { MemberStatus } from './members.ts';
@@ -32,13 +35,22 @@ const Tenant = Type.Object(
 const platformAdmins = { level: 'platform_admin' } as const;
 const internal = { level: 'internal' } as const;
 
-/** The services that have rows of tenants, beside tenant-config itself and audit, which keeps a tenant's hashes. */
+/**
+ * The services that have rows of tenants, beside tenant-config itself and audit, which keeps a
+ * tenant's hashes.
+ */
 export const erasingServices = ['auth', 'notifier'] as const;
 
-/** Emitted while tenants are being erased: the services ask which, erase what they have of them, and confirm it. */
+/**
+ * Emitted while tenants are being erased: the services ask which, erase what they have of them, and
+ * confirm it.
+ */
 export const erasingEvent = 'tenants.erasing';
 
-/** The audit event that ends an erasure. What it makes of the tenant's chain is told at services/audit/stores/erased-chains.ts. */
+/**
+ * The audit event that ends an erasure. What it makes of the tenant's chain is told at
+ * services/audit/stores/erased-chains.ts.
+ */
 export const erasedAction = 'tenant.erased';
 
 /** What erases a tenant's rows in one service, a bounded piece at each call. */
@@ -110,7 +122,10 @@ export const tenantContracts = {
     path: tenantPath,
     result: Tenant,
   }),
-  /** Names no key to drop: every member's cached membership says the tenant's name and status, so the service adds their keys. */
+  /**
+   * Names no key to drop: every member's cached membership says the tenant's name and status, so
+   * the service adds their keys.
+   */
   'tenant-config.tenants.patch': action({
     summary:
       'Rename, disable or enable a tenant (platform_admin); say how its members must sign in (its tenant_admin, too)',

@@ -1,7 +1,9 @@
 /**
- * The schemas that contracts are written with: TypeBox's, of which this makes the ones that are used here, as TypeBox makes them. Their
- * types are TypeBox's own. To import its values would be to load all of it, since its package has no smaller entry: 373 files, a tenth
- * of each start's processor time and some 8 MiB of each process. `test/rules/type.test.ts` compares each with TypeBox's.
+ * The schemas that contracts are written with: TypeBox's, of which this makes the ones that are
+ * used here, as TypeBox makes them. Their types are TypeBox's own. To import its values would be to
+ * load all of it, since its package has no smaller entry: 373 files, a tenth of each start's
+ * processor time and some 8 MiB of each process. `test/rules/type.test.ts` compares each with
+ * TypeBox's.
  */
 import type { TObject, TProperties, TSchema, TUnion, Type as TypeBox } from 'typebox';
 
@@ -84,7 +86,10 @@ const makers: Record<Used, (...given: never[]) => object> = {
   With: copyOf,
 };
 
-/** TypeBox's signatures work the types of schemas out, which no function could that is written here without them. */
+/**
+ * TypeBox's signatures work the types of schemas out, which no function could that is written here
+ * without them.
+ */
 export const Type = makers as Pick<typeof TypeBox, Used>;
 
 const kindOf = (schema: TSchema): unknown => Reflect.get(schema, '~kind');

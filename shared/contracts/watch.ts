@@ -1,4 +1,7 @@
-/** Streams of what changed (Server-Sent Events). The gateway answers them; it reads the changes from their owner, in order. */
+/**
+ * Streams of what changed (Server-Sent Events). The gateway answers them; it reads the changes from
+ * their owner, in order.
+ */
 import { action, page, stream, streamOfBoth, tenantRoles } from './contract.ts';
 import { address, Revisions } from './effective-config.ts';
 import { Author, described, Nullable, Revision, strict, Timestamp, Uuid } from './fields.ts';
@@ -7,7 +10,10 @@ import { platformAdmins } from './platform-document.ts';
 import { configurationReaders, tenantPath } from './tenant-document.ts';
 import { Type } from './type.ts';
 
-/** What a stream says of one revision: that it happened, to what and by whom. Values are read from the resource, with its access. */
+/**
+ * What a stream says of one revision: that it happened, to what and by whom. Values are read from
+ * the resource, with its access.
+ */
 export const TenantChange = Type.Object(
   {
     revision: Revision,

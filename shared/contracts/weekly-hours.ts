@@ -1,4 +1,7 @@
-/** Hours of the week on a place's own clock: when automation keeps to business hours, when an instance is maintained. */
+/**
+ * Hours of the week on a place's own clock: when automation keeps to business hours, when an
+ * instance is maintained.
+ */
 import type { Static } from 'typebox';
 import { described, SomeOf, strict } from './fields.ts';
 import { Type } from './type.ts';
@@ -33,8 +36,9 @@ export const WeeklyHours = Type.Object(
 export type WeeklyHours = Static<typeof WeeklyHours>;
 
 /**
- * The key `business_hours` of the layers. From `start` to before `end`; an end that is not after the start is the next day's. A
- * time that a change of the clocks leaves out is the first instant after it, one that comes twice is the first of the two.
+ * The key `business_hours` of the layers. From `start` to before `end`; an end that is not after
+ * the start is the next day's. A time that a change of the clocks leaves out is the first instant
+ * after it, one that comes twice is the first of the two.
  */
 export const BusinessHours = described(WeeklyHours, 'When automation acts, where it keeps to them');
 export type BusinessHours = WeeklyHours;

@@ -2,8 +2,9 @@
 import { isConsequence } from './failures.ts';
 
 /**
- * Waits until each of them has ended, also where one fails, since they have to be over before the transaction is rolled back. Then throws
- * what one of them failed with; what the others failed with because of that only where there is nothing else.
+ * Waits until each of them has ended, also where one fails, since they have to be over before the
+ * transaction is rolled back. Then throws what one of them failed with; what the others failed with
+ * because of that only where there is nothing else.
  */
 export async function allEnded<T extends readonly unknown[] | []>(
   begun: T,

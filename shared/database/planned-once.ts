@@ -1,6 +1,6 @@
 /**
- * Statements that a connection parses and plans once. Of those that every write makes, that takes longer than their work; and so do
- * the objects that TypeORM makes of what a row is asked for.
+ * Statements that a connection parses and plans once. Of those that every write makes, that takes
+ * longer than their work; and so do the objects that TypeORM makes of what a row is asked for.
  */
 import type { ClientBase, QueryResultRow } from 'pg';
 import type { EntityManager } from 'typeorm';

@@ -22,8 +22,8 @@ const intervalMs = 60 * 60_000;
 export type Removed = Readonly<Record<string, number>>;
 
 /**
- * Removes some rows in one statement: at most `most` of each table. It is called again until it removes fewer than that of every
- * table, so what depends on a row goes before it, or with it.
+ * Removes some rows in one statement: at most `most` of each table. It is called again until it
+ * removes fewer than that of every table, so what depends on a row goes before it, or with it.
  */
 export type Sweep = (manager: EntityManager, most: number) => Promise<Removed>;
 

@@ -1,6 +1,7 @@
 /**
- * What makes one kind of stored document different from another, for whoever adds a kind. `document.ts` does the rest, the same
- * for all: preconditions, validation, and one transaction with row, history, audit event and change record.
+ * What makes one kind of stored document different from another, for whoever adds a kind.
+ * `document.ts` does the rest, the same for all: preconditions, validation, and one transaction
+ * with row, history, audit event and change record.
  *
  * The steps of a write, in order:
  *
@@ -16,8 +17,8 @@
  * |                     | `recordHistory`      | the database                                  |
  * |                     | or `saveWithHistory` for these two | the database                    |
  *
- * Up to `checkInTransaction` they only read: a write that is refused has nothing to take back from a commit that it shares with others
- * (../commits/combined.ts).
+ * Up to `checkInTransaction` they only read: a write that is refused has nothing to take back from
+ * a commit that it shares with others (../commits/combined.ts).
  */
 import type { TSchema } from 'typebox';
 import type { EntityManager } from 'typeorm';
@@ -45,10 +46,16 @@ export interface Before<Document> {
   readonly missingOwner?: StrataError | undefined;
 }
 
-/** What was sent, before it is a document: the body of a PUT, or the current document after a merge patch. */
+/**
+ * What was sent, before it is a document: the body of a PUT, or the current document after a merge
+ * patch.
+ */
 export type Draft = Readonly<Record<string, unknown>> | null;
 
-/** A document that passed the schema and is not stored yet. Its secrets are as they were sent, so a mask may stand for one. */
+/**
+ * A document that passed the schema and is not stored yet. Its secrets are as they were sent, so a
+ * mask may stand for one.
+ */
 export interface ProposedWrite<Address, Document, Context> {
   readonly next: Document;
   readonly address: Address;
@@ -58,7 +65,10 @@ export interface ProposedWrite<Address, Document, Context> {
   readonly caller: Caller;
 }
 
-/** One write as the history keeps it; `before` and `after` are as stored, null where there is no document. */
+/**
+ * One write as the history keeps it; `before` and `after` are as stored, null where there is no
+ * document.
+ */
 export interface WriteRecord<Document> {
   readonly revision: number;
   readonly action: WriteAction;
@@ -69,8 +79,8 @@ export interface WriteRecord<Document> {
 }
 
 /**
- * `Address` names one document of the kind, by the path parameters of its contracts. `Context` is what `prepare` finds out for
- * the rules; `undefined` where they need nothing.
+ * `Address` names one document of the kind, by the path parameters of its contracts. `Context` is
+ * what `prepare` finds out for the rules; `undefined` where they need nothing.
  */
 export interface DocumentKind<Address, Document, Context = undefined> {
   /** In the names of audit events, `config.<auditName>.updated`. */
@@ -90,27 +100,34 @@ export interface DocumentKind<Address, Document, Context = undefined> {
   /** Absent where documents of the kind are never removed. */
   remove?(manager: EntityManager, address: Address): Promise<void>;
 
-  /** In place of `read`, for what a write begins with, where the document belongs to something that has to exist. */
+  /**
+   * In place of `read`, for what a write begins with, where the document belongs to something that
+   * has to exist.
+   */
   readToWrite?(manager: EntityManager, address: Address): Promise<Before<Document>>;
 
   /**
-   * Runs before the transaction, so that no lock is held while another service is waited for. `body` is what the request sent,
-   * unchecked for a PATCH, undefined for a removal or a rollback.
+   * Runs before the transaction, so that no lock is held while another service is waited for.
+   * `body` is what the request sent, unchecked for a PATCH, undefined for a removal or a rollback.
    */
   prepare(address: Address, request: Request, body: unknown): Promise<Context>;
-  /** The whole document from what was sent: its id from the address, defaults where fields are absent. The schema judges the result. */
+  /**
+   * The whole document from what was sent: its id from the address, defaults where fields are
+   * absent. The schema judges the result.
+   */
   complete(draft: Draft, address: Address, current: Document | null, context: Context): unknown;
   /**
-   * Rules that a schema can't say and that need nothing but `prepare`'s findings. Returns problems (answered with 422), or throws
-   * a StrataError where another code is right.
+   * Rules that a schema can't say and that need nothing but `prepare`'s findings. Returns problems
+   * (answered with 422), or throws a StrataError where another code is right.
    */
   check(write: ProposedWrite<Address, Document, Context>): Problem[];
   /** What may be stored and deserves a word to whoever writes it. */
   warnings?(write: ProposedWrite<Address, Document, Context>): Problem[];
   /**
-   * Rules that need the database. Runs in the transaction, under the lock of the scope's counter: until it commits, no other write
-   * of the scope can change what this reads there. `next` is the document as it will be stored, null for a removal. Returns or
-   * throws as `check` does. Keep it short, and ask no other service: writers of the scope wait.
+   * Rules that need the database. Runs in the transaction, under the lock of the scope's counter:
+   * until it commits, no other write of the scope can change what this reads there. `next` is the
+   * document as it will be stored, null for a removal. Returns or throws as `check` does. Keep it
+   * short, and ask no other service: writers of the scope wait.
    */
   checkInTransaction?(
     manager: EntityManager,
@@ -118,9 +135,15 @@ export interface DocumentKind<Address, Document, Context = undefined> {
     next: Document | null,
     current: Document | null,
   ): Promise<Problem[]>;
-  /** Whether this caller may write the document and not read it, as an API key of the writing scope alone. */
+  /**
+   * Whether this caller may write the document and not read it, as an API key of the writing scope
+   * alone.
+   */
   isHidden?(document: Document, caller: Caller): boolean;
-  /** Whether tenants read this document of the platform. They learn that the platform wrote it, and not who. */
+  /**
+   * Whether tenants read this document of the platform. They learn that the platform wrote it, and
+   * not who.
+   */
   isForTenants?(document: Document): boolean;
   /** Only for kinds that hold secrets. */
   readonly secrets?: SecretHandling<Address, Document>;
@@ -141,13 +164,22 @@ export interface DocumentKind<Address, Document, Context = undefined> {
   ): Promise<void>;
   /** A PATCH of what does not exist begins with `{}` instead of 404. */
   readonly patchCreates?: true;
-  /** Whether this document takes effect only after a restart or reload; the answer to its write then says so. */
+  /**
+   * Whether this document takes effect only after a restart or reload; the answer to its write then
+   * says so.
+   */
   requiresRestart?(document: Document): boolean;
 }
 
 export interface SecretHandling<Address, Document> {
-  /** The same value, a stored document or any part of one, with every secret masked: all that anybody outside gets to see. */
+  /**
+   * The same value, a stored document or any part of one, with every secret masked: all that
+   * anybody outside gets to see.
+   */
   conceal<Part>(value: Part): Part;
-  /** The document as it is stored: new secrets encrypted; where the mask was sent back, the secret of `current` stays. */
+  /**
+   * The document as it is stored: new secrets encrypted; where the mask was sent back, the secret
+   * of `current` stays.
+   */
   seal(document: Document, address: Address, current: Document | null): Document;
 }

@@ -1,13 +1,16 @@
 /**
- * How large a stored document may be. A body has the same bounds, but documents also grow by PATCH, and each is read, compared,
- * cached and kept in the history as a whole.
+ * How large a stored document may be. A body has the same bounds, but documents also grow by PATCH,
+ * and each is read, compared, cached and kept in the history as a whole.
  */
 import { StrataError } from '../errors.ts';
 import { maxDepth, maxNames } from '../schema/exact-json.ts';
 
 const maxMebibytes = 1;
 
-/** The document's bytes of JSON. Throws 413 for one that is stored with more of them, of names or of levels than that. */
+/**
+ * The document's bytes of JSON. Throws 413 for one that is stored with more of them, of names or of
+ * levels than that.
+ */
 export function sizeWithinLimits(document: unknown): number {
   let names = 0;
   let level: readonly object[] = isContainer(document) ? [document] : [];

@@ -1,5 +1,6 @@
 /**
- * Reading and writing one stored document, the same for every configuration resource. `document-kind.ts` says what a kind adds.
+ * Reading and writing one stored document, the same for every configuration resource.
+ * `document-kind.ts` says what a kind adds.
  */
 import type { DataSource, EntityManager } from 'typeorm';
 import type { Caller } from '../access.ts';
@@ -40,7 +41,10 @@ export type WrittenDocument<Document> =
     }
   | { dry_run: true; changes: Difference[]; invalidates: string[]; warnings?: Problem[] };
 
-/** A write inside its transaction: what it answers, and the document around it; null where there is none. */
+/**
+ * A write inside its transaction: what it answers, and the document around it; null where there is
+ * none.
+ */
 export interface Attempt<Document> {
   readonly answer: WrittenDocument<Document>;
   readonly before: Document | null;
@@ -53,11 +57,13 @@ export type WriteVerb = (typeof writeVerbs)[number];
 type WriteParams<Address> = Address & WriteOptions & { readonly body?: unknown };
 
 /**
- * The handlers of one kind's contracts, and the write behind a rollback. Documents are answered with their secrets masked.
+ * The handlers of one kind's contracts, and the write behind a rollback. Documents are answered
+ * with their secrets masked.
  *
- * Writes throw 412 where a precondition fails, 422 with every problem found, 413 for a document that would be too large to store,
- * and whatever the kind's own rules throw. `delete` throws 404 where there is no document, and so does `patch` for most kinds. With
- * `dry_run` they do everything, to see that it would work, and undo it.
+ * Writes throw 412 where a precondition fails, 422 with every problem found, 413 for a document
+ * that would be too large to store, and whatever the kind's own rules throw. `delete` throws 404
+ * where there is no document, and so does `patch` for most kinds. With `dry_run` they do
+ * everything, to see that it would work, and undo it.
  */
 export interface DocumentActions<Address, Document> {
   get(address: Address): Promise<Loaded<Stored<Document> | null>>;
@@ -71,8 +77,8 @@ export interface DocumentActions<Address, Document> {
   ): Promise<WrittenDocument<Document>>;
   delete(params: Address & WriteOptions, request: Request): Promise<WrittenDocument<Document>>;
   /**
-   * Restores what a history entry calls `before` or `after`, under the same rules as any write. `cacheKeys` are the document's: the contract of
-   * a rollback can't know them.
+   * Restores what a history entry calls `before` or `after`, under the same rules as any write.
+   * `cacheKeys` are the document's: the contract of a rollback can't know them.
    */
   rollback(
     params: Address & WriteOptions,
@@ -81,8 +87,8 @@ export interface DocumentActions<Address, Document> {
     cacheKeys: readonly string[],
   ): Promise<WrittenDocument<Document>>;
   /**
-   * The work of a write, for a commit that the caller makes, of which it may be only a part. The body is the contract's; with
-   * `dry_run` the caller discards it.
+   * The work of a write, for a commit that the caller makes, of which it may be only a part. The
+   * body is the contract's; with `dry_run` the caller discards it.
    */
   prepare(
     verb: WriteVerb,
@@ -114,7 +120,10 @@ export function documentActions<Address, Document, Context>(
   kind: DocumentKind<Address, Document, Context>,
 ): DocumentActions<Address, Document> {
   const conceal = <Part>(value: Part): Part => kind.secrets?.conceal(value) ?? value;
-  /** For most kinds null in the history means that there was no document; for a kind whose schema admits null, it is one. */
+  /**
+   * For most kinds null in the history means that there was no document; for a kind whose schema
+   * admits null, it is one.
+   */
   const nullIsDocument = problemsOf(kind.schema, null).length === 0;
 
   /** What a write finds. */
@@ -143,7 +152,10 @@ export function documentActions<Address, Document, Context>(
     readonly written: Omit<Stored<Document>, 'document'>;
   }
 
-  /** What readers of the document read for the id of its author. Kept with it in memory, so that a read there costs nothing. */
+  /**
+   * What readers of the document read for the id of its author. Kept with it in memory, so that a
+   * read there costs nothing.
+   */
   async function nameOf(
     manager: EntityManager,
     address: Address,
@@ -189,8 +201,8 @@ export function documentActions<Address, Document, Context>(
   }
 
   /**
-   * The document to store from the history, with its secrets as they were sealed then. Rules see masks in their place, as they do
-   * in what readers send back; so a rule of today may refuse it.
+   * The document to store from the history, with its secrets as they were sealed then. Rules see
+   * masks in their place, as they do in what readers send back; so a rule of today may refuse it.
    */
   function fromHistory(after: unknown, found: Found): Plan['next'] {
     if (after === null && !nullIsDocument) {

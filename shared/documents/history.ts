@@ -1,6 +1,6 @@
 /**
- * ConfigurationHistory: one row for each write of a document, of the tenants' and of the platform's alike. What a row has, how a
- * write becomes one, and what readers are shown of it.
+ * ConfigurationHistory: one row for each write of a document, of the tenants' and of the platform's
+ * alike. What a row has, how a write becomes one, and what readers are shown of it.
  */
 import type { EntityManager, EntitySchemaColumnOptions, SelectQueryBuilder } from 'typeorm';
 import type { Request } from '../cluster/request.ts';
@@ -12,7 +12,10 @@ import { concealSecrets } from '../security/document-secrets.ts';
 import type { Stored, WriteRecord } from './document-kind.ts';
 import { decodeCursor, defaultLimit, readPage } from './paging.ts';
 
-/** A row, without the columns that say whose history it is. `before` and `after` are null where there was no document. */
+/**
+ * A row, without the columns that say whose history it is. `before` and `after` are null where
+ * there was no document.
+ */
 export interface HistoryRow<ConfigType extends string> {
   revision: number;
   config_type: ConfigType;
@@ -70,8 +73,8 @@ export const historyRowOf = <ConfigType extends string>(
 type Left = Pick<HistoryRow<string>, 'after' | 'revision' | 'changed_by' | 'changed_at'>;
 
 /**
- * The document after this entry of its history; null where the entry is its end. It passed its kind's schema when it was written, so
- * its type is taken on trust.
+ * The document after this entry of its history; null where the entry is its end. It passed its
+ * kind's schema when it was written, so its type is taken on trust.
  */
 export const leftBehind = <Document>(row: Left): Stored<Document> | null =>
   row.after === null
@@ -88,7 +91,10 @@ type Summary<ConfigType extends string> = Omit<
   'reason' | 'request_id' | 'before' | 'after'
 >;
 
-/** That something changed, to what and by whom; without the values, which readers of a stream need not be allowed to see. */
+/**
+ * That something changed, to what and by whom; without the values, which readers of a stream need
+ * not be allowed to see.
+ */
 export const historySummary = <ConfigType extends string>(row: Summary<ConfigType>) => ({
   revision: row.revision,
   config_type: row.config_type,
@@ -146,7 +152,10 @@ export interface HistoryListParams<ConfigType extends string> {
   readonly cursor?: string;
 }
 
-/** A page of a history, the newest first. `rows` gives all rows of whose history it is, under the alias `h`, for each step anew. */
+/**
+ * A page of a history, the newest first. `rows` gives all rows of whose history it is, under the
+ * alias `h`, for each step anew.
+ */
 export async function historyPage<Row extends HistoryRow<string>>(
   manager: EntityManager,
   rows: () => SelectQueryBuilder<Row>,

@@ -1,6 +1,6 @@
 /**
- * Pages of lists. A page ends with a cursor, the sort key of its last item in base64url, opaque to clients; it ends by count, and
- * where items are large by bytes.
+ * Pages of lists. A page ends with a cursor, the sort key of its last item in base64url, opaque to
+ * clients; it ends by count, and where items are large by bytes.
  */
 import type { ObjectLiteral, SelectQueryBuilder } from 'typeorm';
 import { defaultPageSize } from '../contracts/contract.ts';
@@ -15,7 +15,9 @@ export const encodeCursor = (key: string | number): string =>
 const uuid = '[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}';
 const timestamp = '\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d\\.\\d{3}Z';
 
-/** The sort keys that lists have. A key that begins with a timestamp has it before the first space. */
+/**
+ * The sort keys that lists have. A key that begins with a timestamp has it before the first space.
+ */
 const keyForms = {
   text: /^[^\0]*$/,
   id: new RegExp(`^${uuid}$`),
@@ -33,7 +35,10 @@ function isKey(key: string, form: KeyForm): boolean {
   return momentOf(time)?.toJSON() === time;
 }
 
-/** The sort key behind a cursor; undefined for the first page. Throws 422 for a cursor that no list of this form has given. */
+/**
+ * The sort key behind a cursor; undefined for the first page. Throws 422 for a cursor that no list
+ * of this form has given.
+ */
 export function decodeCursor(
   cursor: string | undefined,
   form: KeyForm = 'text',
@@ -70,8 +75,8 @@ export interface ListOf<Row extends ObjectLiteral, Item> {
 }
 
 /**
- * A page of a list whose rows may be large. The database is asked for their sizes first, so that never more is loaded than a step
- * has room for. A page of small rows is one step.
+ * A page of a list whose rows may be large. The database is asked for their sizes first, so that
+ * never more is loaded than a step has room for. A page of small rows is one step.
  */
 export async function readPage<Row extends ObjectLiteral, Item>({
   limit,
@@ -132,7 +137,10 @@ function stepsOf(sizes: readonly number[]): number[] {
   return steps;
 }
 
-/** A page from `limit + 1` rows, which are small: the last, where it is there, says only that there is another page. */
+/**
+ * A page from `limit + 1` rows, which are small: the last, where it is there, says only that there
+ * is another page.
+ */
 export function pageOf<Row, Item>(
   rows: readonly Row[],
   limit: number,

@@ -1,4 +1,7 @@
-/** RFC 9110, section 13: If-Match and If-None-Match against a resource whose entity tag is its revision. */
+/**
+ * RFC 9110, section 13: If-Match and If-None-Match against a resource whose entity tag is its
+ * revision.
+ */
 import { StrataError } from '../errors.ts';
 import type { Stored } from './document-kind.ts';
 
@@ -9,7 +12,10 @@ interface Preconditions {
   readonly if_none_match?: '*';
 }
 
-/** A header that names an author for people: percent-encoded UTF-8, since names are not ASCII. Absent where nobody knows it. */
+/**
+ * A header that names an author for people: percent-encoded UTF-8, since names are not ASCII.
+ * Absent where nobody knows it.
+ */
 export const authorName = (name: string | null | undefined): Record<string, string> =>
   name ? { 'x-updated-by-name': encodeURIComponent(name) } : {};
 
@@ -25,7 +31,10 @@ export function checkPreconditions(
   if (matchFails || noneMatchFails) throw preconditionFailed(current);
 }
 
-/** `*` matches whatever exists. Tags are compared strongly (8.8.3.2), so a weak one such as `W/"5"` matches nothing. */
+/**
+ * `*` matches whatever exists. Tags are compared strongly (8.8.3.2), so a weak one such as `W/"5"`
+ * matches nothing.
+ */
 function matches(ifMatch: string, current: Current | null): boolean {
   if (current === null) return false;
   if (ifMatch.trim() === '*') return true;

@@ -7,8 +7,9 @@ const highestNumber = 999_999;
 let lastNumber = 0;
 
 /**
- * Writes a mail into the folder and answers its path. Names sort in the order of writing. The file appears whole or not at all, and
- * only its owner may read it, because mails hold links that decide.
+ * Writes a mail into the folder and answers its path. Names sort in the order of writing. The file
+ * appears whole or not at all, and only its owner may read it, because mails hold links that
+ * decide.
  */
 export async function writeEml(folder: string, message: Buffer): Promise<string> {
   const name = nextName();

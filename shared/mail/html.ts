@@ -1,6 +1,9 @@
 /** HTML for mails and for the page of a decision link, escaped by default. */
 
-/** Text that is markup already. Only the tag below makes one, so that data which looks like one is escaped all the same. */
+/**
+ * Text that is markup already. Only the tag below makes one, so that data which looks like one is
+ * escaped all the same.
+ */
 class Markup {
   readonly #markup: string;
   constructor(markup: string) {
@@ -25,7 +28,10 @@ const escape = (value: unknown): string =>
 const markupOf = (value: unknown): string =>
   value instanceof Markup ? value.toString() : escape(value);
 
-/** Template tag. Values are escaped for element content and quoted attributes; markup of this tag, and lists of it, go in as they are. */
+/**
+ * Template tag. Values are escaped for element content and quoted attributes; markup of this tag,
+ * and lists of it, go in as they are.
+ */
 export function html(
   strings: TemplateStringsArray,
   ...values: (string | number | Html | readonly Html[])[]

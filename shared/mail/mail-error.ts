@@ -31,7 +31,9 @@ export interface Login {
 const base64 = (plain: string): string => Buffer.from(plain).toString('base64');
 const longestLine = 300;
 
-/** One short line that PostgreSQL takes, without the password in any form that a server may echo. */
+/**
+ * One short line that PostgreSQL takes, without the password in any form that a server may echo.
+ */
 function safeLine(text: string, login: Login | undefined): string {
   const secrets =
     login === undefined || login.pass === ''
@@ -46,8 +48,9 @@ function safeLine(text: string, login: Login | undefined): string {
 }
 
 /**
- * Whether a failure may pass. Final are a 5xx in answer to the mail itself, and a mail that nodemailer cannot put on the wire. What
- * befalls the session (connecting, TLS, signing in, time-outs) says nothing about the mail, and a 4xx asks for another try.
+ * Whether a failure may pass. Final are a 5xx in answer to the mail itself, and a mail that
+ * nodemailer cannot put on the wire. What befalls the session (connecting, TLS, signing in,
+ * time-outs) says nothing about the mail, and a 4xx asks for another try.
  */
 function mayPass({ code, permanent }: NodemailerError): boolean {
   const isAboutMail = code === 'EENVELOPE' || code === 'EMESSAGE';
@@ -62,8 +65,9 @@ export const refusals = (errors: readonly NodemailerError[] = [], login?: Login)
   }));
 
 /**
- * A failed send as a MailError. The original is not kept as its cause, because it may hold what the server echoed. Everything that
- * nodemailer and Node throw here has the fields of NodemailerError, all of which are optional beyond those of an Error.
+ * A failed send as a MailError. The original is not kept as its cause, because it may hold what the
+ * server echoed. Everything that nodemailer and Node throw here has the fields of NodemailerError,
+ * all of which are optional beyond those of an Error.
  */
 export function mailError(thrown: unknown, login?: Login): MailError {
   if (thrown instanceof MailError) return thrown;

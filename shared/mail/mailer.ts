@@ -16,8 +16,8 @@ export interface Mail {
   readonly html: string;
   readonly headers?: Readonly<Record<string, string>>;
   /**
-   * Message-ID is made from it and the sender's domain. The same in every attempt at one mail, so that a mailbox can tell a repeated
-   * mail.
+   * Message-ID is made from it and the sender's domain. The same in every attempt at one mail, so
+   * that a mailbox can tell a repeated mail.
    */
   readonly messageId?: string;
 }
@@ -36,7 +36,10 @@ export interface SentMail {
 export interface Mailer {
   /** Throws MailError. Ends within a minute. */
   readonly send: (mail: Mail) => Promise<SentMail>;
-  /** Ends idle connections. A mail on its way is still sent; one that waits for a connection fails and may be retried. */
+  /**
+   * Ends idle connections. A mail on its way is still sent; one that waits for a connection fails
+   * and may be retried.
+   */
   readonly close: () => void;
 }
 
@@ -57,7 +60,9 @@ const sessionLimits = {
   socketCloseTimeout: 1000,
 };
 
-/** Follows the settings: a reload that replaces them replaces the connections with the next mail. */
+/**
+ * Follows the settings: a reload that replaces them replaces the connections with the next mail.
+ */
 export function createMailer(
   settings: () => Settings,
   log: { warn: (message: string) => void },
@@ -122,7 +127,8 @@ function smtpTransport(create: CreateTransport, settings: Settings, host: string
     ...(login ? { auth: login } : {}),
     ...(settings.smtp_tls_ca === null ? {} : { tls: { ca: readFileSync(settings.smtp_tls_ca) } }),
     ...sessionLimits,
-    // One more try where the server has dropped an idle connection. All other waiting and retrying is the caller's.
+    // One more try where the server has dropped an idle connection. All other waiting and retrying
+    // is the caller's.
     maxRequeues: 1,
   });
   return {
@@ -145,7 +151,8 @@ function fileTransport(create: CreateTransport, folder: string): Transport {
   return {
     async send(message) {
       const { messageId, envelope, message: composed } = await composer.sendMail(message);
-      // `buffer: true` asks for bytes; nodemailer's type also allows the stream that comes without it.
+      // `buffer: true` asks for bytes; nodemailer's type also allows the stream that comes without
+      // it.
       if (!Buffer.isBuffer(composed)) throw new Error('nodemailer gave a stream for a mail');
       const file = await writeEml(folder, composed);
       return { messageId, accepted: [...envelope.to], refused: [], file };
@@ -161,7 +168,10 @@ const idOfMessage = /^[A-Za-z0-9._-]{1,100}$/;
 
 const isAddress = (text: string): boolean => address.test(text) && !control.test(text);
 
-/** The message for nodemailer. Refuses, for good, whatever could become another header or another recipient. */
+/**
+ * The message for nodemailer. Refuses, for good, whatever could become another header or another
+ * recipient.
+ */
 function compose(mail: Mail, fromEmail: string): SendMailOptions {
   const { from = fromEmail, to, subject, text, html, headers = {}, messageId } = mail;
   const unfit = unfitPart(mail, from);

@@ -3,8 +3,8 @@ import { domainToASCII } from 'node:url';
 import type { Settings } from '../settings.ts';
 
 /**
- * Whether one of the domains, which are in lower case and in ASCII, is that of the address. A subdomain is another domain: it may be
- * somebody else's.
+ * Whether one of the domains, which are in lower case and in ASCII, is that of the address. A
+ * subdomain is another domain: it may be somebody else's.
  */
 export function isVouchedFor(address: string, domains: readonly string[]): boolean {
   const domain = domainToASCII(address.slice(address.lastIndexOf('@') + 1));
@@ -12,8 +12,9 @@ export function isVouchedFor(address: string, domains: readonly string[]): boole
 }
 
 /**
- * The sender that a tenant wants, or FROM_EMAIL where nobody vouches for its domain now. `verifiedDomains` are those of the tenant's
- * sign-in providers; they are asked for only where MAIL_ALLOWED_DOMAINS does not have the domain.
+ * The sender that a tenant wants, or FROM_EMAIL where nobody vouches for its domain now.
+ * `verifiedDomains` are those of the tenant's sign-in providers; they are asked for only where
+ * MAIL_ALLOWED_DOMAINS does not have the domain.
  */
 export async function senderInUse(
   wanted: string,

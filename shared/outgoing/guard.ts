@@ -1,6 +1,7 @@
 /**
- * Which addresses a tenant may have Strata call, against server-side request forgery: public unicast, and what is inside
- * WEBHOOK_ALLOWED_NETWORKS. IPv6 that embeds or translates IPv4 is not public.
+ * Which addresses a tenant may have Strata call, against server-side request forgery: public
+ * unicast, and what is inside WEBHOOK_ALLOWED_NETWORKS. IPv6 that embeds or translates IPv4 is not
+ * public.
  */
 import type { LookupAddress } from 'node:dns';
 import { isIP, type LookupFunction } from 'node:net';
@@ -17,11 +18,15 @@ export interface Guard {
   /** The URL, unless its form or a literal address in it is refused. Asks no resolver. */
   readonly parse: (url: string) => URL;
   /**
-   * For whoever saves or tests an address: also refuses what its name stands for now. A name that does not resolve, or not within
-   * 2 s, passes unless `mustResolve` is set: it may resolve by the time it is called.
+   * For whoever saves or tests an address: also refuses what its name stands for now. A name that
+   * does not resolve, or not within 2 s, passes unless `mustResolve` is set: it may resolve by the
+   * time it is called.
    */
   readonly checkUrl: (url: string, options?: { mustResolve?: boolean }) => Promise<URL>;
-  /** For the socket, so that the address that was checked is the one that is connected to. Node asks it for names only. */
+  /**
+   * For the socket, so that the address that was checked is the one that is connected to. Node asks
+   * it for names only.
+   */
   readonly lookup: LookupFunction;
 }
 
@@ -55,7 +60,10 @@ export function createGuard(
     return url;
   }
 
-  /** All addresses of a name, each of them allowed: one that is not could be the one that is connected to. */
+  /**
+   * All addresses of a name, each of them allowed: one that is not could be the one that is
+   * connected to.
+   */
   async function allowedAddresses(
     hostname: string,
   ): Promise<readonly [LookupAddress, ...LookupAddress[]]> {
@@ -112,7 +120,10 @@ const notPublic = (): OutgoingError =>
     'is not a public address (WEBHOOK_ALLOWED_NETWORKS opens others)',
   );
 
-/** Global unicast IPv6 is 2000::/3 (RFC 4291). Everything outside it, such as ::/96 and 64:ff9b::/96, is not public. */
+/**
+ * Global unicast IPv6 is 2000::/3 (RFC 4291). Everything outside it, such as ::/96 and
+ * 64:ff9b::/96, is not public.
+ */
 const globalUnicast = ipaddr.IPv6.parseCIDR('2000::/3');
 
 function isPublic(address: ipaddr.IPv4 | ipaddr.IPv6): boolean {

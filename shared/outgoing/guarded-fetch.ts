@@ -8,12 +8,14 @@ const longestBody = 1024 * 1024;
 const bodilessStatuses = new Set([204, 205, 304]);
 
 /**
- * `fetch` over the guarded HTTP client, for libraries that take one, such as openid-client's customFetch. Redirects are responses
- * like any other. Rejects with an OutgoingError where the body is longer than 1 MiB or not whole.
+ * `fetch` over the guarded HTTP client, for libraries that take one, such as openid-client's
+ * customFetch. Redirects are responses like any other. Rejects with an OutgoingError where the body
+ * is longer than 1 MiB or not whole.
  */
 export function createGuardedFetch(client: HttpClient): GuardedFetch {
   return async (url, init) => {
-    // Request makes bytes and a content type of whatever body it is given; its own address is never called.
+    // Request makes bytes and a content type of whatever body it is given; its own address is never
+    // called.
     const request = new Request('https://localhost', init);
     const requestBody = Buffer.from(await request.arrayBuffer());
     const { status, headers, body, cut } = await client.send({

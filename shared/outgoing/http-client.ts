@@ -1,6 +1,6 @@
 /**
- * One request to an address that a tenant chose: guarded, not redirected, not retried, ended by an absolute deadline. Webhooks, chat
- * and sign-in providers are called by it.
+ * One request to an address that a tenant chose: guarded, not redirected, not retried, ended by an
+ * absolute deadline. Webhooks, chat and sign-in providers are called by it.
  */
 import { Agent as HttpAgent, type IncomingHttpHeaders } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
@@ -14,7 +14,9 @@ export interface OutgoingRequest {
   readonly method: 'GET' | 'POST';
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string | Buffer;
-  /** For the whole: name, connection, TLS, headers and body. Otherwise HTTP_CLIENT_TIMEOUT_SECONDS. */
+  /**
+   * For the whole: name, connection, TLS, headers and body. Otherwise HTTP_CLIENT_TIMEOUT_SECONDS.
+   */
   readonly timeoutMs?: number;
   /** For each of name, connection and TLS. Otherwise HTTP_CLIENT_CONNECT_TIMEOUT_SECONDS. */
   readonly connectTimeoutMs?: number;
@@ -27,7 +29,10 @@ export interface OutgoingResponse {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly body: Buffer;
-  /** Why the body is not whole; null where it is. The status holds either way: whoever sent headers has answered. */
+  /**
+   * Why the body is not whole; null where it is. The status holds either way: whoever sent headers
+   * has answered.
+   */
   readonly cut: OutgoingReason | null;
   readonly durationMs: number;
 }
@@ -43,8 +48,8 @@ type ClientSettings = Pick<
 >;
 
 /**
- * No connection outlives its request and no TLS session is resumed: none is shared between tenants, and each has its address and its
- * certificate checked.
+ * No connection outlives its request and no TLS session is resumed: none is shared between tenants,
+ * and each has its address and its certificate checked.
  */
 const agent = {
   http: new HttpAgent({ keepAlive: false }),
@@ -108,7 +113,10 @@ export function createHttpClient(guard: Guard, settings: () => ClientSettings): 
   };
 }
 
-/** Reads a body into `chunks`. Answers why it stopped before the end, or null at the end; rejects where the stream fails. */
+/**
+ * Reads a body into `chunks`. Answers why it stopped before the end, or null at the end; rejects
+ * where the stream fails.
+ */
 async function readUpTo(
   limit: number,
   stream: AsyncIterable<Buffer>,
@@ -167,7 +175,10 @@ const explanations: Readonly<Partial<Record<OutgoingReason, string>>> = {
   connection_failed: 'cannot be reached, or hung up',
 };
 
-/** got's errors carry the request with its URL and headers, so neither they nor their messages go further. */
+/**
+ * got's errors carry the request with its URL and headers, so neither they nor their messages go
+ * further.
+ */
 function describedError(error: unknown, reason: OutgoingReason, origin: string): OutgoingError {
   const { code: rawCode, cause } = failureOf(error);
   if (cause instanceof OutgoingError)

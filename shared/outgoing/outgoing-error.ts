@@ -1,4 +1,7 @@
-/** Why a request to an address of a tenant's got no response. The first three say that it must not be sent, now or later. */
+/**
+ * Why a request to an address of a tenant's got no response. The first three say that it must not
+ * be sent, now or later.
+ */
 export type OutgoingReason =
   | 'url_refused'
   | 'address_refused'
@@ -10,7 +13,10 @@ export type OutgoingReason =
   | 'answer_invalid'
   | 'answer_too_large';
 
-/** Its message names no more of an address than the origin, and it has no cause: the original may hold the whole request. */
+/**
+ * Its message names no more of an address than the origin, and it has no cause: the original may
+ * hold the whole request.
+ */
 export class OutgoingError extends Error {
   readonly reason: OutgoingReason;
   constructor(reason: OutgoingReason, message: string) {

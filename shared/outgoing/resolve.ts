@@ -9,9 +9,10 @@ export type Resolve = (hostname: string) => Promise<readonly LookupAddress[]>;
 const lookupAll = promisify(lookup);
 
 /**
- * Asks DNS directly, because the system's lookup blocks one of libuv's four threads while a tenant's name server is silent, and
- * hashing and files need them. Names without a dot (localhost, containers beside this one) are known to the system alone. `servers`
- * replace those of the system, for tests.
+ * Asks DNS directly, because the system's lookup blocks one of libuv's four threads while a
+ * tenant's name server is silent, and hashing and files need them. Names without a dot (localhost,
+ * containers beside this one) are known to the system alone. `servers` replace those of the system,
+ * for tests.
  */
 export function createResolve(servers?: readonly string[]): Resolve {
   const dns = new Resolver({ timeout: 2000, tries: 2 });

@@ -14,9 +14,9 @@ const isPlain = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /**
- * The smallest differing members: descends into objects on both sides, takes arrays as a whole. `undefined` is no document.
- * Each member is compared once, and objects whose path is long are told as a whole, so the cost is linear in the size of both
- * sides however deep they are.
+ * The smallest differing members: descends into objects on both sides, takes arrays as a whole.
+ * `undefined` is no document. Each member is compared once, and objects whose path is long are told
+ * as a whole, so the cost is linear in the size of both sides however deep they are.
  */
 export function diff(before: unknown, after: unknown): Difference[] {
   const differences: Difference[] = [];

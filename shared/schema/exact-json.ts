@@ -1,7 +1,8 @@
 /**
  * JSON that is kept exactly or refused: nothing that JavaScript or PostgreSQL would alter gets in.
- * For every body that reaches Strata. Its cost is linear in the length of the text, whatever the text looks like:
- * a path is built only where something is wrong, and at most `maxProblems` places are told.
+ * For every body that reaches Strata. Its cost is linear in the length of the text, whatever the
+ * text looks like: a path is built only where something is wrong, and at most `maxProblems` places
+ * are told.
  */
 import type { Problem } from '../errors.ts';
 import { maxPathLength, maxProblems } from '../problem-bounds.ts';
@@ -24,11 +25,14 @@ export class InexactJson extends Error {
 export const maxDepth = 64;
 /** Member names of one body or stored document, over all its objects. */
 export const maxNames = 10_000;
-/** Objects and arrays of one body. Half a million empty arrays fit into 1 MiB, and take a tenth of a second to build. */
+/**
+ * Objects and arrays of one body. Half a million empty arrays fit into 1 MiB, and take a tenth of a
+ * second to build.
+ */
 const maxContainers = 50_000;
 /**
- * Characters of one member name. Paths to problems and differences are made of names: without a bound, many of them below one
- * long name would cost many times its length.
+ * Characters of one member name. Paths to problems and differences are made of names: without a
+ * bound, many of them below one long name would cost many times its length.
  */
 const maxNameLength = 1000;
 /** A double has at most 767 significant digits; nobody writes more than this on purpose. */
@@ -49,8 +53,9 @@ const char = {
 } as const;
 
 /**
- * The value of the text. Throws InvalidJson for bad syntax, and InexactJson where a number, a text or a name cannot be kept, a
- * name is given twice or too long, or the value is nested too deeply or has too many names.
+ * The value of the text. Throws InvalidJson for bad syntax, and InexactJson where a number, a text
+ * or a name cannot be kept, a name is given twice or too long, or the value is nested too deeply or
+ * has too many names.
  */
 export function parseExactJson(text: string): unknown {
   const tooMany = tooManyIn(text);
@@ -70,8 +75,8 @@ export function parseExactJson(text: string): unknown {
 }
 
 /**
- * What the text has too many of, counted before anything is built from it. Undefined also where brackets do not match: such a text
- * is no JSON, which is the better thing to say.
+ * What the text has too many of, counted before anything is built from it. Undefined also where
+ * brackets do not match: such a text is no JSON, which is the better thing to say.
  */
 function tooManyIn(text: string): string | undefined {
   let containers = 0;
@@ -95,7 +100,10 @@ function tooManyIn(text: string): string | undefined {
   return undefined;
 }
 
-/** An object or array that the scan is inside of. Each level has one, used again for the next at the same depth. */
+/**
+ * An object or array that the scan is inside of. Each level has one, used again for the next at the
+ * same depth.
+ */
 interface Container {
   /** The names seen so far; undefined for an array. */
   names: Set<string> | undefined;
@@ -182,7 +190,10 @@ function problemsIn(text: string): Problem[] {
   return problems;
 }
 
-/** The position after the closing quote of the string that begins at `start`, or after the text where there is none. */
+/**
+ * The position after the closing quote of the string that begins at `start`, or after the text
+ * where there is none.
+ */
 function endOfString(text: string, start: number): number {
   let position = start + 1;
   while (position < text.length) {
@@ -214,7 +225,10 @@ const isNumberPart = (code: number): boolean =>
   code === 0x65 ||
   code === 0x45;
 
-/** The JSON Pointer (RFC 6901) of the value that the scan is at, or of the deepest value around it whose pointer fits. */
+/**
+ * The JSON Pointer (RFC 6901) of the value that the scan is at, or of the deepest value around it
+ * whose pointer fits.
+ */
 function pathOf(containers: readonly Container[]): string {
   let path = '';
   for (const { names, name, index } of containers) {
@@ -240,14 +254,18 @@ function numberProblem(source: string): string | undefined {
   if (Object.is(value, -0) && /^-[0.]+([eE]|$)/.test(source))
     return 'is a negative zero, whose sign would be lost';
   const printed = String(value);
-  // The second comparison only saves time: most numbers that differ from what JavaScript prints do so by a fraction of zeros.
+  // The second comparison only saves time: most numbers that differ from what JavaScript prints do
+  // so by a fraction of zeros.
   if (printed === source || printed === withoutZeroFraction(source)) return undefined;
   if (!Number.isFinite(value) || significand(printed) !== significand(source))
     return 'is a number that cannot be held exactly; send it as a string';
   return undefined;
 }
 
-/** A decimal without leading and trailing zeros and its power of ten, so that equal decimals are equal texts. */
+/**
+ * A decimal without leading and trailing zeros and its power of ten, so that equal decimals are
+ * equal texts.
+ */
 function significand(source: string): string {
   const [mantissa = '', exponentText = '0'] = source.toLowerCase().split('e');
   const negative = mantissa.startsWith('-');

@@ -1,4 +1,7 @@
-/** Whether a value fits a schema of the contracts, and where it does not, in words for whoever sent it. */
+/**
+ * Whether a value fits a schema of the contracts, and where it does not, in words for whoever sent
+ * it.
+ */
 import { Ajv, type AnySchemaObject, type ErrorObject, type ValidateFunction } from 'ajv';
 import addFormats from 'ajv-formats';
 import type { TSchema } from 'typebox';
@@ -9,8 +12,9 @@ import { isTimeZone } from './time-zone.ts';
 /** The one format of our own. */
 const timeZoneFormat = 'iana-time-zone';
 
-// Refuses instead of repairing: no coercion, no defaults, no removal of unknown fields. That schemas are schemas is what tests see to: to
-// compile the schema of schemas for that was a twentieth of each start.
+// Refuses instead of repairing: no coercion, no defaults, no removal of unknown fields. That
+// schemas are schemas is what tests see to: to compile the schema of schemas for that was a
+// twentieth of each start.
 const ajv = new Ajv({
   validateSchema: false,
   allErrors: true,
@@ -43,9 +47,10 @@ const sized: Readonly<Record<string, { bound: string; costly: readonly string[] 
 };
 
 /**
- * The schema with what costs more the larger a value is judged only where the value is not too large. Ajv would otherwise tell of
- * every item of an array that is refused for its length, compare them with each other where they have to be unique, and take a long
- * text apart to see whether it is a time.
+ * The schema with what costs more the larger a value is judged only where the value is not too
+ * large. Ajv would otherwise tell of every item of an array that is refused for its length, compare
+ * them with each other where they have to be unique, and take a long text apart to see whether it
+ * is a time.
  */
 function sizeFirst(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(sizeFirst);
@@ -70,8 +75,8 @@ function sizeFirst(schema: unknown): unknown {
 }
 
 /**
- * The problems of a value against a schema, as JSON Pointers; none if and only if it is valid. At most `maxProblems`, and never
- * with a value of the caller's in their words.
+ * The problems of a value against a schema, as JSON Pointers; none if and only if it is valid. At
+ * most `maxProblems`, and never with a value of the caller's in their words.
  */
 export function problemsOf(schema: TSchema, value: unknown): Problem[] {
   const validate = validatorOf(schema);
@@ -100,11 +105,13 @@ function* worded(errors: Iterable<ErrorObject>): Generator<Problem> {
 const isChoice = ({ keyword }: ErrorObject): boolean => keyword === 'anyOf' || keyword === 'oneOf';
 
 /**
- * Without errors that only repeat others: that a choice fits no shape, where the shapes' own errors say why, and that the value is
- * of another type than a shape, where another shape is of its type. `if` repeats what its branch says.
+ * Without errors that only repeat others: that a choice fits no shape, where the shapes' own errors
+ * say why, and that the value is of another type than a shape, where another shape is of its type.
+ * `if` repeats what its branch says.
  *
- * Ajv tells the errors of a choice's shapes right before that of the choice. So what belongs to a choice is found by walking back
- * from it, and never among the errors of a sibling, whose schema path is the same.
+ * Ajv tells the errors of a choice's shapes right before that of the choice. So what belongs to a
+ * choice is found by walking back from it, and never among the errors of a sibling, whose schema
+ * path is the same.
  */
 function withoutEchoes(errors: readonly ErrorObject[]): ErrorObject[] {
   const echoes = new Set<ErrorObject>();
@@ -122,7 +129,10 @@ function withoutEchoes(errors: readonly ErrorObject[]): ErrorObject[] {
   return errors.filter((error) => !echoes.has(error));
 }
 
-/** The errors that led to the one at `index`: those right before it, of its place or below, from its schema or below. */
+/**
+ * The errors that led to the one at `index`: those right before it, of its place or below, from its
+ * schema or below.
+ */
 function errorsWithin(errors: readonly ErrorObject[], index: number): ErrorObject[] {
   const { schemaPath, instancePath } = errors[index]!;
   const belongs = (error: ErrorObject): boolean =>

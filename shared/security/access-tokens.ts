@@ -1,10 +1,16 @@
-/** Access tokens: JWT (RFC 7519) in the profile of RFC 9068, signed HS256 with a key derived from SECRET_KEY. */
+/**
+ * Access tokens: JWT (RFC 7519) in the profile of RFC 9068, signed HS256 with a key derived from
+ * SECRET_KEY.
+ */
 import { createSecretKey, randomUUID } from 'node:crypto';
 import jwt from 'jsonwebtoken';
 import type { ErrorCode } from '../contracts/error-codes.ts';
 import { createKeyRing, type SecretKeys } from './derived-keys.ts';
 
-/** What a token says of its bearer: user, session, tenant of the session, roles there and on the platform. */
+/**
+ * What a token says of its bearer: user, session, tenant of the session, roles there and on the
+ * platform.
+ */
 export interface AccessClaims {
   readonly sub: string;
   readonly sid: string;
@@ -25,13 +31,19 @@ export interface AccessTokenSettings extends SecretKeys {
 }
 
 const audience = 'strata';
-/** RFC 9068, 2.1: keeps an ID token, or whatever else is a JWT, from being taken for an access token. */
+/**
+ * RFC 9068, 2.1: keeps an ID token, or whatever else is a JWT, from being taken for an access
+ * token.
+ */
 const type = 'at+jwt';
 const algorithm = 'HS256';
 
 const refused = (code: ErrorCode): Verified => ({ ok: false, code });
 
-/** Only what requests are decided by is looked at: a token that our key has signed is one that `issue` made. */
+/**
+ * Only what requests are decided by is looked at: a token that our key has signed is one that
+ * `issue` made.
+ */
 const isComplete = (claims: string | jwt.JwtPayload): claims is jwt.JwtPayload & VerifiedClaims =>
   typeof claims !== 'string' &&
   typeof claims.sub === 'string' &&

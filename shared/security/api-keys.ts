@@ -1,6 +1,7 @@
 /**
- * The text of API keys and what is stored of them. A key is `strata_`, the id of its row (32 hex digits), `_`, 256 random bits
- * (64 hex digits) and a CRC-32 of both (8 hex digits): a typing error is noticed, and scanners for leaked secrets can recognise one.
+ * The text of API keys and what is stored of them. A key is `strata_`, the id of its row (32 hex
+ * digits), `_`, 256 random bits (64 hex digits) and a CRC-32 of both (8 hex digits): a typing error
+ * is noticed, and scanners for leaked secrets can recognise one.
  */
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { crc32 } from 'node:zlib';
@@ -39,8 +40,8 @@ export function parseApiKey(text: string): ParsedApiKey | null {
 }
 
 /**
- * Hashes are HMAC-SHA-256 under a key derived from SECRET_KEY, as hex. A slow hash would protect nothing: a secret is random and
- * too long to guess.
+ * Hashes are HMAC-SHA-256 under a key derived from SECRET_KEY, as hex. A slow hash would protect
+ * nothing: a secret is random and too long to guess.
  */
 export function createApiKeys({ secret_key: current, secret_key_previous: previous }: SecretKeys) {
   const keys = [current, previous]

@@ -23,7 +23,10 @@ export interface KeyRing {
   readonly all: readonly DerivedKey[];
 }
 
-/** The keys for one use; an id is the first `idLength` hex digits of the key's SHA-256. Throws without SECRET_KEY, saying what it is needed to do. */
+/**
+ * The keys for one use; an id is the first `idLength` hex digits of the key's SHA-256. Throws
+ * without SECRET_KEY, saying what it is needed to do.
+ */
 export function createKeyRing(
   { secret_key: secretKey, secret_key_previous: previousKey }: SecretKeys,
   { label, idLength, neededTo }: { label: string; idLength: number; neededTo: string },

@@ -1,7 +1,7 @@
 /**
- * Secrets inside documents: sealed where they are stored, masked where they are shown, open only where they are used. Writing the
- * mask back keeps the stored secret, but only for the place it was given for: whoever may not read a secret must not have it sent
- * to an address of theirs.
+ * Secrets inside documents: sealed where they are stored, masked where they are shown, open only
+ * where they are used. Writing the mask back keeps the stored secret, but only for the place it was
+ * given for: whoever may not read a secret must not have it sent to an address of theirs.
  */
 import { invalid, type Problem } from '../errors.ts';
 import { pointerTo } from '../schema/json-pointer.ts';
@@ -30,7 +30,10 @@ type JsonObject = Record<string, unknown>;
 const isObject = (value: unknown): value is JsonObject =>
   typeof value === 'object' && value !== null;
 
-/** The value at a path; undefined where the path leads nowhere. Only own members count, so that `constructor` is none. */
+/**
+ * The value at a path; undefined where the path leads nowhere. Only own members count, so that
+ * `constructor` is none.
+ */
 const valueAt = (document: unknown, path: readonly string[]): unknown =>
   path.reduce<unknown>(
     (found, name) => (isObject(found) && Object.hasOwn(found, name) ? found[name] : undefined),
@@ -58,23 +61,31 @@ function replaceSecrets<T>(
 }
 
 /**
- * What a sealed secret is bound to: whose document, which field, and the address it is for, so that one that is copied elsewhere
- * behind Strata's back does not open there. Without the holder's position, so that a list may be reordered.
+ * What a sealed secret is bound to: whose document, which field, and the address it is for, so that
+ * one that is copied elsewhere behind Strata's back does not open there. Without the holder's
+ * position, so that a list may be reordered.
  */
 const bindingOf = (context: string, { holder, secret }: SecretPlace): string =>
   JSON.stringify([context, holder.kind, addressOf(holder), ...secret]);
 
-/** Without the address: how secrets were bound at first. They open until their document is written the next time. */
+/**
+ * Without the address: how secrets were bound at first. They open until their document is written
+ * the next time.
+ */
 const formerBindingOf = (context: string, { holder, secret }: SecretPlace): string =>
   [context, holder.kind, ...secret].join(' ');
 
-/** One spelling for each address. Whatever differs, the path and the query included, may be somebody else's. */
+/**
+ * One spelling for each address. Whatever differs, the path and the query included, may be somebody
+ * else's.
+ */
 const addressOf = ({ url }: SecretHolder): string | null =>
   url === null ? null : (URL.parse(url)?.href ?? url);
 
 /**
- * The document as it is stored: every secret sealed. A mask keeps the secret of the stored holder that this one continues; where
- * there is none, the mask is refused with 422 and the path of each. `context` says whose document it is, and it opens nowhere else.
+ * The document as it is stored: every secret sealed. A mask keeps the secret of the stored holder
+ * that this one continues; where there is none, the mask is refused with 422 and the path of each.
+ * `context` says whose document it is, and it opens nowhere else.
  */
 export function sealSecrets<T>(
   document: T,
@@ -103,14 +114,20 @@ export function sealSecrets<T>(
   return sealed;
 }
 
-/** A stored secret that stays; one of the former binding is sealed anew. What does not open is no matter of this write. */
+/**
+ * A stored secret that stays; one of the former binding is sealed anew. What does not open is no
+ * matter of this write.
+ */
 function boundToAddress(sealed: string, vault: Vault, context: string, place: SecretPlace): string {
   const former = formerBindingOf(context, place);
   if (!vault.opens(sealed, former)) return sealed;
   return vault.seal(vault.open(sealed, former), bindingOf(context, place));
 }
 
-/** The document with its secrets open, as whoever sends them needs it. Throws where one does not open. */
+/**
+ * The document with its secrets open, as whoever sends them needs it. Throws where one does not
+ * open.
+ */
 export const openSecrets = <T>(
   document: T,
   holdersOf: HoldersOf<T>,
@@ -132,8 +149,8 @@ const positionOf = (holder: SecretHolder, all: readonly SecretHolder[]): number 
   all.filter(({ kind }) => kind === holder.kind).indexOf(holder);
 
 /**
- * New holder's path → the stored holder that it continues, each at most once. Only one with the same address; where several have it,
- * the one at the same position first.
+ * New holder's path → the stored holder that it continues, each at most once. Only one with the
+ * same address; where several have it, the one at the same position first.
  */
 function matchHolders(
   next: readonly SecretHolder[],
@@ -162,8 +179,8 @@ function matchHolders(
 }
 
 /**
- * The same value with `change` applied to every string in it. Its shape stays, which TypeScript cannot follow through the
- * recursion: hence the casts.
+ * The same value with `change` applied to every string in it. Its shape stays, which TypeScript
+ * cannot follow through the recursion: hence the casts.
  */
 export function mapStrings<T>(value: T, change: (text: string) => string): T {
   if (typeof value === 'string') return change(value) as T;

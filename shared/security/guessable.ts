@@ -1,4 +1,7 @@
-/** Passwords that guessers try first: common ones, keyboard walks, repetitions, and common ones in disguise. */
+/**
+ * Passwords that guessers try first: common ones, keyboard walks, repetitions, and common ones in
+ * disguise.
+ */
 import { readFileSync } from 'node:fs';
 
 /** Compatibility forms and case are one: `ＰＡＳＳＷＯＲＤ` is `password`. */
@@ -19,7 +22,9 @@ function isCommon(word: string): boolean {
   return commonPasswords.has(word);
 }
 
-/** Alphabet, digits, and a keyboard's rows and columns: neighbours in one of them are neighbours. */
+/**
+ * Alphabet, digits, and a keyboard's rows and columns: neighbours in one of them are neighbours.
+ */
 const walks = [
   'abcdefghijklmnopqrstuvwxyz',
   '01234567890',
@@ -50,7 +55,10 @@ function isWalk(characters: readonly string[]): boolean {
   return walkCount * 4 <= characters.length;
 }
 
-/** What is repeated from beginning to end, the last time perhaps in part; the whole word where nothing is. */
+/**
+ * What is repeated from beginning to end, the last time perhaps in part; the whole word where
+ * nothing is.
+ */
 function repeatedUnit(word: string): string {
   for (let length = 1; length <= word.length / 2; length += 1) {
     const isPeriod = word.slice(length) === word.slice(0, word.length - length);
@@ -76,7 +84,10 @@ const unmasked = (word: string, letterOfOne: 'i' | 'l'): string =>
 const withoutDecoration = (word: string): string =>
   word.replaceAll(/^[\d\p{P}\p{S}]+|[\d\p{P}\p{S}]+$/gu, '');
 
-/** The password is a common one, or made from one or from the keyboard in a way that guessers try first. */
+/**
+ * The password is a common one, or made from one or from the keyboard in a way that guessers try
+ * first.
+ */
 export function isGuessable(password: string): boolean {
   const whole = folded(password);
   const unit = repeatedUnit(whole);

@@ -1,6 +1,6 @@
 /**
- * Which new passwords are good enough (NIST SP 800-63B, 3.1.1.2: a length, a list of common ones and of words from their context, no
- * rules of composition).
+ * Which new passwords are good enough (NIST SP 800-63B, 3.1.1.2: a length, a list of common ones
+ * and of words from their context, no rules of composition).
  */
 import type { ErrorCode } from '../contracts/error-codes.ts';
 import { StrataError } from '../errors.ts';
@@ -25,7 +25,10 @@ export interface PasswordProblem {
 /** Compatibility forms are one password, however a keyboard composes them (Unicode NFKC). */
 export const normalisePassword = (password: string): string => password.normalize('NFKC');
 
-/** What is wrong with a new password; undefined where it is good. Its length counts code points once normalised. */
+/**
+ * What is wrong with a new password; undefined where it is good. Its length counts code points once
+ * normalised.
+ */
 export function passwordProblem(
   password: string,
   owner: PasswordOwner,

@@ -1,11 +1,14 @@
 /**
- * Secrets at rest: AES-256-GCM under keys derived from SECRET_KEY. A sealed secret is text: a prefix, the key's id (8 hex digits),
- * nonce, tag and ciphertext, the last three in base64url.
+ * Secrets at rest: AES-256-GCM under keys derived from SECRET_KEY. A sealed secret is text: a
+ * prefix, the key's id (8 hex digits), nonce, tag and ciphertext, the last three in base64url.
  */
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { createKeyRing, type SecretKeys } from './derived-keys.ts';
 
-/** Stands for a secret wherever it would be shown, and keeps the stored one where it is written back. */
+/**
+ * Stands for a secret wherever it would be shown, and keeps the stored one where it is written
+ * back.
+ */
 export const mask = '********';
 
 const prefix = 'strata.sealed.v1.';
@@ -18,7 +21,10 @@ const tagOptions = { authTagLength: 16 };
 export interface Vault {
   /** `context` says what the secret belongs to; it opens nowhere else. */
   readonly seal: (plain: string, context: string) => string;
-  /** Throws where no key fits or the text was altered. `formerContext` is one that older secrets of the kind were sealed with. */
+  /**
+   * Throws where no key fits or the text was altered. `formerContext` is one that older secrets of
+   * the kind were sealed with.
+   */
   readonly open: (sealed: string, context: string, formerContext?: string) => string;
   readonly opens: (sealed: string, context: string) => boolean;
 }
@@ -26,7 +32,10 @@ export interface Vault {
 export const isSealed = (value: unknown): value is string =>
   typeof value === 'string' && value.startsWith(prefix);
 
-/** `label` names the use. What was sealed under SECRET_KEY_PREVIOUS still opens. Throws without SECRET_KEY. */
+/**
+ * `label` names the use. What was sealed under SECRET_KEY_PREVIOUS still opens. Throws without
+ * SECRET_KEY.
+ */
 export function createVault(secretKeys: SecretKeys, label: string): Vault {
   const keys = createKeyRing(secretKeys, { label, idLength: 8, neededTo: 'keep secrets' });
   return {

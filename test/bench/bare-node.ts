@@ -1,4 +1,7 @@
-/** A node that hosts no piece and may cache, in this process: as a platform service makes one, and with what its owner looks at. */
+/**
+ * A node that hosts no piece and may cache, in this process: as a platform service makes one, and
+ * with what its owner looks at.
+ */
 import type { DataSource } from 'typeorm';
 import { derivedReads } from '../../services/derived-reads.ts';
 import { createNode, type Node } from '../../shared/cluster/broker.ts';
@@ -21,5 +24,7 @@ export function bareNode(nodeId: string, natsUrl: string, commits?: DataSource):
   });
 }
 
-/** Milliseconds of the machine's clock that never jumps, which is the same for all its processes. */
+/**
+ * Milliseconds of the machine's clock that never jumps, which is the same for all its processes.
+ */
 export const machineMs = (): number => Number(process.hrtime.bigint()) / 1e6;

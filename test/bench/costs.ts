@@ -1,6 +1,7 @@
 /**
- * What the steps of a visible write cost one by one, each measured apart: the constants of `npm run simulate`, which `bench.json` has
- * as `costs`. Nothing here is measured with the numbers of nodes that the simulation is compared at, but with one node and with ten.
+ * What the steps of a visible write cost one by one, each measured apart: the constants of `npm run
+ * simulate`, which `bench.json` has as `costs`. Nothing here is measured with the numbers of nodes
+ * that the simulation is compared at, but with one node and with ten.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { performance, PerformanceObserver } from 'node:perf_hooks';
@@ -28,10 +29,16 @@ const warmUps = 500;
 const few = 1;
 const many = 10;
 const leaseRows = 200;
-/** Heartbeats of a node and polls of its feed, each second: `broker.ts`, and four polls in COHERENCE_FENCE_MS. */
+/**
+ * Heartbeats of a node and polls of its feed, each second: `broker.ts`, and four polls in
+ * COHERENCE_FENCE_MS.
+ */
 const perSecond = { beats: 0.5, polls: 2 };
 
-/** Steps of a tenth of a hundredth at the upper end would be guesses: a thousand rounds have ten of them. */
+/**
+ * Steps of a tenth of a hundredth at the upper end would be guesses: a thousand rounds have ten of
+ * them.
+ */
 function quantilesOf(all: readonly number[], steps = 200): Quantiles {
   const sorted = all.toSorted((a, b) => a - b);
   if (sorted.length === 0) return [];
@@ -53,7 +60,10 @@ function cpuOf(pid: number): number {
 const loopOf = (pid: number): number =>
   Number(readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ')[0]) / 1e6;
 
-/** Of a process's other threads, which for Node are V8's: their processor time in milliseconds, and how often one was given a core. */
+/**
+ * Of a process's other threads, which for Node are V8's: their processor time in milliseconds, and
+ * how often one was given a core.
+ */
 function besideLoop(pid: number): { readonly ms: number; readonly times: number } {
   const others = readdirSync(`/proc/${pid}/task`).filter((thread) => Number(thread) !== pid);
   const each = others.map((thread) =>
@@ -140,8 +150,8 @@ async function measure(
 }
 
 /**
- * The median of each, so that pauses, which are measured apart, are not counted twice. `before` is not measured: what is
- * done after something else costs more than what is repeated.
+ * The median of each, so that pauses, which are measured apart, are not counted twice. `before` is
+ * not measured: what is done after something else costs more than what is repeated.
  */
 async function measureMedians(
   times: number,
@@ -296,7 +306,10 @@ function commitTo(db: DataSource): () => Promise<unknown> {
 
 interface LeaseReads {
   readonly read: Measured;
-  /** Of one lease more, from reads that follow each other: less than what one read differs from the next. */
+  /**
+   * Of one lease more, from reads that follow each other: less than what one read differs from the
+   * next.
+   */
   readonly row: Pick<Used, 'own' | 'database'>;
 }
 
@@ -321,7 +334,10 @@ async function measureLeases(
   return { read: first, row: { own: row('own'), database: row('database') } };
 }
 
-/** What Moleculer takes to look at the list of one event's listeners, which it does with all of them at each event, sent or received. */
+/**
+ * What Moleculer takes to look at the list of one event's listeners, which it does with all of them
+ * at each event, sent or received.
+ */
 async function measureScan(): Promise<number> {
   const broker = new ServiceBroker({ logger: false });
   const lists = 1000;

@@ -1,4 +1,7 @@
-/** Effective configuration as a platform service reads it, on the bus and from its own node's memory. */
+/**
+ * Effective configuration as a platform service reads it, on the bus and from its own node's
+ * memory.
+ */
 import { isDeepStrictEqual } from 'node:util';
 import { eventually } from '../support/cluster.ts';
 import { createTenant, secretKey, type Client } from '../support/strata.ts';
@@ -9,7 +12,10 @@ import { platformAdmin, startStage } from './stage.ts';
 const contexts = 200;
 const reads = 1000;
 
-/** Reads of many contexts through the gateway, one after the other: after a platform write, and when nothing has changed. */
+/**
+ * Reads of many contexts through the gateway, one after the other: after a platform write, and when
+ * nothing has changed.
+ */
 async function mergedAnew(rounds: number, platform: Client, admin: Client, tenantId: string) {
   for (let each = 0; each < contexts; each += 1)
     await admin.put(`/tenants/${tenantId}/config/agents/agent-${each}`, { custom: { each } });

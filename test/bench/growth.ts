@@ -47,7 +47,10 @@ const reads: readonly Read[] = [
   },
 ];
 
-/** So many service instances with an entry each in the history, as if every one had been written once. */
+/**
+ * So many service instances with an entry each in the history, as if every one had been written
+ * once.
+ */
 async function fill({ query }: Database, tenantId: string, rows: number): Promise<void> {
   await query(
     `INSERT INTO tenant_config.service_configurations SELECT $1::uuid, 'service-' || n,
@@ -109,8 +112,8 @@ export const growth: Group = async ({ rounds }) => {
 };
 
 /**
- * The median of one round's reads at each place, in milliseconds. The places take turns read by read. Every read is of another row,
- * and nothing of the tenants is cached before.
+ * The median of one round's reads at each place, in milliseconds. The places take turns read by
+ * read. Every read is of another row, and nothing of the tenants is cached before.
  */
 async function cold(
   { path, expect }: Read,

@@ -1,4 +1,7 @@
-/** How long others wait while one request of 1 MiB is worked on: `/healthz` beside hostile bodies on every route that takes one. */
+/**
+ * How long others wait while one request of 1 MiB is worked on: `/healthz` beside hostile bodies on
+ * every route that takes one.
+ */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { TSchema } from 'typebox';

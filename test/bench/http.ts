@@ -1,4 +1,6 @@
-/** A cached configuration value over HTTP, through the gateway, beside what one could use instead. */
+/**
+ * A cached configuration value over HTTP, through the gateway, beside what one could use instead.
+ */
 import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

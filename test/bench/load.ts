@@ -50,7 +50,10 @@ function luaRequest({ method = 'GET', path, headers = {}, body }: Sent): string 
   return `wrk.format(${luaString(method)}, ${luaString(path)}, { ${fields.join(', ')} }, ${bodyText})`;
 }
 
-/** The script of one run of wrk: sends the requests in turn, compares every answer, and prints one line that begins with RESULT. */
+/**
+ * The script of one run of wrk: sends the requests in turn, compares every answer, and prints one
+ * line that begins with RESULT.
+ */
 function scriptOf({ requests, expect, status = 200 }: Target): string {
   const texts = requests.map((sent, index) => `texts[${index}] = ${luaRequest(sent)}`);
   const numbersAreSent = requests.some(({ body }) => body?.includes(placeholder));
@@ -87,7 +90,10 @@ function scriptOf({ requests, expect, status = 200 }: Target): string {
   end`;
 }
 
-/** Sends requests for so many seconds from the load's core and compares every answer; throws if one is wrong or missing. */
+/**
+ * Sends requests for so many seconds from the load's core and compares every answer; throws if one
+ * is wrong or missing.
+ */
 export async function load(target: Target, { connections, seconds }: Load): Promise<Measured> {
   const folder = mkdtempSync(join(tmpdir(), 'strata-bench-'));
   try {

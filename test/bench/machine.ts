@@ -1,4 +1,7 @@
-/** The machine: servers that are compared take turns on one core; the load and the servers behind them have the other. */
+/**
+ * The machine: servers that are compared take turns on one core; the load and the servers behind
+ * them have the other.
+ */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
@@ -17,9 +20,10 @@ export const machine = `${cpus().length} cores, ${cpus()[0]?.model ?? 'unknown'}
 
 const haltPoll = '/sys/module/haltpoll/parameters/guest_halt_poll_ns';
 /**
- * In a virtual machine, waking a halted core costs the sender several microseconds, about as much as an answer takes, and it happens
- * more often the less the other side has to do. So idle cores poll for a while before they halt, where the kernel can do that and we
- * are root. Returns how to undo it; the end of the process undoes it too.
+ * In a virtual machine, waking a halted core costs the sender several microseconds, about as much
+ * as an answer takes, and it happens more often the less the other side has to do. So idle cores
+ * poll for a while before they halt, where the kernel can do that and we are root. Returns how to
+ * undo it; the end of the process undoes it too.
  */
 export function keepCoresAwake(): () => void {
   if (!existsSync(haltPoll) || process.getuid?.() !== 0) {
@@ -63,7 +67,9 @@ export interface Program {
   readonly stop: () => Promise<void>;
 }
 
-/** A peer or a caller of ours, in a process of its own; resolves once it has printed its first line. */
+/**
+ * A peer or a caller of ours, in a process of its own; resolves once it has printed its first line.
+ */
 export async function startProgram(
   file: string,
   args: readonly string[],
@@ -95,7 +101,10 @@ const ticksPerSecond = 100;
 /** Processor time that a process has used so far, in milliseconds (proc(5), utime and stime). */
 export const cpuMs = (pid: number): number => ticksMs(pid, 11);
 
-/** The same of a process with its children, also those that have ended (cutime and cstime), such as idle connections that were closed. */
+/**
+ * The same of a process with its children, also those that have ended (cutime and cstime), such as
+ * idle connections that were closed.
+ */
 export const cpuMsOfFamily = (pid: number): number =>
   [pid, ...childrenOf(pid)].reduce((sum, each) => sum + cpuMs(each), ticksMs(pid, 13));
 

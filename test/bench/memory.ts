@@ -17,8 +17,8 @@ const entries = 20_000;
 const settleMs = 15_000;
 /**
  * For what requests have left behind to be collected: V8 does that when little has been allocated
- * for a while, and at the latest 100 s after it last has (`kWatchdogDelayMs` of its memory-reducer.h).
- * That takes a gateway 0.1 s once, which would pass for twice its idle cost.
+ * for a while, and at the latest 100 s after it last has (`kWatchdogDelayMs` of its
+ * memory-reducer.h). That takes a gateway 0.1 s once, which would pass for twice its idle cost.
  */
 const collectedMs = 110_000;
 /** The system counts processor time in hundredths of a second. */
@@ -146,7 +146,10 @@ const ready = ({ url }: Node): Promise<void> =>
     if (status !== 200) throw new Error(text);
   });
 
-/** What one cached entry takes: of the heap after a garbage collection, on a gateway of its own, and by the cache's own count. */
+/**
+ * What one cached entry takes: of the heap after a garbage collection, on a gateway of its own, and
+ * by the cache's own count.
+ */
 async function entryBytes(stage: Stage, tenantId: string, { token }: Client): Promise<string> {
   const inspected = await freePort();
   const gateway = await stage.start(['gateway'], loadCore, {
@@ -189,7 +192,10 @@ async function figuresOf(
   return { entries: cache('entries'), bytes: cache('bytes'), heap };
 }
 
-/** The heap in use after a garbage collection, over the inspector (Chrome DevTools Protocol: HeapProfiler, Runtime). */
+/**
+ * The heap in use after a garbage collection, over the inspector (Chrome DevTools Protocol:
+ * HeapProfiler, Runtime).
+ */
 async function heapBytes(port: number): Promise<number> {
   const [target] = (await (await fetch(`http://127.0.0.1:${port}/json/list`)).json()) as {
     webSocketDebuggerUrl: string;

@@ -49,8 +49,8 @@ export function median(figures: readonly number[]): number {
 const warmUpRounds = 2;
 
 /**
- * Measures both sides in every round, and swaps their order from round to round, so that neither gains by what else the machine
- * does. The first rounds are not counted: code is not compiled yet.
+ * Measures both sides in every round, and swaps their order from round to round, so that neither
+ * gains by what else the machine does. The first rounds are not counted: code is not compiled yet.
  */
 export async function alternate(
   rounds: number,

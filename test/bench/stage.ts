@@ -1,4 +1,7 @@
-/** The servers of a measurement, as in production: PostgreSQL that waits for the disk, NATS, Redis, nodes that log to a file. */
+/**
+ * The servers of a measurement, as in production: PostgreSQL that waits for the disk, NATS, Redis,
+ * nodes that log to a file.
+ */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
@@ -101,7 +104,9 @@ export async function startStage(): Promise<Stage> {
   }
 }
 
-/** Starts a node as production does, with its default log; resolves once the node says that it runs. */
+/**
+ * Starts a node as production does, with its default log; resolves once the node says that it runs.
+ */
 export async function startNode(
   log: string,
   pieces: readonly string[],

@@ -1,4 +1,7 @@
-/** Reads that are older than an answered write, of three processes that read from memory: Strata's, and Redis' client-side caching. */
+/**
+ * Reads that are older than an answered write, of three processes that read from memory: Strata's,
+ * and Redis' client-side caching.
+ */
 import { setTimeout as delay } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { eventually } from '../support/cluster.ts';
@@ -13,7 +16,10 @@ const processes = 3;
 /** Until readers have the new value in memory again. */
 const pauseMs = 5;
 
-/** Writes one after the other, and asks the readers what they had read. `write` resolves to the revision once it is answered. */
+/**
+ * Writes one after the other, and asks the readers what they had read. `write` resolves to the
+ * revision once it is answered.
+ */
 async function judgedBy(
   readers: readonly Program[],
   writes: number,

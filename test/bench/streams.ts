@@ -1,4 +1,7 @@
-/** Watch streams of effective values beside a server that does nothing but keep connections: memory, a change to the last, idle. */
+/**
+ * Watch streams of effective values beside a server that does nothing but keep connections: memory,
+ * a change to the last, idle.
+ */
 import { setTimeout as delay } from 'node:timers/promises';
 import { eventually } from '../support/cluster.ts';
 import { Client, createTenant, memberPassword, signIn } from '../support/strata.ts';
@@ -22,8 +25,8 @@ const readers = (origin: string, watched: readonly Watched[], streams: number): 
   );
 
 /**
- * Kibibytes of memory that each stream takes, milliseconds of the processor a second that 1,000 idle ones add, and those that the
- * process takes without any: the least of before and after them.
+ * Kibibytes of memory that each stream takes, milliseconds of the processor a second that 1,000
+ * idle ones add, and those that the process takes without any: the least of before and after them.
  */
 async function costOf(
   { pid }: { readonly pid: number },
@@ -49,7 +52,10 @@ async function costOf(
   return { kibibytes, idleMs, aloneMs };
 }
 
-/** Milliseconds from the beginning of the request that makes the event until the last reader has it, and of the processor. */
+/**
+ * Milliseconds from the beginning of the request that makes the event until the last reader has it,
+ * and of the processor.
+ */
 async function fanOut(
   { pid }: { readonly pid: number },
   reading: Program,

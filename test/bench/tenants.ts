@@ -1,4 +1,7 @@
-/** Very many tenants, put into the database as they would be stored, and what a node keeps of each that it has read. */
+/**
+ * Very many tenants, put into the database as they would be stored, and what a node keeps of each
+ * that it has read.
+ */
 import type { Database } from '../support/postgres.ts';
 import { loadCore, serverCore, startProgram } from './machine.ts';
 import type { Kept } from './peers/tenants-in-memory.ts';

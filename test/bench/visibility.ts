@@ -1,7 +1,8 @@
 /**
- * How long until a committed write is answered, which is when every node that may cache has dropped what it made old, beside a bare
- * NATS publish that as many subscribers reply to. The lease holders and the subscribers are in the same processes, ten of each in one;
- * the writer is in this one, a new one each round. `visibility.ts <nodes> <writes>`
+ * How long until a committed write is answered, which is when every node that may cache has dropped
+ * what it made old, beside a bare NATS publish that as many subscribers reply to. The lease holders
+ * and the subscribers are in the same processes, ten of each in one; the writer is in this one, a
+ * new one each round. `visibility.ts <nodes> <writes>`
  */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';

@@ -12,7 +12,9 @@ import { loadCore, serverCore, startProgram } from './machine.ts';
 import { alternate, type Comparison, type Group } from './report.ts';
 import { platformAdmin, startStage, type Stage } from './stage.ts';
 
-/** What the receiver has counted, with the times of the first and the last arrival in milliseconds. */
+/**
+ * What the receiver has counted, with the times of the first and the last arrival in milliseconds.
+ */
 interface Tally {
   readonly count: number;
   /** Notices whose signature is not right. */
@@ -42,7 +44,10 @@ async function askForApproval(tenant: TenantFixture): Promise<string> {
   return made.body.id;
 }
 
-/** Deliveries a second out of the queue, each claimed, signed, sent and recorded, beside got posting the same bodies. */
+/**
+ * Deliveries a second out of the queue, each claimed, signed, sent and recorded, beside got posting
+ * the same bodies.
+ */
 async function throughput(stage: Stage, rounds: number, seconds: number): Promise<Comparison> {
   const node = await stage.start([], serverCore, { ...stage.alone, ...reachable });
   const receiver = await startProgram('test/bench/peers/receiver.ts', [secret], loadCore);
@@ -113,8 +118,8 @@ async function throughput(stage: Stage, rounds: number, seconds: number): Promis
 }
 
 /**
- * The 99th percentile of the time from asking for an approval to its arrival at a healthy endpoint, where fifty others never answer,
- * beside the same without them.
+ * The 99th percentile of the time from asking for an approval to its arrival at a healthy endpoint,
+ * where fifty others never answer, beside the same without them.
  */
 async function isolation(stage: Stage, rounds: number, seconds: number): Promise<Comparison> {
   let hanging = 0;

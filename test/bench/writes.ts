@@ -19,8 +19,9 @@ async function makeTenant(url: string, platform: Client, name: string): Promise<
 }
 
 /**
- * PUT of risk limits on one node that holds a caching lease, beside the statements of its transaction in bare SQL, in another database
- * of the same server. Writes of one tenant follow each other in bare SQL, and are committed together in Strata.
+ * PUT of risk limits on one node that holds a caching lease, beside the statements of its
+ * transaction in bare SQL, in another database of the same server. Writes of one tenant follow each
+ * other in bare SQL, and are committed together in Strata.
  */
 export const writes: Group = async ({ rounds, seconds }) => {
   const stage = await startStage();

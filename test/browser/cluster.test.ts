@@ -1,4 +1,7 @@
-/** The console over two gateways and NATS, behind a proxy that gives each request to another gateway: walked, used, and left alone by parts of it. */
+/**
+ * The console over two gateways and NATS, behind a proxy that gives each request to another
+ * gateway: walked, used, and left alone by parts of it.
+ */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { Browser, BrowserContext, Page, Request } from 'playwright-core';
 import { openBrowser } from '../support/browser.ts';
@@ -143,7 +146,10 @@ async function enter(page: Page, email: string, password = memberPassword): Prom
   await page.getByRole('navigation', { name: 'Screens' }).waitFor();
 }
 
-/** Counts what was asked and is not answered yet, but for streams. Returns how to wait until nothing is. */
+/**
+ * Counts what was asked and is not answered yet, but for streams. Returns how to wait until nothing
+ * is.
+ */
 function answered(page: Page): () => Promise<void> {
   const open = new Set<Request>();
   page.on('request', (request) => {

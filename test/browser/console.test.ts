@@ -1,4 +1,7 @@
-/** The console in Chromium, against a fresh Strata: every screen is walked, and what people come for is done as they would do it. */
+/**
+ * The console in Chromium, against a fresh Strata: every screen is walked, and what people come for
+ * is done as they would do it.
+ */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createServer } from 'node:http';
 import { once } from 'node:events';
@@ -86,7 +89,9 @@ async function signedIn(as: Person): Promise<Visit> {
 }
 const tabOf = (as: Person): Promise<Visit> => stage.tabOf(tenant.emails[as]!);
 
-/** Has requests wait on their way to Strata. Returns how to let them go, those that come later too. */
+/**
+ * Has requests wait on their way to Strata. Returns how to let them go, those that come later too.
+ */
 async function held(page: Page, url: string): Promise<() => void> {
   const { promise: freed, resolve: free } = Promise.withResolvers<void>();
   await page.route(url, async (route) => {
@@ -344,7 +349,8 @@ describe('effective values', () => {
     const seen = await tabOf('tenant_admin');
     const { page } = seen;
     const real = await tenant.admin.get(`/tenants/${id}/config/effective?explain=true`);
-    // Strata has no document with so many keys of its own at the top: the answer is made larger on its way.
+    // Strata has no document with so many keys of its own at the top: the answer is made larger on
+    // its way.
     await page.route('**/config/effective?*', async (route) => {
       const explained = Object.values(real.body.explain)[0] as object;
       const explain = Object.fromEntries(
@@ -441,7 +447,8 @@ describe('documents', () => {
     await document.review();
     const told = seen.page.locator('.editor .banner');
     await told.waitFor();
-    // What it says at first may come from a look that the page takes by itself, before the review is answered.
+    // What it says at first may come from a look that the page takes by itself, before the review
+    // is answered.
     await eventually(async () =>
       expect(await told.innerText()).toMatch(
         /admin@acme\.example changed this[^]*Both of you changed \/default_region/,

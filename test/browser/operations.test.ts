@@ -1,4 +1,7 @@
-/** The console for those who operate: comparing, stopping, notices, and the platform. Each screen is looked at, and used. */
+/**
+ * The console for those who operate: comparing, stopping, notices, and the platform. Each screen is
+ * looked at, and used.
+ */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { eventually } from '../support/cluster.ts';
 import { withClient } from '../support/postgres.ts';

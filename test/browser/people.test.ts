@@ -1,4 +1,7 @@
-/** The console's screens about people: who belongs to a tenant, who may decide, who is signed in where, and who did what. */
+/**
+ * The console's screens about people: who belongs to a tenant, who may decide, who is signed in
+ * where, and who did what.
+ */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
 import { audited } from '../support/audit.ts';
@@ -468,7 +471,10 @@ const focused = (page: Page): Promise<string> =>
   page.evaluate<string>(`(({ activeElement: at }) =>
     at.getAttribute('aria-label') ?? (at.name || at.innerText.slice(0, 40)))(document)`);
 
-/** Presses Tab until the focus is there. A page takes its heading for where to begin once it has been drawn. */
+/**
+ * Presses Tab until the focus is there. A page takes its heading for where to begin once it has
+ * been drawn.
+ */
 async function tabUntil(page: Page, expression: string): Promise<void> {
   for (let presses = 0; presses < 40; presses += 1) {
     const isThere = await page.evaluate<boolean>(`((at) => ${expression})(document.activeElement)`);

@@ -1,6 +1,6 @@
 /**
- * `npm run pictures`: the pictures of docs/console.md, taken of a fresh Strata in which the README's example has happened. Run it when a
- * screen has changed its looks.
+ * `npm run pictures`: the pictures of docs/console.md, taken of a fresh Strata in which the
+ * README's example has happened. Run it when a screen has changed its looks.
  */
 import { chmodSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,7 @@
-/** A fresh Strata with a browser before it, and windows in which people have signed in: what tests of the console begin with. */
+/**
+ * A fresh Strata with a browser before it, and windows in which people have signed in: what tests
+ * of the console begin with.
+ */
 import type { Browser, BrowserContext } from 'playwright-core';
 import { openBrowser } from '../support/browser.ts';
 import { strataDatabase, type Database } from '../support/postgres.ts';
@@ -14,7 +17,10 @@ import {
 import { SignInPage } from './pages/sign-in.ts';
 import { visit, type Looks, type Visit } from './visit.ts';
 
-/** Text as an attacker would have it: markup, quotes, templates, and a sign that turns what follows it around. */
+/**
+ * Text as an attacker would have it: markup, quotes, templates, and a sign that turns what follows
+ * it around.
+ */
 export const hostile = '<img src=x onerror=alert(1)>"\'&{{7*7}}${7*7}\u202Etxt';
 
 /** Who administers the platform of every stage. */
@@ -34,8 +40,9 @@ export interface Stage {
   /** The same, once somebody has signed in by the page and it shows where they can go. */
   readonly signedIn: (email: string, looks?: Looks) => Promise<Visit>;
   /**
-   * An empty tab of a browser in which the person has signed in, once for all of its tabs. For tests that leave the session as it is:
-   * most of the time of the others goes into signing in, and into loading what this browser has already.
+   * An empty tab of a browser in which the person has signed in, once for all of its tabs. For
+   * tests that leave the session as it is: most of the time of the others goes into signing in, and
+   * into loading what this browser has already.
    */
   readonly tabOf: (email: string) => Promise<Visit>;
   readonly stop: () => Promise<void>;

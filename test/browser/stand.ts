@@ -6,7 +6,10 @@ import { findingsOf, picture } from './visit.ts';
 const widths = [320, 1280];
 const colors = ['light', 'dark'] as const;
 
-/** Keeps a picture of each look, and expects that axe finds nothing and that nothing is wider than the window. */
+/**
+ * Keeps a picture of each look, and expects that axe finds nothing and that nothing is wider than
+ * the window.
+ */
 export async function standAt(page: Page, name: string): Promise<void> {
   for (const width of widths) {
     await page.setViewportSize({ width, height: 800 });

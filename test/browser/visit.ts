@@ -1,4 +1,7 @@
-/** A browser's window on the console, which notes everything that must not happen while it is looked at. */
+/**
+ * A browser's window on the console, which notes everything that must not happen while it is looked
+ * at.
+ */
 import axe from 'axe-core';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -14,16 +17,22 @@ export interface Looks {
 export interface Visit {
   readonly page: Page;
   readonly context: BrowserContext;
-  /** Errors in the browser's console, violations of the policy, and requests to anywhere but Strata. */
+  /**
+   * Errors in the browser's console, violations of the policy, and requests to anywhere but Strata.
+   */
   readonly faults: readonly string[];
-  /** Goes to an address of the console without loading the page anew, and waits until all that it asks for is there. */
+  /**
+   * Goes to an address of the console without loading the page anew, and waits until all that it
+   * asks for is there.
+   */
   readonly goInside: (address: string) => Promise<void>;
   readonly close: () => Promise<void>;
 }
 
 /**
- * What others write shows within a second, on a machine that has time for it. This is less than the eleven seconds after which a page
- * looks by itself at the earliest whether everything is as it knows.
+ * What others write shows within a second, on a machine that has time for it. This is less than the
+ * eleven seconds after which a page looks by itself at the earliest whether everything is as it
+ * knows.
  */
 export const soonMs = 10_000;
 
@@ -97,8 +106,8 @@ export const until = (page: Page, expression: string): Promise<void> =>
   });
 
 /**
- * How long the page's main thread worked while something was done, in milliseconds of its own processor time: unlike the time that
- * passes, it does not grow with what else the machine does.
+ * How long the page's main thread worked while something was done, in milliseconds of its own
+ * processor time: unlike the time that passes, it does not grow with what else the machine does.
  */
 export async function workOf(page: Page, act: () => Promise<unknown>): Promise<number> {
   const cdp = await page.context().newCDPSession(page);
@@ -114,7 +123,10 @@ export async function workOf(page: Page, act: () => Promise<unknown>): Promise<n
   return ms;
 }
 
-/** Processor time of `fixedWork` on the machine that the limits of tests were found on, in milliseconds. */
+/**
+ * Processor time of `fixedWork` on the machine that the limits of tests were found on, in
+ * milliseconds.
+ */
 const calmWorkMs = 80;
 const fixedWork = `(() => {
   const table = document.createElement('table');
@@ -129,7 +141,10 @@ const fixedWork = `(() => {
   return length;
 })()`;
 
-/** How many times as long as it should the work of the page takes now: machines differ, and make the same work longer when busy. */
+/**
+ * How many times as long as it should the work of the page takes now: machines differ, and make the
+ * same work longer when busy.
+ */
 export async function slownessOf(page: Page): Promise<number> {
   const ms = await workOf(page, () => page.evaluate(fixedWork));
   return Math.max(1, ms / calmWorkMs);

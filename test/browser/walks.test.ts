@@ -1,4 +1,7 @@
-/** Walks through every screen that ask one thing of each: that roles see what they may do, and that what people wrote stays text. */
+/**
+ * Walks through every screen that ask one thing of each: that roles see what they may do, and that
+ * what people wrote stays text.
+ */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { startReceiver, type Receiver } from '../support/receiver.ts';
 import { eventually } from '../support/cluster.ts';
@@ -14,7 +17,10 @@ import { EffectiveValuesPage } from './pages/effective-values.ts';
 import { platformAdmin, setStage, type Stage } from './stage.ts';
 import type { Visit } from './visit.ts';
 
-/** What an attacker puts wherever text is taken. It says where it was put, and ends with a sign that turns what follows it around. */
+/**
+ * What an attacker puts wherever text is taken. It says where it was put, and ends with a sign that
+ * turns what follows it around.
+ */
 const beginOf = (place: string): string => `<img src=x onerror=ran(1) id=h-${place}>`;
 const hostile = (place: string): string => `${beginOf(place)}"'&{{7*7}}\u202E`;
 const inHeader = (text: string): string => Buffer.from(text).toString('latin1');
@@ -185,7 +191,10 @@ async function within(email: string): Promise<Visit> {
 
 describe('hostile text', () => {
   interface Look {
-    /** What is wrong with the document: elements that the text would make, and text that turns what is behind it around. */
+    /**
+     * What is wrong with the document: elements that the text would make, and text that turns what
+     * is behind it around.
+     */
     readonly made: readonly string[];
     readonly turned: readonly string[];
     readonly text: string;
@@ -229,7 +238,8 @@ describe('hostile text', () => {
       await openAll(seen);
       const missingIn = ({ text }: Look): string[] =>
         places.filter((place) => !text.includes(beginOf(place)));
-      // What was answered may be drawn a moment later. Once something was wrong the rest is only looked at for the report.
+      // What was answered may be drawn a moment later. Once something was wrong the rest is only
+      // looked at for the report.
       await eventually(
         async () => expect(missingIn(await seen.page.evaluate<Look>(look))).toEqual([]),
         found.length === 0 ? 30_000 : 1000,

@@ -1,6 +1,7 @@
 /**
- * What callers notice of a node that is killed, and of a connection to NATS that is reset, under load: real processes, two of each
- * piece. The figures are printed; what is asserted leaves room for a busy machine, and is far from the time-out, which is longer here.
+ * What callers notice of a node that is killed, and of a connection to NATS that is reset, under
+ * load: real processes, two of each piece. The figures are printed; what is asserted leaves room
+ * for a busy machine, and is far from the time-out, which is longer here.
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { eventually, killed, startCluster, type Cluster } from '../support/cluster.ts';

@@ -1,6 +1,7 @@
 /**
- * Slots while the nodes that give them are killed: never more running than the limit, none leaked beyond its time, each asked for
- * once. Judged by the rows at the end, whose times are the database's, so that no moment in between goes unseen.
+ * Slots while the nodes that give them are killed: never more running than the limit, none leaked
+ * beyond its time, each asked for once. Judged by the rows at the end, whose times are the
+ * database's, so that no moment in between goes unseen.
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { setTimeout as delay } from 'node:timers/promises';

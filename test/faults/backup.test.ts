@@ -1,6 +1,7 @@
 /**
- * Backup and restore of the embedded database: writers, kill -9 of Strata and of its server, and back to a moment. Everything that was
- * answered before it is there, nothing that began after it. And what a restore refuses. Under running gateways: restore.test.ts.
+ * Backup and restore of the embedded database: writers, kill -9 of Strata and of its server, and
+ * back to a moment. Everything that was answered before it is there, nothing that began after it.
+ * And what a restore refuses. Under running gateways: restore.test.ts.
  */
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import { execFile, spawn } from 'node:child_process';
@@ -82,7 +83,10 @@ interface Write {
   readonly ended: number;
   readonly revision: number;
 }
-/** Writes ever higher values, one after the other, until it is told to end or is not answered. The clock is the server's. */
+/**
+ * Writes ever higher values, one after the other, until it is told to end or is not answered. The
+ * clock is the server's.
+ */
 class Writer {
   readonly answered: Write[] = [];
   #isOver = false;
@@ -149,7 +153,10 @@ async function revisionsOf(admin: Client, tenantId: string): Promise<number[]> {
 const basesOf = (backup: string): string[] =>
   readdirSync(backup).filter((name) => name.startsWith('base-'));
 
-/** Begins a backup and kills it. One that was whole by then, which a busy machine noticed too late, is begun anew. */
+/**
+ * Begins a backup and kills it. One that was whole by then, which a busy machine noticed too late,
+ * is begun anew.
+ */
 async function cutOffBackup(dataDir: string, backup: string): Promise<void> {
   for (let tries = 1; tries <= 20; tries += 1) {
     const child = spawn(process.execPath, ['backup.ts', 'backup', backup], {

@@ -1,6 +1,7 @@
 /**
- * Guarantee G1, that no read is older than an answered write, under the faults of G3: real processes, a real bus and database, and a
- * checker of everything that was read. `npm run test:soak` goes on for longer.
+ * Guarantee G1, that no read is older than an answered write, under the faults of G3: real
+ * processes, a real bus and database, and a checker of everything that was read. `npm run
+ * test:soak` goes on for longer.
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -41,12 +42,14 @@ describe('with broadcasts', () => {
 
 describe('without any broadcast', () => {
   let cluster: Cluster;
-  // Every write waits for a poll of every node here, and for the fence where a busy machine makes one late.
+  // Every write waits for a poll of every node here, and for the fence where a busy machine makes
+  // one late.
   const requestMs = fenceMs * 2;
   const folder = mkdtempSync(join(tmpdir(), 'strata-nats-'));
   beforeAll(async () => {
     const config = join(folder, 'nats.conf');
-    // NATS refuses the event packets of Moleculer, so all broadcasts and their acknowledgements are lost.
+    // NATS refuses the event packets of Moleculer, so all broadcasts and their acknowledgements are
+    // lost.
     writeFileSync(
       config,
       'authorization { users = [ { user: strata, password: strata, permissions: { publish: { deny: ["MOL-strata-nodes.EVENT.>", "MOL-strata-nodes.EVENTB.>"] } } } ] }',
@@ -78,7 +81,8 @@ describe('without any broadcast', () => {
     expect(observed.slowestWriteMs).toBeLessThan(requestMs + 10_000 + 3 * observed.lateMs);
   });
 
-  // With broadcasts, a gateway that wakes up finds them waiting and drops at once. Here only its lease keeps it from answering.
+  // With broadcasts, a gateway that wakes up finds them waiting and drops at once. Here only its
+  // lease keeps it from answering.
   const pause = faults.find(({ pausedMs }) => pausedMs)!;
   test(pause.name, async () => {
     await survive(cluster, pause);

@@ -1,4 +1,7 @@
-/** Guarantee G2: what was answered is kept, recorded once and known everywhere, whatever is killed. `npm run test:soak` kills more. */
+/**
+ * Guarantee G2: what was answered is kept, recorded once and known everywhere, whatever is killed.
+ * `npm run test:soak` kills more.
+ */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { startCluster, type Cluster } from '../support/cluster.ts';
 import { requestTimeoutMs } from '../support/faults.ts';

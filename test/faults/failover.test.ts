@@ -1,6 +1,7 @@
 /**
- * A standby of PostgreSQL takes the place of the primary under running nodes. With a synchronous one nothing that was answered is
- * lost; what an asynchronous one has not received is, and no node goes on answering it.
+ * A standby of PostgreSQL takes the place of the primary under running nodes. With a synchronous
+ * one nothing that was answered is lost; what an asynchronous one has not received is, and no node
+ * goes on answering it.
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { startCluster, type Cluster } from '../support/cluster.ts';

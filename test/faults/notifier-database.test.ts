@@ -1,4 +1,7 @@
-/** Notices on their way while the database goes away: they arrive, and what was sent once is not sent again by the same node. */
+/**
+ * Notices on their way while the database goes away: they arrive, and what was sent once is not
+ * sent again by the same node.
+ */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
@@ -118,7 +121,8 @@ test('their claims end, and the node that still sends them claims them again', a
     database.query<{ claimed: number; on_their_way: number }>(
       `SELECT count(*) FILTER (WHERE lease_until > now())::int AS claimed, count(*)::int AS on_their_way FROM notifier.deliveries WHERE state = 'pending'`,
     );
-  // Several times, since either the renewal or the next claim may be first, and the claim is under test.
+  // Several times, since either the renewal or the next claim may be first, and the claim is under
+  // test.
   for (let n = 0; n < 5; n += 1) {
     await database.query(
       `UPDATE notifier.deliveries SET lease_until = now() - interval '1 second' WHERE state = 'pending'`,

@@ -1,6 +1,7 @@
 /**
- * G2 for notices: two notifier nodes that are killed again and again while approvals are asked for, escalated and decided.
- * NOTIFIER_KILLS and NOTIFIER_APPROVALS make it longer, such as 200 and 1000.
+ * G2 for notices: two notifier nodes that are killed again and again while approvals are asked for,
+ * escalated and decided. NOTIFIER_KILLS and NOTIFIER_APPROVALS make it longer, such as 200
+ * and 1000.
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { ServerResponse } from 'node:http';
@@ -11,11 +12,15 @@ import { Client, type Answer, type Running } from '../support/strata.ts';
 
 const kills = Number(process.env.NOTIFIER_KILLS ?? 10);
 const count = Number(process.env.NOTIFIER_APPROVALS ?? 100);
-/** How long anything may take, which on a busy machine is many times what it takes on a calm one. */
+/**
+ * How long anything may take, which on a busy machine is many times what it takes on a calm one.
+ */
 const patience = kills * 20_000 + count * 1000 + 300_000;
 /** Longer than a test takes: windows pass where the tests let them. */
 const windowMinutes = 60;
-/** A receiver refuses a notice no more often, so that each is taken before its retries are used up. */
+/**
+ * A receiver refuses a notice no more often, so that each is taken before its retries are used up.
+ */
 const mostRefusals = 4;
 let cluster: Cluster;
 let admin: Client;

@@ -1,7 +1,8 @@
 /**
- * PostgreSQL goes back to an older state under running nodes, as a restore or an asynchronous failover makes it: what was lost is
- * answered by nobody any more, and whoever knew a lost revision is told instead of going on as if nothing had happened. So it is
- * where no node runs, by the SQL that docs/operations.md has for it.
+ * PostgreSQL goes back to an older state under running nodes, as a restore or an asynchronous
+ * failover makes it: what was lost is answered by nobody any more, and whoever knew a lost revision
+ * is told instead of going on as if nothing had happened. So it is where no node runs, by the SQL
+ * that docs/operations.md has for it.
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { execFileSync } from 'node:child_process';
@@ -45,7 +46,10 @@ const writeAgent = (value: unknown): Promise<number> =>
 const writeGlobal = (value: unknown): Promise<number> =>
   written(at(1, cluster.platform).put(globalPath, { config_value: value, is_public: true }));
 
-/** Uses up ids of transactions, so that those that were lost are not only older than any cursor, but given out again. */
+/**
+ * Uses up ids of transactions, so that those that were lost are not only older than any cursor, but
+ * given out again.
+ */
 const useTransactionIds = (): Promise<unknown> =>
   cluster.database.query(
     'DO $$ BEGIN FOR n IN 1..300 LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END $$',
@@ -94,7 +98,8 @@ test.each([
       global: await eventually(() => writeGlobal('kept')),
     };
     const goBack = await backups[what]!(cluster);
-    // To copy the files, the server was stopped: until a gateway has heard of it again, its streams are refused, or end.
+    // To copy the files, the server was stopped: until a gateway has heard of it again, its streams
+    // are refused, or end.
     for (const gateway of [0, 1])
       await eventually(async () => {
         const { status, headers } = await at(gateway).get(agentPath());
@@ -121,7 +126,8 @@ test.each([
       streams.map((stream, index) => stream.until(({ id }) => id === newest[index])),
     );
 
-    // A database that goes back by less than that, without a start of its server, looks the same to a poll.
+    // A database that goes back by less than that, without a start of its server, looks the same to
+    // a poll.
     await Promise.all([0, 1].map((gateway) => polledAgain(at(gateway, cluster.platform))));
 
     const startAnew = when === 'while the services start anew' ? [...cluster.services] : [];
@@ -170,7 +176,10 @@ interface Revisions {
   readonly global: number;
 }
 
-/** Whoever has a lost revision, as the id of an event, an entity tag or the least revision of a read, is told so by this gateway. */
+/**
+ * Whoever has a lost revision, as the id of an event, an entity tag or the least revision of a
+ * read, is told so by this gateway.
+ */
 async function expectNothingFits(
   gateway: number,
   kept: Revisions,
@@ -235,7 +244,8 @@ test('the database, while every node is stopped: by the SQL of the documentation
     (await at(1, cluster.platform).get(globalPath)).body.config_value,
   ];
   await eventually(async () => expect(await shown()).toEqual(['kept', 'kept']));
-  // Before anything is written, and after each write: counted on from what was kept, each would be one that was lost.
+  // Before anything is written, and after each write: counted on from what was kept, each would be
+  // one that was lost.
   for (let writes = 0; writes <= losses; writes += 1) {
     if (writes > 0) {
       expect(await writeAgent(`new ${writes}`)).toBeGreaterThan(lost.agent + 1);

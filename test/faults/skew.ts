@@ -1,7 +1,9 @@
 /**
- * `npm run test:skew -- --ref v0.1.0`: a rolling upgrade from that commit to the checkout and back, under load: services first, gateways last, then the
- * wrong order, too. What clients see is judged as under faults: nothing stale, nothing lost. Before that the old release is rolled to
- * itself, and no step may show an error that this did not, nor many more of them. Ends with 1 if anything was wrong. The last release before the checkout unless told.
+ * `npm run test:skew -- --ref v0.1.0`: a rolling upgrade from that commit to the checkout and back,
+ * under load: services first, gateways last, then the wrong order, too. What clients see is judged
+ * as under faults: nothing stale, nothing lost. Before that the old release is rolled to itself,
+ * and no step may show an error that this did not, nor many more of them. Ends with 1 if anything
+ * was wrong. The last release before the checkout unless told.
  */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
@@ -54,7 +56,10 @@ interface OldRelease {
   readonly remove: () => void;
 }
 
-/** The commit in a folder of its own, with what it needs installed: the checkout's where its lock file is the same. */
+/**
+ * The commit in a folder of its own, with what it needs installed: the checkout's where its lock
+ * file is the same.
+ */
 function checkOut(ref: string): OldRelease {
   const home = mkdtempSync(join(tmpdir(), 'strata-skew-'));
   const folder = join(home, 'old');

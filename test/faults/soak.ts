@@ -1,9 +1,10 @@
 /**
 /**
- * `npm run test:soak -- --minutes 10 --kills 200 --clients 500 --failovers 4 --pieces 1`: has a fleet of `@strata/client` lose its
- * gateway; has standbys of PostgreSQL take over in a cluster, synchronous and asynchronous by turns; injects every fault in turn into
- * another, over and over, then kills processes at random; and in one where each piece has processes of its own, kills one of each under
- * load. Ends with 1 if anything was wrong, lost or late.
+ * `npm run test:soak -- --minutes 10 --kills 200 --clients 500 --failovers 4 --pieces 1`: has a
+ * fleet of `@strata/client` lose its gateway; has standbys of PostgreSQL take over in a cluster,
+ * synchronous and asynchronous by turns; injects every fault in turn into another, over and over,
+ * then kills processes at random; and in one where each piece has processes of its own, kills one
+ * of each under load. Ends with 1 if anything was wrong, lost or late.
  */
 import { parseArgs } from 'node:util';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -133,10 +134,16 @@ async function clientsAway(): Promise<void> {
   say(`clients of a gateway that is away: ${said}`);
 }
 
-/** What callers may have to wait while a node is gone: reads for it to be noticed, writes for the end of its lease besides. */
+/**
+ * What callers may have to wait while a node is gone: reads for it to be noticed, writes for the
+ * end of its lease besides.
+ */
 const bearableMs = { read: 1000, write: 300 + fenceMs };
 
-/** One node of each piece is killed under load, in the next round the other one; each is back before the next is killed. */
+/**
+ * One node of each piece is killed under load, in the next round the other one; each is back before
+ * the next is killed.
+ */
 async function killPieceByPiece(): Promise<void> {
   const cluster = await startCluster({
     gateways: 2,
@@ -176,7 +183,8 @@ async function killUnderLoad(
   which: number,
 ): Promise<void> {
   const { url } = cluster.gateways[1 - which]!;
-  // Of nodes that work already: the first requests of a process that has just started take longer, killed neighbour or not.
+  // Of nodes that work already: the first requests of a process that has just started take longer,
+  // killed neighbour or not.
   await askDuring(cluster, url, () => {});
   const { lanes, lateMs } = await askDuring(cluster, url, () => killed(node));
   const figures = lanes.map((seen) => `\n  ${figuresOf(seen)}`).join('');

@@ -1,6 +1,6 @@
 /**
- * Who may decide which approval: every asker × decider × groups × policy, each cell with its outcome. Then N of M under races, and
- * what the audit proves of a decision.
+ * Who may decide which approval: every asker × decider × groups × policy, each cell with its
+ * outcome. Then N of M under races, and what the audit proves of a decision.
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createDecisionLinks } from '../../services/notifier/rules/decision-links.ts';
@@ -31,7 +31,9 @@ let database: Database;
 let strata: Running;
 let platform: Client;
 let tenant: TenantFixture;
-/** Ada and Dora are tenant_admins, Bob and Carl operators, Vic is a viewer; Bob and Vic are in sre. */
+/**
+ * Ada and Dora are tenant_admins, Bob and Carl operators, Vic is a viewer; Bob and Vic are in sre.
+ */
 const people: Record<string, Client> = {};
 const ids: Record<string, string> = {};
 const emails: Record<string, string> = {};

@@ -418,7 +418,8 @@ describe('whoever waits for it', () => {
     expect(decided.id).toBeGreaterThan(asked.id!);
     stream.leave();
 
-    // Of what it has missed it is told the latest. What a stream that is still there was told is kept for it, one by one.
+    // Of what it has missed it is told the latest. What a stream that is still there was told is
+    // kept for it, one by one.
     await eventually(async () =>
       expect((await platform.get('/metrics')).text).toMatch(/^strata_watch_streams 0$/m),
     );

@@ -1,4 +1,7 @@
-/** Automations from the question to the end: slots, approvals, expiry, and races that are made to happen. */
+/**
+ * Automations from the question to the end: slots, approvals, expiry, and races that are made to
+ * happen.
+ */
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { eventually } from '../support/cluster.ts';

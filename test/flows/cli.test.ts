@@ -1,4 +1,7 @@
-/** The command line `strata`, out of the packed package, beside a real Strata: what it says, how it ends, and what it never shows. */
+/**
+ * The command line `strata`, out of the packed package, beside a real Strata: what it says, how it
+ * ends, and what it never shows.
+ */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { execFileSync } from 'node:child_process';
 import { chmodSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';

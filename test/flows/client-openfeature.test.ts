@@ -1,6 +1,7 @@
 /**
- * The providers of `@strata/client/openfeature` and `-web` in the official scenarios of OpenFeature (open-feature/spec 6fd4d54a,
- * `specification/assets/gherkin`, Apache-2.0), in Node and in Chromium, beside a real Strata whose public entries are the flags.
+ * The providers of `@strata/client/openfeature` and `-web` in the official scenarios of OpenFeature
+ * (open-feature/spec 6fd4d54a, `specification/assets/gherkin`, Apache-2.0), in Node and in
+ * Chromium, beside a real Strata whose public entries are the flags.
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { readFileSync } from 'node:fs';

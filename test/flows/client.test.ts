@@ -1,4 +1,7 @@
-/** The package `@strata/client`, as somebody else installs it, beside a real Strata: in Node, in strict TypeScript, in a browser. */
+/**
+ * The package `@strata/client`, as somebody else installs it, beside a real Strata: in Node, in
+ * strict TypeScript, in a browser.
+ */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -85,7 +88,8 @@ describe('the package', () => {
     const entry = join(path, 'dist/index.js');
     for (const file of loadedBy(entry, 'atOnce'))
       expect(readFileSync(file, 'utf8')).not.toMatch(/node:|require\(/);
-    // As it is shipped, which is minified, with all that it can ever load, which is what keeps files.
+    // As it is shipped, which is minified, with all that it can ever load, which is what keeps
+    // files.
     const all = loadedBy(entry, 'ever');
     expect(all).toContain(join(path, 'dist/file-storage.js'));
     expect(gzippedLength(all)).toBeLessThan(8000);

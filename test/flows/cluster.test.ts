@@ -1,4 +1,7 @@
-/** Operating a cluster: reload on every node, revocation everywhere, stopping without losing a request. */
+/**
+ * Operating a cluster: reload on every node, revocation everywhere, stopping without losing a
+ * request.
+ */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -128,7 +131,9 @@ const reload = {
   reload_env: true,
   reinit: { configuration_service: true, dynamic_config_service: true },
 };
-/** What is said of a paused node: it has not answered yet, or the others have already given it up. */
+/**
+ * What is said of a paused node: it has not answered yet, or the others have already given it up.
+ */
 const silence = /^(did not answer in 5 s|is not available)$/;
 const at = (index: number): Client =>
   new Client(cluster.gateways[index]!.url, cluster.tenant.admin.token);
@@ -187,7 +192,8 @@ test('a gateway decides by its own memory, whatever becomes of the service that 
   try {
     const began = performance.now();
     const { body, headers } = await decide();
-    // Whoever asks the service waits for a time-out of ten seconds, or until it is given up after six.
+    // Whoever asks the service waits for a time-out of ten seconds, or until it is given up after
+    // six.
     expect(performance.now() - began).toBeLessThan(5500);
     expect([body, headers.has('x-config-stale')]).toEqual([before.body, false]);
   } finally {
@@ -635,7 +641,8 @@ test('a gateway and a service that are stopped with SIGTERM under load lose no r
             : await client.put(path, { custom: { lane, answered: state.answered } });
         if (![200, 201, 404].includes(answer.status)) lost.push(`${answer.status} ${answer.text}`);
       } catch (error) {
-        // A connection that was not accepted carried no request; the front gives it to the other gateway.
+        // A connection that was not accepted carried no request; the front gives it to the other
+        // gateway.
         const cause = (error as { cause?: { code?: string } }).cause?.code;
         if (gateway !== leaving || cause !== 'ECONNREFUSED') lost.push(`${String(error)} ${cause}`);
       }

@@ -1,6 +1,7 @@
 /**
- * Deleting tenants and accounts: what is refused, what is taken back, and that an erased tenant leaves nothing behind but the hashes of its audit.
- * Three nodes, so that there is memory on both sides of the bus, and the notifier can be stopped while the others erase.
+ * Deleting tenants and accounts: what is refused, what is taken back, and that an erased tenant
+ * leaves nothing behind but the hashes of its audit. Three nodes, so that there is memory on both
+ * sides of the bus, and the notifier can be stopped while the others erase.
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -35,7 +36,10 @@ let platform: Client;
 let kept: TenantFixture;
 let erased: TenantFixture;
 
-/** What is stopped while the others erase: it has rows of tenants, and layers of their configuration in memory. */
+/**
+ * What is stopped while the others erase: it has rows of tenants, and layers of their configuration
+ * in memory.
+ */
 const stoppedPieces = ['notifier', 'config-resolver'];
 const servicesTogether = serviceNames.filter((name) => !stoppedPieces.includes(name));
 const startNode = (name: string, pieces: readonly string[]): Promise<Running> =>
@@ -123,7 +127,10 @@ async function fill(tenant: TenantFixture, name: string): Promise<void> {
   await admin.get(`${at}/services/none`);
 }
 
-/** Every row of the database that has this text in it, by table. From the catalog: a table that is added is looked at. */
+/**
+ * Every row of the database that has this text in it, by table. From the catalog: a table that is
+ * added is looked at.
+ */
 async function rowsWith(text: string): Promise<Record<string, string[]>> {
   const tables = await database.query<{ name: string }>(
     `SELECT format('%I.%I', table_schema, table_name) AS name FROM information_schema.tables
@@ -176,7 +183,10 @@ async function answersTo({ id, admin }: TenantFixture): Promise<Record<string, s
   return Object.fromEntries(answers);
 }
 
-/** Which services have confirmed that they erased what they had of the tenant; none where the tenant is gone. */
+/**
+ * Which services have confirmed that they erased what they had of the tenant; none where the tenant
+ * is gone.
+ */
 async function confirmedBy(id: string): Promise<readonly string[]> {
   const [row] = await database.query<{ erased_by: string[] | null }>(
     'SELECT erased_by FROM tenant_config.tenants WHERE id = $1',
@@ -243,7 +253,8 @@ test('an erased tenant leaves no row and nothing in memory but the hashes of its
   const accounts = await database.query('SELECT * FROM auth.users ORDER BY id');
   const answers = await answersTo(kept);
 
-  // A service that does not run is waited for: nothing says that the tenant is erased while it has something of it.
+  // A service that does not run is waited for: nothing says that the tenant is erased while it has
+  // something of it.
   process.kill(notifier.pid, 'SIGSTOP');
   try {
     await becomesDue(erased.id);

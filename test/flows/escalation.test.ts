@@ -1,4 +1,7 @@
-/** Escalation: time passes by moving an approval's timers back in the database. By the real clock: `minutes.test.ts`. */
+/**
+ * Escalation: time passes by moving an approval's timers back in the database. By the real clock:
+ * `minutes.test.ts`.
+ */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { strataDatabase, type Database } from '../support/postgres.ts';
 import { startReceiver, type Received, type Receiver } from '../support/receiver.ts';

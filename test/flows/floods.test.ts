@@ -1,6 +1,7 @@
 /**
- * Floods of requests that anyone may send, from one network and from many, while people of another network sign in. The routes come
- * from the contracts, so that a new public route is flooded from its first day.
+ * Floods of requests that anyone may send, from one network and from many, while people of another
+ * network sign in. The routes come from the contracts, so that a new public route is flooded from
+ * its first day.
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { randomBytes, randomUUID } from 'node:crypto';
@@ -154,7 +155,10 @@ interface Flood {
   /** Where the nth request comes from. */
   readonly from: (index: number) => string;
 }
-/** Every connection sends its next request as soon as it has an answer, until `stop`, which gives how often each status was answered. */
+/**
+ * Every connection sends its next request as soon as it has an answer, until `stop`, which gives
+ * how often each status was answered.
+ */
 function startFlood(ammunition: Ammunition, { connections, from }: Flood) {
   const agent = new Agent({ keepAlive: true, maxSockets: connections });
   const statuses = new Map<number, number>();
@@ -180,7 +184,10 @@ function startFlood(ammunition: Ammunition, { connections, from }: Flood) {
 
 const signIns = 12;
 let offices = 0;
-/** How many of `signIns` people, four at a time and from a network of theirs, got in within the time of a request. */
+/**
+ * How many of `signIns` people, four at a time and from a network of theirs, got in within the time
+ * of a request.
+ */
 async function honestSignIns(): Promise<number> {
   offices += 1;
   const home = `10.77.${offices}.7`;

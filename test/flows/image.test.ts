@@ -1,6 +1,6 @@
 /**
- * What the Dockerfile makes, made in a folder: its files, its installation from the lock file alone, and a start of it by a user that
- * is not root and may write nowhere in it.
+ * What the Dockerfile makes, made in a folder: its files, its installation from the lock file
+ * alone, and a start of it by a user that is not root and may write nowhere in it.
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { execFileSync } from 'node:child_process';

@@ -1,4 +1,7 @@
-/** Effective values held live over two gateways of their own process: never older than an answered write, resumed anywhere, honest when cut off. */
+/**
+ * Effective values held live over two gateways of their own process: never older than an answered
+ * write, resumed anywhere, honest when cut off.
+ */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { connect } from '../../client/source/index.ts';
 import { eventually, startCluster, type Cluster } from '../support/cluster.ts';

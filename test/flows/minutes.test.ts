@@ -1,4 +1,7 @@
-/** What takes a minute by the real clock, all of it in the same minute: one of escalation, and those that a gateway gives slow clients. */
+/**
+ * What takes a minute by the real clock, all of it in the same minute: one of escalation, and those
+ * that a gateway gives slow clients.
+ */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { setTimeout as delay } from 'node:timers/promises';
 import { strataDatabase, type Database } from '../support/postgres.ts';

@@ -1,6 +1,6 @@
 /**
- * What monitoring gets: a node of each piece, scraped as Prometheus would, promtool's verdict on what it says, and the alert that each
- * fault of the cluster raises.
+ * What monitoring gets: a node of each piece, scraped as Prometheus would, promtool's verdict on
+ * what it says, and the alert that each fault of the cluster raises.
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -198,7 +198,10 @@ async function scrapeAll(): Promise<Scrapes> {
 
 const asked = new Set(alerts.flatMap(({ expr }) => metricsIn(expr)));
 
-/** The series that rules ask for, as promtool takes them; a scrape of ours, each half second, stands for one of each 15 s. */
+/**
+ * The series that rules ask for, as promtool takes them; a scrape of ours, each half second, stands
+ * for one of each 15 s.
+ */
 function seriesOf(moments: readonly Scrapes[]): { series: string; values: string }[] {
   return nodes.flatMap(({ piece }) => {
     const ofNode = moments.map((moment) => moment.get(piece));
@@ -220,7 +223,10 @@ function seriesOf(moments: readonly Scrapes[]): { series: string; values: string
   });
 }
 
-/** What promtool finds at the last of these moments, by the rules as they are deployed: an expression for each value expected. */
+/**
+ * What promtool finds at the last of these moments, by the rules as they are deployed: an
+ * expression for each value expected.
+ */
 async function promtoolFinds(
   moments: readonly Scrapes[],
   expected: readonly { readonly expr: string; readonly value: number }[],

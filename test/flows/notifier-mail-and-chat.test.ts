@@ -1,4 +1,6 @@
-/** Notices by mail, over a real mail server with STARTTLS, and in chat, over a real https receiver. */
+/**
+ * Notices by mail, over a real mail server with STARTTLS, and in chat, over a real https receiver.
+ */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { readFileSync, rmSync } from 'node:fs';
 import { eventually } from '../support/cluster.ts';

@@ -1,4 +1,7 @@
-/** Webhooks through the whole service: what is sent and when, what each answer does to a delivery, and what is refused where. */
+/**
+ * Webhooks through the whole service: what is sent and when, what each answer does to a delivery,
+ * and what is refused where.
+ */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { mkdtempSync, writeFileSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';

@@ -1,4 +1,7 @@
-/** Passkeys with a real browser: the ceremonies as people go through them, and each one tampered with. */
+/**
+ * Passkeys with a real browser: the ceremonies as people go through them, and each one tampered
+ * with.
+ */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { generateKeyPairSync, randomBytes, randomUUID } from 'node:crypto';

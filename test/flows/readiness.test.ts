@@ -1,4 +1,7 @@
-/** What `/readyz` says of nodes whose parts, or whose neighbours, are away: real processes that are killed, stopped and cut off. */
+/**
+ * What `/readyz` says of nodes whose parts, or whose neighbours, are away: real processes that are
+ * killed, stopped and cut off.
+ */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { Agent, get } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -140,7 +143,8 @@ test('a service that is registered and does not run is away, and nobody waits fo
   const noticed = async (): Promise<void> => {
     await warm();
     await withoutConfig(async () => {
-      // The others take it for gone only after three heartbeats, four seconds from here at the earliest.
+      // The others take it for gone only after three heartbeats, four seconds from here at the
+      // earliest.
       const away = expect.arrayContaining(['tenant-config', 'global-config']);
       await sees(gatewayUrl(0), { code: 200, status: 'degraded', away }, 3000);
       expect((await readyz(gatewayUrl(0))).ms).toBeLessThan(2000);
@@ -261,7 +265,8 @@ test('a gateway that stops says so to whoever still has a connection, and waits 
   const { code, text } = said!;
   expect([code, JSON.parse(text)]).toEqual([503, expect.objectContaining({ status: 'stopping' })]);
   await stopped;
-  // Calls that it waited for would hold it up for the ten seconds that Moleculer gives them, and its connections for one more.
+  // Calls that it waited for would hold it up for the ten seconds that Moleculer gives them, and
+  // its connections for one more.
   expect(performance.now() - began).toBeLessThan(10_900);
   for (const agent of agents) agent.destroy();
 });

@@ -1,4 +1,7 @@
-/** The operator's console against a cluster: what it says, how it ends, and under whose name it is audited. */
+/**
+ * The operator's console against a cluster: what it says, how it ends, and under whose name it is
+ * audited.
+ */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

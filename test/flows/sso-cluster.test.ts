@@ -1,4 +1,7 @@
-/** Single sign-on where its two halves meet different nodes, which share only Redis and the database. */
+/**
+ * Single sign-on where its two halves meet different nodes, which share only Redis and the
+ * database.
+ */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { createHash, randomBytes } from 'node:crypto';
 import { startCluster, type Cluster } from '../support/cluster.ts';

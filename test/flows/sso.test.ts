@@ -99,7 +99,10 @@ const tryToStart = (fields: Record<string, unknown>) =>
     client_challenge: 'c'.repeat(43),
     ...fields,
   });
-/** The first half of a sign-in, or of linking where `path` says so; throws unless it is answered with 200. */
+/**
+ * The first half of a sign-in, or of linking where `path` says so; throws unless it is answered
+ * with 200.
+ */
 async function start(
   providerId: string,
   client = anyone,
@@ -504,7 +507,9 @@ describe('a provider that forges', () => {
     Object.assign(rogue.answers, spare);
   });
 
-  /** What an honest provider would put into the ID token; undefined in `fields` leaves a claim out. */
+  /**
+   * What an honest provider would put into the ID token; undefined in `fields` leaves a claim out.
+   */
   function claimsFor({ url }: Started, fields: Record<string, unknown>) {
     const now = nowSeconds();
     return {

@@ -147,7 +147,10 @@ interface Ended {
   readonly err: string;
 }
 
-/** Starts `strata.ts` and waits for its end, or until `until` is in its output, which ends it. One that just runs is killed. */
+/**
+ * Starts `strata.ts` and waits for its end, or until `until` is in its output, which ends it. One
+ * that just runs is killed.
+ */
 async function run(
   words: readonly string[],
   environment: Record<string, string>,

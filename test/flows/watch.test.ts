@@ -1,4 +1,7 @@
-/** Watch streams over gateways of their own process: ordered, gapless, resumed anywhere, ended with the right to look. */
+/**
+ * Watch streams over gateways of their own process: ordered, gapless, resumed anywhere, ended with
+ * the right to look.
+ */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { once } from 'node:events';
 import { connect } from 'node:net';

@@ -1,4 +1,7 @@
-/** Bounds over REST: what they make of effective values, who sets them, and what explain says of them. */
+/**
+ * Bounds over REST: what they make of effective values, who sets them, and what explain says of
+ * them.
+ */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { strataDatabase, type Database } from '../support/postgres.ts';
 import {

@@ -1,4 +1,7 @@
-/** The console over HTTP: its page and files, and the session whose refresh token no script sees. What browsers make of it: `test/browser`. */
+/**
+ * The console over HTTP: its page and files, and the session whose refresh token no script sees.
+ * What browsers make of it: `test/browser`.
+ */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import got from 'got';
 import { createHash } from 'node:crypto';
@@ -43,7 +46,9 @@ const asPage = { 'sec-fetch-site': 'same-origin' };
 const session = '/console/session';
 const credentials = (email = tenant.emails.tenant_admin!) => ({ email, password: memberPassword });
 
-/** The cookie that an answer sets, as a browser would send it back; undefined where it sets none. */
+/**
+ * The cookie that an answer sets, as a browser would send it back; undefined where it sets none.
+ */
 function cookieOf({ headers }: Answer): string | undefined {
   const [cookie] = headers.getSetCookie();
   return cookie?.split(';')[0];

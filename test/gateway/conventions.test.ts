@@ -1,4 +1,7 @@
-/** HTTP as clients, browsers and proxies know it, on whatever path; and the OpenAPI document against the answers themselves. */
+/**
+ * HTTP as clients, browsers and proxies know it, on whatever path; and the OpenAPI document against
+ * the answers themselves.
+ */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { validate } from '@scalar/openapi-validator';
 import { Ajv2020 } from 'ajv/dist/2020.js';
@@ -249,7 +252,10 @@ describe('the OpenAPI document', () => {
       .filter((status) => status.startsWith('2'))
       .toSorted();
 
-  /** Throws unless the document foretells this answer: its status, and a body of that schema or none. */
+  /**
+   * Throws unless the document foretells this answer: its status, and a body of that schema or
+   * none.
+   */
   function foretold(method: string, path: string, answer: Answer): void {
     const known = paths[path]![method]!.responses[answer.status];
     if (!known)

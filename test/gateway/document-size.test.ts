@@ -1,4 +1,7 @@
-/** G7: a stored document stays within its bounds whatever writes lead there, for every kind, and a refusal leaves nothing behind. */
+/**
+ * G7: a stored document stays within its bounds whatever writes lead there, for every kind, and a
+ * refusal leaves nothing behind.
+ */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { isDeepStrictEqual } from 'node:util';
 import { strataDatabase, type Database } from '../support/postgres.ts';

@@ -627,7 +627,8 @@ describe('reload on one node', () => {
       await tenant.admin.get(`/tenants/${tenant.id}/config/effective`);
       return (await figure('hits')) > hits;
     };
-    // On a busy machine the lease may end in between, after which nothing is answered from memory, either.
+    // On a busy machine the lease may end in between, after which nothing is answered from memory,
+    // either.
     const mostTries = left ? 5 : 1;
     let found = await isLeft();
     for (let tries = 1; !found && tries < mostTries; tries += 1) found = await isLeft();

@@ -1,4 +1,7 @@
-/** The fast path: a read that was answered before is answered ahead of Fastify, with the same response and after the same checks. */
+/**
+ * The fast path: a read that was answered before is answered ahead of Fastify, with the same
+ * response and after the same checks.
+ */
 import {
   afterAll,
   afterEach,
@@ -185,7 +188,8 @@ describe('a read that is repeated', () => {
         // What is known by now is of another page.
         await tenant.admin.get(path, { origin: 'https://app.example' });
         const expected = lasting(fromFastify);
-        // Fastify says of a HEAD that the 200 would have no body, where it must say nothing (RFC 9110, section 8.6).
+        // Fastify says of a HEAD that the 200 would have no body, where it must say nothing (RFC
+        // 9110, section 8.6).
         if (status === 304) delete expected.headers['content-length'];
         for (let time = 0; time < 3; time += 1) expect(lasting(await ask())).toEqual(expected);
       }
@@ -398,7 +402,8 @@ describe.each(['memory', 'Redis'] as const)('a rate limit that is counted in %s'
           answer.headers[name] = 'seconds';
         }
       }
-      // Fastify says of a HEAD and of a 304 how long a body it does not have is, where it must say nothing or that of a GET.
+      // Fastify says of a HEAD and of a 304 how long a body it does not have is, where it must say
+      // nothing or that of a GET.
       if (slow.text === '') {
         delete fast.headers['content-length'];
         delete slow.headers['content-length'];

@@ -1,4 +1,7 @@
-/** G6: whatever is sent is refused or kept exactly as it was sent, and nothing that is sent makes an error of ours. */
+/**
+ * G6: whatever is sent is refused or kept exactly as it was sent, and nothing that is sent makes an
+ * error of ours.
+ */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -15,7 +18,10 @@ import {
   type TenantFixture,
 } from '../support/strata.ts';
 
-/** GENERATED_BODIES makes it longer. What is sent depends on the seed alone, so GENERATED_SEED sends others. */
+/**
+ * GENERATED_BODIES makes it longer. What is sent depends on the seed alone, so GENERATED_SEED sends
+ * others.
+ */
 const total = Number(process.env.GENERATED_BODIES ?? 6000);
 const seed = Number(process.env.GENERATED_SEED ?? 1000);
 const lanes = 16;
@@ -220,8 +226,9 @@ const others = [
 const ofPlatform: readonly string[] = ['/tenants', '/config/rollback'];
 
 /**
- * A lane sends its share of the bodies one after the other. It owns the documents it writes, so that what it reads is what it wrote;
- * what exists once per tenant is written by the first lane of the tenant, and the others only try.
+ * A lane sends its share of the bodies one after the other. It owns the documents it writes, so
+ * that what it reads is what it wrote; what exists once per tenant is written by the first lane of
+ * the tenant, and the others only try.
  */
 async function runLane(lane: number): Promise<void> {
   for (const { route, body } of samplesOf(lane)) {
@@ -247,7 +254,10 @@ const anySample = fc.oneof(
 const samplesOf = (lane: number): Sample[] =>
   fc.sample(anySample, { numRuns: Math.ceil(total / lanes), seed: seed + lane });
 
-/** Asks again while something is unavailable, as it is for moments on a busy machine: what a body does, it does again. */
+/**
+ * Asks again while something is unavailable, as it is for moments on a busy machine: what a body
+ * does, it does again.
+ */
 async function answered(ask: () => Promise<Answer>): Promise<Answer> {
   let answer = await ask();
   for (let tries = 1; answer.status === 503 && tries < 20; tries += 1) {

@@ -44,7 +44,10 @@ afterAll(async () => {
   if (folder) rmSync(folder, { recursive: true, force: true });
 });
 
-/** Has a generator write a client, compiles what uses it as strictly as TypeScript can, and gives what it printed. */
+/**
+ * Has a generator write a client, compiles what uses it as strictly as TypeScript can, and gives
+ * what it printed.
+ */
 async function used(generator: string, options: readonly string[], use: string): Promise<unknown> {
   await run(process.execPath, [join(generators, 'node_modules', generator), ...options], {
     cwd: folder,

@@ -1,4 +1,7 @@
-/** G6 and G7: bodies that a contract refuses are refused over every route that takes one, and leave nothing behind. */
+/**
+ * G6 and G7: bodies that a contract refuses are refused over every route that takes one, and leave
+ * nothing behind.
+ */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { Ajv, type ValidateFunction } from 'ajv';
 import addFormats from 'ajv-formats';
@@ -50,7 +53,8 @@ afterAll(async () => {
 // Not the validator of Strata, which is what is tested.
 const oracle = new Ajv({ strict: false, discriminator: true });
 addFormats.default(oracle);
-// Any text, so that what the oracle refuses is wrong elsewhere: which zones there are is the runtime's to say.
+// Any text, so that what the oracle refuses is wrong elsewhere: which zones there are is the
+// runtime's to say.
 oracle.addFormat('iana-time-zone', true);
 
 /** What a route is sent: bodies that nothing it may rightly do could accept. */
@@ -97,7 +101,10 @@ async function targetOf({ name, contract, rest }: RestRoute): Promise<Target | u
   return { ...common, bodyOf: await patchesOf(name, path, client) };
 }
 
-/** A PATCH takes any object: what it makes of the document has to be what the document's schema refuses. */
+/**
+ * A PATCH takes any object: what it makes of the document has to be what the document's schema
+ * refuses.
+ */
 async function patchesOf(name: string, path: string, client: Client) {
   const put = contractTable[name.replace(/patch$/, 'put') as keyof typeof contractTable];
   const body = (put as RestRoute['contract']).params.properties.body as TSchema;
@@ -142,7 +149,10 @@ async function traces(): Promise<unknown> {
   return { ...Object.fromEntries(counts), events };
 }
 
-/** Asks again where something was unavailable, as it is for moments on a busy machine: what a body does, it does again. */
+/**
+ * Asks again where something was unavailable, as it is for moments on a busy machine: what a body
+ * does, it does again.
+ */
 async function answered(requests: readonly RawRequest[]): Promise<RawAnswer[]> {
   const answers = await sendPipelined(strata.url, requests);
   for (const [index, { status }] of answers.entries()) {

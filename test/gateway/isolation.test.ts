@@ -1,6 +1,6 @@
 /**
- * G4: every route × role × tenant × credential, generated from the contracts. What is expected comes from the few lines of
- * `expected` below, which read only what a contract declares.
+ * G4: every route × role × tenant × credential, generated from the contracts. What is expected
+ * comes from the few lines of `expected` below, which read only what a contract declares.
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import jwt from 'jsonwebtoken';
@@ -38,7 +38,10 @@ let callers: Record<string, Client>;
 
 /** API keys with one scope each, of these people. */
 const keyOwners = ['tenant_admin', 'platform_admin', 'removed'] as const;
-/** Who administers the other tenant. One of them is invited to administer this one as well, and has not accepted. */
+/**
+ * Who administers the other tenant. One of them is invited to administer this one as well, and has
+ * not accepted.
+ */
 const outsiders: readonly string[] = ['outsider', 'invited'];
 interface ScopedKey {
   readonly owner: string;
@@ -125,7 +128,10 @@ type Target = 'own' | 'other' | 'absent';
 const absent = randomUUID();
 const tenantOf = (target: Target): string => ({ own: own.id, other: other.id, absent })[target];
 
-/** The code that refuses, or undefined where the call is allowed. `inPath`: the route names a tenant. */
+/**
+ * The code that refuses, or undefined where the call is allowed. `inPath`: the route names a
+ * tenant.
+ */
 function expected(
   access: Access,
   role: string,
@@ -186,7 +192,8 @@ describe('every route', () => {
           const code = expected(contract.access, role, target, inPath);
           const about = `${role} ${rest.method} ${rest.path} of ${target}: ${answer.status} ${answer.text.slice(0, 300)}`;
           if (code === undefined) {
-            // Login and refresh answer 422 to this body; nothing else may refuse who is allowed, and nothing fails.
+            // Login and refresh answer 422 to this body; nothing else may refuse who is allowed,
+            // and nothing fails.
             if ([401, 403].includes(answer.status)) throw new Error(`refused: ${about}`);
             if (answer.status >= 500) throw new Error(`failed: ${about}`);
           } else if (answer.status !== 403 || answer.body.detail.code !== code) {

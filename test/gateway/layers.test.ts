@@ -1,4 +1,7 @@
-/** The layers over REST: each shown to win and to be shadowed, with `explain` naming where the value comes from. */
+/**
+ * The layers over REST: each shown to win and to be shadowed, with `explain` naming where the value
+ * comes from.
+ */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ServiceBroker } from 'moleculer';
@@ -50,7 +53,8 @@ const effective = (query = ''): string =>
 test('each layer wins over the one below it and is shadowed by the one above', async () => {
   const { id, admin, emails } = tenant;
   await admin.put(`/tenants/${id}/services/web`, { service_type: 'cloud_run' });
-  // A key that every layer can hold: risk defaults have it in env and tenant_risk, free-form places hold it elsewhere.
+  // A key that every layer can hold: risk defaults have it in env and tenant_risk, free-form places
+  // hold it elsewhere.
   const custom = 'cost_band';
   const steps = [
     {

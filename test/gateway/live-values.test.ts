@@ -1,4 +1,7 @@
-/** Effective values that a service holds live: entity tags that never confirm another value, and the least revisions of both scopes. */
+/**
+ * Effective values that a service holds live: entity tags that never confirm another value, and the
+ * least revisions of both scopes.
+ */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -390,7 +393,8 @@ describe('effective values are watched', () => {
       ofTenant.map((each) => each.until(({ event }) => event === 'config.changed')),
     );
     const asked = await questions();
-    // Of one change; where a busy machine renews a lease late, what is shared is looked at once more.
+    // Of one change; where a busy machine renews a lease late, what is shared is looked at once
+    // more.
     const mostQuestions = 3;
     expect(asked.values - before.values).toBeLessThanOrEqual(mostQuestions);
     expect(asked.changes - before.changes).toBeLessThanOrEqual(mostQuestions);

@@ -6,7 +6,10 @@ import { eventually } from '../support/cluster.ts';
 import { strataDatabase, type Database } from '../support/postgres.ts';
 import { Client, startStrata, type Running } from '../support/strata.ts';
 
-/** What `localhost` stands for here, whatever the machine says. Not every Linux has `::1`, and no macOS has the other. */
+/**
+ * What `localhost` stands for here, whatever the machine says. Not every Linux has `::1`, and no
+ * macOS has the other.
+ */
 const addresses = ['127.0.0.1', process.platform === 'darwin' ? '::1' : '127.0.0.2'];
 const inUrl = (address: string): string => (address.includes(':') ? `[${address}]` : address);
 const preload = `
@@ -92,7 +95,8 @@ test('a stop ends what was begun at every address, and takes nothing more at any
     socket.write(body.slice(-1));
     await closed;
     expect(received()).toMatch(/^HTTP\/1\.1 401 /m);
-    // Said by an answer to a request that had begun before the stop, too: its connection would stay open for another.
+    // Said by an answer to a request that had begun before the stop, too: its connection would stay
+    // open for another.
     expect(received()).toMatch(/^connection: close\r$/im);
   }
   await stopped;

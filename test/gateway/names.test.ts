@@ -1,6 +1,7 @@
 /**
- * People read names, not ids: in histories, explanations, documents, the audit and refusals. A name stays in the tenant that knows it:
- * another tenant's people, and the platform's, are never told by name or address.
+ * People read names, not ids: in histories, explanations, documents, the audit and refusals. A name
+ * stays in the tenant that knows it: another tenant's people, and the platform's, are never told by
+ * name or address.
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';

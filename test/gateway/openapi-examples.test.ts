@@ -1,6 +1,7 @@
 /**
- * The examples of the OpenAPI document, sent to a Strata as they are: each is accepted, and answered as the document says, in status,
- * body and headers. Only what Strata gives out itself, such as ids, is put in the place of an example's.
+ * The examples of the OpenAPI document, sent to a Strata as they are: each is accepted, and
+ * answered as the document says, in status, body and headers. Only what Strata gives out itself,
+ * such as ids, is put in the place of an example's.
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { Ajv2020 } from 'ajv/dist/2020.js';
@@ -223,7 +224,10 @@ const given: Readonly<Record<string, () => Promise<Given>>> = {
   'gateway.console.sign-out': async () => ({ headers: { 'sec-fetch-site': 'same-origin' } }),
 };
 
-/** What only a person with an authenticator, a provider or a mail has: everything else of the example was accepted. */
+/**
+ * What only a person with an authenticator, a provider or a mail has: everything else of the
+ * example was accepted.
+ */
 const unrepeatable: Readonly<Record<string, readonly [status: number, code: string]>> = {
   'auth.login.sso.start': [404, 'auth_sso_provider_not_found'],
   'auth.login.sso': [401, 'auth_sso_state_invalid'],
@@ -308,7 +312,10 @@ function surprises({ responses }: Operation, answer: Answer): unknown[] {
   return isValid ? found : [...found, ajv.errors, body];
 }
 
-/** What is made comes first, and what is removed last; a new password after everything that signs in with the old one. */
+/**
+ * What is made comes first, and what is removed last; a new password after everything that signs in
+ * with the old one.
+ */
 const order = ({ name, rest }: RestRoute): number => {
   if (name === 'auth.password.change') return 5;
   if (name.endsWith('.rollback')) return 3;

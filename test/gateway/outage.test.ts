@@ -1,4 +1,7 @@
-/** What clients see while the database is away: known values marked as stale, everything else refused with its own code. */
+/**
+ * What clients see while the database is away: known values marked as stale, everything else
+ * refused with its own code.
+ */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createDatabase, startPostgres, type Server } from '../support/postgres.ts';

@@ -1,4 +1,7 @@
-/** `GET /auth/watch`: somebody who is signed in hears at once that their session ended or their memberships changed. */
+/**
+ * `GET /auth/watch`: somebody who is signed in hears at once that their session ended or their
+ * memberships changed.
+ */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { polledAgain } from '../support/cluster.ts';
 import { watch, type StreamEvent, type WatchStream } from '../support/event-stream.ts';

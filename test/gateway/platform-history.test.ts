@@ -1,4 +1,6 @@
-/** What the platform's configuration was: its history, rollback, and effective values as they were. */
+/**
+ * What the platform's configuration was: its history, rollback, and effective values as they were.
+ */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

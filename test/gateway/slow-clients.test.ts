@@ -1,4 +1,7 @@
-/** G7: clients that stall, drip or stay silent are told so and cut off. By the times of Strata itself: `test/flows/minutes.test.ts`. */
+/**
+ * G7: clients that stall, drip or stay silent are told so and cut off. By the times of Strata
+ * itself: `test/flows/minutes.test.ts`.
+ */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { once } from 'node:events';
 import type { Server } from 'node:http';

@@ -1,6 +1,7 @@
 /**
- * What callers rely on in the contracts, as one line for each fact. `contracts.txt` has those of the last release, and
- * `contract-snapshot.test.ts` holds this checkout against them: what a release has promised does not disappear.
+ * What callers rely on in the contracts, as one line for each fact. `contracts.txt` has those of
+ * the last release, and `contract-snapshot.test.ts` holds this checkout against them: what a
+ * release has promised does not disappear.
  */
 import { errorTable } from '../../shared/contracts/error-codes.ts';
 import { contractTable } from '../../shared/contracts/index.ts';
@@ -20,7 +21,9 @@ interface Schema {
   readonly patternProperties?: Readonly<Record<string, Schema>>;
 }
 
-/** Of a schema: which paths it has, which of them always, and which types and values each may have. */
+/**
+ * Of a schema: which paths it has, which of them always, and which types and values each may have.
+ */
 function* factsOf(schema: Schema, path: string): Generator<string> {
   for (const shape of [schema.anyOf, schema.oneOf, schema.allOf].flatMap((each) => each ?? []))
     yield* factsOf(shape, path);
@@ -65,8 +68,9 @@ export function contractFacts(
 }
 
 /**
- * What breaks callers of `released`: facts that are gone, and parameters that are needed now where they were unknown. Parameters that are no
- * longer needed break nobody, nor do fields of answers that are always there now.
+ * What breaks callers of `released`: facts that are gone, and parameters that are needed now where
+ * they were unknown. Parameters that are no longer needed break nobody, nor do fields of answers
+ * that are always there now.
  */
 export function breaksOf(released: readonly string[], current: readonly string[]): string[] {
   const [before, now] = [new Set(released), new Set(current)];
@@ -88,7 +92,10 @@ export function breaksOf(released: readonly string[], current: readonly string[]
   ];
 }
 
-/** The facts as a file that people can read: under each action, error code and scope what is said of it, one line for each place. */
+/**
+ * The facts as a file that people can read: under each action, error code and scope what is said of
+ * it, one line for each place.
+ */
 export function written(facts: readonly string[]): string {
   const bySubject = Map.groupBy(facts, subjectOf);
   const blocks = [...bySubject].map(([subject, all]) => {

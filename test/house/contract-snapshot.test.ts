@@ -1,4 +1,7 @@
-/** What the last release has promised in its contracts is still there: fields, actions, parameters, error codes, values. */
+/**
+ * What the last release has promised in its contracts is still there: fields, actions, parameters,
+ * error codes, values.
+ */
 import { expect, test } from '@jest/globals';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -67,7 +67,9 @@ test('package.json and the newest release of the changelog have one version', ()
   expect(newest).toBe(version);
 });
 
-/** Lines that name a test in a file, or a fault, which is a test of test/faults/coherence.test.ts. */
+/**
+ * Lines that name a test in a file, or a fault, which is a test of test/faults/coherence.test.ts.
+ */
 const namesIn = (file: string): string[] =>
   [
     ...textOf(file).matchAll(

@@ -1,6 +1,7 @@
 /**
- * deploy/kubernetes, without a cluster: base and example are put together as kustomize does it, every field is one that Kubernetes has,
- * and what they say of pieces, settings and probes is what Strata has.
+ * deploy/kubernetes, without a cluster: base and example are put together as kustomize does it,
+ * every field is one that Kubernetes has, and what they say of pieces, settings and probes is what
+ * Strata has.
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { execFileSync } from 'node:child_process';
@@ -14,7 +15,8 @@ import { settingsTable, type Row } from '../../shared/settings-table.ts';
 const root = join(import.meta.dirname, '../..');
 const folder = join(root, 'deploy/kubernetes');
 
-// eslint-disable-next-line typescript/no-explicit-any -- what a manifest holds is what the compiler is asked below
+// What a manifest holds is what the compiler is asked below.
+// oxlint-disable-next-line typescript/no-explicit-any
 type Manifest = any;
 interface Kustomization {
   readonly resources: string[];
@@ -29,7 +31,10 @@ const manifestsIn = (...path: string[]): Manifest[] =>
   parseAllDocuments(textOf(...path)).map((document) => document.toJS());
 const kustomizationOf = (name: string): Kustomization => parse(textOf(name, 'kustomization.yaml'));
 
-/** What `build` below knows of kustomize. Whatever else a kustomization says is refused, rather than left out of what is tested. */
+/**
+ * What `build` below knows of kustomize. Whatever else a kustomization says is refused, rather than
+ * left out of what is tested.
+ */
 const composed: Readonly<Record<string, readonly string[]>> = {
   kustomization: ['apiVersion', 'kind', 'resources', 'namespace', 'images', 'replicas', 'patches'],
   image: ['name', 'newName', 'newTag'],
@@ -116,7 +121,10 @@ afterAll(() => {
   rmSync(checks, { recursive: true, force: true });
 });
 
-/** What the compiler objects to: in a literal it takes no field that the type does not have, however deep, and no value of another type. */
+/**
+ * What the compiler objects to: in a literal it takes no field that the type does not have, however
+ * deep, and no value of another type.
+ */
 function objectionsTo(manifests: readonly Manifest[]): string {
   const lines = manifests.map(
     (manifest, index) =>

@@ -1,4 +1,6 @@
-/** What a process loads when it starts, which is most of what a start takes, in time and in memory. */
+/**
+ * What a process loads when it starts, which is most of what a start takes, in time and in memory.
+ */
 import { expect, test } from '@jest/globals';
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';

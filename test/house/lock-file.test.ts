@@ -1,4 +1,7 @@
-/** `npm ci` installs from the lock file alone, so the lock file has to be whole, also for systems other than this one. */
+/**
+ * `npm ci` installs from the lock file alone, so the lock file has to be whole, also for systems
+ * other than this one.
+ */
 import { expect, test } from '@jest/globals';
 import { spawnSync } from 'node:child_process';
 import { copyFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -46,7 +49,8 @@ test('npm installs from it with nothing to warn of, whichever Node the machine h
   try {
     for (const name of ['package.json', 'package-lock.json', '.npmrc'])
       copyFileSync(join(import.meta.dirname, '../..', name), join(folder, name));
-    // `npm test` puts the Node of node_modules first, which is not the one that somebody installs with.
+    // `npm test` puts the Node of node_modules first, which is not the one that somebody installs
+    // with.
     const path = process.env
       .PATH!.split(delimiter)
       .filter((each) => !each.includes('node_modules'));

@@ -1,4 +1,7 @@
-/** The OpenAPI document as generators, linters and readers need it: named, described, without faults. */
+/**
+ * The OpenAPI document as generators, linters and readers need it: named, described, without
+ * faults.
+ */
 import { describe, expect, test } from '@jest/globals';
 import { createConfig, lintFromString } from '@redocly/openapi-core';
 import { Ajv2020 } from 'ajv/dist/2020.js';
@@ -29,7 +32,10 @@ const operations = Object.entries({ ...document.paths, ...document.webhooks }).f
 );
 
 const isNode = (value: unknown): value is Node => typeof value === 'object' && value !== null;
-/** Everything below a node, with its path. What examples show is no part of the document's structure. */
+/**
+ * Everything below a node, with its path. What examples show is no part of the document's
+ * structure.
+ */
 function* nodesBelow(node: unknown, path: string): Generator<{ path: string; node: Node }> {
   if (!isNode(node)) return;
   yield { path, node };
@@ -45,7 +51,10 @@ function resolved(parameter: Node): Node {
   return name === undefined ? parameter : document.components.parameters[name]!;
 }
 
-/** Whether it is at its place, at what it refers to, or at the one thing that it is when it is not null. */
+/**
+ * Whether it is at its place, at what it refers to, or at the one thing that it is when it is not
+ * null.
+ */
 function isDescribed(schema: Node): boolean {
   if (typeof schema.description === 'string') return schema.description.length > 0;
   const name = /^#\/components\/schemas\/(.+)$/.exec(String(schema.$ref))?.[1];

@@ -1,4 +1,7 @@
-/** Migrations and entities describe the same tables: what the mapper would still change is nothing. What grows in them is said. */
+/**
+ * Migrations and entities describe the same tables: what the mapper would still change is nothing.
+ * What grows in them is said.
+ */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -225,7 +225,10 @@ test('the lock file names no registry', () => {
 });
 
 describe('what a start loads', () => {
-  /** Files and packages that a file needs before its first line runs: not what is imported for its types, or once it is wanted. */
+  /**
+   * Files and packages that a file needs before its first line runs: not what is imported for its
+   * types, or once it is wanted.
+   */
   const loadedBy = (file: string): string[] =>
     [
       ...textOf(file).matchAll(/^(?:import|export)\s+(?!type\b)(?:[^'"`;]*\sfrom\s+)?'([^']+)'/gm),

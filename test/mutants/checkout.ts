@@ -1,4 +1,7 @@
-/** Scratch copies of the checkout, in which mutants are applied: the working tree itself is never changed. */
+/**
+ * Scratch copies of the checkout, in which mutants are applied: the working tree itself is never
+ * changed.
+ */
 import { execFileSync } from 'node:child_process';
 import {
   chmodSync,
@@ -26,10 +29,14 @@ export class Checkout {
     this.folder = folder;
   }
 
-  /** The working tree as it is now, uncommitted files included; installed packages are linked, not copied. */
+  /**
+   * The working tree as it is now, uncommitted files included; installed packages are linked, not
+   * copied.
+   */
   static create(): Checkout {
     const folder = mkdtempSync(join(tmpdir(), 'strata-mutant-'));
-    // The embedded PostgreSQL runs as another user where this is root, and runs programs of the copy.
+    // The embedded PostgreSQL runs as another user where this is root, and runs programs of the
+    // copy.
     chmodSync(folder, 0o755);
     folders.add(folder).add(compiledOf(folder));
     const listed = execFileSync('git', ['ls-files', '-z', '-co', '--exclude-standard'], {
@@ -44,7 +51,10 @@ export class Checkout {
     return new Checkout(folder);
   }
 
-  /** Rewrites a file; returns how to put it back. Throws what `change` throws, and then nothing is changed. */
+  /**
+   * Rewrites a file; returns how to put it back. Throws what `change` throws, and then nothing is
+   * changed.
+   */
   change(file: string, change: (text: string) => string): () => void {
     const path = join(this.folder, file);
     const before = readFileSync(path, 'utf8');

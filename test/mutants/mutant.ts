@@ -1,6 +1,6 @@
 /**
- * A mutant is a small file that takes one mechanism out of the source and names the tests that must notice. README.md of this
- * folder shows the format.
+ * A mutant is a small file that takes one mechanism out of the source and names the tests that must
+ * notice. README.md of this folder shows the format.
  */
 
 /** A part of the source and what stands in its place. */
@@ -81,7 +81,10 @@ function applyEdit({ name, file }: Mutant, { from, to }: Edit, source: string): 
   return source.slice(0, match.index) + to + source.slice(match.index + match[0].length);
 }
 
-/** Matches the text however it is indented and broken into lines, so that a formatter does not make it disappear. */
+/**
+ * Matches the text however it is indented and broken into lines, so that a formatter does not make
+ * it disappear.
+ */
 const patternOf = (text: string): RegExp =>
   new RegExp(
     text

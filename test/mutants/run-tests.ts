@@ -11,7 +11,9 @@ export interface FailedTest {
   readonly why: string;
 }
 
-/** `broken`: Jest could not run the tests, such as where the changed source has an error of syntax. */
+/**
+ * `broken`: Jest could not run the tests, such as where the changed source has an error of syntax.
+ */
 export type TestRun =
   | { readonly kind: 'ran'; readonly failed: readonly FailedTest[] }
   | { readonly kind: 'broken'; readonly why: string };

@@ -1,6 +1,7 @@
 /**
- * `npm run test:mutants`: applies each mutant of this folder to a scratch copy of the checkout, runs the tests that it names and
- * expects them to fail. `npm run test:mutants -- access cache` takes only mutants whose names contain one of the words.
+ * `npm run test:mutants`: applies each mutant of this folder to a scratch copy of the checkout,
+ * runs the tests that it names and expects them to fail. `npm run test:mutants -- access cache`
+ * takes only mutants whose names contain one of the words.
  *
  *   --jobs <n>   how many mutants at a time, each in a copy of its own (default 2)
  *   --why        prints what the failed tests said, for whoever writes a mutant
@@ -73,7 +74,10 @@ function namesByFile(mutants: readonly Mutant[]): Map<string, string[]> {
   return names;
 }
 
-/** Test files whose named tests fail in an unchanged copy: a test that is red without a mutant proves nothing. */
+/**
+ * Test files whose named tests fail in an unchanged copy: a test that is red without a mutant
+ * proves nothing.
+ */
 async function redWithoutMutant(
   checkouts: readonly Checkout[],
   mutants: readonly Mutant[],

@@ -161,7 +161,10 @@ describe('keys are rotated', () => {
 /** Every single character and part of a good token matters. */
 describe('altered', () => {
   const [head, body, mac] = [goodHeader, goodPayload, goodSignature];
-  /** The last character has bits that base64url does not use: the next letter decodes to the same bytes. */
+  /**
+   * The last character has bits that base64url does not use: the next letter decodes to the same
+   * bytes.
+   */
   const lastCode = mac.charCodeAt(mac.length - 1);
   const macWithUnusedBits = mac.slice(0, -1) + String.fromCharCode(lastCode + 1);
   const flipped = (part: string): string => `${part[0] === 'e' ? 'f' : 'e'}${part.slice(1)}`;
@@ -200,9 +203,10 @@ describe('altered', () => {
 });
 
 /**
- * Wycheproof (C2SP/wycheproof, testvectors_v1/json_web_signature_test.json, Apache-2.0), the groups with an HS256 key: `hs256` and
- * `base64`. Their payloads are no claims, so they are put to the library as we call it. Left out: 367 and 370, which are 357 under
- * another verdict; 372 and 373, which call it valid to skip characters that are not base64url; and 375, a right signature over a
+ * Wycheproof (C2SP/wycheproof, testvectors_v1/json_web_signature_test.json, Apache-2.0), the groups
+ * with an HS256 key: `hs256` and `base64`. Their payloads are no claims, so they are put to the
+ * library as we call it. Left out: 367 and 370, which are 357 under another verdict; 372 and 373,
+ * which call it valid to skip characters that are not base64url; and 375, a right signature over a
  * payload with unused bits set, which the library takes and only a holder of the key can make.
  */
 describe('Wycheproof, HS256', () => {

@@ -1,4 +1,7 @@
-/** Whose decisions count: the cases that the flow of every asker and decider (approval-rights.test.ts) cannot make. */
+/**
+ * Whose decisions count: the cases that the flow of every asker and decider
+ * (approval-rights.test.ts) cannot make.
+ */
 import { expect, test } from '@jest/globals';
 import {
   groupsAsked,

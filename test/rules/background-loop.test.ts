@@ -1,4 +1,7 @@
-/** The loops behind queues, sweeps of chains and erasures: when they look, what they say of failures, and how they end. */
+/**
+ * The loops behind queues, sweeps of chains and erasures: when they look, what they say of
+ * failures, and how they end.
+ */
 import { expect, test } from '@jest/globals';
 import { pino, type Logger } from 'pino';
 import { startBackgroundLoop } from '../../shared/background-loop.ts';

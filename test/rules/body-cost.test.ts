@@ -1,4 +1,7 @@
-/** G7: what a body costs to read and to judge grows with its length and no faster, for every route that takes one. */
+/**
+ * G7: what a body costs to read and to judge grows with its length and no faster, for every route
+ * that takes one.
+ */
 import { describe, expect, test } from '@jest/globals';
 import type { TSchema } from 'typebox';
 import { restRoutes } from '../../gateway/rest.ts';
@@ -7,12 +10,15 @@ import { problemsOf } from '../../shared/schema/validate.ts';
 import { quickCost } from '../support/cost.ts';
 import { firstNumber, hostileBodies, type HostileBody } from '../support/hostile-bodies.ts';
 
-/** Bytes of the smaller body. What is quadratic shows at this size, and a run of all of them stays short. */
+/**
+ * Bytes of the smaller body. What is quadratic shows at this size, and a run of all of them stays
+ * short.
+ */
 const small = 12_000;
 const mostGrowth = 5;
 /**
- * Microseconds of the larger body that need no comparison, which would measure the clock: what grew with the square of 48,000
- * characters would take a thousand times as long.
+ * Microseconds of the larger body that need no comparison, which would measure the clock: what grew
+ * with the square of 48,000 characters would take a thousand times as long.
  */
 const negligible = 1000;
 
@@ -26,9 +32,10 @@ function judge(schema: TSchema, text: string): void {
 }
 
 /**
- * How many times as much one body costs at four times the length. It is compared with four different bodies of the length, so that
- * both sides take the same room in the processor's caches. A quick look that finds it cheap is enough: chance makes the larger body
- * look dear, a collection of garbage for one, and never cheap.
+ * How many times as much one body costs at four times the length. It is compared with four
+ * different bodies of the length, so that both sides take the same room in the processor's caches.
+ * A quick look that finds it cheap is enough: chance makes the larger body look dear, a collection
+ * of garbage for one, and never cheap.
  */
 function growthOf(schema: TSchema, textOf: HostileBody): number {
   const smaller = [1, 2, 3, 4].map((part) => textOf(small, part * firstNumber));

@@ -1,4 +1,7 @@
-/** Bounds on merged layers: against an oracle that tries every value of a small world, and as tables of cases. */
+/**
+ * Bounds on merged layers: against an oracle that tries every value of a small world, and as tables
+ * of cases.
+ */
 import { describe, expect, test } from '@jest/globals';
 import { isDeepStrictEqual } from 'node:util';
 import { applyBounds } from '../../services/config-resolver/rules/apply-bounds.ts';

@@ -125,7 +125,10 @@ const two = (number: number): string => String(number).padStart(2, '0');
 
 const clocks = new Map<string, Intl.DateTimeFormat>();
 
-/** What a clock on the wall shows, as text that is ordered as time is, but for hours that come twice. */
+/**
+ * What a clock on the wall shows, as text that is ordered as time is, but for hours that come
+ * twice.
+ */
 function wallAt(zone: string, at: number): { date: string; time: string } {
   const clock =
     clocks.get(zone) ??
@@ -140,7 +143,10 @@ function wallAt(zone: string, at: number): { date: string; time: string } {
   return { date: date!, time: time! };
 }
 
-/** Goes through the minutes and opens and closes at the first one that shows the time, or a later one where it is left out. */
+/**
+ * Goes through the minutes and opens and closes at the first one that shows the time, or a later
+ * one where it is left out.
+ */
 function watch(hours: Hours, at: number): string {
   const step = 60_000;
   const begin = at - 2 * 24 * 60 * step;

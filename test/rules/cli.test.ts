@@ -1,4 +1,7 @@
-/** The command line's own rules: what a typed word means, what a terminal is shown, where a key may go. */
+/**
+ * The command line's own rules: what a typed word means, what a terminal is shown, where a key may
+ * go.
+ */
 import { describe, expect, test } from '@jest/globals';
 import { isPlainWord } from '../../client/cli/completion-command.ts';
 import { credentialsOf, keyOf, urlOf } from '../../client/cli/credentials.ts';

@@ -1,4 +1,7 @@
-/** When one node may serve from memory: its lease on the change feed, and what the feed and its own loads tell it. */
+/**
+ * When one node may serve from memory: its lease on the change feed, and what the feed and its own
+ * loads tell it.
+ */
 import { afterEach, expect, jest, test } from '@jest/globals';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -26,8 +29,8 @@ afterEach(async () => {
 });
 
 /**
- * A node whose feed answers as `poll` says; its first poll is over. The feed remembers the token of each poll that arrives, as the
- * database does, unless the answer says another.
+ * A node whose feed answers as `poll` says; its first poll is over. The feed remembers the token of
+ * each poll that arrives, as the database does, unless the answer says another.
  */
 async function startNode(
   poll: () => Promise<Answer>,

@@ -28,8 +28,8 @@ function setUp(options: Partial<CacheOptions> = {}) {
     ...options,
   });
   /**
-   * A read that begins now. If it began a load, `started` has what the load was told to include, and the test ends it with `end` or
-   * `fail`.
+   * A read that begins now. If it began a load, `started` has what the load was told to include,
+   * and the test ends it with `end` or `fail`.
    */
   const begin = (key = 'k', options?: { min: Record<string, number> }, scopes = [tenant]) => {
     const load = Promise.withResolvers<Loaded<unknown>>();
@@ -43,7 +43,8 @@ function setUp(options: Partial<CacheOptions> = {}) {
       },
       options,
     );
-    // A test that awaits them sees their errors. Where nobody does, they are no unhandled rejections.
+    // A test that awaits them sees their errors. Where nobody does, they are no unhandled
+    // rejections.
     for (const promise of [answer, load.promise]) promise.catch(() => undefined);
     return {
       answer,
@@ -429,7 +430,10 @@ describe('entries of one group, dropped by a change that leaves their owner all 
   });
   const byKey = (params: Readonly<Record<string, unknown>>): string => params.key as string;
 
-  /** An owner that answers what it is asked for, and with it what `answers` makes of each of the others. */
+  /**
+   * An owner that answers what it is asked for, and with it what `answers` makes of each of the
+   * others.
+   */
   function setUpGroup(options: Partial<CacheOptions> = {}) {
     const { cache, node } = setUp({ maxEntries: 200, maxBytes: 1e8, ...options });
     const owner = {
@@ -714,11 +718,11 @@ describe('size', () => {
 });
 
 /*
- * A model for the property below: a database with three keys and two scopes, seen through one node's cache while reads, writes,
- * flushes and the lease's end come in any order.
+ * A model for the property below: a database with three keys and two scopes, seen through one
+ * node's cache while reads, writes, flushes and the lease's end come in any order.
  *
- * A write is answered once this node has dropped what it changed, or once this node's lease has run out. Until then other nodes'
- * caches may answer loads from before the write.
+ * A write is answered once this node has dropped what it changed, or once this node's lease has run
+ * out. Until then other nodes' caches may answer loads from before the write.
  */
 
 /** What each key's value holds: the revisions of the last changes to it, by kind of change. */
@@ -739,7 +743,10 @@ type Bounds = Map<string, Bound>;
 
 const keys = ['a', 'b', 'c'];
 const key = fc.constantFrom(...keys);
-/** How the loads of one read go: from how many versions ago each answers, whether it heeds `minAsOf`, whether it fails. */
+/**
+ * How the loads of one read go: from how many versions ago each answers, whether it heeds
+ * `minAsOf`, whether it fails.
+ */
 const loads = fc.array(
   fc.record({
     age: fc.nat(4),
@@ -876,7 +883,10 @@ function createModel(scheduler: fc.Scheduler) {
     reads.push(reading.then(checkCache));
   }
 
-  /** Broadcasts a change, or loses it. The write is answered some time after the first drop, or when the lease has run out. */
+  /**
+   * Broadcasts a change, or loses it. The write is answered some time after the first drop, or when
+   * the lease has run out.
+   */
   function publish({ version, lost, copies, drop, raise }: Publication): void {
     let isAnswered = false;
     const answer = (): void => {

@@ -1,4 +1,7 @@
-/** What the console makes of edits and explanations, without a browser: patches, conflicts and rungs. */
+/**
+ * What the console makes of edits and explanations, without a browser: patches, conflicts and
+ * rungs.
+ */
 import { describe, expect, test } from '@jest/globals';
 import { ladderOf, layers, type Explained } from '../../console/screens/ladder.ts';
 import { namesIn, pointerOf, removalAt, timeAgo } from '../../console/format.ts';

@@ -1,4 +1,7 @@
-/** What a body costs grows with its length and no faster: else one request could hold a node for seconds. */
+/**
+ * What a body costs grows with its length and no faster: else one request could hold a node for
+ * seconds.
+ */
 import { describe, expect, test } from '@jest/globals';
 import { diff } from '../../shared/schema/diff.ts';
 import { InexactJson, parseExactJson } from '../../shared/schema/exact-json.ts';

@@ -247,7 +247,10 @@ describe('decide', () => {
   });
 });
 
-/** As prose would say it, from the end: what allows, unless something asks for approval, unless something denies. */
+/**
+ * As prose would say it, from the end: what allows, unless something asks for approval, unless
+ * something denies.
+ */
 function oracle(limits: Partial<RiskLimits>, intent: Intent, at: number): string {
   const cost = intent.cost_impact ?? -1;
   const mustAsk =

@@ -1,4 +1,7 @@
-/** What a change means for one tenant: the edges that random tenants do not meet. test/services/plan.test.ts has those. */
+/**
+ * What a change means for one tenant: the edges that random tenants do not meet.
+ * test/services/plan.test.ts has those.
+ */
 import { expect, test } from '@jest/globals';
 import {
   emptyCounts,

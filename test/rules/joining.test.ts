@@ -1,4 +1,7 @@
-/** When a node joins the others: as soon as it has heard of what it calls and is made, and it connects while it is being made. */
+/**
+ * When a node joins the others: as soon as it has heard of what it calls and is made, and it
+ * connects while it is being made.
+ */
 import { afterEach, expect, jest, test } from '@jest/globals';
 import { ServiceBroker } from 'moleculer';
 import { joinOnceMade } from '../../shared/cluster/broker.ts';
@@ -62,7 +65,10 @@ test.each(['Fake', null] as const)(
   },
 );
 
-/** Timers stand still, so that Moleculer's half second for the answers of others is over when a test says so. */
+/**
+ * Timers stand still, so that Moleculer's half second for the answers of others is over when a test
+ * says so.
+ */
 const stopTime = () => jest.useFakeTimers({ doNotFake: ['nextTick', 'queueMicrotask'] });
 const halfASecondPasses = () => jest.advanceTimersByTimeAsync(500);
 const noTimePasses = () => jest.advanceTimersByTimeAsync(0);

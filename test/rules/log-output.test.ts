@@ -6,7 +6,10 @@ import { fileURLToPath } from 'node:url';
 const module = (path: string): string =>
   JSON.stringify(fileURLToPath(new URL(`../../${path}`, import.meta.url)));
 
-/** What a process has written when it has run this with a `log`, which counts the writes to standard output. */
+/**
+ * What a process has written when it has run this with a `log`, which counts the writes to standard
+ * output.
+ */
 function writtenBy(program: string): { messages: unknown[]; writes: number } {
   const source = `
     import fs from 'node:fs';

@@ -3,7 +3,8 @@ import { expect, test } from '@jest/globals';
 import { judgeCounter } from '../../services/auth/rules/passkey-counter.ts';
 
 test.each([
-  // stored, presented, judgement of a key that stays on its device, judgement of one that is synchronized
+  // stored, presented, judgement of a key that stays on its device, judgement of one that is
+  // synchronized
   [0, 0, 'fine', 'fine'],
   [0, 1, 'fine', 'fine'],
   [5, 6, 'fine', 'fine'],

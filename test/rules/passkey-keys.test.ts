@@ -1,4 +1,7 @@
-/** The public key of a new passkey: its algorithm must be one that its type and curve can be used with (RFC 9053). */
+/**
+ * The public key of a new passkey: its algorithm must be one that its type and curve can be used
+ * with (RFC 9053).
+ */
 import { expect, test } from '@jest/globals';
 import { randomBytes } from 'node:crypto';
 import pino from 'pino';

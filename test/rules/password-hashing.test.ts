@@ -1,4 +1,7 @@
-/** Hashing passwords: bounded and shared out, so that a burst keeps out only whoever sends it, and blind to compatibility forms. */
+/**
+ * Hashing passwords: bounded and shared out, so that a burst keeps out only whoever sends it, and
+ * blind to compatibility forms.
+ */
 import { describe, expect, test } from '@jest/globals';
 import { createHashingQueue } from '../../services/auth/sign-in/hashing-queue.ts';
 import {
@@ -23,7 +26,10 @@ test('one hashes in the slot, three wait in the queue, the rest are refused; aft
 
 describe('the queue is shared out over networks', () => {
   const options = { concurrency: 1, queueLimit: 6, shareLimit: 4 };
-  /** Asks for a turn for each letter, which stands for a network, all at once. Who was served, in order, and who was refused. */
+  /**
+   * Asks for a turn for each letter, which stands for a network, all at once. Who was served, in
+   * order, and who was refused.
+   */
   async function queueUp(networks: string) {
     const inTurn = createHashingQueue(options);
     let served = '';

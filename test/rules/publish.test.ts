@@ -1,4 +1,7 @@
-/** When a write may be answered: `Coherence.publish` beside a lease table and other nodes of the test's own. */
+/**
+ * When a write may be answered: `Coherence.publish` beside a lease table and other nodes of the
+ * test's own.
+ */
 import { expect, jest, test } from '@jest/globals';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -20,8 +23,9 @@ const lease = (holder: string, more: Partial<Lease> = {}): Lease => ({
 });
 
 /**
- * A writing node. `leases` answers for the lease table beside its own, and is told how often it has been read for the change so far;
- * `counted.reads` is that number at the end. `published()` commits the change and resolves to how many milliseconds the write waited.
+ * A writing node. `leases` answers for the lease table beside its own, and is told how often it has
+ * been read for the change so far; `counted.reads` is that number at the end. `published()` commits
+ * the change and resolves to how many milliseconds the write waited.
  */
 async function writer(
   leases: (reads: number) => Lease[] | Promise<Lease[]>,

@@ -1,4 +1,7 @@
-/** What an error of Strata's own carries: where it came from is looked for in what nobody expected, and found at a price. */
+/**
+ * What an error of Strata's own carries: where it came from is looked for in what nobody expected,
+ * and found at a price.
+ */
 import { expect, test } from '@jest/globals';
 import { StrataError } from '../../shared/errors.ts';
 

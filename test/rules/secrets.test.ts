@@ -181,7 +181,10 @@ describe('secrets of a document', () => {
   });
 
   describe('that are written back masked', () => {
-    /** What is kept where `next`, with masks, is written over `before`, whose secrets are given in plain. */
+    /**
+     * What is kept where `next`, with masks, is written over `before`, whose secrets are given in
+     * plain.
+     */
     const writtenOver = (before: NotificationConfig, next: NotificationConfig) =>
       open(seal(next, seal(before, null)));
 

@@ -1,4 +1,7 @@
-/** The simulation of a visible write (`npm run simulate`): that it can be trusted as far as docs/scaling.md trusts it. */
+/**
+ * The simulation of a visible write (`npm run simulate`): that it can be trusted as far as
+ * docs/scaling.md trusts it.
+ */
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { readFileSync } from 'node:fs';
@@ -145,7 +148,8 @@ describe('a region that is cut off', () => {
       const fenceMs = 2000;
       const { writes, normalFrom } = simulateCut({ holders: 50, fenceMs, oneWayMs: 40, seed });
       expect(Math.max(...writes.map(({ ms }) => ms))).toBeLessThanOrEqual(fenceMs);
-      // A lease is seen at the latest at the next look at the table, a quarter of T after it was renewed.
+      // A lease is seen at the latest at the next look at the table, a quarter of T after it was
+      // renewed.
       expect(normalFrom).toBeLessThanOrEqual(1.25 * fenceMs + 200);
       expect(writes.some(({ ms }) => ms > fenceMs / 2)).toBe(true);
       expect(writes.some(({ began, ms }) => began > normalFrom && ms === 0)).toBe(true);

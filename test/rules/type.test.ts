@@ -1,4 +1,7 @@
-/** The schemas that contracts are written with are those of TypeBox, marks and order included: fingerprints are made of their JSON. */
+/**
+ * The schemas that contracts are written with are those of TypeBox, marks and order included:
+ * fingerprints are made of their JSON.
+ */
 import { expect, test } from '@jest/globals';
 import { Type as TypeBox } from 'typebox';
 import { isObject, isUnion, Type } from '../../shared/contracts/type.ts';

@@ -1,4 +1,7 @@
-/** What the check against a schema answers: always a reason where it refuses, each place once, never more than a reader reads. */
+/**
+ * What the check against a schema answers: always a reason where it refuses, each place once, never
+ * more than a reader reads.
+ */
 import { describe, expect, test } from '@jest/globals';
 import { Ajv } from 'ajv';
 import addFormats from 'ajv-formats';

@@ -1,4 +1,7 @@
-/** The pause of a loop that may be told of work: it ends in time, when it is woken, and when it was woken before it began. */
+/**
+ * The pause of a loop that may be told of work: it ends in time, when it is woken, and when it was
+ * woken before it began.
+ */
 import { expect, test } from '@jest/globals';
 import { performance } from 'node:perf_hooks';
 import { WakeableWait } from '../../shared/wakeable-wait.ts';

@@ -1,6 +1,6 @@
 /**
- * The audit service on a real database: what is handed over twice, and what was removed behind its back. The newest events, and the
- * proof of long chains.
+ * The audit service on a real database: what is handed over twice, and what was removed behind its
+ * back. The newest events, and the proof of long chains.
  */
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import { createPublicKey, randomUUID, verify as verifySignature } from 'node:crypto';
@@ -99,7 +99,10 @@ async function typed(...words: string[]) {
   return { lines: printed.flatMap((text) => text.split('\n')), called, problem };
 }
 
-/** As whoever owns the database could do it: the trigger that refuses changes is taken off for a moment. */
+/**
+ * As whoever owns the database could do it: the trigger that refuses changes is taken off for a
+ * moment.
+ */
 async function tamper(statement: string, values: unknown[]): Promise<void> {
   await database.query('ALTER TABLE audit.events DISABLE TRIGGER append_only');
   await database.query(statement, values);

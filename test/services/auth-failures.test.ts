@@ -1,6 +1,7 @@
 /**
- * Actions with failure codes of their own (`failures` in their contracts) meet real faults: a renamed table, a broken row, a
- * PostgreSQL that stalls or is gone. A new contract with `failures` needs a case here, and each of its codes a fault.
+ * Actions with failure codes of their own (`failures` in their contracts) meet real faults: a
+ * renamed table, a broken row, a PostgreSQL that stalls or is gone. A new contract with `failures`
+ * needs a case here, and each of its codes a fault.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { isoCBOR } from '@simplewebauthn/server/helpers';
@@ -39,7 +40,9 @@ interface Fault {
 }
 interface Case {
   readonly action: ActionName;
-  /** Goes through the whole protocol but for the last request, and gives that one to be sent later. */
+  /**
+   * Goes through the whole protocol but for the last request, and gives that one to be sent later.
+   */
   readonly begin: () => Promise<() => Promise<Answer>>;
   /** A request that is refused with `code`; a refusal must never be reported as a failure. */
   readonly refused: { readonly send: () => Promise<Answer>; readonly code: ErrorCode };

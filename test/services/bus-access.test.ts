@@ -1,7 +1,8 @@
 /**
- * G4 on the bus: every action × caller, and what a callee could do to its caller's rights. The callers are those that a node of
- * Strata's names, in its own process and on another node; that somebody names who does not hold SECRET_KEY, in clear, sealed under
- * another key and by sending again what was heard; and those that a credential proves.
+ * G4 on the bus: every action × caller, and what a callee could do to its caller's rights. The
+ * callers are those that a node of Strata's names, in its own process and on another node; that
+ * somebody names who does not hold SECRET_KEY, in clear, sealed under another key and by sending
+ * again what was heard; and those that a credential proves.
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
@@ -41,7 +42,9 @@ interface Packet {
   readonly subject: string;
   readonly data: Uint8Array;
 }
-/** On NATS: one that hosts everything, one that calls, and a service that does not hold SECRET_KEY. */
+/**
+ * On NATS: one that hosts everything, one that calls, and a service that does not hold SECRET_KEY.
+ */
 let owner: ServiceBroker;
 let asker: ServiceBroker;
 let neighbour: ServiceBroker;

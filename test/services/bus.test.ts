@@ -1,4 +1,7 @@
-/** A connection to NATS that drops and comes back, of which Moleculer says nothing and in which broadcasts are lost. */
+/**
+ * A connection to NATS that drops and comes back, of which Moleculer says nothing and in which
+ * broadcasts are lost.
+ */
 import {
   afterAll,
   afterEach,
@@ -154,7 +157,10 @@ const knownBy = ({ broker }: Node, nodeId: string) => broker.registry.nodes.get(
 const callTimeoutMs = 90_000;
 const soonMs = 45_000;
 
-/** Meanwhile neither of the two gives the other up for heartbeats that are missing, which would end calls within seconds, too. */
+/**
+ * Meanwhile neither of the two gives the other up for heartbeats that are missing, which would end
+ * calls within seconds, too.
+ */
 async function withoutHeartbeats(work: () => Promise<void>): Promise<void> {
   const discoverers = [reader, writer].map(({ broker }) => broker.transit!.discoverer);
   for (const discoverer of discoverers) discoverer.stopHeartbeatTimers();
@@ -276,7 +282,10 @@ describe('an answer that got lost', () => {
   });
   afterEach(readerIsBack);
 
-  /** Of the reader by the writer, or the other way round: the connection that is reset is always the reader's. */
+  /**
+   * Of the reader by the writer, or the other way round: the connection that is reset is always the
+   * reader's.
+   */
   const asked = (who: 'reader' | 'writer') => {
     const { broker } = who === 'reader' ? writer : reader;
     const options = {
@@ -374,7 +383,10 @@ describe('an answer that got lost', () => {
   const heldMs = 1000;
   let cutAt = 0;
 
-  /** The client's first attempt fails, and its next one succeeds. Resolves while the connection is gone. */
+  /**
+   * The client's first attempt fails, and its next one succeeds. Resolves while the connection is
+   * gone.
+   */
   async function blip(): Promise<void> {
     cutAt = performance.now();
     proxy.cut();
@@ -384,7 +396,10 @@ describe('an answer that got lost', () => {
   const whenReaderIsConnected = () =>
     eventually(async () => expect(await health()).toMatchObject({ bus: true }));
 
-  /** Tries until the connection was back within the time for which it counts as a blip, as it is at once on a calm machine. */
+  /**
+   * Tries until the connection was back within the time for which it counts as a blip, as it is at
+   * once on a calm machine.
+   */
   async function duringBlip(work: () => Promise<void>): Promise<void> {
     for (let tries = 1; tries <= 40; tries += 1) {
       calls = 0;

@@ -1,4 +1,7 @@
-/** Webhooks and chat on the wire, against real HTTP and HTTPS receivers: what they are sent, what every answer means, what is kept of it. */
+/**
+ * Webhooks and chat on the wire, against real HTTP and HTTPS receivers: what they are sent, what
+ * every answer means, what is kept of it.
+ */
 import {
   afterAll,
   afterEach,
@@ -402,7 +405,10 @@ describe('TLS', () => {
     });
   });
 
-  /** A process that knows the authority, and whose environment asks for a proxy and for no verification. */
+  /**
+   * A process that knows the authority, and whose environment asks for a proxy and for no
+   * verification.
+   */
   test('name and time are checked, whatever the environment says; a good certificate passes, and no session is resumed', async () => {
     const resumed: boolean[] = [];
     servers[0]!.on('secureConnection', (socket) => resumed.push(socket.isSessionReused()));

@@ -1,4 +1,7 @@
-/** `client/` beside a gateway that fails in every way: what a service that obeys limits sees meanwhile. */
+/**
+ * `client/` beside a gateway that fails in every way: what a service that obeys limits sees
+ * meanwhile.
+ */
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -65,7 +68,10 @@ const live = (config: Config) => eventually(async () => expect(config.state.stat
 /** How late this process has to be for values to grow old by that alone. */
 const pauseMs = 200;
 
-/** Again where this process had to wait for a processor meanwhile, in which values grow old whatever the client does. */
+/**
+ * Again where this process had to wait for a processor meanwhile, in which values grow old whatever
+ * the client does.
+ */
 async function withoutPause(work: () => Promise<void>): Promise<void> {
   for (let tries = 1; ; tries += 1) {
     let lateMs = 0;

@@ -1,4 +1,7 @@
-/** Writes of one tenant that are committed together: what each of them is answered, and what is stored of it. */
+/**
+ * Writes of one tenant that are committed together: what each of them is answered, and what is
+ * stored of it.
+ */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises';
@@ -34,7 +37,8 @@ let tenantId: string;
 
 beforeAll(async () => {
   database = await strataDatabase();
-  // Projects that the database refuses: at once, or only at the commit. And one whose commit ends the connection.
+  // Projects that the database refuses: at once, or only at the commit. And one whose commit ends
+  // the connection.
   await database.query(
     `ALTER TABLE tenant_config.cloud_projects ADD CONSTRAINT refused CHECK (id NOT LIKE 'refused%')`,
   );
@@ -121,8 +125,9 @@ function refusalOf(error: unknown): string {
 }
 
 /**
- * What each write was answered: its revision, or the code of the error. They wait for one that is stuck at the lock, so that all of
- * them come to their turn together. That one has revision 1, where nothing was written before.
+ * What each write was answered: its revision, or the code of the error. They wait for one that is
+ * stuck at the lock, so that all of them come to their turn together. That one has revision 1,
+ * where nothing was written before.
  */
 async function together(writes: readonly Write[]): Promise<(number | string)[]> {
   const scope = tenantScope(tenantId);

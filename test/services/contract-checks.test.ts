@@ -1,4 +1,7 @@
-/** The contract middleware on the node that owns an action: what comes in, and what goes out, is what the contract says. */
+/**
+ * The contract middleware on the node that owns an action: what comes in, and what goes out, is
+ * what the contract says.
+ */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';

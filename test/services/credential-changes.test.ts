@@ -1,4 +1,7 @@
-/** What a change of credentials ends, how recent a sign-in it wants, and the mail that its owner gets. */
+/**
+ * What a change of credentials ends, how recent a sign-in it wants, and the mail that its owner
+ * gets.
+ */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { createHash, generateKeyPairSync, randomBytes, randomUUID } from 'node:crypto';
 import { accountNoticeMail, shownNetworkOf } from '../../services/auth/mail/account-notices.ts';

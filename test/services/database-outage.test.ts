@@ -108,7 +108,10 @@ test('a connection that gave no answer in time is not handed to the next', async
   }
 });
 
-/** A server that ends each connection in the moment in which it is made, as PostgreSQL does when it shuts down. */
+/**
+ * A server that ends each connection in the moment in which it is made, as PostgreSQL does when it
+ * shuts down.
+ */
 async function startEndingServer(): Promise<Server> {
   const message = (type: string, ...body: string[]): Buffer => {
     const bytes = Buffer.from(body.join(''), 'latin1');

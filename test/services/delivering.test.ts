@@ -1,4 +1,7 @@
-/** The queue of notices on a real database: who may claim what and when, what is recorded of an attempt, what is audited. */
+/**
+ * The queue of notices on a real database: who may claim what and when, what is recorded of an
+ * attempt, what is audited.
+ */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -75,7 +78,10 @@ const ended = (
   answer: null,
   error: result === 'delivered' ? null : 'no',
 });
-/** Records attempts of a worker at one endpoint; `pausedRevision` says that the endpoint has answered 410. */
+/**
+ * Records attempts of a worker at one endpoint; `pausedRevision` says that the endpoint has
+ * answered 410.
+ */
 function record(
   by: string,
   attempts: readonly AttemptRecord[],
@@ -167,7 +173,8 @@ describe('who may claim what', () => {
         for (;;) {
           const claims = await claimDue(db, claimer, 25);
           taken.push(...claims.map(({ id }) => id));
-          // Nothing may be left for it while another holds the endpoints. With more than there are, some were claimed twice.
+          // Nothing may be left for it while another holds the endpoints. With more than there are,
+          // some were claimed twice.
           if (taken.length > 320 || (claims.length === 0 && taken.length === 320)) return;
         }
       }),

@@ -1,4 +1,7 @@
-/** Nodes that take each other for gone and hear each other again, and what they say to each other about it. */
+/**
+ * Nodes that take each other for gone and hear each other again, and what they say to each other
+ * about it.
+ */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, jest, test } from '@jest/globals';
 import { connect, type NatsConnection } from 'nats';
 import { performance } from 'node:perf_hooks';
@@ -50,7 +53,9 @@ const seenBy = ({ broker }: Node): string[] =>
 const allSeeAll = (): Promise<void> =>
   eventually(async () => expect(nodes.map(seenBy)).toEqual(nodes.map(() => names)));
 
-/** Which questions and lists of actions went from node to node, now that all of them have arrived. */
+/**
+ * Which questions and lists of actions went from node to node, now that all of them have arrived.
+ */
 async function asked(): Promise<string[]> {
   for (const { broker } of nodes) await natsConnectionOf(broker)!.flush();
   await observer.flush();

@@ -1,4 +1,7 @@
-/** What `documentActions` makes of a kind of document: a kind of the test's own, and what tenant-config's kinds share. */
+/**
+ * What `documentActions` makes of a kind of document: a kind of the test's own, and what
+ * tenant-config's kinds share.
+ */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { Type, type Static } from 'typebox';
@@ -21,7 +24,8 @@ import { createDatabase, type Database } from '../support/postgres.ts';
 const writers = 8;
 const mostShelves = 3;
 
-// ---------------------------------------------------------------- a kind with a rule that needs the database
+// ---------------------------------------------------------------- a kind with a rule that needs
+// the database
 
 const Shelf = Type.Object({ label: Type.String() }, { additionalProperties: false });
 type Shelf = Static<typeof Shelf>;
@@ -63,7 +67,10 @@ const shelfSchema: Schema = {
   ],
 };
 
-/** A tenant has at most `mostShelves` shelves, and once it has one it keeps one: rules about the other rows of a table. */
+/**
+ * A tenant has at most `mostShelves` shelves, and once it has one it keeps one: rules about the
+ * other rows of a table.
+ */
 const shelfKind: DocumentKind<ShelfAddress, Shelf> = {
   auditName: 'shelf',
   schema: Shelf,

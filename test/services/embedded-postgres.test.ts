@@ -49,7 +49,9 @@ async function open(log?: (message: string) => void): Promise<EmbeddedPostgres> 
   return server;
 }
 
-/** A process of its own that opens the database, prints its address, and stays as long as this one. */
+/**
+ * A process of its own that opens the database, prints its address, and stays as long as this one.
+ */
 function spawnOwner(): ChildProcess {
   const child = spawn(
     process.execPath,
@@ -225,7 +227,8 @@ test.each([
   ['is empty', () => ''],
 ])('a pid file that %s does not prevent a start', async (_, text) => {
   await (await open()).stop();
-  // Its arguments name the cluster, and it is the server's own user's: PostgreSQL takes no other for a server.
+  // Its arguments name the cluster, and it is the server's own user's: PostgreSQL takes no other
+  // for a server.
   const { uid, gid } = statSync(cluster);
   const other = spawn('/bin/sh', ['-c', 'read -r line', 'sh', cluster], {
     uid,

@@ -101,7 +101,8 @@ test('a node that has missed very many changes is told so, in place of all of th
     complete: false,
     changes: [],
   });
-  // Nor does PostgreSQL expect so many that it would look through all of the feed, or compile the statement at each poll.
+  // Nor does PostgreSQL expect so many that it would look through all of the feed, or compile the
+  // statement at each poll.
   const one = await openDatabase(
     { url: database.url, poolSize: 1, timeoutMs: 10_000, ssl: false },
     commitSchema,
@@ -166,7 +167,8 @@ test('under a transaction that stays open, in any database of the server, a poll
     ({ cursor } = next);
   }
   expect(new Set(brought)).toEqual(new Set([2000]));
-  // Ids of transactions gain a digit now and then, and there are as many as transactions are open, those of other tests, too.
+  // Ids of transactions gain a digit now and then, and there are as many as transactions are open,
+  // those of other tests, too.
   const idsIn = ({ cursor: at }: PollResult): number => at.split(/[:,]/).length;
   for (const each of quiet) {
     expect(each.changes).toEqual([]);
@@ -427,7 +429,10 @@ test('a lease is renewed before the feed is read: of a write that commits in bet
   expect(told || waited.includes('reader')).toBe(true);
 });
 
-/** A feed that answers polls together which arrive within this many milliseconds: far more than these tests take to make them. */
+/**
+ * A feed that answers polls together which arrive within this many milliseconds: far more than
+ * these tests take to make them.
+ */
 const gatherMs = 300;
 const body = (holder: string, cursor: string | null = null) => ({
   holder,
@@ -550,7 +555,8 @@ test('a change is read although a crash gave it an id that a poll had seen end',
     );
     process.kill(walWriter!.pid, 'SIGSTOP');
     goOn = () => process.kill(walWriter!.pid, 'SIGCONT');
-    // Between the lease, which is on disk, and the read, three transactions end that leave nothing on disk.
+    // Between the lease, which is on disk, and the read, three transactions end that leave nothing
+    // on disk.
     const lock = await holdLock(own, 'LOCK TABLE strata.feed_state IN ACCESS EXCLUSIVE MODE');
     const polling = createFeed(before).poll({ ...body, token: 'one', cursor: null });
     await lock.untilWaiting(1);

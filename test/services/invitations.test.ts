@@ -415,7 +415,10 @@ describe('whoever is only invited', () => {
 });
 
 describe('an address that nobody had proved', () => {
-  /** An account as another made it, with a password of theirs, entered before its owner proves the address. */
+  /**
+   * An account as another made it, with a password of theirs, entered before its owner proves the
+   * address.
+   */
   async function planted(email: string) {
     const { body } = await invite(email, first);
     await database.query(`UPDATE tenant_config.members SET status = 'active' WHERE user_id = $1`, [

@@ -1,4 +1,7 @@
-/** What is larger than NATS carries in one message: a document of nearly 1 MiB, its audit event, several in a list. */
+/**
+ * What is larger than NATS carries in one message: a document of nearly 1 MiB, its audit event,
+ * several in a list.
+ */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { DataSource } from 'typeorm';
 import { createNode, type Node } from '../../shared/cluster/broker.ts';

@@ -1,6 +1,6 @@
 /**
- * Effective configurations that a platform write has made old are asked for together: what a node has in memory of a tenant costs one
- * question, each answer with its own checks.
+ * Effective configurations that a platform write has made old are asked for together: what a node
+ * has in memory of a tenant costs one question, each answer with its own checks.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, jest, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';

@@ -1,5 +1,6 @@
 /**
- * NATS as docs/operations.md sets it up for services without SECRET_KEY: two neighbours that do not trust each other, and a gateway.
+ * NATS as docs/operations.md sets it up for services without SECRET_KEY: two neighbours that do not
+ * trust each other, and a gateway.
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

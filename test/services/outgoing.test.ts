@@ -1,4 +1,7 @@
-/** The guard and the client over it, against real listeners on loopback: hostile addresses never reach them. */
+/**
+ * The guard and the client over it, against real listeners on loopback: hostile addresses never
+ * reach them.
+ */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
@@ -271,7 +274,10 @@ describe('what may be saved', () => {
 });
 
 describe('names', () => {
-  /** A name server: `silent.*` gets no answer, `flip.*` a public one first and loopback ever after, other names are loopback; none has IPv6. */
+  /**
+   * A name server: `silent.*` gets no answer, `flip.*` a public one first and loopback ever after,
+   * other names are loopback; none has IPv6.
+   */
   const server = createSocket('udp4');
   let resolve: Resolve;
   let flips = 0;

@@ -188,7 +188,10 @@ async function violations(): Promise<Violation[]> {
 const documentOf = ({ tenant_id, config_type, resource_id }: Violation): string =>
   [tenant_id, config_type, resource_id].join();
 
-/** All pages of a plan. Those whose time was over before all tenants were counted come first, and then each has the same counts. */
+/**
+ * All pages of a plan. Those whose time was over before all tenants were counted come first, and
+ * then each has the same counts.
+ */
 async function planAll(items: PlanItem[], limit = 200) {
   const nextPage = (cursor?: string) =>
     call('global-config.plan', { body: { items, limit, ...(cursor && { cursor }) } }, admin);
@@ -214,7 +217,10 @@ const sorted = (lines: Iterable<string>): string[] => [...new Set(lines)].toSort
 const lineOf = (tenantId: string, context: ImpactContext, key: string, ...rest: unknown[]) =>
   JSON.stringify([tenantId, context, key, ...rest.map((each) => each ?? '(absent)')]);
 
-/** In the order in which they are applied, each over those before it; with the keys of which the platform's layers say something else. */
+/**
+ * In the order in which they are applied, each over those before it; with the keys of which the
+ * platform's layers say something else.
+ */
 const plans: [string, PlanItem[], string[]][] = [
   [
     'new public entries',

@@ -1,4 +1,6 @@
-/** Whose requests count together, and how many there were: in memory, and in Redis by two gateways. */
+/**
+ * Whose requests count together, and how many there were: in memory, and in Redis by two gateways.
+ */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { IncomingMessage } from 'node:http';
@@ -26,7 +28,10 @@ const add = (
   new Promise((resolve) => {
     counts.add(address, limit, (...standing) => resolve(standing));
   });
-/** The numbers of so many requests that are answered before anything else happens; undefined for each that waits for Redis. */
+/**
+ * The numbers of so many requests that are answered before anything else happens; undefined for
+ * each that waits for Redis.
+ */
 const ahead = (
   counts: RequestCounts,
   address: string,

@@ -1,6 +1,6 @@
 /**
- * What is removed when it has had its time, on a real database with rows that SQL made old: what goes, what stays although it is
- * old, and that nobody waits for it.
+ * What is removed when it has had its time, on a real database with rows that SQL made old: what
+ * goes, what stays although it is old, and that nobody waits for it.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
@@ -604,7 +604,8 @@ test('after a year of use tables hold what is within its time and nothing else, 
     attempts: 20 * 20,
     approvals: 40 * 20,
   });
-  // A pause of a busy machine counts as a lock here, so it is the quickest batches that must be short. All are of one size.
+  // A pause of a busy machine counts as a lock here, so it is the quickest batches that must be
+  // short. All are of one size.
   const sorted = durations.toSorted((one, other) => one - other);
   expect(sorted.length).toBeGreaterThan(40);
   expect(sorted[Math.floor(sorted.length / 4)]).toBeLessThan(1000);

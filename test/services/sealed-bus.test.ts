@@ -1,6 +1,7 @@
 /**
- * Who is believed on NATS: nodes that hold SECRET_KEY, and nobody else. The outsider here may connect to NATS, hear everything and
- * publish anything, as a neighbour with a stolen NATS password could.
+ * Who is believed on NATS: nodes that hold SECRET_KEY, and nobody else. The outsider here may
+ * connect to NATS, hear everything and publish anything, as a neighbour with a stolen NATS password
+ * could.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';

@@ -58,7 +58,8 @@ const longAgo = "authenticated_at = now() - interval '11 minutes'";
 async function oldSession(): Promise<Client> {
   const client = await signIn(strata.url, tenant.emails.tenant_admin!, 'member-password-123');
   const { body } = await client.get('/auth/me');
-  // Known to no gateway yet in its old form: the row is changed before a second request would find it in memory.
+  // Known to no gateway yet in its old form: the row is changed before a second request would find
+  // it in memory.
   await database.query(`UPDATE auth.sessions SET ${longAgo} WHERE id = '${body.session_id}'`);
   await platform.post('/config/reload', { reload_env: true });
   return client;

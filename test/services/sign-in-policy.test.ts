@@ -1,4 +1,6 @@
-/** Policies on how to sign in: what a session by password alone may still do, and who sets a policy. */
+/**
+ * Policies on how to sign in: what a session by password alone may still do, and who sets a policy.
+ */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -47,7 +49,9 @@ const risk = (id = tenant.id): string => `/tenants/${id}/config/risk`;
 async function setPolicy(policy: string, by = platform): Promise<string> {
   return outcome(await by.patch(tenantPath(), { sign_in_policy: policy }));
 }
-/** A session that was signed in with a passkey, as the browser's own test in test/flows makes one. */
+/**
+ * A session that was signed in with a passkey, as the browser's own test in test/flows makes one.
+ */
 async function withPasskey(email: string, password: string): Promise<Client> {
   const signedIn = await new Client(strata.url).post('/auth/login', { email, password });
   const { session_id: id, access_token: token } = signedIn.body;

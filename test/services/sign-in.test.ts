@@ -37,7 +37,9 @@ const login = (email = tenant.emails.tenant_admin!, password = memberPassword) =
 const refresh = (token: string) => anyone.post('/auth/refresh', { refresh_token: token });
 const codeOf = ({ body }: Answer): string => body.detail.code;
 const whoAmI = (accessToken: string) => new Client(strata.url, accessToken).get('/auth/me');
-/** Moves a moment in the session's refresh tokens into the past; tokens without that moment stay. */
+/**
+ * Moves a moment in the session's refresh tokens into the past; tokens without that moment stay.
+ */
 const backdate = (sessionId: string, column: 'created_at' | 'used_at', interval: string) =>
   database.query(
     `UPDATE auth.refresh_tokens SET ${column} = now() - $2::interval WHERE session_id = $1 AND ${column} IS NOT NULL`,

@@ -1,4 +1,7 @@
-/** Nodes of two releases on one bus: what a contract has gained reaches only nodes that know it, and is never left out. */
+/**
+ * Nodes of two releases on one bus: what a contract has gained reaches only nodes that know it, and
+ * is never left out.
+ */
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { ServiceBroker, type Middleware } from 'moleculer';
 import { Type, type TObject } from 'typebox';

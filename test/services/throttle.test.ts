@@ -1,4 +1,7 @@
-/** Guessing is slowed across nodes: two processes with one Redis, and what holds while Redis is away. */
+/**
+ * Guessing is slowed across nodes: two processes with one Redis, and what holds while Redis is
+ * away.
+ */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { randomUUID } from 'node:crypto';
@@ -158,7 +161,8 @@ describe('of a network over all accounts', () => {
     );
     const guesses = count(answers, 'auth_invalid_credentials');
     expect(guesses).toBeGreaterThanOrEqual(30);
-    // On each node those being hashed, and as many whose count is on its way to the other; on a busy machine some more are.
+    // On each node those being hashed, and as many whose count is on its way to the other; on a
+    // busy machine some more are.
     expect(guesses).toBeLessThanOrEqual(Math.min(55, 30 + 8 * availableParallelism()));
     expect(guesses + count(answers, 'rate_limited')).toBe(60);
     expect(codes([await login(0, 'admin@example.com', ip, adminPassword)])).toEqual([

@@ -1,6 +1,7 @@
 /**
- * Answers tell nothing by their time: interleaved tries, of which a quarter is quicker than what is compared, so that pauses of a busy
- * machine count little. A round that noise spoilt is tried again, and counts in all of them together; a real difference stays.
+ * Answers tell nothing by their time: interleaved tries, of which a quarter is quicker than what is
+ * compared, so that pauses of a busy machine count little. A round that noise spoilt is tried
+ * again, and counts in all of them together; a real difference stays.
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { performance } from 'node:perf_hooks';

@@ -1,4 +1,7 @@
-/** Audit events as tests wait for them: they reach the audit service through the outbox, a moment after the answer. */
+/**
+ * Audit events as tests wait for them: they reach the audit service through the outbox, a moment
+ * after the answer.
+ */
 import { eventually } from './cluster.ts';
 import type { Client } from './strata.ts';
 

@@ -7,7 +7,10 @@ import { withClient, type Server } from './postgres.ts';
 
 const silent = (): void => {};
 
-/** Takes one while the server works. Returns how to kill the server and start it again as it was at a moment. */
+/**
+ * Takes one while the server works. Returns how to kill the server and start it again as it was at
+ * a moment.
+ */
 export async function backUpServer(
   { url, restart }: Server,
   directory: string,

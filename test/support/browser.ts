@@ -1,4 +1,7 @@
-/** A real browser with an authenticator of its own, on a page that speaks to the gateway as a user interface would. */
+/**
+ * A real browser with an authenticator of its own, on a page that speaks to the gateway as a user
+ * interface would.
+ */
 import { isoCBOR } from '@simplewebauthn/server/helpers';
 import { createHash, createPrivateKey, randomUUID, sign, type KeyObject } from 'node:crypto';
 import { once } from 'node:events';
@@ -68,7 +71,10 @@ export interface PasskeyKey {
   readonly counter: number;
 }
 
-/** A tab with a platform authenticator, which keeps passkeys. One that does not verify its user still tells that someone is there. */
+/**
+ * A tab with a platform authenticator, which keeps passkeys. One that does not verify its user
+ * still tells that someone is there.
+ */
 export class Device {
   readonly page: Page;
   readonly #cdp: CDPSession;
@@ -200,7 +206,10 @@ export interface NewCredential {
   readonly publicKey: CoseKey;
 }
 
-/** A new passkey as an authenticator without attestation makes it (Web Authentication, 6.5), with whatever key. */
+/**
+ * A new passkey as an authenticator without attestation makes it (Web Authentication, 6.5), with
+ * whatever key.
+ */
 export function newCredential({ challenge, origin, rpId, publicKey }: NewCredential) {
   const id = randomUUID();
   const idLength = Buffer.alloc(2);

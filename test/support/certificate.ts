@@ -4,7 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { binary } from './servers.ts';
 
-/** Makes a key and a self-signed certificate for loopback, as files in a folder that the caller removes. */
+/**
+ * Makes a key and a self-signed certificate for loopback, as files in a folder that the caller
+ * removes.
+ */
 export function makeCertificate(): {
   readonly folder: string;
   readonly key: string;

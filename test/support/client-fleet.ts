@@ -1,4 +1,7 @@
-/** Clients of gateways that go away or refuse them, in real time: what they do meanwhile, and how they come back. Minutes, for `npm run test:soak`. */
+/**
+ * Clients of gateways that go away or refuse them, in real time: what they do meanwhile, and how
+ * they come back. Minutes, for `npm run test:soak`.
+ */
 import assert from 'node:assert/strict';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as delay } from 'node:timers/promises';

@@ -1,4 +1,7 @@
-/** `@strata/client` as somebody gets it: packed, and installed without a network in a folder that has nothing else. */
+/**
+ * `@strata/client` as somebody gets it: packed, and installed without a network in a folder that
+ * has nothing else.
+ */
 import { execFile, execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -76,7 +79,10 @@ const imports = {
   ever: /\b(?:from|import\(?)"(\.[^"]+)"/g,
 };
 
-/** The files of the package that an import of the entry loads, itself included. The package is minified. */
+/**
+ * The files of the package that an import of the entry loads, itself included. The package is
+ * minified.
+ */
 export function loadedBy(entry: string, when: keyof typeof imports): string[] {
   const loaded = new Set<string>();
   const visit = (file: string): void => {

@@ -1,4 +1,7 @@
-/** A cluster of real processes over a real bus: gateways, and two of each service, several to a process unless told. */
+/**
+ * A cluster of real processes over a real bus: gateways, and two of each service, several to a
+ * process unless told.
+ */
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { pieces } from '../../services/pieces.ts';
@@ -35,7 +38,10 @@ export type StartNode = (
 
 export interface Cluster {
   readonly gateways: Running[];
-  /** config-1, config-2, identity-1, identity-2; of services that are apart, two of each in the order of `pieces`. */
+  /**
+   * config-1, config-2, identity-1, identity-2; of services that are apart, two of each in the
+   * order of `pieces`.
+   */
   readonly services: Running[];
   /** Platform services that read from their own memory, by platform-service.ts. */
   readonly platformServices: Running[];
@@ -49,7 +55,10 @@ export interface Cluster {
   readonly postgres: Server;
   /** By name of the node that reaches the bus through it. */
   readonly proxies: Readonly<Record<string, Proxy>>;
-  /** Nodes whose processes are stopped where they are. As a balancer would, clients send them no more writes. */
+  /**
+   * Nodes whose processes are stopped where they are. As a balancer would, clients send them no
+   * more writes.
+   */
   readonly suspended: Set<Running>;
   /** Settings that all nodes share. */
   readonly environment: Record<string, string>;
@@ -65,18 +74,26 @@ export interface ClusterOptions {
   readonly platformService?: boolean;
   /** Each service has processes of its own, the notifier too: auth-1, auth-2, and so on. */
   readonly apart?: boolean;
-  /** Starts a PostgreSQL of its own, for tests that do something to the server. Others share that of the run. */
+  /**
+   * Starts a PostgreSQL of its own, for tests that do something to the server. Others share that of
+   * the run.
+   */
   readonly postgres?: () => Promise<Server>;
   /** A file of further settings of NATS. */
   readonly natsConfig?: string;
   readonly environment?: Record<string, string>;
   /** Nodes whose connection to the bus can be cut. */
   readonly cuttable?: readonly string[];
-  /** The folder of the release that a node runs, by its name, asked at each start; this checkout unless told. */
+  /**
+   * The folder of the release that a node runs, by its name, asked at each start; this checkout
+   * unless told.
+   */
   readonly folderOf?: (name: string) => string | undefined;
 }
 
-/** Few processes with several pieces each, so that two cores carry them; every service runs twice. */
+/**
+ * Few processes with several pieces each, so that two cores carry them; every service runs twice.
+ */
 const servicePieces: Readonly<Record<string, readonly string[]>> = {
   'config-1': ['tenant-config', 'global-config'],
   'config-2': ['tenant-config', 'global-config'],
@@ -122,7 +139,9 @@ async function sharedDatabase(): Promise<Prepared> {
   return { postgres, database, stopPostgres: database.drop };
 }
 
-/** Starts the servers, the nodes and a tenant with members; stops them all if one does not start. */
+/**
+ * Starts the servers, the nodes and a tenant with members; stops them all if one does not start.
+ */
 export async function startCluster({
   gateways: gatewayCount = 3,
   platformService = false,
@@ -192,7 +211,10 @@ export async function startCluster({
     await stopPostgres();
   };
 
-  /** As whoever runs it would: a node ends whose database or bus does not answer in time, as on a busy machine. */
+  /**
+   * As whoever runs it would: a node ends whose database or bus does not answer in time, as on a
+   * busy machine.
+   */
   const startInTheEnd: StartNode = (...node) => eventually(() => start(...node), 120_000);
 
   try {
@@ -245,7 +267,10 @@ async function endNode({ pid, stop }: Running): Promise<void> {
 export const isAlive = ({ process: { exitCode, signalCode } }: Running): boolean =>
   exitCode === null && signalCode === null;
 
-/** Tries again until it succeeds, since nodes find each other within seconds; throws the last error once the time is over. */
+/**
+ * Tries again until it succeeds, since nodes find each other within seconds; throws the last error
+ * once the time is over.
+ */
 export async function eventually<T>(work: () => Promise<T>, withinMs = 30_000): Promise<T> {
   const until = Date.now() + withinMs;
   for (;;) {
@@ -264,7 +289,9 @@ export async function figureOf(client: Client, name: string): Promise<number> {
   return Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(text)![1]);
 }
 
-/** Until the node that the client asks has been answered a poll of the feed that began after this. */
+/**
+ * Until the node that the client asks has been answered a poll of the feed that began after this.
+ */
 export async function polledAgain(client: Client): Promise<void> {
   const polls = () => figureOf(client, 'strata_coherence_polls_total');
   // The first of two may have begun before.
@@ -275,7 +302,10 @@ export async function polledAgain(client: Client): Promise<void> {
   });
 }
 
-/** Kills the node and waits until its process is gone. Throws with what it said if it has ended by itself. */
+/**
+ * Kills the node and waits until its process is gone. Throws with what it said if it has ended by
+ * itself.
+ */
 export async function killed(node: Running): Promise<void> {
   if (!isAlive(node)) throw new Error(`A node has ended by itself:\n${node.output().slice(-5000)}`);
   const ended = once(node.process, 'exit');

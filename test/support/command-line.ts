@@ -1,4 +1,7 @@
-/** The command line `strata`, as a process of its own out of the installed package, with nothing of this process's environment. */
+/**
+ * The command line `strata`, as a process of its own out of the installed package, with nothing of
+ * this process's environment.
+ */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';

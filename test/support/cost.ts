@@ -1,15 +1,21 @@
-/** What work costs, in processor time of this process, for tests that hold a cost linear and not a duration. */
+/**
+ * What work costs, in processor time of this process, for tests that hold a cost linear and not a
+ * duration.
+ */
 import { performance } from 'node:perf_hooks';
 
-/** A piece of work to measure is repeated until it has taken this long, so that the clock's steps do not matter. */
+/**
+ * A piece of work to measure is repeated until it has taken this long, so that the clock's steps do
+ * not matter.
+ */
 const leastMs = 20;
 const rounds = 7;
 
 type Work = () => void;
 
 /**
- * Processor time of one run of each piece of work in microseconds, the least of several rounds. They are measured by turns, so
- * that what the machine does besides falls on all of them.
+ * Processor time of one run of each piece of work in microseconds, the least of several rounds.
+ * They are measured by turns, so that what the machine does besides falls on all of them.
  */
 export function costsOf(...works: readonly Work[]): number[] {
   const repetitions = works.map(repetitionsOf);
@@ -36,9 +42,10 @@ function oneRound(work: Work, repetitions: number): number {
 }
 
 /**
- * How many times as much the work costs on four times the input; about 4 where it is linear, 16 where it is quadratic. The least of
- * several looks counts, and the first that is at most `enough`: what other processes do to the processor's caches makes the larger
- * work look dear for a while, and never cheap.
+ * How many times as much the work costs on four times the input; about 4 where it is linear, 16
+ * where it is quadratic. The least of several looks counts, and the first that is at most `enough`:
+ * what other processes do to the processor's caches makes the larger work look dear for a while,
+ * and never cheap.
  */
 export function growth(size: number, workOn: (size: number) => Work, enough = 5): number {
   const works = [workOn(size), workOn(4 * size)] as const;
@@ -49,7 +56,10 @@ export function growth(size: number, workOn: (size: number) => Work, enough = 5)
   return least;
 }
 
-/** Rounds are compared in pairs, and the lower quartile counts: a collection of garbage falls on the larger work more often. */
+/**
+ * Rounds are compared in pairs, and the lower quartile counts: a collection of garbage falls on the
+ * larger work more often.
+ */
 function growthSeen(works: readonly Work[], repetitions: readonly number[]): number {
   const ratios = Array.from({ length: rounds }, () => {
     const [small, large] = works.map((work, index) => oneRound(work, repetitions[index]!));

@@ -1,6 +1,6 @@
 /**
- * A gateway as far as one configuration goes, whose answers a test can make late, old, doubtful or wrong: GET effective with ETag, 304
- * and X-Min-Revision, and the stream of its changes.
+ * A gateway as far as one configuration goes, whose answers a test can make late, old, doubtful or
+ * wrong: GET effective with ETag, 304 and X-Min-Revision, and the stream of its changes.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';

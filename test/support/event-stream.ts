@@ -21,7 +21,10 @@ export interface WatchStream {
   readonly changes: () => StreamEvent[];
   /** Resolves when the stream has ended, however it did. */
   readonly ended: Promise<void>;
-  /** The first event that fits, once it is there; throws where the stream ends before, or after a minute. */
+  /**
+   * The first event that fits, once it is there; throws where the stream ends before, or after a
+   * minute.
+   */
   readonly until: (fits: (event: StreamEvent) => boolean) => Promise<StreamEvent>;
   readonly leave: () => void;
 }
@@ -72,7 +75,10 @@ export async function watch(
   };
 }
 
-/** Adds every event of the stream as it arrives. Resolves when the stream ends, is cut off or is left. */
+/**
+ * Adds every event of the stream as it arrives. Resolves when the stream ends, is cut off or is
+ * left.
+ */
 async function readInto(events: StreamEvent[], response: Response): Promise<void> {
   let text = '';
   try {

@@ -1,6 +1,7 @@
 /**
- * PostgreSQL with a streaming standby that can take its place, behind one address that follows. All servers are of the package that
- * embedded mode brings: a standby begins as a copy of the files of the running primary.
+ * PostgreSQL with a streaming standby that can take its place, behind one address that follows. All
+ * servers are of the package that embedded mode brings: a standby begins as a copy of the files of
+ * the running primary.
  */
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -18,8 +19,9 @@ export interface ReplicatedServer extends Server {
   /** Starts a standby of the server that is the primary now. */
   readonly addStandby: (options: { synchronous: boolean }) => Promise<void>;
   /**
-   * Keeps from the standby what is committed until `whileBehind` has ended, kills the primary, promotes the standby and leads the
-   * address there. Returns when the primary was killed, in milliseconds of performance.now().
+   * Keeps from the standby what is committed until `whileBehind` has ended, kills the primary,
+   * promotes the standby and leads the address there. Returns when the primary was killed, in
+   * milliseconds of performance.now().
    */
   readonly failOver: (whileBehind: () => Promise<void>) => Promise<number>;
 }
@@ -74,7 +76,8 @@ export async function startReplicatedPostgres(): Promise<ReplicatedServer> {
       await link.stop();
       await withClient(promoted.url, async (client) => {
         await client.query('SELECT pg_promote()');
-        // Uses up ids of transactions, so that those that were lost do not show by being higher than its own.
+        // Uses up ids of transactions, so that those that were lost do not show by being higher
+        // than its own.
         await client.query(
           'DO $$ BEGIN FOR n IN 1..1000 LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END $$',
         );
@@ -109,7 +112,10 @@ const dataDirectory = (url: string): Promise<string> =>
     return rows[0]!.data_directory;
   });
 
-/** A base backup by PostgreSQL's low-level functions; what changes meanwhile is in the log that the standby streams. */
+/**
+ * A base backup by PostgreSQL's low-level functions; what changes meanwhile is in the log that the
+ * standby streams.
+ */
 async function copyRunning({ url, cluster: from }: Instance, to: string): Promise<void> {
   await withClient(url, async (client) => {
     await client.query("SELECT pg_backup_start('standby', true)");

@@ -21,13 +21,18 @@ import { Client, createTenant, type Answer, type Running } from './strata.ts';
 
 /** COHERENCE_FENCE_MS of the clusters, its default. */
 export const fenceMs = 2000;
-/** REQUEST_TIMEOUT_MS of the clusters: what a request through a node that is cut off takes at most. */
+/**
+ * REQUEST_TIMEOUT_MS of the clusters: what a request through a node that is cut off takes at most.
+ */
 export const requestTimeoutMs = 2500;
 /** Nodes that reach the bus through a proxy, which a fault can cut. */
 export const cuttable = ['gateway-3', 'config-2', 'platform-service', 'gateway-patient'] as const;
 type Cuttable = (typeof cuttable)[number];
 
-/** Before a fault, so that clients write and read already; after it, so that nodes reconnect while they still do. */
+/**
+ * Before a fault, so that clients write and read already; after it, so that nodes reconnect while
+ * they still do.
+ */
 const beforeMs = 700;
 const reconnectMs = 2500;
 
@@ -47,7 +52,10 @@ export interface Fault {
   readonly long?: true;
 }
 
-/** The first of any cluster. The first requests of processes take longer, on a busy machine some of them as long as a request has. */
+/**
+ * The first of any cluster. The first requests of processes take longer, on a busy machine some of
+ * them as long as a request has.
+ */
 export const justStarted: Fault = {
   name: 'nodes have just started',
   inject: () => delay(2000),
@@ -75,8 +83,8 @@ async function pauseNodes(
 }
 
 /**
- * A write through another gateway is not answered while the paused one may still serve what it has, and who asked the paused
- * one after that answer does not hear the older value when it wakes up.
+ * A write through another gateway is not answered while the paused one may still serve what it has,
+ * and who asked the paused one after that answer does not hear the older value when it wakes up.
  */
 async function pauseGateway(cluster: Cluster, ms: number): Promise<void> {
   const { gateways, tenant } = cluster;
@@ -93,8 +101,8 @@ async function pauseGateway(cluster: Cluster, ms: number): Promise<void> {
   await write(1);
   await eventually(async () => assert.equal((await sleeper.get(path)).status, 200));
   await delay(beforeMs);
-  // Paused just after its lease was renewed, so that the write below meets a lease that is valid. On a busy machine that is told
-  // too late now and then.
+  // Paused just after its lease was renewed, so that the write below meets a lease that is valid.
+  // On a busy machine that is told too late now and then.
   let token = await leaseToken(cluster, 'gateway-2');
   let unchangedAt = -Infinity;
   let renewedAfter = -Infinity;
@@ -127,7 +135,10 @@ async function pauseGateway(cluster: Cluster, ms: number): Promise<void> {
   }
 }
 
-/** Of the node's lease that was renewed last: one that a killed process left behind stays for minutes. */
+/**
+ * Of the node's lease that was renewed last: one that a killed process left behind stays for
+ * minutes.
+ */
 async function leaseToken({ database }: Cluster, node: string): Promise<string | undefined> {
   const [lease] = await database.query<{ token: string }>(
     'SELECT token FROM strata.leases WHERE holder LIKE $1 ORDER BY age(xmin) LIMIT 1',
@@ -153,7 +164,10 @@ async function cutOff(
   await delay(reconnectMs);
 }
 
-/** A gateway that is cut off goes on answering what it knew of a tenant that nobody writes to, marked as stale. */
+/**
+ * A gateway that is cut off goes on answering what it knew of a tenant that nobody writes to,
+ * marked as stale.
+ */
 async function cutOffGateway(cluster: Cluster, ms: number): Promise<void> {
   const { gateways, platform } = cluster;
   const { url } = gateways[0]!;
@@ -162,7 +176,8 @@ async function cutOffGateway(cluster: Cluster, ms: number): Promise<void> {
   );
   const readRisk = () =>
     new Client(gateways[2]!.url, quiet.admin.token).get(`/tenants/${quiet.id}/config/risk`);
-  // It keeps nothing without a lease, which the fault before may have cost it. When it renews one again, the last was answered.
+  // It keeps nothing without a lease, which the fault before may have cost it. When it renews one
+  // again, the last was answered.
   for (const _renewal of [1, 2]) {
     const token = await leaseToken(cluster, 'gateway-3');
     await eventually(async () => assert.notEqual(await leaseToken(cluster, 'gateway-3'), token));
@@ -190,7 +205,10 @@ async function killInTurn(cluster: Cluster, nodes: readonly Running[]): Promise<
   }
 }
 
-/** Does something to the connections of nodes to the bus, for so long. They stay open, so that what is late arrives in the end. */
+/**
+ * Does something to the connections of nodes to the bus, for so long. They stay open, so that what
+ * is late arrives in the end.
+ */
 async function disturb(
   { proxies }: Cluster,
   names: readonly Cuttable[],
@@ -234,7 +252,10 @@ async function pauseBus({ bus }: Cluster, ms: number): Promise<void> {
   await delay(reconnectMs);
 }
 
-/** A gateway that was given a longer T than all others, as in a rolling change, may serve for that long when it is cut off. */
+/**
+ * A gateway that was given a longer T than all others, as in a rolling change, may serve for that
+ * long when it is cut off.
+ */
 function unequalFences(): Fault {
   const patientMs = 2.5 * fenceMs;
   const cut = { at: 0, node: '' };
@@ -264,7 +285,10 @@ function unequalFences(): Fault {
   };
 }
 
-/** A second process with the name of one that runs. Whichever of them goes on, neither answers for the other. */
+/**
+ * A second process with the name of one that runs. Whichever of them goes on, neither answers for
+ * the other.
+ */
 async function startTwin(cluster: Cluster): Promise<void> {
   await delay(beforeMs);
   const [, first] = cluster.gateways;
@@ -293,7 +317,10 @@ async function someAreWritten({ database, tenant }: Cluster): Promise<void> {
   );
 }
 
-/** A document that nobody writes beside a fault, so that nothing but the fault makes nodes drop what they know of it. */
+/**
+ * A document that nobody writes beside a fault, so that nothing but the fault makes nodes drop what
+ * they know of it.
+ */
 const quietPath = ({ tenant }: Cluster): string => `/tenants/${tenant.id}/config/agents/quiet`;
 
 /** Writes it, and has every gateway know it. */
@@ -677,17 +704,26 @@ export const faults: readonly Fault[] = [
   },
 ];
 
-/** With fewer answered writes a history says nothing. A dead node's requests wait for their time-out, and machines are slow. */
+/**
+ * With fewer answered writes a history says nothing. A dead node's requests wait for their
+ * time-out, and machines are slow.
+ */
 const minWrites = 5;
 
 /** How late this process may be on a machine that has time for it. */
 const busyMs = 150;
 export const timeoutError = / 504 timeout$/;
-/** What an error of a client may be: an outage with its code, or a connection that broke where the fault breaks some. */
+/**
+ * What an error of a client may be: an outage with its code, or a connection that broke where the
+ * fault breaks some.
+ */
 const outageError = / 50[34] (service_unavailable|timeout)$/;
 export const connectionError = /fetch failed|terminated|ECONNRESET/;
 
-/** Where this process had to wait for a processor, the nodes had to, too, and requests run into their time limit by that alone. */
+/**
+ * Where this process had to wait for a processor, the nodes had to, too, and requests run into
+ * their time limit by that alone.
+ */
 export const wasBusy = ({ lateMs }: Pick<Observed, 'lateMs'>): boolean => lateMs > busyMs;
 
 /** Throws what is wrong with what was observed under a fault. */
@@ -720,7 +756,9 @@ export function assertCoherent(
   assert(observed.slowestMs < patienceMs, `a client waited ${Math.round(observed.slowestMs)} ms`);
 }
 
-/** Writes once more, and waits until every gateway answers what was written; throws if one does not. */
+/**
+ * Writes once more, and waits until every gateway answers what was written; throws if one does not.
+ */
 async function gatewaysAgree({ tenant, gateways }: Cluster): Promise<void> {
   const path = `/tenants/${tenant.id}/config/agents/register`;
   const written = await eventually(async () => {
@@ -744,13 +782,17 @@ export interface Survived extends Observed {
 }
 
 export interface SurviveOptions extends ObserveOptions {
-  /** How often a fault that nobody notices is injected until a whole observation had no error. On a calm machine the first has none. */
+  /**
+   * How often a fault that nobody notices is injected until a whole observation had no error. On a
+   * calm machine the first has none.
+   */
   readonly tries?: number;
 }
 
 /**
- * Injects the fault while clients write and read; throws if what they saw is wrong, if the database has not what it answered, or if
- * not every gateway is well afterwards. Gateways that joined are stopped again.
+ * Injects the fault while clients write and read; throws if what they saw is wrong, if the database
+ * has not what it answered, or if not every gateway is well afterwards. Gateways that joined are
+ * stopped again.
  */
 export async function survive(
   cluster: Cluster,
@@ -762,7 +804,8 @@ export async function survive(
     observe(cluster, () => fault.inject(cluster), options);
   try {
     let observed = await observeFault();
-    // An error that the fault makes comes again; one of a machine that was too busy for a moment does not.
+    // An error that the fault makes comes again; one of a machine that was too busy for a moment
+    // does not.
     for (let left = tries - 1; fault.unnoticed && observed.errors.size > 0 && left > 0; left -= 1) {
       assertCoherent(observed);
       await lostWrites(cluster, observed);

@@ -1,4 +1,7 @@
-/** The code generators, installed from the lock file in generators/ when they are first needed, apart from the checkout's packages. */
+/**
+ * The code generators, installed from the lock file in generators/ when they are first needed,
+ * apart from the checkout's packages.
+ */
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs';

@@ -1,4 +1,7 @@
-/** As much of Gherkin as the scenarios of OpenFeature use: outlines with examples, a background, tables. */
+/**
+ * As much of Gherkin as the scenarios of OpenFeature use: outlines with examples, a background,
+ * tables.
+ */
 
 export interface Step {
   readonly text: string;

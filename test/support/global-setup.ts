@@ -5,11 +5,12 @@ import { binary, chromium } from './servers.ts';
 import { startStrata } from './strata.ts';
 
 /**
- * One PostgreSQL for the run, or the one that TEST_DATABASE_URL names, and one place for what Node has compiled. Workers inherit the
- * address and the place.
+ * One PostgreSQL for the run, or the one that TEST_DATABASE_URL names, and one place for what Node
+ * has compiled. Workers inherit the address and the place.
  */
 export default async function setup(): Promise<void> {
-  // Before any test, since an install takes longer than a test may, and two at once would wait for each other.
+  // Before any test, since an install takes longer than a test may, and two at once would wait for
+  // each other.
   for (const program of ['nats-server', 'redis-server', 'openssl', 'nginx']) binary(program);
   chromium();
   for (const [program, debianPackage] of [['faketime'], ['promtool', 'prometheus']] as const)
@@ -35,7 +36,9 @@ function installWherePossible(program: string, debianPackage = program): void {
   }
 }
 
-/** Node keeps what it has compiled when a process ends in order, which those of most tests do not. */
+/**
+ * Node keeps what it has compiled when a process ends in order, which those of most tests do not.
+ */
 async function compile(): Promise<void> {
   const database = await strataDatabase();
   const strata = await startStrata({ DATABASE_URL: database.url });

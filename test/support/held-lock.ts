@@ -1,13 +1,17 @@
 /**
- * Races that really happen: a test holds a lock, waits until the others queue behind it, and only then lets go. Starting many
- * requests at once proves little, because they may follow each other without ever meeting.
+ * Races that really happen: a test holds a lock, waits until the others queue behind it, and only
+ * then lets go. Starting many requests at once proves little, because they may follow each other
+ * without ever meeting.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import type { Database } from './postgres.ts';
 
 export interface HeldLock {
-  /** Resolves once exactly this many other sessions of the database wait for a lock; throws if that does not happen. */
+  /**
+   * Resolves once exactly this many other sessions of the database wait for a lock; throws if that
+   * does not happen.
+   */
   readonly untilWaiting: (count: number) => Promise<void>;
   readonly release: () => Promise<void>;
   /** Releases it with what `statement` has changed. */
@@ -16,7 +20,10 @@ export interface HeldLock {
 
 const patienceMs = 60_000;
 
-/** Holds what `statement` locks, such as a row that it selects FOR UPDATE, in a transaction of its own. */
+/**
+ * Holds what `statement` locks, such as a row that it selects FOR UPDATE, in a transaction of its
+ * own.
+ */
 export async function holdLock(
   database: Database,
   statement: string,
@@ -42,7 +49,8 @@ export async function holdLock(
       }
     },
     async release() {
-      // Nothing was written, and nothing is: a commit would also put on disk what others have just done.
+      // Nothing was written, and nothing is: a commit would also put on disk what others have just
+      // done.
       await holder.query('ROLLBACK');
       await holder.end();
     },
@@ -54,8 +62,9 @@ export async function holdLock(
 }
 
 /**
- * Starts every writer while the revision row of a scope is held, which each write of the scope locks first, and lets them go on once
- * one of them waits there. The others of a process wait inside it for their turn.
+ * Starts every writer while the revision row of a scope is held, which each write of the scope
+ * locks first, and lets them go on once one of them waits there. The others of a process wait
+ * inside it for their turn.
  */
 export async function queuedBehindRevision<T>(
   database: Database,

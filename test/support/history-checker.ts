@@ -1,8 +1,8 @@
 /**
  * A checker of what clients saw that write and read all the time everywhere (observe.ts).
  *
- * Each write of a register carries a number that no other write has. An operation is recorded with its node, when it began and ended,
- * its value and its revision. What must hold:
+ * Each write of a register carries a number that no other write has. An operation is recorded with
+ * its node, when it began and ended, its value and its revision. What must hold:
  *
  * | Rule | In words |
  * |---|---|
@@ -15,9 +15,10 @@
  *
  * A right that is taken away is a register, too: 0 while it is there, 1 once it is gone.
  *
- * Answers that are marked X-Config-Stale are not judged. Revisions are compared, not values: a write that was answered with a time-out
- * may be committed after its successor. Where the database went back to an older state, what was before it and what came after all
- * nodes had to know it are judged by themselves; only a revision has one value throughout, since none is given out twice.
+ * Answers that are marked X-Config-Stale are not judged. Revisions are compared, not values: a
+ * write that was answered with a time-out may be committed after its successor. Where the database
+ * went back to an older state, what was before it and what came after all nodes had to know it are
+ * judged by themselves; only a revision has one value throughout, since none is given out twice.
  */
 
 export interface Operation {
@@ -96,7 +97,10 @@ function upTo(at: number, { writes, reads, merged }: History): History {
   };
 }
 
-/** Rights that were taken away before may be back: of these, what is judged was first read afterwards. */
+/**
+ * Rights that were taken away before may be back: of these, what is judged was first read
+ * afterwards.
+ */
 function from(until: number, { writes, reads, merged }: History): History {
   const isAfter = ({ began }: { readonly began: number }): boolean => began >= until;
   const olderRights = new Set(
@@ -143,8 +147,9 @@ const revisionsByValue = (all: readonly Operation[]): Map<number, number> =>
   );
 
 /**
- * The operations with their revisions, without those marked stale. A merged value has the revision that it was written or read under
- * by itself; one from a write without an answer that nobody read by itself is passed over.
+ * The operations with their revisions, without those marked stale. A merged value has the revision
+ * that it was written or read under by itself; one from a write without an answer that nobody read
+ * by itself is passed over.
  */
 const place = (
   operations: readonly Operation[],

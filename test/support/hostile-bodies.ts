@@ -1,11 +1,14 @@
 /**
- * Bodies that cost a careless validator more than their length, made from the schema of a contract: each shape at each place of the
- * body, with what surrounds the place as it should be.
+ * Bodies that cost a careless validator more than their length, made from the schema of a contract:
+ * each shape at each place of the body, with what surrounds the place as it should be.
  */
 import type { TSchema } from 'typebox';
 import { fittingNames, randomFrom, shapesOf, valueOf, type Schema } from './values-of-schema.ts';
 
-/** The body as JSON, of about so many bytes. Texts and names in it are numbered from `first` on, with equally many digits. */
+/**
+ * The body as JSON, of about so many bytes. Texts and names in it are numbered from `first` on,
+ * with equally many digits.
+ */
 export type HostileBody = (bytes: number, first?: number) => string;
 
 export const firstNumber = 10_000;
@@ -105,7 +108,10 @@ function siblingsOf({ schema }: Place): Record<string, HostileBody> {
   };
 }
 
-/** Whether the schema looks into values of the shape's type at all; where not, it costs what it costs at the root. */
+/**
+ * Whether the schema looks into values of the shape's type at all; where not, it costs what it
+ * costs at the root.
+ */
 function isLookedInto({ schema, path }: Place, textOf: HostileBody): boolean {
   if (path === '' || shapesOf(schema).length > 0) return true;
   switch (textOf(1)[0]) {
@@ -119,8 +125,8 @@ function isLookedInto({ schema, path }: Place, textOf: HostileBody): boolean {
 }
 
 /**
- * By place and shape. A place inside the body whose schema is among those that were `judged` is passed over, and others are added:
- * most contracts share theirs.
+ * By place and shape. A place inside the body whose schema is among those that were `judged` is
+ * passed over, and others are added: most contracts share theirs.
  */
 export function hostileBodies(
   body: TSchema,

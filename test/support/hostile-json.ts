@@ -1,4 +1,7 @@
-/** Texts of JSON that cost a careless reader more than their length. Each is made at about the number of bytes asked for. */
+/**
+ * Texts of JSON that cost a careless reader more than their length. Each is made at about the
+ * number of bytes asked for.
+ */
 
 const repeated = (item: string, bytes: number): string =>
   Array.from({ length: Math.max(1, Math.floor(bytes / (item.length + 1))) }, () => item).join(',');

@@ -1,4 +1,7 @@
-/** Identity providers on loopback: an honest one (oidc-provider), and one that answers whatever a test wants. */
+/**
+ * Identity providers on loopback: an honest one (oidc-provider), and one that answers whatever a
+ * test wants.
+ */
 import { generateKeyPairSync } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
@@ -39,8 +42,8 @@ interface RegisteredClient {
 }
 
 /**
- * A provider that does what OpenID Connect says. `meet` says whom its sign-in page signs in. `authorize` is the browser: it signs
- * `person` in and gives where they are sent back to.
+ * A provider that does what OpenID Connect says. `meet` says whom its sign-in page signs in.
+ * `authorize` is the browser: it signs `person` in and gives where they are sent back to.
  */
 export async function startHonestProvider(client: RegisteredClient) {
   const { server, url: issuer, close } = await listen();
@@ -117,7 +120,10 @@ export async function startHonestProvider(client: RegisteredClient) {
 export type RogueProvider = Awaited<ReturnType<typeof startRogueProvider>>;
 type Answer = (response: ServerResponse) => void;
 
-/** A provider whose metadata and endpoints answer whatever a test puts into `answers`, by path; `asked` has the paths it was asked for. */
+/**
+ * A provider whose metadata and endpoints answer whatever a test puts into `answers`, by path;
+ * `asked` has the paths it was asked for.
+ */
 export async function startRogueProvider() {
   const { server, url: issuer, close } = await listen();
   const { publicKey, privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });

@@ -1,4 +1,7 @@
-/** Guarantee G2 after a fault: the database's history has every answered write and everything that was read. */
+/**
+ * Guarantee G2 after a fault: the database's history has every answered write and everything that
+ * was read.
+ */
 import assert from 'node:assert/strict';
 import type { Cluster } from './cluster.ts';
 import type { Observed, Operation } from './history-checker.ts';
@@ -13,8 +16,9 @@ interface Revised {
 const documented = new Set(['risk', 'agent', 'instance']);
 
 /**
- * Throws if an answered write is missing from the history, or if something was read that is not in it. Where the database went back,
- * this goes for what began after all nodes had to know; returns the answered writes from before that it lost.
+ * Throws if an answered write is missing from the history, or if something was read that is not in
+ * it. Where the database went back, this goes for what began after all nodes had to know; returns
+ * the answered writes from before that it lost.
  */
 export async function lostWrites(
   { database, tenant }: Cluster,

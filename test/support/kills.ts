@@ -1,4 +1,7 @@
-/** Guarantee G2: processes are killed at random moments during writes; afterwards every answered write must be found everywhere. */
+/**
+ * Guarantee G2: processes are killed at random moments during writes; afterwards every answered
+ * write must be found everywhere.
+ */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -58,7 +61,8 @@ async function killOne(cluster: Cluster, victims: readonly Victim[]): Promise<st
         ? `service ${1 + cluster.services.indexOf(victim)}`
         : 'gateway';
       await killed(victim);
-      // A node that finds the database or the bus gone at its start says so and ends; whoever runs it starts it again.
+      // A node that finds the database or the bus gone at its start says so and ends; whoever runs
+      // it starts it again.
       await eventually(() => cluster.revive(victim), 120_000);
       return name;
     }
@@ -69,8 +73,8 @@ async function killOne(cluster: Cluster, victims: readonly Victim[]): Promise<st
 const answersAfterwards = 6;
 
 /**
- * So many kills at random while `writers` clients write all the time. Throws if a write is lost, doubled or out of order, and if a
- * writer is not answered again.
+ * So many kills at random while `writers` clients write all the time. Throws if a write is lost,
+ * doubled or out of order, and if a writer is not answered again.
  */
 export async function killAtRandom(
   cluster: Cluster,
@@ -139,8 +143,8 @@ interface Revised {
 }
 
 /**
- * Throws unless row, history, audit chain and every node agree and hold all that was answered. Returns how many writes were committed
- * without an answer.
+ * Throws unless row, history, audit chain and every node agree and hold all that was answered.
+ * Returns how many writes were committed without an answer.
  */
 async function account(cluster: Cluster, answered: readonly Write[], run: string): Promise<number> {
   // What was given up by its client may be committed a moment later, and is in both then.
@@ -168,7 +172,10 @@ async function auditedHistory(cluster: Cluster): Promise<Revised[]> {
   return history;
 }
 
-/** Each answered write is in the history once, under the revision and with the value that it was answered with. */
+/**
+ * Each answered write is in the history once, under the revision and with the value that it was
+ * answered with.
+ */
 function assertInHistory(history: readonly Revised[], answered: readonly Write[]): void {
   const byRequest = Map.groupBy(history, (row) => row.request_id);
   for (const { requestId, value, revision } of answered) {
@@ -233,7 +240,10 @@ async function assertReadEverywhere(
   }
 }
 
-/** A gateway that has just started, or whose services have, may have to wait for one. What it then answers is not stale. */
+/**
+ * A gateway that has just started, or whose services have, may have to wait for one. What it then
+ * answers is not stale.
+ */
 const answerTo = (client: Client, path: string): Promise<Answer> =>
   eventually(async () => {
     const answer = await client.get(path);

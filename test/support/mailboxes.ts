@@ -1,6 +1,6 @@
 /**
- * Where the mails of the Strata processes and mail servers of a test file arrive, so that a fixture can follow a link that was mailed
- * to somebody, whichever way it went.
+ * Where the mails of the Strata processes and mail servers of a test file arrive, so that a fixture
+ * can follow a link that was mailed to somebody, whichever way it went.
  */
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -78,7 +78,10 @@ export async function invitationTokens(address: string): Promise<string[]> {
   return texts.flatMap((text) => tokenIn.exec(text)?.[1] ?? []);
 }
 
-/** The token of the nth invitation to the address, waiting up to a minute: mail is sent after the request is answered. */
+/**
+ * The token of the nth invitation to the address, waiting up to a minute: mail is sent after the
+ * request is answered.
+ */
 export async function invitationToken(address: string, nth = 1): Promise<string> {
   const until = Date.now() + 60_000;
   for (;;) {

@@ -1,6 +1,6 @@
 /**
- * Clients that write and read all the time on every gateway, and a platform service that reads over the bus: what history-checker.ts
- * judges.
+ * Clients that write and read all the time on every gateway, and a platform service that reads over
+ * the bus: what history-checker.ts judges.
  */
 import { performance } from 'node:perf_hooks';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -107,7 +107,10 @@ interface Values {
   readonly platform_bound_register?: number;
 }
 
-/** Beside the agent that is a register, so that the answer about all agents shows the risk limits twice. */
+/**
+ * Beside the agent that is a register, so that the answer about all agents shows the risk limits
+ * twice.
+ */
 const agentBeside = 'register-beside';
 
 function views(tenantId: string): readonly View[] {
@@ -167,14 +170,18 @@ const lookAgainMs = 20;
 export interface ObserveOptions {
   /** How long clients go on after `during` has ended. */
   readonly afterMs?: number;
-  /** How long each client waits between two requests. The less, the more of the machine all of them together take. */
+  /**
+   * How long each client waits between two requests. The less, the more of the machine all of them
+   * together take.
+   */
   readonly pauseMs?: number;
 }
 
 /**
- * Lets clients write and read until `during` has ended and for a while more. Each register has one writer, and one reader on every
- * gateway, those included that join meanwhile, and on the platform service. One reader more on each reads merged answers. A right is
- * given and taken away all the time, and tried on every gateway.
+ * Lets clients write and read until `during` has ended and for a while more. Each register has one
+ * writer, and one reader on every gateway, those included that join meanwhile, and on the platform
+ * service. One reader more on each reads merged answers. A right is given and taken away all the
+ * time, and tried on every gateway.
  */
 export async function observe(
   cluster: Cluster,
@@ -226,7 +233,10 @@ class Clients {
     errors.set(what, (errors.get(what) ?? 0) + 1);
   }
 
-  /** Sends one request. `take` records its answer, and says whether it was one; errors are counted, and the time of either. */
+  /**
+   * Sends one request. `take` records its answer, and says whether it was one; errors are counted,
+   * and the time of either.
+   */
   async timed(
     what: 'read' | 'write',
     work: () => Promise<Answer>,
@@ -250,7 +260,10 @@ class Clients {
     await delay(this.#pauseMs);
   }
 
-  /** A gateway that writes may be sent to. `turn` spreads them, so that a fault of one gateway does not end all writes. */
+  /**
+   * A gateway that writes may be sent to. `turn` spreads them, so that a fault of one gateway does
+   * not end all writes.
+   */
   writable(turn: number): Running {
     const { gateways, suspended } = this.#cluster;
     const well = gateways.filter((gateway) => isAlive(gateway) && !suspended.has(gateway));
@@ -403,7 +416,9 @@ class Rights {
     this.#clients = clients;
   }
 
-  /** Signs in, since keys are made soon after that alone; removes what earlier observations left. */
+  /**
+   * Signs in, since keys are made soon after that alone; removes what earlier observations left.
+   */
   static async open({ tenant, gateways }: Cluster, clients: Clients): Promise<Rights> {
     const { url } = gateways[0]!;
     const admin = await signIn(url, tenant.emails.tenant_admin!, memberPassword);

@@ -1,6 +1,7 @@
 /**
- * What was effective, kept by whoever asks: random writes of a platform and of one of its tenants, on every layer and on bounds, with
- * the answers of each moment beside them. What `as_of` says of these moments later has to be the same.
+ * What was effective, kept by whoever asks: random writes of a platform and of one of its tenants,
+ * on every layer and on bounds, with the answers of each moment beside them. What `as_of` says of
+ * these moments later has to be the same.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from '@jest/globals';
@@ -41,7 +42,10 @@ interface Write {
   readonly body?: unknown;
 }
 
-/** Any write of any layer; some are refused, since what they would undo or contradict depends on those before them. */
+/**
+ * Any write of any layer; some are refused, since what they would undo or contradict depends on
+ * those before them.
+ */
 function anyWrite(
   tenantId: string,
   newest: Readonly<Record<Moment['scope'], number>>,
@@ -164,8 +168,9 @@ async function timesOf(client: Client, path: string): Promise<Map<number, string
 }
 
 /**
- * Makes so many accepted writes, one after the other, and then asks for the moment of each by its time, and by the tenant's revision
- * where it was a write of the tenant. Returns how many moments were compared.
+ * Makes so many accepted writes, one after the other, and then asks for the moment of each by its
+ * time, and by the tenant's revision where it was a write of the tenant. Returns how many moments
+ * were compared.
  */
 export async function comparePast(
   { tenantId, platform, tenant }: Writers,

@@ -1,4 +1,7 @@
-/** Many requests over a few connections, each sent without waiting for the answer before it (RFC 9112, section 9.3.2). */
+/**
+ * Many requests over a few connections, each sent without waiting for the answer before it (RFC
+ * 9112, section 9.3.2).
+ */
 import { once } from 'node:events';
 import { connect } from 'node:net';
 

@@ -1,6 +1,7 @@
 /**
- * A platform service with SECRET_KEY, as moleculer.config.ts makes it, which reads from its own memory. Answers `GET /?action=&params=`
- * with what the action says, in the form that a gateway gives it.
+ * A platform service with SECRET_KEY, as moleculer.config.ts makes it, which reads from its own
+ * memory. Answers `GET /?action=&params=` with what the action says, in the form that a gateway
+ * gives it.
  */
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';

@@ -1,4 +1,7 @@
-/** A real PostgreSQL for tests, which can be killed, restarted and frozen, and fresh databases on it. */
+/**
+ * A real PostgreSQL for tests, which can be killed, restarted and frozen, and fresh databases on
+ * it.
+ */
 import { execFile, execFileSync, spawn, type ChildProcess } from 'node:child_process';
 import { createHash, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
@@ -26,8 +29,8 @@ export interface Server {
   readonly pid?: number;
   readonly stop: () => Promise<void>;
   /**
-   * Ends the server and starts it again at the same address. SIGINT ends its sessions in order; after SIGQUIT and SIGKILL it has to
-   * recover. `whileDown` may change its files in between.
+   * Ends the server and starts it again at the same address. SIGINT ends its sessions in order;
+   * after SIGQUIT and SIGKILL it has to recover. `whileDown` may change its files in between.
    */
   readonly restart: (
     signal?: 'SIGINT' | 'SIGQUIT' | 'SIGKILL',
@@ -35,7 +38,10 @@ export interface Server {
   ) => Promise<void>;
   /** Stops all its processes where they are; returns how to let them go on. */
   readonly freeze: () => Promise<() => void>;
-  /** Sets its clock, and no other, to so many seconds from now. Only of a server with a clock of its own. */
+  /**
+   * Sets its clock, and no other, to so many seconds from now. Only of a server with a clock of its
+   * own.
+   */
   readonly setClock: (seconds: number) => Promise<void>;
 }
 
@@ -57,7 +63,10 @@ function fakeClock(file: string): Record<string, string> {
   };
 }
 
-/** Starts a PostgreSQL in a temporary directory. It does not wait for the disk: what it has answered survives its own end, not the machine's. */
+/**
+ * Starts a PostgreSQL in a temporary directory. It does not wait for the disk: what it has answered
+ * survives its own end, not the machine's.
+ */
 export async function startPostgres({
   ownClock = false,
 }: { ownClock?: boolean } = {}): Promise<Server> {
@@ -94,7 +103,8 @@ export async function startPostgres({
       const { uid, gid } = statSync(cluster);
       await end(signal);
       await whileDown(cluster);
-      // Sessions of a killed server hold its memory for a moment more, and a new one refuses to start meanwhile.
+      // Sessions of a killed server hold its memory for a moment more, and a new one refuses to
+      // start meanwhile.
       for (const until = Date.now() + 90_000; ;) {
         restarted = spawn(program, flags, {
           uid,
@@ -158,7 +168,9 @@ function signalIfAlive(pid: number, signal: NodeJS.Signals): void {
   }
 }
 
-/** Resolves once the server takes connections; false where it ends instead, or does not until then. */
+/**
+ * Resolves once the server takes connections; false where it ends instead, or does not until then.
+ */
 async function accepts(url: string, server: ChildProcess, until: number): Promise<boolean> {
   const ended = once(server, 'exit');
   while (server.exitCode === null && server.signalCode === null && Date.now() < until) {
@@ -185,8 +197,9 @@ export interface Database {
   readonly url: string;
   readonly query: <R>(text: string, values?: unknown[]) => Promise<R[]>;
   /**
-   * Copies it as it is now; who is connected loses the connection. Returns how to put the copy in its place, for a restore, which
-   * resolves to when nobody could reach the newer one any more, in milliseconds of performance.now().
+   * Copies it as it is now; who is connected loses the connection. Returns how to put the copy in
+   * its place, for a restore, which resolves to when nobody could reach the newer one any more, in
+   * milliseconds of performance.now().
    */
   readonly backUp: () => Promise<() => Promise<number>>;
   readonly drop: () => Promise<void>;
@@ -199,7 +212,10 @@ export async function createDatabase(server = process.env.TEST_DATABASE_URL!): P
   return databaseOf(server, name);
 }
 
-/** A fresh database with Strata's tables, on the server of this run: a copy, which is there sooner than a migrated one. */
+/**
+ * A fresh database with Strata's tables, on the server of this run: a copy, which is there sooner
+ * than a migrated one.
+ */
 export async function strataDatabase(): Promise<Database> {
   const server = process.env.TEST_DATABASE_URL!;
   const name = freshName();
@@ -223,7 +239,10 @@ const freshName = (): string => `t_${randomUUID().replaceAll('-', '')}`;
 
 const root = join(import.meta.dirname, '../..');
 
-/** What the migrations are written in. A mutant changes them under a server that other runs have used. */
+/**
+ * What the migrations are written in. A mutant changes them under a server that other runs have
+ * used.
+ */
 const schemaFiles = (): string[] =>
   ['services/*/schema.ts', 'shared/commits/schema.ts', 'shared/database/*.ts']
     .flatMap((pattern) => globSync(pattern, { cwd: root }))
@@ -235,7 +254,10 @@ function hashOf(files: readonly string[]): string {
   return hash.digest('hex').slice(0, 16);
 }
 
-/** Migrates a database under another name first, so that whoever finds the template finds all of it. Once, whoever asks beside. */
+/**
+ * Migrates a database under another name first, so that whoever finds the template finds all of it.
+ * Once, whoever asks beside.
+ */
 async function makeTemplate(client: pg.Client, server: string, template: string): Promise<void> {
   await client.query('SELECT pg_advisory_lock(hashtextextended($1, 0))', [template]);
   const { rowCount } = await client.query('SELECT FROM pg_database WHERE datname = $1', [template]);
@@ -277,7 +299,8 @@ function databaseOf(server: string, name: string): Database {
             .then(() => undefined)
             .catch((error: pg.DatabaseError) => error);
           if (refusal === undefined) return;
-          // It gives up after five seconds in which somebody was always connected, as the nodes of a busy machine may be.
+          // It gives up after five seconds in which somebody was always connected, as the nodes of
+          // a busy machine may be.
           if (refusal.code !== objectInUse || Date.now() > until) throw refusal;
         }
       } finally {

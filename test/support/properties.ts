@@ -1,6 +1,6 @@
 /**
- * fast-check for tests of properties. Each run of the suite tries the same values, so that none is red for a value that another did not
- * try; PROPERTY_SEED, a number, tries others.
+ * fast-check for tests of properties. Each run of the suite tries the same values, so that none is
+ * red for a value that another did not try; PROPERTY_SEED, a number, tries others.
  */
 import fc from 'fast-check';
 

@@ -1,4 +1,6 @@
-/** A TCP proxy on loopback whose connections a test can cut, hold up, slow down and lead elsewhere. */
+/**
+ * A TCP proxy on loopback whose connections a test can cut, hold up, slow down and lead elsewhere.
+ */
 import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 import { performance } from 'node:perf_hooks';
@@ -13,9 +15,15 @@ export interface Proxy {
   readonly cut: () => void;
   /** Resets every connection once. */
   readonly reset: () => void;
-  /** Resets every connection, and says nothing on new ones for as long as they stay. Resolves once there is a new one. */
+  /**
+   * Resets every connection, and says nothing on new ones for as long as they stay. Resolves once
+   * there is a new one.
+   */
   readonly silence: () => Promise<void>;
-  /** Keeps back what is sent in that direction, on connections that stay open. Once it is mended, all of it arrives. */
+  /**
+   * Keeps back what is sent in that direction, on connections that stay open. Once it is mended,
+   * all of it arrives.
+   */
   readonly hold: (direction: Direction) => void;
   /** Each byte takes so much longer in either direction, until it is mended. */
   readonly slow: (ms: number) => void;
@@ -59,7 +67,8 @@ export async function startProxy(targetPort: number): Promise<Proxy> {
   });
   const reset = (): void => {
     for (const socket of sockets) {
-      // Node never closes one that is reset while its end is on the way, and then waits for it at the end of the process for good.
+      // Node never closes one that is reset while its end is on the way, and then waits for it at
+      // the end of the process for good.
       const isEnding = socket.writableEnded && !socket.writableFinished;
       if (isEnding) socket.destroy();
       else socket.resetAndDestroy();
@@ -102,7 +111,10 @@ export async function startProxy(targetPort: number): Promise<Proxy> {
   };
 }
 
-/** Writes to one socket what the other reads, in its order, as the line lets it. Their end, however it comes, is one of both. */
+/**
+ * Writes to one socket what the other reads, in its order, as the line lets it. Their end, however
+ * it comes, is one of both.
+ */
 function forward(from: Socket, to: Socket, direction: Direction, line: Line): void {
   let before = Promise.resolve();
   const inTurn = (step: () => void): void => {

@@ -26,7 +26,10 @@ export interface Receiver {
   readonly close: () => Promise<void>;
 }
 
-/** `answer` is given the number of the request, from 0; 204 unless told. It speaks https where there is a key. */
+/**
+ * `answer` is given the number of the request, from 0; 204 unless told. It speaks https where there
+ * is a key.
+ */
 export async function startReceiver(
   answer: (n: number, response: ServerResponse) => void = (_n, response) => {
     response.writeHead(204).end();

@@ -1,4 +1,6 @@
-/** Real NATS and Redis for tests, on free ports, and the programs of the machine that tests need. */
+/**
+ * Real NATS and Redis for tests, on free ports, and the programs of the machine that tests need.
+ */
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -16,14 +18,21 @@ export interface Process {
   readonly stop: (signal?: NodeJS.Signals) => Promise<void>;
 }
 
-/** Below the ports that Linux and macOS give to outgoing connections. Each worker of jest has a part of them for itself. */
+/**
+ * Below the ports that Linux and macOS give to outgoing connections. Each worker of jest has a part
+ * of them for itself.
+ */
 const ports = { from: 20_000, ofWorker: 2000, workers: 6 } as const;
-/** Those that this process has been given: one that is probed twice at the same time would be free both times. */
+/**
+ * Those that this process has been given: one that is probed twice at the same time would be free
+ * both times.
+ */
 const given = new Set<number>();
 
 /**
- * A port that nobody listens on, for a program that is told its port. Not one that the system would choose: between here and that
- * program's start, an outgoing connection of another test might be given the same.
+ * A port that nobody listens on, for a program that is told its port. Not one that the system would
+ * choose: between here and that program's start, an outgoing connection of another test might be
+ * given the same.
  */
 export async function freePort(): Promise<number> {
   const worker = Number(process.env.JEST_WORKER_ID ?? 0) % ports.workers;
@@ -45,8 +54,8 @@ export async function freePort(): Promise<number> {
 }
 
 /**
- * The path of a program, also under one of its other names. Where it is missing, it is installed if this is root on Debian; else the
- * error says how to install it.
+ * The path of a program, also under one of its other names. Where it is missing, it is installed if
+ * this is root on Debian; else the error says how to install it.
  */
 export function binary(
   name: string,
@@ -92,7 +101,10 @@ export const chromium = (): string =>
     '/Applications/Chromium.app/Contents/MacOS/Chromium',
   ]);
 
-/** Resolves once something takes connections on the port; throws if the server ends before, or after a minute. */
+/**
+ * Resolves once something takes connections on the port; throws if the server ends before, or after
+ * a minute.
+ */
 async function listening(port: number, child: ChildProcess): Promise<void> {
   for (const until = Date.now() + 60_000; Date.now() < until; await delay(25)) {
     const open = await new Promise<boolean>((done) => {
@@ -132,8 +144,9 @@ async function start(
 }
 
 /**
- * What a program has from the tests beside its settings: where programs and temporary files are, and where Node keeps what it has
- * compiled, so that the hundreds of processes of a run read it instead of compiling the same code again.
+ * What a program has from the tests beside its settings: where programs and temporary files are,
+ * and where Node keeps what it has compiled, so that the hundreds of processes of a run read it
+ * instead of compiling the same code again.
  */
 export function inherited(): Record<string, string> {
   const names = ['PATH', 'HOME', 'TMPDIR', 'NODE_COMPILE_CACHE'];
@@ -211,8 +224,8 @@ export async function startNginx(port: number, server: string): Promise<Process>
 }
 
 /**
- * Ends a server and removes its directory when this process ends in any way. A shell of its own waits at a pipe, which even SIGKILL
- * of this process closes. Returns how to dismiss it.
+ * Ends a server and removes its directory when this process ends in any way. A shell of its own
+ * waits at a pipe, which even SIGKILL of this process closes. Returns how to dismiss it.
  */
 export function guard(pid: number, signal: 'QUIT' | 'KILL', directory = ''): () => void {
   const guardian = spawn(

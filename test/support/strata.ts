@@ -19,7 +19,10 @@ export interface Running {
   readonly stop: (signal?: NodeJS.Signals) => Promise<void>;
 }
 
-/** Where and by whom a program is started: in this checkout, with the Node and as the user of the tests, unless told. */
+/**
+ * Where and by whom a program is started: in this checkout, with the Node and as the user of the
+ * tests, unless told.
+ */
 export interface StartedBy {
   readonly folder?: string;
   readonly node?: string;
@@ -199,7 +202,10 @@ interface AddedMember {
   readonly client: Client;
 }
 
-/** Makes somebody without an account a member with a password, as they would be: invited, mailed, and of their own will. */
+/**
+ * Makes somebody without an account a member with a password, as they would be: invited, mailed,
+ * and of their own will.
+ */
 export async function addMember(
   admin: Client,
   tenantId: string,

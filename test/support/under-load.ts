@@ -1,4 +1,7 @@
-/** Clients that read, list and write all the time through one gateway while a fault happens, and what they may notice of it. */
+/**
+ * Clients that read, list and write all the time through one gateway while a fault happens, and
+ * what they may notice of it.
+ */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { performance } from 'node:perf_hooks';
@@ -52,7 +55,10 @@ export interface SeenByAll {
 /** How often lateness is looked for. */
 const lookAgainMs = 20;
 
-/** Asks everything over and over through the gateway at `url`, from just before the fault until some time after it. */
+/**
+ * Asks everything over and over through the gateway at `url`, from just before the fault until some
+ * time after it.
+ */
 export async function askDuring(
   cluster: Cluster,
   url: string,
@@ -110,7 +116,10 @@ const innards = /'|request to|node\b.*-\d|moleculer|nats|postgres|typeorm|stack/
 /** What a write is told that may have been made. */
 const outcomeUnknown = /may have been done/;
 
-/** Throws where a lane was not answered, where somebody waited longer than that, or where a refusal is not as it must be. */
+/**
+ * Throws where a lane was not answered, where somebody waited longer than that, or where a refusal
+ * is not as it must be.
+ */
 export async function assertBearable(
   cluster: Cluster,
   lanes: readonly Seen[],
@@ -124,7 +133,8 @@ export async function assertBearable(
       const { code, message } = answer.body.detail;
       assert(Object.hasOwn(errorTable, code), answer.text);
       assert.doesNotMatch(message, innards);
-      // A write may have been made by the node that went away; a read is made once more, of the other node.
+      // A write may have been made by the node that went away; a read is made once more, of the
+      // other node.
       assert(seen.isWrite, `a read was refused: ${answer.text}`);
       assert.equal(answer.status, 503, answer.text);
     }

@@ -1,6 +1,6 @@
 /**
- * Values for a schema of the contracts, good ones and ones with several faults at once, from a random generator that the caller
- * gives, so that a failure can be repeated by its seed.
+ * Values for a schema of the contracts, good ones and ones with several faults at once, from a
+ * random generator that the caller gives, so that a failure can be repeated by its seed.
  */
 import type { TSchema } from 'typebox';
 

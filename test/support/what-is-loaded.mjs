@@ -1,4 +1,5 @@
-// Loaded ahead of a program (`node --import`): writes what it has loaded when it ends, as JSON, to file descriptor 3.
+// Loaded ahead of a program (`node --import`): writes what it has loaded when it ends, as JSON, to
+// file descriptor 3.
 import { registerHooks } from 'node:module';
 import { writeSync } from 'node:fs';
 

@@ -16,7 +16,10 @@ import { cutAction, putCut, readCut, signed } from '../stores/cuts.ts';
 /** What one cut verifies before it removes it: some seconds of work. */
 const mostBytes = 32 * 1024 * 1024;
 
-/** The tenant's chain; the platform's for those who see what is the platform's and name none. Throws 422 where others name none. */
+/**
+ * The tenant's chain; the platform's for those who see what is the platform's and name none. Throws
+ * 422 where others name none.
+ */
 function chainFor(caller: Caller, asked: string | undefined): string {
   const tenant = visibleTenant(caller, asked);
   if (tenant !== undefined) return tenant;
@@ -31,7 +34,10 @@ function chainFor(caller: Caller, asked: string | undefined): string {
 
 export const cutActions = (db: DataSource, settings: () => Settings, onCut: () => void) =>
   ({
-    /** In the order of the chain, from the first event that is there; with `before` until the first that is not from before. */
+    /**
+     * In the order of the chain, from the first event that is there; with `before` until the first
+     * that is not from before.
+     */
     async 'audit.export'({ tenant_id, before, limit = defaultLimit, cursor }, { caller }) {
       const chain = chainFor(caller, tenant_id);
       const until = before === undefined ? undefined : momentOf(before);

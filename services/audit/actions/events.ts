@@ -1,4 +1,7 @@
-/** Recording events, for the relay of each node with a database; their list, for administrators; and everybody's own. */
+/**
+ * Recording events, for the relay of each node with a database; their list, for administrators; and
+ * everybody's own.
+ */
 import type { DataSource, SelectQueryBuilder } from 'typeorm';
 import { seesPlatform, type Caller } from '../../../shared/access.ts';
 import type { Handlers } from '../../../shared/cluster/request.ts';
@@ -25,10 +28,16 @@ function momentIn(parameter: string, text: string): Date {
   return moment;
 }
 
-/** Their target is the account that they are about, unless it is a provider. In the words of the index on them. */
+/**
+ * Their target is the account that they are about, unless it is a provider. In the words of the
+ * index on them.
+ */
 const isOfSignIn = "e.action LIKE 'auth.%'";
 
-/** Where a page ends. The order of the list is total: two events of one moment are told apart by chain and number. */
+/**
+ * Where a page ends. The order of the list is total: two events of one moment are told apart by
+ * chain and number.
+ */
 const sortKeyOf = (row: EventRow): string =>
   `${row.occurred_at.toISOString()} ${row.chain} ${row.seq}`;
 
@@ -65,8 +74,9 @@ type Item = AuditEventFacts & { readonly seq: number; readonly hash: string };
 /** `onErasure` is called when a chain is to be erased. */
 export function eventActions(db: DataSource, onErasure: () => void) {
   /**
-   * The ids that the caller means by `actor`: an id, or the address of a person whom the caller's realm knows. An address that the
-   * realm does not know is looked for like an id, so that it takes as long and finds as little.
+   * The ids that the caller means by `actor`: an id, or the address of a person whom the caller's
+   * realm knows. An address that the realm does not know is looked for like an id, so that it takes
+   * as long and finds as little.
    */
   async function actorsCalled(
     actor: string,
@@ -79,7 +89,10 @@ export function eventActions(db: DataSource, onErasure: () => void) {
     return [actor, ...ids];
   }
 
-  /** Tenants read what they call people, the platform's administrators what people are called everywhere. */
+  /**
+   * Tenants read what they call people, the platform's administrators what people are called
+   * everywhere.
+   */
   async function withNames(items: readonly Item[], caller: Caller) {
     const readsPlatform = seesPlatform(caller);
     const wanted = items.flatMap(({ tenant_id: tenantId, actor: { id } }) => [
@@ -140,7 +153,10 @@ export function eventActions(db: DataSource, onErasure: () => void) {
       return { ...page, items: await withNames(page.items, caller) };
     },
 
-    /** From all chains, because a sign-in into a tenant is in that tenant's. One index has just these events, in this order. */
+    /**
+     * From all chains, because a sign-in into a tenant is in that tenant's. One index has just
+     * these events, in this order.
+     */
     async 'audit.activity'({ limit = defaultLimit, cursor }, { caller }) {
       const rowsAfter = (key: string | undefined) => {
         const query = db.manager

@@ -1,7 +1,8 @@
 /**
- * Proof that nobody changed the record. It is made in pieces, so that the record may grow for years: each request verifies some
- * megabytes and answers where the next has to go on. The cursor carries the hash up to which the chain holds, so that the pieces
- * join: a link that is changed after its piece was verified is as good as changed after a proof in one piece.
+ * Proof that nobody changed the record. It is made in pieces, so that the record may grow for
+ * years: each request verifies some megabytes and answers where the next has to go on. The cursor
+ * carries the hash up to which the chain holds, so that the pieces join: a link that is changed
+ * after its piece was verified is as good as changed after a proof in one piece.
  */
 import type { DataSource, EntityManager } from 'typeorm';
 import type { Handlers } from '../../../shared/cluster/request.ts';
@@ -44,8 +45,8 @@ function progressIn(cursor: string | undefined, tenant: string | undefined): Pro
 }
 
 /**
- * The hashes of an erased chain are compared with what the platform's chain tells of them, and the statement of a cut is: what came
- * after them is verified.
+ * The hashes of an erased chain are compared with what the platform's chain tells of them, and the
+ * statement of a cut is: what came after them is verified.
  */
 async function verifyFrom(
   manager: EntityManager,

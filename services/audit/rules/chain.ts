@@ -1,4 +1,6 @@
-/** The hash chain of audit events: nobody changes, removes or inserts an event without breaking it. */
+/**
+ * The hash chain of audit events: nobody changes, removes or inserts an event without breaking it.
+ */
 import { createHash } from 'node:crypto';
 import canonicalize from 'canonicalize';
 import type { AuditEventFacts } from '../../../shared/commits/commit.ts';
@@ -6,7 +8,10 @@ import type { AuditEventFacts } from '../../../shared/commits/commit.ts';
 /** The hash before the first event of a chain. */
 export const genesis = '0'.repeat(64);
 
-/** SHA-256 (hex) over the canonical JSON (RFC 8785) of the event, its number in the chain and the hash before it. */
+/**
+ * SHA-256 (hex) over the canonical JSON (RFC 8785) of the event, its number in the chain and the
+ * hash before it.
+ */
 export const eventHash = (event: AuditEventFacts, seq: number, previous: string): string =>
   createHash('sha256')
     .update(canonicalize({ ...event, seq, previous })!)
@@ -14,7 +19,10 @@ export const eventHash = (event: AuditEventFacts, seq: number, previous: string)
 
 export const platformChain = 'platform';
 
-/** The name of the chain that an event belongs to: one per tenant, by its id, and one for the platform. */
+/**
+ * The name of the chain that an event belongs to: one per tenant, by its id, and one for the
+ * platform.
+ */
 export const auditChainOf = (event: { readonly tenant_id: string | null }): string =>
   event.tenant_id ?? platformChain;
 
@@ -35,7 +43,10 @@ export interface Break {
   readonly problem: string;
 }
 
-/** Checks links in order, from a position that is known to hold. Returns how far they hold, and the first break where there is one. */
+/**
+ * Checks links in order, from a position that is known to hold. Returns how far they hold, and the
+ * first break where there is one.
+ */
 export function checkLinks(
   links: Iterable<Link>,
   from: Position,

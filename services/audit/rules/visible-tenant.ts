@@ -3,8 +3,9 @@ import { isPlatformAdmin, type Caller } from '../../../shared/access.ts';
 import { StrataError } from '../../../shared/errors.ts';
 
 /**
- * The tenant whose events the caller sees; undefined for those of all tenants and the platform. `asked` is the one the caller named:
- * a platform administrator may name any, everyone else sees their own.
+ * The tenant whose events the caller sees; undefined for those of all tenants and the platform.
+ * `asked` is the one the caller named: a platform administrator may name any, everyone else sees
+ * their own.
  */
 export function visibleTenant(caller: Caller, asked: string | undefined): string | undefined {
   if (isPlatformAdmin(caller)) return asked;

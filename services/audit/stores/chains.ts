@@ -1,4 +1,7 @@
-/** Chains in the database: appending under the lock on their heads, and reading them back to prove them. */
+/**
+ * Chains in the database: appending under the lock on their heads, and reading them back to prove
+ * them.
+ */
 import type { EntityManager } from 'typeorm';
 import type { AuditEventFacts } from '../../../shared/commits/commit.ts';
 import {
@@ -14,8 +17,9 @@ import { ChainEntity, eventFrom, type ChainRow, type EventRow } from '../schema.
 import type { Cut } from './cuts.ts';
 
 /**
- * Gives the events their places in their chains, and returns how many were new: an event that is recorded already counts as done,
- * so that a delivery may be repeated. Under the lock on a chain's head its events get consecutive numbers.
+ * Gives the events their places in their chains, and returns how many were new: an event that is
+ * recorded already counts as done, so that a delivery may be repeated. Under the lock on a chain's
+ * head its events get consecutive numbers.
  */
 export async function appendEvents(
   manager: EntityManager,
@@ -38,7 +42,9 @@ export async function appendEvents(
   return rows.length;
 }
 
-/** In the order of their names, so that two appends can't each wait for a head that the other holds. */
+/**
+ * In the order of their names, so that two appends can't each wait for a head that the other holds.
+ */
 async function lockHeads(
   manager: EntityManager,
   events: readonly AuditEventFacts[],
@@ -103,7 +109,8 @@ export async function chainNames(
 }
 
 /**
- * `events` is how many hold. `head` is the hash of the last, null where the chain is empty, broken, or not verified to its end.
+ * `events` is how many hold. `head` is the hash of the last, null where the chain is empty, broken,
+ * or not verified to its end.
  */
 interface Proof {
   readonly events: number;
@@ -126,9 +133,9 @@ export interface VerifiedPart {
 export const chainStart: Position = { seq: 0, hash: genesis };
 
 /**
- * Computes the hashes of a chain again, from a position on that is known to hold, until its end, the first link that does not hold,
- * or `mostBytes` of events. `manager` reads one snapshot: otherwise an event that is appended meanwhile looks like one whose
- * predecessors were removed.
+ * Computes the hashes of a chain again, from a position on that is known to hold, until its end,
+ * the first link that does not hold, or `mostBytes` of events. `manager` reads one snapshot:
+ * otherwise an event that is appended meanwhile looks like one whose predecessors were removed.
  */
 export async function verifyChain(
   manager: EntityManager,
@@ -185,7 +192,10 @@ const brokenAt = ({ seq }: Position, broken: Break): Proof => ({
   broken_at: broken,
 });
 
-/** What is in memory, and hashed without a pause, at a time. A page ends with the event that reaches the bytes. */
+/**
+ * What is in memory, and hashed without a pause, at a time. A page ends with the event that reaches
+ * the bytes.
+ */
 const pageEvents = 200;
 const pageBytes = 1024 * 1024;
 
@@ -214,7 +224,10 @@ async function readLinks(manager: EntityManager, chain: string, after: number): 
   };
 }
 
-/** The head is written with the events: one that is elsewhere says that events were removed or put in behind its back. */
+/**
+ * The head is written with the events: one that is elsewhere says that events were removed or put
+ * in behind its back.
+ */
 function breakAtHead(head: ChainRow | null, reached: Position): Break | undefined {
   const { seq, hash } = head ?? chainStart;
   if (seq > reached.seq)

@@ -1,7 +1,8 @@
 /**
- * The cut of a chain: its events up to a number go, and a signed statement of that number and its hash takes their place, from which
- * the chain goes on. Whoever cuts names the hash of the last event, and so has read it; what goes was verified before. The statement
- * is also an event in the platform's chain, which proves it when SECRET_KEY has long been another.
+ * The cut of a chain: its events up to a number go, and a signed statement of that number and its
+ * hash takes their place, from which the chain goes on. Whoever cuts names the hash of the last
+ * event, and so has read it; what goes was verified before. The statement is also an event in the
+ * platform's chain, which proves it when SECRET_KEY has long been another.
  */
 import { createPrivateKey, createPublicKey, sign, verify, type KeyObject } from 'node:crypto';
 import canonicalize from 'canonicalize';
@@ -71,7 +72,10 @@ function isSigned(cut: Cut): boolean {
   return verify(null, bytesOf(cut), key, Buffer.from(cut.signature, 'base64url'));
 }
 
-/** Whether this installation has made the statement: with its keys, or because the platform's chain has it. */
+/**
+ * Whether this installation has made the statement: with its keys, or because the platform's chain
+ * has it.
+ */
 async function isOurs(manager: EntityManager, cut: Cut, settings: SecretKeys): Promise<boolean> {
   if (signingKeys(settings).some((key) => rawPublicKey(key) === cut.public_key)) return true;
   const [found] = await manager.query<unknown[]>(
@@ -89,7 +93,10 @@ export async function readCut(manager: EntityManager, chain: string): Promise<Cu
   return row ? { ...row, cut_at: row.cut_at.toISOString() } : null;
 }
 
-/** Where the statement does not hold, or the chain does not begin right after it; undefined where all is well. */
+/**
+ * Where the statement does not hold, or the chain does not begin right after it; undefined where
+ * all is well.
+ */
 export async function breakOfCut(
   manager: EntityManager,
   cut: Cut,

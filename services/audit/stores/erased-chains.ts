@@ -1,7 +1,8 @@
 /**
- * Chains of erased tenants: their events go, and the hash of each stays at its number. So the chain still proves that it was, how long
- * it was, and of whoever has one of its events elsewhere, that it was this one. The end of an erasure is an event in the platform's
- * chain, which says how many there are and which is the last hash: nobody changes the hashes without breaking that.
+ * Chains of erased tenants: their events go, and the hash of each stays at its number. So the chain
+ * still proves that it was, how long it was, and of whoever has one of its events elsewhere, that
+ * it was this one. The end of an erasure is an event in the platform's chain, which says how many
+ * there are and which is the last hash: nobody changes the hashes without breaking that.
  */
 import { randomUUID } from 'node:crypto';
 import type { EntityManager } from 'typeorm';
@@ -17,8 +18,8 @@ export const chainErasedAction = 'audit.chain_erased';
 const eventsAtOnce = 1000;
 
 /**
- * Notes which chains these events have erased, inside the transaction that records them. What comes for a chain after that is erased
- * as well. Answers whether there is something to erase.
+ * Notes which chains these events have erased, inside the transaction that records them. What comes
+ * for a chain after that is erased as well. Answers whether there is something to erase.
  */
 export async function noteErasures(
   manager: EntityManager,
@@ -40,7 +41,10 @@ export async function noteErasures(
   return reopened.length > 0;
 }
 
-/** Erases a part of one chain inside the caller's transaction. Answers false where nothing is left to erase of any. */
+/**
+ * Erases a part of one chain inside the caller's transaction. Answers false where nothing is left
+ * to erase of any.
+ */
 export async function erasePiece(manager: EntityManager): Promise<boolean> {
   const [chain] = await manager.query<{ name: string }[]>(
     `SELECT chain AS name FROM audit.erased_chains WHERE erased_at IS NULL
@@ -57,7 +61,10 @@ export async function erasePiece(manager: EntityManager): Promise<boolean> {
   return true;
 }
 
-/** Removes the events from a number on of which the hash is kept. The trigger on the table lets this transaction do it. */
+/**
+ * Removes the events from a number on of which the hash is kept. The trigger on the table lets this
+ * transaction do it.
+ */
 async function removeKept(manager: EntityManager, chain: string, from: number): Promise<void> {
   await manager.query(`SELECT set_config('strata.erases_audit', 'on', true)`);
   await manager.query(
@@ -108,7 +115,10 @@ interface ErasedRow {
   readonly whole_until: number;
 }
 
-/** What is kept of an erased chain, and whether it is what the platform's chain says of it; null for any other chain. */
+/**
+ * What is kept of an erased chain, and whether it is what the platform's chain says of it; null for
+ * any other chain.
+ */
 export async function readErased(
   manager: EntityManager,
   chain: string,

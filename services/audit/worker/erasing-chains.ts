@@ -1,4 +1,7 @@
-/** The loop that removes events of erased tenants and of cuts, a thousand at a time. What a node leaves undone another does. */
+/**
+ * The loop that removes events of erased tenants and of cuts, a thousand at a time. What a node
+ * leaves undone another does.
+ */
 import type { Logger } from 'pino';
 import type { DataSource } from 'typeorm';
 import { startBackgroundLoop, type BackgroundLoop } from '../../../shared/background-loop.ts';

@@ -1,6 +1,6 @@
 /**
- * API keys. They belong to who made them, in the tenant they were signed in to. Only a sign-in makes or changes one, never a key;
- * the contracts say so by `keyScope: null`.
+ * API keys. They belong to who made them, in the tenant they were signed in to. Only a sign-in
+ * makes or changes one, never a key; the contracts say so by `keyScope: null`.
  */
 import { MoreThan, type DataSource, type EntityManager } from 'typeorm';
 import type { Handlers } from '../../../shared/cluster/request.ts';
@@ -41,7 +41,10 @@ export function apiKeyActions(db: DataSource, settings: () => Settings, notices:
     return row;
   }
 
-  /** The key as the gateway needs it, with what it may do on the platform now; whether it has expired is the gateway's to see. */
+  /**
+   * The key as the gateway needs it, with what it may do on the platform now; whether it has
+   * expired is the gateway's to see.
+   */
   async function resolve(manager: EntityManager, id: string): Promise<ResolvedKey | null> {
     const row = await manager.findOneBy(ApiKeyEntity, { id });
     if (!row) return null;
@@ -59,7 +62,10 @@ export function apiKeyActions(db: DataSource, settings: () => Settings, notices:
     );
   }
 
-  /** What follows from whose it is. Whether a service account is there and active is tenant-config's to say. */
+  /**
+   * What follows from whose it is. Whether a service account is there and active is tenant-config's
+   * to say.
+   */
   async function ownerOf(
     manager: EntityManager,
     { user_id: userId, service_account_id: accountId }: ApiKeyRow,

@@ -1,4 +1,7 @@
-/** Erasing what auth has of a tenant: sessions and keys of it end on every node with the change that removes them. */
+/**
+ * Erasing what auth has of a tenant: sessions and keys of it end on every node with the change that
+ * removes them.
+ */
 import type { DataSource } from 'typeorm';
 import type { Handlers } from '../../../shared/cluster/request.ts';
 import { commitChange } from '../../../shared/commits/commit.ts';

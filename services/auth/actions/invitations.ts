@@ -1,6 +1,7 @@
 /**
- * Invitations: what becomes of them, between here and `tenant-config`, whose the memberships are. Each step is committed by itself, so
- * that a crash between two is repaired by sending the invitation again or by accepting it once more, signed in:
+ * Invitations: what becomes of them, between here and `tenant-config`, whose the memberships are.
+ * Each step is committed by itself, so that a crash between two is repaired by sending the
+ * invitation again or by accepting it once more, signed in:
  *
  * | Step | Where | After a crash behind it |
  * |---|---|---|
@@ -69,7 +70,10 @@ const viewOf = ({
   expires_at: invitation.expires_at.toISOString(),
 });
 
-/** How the person can enter the account once its address is proved; what was there before an unproved one's is not theirs. */
+/**
+ * How the person can enter the account once its address is proved; what was there before an
+ * unproved one's is not theirs.
+ */
 async function waysInto(manager: EntityManager, user: UserRow): Promise<WaysIn> {
   const owned = { user_id: user.id };
   const isVouchedFor = await isDomainVerified(manager, user.email);
@@ -102,7 +106,10 @@ export function invitationActions(
     });
   }
 
-  /** Throws `not_found` for an invitation of another, of an earlier day, or of a tenant that took it back. */
+  /**
+   * Throws `not_found` for an invitation of another, of an earlier day, or of a tenant that took it
+   * back.
+   */
   async function ownInvitation(id: string, request: Request): Promise<PendingInvitation> {
     const pending = await pendingOf(request.caller.id, request);
     const found = pending.find(({ invitation }) => invitation.id === id);
@@ -111,8 +118,8 @@ export function invitationActions(
   }
 
   /**
-   * Whoever signed in to an account whose address nobody has proved may not be the person who is invited: the account may have been
-   * made by somebody else.
+   * Whoever signed in to an account whose address nobody has proved may not be the person who is
+   * invited: the account may have been made by somebody else.
    */
   async function isProved(userId: string): Promise<boolean> {
     const user = await findUser(db.manager, userId);
@@ -124,7 +131,10 @@ export function invitationActions(
     if (!proved) throw new StrataError('auth_address_unproved');
   }
 
-  /** The invitation of a mailed link, and whose it is; looked up before anything costly is done for whoever sent the token. */
+  /**
+   * The invitation of a mailed link, and whose it is; looked up before anything costly is done for
+   * whoever sent the token.
+   */
   async function invited(
     token: string,
     request: Request,
@@ -139,7 +149,9 @@ export function invitationActions(
     return { invitation: invitation!, membership, user };
   }
 
-  /** Uses the link up, which proves the address, and sets the password where there is one to set. */
+  /**
+   * Uses the link up, which proves the address, and sets the password where there is one to set.
+   */
   async function takeInvitation(
     { invitation, user }: { readonly invitation: InvitationRow; readonly user: UserRow },
     password: string | undefined,
@@ -178,8 +190,9 @@ export function invitationActions(
 
   return {
     /**
-     * The link came by mail, so the address is proven. It signs in only whoever sets the password with it: a link of a week ago is no
-     * way around the password, passkey or provider of an account that has one.
+     * The link came by mail, so the address is proven. It signs in only whoever sets the password
+     * with it: a link of a week ago is no way around the password, passkey or provider of an
+     * account that has one.
      */
     async 'auth.invitations.accept'({ body: { token, password } }, request) {
       const { invitation, user, membership: offered } = await invited(token, request);

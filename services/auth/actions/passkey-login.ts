@@ -29,7 +29,10 @@ export function passkeyLoginActions(
   signIn: SignIn,
   deferredEvents: DeferredEvents,
 ) {
-  /** Null for every reason not to believe it, so that no answer tells an unknown passkey from a disabled account. */
+  /**
+   * Null for every reason not to believe it, so that no answer tells an unknown passkey from a
+   * disabled account.
+   */
   async function prove(
     assertion: AuthenticationResponseJSON,
     { challenge, email }: Challenge,
@@ -43,7 +46,10 @@ export function passkeyLoginActions(
     return verified && { ...verified, user, passkey };
   }
 
-  /** Takes the counter over; false where it says that the passkey is a copy, or the passkey is gone by now. */
+  /**
+   * Takes the counter over; false where it says that the passkey is a copy, or the passkey is gone
+   * by now.
+   */
   async function recordUse(
     manager: EntityManager,
     { user, passkey: { id }, counter, backedUp }: PasskeyProof,
@@ -84,7 +90,10 @@ export function passkeyLoginActions(
   }
 
   return {
-    /** The same whether or not the address has an account or passkeys: it is compared once a passkey has proved whose it is. */
+    /**
+     * The same whether or not the address has an account or passkeys: it is compared once a passkey
+     * has proved whose it is.
+     */
     async 'auth.webauthn.login.options'({ body: { email } }) {
       const publicKey = await relyingParty.loginOptions();
       const challengeId = await challenges.keep('login', {

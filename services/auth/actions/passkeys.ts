@@ -1,4 +1,7 @@
-/** One's own passkeys: adding one (options with a challenge, then the credential that answers it), listing and removing them. */
+/**
+ * One's own passkeys: adding one (options with a challenge, then the credential that answers it),
+ * listing and removing them.
+ */
 import { randomUUID } from 'node:crypto';
 import { MoreThan, type DataSource } from 'typeorm';
 import type { Handlers, Request } from '../../../shared/cluster/request.ts';

@@ -13,7 +13,10 @@ export function passwordLoginActions(
   checkPassword: CheckPassword,
   signIn: SignIn,
 ) {
-  /** The password may have been changed while it was being verified. Another sign-in may also have hashed the same one anew. */
+  /**
+   * The password may have been changed while it was being verified. Another sign-in may also have
+   * hashed the same one anew.
+   */
   const isStillPassword = async (
     password: string,
     checked: UserRow,
@@ -23,7 +26,10 @@ export function passwordLoginActions(
     current.password_hash === checked.password_hash ||
     hashing.verify(current.password_hash, password, network);
 
-  /** A sign-in is the only moment at which the password is known, and so can be hashed with the parameters of now. */
+  /**
+   * A sign-in is the only moment at which the password is known, and so can be hashed with the
+   * parameters of now.
+   */
   async function renewHash(user: UserRow, password: string, network: string): Promise<void> {
     const outdated = user.password_hash;
     if (outdated === null || !needsRehash(outdated)) return;

@@ -28,10 +28,16 @@ import { proveAddress } from '../stores/proof.ts';
 import { endSessionsOf } from '../stores/sessions.ts';
 import { findUser, findUserByAddress, lockForChange } from '../stores/users.ts';
 
-/** What a reset link is for. A changed password makes it void, and with it every other link that is on its way. */
+/**
+ * What a reset link is for. A changed password makes it void, and with it every other link that is
+ * on its way.
+ */
 interface ResetGrant {
   readonly user_id: string;
-  /** Digest of the password hash that the link replaces, and of whether the address was proved: the first proof voids links, too. */
+  /**
+   * Digest of the password hash that the link replaces, and of whether the address was proved: the
+   * first proof voids links, too.
+   */
   readonly from: string;
 }
 
@@ -109,7 +115,10 @@ export function passwordActions(
       return null;
     },
 
-    /** The same steps whether or not there is such an account, so that neither answer nor time tells; mail and audit event go afterwards. */
+    /**
+     * The same steps whether or not there is such an account, so that neither answer nor time
+     * tells; mail and audit event go afterwards.
+     */
     async 'auth.password.forgot'({ body: { email } }, request) {
       const address = addressOf(email);
       await throttle.count(throttleKey('forgot', address, request.client.ip), request.log);
@@ -131,11 +140,12 @@ export function passwordActions(
     },
 
     /**
-     * The link came by mail, so the address is proven to be the account's. Whoever knew the password before may have signed in and
-     * made keys with it: both end.
+     * The link came by mail, so the address is proven to be the account's. Whoever knew the
+     * password before may have signed in and made keys with it: both end.
      */
     async 'auth.password.reset'({ body: { token, new_password: newPassword } }, request) {
-      // Looked up before anything is hashed, so that made-up tokens cost nothing; taken once nothing but the database can fail.
+      // Looked up before anything is hashed, so that made-up tokens cost nothing; taken once
+      // nothing but the database can fail.
       const known = await shortLived.peek<ResetGrant>(grantKey(token));
       if (!known) throw new StrataError('auth_password_reset_invalid');
       const owner = await findUser(db.manager, known.user_id);

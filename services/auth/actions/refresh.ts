@@ -25,7 +25,10 @@ interface Exchange {
   readonly successor?: string | undefined;
 }
 
-/** Of SECRET_KEY, and after it of SECRET_KEY_PREVIOUS: which of them made a successor is told by its stored hash. */
+/**
+ * Of SECRET_KEY, and after it of SECRET_KEY_PREVIOUS: which of them made a successor is told by its
+ * stored hash.
+ */
 function successorKeys({ secret_key: current, secret_key_previous: previous }: Settings) {
   const keyOf = (secret: string): Buffer => deriveKey(secret, 'refresh token');
   return {
@@ -90,7 +93,8 @@ export function refreshActions(db: DataSource, settings: () => Settings, signIn:
         await endStolenSession(session, request);
         throw new StrataError('auth_refresh_reused');
       }
-      // A retry whose successor was made with a key that this node does not have, while the nodes change theirs. Another node knows it.
+      // A retry whose successor was made with a key that this node does not have, while the nodes
+      // change theirs. Another node knows it.
       if (successor === undefined)
         throw new StrataError('service_unavailable', 'SECRET_KEY is being changed. Try again.');
       const user = await findUser(db.manager, session.user_id);

@@ -1,4 +1,7 @@
-/** Sessions: who one is, listing and ending one's own, going on in another tenant, and what the gateway asks of them. */
+/**
+ * Sessions: who one is, listing and ending one's own, going on in another tenant, and what the
+ * gateway asks of them.
+ */
 import { IsNull, type DataSource, type EntityManager } from 'typeorm';
 import type { Caller } from '../../../shared/access.ts';
 import type { Call, Handlers, Request } from '../../../shared/cluster/request.ts';
@@ -65,7 +68,10 @@ export function sessionActions(
   signIn: SignIn,
   notices: AccountNotices,
 ) {
-  /** Ends sessions of the caller's account, and mails its owner where one of them is not the session of this request. */
+  /**
+   * Ends sessions of the caller's account, and mails its owner where one of them is not the session
+   * of this request.
+   */
   async function endOwnSessions(
     ids: readonly string[],
     event: EventDraft,
@@ -137,7 +143,10 @@ export function sessionActions(
       return null;
     },
 
-    /** The refresh token in use stays good until either is exchanged, so that a lost answer logs nobody out. */
+    /**
+     * The refresh token in use stays good until either is exchanged, so that a lost answer logs
+     * nobody out.
+     */
     async 'auth.switch-tenant'({ body: { tenant_id: tenantId } }, request) {
       const { user_id: userId, session_id: sessionId } = ownSessionOf(request.caller);
       const memberships = await request.call('tenant-config.members.of', { user_id: userId });

@@ -1,6 +1,6 @@
 /**
- * Signing in through an identity provider, and linking one with an account. Both begin here, go through the browser and the
- * provider, and end with `auth.login.sso`:
+ * Signing in through an identity provider, and linking one with an account. Both begin here, go
+ * through the browser and the provider, and end with `auth.login.sso`:
  *
  * | Step | Where | Guards against |
  * |---|---|---|
@@ -50,7 +50,10 @@ interface PendingSignIn extends AuthorizationRequest {
   readonly issuer: string;
   readonly client_id: string;
   readonly client_challenge: string;
-  /** The account that asked to be linked, and the session that must still be open at the end; null where the sign-in itself says whose it is. */
+  /**
+   * The account that asked to be linked, and the session that must still be open at the end; null
+   * where the sign-in itself says whose it is.
+   */
   readonly linking: OwnSession | null;
 }
 
@@ -62,7 +65,9 @@ interface Beginning {
   readonly loginHint?: string | undefined;
 }
 
-/** The account that a person may enter; `link` where this is the first time through this provider. */
+/**
+ * The account that a person may enter; `link` where this is the first time through this provider.
+ */
 type Admitted = Extract<SsoJudgement<UserRow>, { kind: 'known' | 'link' }>;
 
 const pendingSeconds = 600;
@@ -123,8 +128,9 @@ export function ssoLoginActions(
   }
 
   /**
-   * Taken before the verifier is compared, so that a state can be tried once and not again with another verifier. A state that nobody
-   * was given is not audited: anyone can make up any number of them.
+   * Taken before the verifier is compared, so that a state can be tried once and not again with
+   * another verifier. A state that nobody was given is not audited: anyone can make up any number
+   * of them.
    */
   async function takePending(state: string): Promise<PendingSignIn> {
     const pending = await shortLived.take<PendingSignIn>(pendingKey(state));
@@ -202,14 +208,18 @@ export function ssoLoginActions(
 
     if (provider.tenant_id !== null) await requireActiveTenant(provider.tenant_id, request);
     if (claims.email !== null) await provision(claims.email, claims.name, provider, request);
-    // Still to be provisioned where the provider tells no address. Judged again otherwise, since the account of this address may be one that appeared meanwhile, by other means and unverified.
+    // Still to be provisioned where the provider tells no address. Judged again otherwise, since
+    // the account of this address may be one that appeared meanwhile, by other means and
+    // unverified.
     const second = await judge(claims, provider, linkingUserId);
     if (second.kind === 'refuse') throw new StrataError(second.code);
     if (second.kind === 'provision') throw new StrataError('auth_sso_account_not_provisioned');
     return second;
   }
 
-  /** Notes the first proof of the account's address, where this sign-in is one; true where it was. */
+  /**
+   * Notes the first proof of the account's address, where this sign-in is one; true where it was.
+   */
   async function prove(
     claims: SsoClaims,
     provider: SsoProviderRow,
@@ -238,7 +248,9 @@ export function ssoLoginActions(
     await request.call('tenant-config.members.accept', { tenant_id: tenantId, user_id: userId });
   }
 
-  /** Membership is given with the first sign-in only, so that a member who is removed stays removed. */
+  /**
+   * Membership is given with the first sign-in only, so that a member who is removed stays removed.
+   */
   async function membershipFor(
     { kind, user }: Admitted,
     claims: SsoClaims,
@@ -265,7 +277,10 @@ export function ssoLoginActions(
     userId: string,
   ): Promise<boolean> => manager.existsBy(SsoIdentityEntity, { issuer, subject, user_id: userId });
 
-  /** Links the identity with the account; false where it is already. Throws `conflict` where it is linked with another by now. */
+  /**
+   * Links the identity with the account; false where it is already. Throws `conflict` where it is
+   * linked with another by now.
+   */
   async function linkIdentity(
     manager: EntityManager,
     { issuer, subject }: SsoClaims,
@@ -308,7 +323,8 @@ export function ssoLoginActions(
         method: 'sso',
         membership,
         async confirm(manager, user) {
-          // The first proof has just ended the session that asked, with everything else that was there.
+          // The first proof has just ended the session that asked, with everything else that was
+          // there.
           if (pending.linking && !isFirstProof) await requireOpenSession(manager, pending.linking);
           // A link that was there a moment ago and is gone was ended by somebody's first proof.
           if (admitted.kind === 'known' && !isFirstProof) return isLinked(manager, claims, user.id);
@@ -324,7 +340,10 @@ export function ssoLoginActions(
     return response;
   }
 
-  /** Runs a step of the end of a sign-in. Why it is refused goes to the log and, unless Strata or the provider failed, to the audit. */
+  /**
+   * Runs a step of the end of a sign-in. Why it is refused goes to the log and, unless Strata or
+   * the provider failed, to the audit.
+   */
   async function auditingRefusals<T>(
     providerId: string,
     request: Request,

@@ -1,4 +1,7 @@
-/** Identity providers as platform administrators keep them, and the public question which one serves an address. */
+/**
+ * Identity providers as platform administrators keep them, and the public question which one serves
+ * an address.
+ */
 import { randomUUID } from 'node:crypto';
 import { MoreThan, type DataSource, type EntityManager } from 'typeorm';
 import type { Handlers, Request } from '../../../shared/cluster/request.ts';
@@ -56,7 +59,10 @@ export function ssoProviderActions(db: DataSource, settings: () => Settings, gua
     }
   }
 
-  /** Throws 422 with all problems. Runs before the transaction: no lock is held while a resolver or a neighbour is waited for. */
+  /**
+   * Throws 422 with all problems. Runs before the transaction: no lock is held while a resolver or
+   * a neighbour is waited for.
+   */
   async function check(body: SsoProviderBody, request: Request): Promise<void> {
     const problems = ssoProviderProblems(body);
     await guard.checkUrl(body.issuer).catch(({ message }: Error) => {
@@ -74,7 +80,10 @@ export function ssoProviderActions(db: DataSource, settings: () => Settings, gua
       throw new StrataError('conflict', `The domain ${taken} belongs to another tenant.`);
   }
 
-  /** The mask keeps the stored secret for its issuer: whoever may not read a secret must not have it sent to an issuer of theirs. */
+  /**
+   * The mask keeps the stored secret for its issuer: whoever may not read a secret must not have it
+   * sent to an issuer of theirs.
+   */
   function storedSecret(
     id: string,
     { client_secret: given, issuer }: SsoProviderBody,

@@ -1,4 +1,6 @@
-/** Accounts: made and looked up for other services, listed and disabled by platform administrators. */
+/**
+ * Accounts: made and looked up for other services, listed and disabled by platform administrators.
+ */
 import { In, IsNull, MoreThan, Not, type DataSource, type EntityManager } from 'typeorm';
 import type { Call, Handlers, Request } from '../../../shared/cluster/request.ts';
 import { commitChange, type EventDraft } from '../../../shared/commits/commit.ts';
@@ -48,7 +50,9 @@ async function requireAnotherAdmin(
   );
 }
 
-/** Memberships first: whoever is left without an account must not be a member. May be done again. */
+/**
+ * Memberships first: whoever is left without an account must not be a member. May be done again.
+ */
 export async function finishErasure(db: DataSource, call: Call, id: string): Promise<void> {
   await call('tenant-config.members.erase', { user_id: id });
   await db.transaction((manager) => endErasure(manager, id));
@@ -75,7 +79,10 @@ export function userActions(db: DataSource, settings: () => Settings, hashing: P
     return true;
   }
 
-  /** Before its domain's owner admits an account that nobody has proved: whoever entered it until now was somebody else. */
+  /**
+   * Before its domain's owner admits an account that nobody has proved: whoever entered it until
+   * now was somebody else.
+   */
   async function clear(id: string, request: Request): Promise<void> {
     await commitChange(db, request, authScope, async (manager) => {
       const user = await lockForChange(manager, id);
@@ -87,8 +94,9 @@ export function userActions(db: DataSource, settings: () => Settings, hashing: P
 
   return {
     /**
-     * A new account has no password and is nobody's until its address is proved; a password comes from a platform administrator, whose
-     * word proves a new account. An account that exists stays as it is, also its password.
+     * A new account has no password and is nobody's until its address is proved; a password comes
+     * from a platform administrator, whose word proves a new account. An account that exists stays
+     * as it is, also its password.
      */
     async 'auth.users.ensure'({ body }, request) {
       const { email, password, tenant_id: tenantId, tenant_name: tenantName } = body;
@@ -136,7 +144,10 @@ export function userActions(db: DataSource, settings: () => Settings, hashing: P
       return pageOf(rows, limit, ({ id }) => id, managedAccountOf);
     },
 
-    /** Disabling ends the account's sessions on every node by the time it is answered, and its API keys until it is enabled again. */
+    /**
+     * Disabling ends the account's sessions on every node by the time it is answered, and its API
+     * keys until it is enabled again.
+     */
     async 'auth.users.patch'({ user_id: id, body: { status } }, request) {
       const disables = status === 'disabled';
       if (disables && id === request.caller.id)
@@ -164,8 +175,8 @@ export function userActions(db: DataSource, settings: () => Settings, hashing: P
     },
 
     /**
-     * Nobody enters the account any more, and nothing names it, by the time this fails or is answered. What it could not finish the
-     * sweep does, or who asks again.
+     * Nobody enters the account any more, and nothing names it, by the time this fails or is
+     * answered. What it could not finish the sweep does, or who asks again.
      */
     async 'auth.users.delete'({ user_id: id }, request) {
       if (id === request.caller.id)

@@ -1,8 +1,10 @@
 /**
- * Mail that tells somebody what was changed in how they sign in, so that they notice what was not them.
+ * Mail that tells somebody what was changed in how they sign in, so that they notice what was not
+ * them.
  *
- * It is sent after the answer, like a reset link, and lost with the process: `GET /auth/activity` still shows the change. It holds
- * nothing that whoever made the change could have written, such as the name of a key: a mail of ours would carry it to its victim.
+ * It is sent after the answer, like a reset link, and lost with the process: `GET /auth/activity`
+ * still shows the change. It holds nothing that whoever made the change could have written, such as
+ * the name of a key: a mail of ours would carry it to its victim.
  */
 import ipaddr from 'ipaddr.js';
 import type { Request } from '../../../shared/cluster/request.ts';
@@ -36,7 +38,10 @@ export interface AccountNotices {
 
 const networkBits = { ipv4: 24, ipv6: 48 } as const;
 
-/** The network of an address, such as `192.0.2.0/24`: enough to know one's own by, and no more than that. */
+/**
+ * The network of an address, such as `192.0.2.0/24`: enough to know one's own by, and no more than
+ * that.
+ */
 export function shownNetworkOf(ip: string | undefined): string {
   if (ip === undefined || !ipaddr.isValid(ip)) return 'unknown';
   const address = ipaddr.process(ip);

@@ -1,6 +1,7 @@
 /**
- * Mail that is sent after the request is answered, so that the time of an answer does not tell whether a mail was sent. A mail that
- * is lost with the process is asked for again by whoever waits for it.
+ * Mail that is sent after the request is answered, so that the time of an answer does not tell
+ * whether a mail was sent. A mail that is lost with the process is asked for again by whoever waits
+ * for it.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';

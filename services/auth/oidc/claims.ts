@@ -1,4 +1,7 @@
-/** What is believed of an identity provider's claims (OpenID Connect Core 1.0, 5.1): only what PostgreSQL and a mail server can take. */
+/**
+ * What is believed of an identity provider's claims (OpenID Connect Core 1.0, 5.1): only what
+ * PostgreSQL and a mail server can take.
+ */
 import { ClientError, type IDToken, type UserInfoResponse } from 'openid-client';
 import { Email } from '../../../shared/contracts/fields.ts';
 import { problemsOf } from '../../../shared/schema/validate.ts';
@@ -18,8 +21,9 @@ const isEmail = (text: unknown): text is string => problemsOf(Email, text).lengt
 const isTrue = (value: unknown): boolean => value === true || value === 'true';
 
 /**
- * Who signed in: issuer and subject as the signed token says them, the rest from `profile`, which is the token too or the userinfo
- * answer. An address or a name that is none counts as absent. Throws for a subject that cannot be stored.
+ * Who signed in: issuer and subject as the signed token says them, the rest from `profile`, which
+ * is the token too or the userinfo answer. An address or a name that is none counts as absent.
+ * Throws for a subject that cannot be stored.
  */
 export function claimsOf(token: IDToken, profile: IDToken | UserInfoResponse): SsoClaims {
   if (!isStorable(token.sub) || token.sub.length > maxSubjectLength)

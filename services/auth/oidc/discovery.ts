@@ -1,4 +1,7 @@
-/** What an identity provider says of itself: its metadata (OpenID Connect Discovery 1.0) and its keys, kept for some minutes. */
+/**
+ * What an identity provider says of itself: its metadata (OpenID Connect Discovery 1.0) and its
+ * keys, kept for some minutes.
+ */
 import { LRUCache } from 'lru-cache';
 import {
   allowInsecureRequests,
@@ -25,7 +28,10 @@ export interface Discovered {
   jwks?: ExportedJWKSCache;
 }
 
-/** Signatures that only the provider can make. With HS* whoever knows the client secret could, and `none` is nobody's. */
+/**
+ * Signatures that only the provider can make. With HS* whoever knows the client secret could, and
+ * `none` is nobody's.
+ */
 const acceptedAlgorithms: ReadonlySet<string> = new Set([
   'RS256',
   'RS384',
@@ -67,7 +73,8 @@ export function createDiscovery() {
       execute: allowHttp ? [allowInsecureRequests] : [],
     });
     const metadata: ServerMetadata = configuration.serverMetadata();
-    // openid-client lets some hosts name a pattern as their issuer, which any of their tenants would match.
+    // openid-client lets some hosts name a pattern as their issuer, which any of their tenants
+    // would match.
     if (new URL(metadata.issuer).href !== issuer.href)
       throw new ClientError('the provider says that it is another issuer');
     const discovered: Discovered = { metadata: restricted(metadata) };

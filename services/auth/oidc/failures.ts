@@ -13,12 +13,18 @@ const protocolErrors = new Set([
   'OAUTH_MISSING_SERVER_METADATA',
   'OAUTH_INVALID_SERVER_METADATA',
 ]);
-/** Errors of the token endpoint (RFC 6749, 5.2) that say our registration is wrong, not what the person brought. */
+/**
+ * Errors of the token endpoint (RFC 6749, 5.2) that say our registration is wrong, not what the
+ * person brought.
+ */
 const registrationErrors = new Set(['invalid_client', 'unauthorized_client']);
 
 const maxErrorLength = 100;
 
-/** Errors of openid-client carry tokens and claims in their own cause, so only a sentence of ours is passed on to the log. */
+/**
+ * Errors of openid-client carry tokens and claims in their own cause, so only a sentence of ours is
+ * passed on to the log.
+ */
 const failure = (code: ErrorCode, reason: string): StrataError =>
   new StrataError(code, undefined, { cause: new Error(reason) });
 
@@ -28,7 +34,10 @@ function tokenEndpointFailure({ status, error }: ResponseBodyError): StrataError
   return failure(code, `token endpoint: ${error.slice(0, maxErrorLength)}`);
 }
 
-/** The `auth_sso_*` error for what openid-client threw; `otherwise` where it says nothing about whose fault it is. */
+/**
+ * The `auth_sso_*` error for what openid-client threw; `otherwise` where it says nothing about
+ * whose fault it is.
+ */
 export function failureOf(error: unknown, otherwise: ErrorCode): StrataError {
   // Whatever its class, an error of openid-client or fetch has these, some of them empty.
   const { message, code, cause } = error as { message?: string; code?: string; cause?: unknown };

@@ -1,6 +1,7 @@
 /**
- * The conversation with an identity provider: OpenID Connect Core 1.0, code flow with PKCE (RFC 7636), state, nonce and iss
- * (RFC 9207). `begin` makes the address the browser is sent to, `redeem` exchanges what it comes back with.
+ * The conversation with an identity provider: OpenID Connect Core 1.0, code flow with PKCE (RFC
+ * 7636), state, nonce and iss (RFC 9207). `begin` makes the address the browser is sent to,
+ * `redeem` exchanges what it comes back with.
  */
 import {
   allowInsecureRequests,
@@ -50,7 +51,10 @@ type IdentityProviderSettings = Pick<
   'webhook_allow_http' | 'http_client_timeout_seconds' | 'request_timeout_ms'
 >;
 
-/** Share of a request's own time limit that the provider may take; the rest is for what Strata does with its answer. */
+/**
+ * Share of a request's own time limit that the provider may take; the rest is for what Strata does
+ * with its answer.
+ */
 const shareOfRequestTime = 0.8;
 
 export function createIdentityProviders(
@@ -86,7 +90,10 @@ export function createIdentityProviders(
   }
 
   return {
-    /** Where the browser goes, and what must come back. Throws `auth_sso_provider_error` or `auth_sso_provider_timeout`. */
+    /**
+     * Where the browser goes, and what must come back. Throws `auth_sso_provider_error` or
+     * `auth_sso_provider_timeout`.
+     */
     async begin(
       client: RegisteredClient,
       redirectUri: string,
@@ -115,7 +122,10 @@ export function createIdentityProviders(
       }
     },
 
-    /** Who signed in, proven by the provider. Throws one of the `auth_sso_*` codes, its cause without anything that was received. */
+    /**
+     * Who signed in, proven by the provider. Throws one of the `auth_sso_*` codes, its cause
+     * without anything that was received.
+     */
     async redeem(
       client: RegisteredClient,
       request: AuthorizationRequest,
@@ -148,7 +158,10 @@ export function createIdentityProviders(
   };
 }
 
-/** Throws unless the response names the provider that was asked, as it must where the provider says that it sends `iss` (RFC 9207). */
+/**
+ * Throws unless the response names the provider that was asked, as it must where the provider says
+ * that it sends `iss` (RFC 9207).
+ */
 function requireSender(metadata: ServerMetadata, iss: string | undefined): void {
   const isRequired = metadata.authorization_response_iss_parameter_supported === true;
   const isSender = iss === undefined ? !isRequired : iss === metadata.issuer;
@@ -168,7 +181,10 @@ function redirectedUrl(request: AuthorizationRequest, { code, state, iss }: Auth
   return url;
 }
 
-/** How the provider wants the client secret (OpenID Connect Discovery 1.0, 3: `client_secret_basic` unless it says otherwise). */
+/**
+ * How the provider wants the client secret (OpenID Connect Discovery 1.0, 3: `client_secret_basic`
+ * unless it says otherwise).
+ */
 function authenticationFor(metadata: ServerMetadata, secret: string): ClientAuth {
   const methods = metadata.token_endpoint_auth_methods_supported ?? ['client_secret_basic'];
   return methods.includes('client_secret_basic')

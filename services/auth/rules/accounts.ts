@@ -8,7 +8,9 @@ export type Account = ResultOf<'auth.login'>['user'];
 /** The form in which addresses are stored and compared: trimmed and in lower case. */
 export const addressOf = (email: string): string => email.trim().toLowerCase();
 
-/** Whoever has one of PLATFORM_ADMIN_EMAILS administers the platform, once the address is proved. */
+/**
+ * Whoever has one of PLATFORM_ADMIN_EMAILS administers the platform, once the address is proved.
+ */
 export const platformRolesOf = (user: UserRow, settings: Settings): string[] =>
   user.email_verified && isPlatformAdminAddress(user.email, settings) ? ['platform_admin'] : [];
 

@@ -1,6 +1,7 @@
 /**
- * Turns failures of Strata's own into the codes that an action's contract names for them (`failures`), so that operators can
- * alert on each way of signing in. What an action refuses in its own words stays as it is.
+ * Turns failures of Strata's own into the codes that an action's contract names for them
+ * (`failures`), so that operators can alert on each way of signing in. What an action refuses in
+ * its own words stays as it is.
  */
 import type { Handlers, Request } from '../../../shared/cluster/request.ts';
 import type { FailureCodes } from '../../../shared/contracts/contract.ts';
@@ -22,14 +23,20 @@ const specificCodes: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'auth_sso_provider_timeout',
 ]);
 
-/** A neighbour out of reach counts as a database failure: all that sign-in asks of neighbours is what their databases hold. */
+/**
+ * A neighbour out of reach counts as a database failure: all that sign-in asks of neighbours is
+ * what their databases hold.
+ */
 function isUnreachable(error: unknown): boolean {
   if (error instanceof StrataError && !(error instanceof NoAnswerError)) return false;
   const code = codeOf(error);
   return code === 'service_unavailable' || code === 'timeout';
 }
 
-/** The error to answer with: the same object where it is an explicit answer, else one of `codes` with the error as its cause. */
+/**
+ * The error to answer with: the same object where it is an explicit answer, else one of `codes`
+ * with the error as its cause.
+ */
 export function classifyFailure(codes: FailureCodes, error: unknown): unknown {
   if (isDatabaseFailure(error) || saysDatabase(error) || isUnreachable(error))
     return new StrataError(codes.database, undefined, { cause: error });
@@ -56,7 +63,10 @@ const classified =
     }
   };
 
-/** The handlers, each with the failure codes of its contract where it has some. The cause is logged under the request id. */
+/**
+ * The handlers, each with the failure codes of its contract where it has some. The cause is logged
+ * under the request id.
+ */
 export function withFailureCodes<H extends Handlers>(handlers: H): H {
   const wrapped = Object.entries(handlers).map(([action, handler]) => {
     const codes = contractOf(action)?.failures;

@@ -20,8 +20,8 @@ export interface WaysIn {
 }
 
 /**
- * Throws 422 where the person gives a password that would replace one, or none where nothing else would let them in: a link that was
- * mailed a week ago must not change what somebody signs in with.
+ * Throws 422 where the person gives a password that would replace one, or none where nothing else
+ * would let them in: a link that was mailed a week ago must not change what somebody signs in with.
  */
 export function requireFittingPassword(
   password: string | undefined,

@@ -18,8 +18,9 @@ export function requireMembership(
 }
 
 /**
- * The membership of a session that was asked for without a tenant: in the tenant last used, else in the only one, else in none, which
- * is what somebody of several tenants chooses from. Disabled tenants count as none.
+ * The membership of a session that was asked for without a tenant: in the tenant last used, else in
+ * the only one, else in none, which is what somebody of several tenants chooses from. Disabled
+ * tenants count as none.
  */
 export function landingMembership(
   memberships: readonly Membership[],

@@ -6,8 +6,8 @@ interface StoredPasskey {
 
 /**
  * What a signature counter says (Web Authentication Level 3, 7.2 step 22). One that does not
- * rise means a copy of the key: impossible where it cannot leave its device, ordinary where it is synchronized. Authenticators
- * without a counter always say 0.
+ * rise means a copy of the key: impossible where it cannot leave its device, ordinary where it is
+ * synchronized. Authenticators without a counter always say 0.
  */
 export function judgeCounter(
   stored: StoredPasskey,

@@ -1,6 +1,6 @@
 /**
- * Refresh tokens: used once, each exchanged for its successor. One that comes back later than a retry would was copied
- * (RFC 9700, 4.14.2: refresh token rotation).
+ * Refresh tokens: used once, each exchanged for its successor. One that comes back later than a
+ * retry would was copied (RFC 9700, 4.14.2: refresh token rotation).
  */
 import { createHash, createHmac, randomBytes } from 'node:crypto';
 
@@ -19,15 +19,17 @@ export const refreshHash = (token: string): string =>
   createHash('sha256').update(token).digest('hex');
 
 /**
- * The successor follows from the token and a key, so that a retry gets the same one although only hashes are stored. Without the
- * key nobody can go on from a stolen database, and from a stolen token only as its thief could anyway.
+ * The successor follows from the token and a key, so that a retry gets the same one although only
+ * hashes are stored. Without the key nobody can go on from a stolen database, and from a stolen
+ * token only as its thief could anyway.
  */
 export const successorOf = (token: string, key: Buffer): string =>
   prefix + createHmac('sha256', key).update(token).digest('base64url');
 
 /**
- * The successor that a token was exchanged for, when its stored hash is `stored`: the hash says which of the keys made it, so that a
- * retry after a rotation of the keys gets the same one. Undefined where none of them did.
+ * The successor that a token was exchanged for, when its stored hash is `stored`: the hash says
+ * which of the keys made it, so that a retry after a rotation of the keys gets the same one.
+ * Undefined where none of them did.
  */
 export const successorStoredAs = (
   stored: string,
@@ -45,10 +47,14 @@ interface Session {
   readonly revoked_at: Date | null;
   readonly expires_at: Date;
 }
-/** `rotate`: exchange it. `repeat`: the same answer again. `reused`: it was copied, end the session. */
+/**
+ * `rotate`: exchange it. `repeat`: the same answer again. `reused`: it was copied, end the session.
+ */
 export type Judgement = 'rotate' | 'repeat' | 'reused' | 'expired' | 'invalid';
 
-/** What a presented refresh token is worth. `successorUsed`: its successor has been exchanged too. */
+/**
+ * What a presented refresh token is worth. `successorUsed`: its successor has been exchanged too.
+ */
 export function judgeRefresh(
   token: Token | null,
   session: Session | null,

@@ -25,7 +25,10 @@ interface Candidates<User> {
   readonly addressed: User | null;
 }
 
-/** `known`: linked before. `link`: this account, from now on. `provision`: make an account, then judge again. */
+/**
+ * `known`: linked before. `link`: this account, from now on. `provision`: make an account, then
+ * judge again.
+ */
 export type SsoJudgement<User> =
   | { readonly kind: 'known' | 'link'; readonly user: User }
   | { readonly kind: 'provision' }
@@ -35,7 +38,10 @@ export type SsoJudgement<User> =
 export const domainOf = (email: string): string =>
   domainToASCII(email.slice(email.lastIndexOf('@') + 1).toLowerCase());
 
-/** The claimed address is the person's: the provider is known to own its domain, and has verified it. */
+/**
+ * The claimed address is the person's: the provider is known to own its domain, and has verified
+ * it.
+ */
 function isAddressProven(claims: SsoClaims, { domains }: Pick<SsoRules, 'domains'>): boolean {
   if (claims.email === null || !claims.email_verified) return false;
   const claimedDomain = domainOf(claims.email);
@@ -51,9 +57,10 @@ export const provesAddress = (
   claims.email !== null && addressOf(claims.email) === email && isAddressProven(claims, rules);
 
 /**
- * Whose sign-in this is. An e-mail address identifies an account only where the provider is known to own its domain and has verified
- * it; otherwise whoever can claim an address at some provider would take the account over. Where nobody had proved the account's
- * address, this is the first proof, which ends what was before it.
+ * Whose sign-in this is. An e-mail address identifies an account only where the provider is known
+ * to own its domain and has verified it; otherwise whoever can claim an address at some provider
+ * would take the account over. Where nobody had proved the account's address, this is the first
+ * proof, which ends what was before it.
  */
 export function judgeSsoAccount<User extends Pick<UserRow, 'id' | 'status'>>(
   claims: SsoClaims,

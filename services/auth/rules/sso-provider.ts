@@ -6,7 +6,10 @@ export type SsoProviderBody = ParamsOf<'auth.sso.providers.create'>['body'];
 
 const loopbackHosts = new Set(['localhost', '127.0.0.1', '[::1]']);
 
-/** Providers compare redirect URIs as text (RFC 6749, 3.1.2.3), so only one spelling of each is allowed. */
+/**
+ * Providers compare redirect URIs as text (RFC 6749, 3.1.2.3), so only one spelling of each is
+ * allowed.
+ */
 function redirectProblem(text: string): string | undefined {
   const url = URL.parse(text);
   const isHttps = url?.protocol === 'https:';

@@ -4,7 +4,10 @@ import { createHash } from 'node:crypto';
 
 /** The first wait follows this many failures of an account. */
 const accountFailures = 10;
-/** The first wait follows this many failures of a network within `networkWindowMs`, whatever accounts they are of. */
+/**
+ * The first wait follows this many failures of a network within `networkWindowMs`, whatever
+ * accounts they are of.
+ */
 const networkFailures = 30;
 const networkWindowMs = 10 * 60_000;
 const firstWaitMs = 30_000;
@@ -13,7 +16,10 @@ const doublingsToLongestWait = Math.ceil(Math.log2(longestWaitMs / firstWaitMs))
 /** Failures of an account are forgotten this long after the last one. */
 export const memoryMs = 24 * 3_600_000;
 
-/** The wait after the nth failure, in milliseconds: none before the `first`, then `firstWaitMs`, doubling up to `longestWaitMs`. */
+/**
+ * The wait after the nth failure, in milliseconds: none before the `first`, then `firstWaitMs`,
+ * doubling up to `longestWaitMs`.
+ */
 function waitOf(failures: number, first: number): number {
   if (failures < first) return 0;
   const doublings = failures - first;
@@ -23,8 +29,9 @@ function waitOf(failures: number, first: number): number {
 const failuresToLongestWait = accountFailures + doublingsToLongestWait;
 
 /**
- * The wait after the first failure, after the second, and so on; the last one holds for all that follow. A table, so that the
- * count in memory and the count in Redis look the same numbers up instead of each stating the formula.
+ * The wait after the first failure, after the second, and so on; the last one holds for all that
+ * follow. A table, so that the count in memory and the count in Redis look the same numbers up
+ * instead of each stating the formula.
  */
 export const waitsMs: readonly number[] = Array.from(
   { length: failuresToLongestWait },
@@ -41,9 +48,10 @@ export const networkFailuresRemembered = networkFailures + doublingsToLongestWai
 export const networkMemoryMs = networkWindowMs + longestWaitMs;
 
 /**
- * How much longer a network waits, in milliseconds, by when its last failures were (newest first, on the same clock as `now`). Those
- * of the last ten minutes count, so that an office in which somebody mistypes now and then never waits. Successes take nothing off,
- * else an attacker with an account of their own would guess on and on.
+ * How much longer a network waits, in milliseconds, by when its last failures were (newest first,
+ * on the same clock as `now`). Those of the last ten minutes count, so that an office in which
+ * somebody mistypes now and then never waits. Successes take nothing off, else an attacker with an
+ * account of their own would guess on and on.
  */
 export function networkWaitMs(failedAt: readonly number[], now: number): number {
   const [latest] = failedAt;
@@ -55,8 +63,8 @@ export function networkWaitMs(failedAt: readonly number[], now: number): number 
 const networkBits = { ipv4: 24, ipv6: 56 } as const;
 
 /**
- * The network that one attacker is likely to hold: /24 of IPv4, /56 of IPv6, in the notation of RFC 4632. Calls from the bus name no
- * address and are one network.
+ * The network that one attacker is likely to hold: /24 of IPv4, /56 of IPv6, in the notation of
+ * RFC 4632. Calls from the bus name no address and are one network.
  */
 export function networkOf(ip: string | undefined): string {
   if (ip === undefined || !ipaddr.isValid(ip)) return 'bus';
@@ -67,8 +75,8 @@ export function networkOf(ip: string | undefined): string {
 }
 
 /**
- * What failures are counted under: a purpose, who is asked for and from which network. Hashed, so that Redis holds no addresses
- * of people.
+ * What failures are counted under: a purpose, who is asked for and from which network. Hashed, so
+ * that Redis holds no addresses of people.
  */
 export function throttleKey(purpose: string, identifier: string, ip: string | undefined): string {
   const digest = createHash('sha256')

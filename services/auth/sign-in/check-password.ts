@@ -12,7 +12,9 @@ import type { NetworkThrottle } from './network-throttle.ts';
 import type { PasswordHashing } from './password-hashing.ts';
 import type { Throttle } from './throttle.ts';
 
-/** Gives the account; throws `auth_invalid_credentials`, or `rate_limited` after too many failures. */
+/**
+ * Gives the account; throws `auth_invalid_credentials`, or `rate_limited` after too many failures.
+ */
 export type CheckPassword = (email: string, password: string, request: Request) => Promise<UserRow>;
 
 export interface CheckPasswordDependencies {
@@ -23,9 +25,9 @@ export interface CheckPasswordDependencies {
 }
 
 /**
- * An unknown address, a wrong password and a disabled account are alike in answer, time and count. The audit has the failures of
- * accounts that exist, and one event for each wait of a network; an unknown address costs no row, since anyone can make up any
- * number of them.
+ * An unknown address, a wrong password and a disabled account are alike in answer, time and count.
+ * The audit has the failures of accounts that exist, and one event for each wait of a network; an
+ * unknown address costs no row, since anyone can make up any number of them.
  */
 export function createCheckPassword(
   db: DataSource,

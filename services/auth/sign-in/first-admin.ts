@@ -13,12 +13,14 @@ export interface FirstAdmin {
 }
 
 /**
- * In a database without accounts, makes one for the first of PLATFORM_ADMIN_EMAILS, with PLATFORM_ADMIN_PASSWORD or a random
- * password, and announces it. To be called by a process that serves already: what is announced can be used at once.
+ * In a database without accounts, makes one for the first of PLATFORM_ADMIN_EMAILS, with
+ * PLATFORM_ADMIN_PASSWORD or a random password, and announces it. To be called by a process that
+ * serves already: what is announced can be used at once.
  *
- * A random password has been seen by nobody until it is announced. A process that ends between the two leaves the account in
- * `auth.unannounced_admin`, and the next start gives it another password and announces that. Processes follow each other, so that
- * one that starts beside this one finds the account announced.
+ * A random password has been seen by nobody until it is announced. A process that ends between the
+ * two leaves the account in `auth.unannounced_admin`, and the next start gives it another password
+ * and announces that. Processes follow each other, so that one that starts beside this one finds
+ * the account announced.
  */
 export async function announceFirstAdmin(
   db: DataSource,
@@ -65,8 +67,9 @@ async function isNeeded(db: DataSource): Promise<boolean> {
 }
 
 /**
- * Gives the account that an earlier start made and did not announce this password, and the address that is listed now. Nobody knows
- * the old one, unless it was announced after all: then somebody has signed in, or set another, and it stays as it is.
+ * Gives the account that an earlier start made and did not announce this password, and the address
+ * that is listed now. Nobody knows the old one, unless it was announced after all: then somebody
+ * has signed in, or set another, and it stays as it is.
  */
 async function renewUnannounced(
   session: QueryRunner,

@@ -1,6 +1,6 @@
 /**
- * The queue for hashing passwords, which costs a whole core each time. It is shared out over networks, so that whoever floods it
- * keeps out nobody but themselves:
+ * The queue for hashing passwords, which costs a whole core each time. It is shared out over
+ * networks, so that whoever floods it keeps out nobody but themselves:
  *
  * | Rule | Guards against |
  * |---|---|
@@ -24,7 +24,10 @@ interface Waiting {
   readonly refuse: (reason: StrataError) => void;
 }
 
-/** Runs work of a network when it is its turn; throws `service_unavailable` where there is no room to wait. */
+/**
+ * Runs work of a network when it is its turn; throws `service_unavailable` where there is no room
+ * to wait.
+ */
 export type InTurn = <T>(network: string, work: () => Promise<T>) => Promise<T>;
 
 const tooMany = (): StrataError =>

@@ -9,7 +9,9 @@ import type { LimitedCall, NetworkThrottle } from './network-throttle.ts';
 
 type AnyHandler = (params: never, request: Request) => Promise<unknown>;
 
-/** The handlers, each behind the limit of NETWORK_RATE_LIMIT_PER_MINUTE where its contract says so. */
+/**
+ * The handlers, each behind the limit of NETWORK_RATE_LIMIT_PER_MINUTE where its contract says so.
+ */
 export function withNetworkLimits<H extends Handlers>(
   handlers: H,
   settings: () => Settings,

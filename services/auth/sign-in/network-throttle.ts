@@ -1,6 +1,6 @@
 /**
- * Slows a network that guesses over many accounts, and bounds how often it may use the routes that a contract marks with
- * `networkLimited`.
+ * Slows a network that guesses over many accounts, and bounds how often it may use the routes that
+ * a contract marks with `networkLimited`.
  *
  * | Step of a guess | Asks | Guards against |
  * |---|---|---|
@@ -8,9 +8,10 @@
  * | `guard`, when its turn to hash has come | this node's memory | guesses that were admitted together, before any had failed |
  * | `recordFailure`, afterwards | all nodes; what they count is remembered here | guesses spread over nodes |
  *
- * A guard asks no other node, because a stalled Redis would then hold up everybody's hashing. So a network whose guesses come at once
- * on several nodes gets a few more than its due: those that are being hashed, and those that other nodes have hashed since this one
- * last heard of the count, which it does with each failure of its own.
+ * A guard asks no other node, because a stalled Redis would then hold up everybody's hashing. So a
+ * network whose guesses come at once on several nodes gets a few more than its due: those that are
+ * being hashed, and those that other nodes have hashed since this one last heard of the count,
+ * which it does with each failure of its own.
  */
 import type { Redis } from 'ioredis';
 import { LRUCache } from 'lru-cache';
@@ -33,7 +34,10 @@ export interface NetworkThrottle {
   readonly admit: (network: string, log: Logger) => Promise<void>;
   /** Does not verify while the network waits, but throws `rate_limited`. */
   readonly guard: (network: string) => Guard;
-  /** Makes a failure that the guard saw known to all nodes. Gives the wait that it brings, in milliseconds; 0 for none. */
+  /**
+   * Makes a failure that the guard saw known to all nodes. Gives the wait that it brings, in
+   * milliseconds; 0 for none.
+   */
   readonly recordFailure: (network: string, log: Logger) => Promise<number>;
   /** Throws `rate_limited` where there were `limit` calls of the network in this minute. */
   readonly admitCall: (call: LimitedCall, log: Logger) => Promise<void>;

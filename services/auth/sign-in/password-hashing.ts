@@ -22,8 +22,9 @@ export const needsRehash = (stored: string): boolean => !stored.startsWith(curre
 export interface PasswordHashing {
   readonly hash: (password: string, network: string) => Promise<string>;
   /**
-   * A null hash, of an account without a password or of no account, takes the same time and never matches. `guard` is given the
-   * verification when its turn has come, and decides whether it is done.
+   * A null hash, of an account without a password or of no account, takes the same time and never
+   * matches. `guard` is given the verification when its turn has come, and decides whether it is
+   * done.
    */
   readonly verify: (
     stored: string | null,
@@ -34,7 +35,10 @@ export interface PasswordHashing {
 }
 export type Guard = (verify: () => Promise<boolean>) => Promise<boolean>;
 
-/** One hash per core at a time, since each takes a whole core; a burst of sign-ins is refused with 503 rather than piled up. */
+/**
+ * One hash per core at a time, since each takes a whole core; a burst of sign-ins is refused with
+ * 503 rather than piled up.
+ */
 export function createPasswordHashing({
   concurrency = availableParallelism(),
   queueLimit = 128,

@@ -1,6 +1,7 @@
 /**
- * What every way of signing in ends with: a session, its tokens and what they say of the user. An action that has proved who
- * somebody is calls `complete`; nothing else is needed for a new way of signing in.
+ * What every way of signing in ends with: a session, its tokens and what they say of the user. An
+ * action that has proved who somebody is calls `complete`; nothing else is needed for a new way of
+ * signing in.
  */
 import type { DataSource, EntityManager } from 'typeorm';
 import type { Call, Request } from '../../../shared/cluster/request.ts';
@@ -21,13 +22,19 @@ import { lockForSignIn } from '../stores/users.ts';
 
 export type TokenResponse = ResultOf<'auth.login'>;
 
-/** Who somebody has proved to be, and what is still to be checked in the transaction that makes the session. */
+/**
+ * Who somebody has proved to be, and what is still to be checked in the transaction that makes the
+ * session.
+ */
 export interface ProvenIdentity {
   readonly userId: string;
   readonly method: SignInMethod;
   /** What the session is for; null without a tenant. */
   readonly membership: Membership | null;
-  /** Whether the proof still holds while the account is locked. What it writes is kept, also where it does not. */
+  /**
+   * Whether the proof still holds while the account is locked. What it writes is kept, also where
+   * it does not.
+   */
   readonly confirm: (manager: EntityManager, user: UserRow) => Promise<boolean>;
   /** Thrown where the proof no longer holds, or the account has been disabled or removed since. */
   readonly refusal: ErrorCode;
@@ -52,8 +59,9 @@ export function createSignIn(db: DataSource, settings: () => Settings) {
   });
 
   /**
-   * What a new session is for: the wanted tenant, or where its user lands. Throws `auth_no_tenant_membership` or
-   * `auth_tenant_disabled`, the latter also for whoever has nothing but disabled tenants to sign in for.
+   * What a new session is for: the wanted tenant, or where its user lands. Throws
+   * `auth_no_tenant_membership` or `auth_tenant_disabled`, the latter also for whoever has nothing
+   * but disabled tenants to sign in for.
    */
   async function membershipFor(
     user: UserRow,
@@ -81,7 +89,10 @@ export function createSignIn(db: DataSource, settings: () => Settings) {
     await noteActor(db.manager, realms, { id, name: displayName ?? address, address });
   }
 
-  /** A fresh access token for a session, with the refresh token to continue it. Roles are those of now. */
+  /**
+   * A fresh access token for a session, with the refresh token to continue it. Roles are those of
+   * now.
+   */
   async function tokenResponse(
     user: UserRow,
     { session, refreshToken }: OpenedSession,

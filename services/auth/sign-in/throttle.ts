@@ -1,4 +1,7 @@
-/** Slows guessing: after too many failures of one key, attempts are refused with 429 until a wait is over. */
+/**
+ * Slows guessing: after too many failures of one key, attempts are refused with 429 until a wait is
+ * over.
+ */
 import type { Redis } from 'ioredis';
 import type { Logger } from 'pino';
 import { codeOf, statusOf, StrataError } from '../../../shared/errors.ts';
@@ -12,8 +15,8 @@ import { sharedCounts } from '../stores/shared-counts.ts';
 /** Keys are made by `throttleKey`. */
 export interface Throttle {
   /**
-   * Runs an attempt, or throws `rate_limited`. Only a 401 counts as a failure: nothing else says that a guess was wrong. A
-   * success forgets the failures before it.
+   * Runs an attempt, or throws `rate_limited`. Only a 401 counts as a failure: nothing else says
+   * that a guess was wrong. A success forgets the failures before it.
    */
   readonly attempt: <T>(key: string, log: Logger, work: () => Promise<T>) => Promise<T>;
   /** Counts something that is slowed however it ends, or throws `rate_limited`. */
@@ -54,8 +57,9 @@ export function createThrottle(redis: Redis | undefined, { queueLimit = 64 } = {
 }
 
 /**
- * Attempts of one key follow each other on this node. An attempt counts as failed while it runs, so right passwords sent at once
- * would otherwise be taken for guesses. Throws `service_unavailable` once `queueLimit` attempts of the key are here.
+ * Attempts of one key follow each other on this node. An attempt counts as failed while it runs, so
+ * right passwords sent at once would otherwise be taken for guesses. Throws `service_unavailable`
+ * once `queueLimit` attempts of the key are here.
  */
 function createTurns(queueLimit: number) {
   const queues = new Map<string, Promise<unknown>[]>();

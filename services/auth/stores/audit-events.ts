@@ -1,5 +1,6 @@
 /**
- * Audit events of sign-in. They are committed with the change they tell of, or alone where nothing else changes.
+ * Audit events of sign-in. They are committed with the change they tell of, or alone where nothing
+ * else changes.
  *
  * | Made by | Chain | Tells |
  * |---|---|---|
@@ -7,8 +8,9 @@
  * | `anonymousEvent` | the platform's | what somebody tried before anyone knew who they are |
  * | `entryEvent` | that of the tenant, else the platform's | that somebody came into it |
  *
- * So a tenant's administrators learn of a person who comes in, and nothing else of that person; no event names another tenant. The
- * target is always the account, by which `GET /auth/activity` finds them.
+ * So a tenant's administrators learn of a person who comes in, and nothing else of that person; no
+ * event names another tenant. The target is always the account, by which `GET /auth/activity` finds
+ * them.
  */
 import type { EntityManager } from 'typeorm';
 import {
@@ -18,7 +20,9 @@ import {
   type EventDraft,
 } from '../../../shared/commits/commit.ts';
 
-/** Something that the owner of an account did to it, whether or not the request had a caller yet. */
+/**
+ * Something that the owner of an account did to it, whether or not the request had a caller yet.
+ */
 export const identityEvent = (action: string, userId: string, payload: unknown): EventDraft => ({
   action,
   tenant_id: null,
@@ -35,7 +39,10 @@ export const entryEvent = (
   payload: unknown,
 ): EventDraft => ({ ...identityEvent(action, userId, payload), tenant_id: tenantId });
 
-/** Something that someone tried without proving who they are. `userId` is the account it was about, null where that is unknown. */
+/**
+ * Something that someone tried without proving who they are. `userId` is the account it was about,
+ * null where that is unknown.
+ */
 export const anonymousEvent = (
   action: string,
   userId: string | null,

@@ -1,7 +1,8 @@
 /**
- * Audit events that are recorded after the request is answered. They are about accounts that exist; if the answer waited for them, its
- * time would tell that the account does. One that cannot be recorded is logged, and one that waits when the process is killed is lost:
- * nothing has changed that it would tell of.
+ * Audit events that are recorded after the request is answered. They are about accounts that exist;
+ * if the answer waited for them, its time would tell that the account does. One that cannot be
+ * recorded is logged, and one that waits when the process is killed is lost: nothing has changed
+ * that it would tell of.
  */
 import type { DataSource } from 'typeorm';
 import type { Request } from '../../../shared/cluster/request.ts';

@@ -1,4 +1,7 @@
-/** What auth has of a tenant that is erased, whose people's accounts stay; and what it has of an account that is erased. */
+/**
+ * What auth has of a tenant that is erased, whose people's accounts stay; and what it has of an
+ * account that is erased.
+ */
 import type { EntityManager } from 'typeorm';
 import { apiKeyCacheKey } from '../../../shared/contracts/auth-api-keys.ts';
 import { sessionCacheKey } from '../../../shared/contracts/auth.ts';
@@ -19,7 +22,10 @@ export const cacheKeysOf = ({ sessions, apiKeys }: Credentials): string[] => [
   ...apiKeys.map((id) => apiKeyCacheKey({ key_id: id })),
 ];
 
-/** What goes without a change, because no node keeps it in memory. Answers whether nothing of it is left. */
+/**
+ * What goes without a change, because no node keeps it in memory. Answers whether nothing of it is
+ * left.
+ */
 export async function eraseUncached(manager: EntityManager, tenantId: string): Promise<boolean> {
   const [, tokens] = await manager.query<[unknown[], number]>(
     `DELETE FROM auth.refresh_tokens WHERE hash IN (
@@ -33,7 +39,9 @@ export async function eraseUncached(manager: EntityManager, tenantId: string): P
   return tokens < mostTokens;
 }
 
-/** With the tenant's providers go the links of people to issuers that no other provider stands for. */
+/**
+ * With the tenant's providers go the links of people to issuers that no other provider stands for.
+ */
 async function eraseProviders(manager: EntityManager, tenantId: string): Promise<void> {
   const [removed] = await manager.query<[{ issuer: string }[], number]>(
     'DELETE FROM auth.sso_providers WHERE tenant_id = $1 RETURNING issuer',
@@ -46,7 +54,10 @@ async function eraseProviders(manager: EntityManager, tenantId: string): Promise
   );
 }
 
-/** Some of the tenant's. Read before the change that ends them, which every other change of accounts waits for. */
+/**
+ * Some of the tenant's. Read before the change that ends them, which every other change of accounts
+ * waits for.
+ */
 export async function findCredentials(
   manager: EntityManager,
   tenantId: string,
@@ -78,8 +89,8 @@ export async function removeCredentials(
 }
 
 /**
- * The beginning, inside the change that ends all credentials: from then on nobody finds the account, and its address is free. The
- * rest may be done again and again until it is finished.
+ * The beginning, inside the change that ends all credentials: from then on nobody finds the
+ * account, and its address is free. The rest may be done again and again until it is finished.
  */
 export async function beginErasure(manager: EntityManager, userId: string): Promise<void> {
   await manager.query(
@@ -99,7 +110,10 @@ export async function findErasing(manager: EntityManager, most: number): Promise
   return rows.map(({ id }) => id);
 }
 
-/** The end: the account itself, with what is left of it. Its credentials have ended, so no node has any of it in memory. */
+/**
+ * The end: the account itself, with what is left of it. Its credentials have ended, so no node has
+ * any of it in memory.
+ */
 export async function endErasure(manager: EntityManager, userId: string): Promise<void> {
   await manager.query(
     `DELETE FROM auth.refresh_tokens WHERE session_id IN (

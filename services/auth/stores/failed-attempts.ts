@@ -1,13 +1,16 @@
 /**
- * How often each key failed and until when it waits: in this node's memory, or in Redis for all nodes. Waits are those of
- * `rules/throttle.ts`; the script for Redis is given their table and states no formula.
+ * How often each key failed and until when it waits: in this node's memory, or in Redis for all
+ * nodes. Waits are those of `rules/throttle.ts`; the script for Redis is given their table and
+ * states no formula.
  */
 import type { Redis } from 'ioredis';
 import { LRUCache } from 'lru-cache';
 import { upTo } from '../../../shared/growing-cache.ts';
 import { memoryMs, waitAfter, waitsMs } from '../rules/throttle.ts';
 
-/** An attempt counts as failed from its beginning, so that many at once cannot get past the count. */
+/**
+ * An attempt counts as failed from its beginning, so that many at once cannot get past the count.
+ */
 export interface FailedAttempts {
   /** Milliseconds to wait, or 0 where the attempt may go on, which then counts as a failure. */
   readonly begin: (key: string) => Promise<number>;
@@ -45,8 +48,9 @@ export function failedAttemptsInMemory(): FailedAttempts {
 }
 
 /**
- * The same in one step, by the clock of Redis. Arguments: the table of waits, then how long failures are remembered, all in ms.
- * The count can be 0 here: an attempt that another node's success has forgotten already may still take itself back.
+ * The same in one step, by the clock of Redis. Arguments: the table of waits, then how long
+ * failures are remembered, all in ms. The count can be 0 here: an attempt that another node's
+ * success has forgotten already may still take itself back.
  */
 const beginScript = `
   local time = redis.call('TIME')

@@ -1,4 +1,7 @@
-/** Rows of invitations: one for each member who has not accepted yet, with the hash of the link that was mailed last. */
+/**
+ * Rows of invitations: one for each member who has not accepted yet, with the hash of the link that
+ * was mailed last.
+ */
 import { randomUUID } from 'node:crypto';
 import type { EntityManager } from 'typeorm';
 import { invitationHash, invitationMs } from '../rules/invitations.ts';
@@ -9,7 +12,9 @@ export type NewInvitation = Pick<
   'tenant_id' | 'user_id' | 'tenant_name' | 'invited_by'
 >;
 
-/** Puts the invitation in the place of an earlier one of the same member, whose link ends with that. */
+/**
+ * Puts the invitation in the place of an earlier one of the same member, whose link ends with that.
+ */
 export async function putInvitation(
   manager: EntityManager,
   { tenant_id, user_id, tenant_name, invited_by }: NewInvitation,

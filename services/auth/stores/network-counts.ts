@@ -1,20 +1,26 @@
 /**
- * What all nodes count of a network: when its last failed sign-ins were, and how many requests it made of a kind in this minute. In
- * Redis, or in this node's memory. What follows from failures is in `rules/throttle.ts`.
+ * What all nodes count of a network: when its last failed sign-ins were, and how many requests it
+ * made of a kind in this minute. In Redis, or in this node's memory. What follows from failures is
+ * in `rules/throttle.ts`.
  */
 import type { Redis } from 'ioredis';
 import { LRUCache } from 'lru-cache';
 import { upTo } from '../../../shared/growing-cache.ts';
 import { networkFailuresRemembered, networkMemoryMs } from '../rules/throttle.ts';
 
-/** How long ago the last failures were, in milliseconds, the latest first. Ages, because each store has a clock of its own. */
+/**
+ * How long ago the last failures were, in milliseconds, the latest first. Ages, because each store
+ * has a clock of its own.
+ */
 export type FailureAges = readonly number[];
 
 export interface NetworkCounts {
   readonly failures: (key: string) => Promise<FailureAges>;
   /** Counts one more, which is among those that it gives. */
   readonly addFailure: (key: string) => Promise<FailureAges>;
-  /** The milliseconds until this minute is over, where there were `limit` requests in it; else 0. */
+  /**
+   * The milliseconds until this minute is over, where there were `limit` requests in it; else 0.
+   */
   readonly requestWaitMs: (key: string, limit: number) => Promise<number>;
   /** The same, and counts one more where it is 0. */
   readonly countRequest: (key: string, limit: number) => Promise<number>;
@@ -60,7 +66,10 @@ export function networkCountsInMemory(): NetworkCounts {
   };
 }
 
-/** The ages of the failures, by the clock of Redis; `ARGV[1]` adds one, remembering `ARGV[2]` of them for `ARGV[3]` ms. */
+/**
+ * The ages of the failures, by the clock of Redis; `ARGV[1]` adds one, remembering `ARGV[2]` of
+ * them for `ARGV[3]` ms.
+ */
 const failuresScript = `
   local time = redis.call('TIME')
   local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -72,7 +81,10 @@ const failuresScript = `
   local ages = {}
   for index, moment in ipairs(redis.call('LRANGE', KEYS[1], 0, -1)) do ages[index] = now - moment end
   return ages`;
-/** The milliseconds to wait where there were `ARGV[2]` requests; else 0, and `ARGV[1]` counts one, for a minute of `ARGV[3]` ms. */
+/**
+ * The milliseconds to wait where there were `ARGV[2]` requests; else 0, and `ARGV[1]` counts one,
+ * for a minute of `ARGV[3]` ms.
+ */
 const requestScript = `
   local left = redis.call('PTTL', KEYS[1])
   if left > 0 and tonumber(redis.call('GET', KEYS[1])) >= tonumber(ARGV[2]) then return left end

@@ -1,6 +1,7 @@
 /**
- * The proof that an address is its account's. An account belongs to the person who proved its address: until then somebody else may
- * have held it, so the first proof ends whatever could be used to enter it.
+ * The proof that an address is its account's. An account belongs to the person who proved its
+ * address: until then somebody else may have held it, so the first proof ends whatever could be
+ * used to enter it.
  */
 import type { EntityManager } from 'typeorm';
 import type { EventDraft } from '../../../shared/commits/commit.ts';
@@ -20,8 +21,9 @@ interface Ended {
 }
 
 /**
- * Ends everything that the account can be entered with, inside the caller's change: password, sessions, API keys, passkeys and links
- * to identity providers. Links of the past that reset the password are void with it. `user` is locked for the change.
+ * Ends everything that the account can be entered with, inside the caller's change: password,
+ * sessions, API keys, passkeys and links to identity providers. Links of the past that reset the
+ * password are void with it. `user` is locked for the change.
  */
 export async function endCredentials(manager: EntityManager, user: UserRow): Promise<Ended> {
   const owned = { user_id: user.id };
@@ -43,8 +45,8 @@ export async function endCredentials(manager: EntityManager, user: UserRow): Pro
 }
 
 /**
- * Notes inside the caller's change that the person has proved the address. The first proof ends what was before it; every later one
- * changes nothing. `user` is locked for the change.
+ * Notes inside the caller's change that the person has proved the address. The first proof ends
+ * what was before it; every later one changes nothing. `user` is locked for the change.
  */
 export async function proveAddress(
   manager: EntityManager,

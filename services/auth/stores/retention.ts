@@ -1,6 +1,7 @@
 /**
- * What auth removes when it has had its time. Nothing that may still be used: a session that can be continued, a refresh token whose
- * second use would show that it was stolen, an invitation that can be accepted.
+ * What auth removes when it has had its time. Nothing that may still be used: a session that can be
+ * continued, a refresh token whose second use would show that it was stolen, an invitation that can
+ * be accepted.
  */
 import type { EntityManager } from 'typeorm';
 import type { Sweep } from '../../../shared/database/sweeper.ts';
@@ -11,10 +12,11 @@ import { findErasing } from './erasure.ts';
 const sessionEnd = 'LEAST(revoked_at, expires_at)';
 
 /**
- * Sessions that ended so many days ago, with all their refresh tokens: none is removed before its session, because until then its
- * second use has to end the session. A session that was continued for a month has thousands, so a session stays until a later batch
- * where they are more than one batch removes. Where its person was last is kept: a sign-in lands there. A first administrator whose
- * password may not have been announced keeps theirs: they say that somebody knows it.
+ * Sessions that ended so many days ago, with all their refresh tokens: none is removed before its
+ * session, because until then its second use has to end the session. A session that was continued
+ * for a month has thousands, so a session stays until a later batch where they are more than one
+ * batch removes. Where its person was last is kept: a sign-in lands there. A first administrator
+ * whose password may not have been announced keeps theirs: they say that somebody knows it.
  */
 export const removeEndedSessions =
   (settings: () => Settings): Sweep =>
@@ -51,8 +53,8 @@ export const removeEndedSessions =
   };
 
 /**
- * Invitations that expired so many days ago, used or not. One that was used stays as long as another: whoever used it and met a crash
- * accepts it once more, signed in.
+ * Invitations that expired so many days ago, used or not. One that was used stays as long as
+ * another: whoever used it and met a crash accepts it once more, signed in.
  */
 export const removeExpiredInvitations =
   (settings: () => Settings): Sweep =>

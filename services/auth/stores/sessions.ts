@@ -19,8 +19,8 @@ export interface OpenedSession {
 }
 
 /**
- * Neither ended nor expired long ago: without the latter, ending all of them would name every session that ever was. An hour allows
- * for clocks that differ.
+ * Neither ended nor expired long ago: without the latter, ending all of them would name every
+ * session that ever was. An hour allows for clocks that differ.
  */
 const whereOpen = "revoked_at IS NULL AND expires_at > now() - interval '1 hour'";
 
@@ -84,7 +84,8 @@ export async function rotateRefreshToken(
   successor: string,
   now: Date,
 ): Promise<void> {
-  // A change of tenant leaves two unused tokens. Both are used up: whoever goes on from the other one has stolen it.
+  // A change of tenant leaves two unused tokens. Both are used up: whoever goes on from the other
+  // one has stolen it.
   await manager.update(
     RefreshEntity,
     { session_id: sessionId, used_at: IsNull() },
@@ -99,7 +100,10 @@ export async function rotateRefreshToken(
   await manager.update(SessionEntity, { id: sessionId }, { last_used_at: now });
 }
 
-/** Which of these tenants the account's sessions were in last: signed in, switched to or refreshed. Null where in none of them. */
+/**
+ * Which of these tenants the account's sessions were in last: signed in, switched to or refreshed.
+ * Null where in none of them.
+ */
 export async function findLastUsedTenant(
   manager: EntityManager,
   userId: string,
@@ -117,8 +121,9 @@ export async function findLastUsedTenant(
 }
 
 /**
- * The account, for whatever makes or takes away a credential. Throws `auth_session_revoked` where the session has ended since the request began. The account
- * stays locked as for a sign-in: whoever ends its sessions waits for this transaction, and then ends what it made.
+ * The account, for whatever makes or takes away a credential. Throws `auth_session_revoked` where
+ * the session has ended since the request began. The account stays locked as for a sign-in: whoever
+ * ends its sessions waits for this transaction, and then ends what it made.
  */
 export async function requireOpenSession(
   manager: EntityManager,
@@ -134,7 +139,10 @@ export async function requireOpenSession(
   return user;
 }
 
-/** Ends an account's open sessions but for `keptId`, inside the caller's change. Gives the cache keys to drop with it, one a session. */
+/**
+ * Ends an account's open sessions but for `keptId`, inside the caller's change. Gives the cache
+ * keys to drop with it, one a session.
+ */
 export async function endSessionsOf(
   manager: EntityManager,
   userId: string,
@@ -147,7 +155,10 @@ export async function endSessionsOf(
   return ended.map(({ id }) => cacheKeyOf(id));
 }
 
-/** Ends sessions as a change of its own: no node takes them any more by the time the request is answered. */
+/**
+ * Ends sessions as a change of its own: no node takes them any more by the time the request is
+ * answered.
+ */
 export async function endSessions(
   db: DataSource,
   request: Request,

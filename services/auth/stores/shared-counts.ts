@@ -5,8 +5,8 @@ import type { Logger } from 'pino';
 export type WithStore<Store> = <T>(log: Logger, work: (store: Store) => Promise<T>) => Promise<T>;
 
 /**
- * While Redis is away each node counts on its own. Refusing everyone would make Redis as vital as the database; admitting everyone
- * would let whoever can stop Redis guess freely.
+ * While Redis is away each node counts on its own. Refusing everyone would make Redis as vital as
+ * the database; admitting everyone would let whoever can stop Redis guess freely.
  */
 export function sharedCounts<Store>(inRedis: Store | undefined, inMemory: Store): WithStore<Store> {
   return async (log, work) => {

@@ -63,8 +63,8 @@ export async function findVerifiedDomains(
 }
 
 /**
- * Whether an enabled provider is known to own the address's domain: of any tenant, or of this one alone. What such a provider says of
- * the address is as good as the person's own word.
+ * Whether an enabled provider is known to own the address's domain: of any tenant, or of this one
+ * alone. What such a provider says of the address is as good as the person's own word.
  */
 export const isDomainVerified = (
   manager: EntityManager,
@@ -79,7 +79,10 @@ export const isDomainVerified = (
     .andWhere(tenantId === undefined ? 'TRUE' : 'p.tenant_id = :tenantId', { tenantId })
     .getExists();
 
-/** One of the provider's domains that a provider of another tenant has; undefined where there is none. */
+/**
+ * One of the provider's domains that a provider of another tenant has; undefined where there is
+ * none.
+ */
 export async function findTakenDomain(
   manager: EntityManager,
   { id, tenant_id: tenant, domains }: SsoProviderRow,

@@ -13,8 +13,8 @@ export const findUserByAddress = (
 ): Promise<UserRow | null> => manager.findOneBy(UserEntity, { email: address });
 
 /**
- * The account if it is active, locked until the new session is committed: whoever disables it or changes its password waits for
- * that, and then ends this session with the others.
+ * The account if it is active, locked until the new session is committed: whoever disables it or
+ * changes its password waits for that, and then ends this session with the others.
  */
 export const lockForSignIn = (manager: EntityManager, id: string): Promise<UserRow | null> =>
   manager.findOne(UserEntity, {

@@ -1,4 +1,7 @@
-/** The challenges of passkey ceremonies: each is answered once, within five minutes, in the ceremony it was made for. */
+/**
+ * The challenges of passkey ceremonies: each is answered once, within five minutes, in the ceremony
+ * it was made for.
+ */
 import { randomUUID } from 'node:crypto';
 import { StrataError } from '../../../shared/errors.ts';
 import type { ShortLivedState } from '../../../shared/short-lived-state.ts';
@@ -25,7 +28,10 @@ export function createChallenges(shortLived: ShortLivedState) {
       return id;
     },
 
-    /** The challenge, for the one time that it can be answered; throws `auth_webauthn_challenge_invalid`. */
+    /**
+     * The challenge, for the one time that it can be answered; throws
+     * `auth_webauthn_challenge_invalid`.
+     */
     async take(ceremony: Ceremony, id: string): Promise<Challenge> {
       const challenge = await shortLived.take<Challenge>(keyOf(ceremony, id));
       if (!challenge) throw new StrataError('auth_webauthn_challenge_invalid');

@@ -1,4 +1,7 @@
-/** The relying party, whose library with all its forms of certificates is loaded at the first ceremony, not at each start. */
+/**
+ * The relying party, whose library with all its forms of certificates is loaded at the first
+ * ceremony, not at each start.
+ */
 import type { Settings } from '../../../shared/settings.ts';
 import type { RelyingParty } from './relying-party.ts';
 

@@ -1,6 +1,7 @@
 /**
- * Strata as a relying party (W3C Web Authentication Level 3): what browsers are asked for, and whether what they answer holds.
- * Passkeys are always discoverable, their user always verified, and no attestation is asked for.
+ * Strata as a relying party (W3C Web Authentication Level 3): what browsers are asked for, and
+ * whether what they answer holds. Passkeys are always discoverable, their user always verified, and
+ * no attestation is asked for.
  */
 import {
   generateAuthenticationOptions,
@@ -24,8 +25,9 @@ import { handleOf } from './user-handle.ts';
 
 type PublicKey = ReturnType<typeof decodeCredentialPublicKey>;
 /**
- * The algorithms that are asked for, in the order in which authenticators are to choose, each with the type and curve of its keys
- * (Web Authentication Level 3, 5.8.5). Named, so that nodes with different runtimes agree.
+ * The algorithms that are asked for, in the order in which authenticators are to choose, each with
+ * the type and curve of its keys (Web Authentication Level 3, 5.8.5). Named, so that nodes with
+ * different runtimes agree.
  */
 const algorithms: ReadonlyMap<COSEALG | undefined, (key: PublicKey) => boolean> = new Map([
   [
@@ -41,7 +43,10 @@ const algorithms: ReadonlyMap<COSEALG | undefined, (key: PublicKey) => boolean> 
   [COSEALG.RS256, (key: PublicKey) => cose.isCOSEPublicKeyRSA(key)],
 ]);
 const supportedAlgorithmIDs = [COSEALG.EdDSA, COSEALG.ES256, COSEALG.RS256];
-/** Others carry certificates, which the library would check against lists that it fetches from addresses named in them. */
+/**
+ * Others carry certificates, which the library would check against lists that it fetches from
+ * addresses named in them.
+ */
 const attestationFormats: readonly string[] = ['none', 'packed'];
 const timeout = challengeSeconds * 1000;
 
@@ -62,7 +67,10 @@ export type VerifiedCredential = Pick<
   | 'backed_up'
 >;
 
-/** A backup-eligible credential may be synchronized between devices (Web Authentication Level 3, 6.1.3). */
+/**
+ * A backup-eligible credential may be synchronized between devices (Web Authentication Level
+ * 3, 6.1.3).
+ */
 const isBackupEligible = (deviceType: 'singleDevice' | 'multiDevice'): boolean =>
   deviceType === 'multiDevice';
 
@@ -73,8 +81,8 @@ function requireSupportedAttestation(credential: RegistrationResponseJSON): void
 }
 
 /**
- * Throws for a key whose algorithm contradicts its type or curve. The library verifies by the type alone, so the key would be used in
- * another way than it says.
+ * Throws for a key whose algorithm contradicts its type or curve. The library verifies by the type
+ * alone, so the key would be used in another way than it says.
  */
 function requireConsistentKey(publicKey: Uint8Array<ArrayBuffer>): void {
   const key = decodeCredentialPublicKey(publicKey);
@@ -83,7 +91,10 @@ function requireConsistentKey(publicKey: Uint8Array<ArrayBuffer>): void {
   if (!fits?.(key)) throw new Error(`the key is not of the type of its algorithm ${algorithm}`);
 }
 
-/** The library throws for everything that does not fit. Why is for the log; a client learns only that it was refused. */
+/**
+ * The library throws for everything that does not fit. Why is for the log; a client learns only
+ * that it was refused.
+ */
 async function nullWhereRefused<T>(log: Logger, verify: () => Promise<T>): Promise<T | null> {
   try {
     return await verify();
@@ -120,7 +131,8 @@ export function createRelyingParty(settings: () => Pick<Settings, 'frontend_orig
       passkey: PasskeyRow,
       log: Logger,
     ): Promise<VerifiedAssertion | null> {
-      // Counter 0: the library would refuse synchronized passkeys too where the counter does not rise.
+      // Counter 0: the library would refuse synchronized passkeys too where the counter does not
+      // rise.
       const credential = {
         id: passkey.credential_id,
         publicKey: new Uint8Array(passkey.public_key),
@@ -131,7 +143,8 @@ export function createRelyingParty(settings: () => Pick<Settings, 'frontend_orig
       );
       if (!result?.verified) return null;
       const { newCounter, credentialBackedUp, credentialDeviceType } = result.authenticationInfo;
-      // Eligibility is fixed when a credential is made (6.1.3): another one says that this is another key.
+      // Eligibility is fixed when a credential is made (6.1.3): another one says that this is
+      // another key.
       if (isBackupEligible(credentialDeviceType) !== passkey.backup_eligible) return null;
       return { counter: newCounter, backedUp: credentialBackedUp };
     },

@@ -1,4 +1,7 @@
-/** What authenticators keep as the user and give back at sign-in: our id, which says nothing about the person. */
+/**
+ * What authenticators keep as the user and give back at sign-in: our id, which says nothing about
+ * the person.
+ */
 import type { AuthenticationResponseJSON } from '@simplewebauthn/server';
 
 export const handleOf = (userId: string): Uint8Array<ArrayBuffer> =>

@@ -24,7 +24,10 @@ const questionOf = ({ tenant_id, body }: Params) => ({
   explain: true,
 });
 
-/** Any node decides by itself, from its own memory of what is effective. Which names are near an unknown one, the service says. */
+/**
+ * Any node decides by itself, from its own memory of what is effective. Which names are near an
+ * unknown one, the service says.
+ */
 export const derivedDecision: DerivedRead<'config-resolver.decide', 'config-resolver.resolve'> = {
   from: 'config-resolver.resolve',
   question: questionOf,

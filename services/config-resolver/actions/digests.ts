@@ -1,4 +1,7 @@
-/** Effective values as digests, for whoever tells others what has changed: several contexts at once, and as they were. */
+/**
+ * Effective values as digests, for whoever tells others what has changed: several contexts at once,
+ * and as they were.
+ */
 import type { Handlers, Request } from '../../../shared/cluster/request.ts';
 import {
   addressOf,
@@ -19,7 +22,10 @@ import {
 import { neverStill, type LayersInMemory, type Together } from './layers-in-memory.ts';
 import { namesOf, sourcesOf, sourcesThen } from './sources.ts';
 
-/** The environment of now. When it has replaced another, the database is asked for the time, which values made later are known by. */
+/**
+ * The environment of now. When it has replaced another, the database is asked for the time, which
+ * values made later are known by.
+ */
 export async function noteEnvironment(
   environments: Environments,
   current: Settings,
@@ -99,7 +105,10 @@ interface Past {
   readonly madeAt: number;
 }
 
-/** Undefined where either revision is none of those that history can still show, or was lost by a restore. */
+/**
+ * Undefined where either revision is none of those that history can still show, or was lost by a
+ * restore.
+ */
 async function inPast(
   params: ParamsOf<'config-resolver.past-digests'>,
   request: Pick<Request, 'call'>,

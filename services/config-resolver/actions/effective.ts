@@ -19,7 +19,10 @@ import { neverStill, noSuchTenant, type LayersInMemory } from './layers-in-memor
 import { refuseUnknown } from './refuse-unknown.ts';
 import { namesOf, sourcesOf, sourcesThen, type Question } from './sources.ts';
 
-/** `as_of` as a revision or, in the form that Strata writes timestamps, a moment. Throws 422 for a date that does not exist. */
+/**
+ * `as_of` as a revision or, in the form that Strata writes timestamps, a moment. Throws 422 for a
+ * date that does not exist.
+ */
 function revisionOrMoment(asOf: string | undefined): number | string | undefined {
   if (asOf === undefined) return undefined;
   if (/^[0-9]+$/.test(asOf)) return Number(asOf);
@@ -29,7 +32,9 @@ function revisionOrMoment(asOf: string | undefined): number | string | undefined
   return moment.toISOString();
 }
 
-/** Of the configurations of all agent types together; each holds all public entries of the platform. */
+/**
+ * Of the configurations of all agent types together; each holds all public entries of the platform.
+ */
 const maxMebibytes = 16;
 const tooLargeTogether = (): StrataError =>
   new StrataError(
@@ -43,9 +48,11 @@ const maxPlatformReads = 5;
 /**
  * The layers of tenant and platform as they were together at one moment.
  *
- * They are two reads, and the second follows from the first, so a write of the tenant and then one of the platform may come in between:
- * an older tenant under a newer platform, which never was. So the platform's read says which revision the tenant had at its moment,
- * and where that is another, the tenant's layers are read again as of exactly that one. Throws `service_unavailable` where that never fits.
+ * They are two reads, and the second follows from the first, so a write of the tenant and then one
+ * of the platform may come in between: an older tenant under a newer platform, which never was. So
+ * the platform's read says which revision the tenant had at its moment, and where that is another,
+ * the tenant's layers are read again as of exactly that one. Throws `service_unavailable` where
+ * that never fits.
  */
 async function readTogether<
   Tenant extends { readonly revision: number },

@@ -19,7 +19,10 @@ import { environmentDefaults } from '../rules/layers.ts';
 
 type Asked = ParamsOf<'config-resolver.impact'>['body'];
 
-/** After this much time an answer is given of the tenants that were looked at: within two seconds, with what else there is to do. */
+/**
+ * After this much time an answer is given of the tenants that were looked at: within two seconds,
+ * with what else there is to do.
+ */
 const patienceMs = 1700;
 /** Other work of the process waits no longer than this. */
 const sliceMs = 15;
@@ -29,8 +32,9 @@ const maxItemBytes = 2 * 1024 * 1024;
 const maxMoved = 10;
 
 /**
- * Where an answer goes on: its items after a tenant and so many items of another one, its counts after a third. What was
- * counted comes along, so that every page has the counts of all tenants up to there.
+ * Where an answer goes on: its items after a tenant and so many items of another one, its counts
+ * after a third. What was counted comes along, so that every page has the counts of all tenants up
+ * to there.
  */
 const Position = Type.Object(
   {
@@ -103,7 +107,9 @@ interface Looked {
   readonly moved: string[];
 }
 
-/** Goes through the tenants until the page is full and all of them are counted, or the time is over. */
+/**
+ * Goes through the tenants until the page is full and all of them are counted, or the time is over.
+ */
 async function look(
   asked: Asked,
   impacts: Impacts,

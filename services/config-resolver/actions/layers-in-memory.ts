@@ -1,12 +1,14 @@
 /**
- * The layers of now, from this node's memory: a tenant's are read again when the tenant has changed, the platform's when the platform
- * has, once for all contexts. So a platform write costs the database the same, however many contexts are merged anew.
+ * The layers of now, from this node's memory: a tenant's are read again when the tenant has
+ * changed, the platform's when the platform has, once for all contexts. So a platform write costs
+ * the database the same, however many contexts are merged anew.
  *
- * Either is exact for its own revision, but together they must also be of one moment: a tenant's write and then one of the platform may
- * reach this node in the other order, and an older tenant under a newer platform never was. What is read of the tenant says which
- * revision the platform had then, which decides most cases. Where the platform alone has moved since, one statement for all tenants
- * asks what revisions there are, and what it finds out stays true. Where both change faster than that, a moment of them is read from
- * the history, which no write moves any more.
+ * Either is exact for its own revision, but together they must also be of one moment: a tenant's
+ * write and then one of the platform may reach this node in the other order, and an older tenant
+ * under a newer platform never was. What is read of the tenant says which revision the platform had
+ * then, which decides most cases. Where the platform alone has moved since, one statement for all
+ * tenants asks what revisions there are, and what it finds out stays true. Where both change faster
+ * than that, a moment of them is read from the history, which no write moves any more.
  */
 import { LRUCache } from 'lru-cache';
 import type { Request } from '../../../shared/cluster/request.ts';
@@ -29,9 +31,10 @@ export interface Together {
 
 export interface LayersInMemory {
   /**
-   * The layers of a tenant, with those of these agents and instances that there are, and the platform's, of one moment. They include
-   * `least` as far as that exists. Undefined where the scopes change faster than they can be read. Throws `not_found` for a tenant that
-   * does not exist, and `service_unavailable` where memory could only say what held before an outage.
+   * The layers of a tenant, with those of these agents and instances that there are, and the
+   * platform's, of one moment. They include `least` as far as that exists. Undefined where the
+   * scopes change faster than they can be read. Throws `not_found` for a tenant that does not
+   * exist, and `service_unavailable` where memory could only say what held before an outage.
    */
   readonly together: (
     tenantId: string,
@@ -91,7 +94,10 @@ export function layersInMemory(): LayersInMemory {
 
 type Minimum = { readonly min_revision?: number };
 
-/** A revision that does not exist is for whoever wants it to refuse; here it is answered with the newest. */
+/**
+ * A revision that does not exist is for whoever wants it to refuse; here it is answered with the
+ * newest.
+ */
 async function atLeast<Layers extends { readonly stale?: true }>(
   revision: number,
   read: (min: Minimum) => Promise<Layers>,

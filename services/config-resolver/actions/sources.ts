@@ -15,13 +15,16 @@ export const namesOf = (contexts: readonly Address[]) => ({
   service_ids: named(contexts, 'service_id'),
 });
 
-/** Each once and in order, so that the same contexts are found in memory however they were asked for. */
+/**
+ * Each once and in order, so that the same contexts are found in memory however they were asked
+ * for.
+ */
 const named = (contexts: readonly Address[], field: keyof Address): string[] =>
   [...new Set(contexts.flatMap((context) => context[field] ?? []))].toSorted();
 
 /**
- * What one context is merged from, of layers that were read for it, perhaps among others. Throws 422 where the instance is of another
- * type than is asked for.
+ * What one context is merged from, of layers that were read for it, perhaps among others. Throws
+ * 422 where the instance is of another type than is asked for.
  */
 export function sourcesOf(
   question: Question,
@@ -60,8 +63,9 @@ export interface SourcesThen extends Sources {
 }
 
 /**
- * The sources at a revision or moment of the tenant's past. Tenant and platform count their own revisions: what they have in common is
- * the time, unless a revision of the platform is asked for as well.
+ * The sources at a revision or moment of the tenant's past. Tenant and platform count their own
+ * revisions: what they have in common is the time, unless a revision of the platform is asked for
+ * as well.
  */
 export async function sourcesThen(
   question: Question,

@@ -49,11 +49,12 @@ const types: BoundSet = {
 };
 
 /**
- * The merged layers, lowest precedence first, within bounds, which are given in the order of their authority: one that contradicts
- * those before it yields. A number outside its limits becomes the limit, `const` replaces any value, and sets an absent key; in place
- * of other values stands that of the nearest lower layer that the bound allows, else the bound's own, else none. After that pairs
- * such as `min_instances` and `max_instances` are in order where a bound changed either: the lower one follows, unless its own bound
- * forbids that.
+ * The merged layers, lowest precedence first, within bounds, which are given in the order of their
+ * authority: one that contradicts those before it yields. A number outside its limits becomes the
+ * limit, `const` replaces any value, and sets an absent key; in place of other values stands that
+ * of the nearest lower layer that the bound allows, else the bound's own, else none. After that
+ * pairs such as `min_instances` and `max_instances` are in order where a bound changed either: the
+ * lower one follows, unless its own bound forbids that.
  *
  * A known key always has its type, or null, which says that there is no value.
  */
@@ -163,8 +164,8 @@ function replacementOf(held: Held | null, below: readonly Held[], limits: Limits
 }
 
 /**
- * Puts a pair in order where a bound changed one of it. Where bounds leave no order, as two owners' may, those of the later owner
- * yield for both keys.
+ * Puts a pair in order where a bound changed one of it. Where bounds leave no order, as two owners'
+ * may, those of the later owner yield for both keys.
  */
 function orderPair(
   [lowerKey, upperKey]: readonly [string, string],

@@ -18,7 +18,10 @@ interface Stretch {
   readonly until: number;
 }
 
-/** The stretch that was asked for last, by hours: cached configuration is frozen, so the object stands for its contents. */
+/**
+ * The stretch that was asked for last, by hours: cached configuration is frozen, so the object
+ * stands for its contents.
+ */
 const lastStretches = new WeakMap<BusinessHours, Stretch>();
 
 /** Null within business hours; outside of them when they open next. `at` in Unix milliseconds. */
@@ -30,7 +33,10 @@ export function opensNext(hours: BusinessHours, at: number): Date | null {
   return stretch.isOpen ? null : new Date(stretch.until);
 }
 
-/** Hours open on each of their days, so one week has an opening; a second one in case the calendar leaves that day out. */
+/**
+ * Hours open on each of their days, so one week has an opening; a second one in case the calendar
+ * leaves that day out.
+ */
 const longestSearchDays = 15;
 
 function stretchAt(hours: BusinessHours, at: number): Stretch {
@@ -55,6 +61,7 @@ function instantOf(date: Temporal.PlainDate, time: string, zone: string): number
   const wanted = date.toPlainDateTime(Temporal.PlainTime.from(time));
   const found = wanted.toZonedDateTime(zone, { disambiguation: 'earlier' });
   if (found.toPlainDateTime().equals(wanted)) return found.epochMilliseconds;
-  // In a gap `earlier` is as long before it as the wanted time is after its beginning: its end is the next transition.
+  // In a gap `earlier` is as long before it as the wanted time is after its beginning: its end is
+  // the next transition.
   return found.getTimeZoneTransition('next')!.epochMilliseconds;
 }

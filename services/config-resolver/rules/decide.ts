@@ -1,7 +1,8 @@
 /**
- * The risk settings as one table of rules. In its order the first rule that applies decides, and all that apply are listed. Where
- * none applies automation is allowed to act. `approval_timeout_minutes` says how long an approval waits, `max_concurrent_automations`
- * is held where slots are taken; neither decides here.
+ * The risk settings as one table of rules. In its order the first rule that applies decides, and
+ * all that apply are listed. Where none applies automation is allowed to act.
+ * `approval_timeout_minutes` says how long an approval waits, `max_concurrent_automations` is held
+ * where slots are taken; neither decides here.
  */
 import type { AutomationDecision, Decided, Intent } from '../../../shared/contracts/decide.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
@@ -11,8 +12,8 @@ import { problemsOf } from '../../../shared/schema/validate.ts';
 import { opensNext } from './business-hours.ts';
 
 /**
- * What the rules look at: the effective values, the intent, and when it would be acted upon (Unix milliseconds). A bound may leave a
- * limit without a value; then it is as strict as it can be.
+ * What the rules look at: the effective values, the intent, and when it would be acted upon (Unix
+ * milliseconds). A bound may leave a limit without a value; then it is as strict as it can be.
  */
 interface Case {
   readonly limits: Partial<RiskLimits>;
@@ -81,7 +82,10 @@ const rules: readonly Rule[] = [
 const exceeds = (asked: number | undefined, limit: number | undefined): boolean =>
   asked !== undefined && (limit === undefined || asked > limit);
 
-/** Lower layers take any JSON under any name. What is no business hours never opens: a mistake does not loosen a limit. */
+/**
+ * Lower layers take any JSON under any name. What is no business hours never opens: a mistake does
+ * not loosen a limit.
+ */
 const areHours = (hours: unknown): hours is BusinessHours =>
   problemsOf(BusinessHours, hours).length === 0;
 const isOpen = (hours: unknown, at: number): boolean =>

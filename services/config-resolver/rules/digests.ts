@@ -1,4 +1,7 @@
-/** What values are, by key, as short texts to be compared: equal for equal values, and another one for every other. */
+/**
+ * What values are, by key, as short texts to be compared: equal for equal values, and another one
+ * for every other.
+ */
 import { createHash } from 'node:crypto';
 import type { Digests } from '../../../shared/contracts/effective-config.ts';
 

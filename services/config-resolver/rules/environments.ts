@@ -1,4 +1,7 @@
-/** The environments that effective values were merged with in the last minutes: a client that comes back may know values of any of them. */
+/**
+ * The environments that effective values were merged with in the last minutes: a client that comes
+ * back may know values of any of them.
+ */
 import type { Settings } from '../../../shared/settings.ts';
 import { environmentDefaults, environmentFingerprint } from './layers.ts';
 
@@ -9,7 +12,10 @@ export interface Replaced {
   readonly settings: Settings;
   /** By the clock of this process. */
   readonly keptUntil: number;
-  /** By the database's clock, in milliseconds since 1970, and perhaps somewhat later than it was; undefined until that is known. */
+  /**
+   * By the database's clock, in milliseconds since 1970, and perhaps somewhat later than it was;
+   * undefined until that is known.
+   */
   replacedAt?: number;
 }
 
@@ -35,7 +41,10 @@ export class Environments {
     return this.#replaced.filter(({ replacedAt }) => replacedAt === undefined);
   }
 
-  /** The one of now, and those that were replaced after that moment by the database's clock; each content once. */
+  /**
+   * The one of now, and those that were replaced after that moment by the database's clock; each
+   * content once.
+   */
   since(moment: number): Settings[] {
     const before = this.#replaced.filter(({ replacedAt = Infinity }) => replacedAt >= moment);
     const all = [this.#current, ...before.map(({ settings }) => settings)];

@@ -1,9 +1,11 @@
 /**
- * What other layers of the platform, or other bounds, make of every effective configuration of a tenant.
+ * What other layers of the platform, or other bounds, make of every effective configuration of a
+ * tenant.
  *
- * Only keys of which they say something else can change, and those held in order with one. So both sides are merged for these keys
- * alone, by the same table of layers as any effective configuration; and once for all contexts whose documents say the same of them,
- * of whichever tenant.
+ * Only keys of which they say something else can change, and those held in order with one. So both
+ * sides are merged for these keys alone, by the same table of layers as any effective
+ * configuration; and once for all contexts whose documents say the same of them, of whichever
+ * tenant.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { contradicted, describe, yieldingPairs } from '../../../shared/bounds/bounds-document.ts';
@@ -68,7 +70,10 @@ interface Sides {
   readonly after: readonly DecidedValue[];
   /** The indexes of the keys that differ. */
   readonly changed: readonly number[];
-  /** What would newly be refused of the context's own document, an agent configuration or an instance. */
+  /**
+   * What would newly be refused of the context's own document, an agent configuration or an
+   * instance.
+   */
   readonly problems: readonly ProblemOfValue[];
 }
 
@@ -112,7 +117,10 @@ export class Impacts {
   readonly keys: readonly string[];
   readonly #compared: Compared;
   readonly #types: readonly string[];
-  /** Of each service type, and of none: the indexes of the keys of which the platform's layers say something else. */
+  /**
+   * Of each service type, and of none: the indexes of the keys of which the platform's layers say
+   * something else.
+   */
   readonly #layered: ReadonlyMap<string | null, ReadonlySet<number>>;
   /** Whether bounds or limits change, and not layers alone. */
   readonly #hasOtherRules: boolean;
@@ -145,8 +153,9 @@ export class Impacts {
   }
 
   /**
-   * The contexts of a tenant in which something changes, and its counts when all have been looked at. A generator, so that a tenant
-   * with very many of them can be looked at in between other work.
+   * The contexts of a tenant in which something changes, and its counts when all have been looked
+   * at. A generator, so that a tenant with very many of them can be looked at in between other
+   * work.
    */
   *ofTenant(said: TenantSaid, counts: ImpactCounts): Generator<readonly ImpactItem[], void> {
     const { tenant_id, tenant_name } = said;
@@ -236,7 +245,9 @@ export class Impacts {
     };
   }
 
-  /** Which layer decides instead, in the widest context in which a layer of the platform changes. */
+  /**
+   * Which layer decides instead, in the widest context in which a layer of the platform changes.
+   */
   #collectShields(
     { agent, service, serviceType }: Place,
     { after }: Sides,
@@ -337,7 +348,10 @@ export class Impacts {
   }
 }
 
-/** The keys of a tenant's bounds that yield to the platform's, alone or because they leave a pair no order; each with what it yields to. */
+/**
+ * The keys of a tenant's bounds that yield to the platform's, alone or because they leave a pair no
+ * order; each with what it yields to.
+ */
 function yielding(bounds: Bounds, { bounds: stored }: PlatformLayers): Map<string, BoundInForce> {
   if (stored === null) return new Map();
   const above: BoundSet[] = [

@@ -4,9 +4,10 @@
 export type Layer = Readonly<Record<string, unknown>> | null | undefined;
 
 /**
- * One dictionary from ordered layers, lowest precedence first. Null and empty layers are skipped; for every key the value of the
- * latest layer that has it wins, also where that value is null. Shallow: a nested object replaces the earlier one entirely.
- * A key named `__proto__` is data, which object spread keeps so and Object.assign does not.
+ * One dictionary from ordered layers, lowest precedence first. Null and empty layers are skipped;
+ * for every key the value of the latest layer that has it wins, also where that value is null.
+ * Shallow: a nested object replaces the earlier one entirely. A key named `__proto__` is data,
+ * which object spread keeps so and Object.assign does not.
  */
 export const layeredMerge = (layers: readonly Layer[]): Record<string, unknown> =>
   layers.reduce<Record<string, unknown>>((merged, layer) => ({ ...merged, ...layer }), {});

@@ -1,6 +1,6 @@
 /**
- * What each layer holds, as a table; and their merge within bounds, with its explanation. Which layer decides first is said by `layerNames` alone.
- * The README has the same table for readers.
+ * What each layer holds, as a table; and their merge within bounds, with its explanation. Which
+ * layer decides first is said by `layerNames` alone. The README has the same table for readers.
  */
 import { createHash } from 'node:crypto';
 import type { Static } from 'typebox';
@@ -46,7 +46,10 @@ interface BoundsPart {
   readonly revision: number;
 }
 
-/** The part of it that the values come from, where nobody asks who wrote them. Documents may be cut down to some of their keys. */
+/**
+ * The part of it that the values come from, where nobody asks who wrote them. Documents may be cut
+ * down to some of their keys.
+ */
 export interface LayeredValues {
   readonly serviceType: string | null;
   readonly tenant: {
@@ -76,7 +79,10 @@ interface ServiceTypePart {
   readonly revision: number;
 }
 
-/** Where a value was set: the cache key of the document that holds it, and who wrote that document. Null for the environment. */
+/**
+ * Where a value was set: the cache key of the document that holds it, and who wrote that document.
+ * Null for the environment.
+ */
 type Origin = Pick<
   Static<typeof Explanation>,
   'source' | 'revision' | 'updated_by' | 'updated_by_name' | 'updated_at'
@@ -91,9 +97,15 @@ interface Rung {
 }
 
 interface LayerDefinition {
-  /** The places that hold its values, the one that decides first at the front; none where nothing is stored. */
+  /**
+   * The places that hold its values, the one that decides first at the front; none where nothing is
+   * stored.
+   */
   readonly rungs: (from: LayeredValues) => readonly Rung[];
-  /** The document that set `key`. Only the global layer looks at it: it holds one document per key, the others one for all. */
+  /**
+   * The document that set `key`. Only the global layer looks at it: it holds one document per key,
+   * the others one for all.
+   */
   readonly origin: (from: Sources, key: string) => Origin;
 }
 
@@ -116,7 +128,10 @@ const originOfPlatform = (source: string, stored: Parameters<typeof originOf>[1]
   updated_by_name: stored ? platformName : null,
 });
 
-/** The stored service type that is a layer here. `serviceType` comes from clients, so `constructor` must find nothing. */
+/**
+ * The stored service type that is a layer here. `serviceType` comes from clients, so `constructor`
+ * must find nothing.
+ */
 function serviceTypeOf<Type>({
   platform,
   serviceType,
@@ -218,7 +233,10 @@ export const layersWithoutHistory: readonly LayerName[] = ['env'];
 /** The one that decides first at the front. */
 const layers = layerNames.map((name) => ({ name, ...definitions[name] }));
 
-/** What the environment contributes: risk defaults by field name, webhook defaults and HTTP time-outs. Never a secret. */
+/**
+ * What the environment contributes: risk defaults by field name, webhook defaults and HTTP
+ * time-outs. Never a secret.
+ */
 export const environmentDefaults = (settings: Settings): Record<string, unknown> => ({
   ...riskDefaults(settings),
   [businessHoursKey]: JSON.parse(settings.default_business_hours),
@@ -251,7 +269,10 @@ const setOf = (by: 'platform' | 'tenant', stored: BoundsPart): BoundSet => ({
   revision: stored.revision,
 });
 
-/** The scaling_limits of the service type, for what its instance sets: they may have been lowered since that was written. */
+/**
+ * The scaling_limits of the service type, for what its instance sets: they may have been lowered
+ * since that was written.
+ */
 function scalingBounds(
   instance: Values,
   { document: { scaling_limits: limits }, revision }: ServiceTypePart,
@@ -288,7 +309,10 @@ export function effectiveValues(from: Sources): Effective {
   return { values: bounded.values, enforced: enforcedKeys(bounded) };
 }
 
-/** What `effectiveValues` is, and for every key why: where its value was set, what that shadows, and what bounds did. */
+/**
+ * What `effectiveValues` is, and for every key why: where its value was set, what that shadows, and
+ * what bounds did.
+ */
 export function explainValues(from: Sources): Effective & { explain: Explanations } {
   const rungs = rungsOf(from);
   const bounded = applied(rungs, from);
@@ -326,7 +350,10 @@ export function decidedValues(from: LayeredValues, keys: readonly string[]): Dec
   });
 }
 
-/** The place whose value holds; undefined where it is a bound's own, or there is none. Where the key is removed, the first asked. */
+/**
+ * The place whose value holds; undefined where it is a bound's own, or there is none. Where the key
+ * is removed, the first asked.
+ */
 function decidingRung(
   key: string,
   rungs: readonly RungOfLayer[],

@@ -1,10 +1,15 @@
-/** Names in a question that name nothing. Their layers are missing without a sign, and what is left may be a looser limit. */
+/**
+ * Names in a question that name nothing. Their layers are missing without a sign, and what is left
+ * may be a looser limit.
+ */
 import type { AddressField } from '../../../shared/contracts/effective-config.ts';
 import type { Sources } from './layers.ts';
 
 type Question = { readonly [Field in AddressField]?: string | undefined };
 
-/** A service type is known that is active, or that the tenant has an override for from when it was. */
+/**
+ * A service type is known that is active, or that the tenant has an override for from when it was.
+ */
 export function unknownNames(
   { agent_type, service_id, service_type }: Question,
   { tenant, platform }: Pick<Sources, 'tenant' | 'platform'>,

@@ -1,4 +1,6 @@
-/** What config-resolver asks of the platform: its two layers, and its bounds, as they are or were. */
+/**
+ * What config-resolver asks of the platform: its two layers, and its bounds, as they are or were.
+ */
 import { In, type DataSource, type EntityManager } from 'typeorm';
 import type { Handlers } from '../../../shared/cluster/request.ts';
 import { readSnapshot, revisionOf } from '../../../shared/commits/commit.ts';
@@ -14,7 +16,10 @@ import { GlobalEntity, ServiceTypeEntity } from '../schema.ts';
 import { documentsAt, findEntry, revisionAt } from '../stores/history.ts';
 import { described } from './entries.ts';
 
-/** What the effective configuration is made of: the public entries, and of the types that are asked for what is active. */
+/**
+ * What the effective configuration is made of: the public entries, and of the types that are asked
+ * for what is active.
+ */
 interface LayerDocuments {
   readonly entries: readonly Stored<StoredGlobalEntry>[];
   readonly types: readonly Stored<ServiceType>[];
@@ -93,7 +98,10 @@ export const layerActions = (db: DataSource) =>
         };
       }),
 
-    /** One snapshot: entries, service types and bounds are exactly those of the revision, at a moment when the tenant had its. */
+    /**
+     * One snapshot: entries, service types and bounds are exactly those of the revision, at a
+     * moment when the tenant had its.
+     */
     'global-config.layers': ({ service_types: wanted = [], tenant_id: tenantId, as_of: asOf }) =>
       db.transaction('REPEATABLE READ', async (manager) => {
         const newest = await revisionOf(manager, platformScope);

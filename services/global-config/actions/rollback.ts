@@ -1,4 +1,7 @@
-/** Rollback: looks up what a revision of the platform left behind, or found, and lets the kind of that document restore it. */
+/**
+ * Rollback: looks up what a revision of the platform left behind, or found, and lets the kind of
+ * that document restore it.
+ */
 import type { DataSource } from 'typeorm';
 import { seesPlatform } from '../../../shared/access.ts';
 import type { Handlers, Request } from '../../../shared/cluster/request.ts';
@@ -15,7 +18,9 @@ import { findRestored, type Restored } from '../stores/history.ts';
 import { entryRollback, type RollbackOptions } from './entries.ts';
 import type { Planner } from './plan.ts';
 
-/** Puts one document, by its name in the history, back to what an entry calls `before` or `after`. */
+/**
+ * Puts one document, by its name in the history, back to what an entry calls `before` or `after`.
+ */
 type Restore = (
   resourceId: string,
   document: unknown,
@@ -23,7 +28,9 @@ type Restore = (
   request: Request,
 ) => Promise<WrittenDocument<unknown>>;
 
-/** The write that puts a document to what an entry has: what a rollback would change, it changes. */
+/**
+ * The write that puts a document to what an entry has: what a rollback would change, it changes.
+ */
 function sameWrite({ config_type, resource_id, document }: Restored) {
   const verb = document === null ? 'delete' : 'put';
   switch (config_type) {
@@ -57,7 +64,10 @@ export function rollbackAction(db: DataSource, planner: Planner) {
     },
   };
   return {
-    /** Restores what the resource of a revision held right after it, or before it, as a new revision under the same rules as any write. */
+    /**
+     * Restores what the resource of a revision held right after it, or before it, as a new revision
+     * under the same rules as any write.
+     */
     async 'global-config.rollback'({ body, ...options }, request) {
       const { reason = options.reason } = body;
       const restored = await findRestored(db.manager, takeBackOf(body));

@@ -46,11 +46,15 @@ function valueProblems(
   return message === undefined || isAsBefore ? [] : [{ path: '/config_value', message }];
 }
 
-/** Every effective configuration holds all public entries, so together they are no larger than this. */
+/**
+ * Every effective configuration holds all public entries, so together they are no larger than this.
+ */
 const maxPublicEntries = 1000;
 const maxPublicMebibytes = 8;
 
-/** Throws 413 where the entry would make the public ones too many or too large, beside all others. */
+/**
+ * Throws 413 where the entry would make the public ones too many or too large, beside all others.
+ */
 async function refuseTooMuch(
   manager: EntityManager,
   { config_key: key, config_value: value }: StoredGlobalEntry,

@@ -1,4 +1,7 @@
-/** What the platform's documents have in common: its revisions, its ConfigurationHistory, and no tenant. */
+/**
+ * What the platform's documents have in common: its revisions, its ConfigurationHistory, and no
+ * tenant.
+ */
 import type { PlatformConfigType } from '../../../shared/contracts/history.ts';
 import { platformScope } from '../../../shared/contracts/revision-scopes.ts';
 import type { DocumentKind } from '../../../shared/documents/document-kind.ts';
@@ -8,8 +11,9 @@ type OfPlatform =
   'auditName' | 'revisionScope' | 'tenantId' | 'resourceId' | 'prepare' | 'recordHistory';
 
 /**
- * `configType` is what the history calls the kind, `resourceId` what it calls one document of it. A new kind also has its place in
- * `begin_history()`, and the trigger `has_history` on its table (../schema.ts), by a migration of its own.
+ * `configType` is what the history calls the kind, `resourceId` what it calls one document of it. A
+ * new kind also has its place in `begin_history()`, and the trigger `has_history` on its table
+ * (../schema.ts), by a migration of its own.
  */
 export function platformDocument<Address, Document>({
   auditName,

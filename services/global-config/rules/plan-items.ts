@@ -1,4 +1,7 @@
-/** The items of a plan as the writes that they are: found by their paths, and checked by those writes' own contracts. */
+/**
+ * The items of a plan as the writes that they are: found by their paths, and checked by those
+ * writes' own contracts.
+ */
 import type { Contract } from '../../../shared/contracts/contract.ts';
 import { contractTable } from '../../../shared/contracts/index.ts';
 import type { PlanItem } from '../../../shared/contracts/plan.ts';
@@ -53,7 +56,10 @@ function decoded(segment: string): string {
   }
 }
 
-/** Where the path is that of no document of the platform, or the write's contract refuses it: what is wrong. */
+/**
+ * Where the path is that of no document of the platform, or the write's contract refuses it: what
+ * is wrong.
+ */
 export function plannedWrite(
   { action, path, body, if_match }: PlanItem,
   options: { readonly reason?: string; readonly dry_run?: true },

@@ -1,6 +1,6 @@
 /**
- * ConfigurationHistory of the platform: one row for each of its revisions since the history began, over the baseline of what stood
- * then. What was before that is in the audit only.
+ * ConfigurationHistory of the platform: one row for each of its revisions since the history began,
+ * over the baseline of what stood then. What was before that is in the audit only.
  */
 import type { EntityManager } from 'typeorm';
 import type { Request } from '../../../shared/cluster/request.ts';
@@ -43,7 +43,10 @@ const beforeHistory = ({ revision, at }: Beginning): StrataError =>
     `The platform's history is whole from revision ${revision} on, of ${at.toISOString()}. What was before is in the audit only.`,
   );
 
-/** Throws `before_history` where the revision may have been and is not known, 404 where there is none. */
+/**
+ * Throws `before_history` where the revision may have been and is not known, 404 where there is
+ * none.
+ */
 export async function findEntry(manager: EntityManager, revision: number): Promise<HistoryRow> {
   const row = await manager.findOneBy(HistoryEntity, { revision });
   if (row) return row;
@@ -56,8 +59,8 @@ export interface Restored extends Pick<HistoryRow, 'config_type' | 'resource_id'
 }
 
 /**
- * What a revision left behind, or found. As `findEntry`; it also knows what the last write of a document left behind that was before the
- * history began.
+ * What a revision left behind, or found. As `findEntry`; it also knows what the last write of a
+ * document left behind that was before the history began.
  */
 export async function findRestored(
   manager: EntityManager,
@@ -77,7 +80,10 @@ export async function findRestored(
   throw await unknownRevision(manager, revision);
 }
 
-/** The platform's newest revision at a moment: times rise with revisions. Throws `before_history` where that is not known. */
+/**
+ * The platform's newest revision at a moment: times rise with revisions. Throws `before_history`
+ * where that is not known.
+ */
 export async function revisionAt(manager: EntityManager, moment: Date): Promise<number> {
   const beginning = await beginningOf(manager);
   if (moment < beginning.at) throw beforeHistory(beginning);
@@ -90,9 +96,10 @@ export async function revisionAt(manager: EntityManager, moment: Date): Promise<
 }
 
 /**
- * What all documents of a kind were at a revision that is not before the history: what the last entry of each until then left behind,
- * else the baseline. `holds` is a condition in SQL on `document`. The documents passed their schemas when they were written, so their
- * types are taken on trust.
+ * What all documents of a kind were at a revision that is not before the history: what the last
+ * entry of each until then left behind, else the baseline. `holds` is a condition in SQL on
+ * `document`. The documents passed their schemas when they were written, so their types are taken
+ * on trust.
  */
 export async function documentsAt<Document>(
   manager: EntityManager,

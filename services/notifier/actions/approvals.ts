@@ -103,7 +103,10 @@ export const hashOf = (body: object): string => {
   return createHash('sha256').update(text).digest('hex');
 };
 
-/** The approval that was made under the request's idempotency key, if any; refuses the key for another request. */
+/**
+ * The approval that was made under the request's idempotency key, if any; refuses the key for
+ * another request.
+ */
 async function findRepeated(
   manager: EntityManager,
   tenantId: string,
@@ -120,7 +123,10 @@ async function findRepeated(
   return row;
 }
 
-/** In bytes of JSON. Each notice carries them, and an approval may have some two hundred notices at each hop. */
+/**
+ * In bytes of JSON. Each notice carries them, and an approval may have some two hundred notices at
+ * each hop.
+ */
 const largestPart = 32 * 1024;
 
 function refuseLarge(body: ApprovalRequest): void {
@@ -130,7 +136,9 @@ function refuseLarge(body: ApprovalRequest): void {
   if (problems.length > 0) throw invalid(problems);
 }
 
-/** Requests at the same moment may pass it by their number; nothing grows without end all the same. */
+/**
+ * Requests at the same moment may pass it by their number; nothing grows without end all the same.
+ */
 export async function refuseTooManyPending(
   manager: EntityManager,
   tenantId: string,
@@ -196,7 +204,10 @@ async function requesterNameOf(tenantId: string, { caller, call }: Request): Pro
   return name;
 }
 
-/** Writes the approval, its first notices and its event. Null where another request with the same key has made it meanwhile. */
+/**
+ * Writes the approval, its first notices and its event. Null where another request with the same
+ * key has made it meanwhile.
+ */
 export async function insertApproval(
   manager: EntityManager,
   { vault }: ApprovalOptions,

@@ -142,12 +142,18 @@ class Moved extends Error {
 }
 
 const mostTries = 20;
-/** So many tries decide first and lock then. Where configuration changes all the time, the later ones decide under the lock. */
+/**
+ * So many tries decide first and lock then. Where configuration changes all the time, the later
+ * ones decide under the lock.
+ */
 const triesAhead = 2;
 /** Until this node has heard of a change of the platform. */
 const pauseMs = 50;
 
-/** Decides by configuration that is certainly the newest, and does so again where that changed meanwhile. */
+/**
+ * Decides by configuration that is certainly the newest, and does so again where that changed
+ * meanwhile.
+ */
 async function start(
   options: AutomationOptions,
   tenantId: string,
@@ -194,7 +200,10 @@ async function start(
   );
 }
 
-/** The automation that was made under the request's idempotency key, if any; refuses the key for another request. */
+/**
+ * The automation that was made under the request's idempotency key, if any; refuses the key for
+ * another request.
+ */
 async function findRepeated(
   manager: EntityManager,
   tenantId: string,
@@ -269,7 +278,10 @@ interface NewAutomation {
 /** By configuration of at least this revision of the tenant. */
 type Decide = (least?: number) => Promise<Admission>;
 
-/** Under the lock on the tenant's slots. Throws `Moved` where the decision is not by the newest configuration. */
+/**
+ * Under the lock on the tenant's slots. Throws `Moved` where the decision is not by the newest
+ * configuration.
+ */
 async function insert(
   manager: EntityManager,
   options: AutomationOptions,
@@ -311,7 +323,10 @@ async function insert(
   return row;
 }
 
-/** Throws `Moved` where there is none that is by exactly the held configuration, or it wants another approval than is at hand. */
+/**
+ * Throws `Moved` where there is none that is by exactly the held configuration, or it wants another
+ * approval than is at hand.
+ */
 async function newestAdmission(
   { admission: ahead, approval, decideAgain }: NewAutomation,
   held: Revisions,
@@ -324,7 +339,10 @@ async function newestAdmission(
   return again;
 }
 
-/** The new automation with its state: running where a slot is free, waiting with its approval, or denied. */
+/**
+ * The new automation with its state: running where a slot is free, waiting with its approval, or
+ * denied.
+ */
 async function placed(
   manager: EntityManager,
   options: AutomationOptions,

@@ -1,4 +1,7 @@
-/** What ends an approval, or holds up its escalation: decisions, withdrawals, acknowledgements. Each is settled under the lock on its row. */
+/**
+ * What ends an approval, or holds up its escalation: decisions, withdrawals, acknowledgements. Each
+ * is settled under the lock on its row.
+ */
 import { isDeepStrictEqual } from 'node:util';
 import type { DataSource, EntityManager } from 'typeorm';
 import { isMachine } from '../../../shared/access.ts';
@@ -53,7 +56,10 @@ function whyEnded(row: ApprovalRow): string {
 
 type DecisionBody = ParamsOf<'notifier.approvals.decide'>['body'];
 
-/** Finds who wants to decide, with the right that they have now; it depends on the groups that were asked so far. */
+/**
+ * Finds who wants to decide, with the right that they have now; it depends on the groups that were
+ * asked so far.
+ */
 export type FindCandidate = (groups: readonly string[]) => Promise<Candidate>;
 
 /** Whoever calls the API, or the console. */
@@ -80,15 +86,21 @@ export function callingCandidate(tenantId: string, { caller, call }: Request): F
   };
 }
 
-/** The right to decide may be another one than was read: the approval was escalated, or what gives the right has changed. */
+/**
+ * The right to decide may be another one than was read: the approval was escalated, or what gives
+ * the right has changed.
+ */
 class Outdated extends Error {}
 
-/** Attempts to decide by a right that is still so. Each that fails met a change of the tenant's members, configuration or this approval. */
+/**
+ * Attempts to decide by a right that is still so. Each that fails met a change of the tenant's
+ * members, configuration or this approval.
+ */
 const maxAttempts = 50;
 
 /**
- * Takes a decision: a denial ends the approval, an approval does once there are as many as it needs. The end cancels what was not
- * sent, and tells those who may have heard of it.
+ * Takes a decision: a denial ends the approval, an approval does once there are as many as it
+ * needs. The end cancels what was not sent, and tells those who may have heard of it.
  */
 export async function decide(
   options: ApprovalOptions,
@@ -128,7 +140,10 @@ interface Attempt {
   readonly candidate: Candidate;
 }
 
-/** Under the lock on the approval's row: rights first, so that whoever may not decide learns nothing else. */
+/**
+ * Under the lock on the approval's row: rights first, so that whoever may not decide learns nothing
+ * else.
+ */
 async function settle(
   manager: EntityManager,
   { vault }: ApprovalOptions,
@@ -184,7 +199,10 @@ async function isStillSo(manager: EntityManager, { revisions }: Candidate): Prom
   return isDeepStrictEqual(held, { ...revisions });
 }
 
-/** Ends an approval that nobody waits for any more, inside the caller's transaction; one that has ended stays as it is. */
+/**
+ * Ends an approval that nobody waits for any more, inside the caller's transaction; one that has
+ * ended stays as it is.
+ */
 export async function withdraw(
   manager: EntityManager,
   { vault }: ApprovalOptions,

@@ -90,7 +90,10 @@ function found(row: DeliveryRow | null): DeliveryRow {
   return row;
 }
 
-/** Begins a new round of attempts with the same bytes and webhook-id, and ends the endpoint's pause; it may be gone (retention.ts). */
+/**
+ * Begins a new round of attempts with the same bytes and webhook-id, and ends the endpoint's pause;
+ * it may be gone (retention.ts).
+ */
 async function replay(
   manager: EntityManager,
   tenantId: string,

@@ -1,6 +1,7 @@
 /**
- * The links in mails, by which a recipient decides without signing in, for as long as the recipient could decide otherwise. Opening a
- * link only shows what it would decide; deciding is a second request, because mail scanners open links.
+ * The links in mails, by which a recipient decides without signing in, for as long as the recipient
+ * could decide otherwise. Opening a link only shows what it would decide; deciding is a second
+ * request, because mail scanners open links.
  */
 import type { Handlers, Request } from '../../../shared/cluster/request.ts';
 import { addressOf } from '../../../shared/contracts/effective-config.ts';
@@ -19,7 +20,10 @@ type LinkView = ResultOf<'notifier.links.show'>;
 export function linkActions(options: ApprovalOptions, decisionLinks: () => DecisionLinks) {
   const { db } = options;
 
-  /** Only the database's clock says whether a link has expired. A made-up token, known by its signature, costs no query. */
+  /**
+   * Only the database's clock says whether a link has expired. A made-up token, known by its
+   * signature, costs no query.
+   */
   async function openToken(token: string): Promise<DecisionLink> {
     const links = decisionLinks();
     const bySignature = links.open(token, new Date());
@@ -48,7 +52,9 @@ export function linkActions(options: ApprovalOptions, decisionLinks: () => Decis
     return { candidate: { ...known, id, name, email: recipient, right, revisions }, tenantName };
   }
 
-  /** Refuses whoever could not decide, so that nobody reads more in it than they could otherwise. */
+  /**
+   * Refuses whoever could not decide, so that nobody reads more in it than they could otherwise.
+   */
   async function openLink(token: string, request: Request) {
     const link = await openToken(token);
     const row = await findApproval(db.manager, link.tenantId, link.approvalId);

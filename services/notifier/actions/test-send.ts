@@ -1,4 +1,7 @@
-/** Test notices: sent now and outside the queue, so nothing is repeated and nothing is stored but the audit event. */
+/**
+ * Test notices: sent now and outside the queue, so nothing is repeated and nothing is stored but
+ * the audit event.
+ */
 import { randomUUID } from 'node:crypto';
 import type { DataSource } from 'typeorm';
 import type { Handlers, Request } from '../../../shared/cluster/request.ts';
@@ -37,7 +40,10 @@ export const testActions = (db: DataSource, sender: Sender) =>
     },
   }) satisfies Handlers;
 
-/** The channel's destinations, or the one endpoint that is asked for. A mail goes to the caller where no list names anybody. */
+/**
+ * The channel's destinations, or the one endpoint that is asked for. A mail goes to the caller
+ * where no list names anybody.
+ */
 async function testDestinations(
   tenantId: string,
   { channel, endpoint }: TestRequest,

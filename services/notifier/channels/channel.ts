@@ -1,6 +1,7 @@
 /**
- * What a channel is: it makes one attempt at one notice and says how that ended. It neither waits nor repeats (rules/retry-policy.ts).
- * Which destinations it has is in rules/destinations.ts; the list of channels is worker/send.ts.
+ * What a channel is: it makes one attempt at one notice and says how that ended. It neither waits
+ * nor repeats (rules/retry-policy.ts). Which destinations it has is in rules/destinations.ts; the
+ * list of channels is worker/send.ts.
  */
 import type { ChannelConfig } from '../rules/frozen-config.ts';
 import type { Destination } from '../rules/destinations.ts';
@@ -28,8 +29,14 @@ export interface OutgoingNotice extends Destination {
 }
 
 export interface NoticeChannel {
-  /** One attempt. Signatures and links are made afresh, the body is as it was queued. Rejects only for a fault of ours. */
+  /**
+   * One attempt. Signatures and links are made afresh, the body is as it was queued. Rejects only
+   * for a fault of ours.
+   */
   readonly send: (notice: OutgoingNotice, config: ChannelConfig) => Promise<Outcome>;
-  /** Where the configuration has a plan for each destination; without it the settings APPROVAL_WEBHOOK_* hold. */
+  /**
+   * Where the configuration has a plan for each destination; without it the settings
+   * APPROVAL_WEBHOOK_* hold.
+   */
   readonly retryPlan?: (place: string, config: ChannelConfig) => RetryPlan;
 }

@@ -51,8 +51,8 @@ export function emailChannel(options: EmailOptions): NoticeChannel {
   }
 
   /**
-   * The sender that is vouched for now, whatever was when it was saved. A mail does not wait for that to be known: where `auth` does
-   * not answer, it goes out from FROM_EMAIL.
+   * The sender that is vouched for now, whatever was when it was saved. A mail does not wait for
+   * that to be known: where `auth` does not answer, it goes out from FROM_EMAIL.
    */
   async function senderFor(wanted: string, tenantId: string): Promise<string> {
     try {

@@ -36,8 +36,8 @@ export async function attemptOverHttp(
 }
 
 /**
- * The body as text that PostgreSQL takes, with every secret masked. Where the answer was cut, a secret may have begun at its end:
- * those characters are left out.
+ * The body as text that PostgreSQL takes, with every secret masked. Where the answer was cut, a
+ * secret may have begun at its end: those characters are left out.
  */
 function redact(body: Buffer, cut: boolean, secrets: readonly string[]): string {
   const spellings = secrets.filter((secret) => secret !== '').flatMap(spellingsOf);

@@ -56,7 +56,10 @@ export function sendWebhook(
   return attemptOverHttp(client, request, secretsOf(endpoint));
 }
 
-/** The tenant's own headers. Reserved ones are refused when the configuration is saved, and left out here all the same. */
+/**
+ * The tenant's own headers. Reserved ones are refused when the configuration is saved, and left out
+ * here all the same.
+ */
 function extraHeaders({ headers = {} }: WebhookEndpoint): Record<string, string> {
   const allowed = Object.entries(headers).filter(([name]) => !isReservedHeader(name));
   return Object.fromEntries(allowed.map(([name, value]) => [name.toLowerCase(), value]));
@@ -86,7 +89,10 @@ function authHeader(auth: WebhookEndpoint['auth']): Record<string, string> {
   }
 }
 
-/** What the log must not show of an answer: the stored secrets, the credentials as sent, and the address beyond its origin. */
+/**
+ * What the log must not show of an answer: the stored secrets, the credentials as sent, and the
+ * address beyond its origin.
+ */
 function secretsOf(endpoint: WebhookEndpoint): string[] {
   const { auth, url } = endpoint;
   const stored = notificationSecrets({ webhook: endpoint })

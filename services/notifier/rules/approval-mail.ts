@@ -1,4 +1,6 @@
-/** What the mails of an approval say. Pure: the approval goes in; subject, text and HTML come out. */
+/**
+ * What the mails of an approval say. Pure: the approval goes in; subject, text and HTML come out.
+ */
 import type { NotificationConfig } from '../../../shared/contracts/notification-config.ts';
 import type { Decision, NoticeType } from '../../../shared/contracts/notifier.ts';
 import {
@@ -110,7 +112,10 @@ export function renderApprovalMail(
   });
 }
 
-/** Fills in one pass, so that braces in a value are not filled again. Unknown placeholders stay as they are. */
+/**
+ * Fills in one pass, so that braces in a value are not filled again. Unknown placeholders stay as
+ * they are.
+ */
 const fill = (text: string, values: ReadonlyMap<string, string>): string =>
   text.replaceAll(/\{([a-z_]+)\}/g, (whole, name: string) => values.get(name) ?? whole);
 
@@ -184,8 +189,9 @@ function rowsOf({ decision, ...approval }: ApprovalFacts): (readonly [string, st
 }
 
 /**
- * Where the parts of a branding go. `name`, or a branding that is one line, stands above the text; `color` and `logo_url` are for the
- * HTML; all others stand below the text. A color or logo that could be something else in HTML is not used.
+ * Where the parts of a branding go. `name`, or a branding that is one line, stands above the text;
+ * `color` and `logo_url` are for the HTML; all others stand below the text. A color or logo that
+ * could be something else in HTML is not used.
  */
 function brandingOf(
   branding: Branding | undefined,

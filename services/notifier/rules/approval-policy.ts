@@ -1,4 +1,7 @@
-/** Whose decisions count on an approval, and how many it takes: as the tenant's approval_policy was when it was asked for. */
+/**
+ * Whose decisions count on an approval, and how many it takes: as the tenant's approval_policy was
+ * when it was asked for.
+ */
 import type { EffectiveNotifications } from '../../../shared/contracts/notification-config.ts';
 import type { Decision, DecisionRight, RiskLevel } from '../../../shared/contracts/notifier.ts';
 import { StrataError } from '../../../shared/errors.ts';
@@ -10,7 +13,10 @@ export const frozenPolicyOf = (
   riskLevel: RiskLevel,
 ): FrozenPolicy => ({ required: required[riskLevel], allow_self, machines });
 
-/** Of an approval from before there were policies: the strictest that it may have been asked for under. */
+/**
+ * Of an approval from before there were policies: the strictest that it may have been asked for
+ * under.
+ */
 const strictest: FrozenPolicy = { required: 1, allow_self: false, machines: false };
 export const policyOf = ({ policy }: Pick<ApprovalRow, 'policy'>): FrozenPolicy =>
   policy ?? strictest;

@@ -1,10 +1,16 @@
-/** What an approval may cost and how long it waits, by the risk settings that hold for what it is about. */
+/**
+ * What an approval may cost and how long it waits, by the risk settings that hold for what it is
+ * about.
+ */
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import type { Problem } from '../../../shared/errors.ts';
 
 export type ApprovalTerms = ResultOf<'config-resolver.approval-terms'>;
 
-/** A cost that no approval allows is not asked about. A bound may leave the limit without a value: then no cost is allowed. */
+/**
+ * A cost that no approval allows is not asked about. A bound may leave the limit without a value:
+ * then no cost is allowed.
+ */
 export function costProblems(
   cost: number | undefined,
   { max_cost_impact_approval: { limit, layer, source } }: ApprovalTerms,

@@ -6,7 +6,10 @@ import { shownApprover, shownRequester } from './principals.ts';
 
 export type Approval = ResultOf<'notifier.approvals.get'>;
 
-/** The group asked at a hop: the first at hop 0, the k-th at hop k, the last one for every hop beyond. Null without a chain. */
+/**
+ * The group asked at a hop: the first at hop 0, the k-th at hop k, the last one for every hop
+ * beyond. Null without a chain.
+ */
 export const groupAt = (chain: readonly string[], hop: number): string | null =>
   chain[Math.min(hop, chain.length - 1)] ?? null;
 

@@ -28,7 +28,10 @@ export const isUndecided = (state: AutomationState): boolean =>
 export const hasEnded = (state: AutomationState): boolean =>
   !isUndecided(state) && state !== 'running';
 
-/** What is kept of a decision: its limits were exactly those of the revisions, whether or not that could be confirmed first. */
+/**
+ * What is kept of a decision: its limits were exactly those of the revisions, whether or not that
+ * could be confirmed first.
+ */
 export const keptDecision = ({ stale: _stale, ...decided }: Decided): AutomationRow['decided'] =>
   decided;
 
@@ -36,7 +39,10 @@ export const keptDecision = ({ stale: _stale, ...decided }: Decided): Automation
 export const slotLimit = ({ slots: { limit } }: Admission): number =>
   typeof limit === 'number' ? limit : 0;
 
-/** The decision of an automation that would be the `asked`th at once. It stands before the others, since it decides. */
+/**
+ * The decision of an automation that would be the `asked`th at once. It stands before the others,
+ * since it decides.
+ */
 export const tooMany = (
   { decided, slots }: Admission,
   asked: number,

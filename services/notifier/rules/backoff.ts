@@ -7,7 +7,10 @@ export interface Backoff {
   readonly max_seconds: number;
 }
 
-/** Milliseconds before retry `n`, counted from 0: min(max_seconds, initial_seconds × factor^n), as docs/webhooks.md promises. */
+/**
+ * Milliseconds before retry `n`, counted from 0: min(max_seconds, initial_seconds × factor^n), as
+ * docs/webhooks.md promises.
+ */
 export function waitBefore(n: number, backoff: Backoff): number {
   const { initial_seconds: initial, factor, max_seconds: max } = backoff;
   // factor^n may be Infinity, and 0 × Infinity is not a number.
@@ -19,8 +22,9 @@ const longestRetryAfterMs = 3_600_000;
 const startsWithWeekday = /^(mon|tues?|wed(nes)?|thu(rs)?|fri|sat(ur)?|sun)(day)?,? /i;
 
 /**
- * Milliseconds that a Retry-After header asks for (RFC 9110, section 10.2.3): seconds or a date, an hour at most. Undefined where it
- * is missing or cannot be read. `now` is in milliseconds since 1970.
+ * Milliseconds that a Retry-After header asks for (RFC 9110, section 10.2.3): seconds or a date, an
+ * hour at most. Undefined where it is missing or cannot be read. `now` is in milliseconds
+ * since 1970.
  */
 export function retryAfterMs(header: string | undefined, now: number): number | undefined {
   const text = header?.trim() ?? '';

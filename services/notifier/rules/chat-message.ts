@@ -2,7 +2,10 @@
 import type { Decision, NoticeType } from '../../../shared/contracts/notifier.ts';
 import { asksForDecision, testNotice } from './notice.ts';
 
-/** What a message is made from: the body that webhooks receive. A test notice lacks what nobody asked. */
+/**
+ * What a message is made from: the body that webhooks receive. A test notice lacks what nobody
+ * asked.
+ */
 export interface ChatNotice {
   readonly type: NoticeType | typeof testNotice;
   readonly data: {
@@ -33,11 +36,17 @@ export interface ChatMessage {
   readonly thread: { readonly threadKey: string };
 }
 
-/** In characters (UTF-16 code units); Google Chat refuses a longer one for good, and nobody would be asked. */
+/**
+ * In characters (UTF-16 code units); Google Chat refuses a longer one for good, and nobody would be
+ * asked.
+ */
 const longestMessage = 4096;
 const longestDescription = 2000;
 
-/** A message (developers.google.com/workspace/chat/api/reference/rest/v1/spaces.messages) in the thread of its approval. */
+/**
+ * A message (developers.google.com/workspace/chat/api/reference/rest/v1/spaces.messages) in the
+ * thread of its approval.
+ */
 export function chatMessage(notice: ChatNotice, links: readonly ChatLink[]): ChatMessage {
   const { type, data } = notice;
   const above = [`*${headingOf(notice)}*`, withoutMarkup(data.title), summaryOf(data)];
@@ -52,7 +61,10 @@ export function chatMessage(notice: ChatNotice, links: readonly ChatLink[]): Cha
   return { text: lines.join('\n'), thread: { threadKey: data.approval_id } };
 }
 
-/** The description takes what the other lines, none of which has more than some 2300 characters, leave of the message. */
+/**
+ * The description takes what the other lines, none of which has more than some 2300 characters,
+ * leave of the message.
+ */
 function descriptionLines(
   { description }: ChatNotice['data'],
   others: readonly string[],
@@ -96,5 +108,8 @@ function decisionLine({ by, name, comment }: NonNullable<ChatNotice['data']['dec
   return `by ${withoutMarkup(name ?? by)}${said}`;
 }
 
-/** Google Chat writes mentions and named links in angle brackets; text of a request must make neither. */
+/**
+ * Google Chat writes mentions and named links in angle brackets; text of a request must make
+ * neither.
+ */
 const withoutMarkup = (text: string): string => text.replaceAll('<', '‹').replaceAll('>', '›');

@@ -1,8 +1,9 @@
 /**
  * Links in mails by which one recipient may approve or deny one approval, without signing in.
  *
- * A token is base64url of a JSON list, a dot, and base64url of HMAC-SHA-256 over `decision-link.` and what stands before the dot.
- * Nothing is stored: an approval is decided once, by whoever comes first, so a link that was used decides nothing more.
+ * A token is base64url of a JSON list, a dot, and base64url of HMAC-SHA-256 over `decision-link.`
+ * and what stands before the dot. Nothing is stored: an approval is decided once, by whoever comes
+ * first, so a link that was used decides nothing more.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { longestLinkToken, type Decision } from '../../../shared/contracts/notifier.ts';
@@ -42,7 +43,10 @@ type Content = [
 
 const purpose = 'decision-link';
 
-/** WEBHOOK_SECRET signs; where it is not set SECRET_KEY does, and links signed under SECRET_KEY_PREVIOUS still open. */
+/**
+ * WEBHOOK_SECRET signs; where it is not set SECRET_KEY does, and links signed under
+ * SECRET_KEY_PREVIOUS still open.
+ */
 export function createDecisionLinks(secrets: LinkSecrets): DecisionLinks {
   const [signingKey, ...olderKeys] = keysOf(secrets);
 

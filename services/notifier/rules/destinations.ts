@@ -1,4 +1,7 @@
-/** Where notices go: each channel's destinations under a configuration, and which of them hear of a hop. */
+/**
+ * Where notices go: each channel's destinations under a configuration, and which of them hear of a
+ * hop.
+ */
 import { createHash } from 'node:crypto';
 import { channels, type Channel } from '../../../shared/contracts/notifier.ts';
 import type { ApprovalRow, DeliveryRow } from '../schema.ts';
@@ -13,7 +16,10 @@ const digest = (url: string): string =>
   createHash('sha256').update(url).digest('base64url').slice(0, 22);
 const originOf = (url: string): string => URL.parse(url)?.origin ?? 'not a URL';
 
-/** `addresses` are the mail addresses that the caller has chosen; the other channels find theirs in the configuration. */
+/**
+ * `addresses` are the mail addresses that the caller has chosen; the other channels find theirs in
+ * the configuration.
+ */
 type DestinationsOfChannel = (
   tenantId: string,
   config: ChannelConfig,
@@ -67,8 +73,9 @@ export const distinct = (destinations: readonly Destination[]): Destination[] =>
 };
 
 /**
- * Who hears of a hop. Webhooks and chat hear of every hop; mail goes to the members of the hop's group, else to the first list of
- * the configuration that names anybody. Where nobody at all would hear, the administrators get a mail.
+ * Who hears of a hop. Webhooks and chat hear of every hop; mail goes to the members of the hop's
+ * group, else to the first list of the configuration that names anybody. Where nobody at all would
+ * hear, the administrators get a mail.
  */
 export function destinationsOf(
   approval: Pick<ApprovalRow, 'tenant_id' | 'chain'>,

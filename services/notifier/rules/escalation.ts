@@ -1,6 +1,6 @@
 /**
- * When an approval asks further people, and when it ends without a decision. Pure: times go in, times come out; worker/escalate.ts
- * fires what is due.
+ * When an approval asks further people, and when it ends without a decision. Pure: times go in,
+ * times come out; worker/escalate.ts fires what is due.
  */
 import type { EffectiveNotifications } from '../../../shared/contracts/notification-config.ts';
 import type { RiskLevel } from '../../../shared/contracts/notifier.ts';
@@ -13,7 +13,10 @@ type Times = Pick<
 >;
 export type Step = 'escalate' | 'exhaust' | 'expire';
 
-/** Approver groups in the order in which they are asked, each once: those of the action if it has any, else those of the risk level. */
+/**
+ * Approver groups in the order in which they are asked, each once: those of the action if it has
+ * any, else those of the risk level.
+ */
 export function approverChainOf(
   groups: ApproverGroups,
   action: string,
@@ -35,7 +38,10 @@ export interface EscalationLimits {
   readonly timeout_seconds: number;
 }
 
-/** Times of a new approval. Where the request names no expiry, it is late enough for every hop and a last window. */
+/**
+ * Times of a new approval. Where the request names no expiry, it is late enough for every hop and a
+ * last window.
+ */
 export function firstTimes(now: Date, requestedExpiry: Date | undefined, limits: EscalationLimits) {
   const escalationSeconds = (limits.max_hops + 1) * limits.window_seconds;
   const ownExpiry = after(now, Math.max(limits.timeout_seconds, escalationSeconds));
@@ -47,7 +53,8 @@ export function firstTimes(now: Date, requestedExpiry: Date | undefined, limits:
 }
 
 /**
- * The one step that is due at `now`, if any. It is one however much time has passed, so an outage of many windows fires one hop.
+ * The one step that is due at `now`, if any. It is one however much time has passed, so an outage
+ * of many windows fires one hop.
  *
  * | Window passed | Hops left | Requested expiry passed | Step |
  * | --- | --- | --- | --- |
@@ -67,7 +74,10 @@ export function dueStep(times: Times, now: Date): Step | null {
   return requestedExpiryPassed && expiresAt < escalatesAt ? 'expire' : 'exhaust';
 }
 
-/** Times after a hop that fired at `now`. An expiry of our own moves, so that the hops that are left fit before it. */
+/**
+ * Times after a hop that fired at `now`. An expiry of our own moves, so that the hops that are left
+ * fit before it.
+ */
 export function nextTimes(times: Times, now: Date) {
   const { hop, max_hops: maxHops, window_seconds: window, expires_at: expiresAt } = times;
   const escalationEnd = after(now, (maxHops - hop) * window);

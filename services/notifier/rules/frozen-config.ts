@@ -1,6 +1,7 @@
 /**
- * What is kept of a tenant's configuration when an approval is made. Everything sent for the approval is sent by this, so later
- * changes reach later approvals only. `ApprovalRow.frozen` holds it sealed, because there are secrets in it.
+ * What is kept of a tenant's configuration when an approval is made. Everything sent for the
+ * approval is sent by this, so later changes reach later approvals only. `ApprovalRow.frozen` holds
+ * it sealed, because there are secrets in it.
  */
 import type { EffectiveNotifications } from '../../../shared/contracts/notification-config.ts';
 import type { Channel } from '../../../shared/contracts/notifier.ts';

@@ -36,7 +36,10 @@ export const defaultColor = '#1f4fbf';
 
 const controls = /[\p{Cc}\p{Zl}\p{Zp}]+/gu;
 const lineBreak = /\r\n|[\n\v\f\r\u0085\p{Zl}\p{Zp}]/u;
-/** The text without control characters and line breaks, which would end a header or look like another line of the mail. */
+/**
+ * The text without control characters and line breaks, which would end a header or look like
+ * another line of the mail.
+ */
 export const oneLine = (text: string): string => text.replaceAll(controls, ' ').trim();
 
 export const layOut = (parts: MailParts): RenderedMail => ({
@@ -48,7 +51,8 @@ export const layOut = (parts: MailParts): RenderedMail => ({
 const warning = 'These links are yours alone: whoever has them can decide.';
 
 function asText({ says, title, rows, description, links, branding }: MailParts): string {
-  // A value that began a line could look like a line of ours, such as another link: each stands behind a label or a quote mark.
+  // A value that began a line could look like a line of ours, such as another link: each stands
+  // behind a label or a quote mark.
   const table = [['Title', title], ...rows].map(([label, value]) => `${label}: ${value}`);
   const quote = description.split(lineBreak).map((line) => `> ${line.replaceAll(controls, ' ')}`);
   const paragraphs = [

@@ -1,6 +1,7 @@
 /**
- * The body of a notice: what webhooks receive byte for byte (docs/webhooks.md), and what chat messages and mails are made from. It is
- * made once, when the notice is queued, and is the same in every attempt.
+ * The body of a notice: what webhooks receive byte for byte (docs/webhooks.md), and what chat
+ * messages and mails are made from. It is made once, when the notice is queued, and is the same in
+ * every attempt.
  */
 import { randomUUID } from 'node:crypto';
 import type { Static } from 'typebox';

@@ -1,5 +1,6 @@
 /**
- * Who stands behind a request or a decision. Whoever asked cannot decide, and nobody counts twice, in whichever way they come:
+ * Who stands behind a request or a decision. Whoever asked cannot decide, and nobody counts twice,
+ * in whichever way they come:
  *
  * | Who comes                               | stands for                                   |
  * | --------------------------------------- | -------------------------------------------- |

@@ -1,6 +1,6 @@
 /**
- * What the audit keeps of a request and of each decision, so that these events alone prove later who asked for what, who decided it,
- * by which means and right, and how many had to.
+ * What the audit keeps of a request and of each decision, so that these events alone prove later
+ * who asked for what, who decided it, by which means and right, and how many had to.
  */
 import type { ApprovalRow, StoredApprover } from '../schema.ts';
 import { groupAt } from './approval.ts';

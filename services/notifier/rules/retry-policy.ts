@@ -1,6 +1,6 @@
 /**
- * Whether a notice is sent again: what a response or a failed request means, and how long until the next attempt. Channels report a
- * SendResult; the worker alone waits and repeats.
+ * Whether a notice is sent again: what a response or a failed request means, and how long until the
+ * next attempt. Channels report a SendResult; the worker alone waits and repeats.
  *
  * | Attempt ended with | Result |
  * | --- | --- |
@@ -33,8 +33,8 @@ const isWithin = (status: number, hundreds: number): boolean =>
   Math.floor(status / 100) === hundreds;
 
 /**
- * What a response's status means. `retryAfter` is the header of that name; `now` is in milliseconds since 1970. Once there is a
- * status nothing else counts, whatever becomes of the body.
+ * What a response's status means. `retryAfter` is the header of that name; `now` is in milliseconds
+ * since 1970. Once there is a status nothing else counts, whatever becomes of the body.
  */
 export function resultOfStatus(
   status: number,
@@ -53,7 +53,9 @@ export function resultOfStatus(
   return { result: 'final', error: `answered ${status}${redirect}` };
 }
 
-/** Reasons why a request must not be sent, now or later. All others are the network's and may pass. */
+/**
+ * Reasons why a request must not be sent, now or later. All others are the network's and may pass.
+ */
 const refusedReasons: ReadonlySet<OutgoingReason> = new Set([
   'url_refused',
   'address_refused',

@@ -1,4 +1,6 @@
-/** Signatures of webhook requests, in the two forms that docs/webhooks.md tells receivers to check. */
+/**
+ * Signatures of webhook requests, in the two forms that docs/webhooks.md tells receivers to check.
+ */
 import { createHmac } from 'node:crypto';
 
 export interface SignedRequest {
@@ -14,9 +16,11 @@ export interface SignedRequest {
 /**
  * Headers that prove the request. Each secret signs in both forms:
  *
- * - `x-service-signature`, as Stripe writes it: HMAC-SHA-256 of `<t>.<body>` in hex, keyed by the secret as UTF-8.
- * - `webhook-*`, Standard Webhooks 1.0 (github.com/standard-webhooks/standard-webhooks): HMAC-SHA-256 of `<id>.<timestamp>.<body>` in
- *   base64. The key is what follows `whsec_`, decoded from base64, or the secret as UTF-8 where it has no such prefix.
+ * - `x-service-signature`, as Stripe writes it: HMAC-SHA-256 of `<t>.<body>` in hex, keyed by the
+ *   secret as UTF-8.
+ * - `webhook-*`, Standard Webhooks 1.0 (github.com/standard-webhooks/standard-webhooks):
+ *   HMAC-SHA-256 of `<id>.<timestamp>.<body>` in base64. The key is what follows `whsec_`, decoded
+ *   from base64, or the secret as UTF-8 where it has no such prefix.
  */
 export function signatureHeaders(request: SignedRequest): Record<string, string> {
   const { id, timestamp, body, secrets } = request;

@@ -1,6 +1,6 @@
 /**
- * Approvals as their rows: found, locked, and marked as changed. Each change gives its approval the tenant's next revision, so that
- * streams and readers go on from there.
+ * Approvals as their rows: found, locked, and marked as changed. Each change gives its approval the
+ * tenant's next revision, so that streams and readers go on from there.
  */
 import type { EntityManager } from 'typeorm';
 import { countChange } from '../../../shared/commits/commit.ts';
@@ -46,7 +46,10 @@ export async function lockApproval(
   return { row, now };
 }
 
-/** The last thing in a transaction that changes an approval: what it locks is wanted by every other change in the tenant. */
+/**
+ * The last thing in a transaction that changes an approval: what it locks is wanted by every other
+ * change in the tenant.
+ */
 export async function markChanged(
   manager: EntityManager,
   { id, tenant_id: tenantId }: Pick<ApprovalRow, 'id' | 'tenant_id'>,

@@ -1,4 +1,7 @@
-/** Recording how attempts went: the deliveries, the attempts' log, their endpoints, and the audit of what has failed. */
+/**
+ * Recording how attempts went: the deliveries, the attempts' log, their endpoints, and the audit of
+ * what has failed.
+ */
 import type { DataSource, EntityManager } from 'typeorm';
 import type { NextStep } from '../rules/retry-policy.ts';
 import { breaker, unclaimed, withoutDiskWait } from './claims.ts';
@@ -9,7 +12,10 @@ import { pausedReason } from './notices.ts';
 export interface AttemptRecord extends NextStep {
   /** The delivery's id. */
   readonly id: string;
-  /** Of the claim. It tells a repeated record, sent again because the connection was lost, from the next attempt. */
+  /**
+   * Of the claim. It tells a repeated record, sent again because the connection was lost, from the
+   * next attempt.
+   */
   readonly round: number;
   readonly duration_ms: number;
   readonly status: number | null;
@@ -29,11 +35,11 @@ export interface EndpointRecord {
 }
 
 /**
- * Records attempts in one transaction. A worker whose claim has gone to another records nothing for that delivery: the other one
- * sends it, too, and records that.
+ * Records attempts in one transaction. A worker whose claim has gone to another records nothing for
+ * that delivery: the other one sends it, too, and records that.
  *
- * Deliveries are locked in the order of their ids and then endpoints in that of their keys, here and where deliveries are
- * cancelled, so that no two transactions wait for each other.
+ * Deliveries are locked in the order of their ids and then endpoints in that of their keys, here
+ * and where deliveries are cancelled, so that no two transactions wait for each other.
  */
 export const recordAttempts = (
   db: DataSource,
@@ -52,7 +58,10 @@ export const recordAttempts = (
     await auditFailures(manager, [...failed, ...unsent]);
   });
 
-/** Answers the deliveries that have failed by their attempts. One that was cancelled meanwhile is logged and stays cancelled. */
+/**
+ * Answers the deliveries that have failed by their attempts. One that was cancelled meanwhile is
+ * logged and stays cancelled.
+ */
 const recordDeliveries = (
   manager: EntityManager,
   worker: string,
@@ -98,8 +107,8 @@ const recordDeliveries = (
   );
 
 /**
- * The failure that opens a breaker sets the time of its first probe. Later ones leave the time as it is: only a probe moves it
- * (claims.ts). A success closes the breaker.
+ * The failure that opens a breaker sets the time of its first probe. Later ones leave the time as
+ * it is: only a probe moves it (claims.ts). A success closes the breaker.
  */
 async function recordEndpoints(
   manager: EntityManager,
@@ -125,7 +134,10 @@ async function recordEndpoints(
   );
 }
 
-/** Fails what waits for paused endpoints. What is locked is being sent, recorded or cancelled right now, and is left to that. */
+/**
+ * Fails what waits for paused endpoints. What is locked is being sent, recorded or cancelled right
+ * now, and is left to that.
+ */
 async function failWaiting(
   manager: EntityManager,
   pausedKeys: readonly string[],

@@ -44,8 +44,8 @@ export const isSameRevision = (a: Revisions, b: Revisions): boolean =>
   a.tenant === b.tenant && a.platform === b.platform;
 
 /**
- * Ends what has had its time, and takes notice of approvals that are decided: what was granted waits for a slot from now on. Answers
- * the rows that changed.
+ * Ends what has had its time, and takes notice of approvals that are decided: what was granted
+ * waits for a slot from now on. Answers the rows that changed.
  */
 export async function settleDue(
   manager: EntityManager,
@@ -163,7 +163,10 @@ export const finish = async (
   return row;
 };
 
-/** Tenants in which something is to be done: a time is up, an approval is decided, or somebody waits for a slot. */
+/**
+ * Tenants in which something is to be done: a time is up, an approval is decided, or somebody waits
+ * for a slot.
+ */
 export const tenantsWithWork = async (manager: EntityManager): Promise<string[]> => {
   const rows = await manager.query<{ tenant_id: string }[]>(
     `SELECT DISTINCT a.tenant_id FROM notifier.automations a

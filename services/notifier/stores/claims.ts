@@ -1,24 +1,31 @@
 /**
- * Taking deliveries out of the queue. A claim is a worker's hold on one delivery: the columns `lease` (the worker) and `lease_until`
- * (when it ends, unless the worker renews it). Of two workers one gets a row; a worker that dies loses its claims and nothing else.
+ * Taking deliveries out of the queue. A claim is a worker's hold on one delivery: the columns
+ * `lease` (the worker) and `lease_until` (when it ends, unless the worker renews it). Of two
+ * workers one gets a row; a worker that dies loses its claims and nothing else.
  *
- * The endpoint's limits are kept here: how many sends may be on their way to it, and what its circuit breaker lets pass.
+ * The endpoint's limits are kept here: how many sends may be on their way to it, and what its
+ * circuit breaker lets pass.
  */
 import type { DataSource } from 'typeorm';
 import type { ApprovalRow, DeliveryRow } from '../schema.ts';
 
 /** Sends to one endpoint that may be on their way at a time, over all workers. */
 const sendsPerEndpoint = 16;
-/** A worker renews every 3 s (worker/deliver.ts); another takes over when this has passed without. */
+/**
+ * A worker renews every 3 s (worker/deliver.ts); another takes over when this has passed without.
+ */
 const claimSeconds = 10;
 
-/** So many failures in a row open an endpoint's circuit breaker. While it is open, one first send passes in so many seconds. */
+/**
+ * So many failures in a row open an endpoint's circuit breaker. While it is open, one first send
+ * passes in so many seconds.
+ */
 export const breaker = { failures: 20, probeSeconds: 30 } as const;
 
 /**
- * For the FROM of a statement: its transaction commits without waiting for the disk, which is most of what a claim or a record costs.
- * If the database crashes, the claims and records of its last moments are lost as a whole. Those notices are due again and are sent
- * again under the same id.
+ * For the FROM of a statement: its transaction commits without waiting for the disk, which is most
+ * of what a claim or a record costs. If the database crashes, the claims and records of its last
+ * moments are lost as a whole. Those notices are due again and are sent again under the same id.
  */
 export const withoutDiskWait = `(SELECT set_config('synchronous_commit', 'off', true)) AS without_disk_wait`;
 
@@ -26,7 +33,10 @@ export const withoutDiskWait = `(SELECT set_config('synchronous_commit', 'off', 
 export const unclaimed = `d.state = 'pending' AND (d.lease_until IS NULL OR d.lease_until <= now())`;
 /** Of a delivery `d`: it may be sent now, as far as its endpoint allows. */
 const due = `${unclaimed} AND d.next_attempt_at <= now()`;
-/** Of an endpoint `e`: the time of its next probe has come. It never opened where `blocked_until` is null, so nothing waits. */
+/**
+ * Of an endpoint `e`: the time of its next probe has come. It never opened where `blocked_until` is
+ * null, so nothing waits.
+ */
 const firstSendMayPass = `coalesce(e.blocked_until <= now(), true)`;
 
 /** A claimed delivery, with what its approval and its endpoint add. */
@@ -49,8 +59,8 @@ export type Claim = Pick<
   };
 
 /**
- * Claims up to `slots` due deliveries for a worker. The endpoint served longest ago comes first, and each gives only as many as may
- * be on their way to it, so one that hangs delays itself alone.
+ * Claims up to `slots` due deliveries for a worker. The endpoint served longest ago comes first,
+ * and each gives only as many as may be on their way to it, so one that hangs delays itself alone.
  *
  * | Breaker | First sends (`round` 0) | Retries |
  * |---|---|---|
@@ -58,8 +68,9 @@ export type Claim = Pick<
  * | open, `blocked_until` ahead | wait | when they are due |
  * | open, `blocked_until` past | one, the probe | when they are due |
  *
- * Retries always pass, because a notice that has begun keeps to its own waits. Only a claimed probe moves `blocked_until`, so that
- * retries neither use up a probe's turn nor put it off. What a probe's outcome does to the breaker is in attempts.ts.
+ * Retries always pass, because a notice that has begun keeps to its own waits. Only a claimed probe
+ * moves `blocked_until`, so that retries neither use up a probe's turn nor put it off. What a
+ * probe's outcome does to the breaker is in attempts.ts.
  */
 export const claimDue = (db: DataSource, worker: string, slots: number): Promise<Claim[]> =>
   db.query<Claim[]>(
@@ -127,7 +138,10 @@ export const claimDue = (db: DataSource, worker: string, slots: number): Promise
     [worker, slots],
   );
 
-/** Prolongs a worker's claims on deliveries that it still sends. One that is locked is being recorded or cancelled right now. */
+/**
+ * Prolongs a worker's claims on deliveries that it still sends. One that is locked is being
+ * recorded or cancelled right now.
+ */
 export const renewClaims = (db: DataSource, worker: string, ids: readonly string[]) =>
   db.query(
     `UPDATE notifier.deliveries SET lease_until = now() + interval '${claimSeconds} seconds'
@@ -136,8 +150,8 @@ export const renewClaims = (db: DataSource, worker: string, ids: readonly string
   );
 
 /**
- * Ends a worker's claims on shutdown, so that others take the deliveries at once. `lease` keeps naming the worker, because what it
- * was still sending may have arrived.
+ * Ends a worker's claims on shutdown, so that others take the deliveries at once. `lease` keeps
+ * naming the worker, because what it was still sending may have arrived.
  */
 export const releaseClaims = (db: DataSource, worker: string) =>
   db.query(

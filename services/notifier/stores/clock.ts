@@ -1,6 +1,9 @@
 import type { EntityManager } from 'typeorm';
 
-/** The database's time, the only clock that timers are set and compared by. Inside a transaction: when it began. */
+/**
+ * The database's time, the only clock that timers are set and compared by. Inside a transaction:
+ * when it began.
+ */
 export async function databaseTime(manager: EntityManager): Promise<Date> {
   const [{ now }] = await manager.query<[{ now: Date }]>('SELECT now() AS now');
   return now;

@@ -4,7 +4,10 @@ import type { EntityManager } from 'typeorm';
 /** Rows of a table that one call removes. */
 const mostAtOnce = 1000;
 
-/** What goes before what: an attempt is found by its delivery. Each statement removes at most $2 rows of tenant $1. */
+/**
+ * What goes before what: an attempt is found by its delivery. Each statement removes at most $2
+ * rows of tenant $1.
+ */
 const statements = [
   `DELETE FROM notifier.attempts WHERE (delivery_id, n) IN (
      SELECT a.delivery_id, a.n FROM notifier.attempts a JOIN notifier.deliveries d ON d.id = a.delivery_id
@@ -14,7 +17,8 @@ const statements = [
        AND NOT EXISTS (SELECT FROM notifier.attempts a WHERE a.delivery_id = d.id) LIMIT $2)`,
   'DELETE FROM notifier.approvals WHERE id IN (SELECT id FROM notifier.approvals WHERE tenant_id = $1 LIMIT $2)',
   'DELETE FROM notifier.automations WHERE id IN (SELECT id FROM notifier.automations WHERE tenant_id = $1 LIMIT $2)',
-  // By the second word of the key, as rules/destinations.ts makes it. The table is small and has no other index.
+  // By the second word of the key, as rules/destinations.ts makes it. The table is small and has no
+  // other index.
   `DELETE FROM notifier.endpoints WHERE key IN (
      SELECT key FROM notifier.endpoints WHERE split_part(key, ' ', 2) = $1::text LIMIT $2)`,
 ];

@@ -1,4 +1,7 @@
-/** Putting notices into the queue, and taking them out again when their approval is settled. claims.ts and attempts.ts empty it. */
+/**
+ * Putting notices into the queue, and taking them out again when their approval is settled.
+ * claims.ts and attempts.ts empty it.
+ */
 import type { EntityManager } from 'typeorm';
 import type { ApprovalRow } from '../schema.ts';
 import type { Destination } from '../rules/destinations.ts';
@@ -9,8 +12,9 @@ export const pausedReason =
   'The endpoint answered 410 Gone and is paused. Save the configuration, or replay, to use it again.';
 
 /**
- * Queues notices inside the transaction that makes them true. `configRevision` is that of the approval's frozen configuration: one
- * newer than an endpoint's pause ends the pause. At an endpoint that stays paused a notice fails at once, which is audited.
+ * Queues notices inside the transaction that makes them true. `configRevision` is that of the
+ * approval's frozen configuration: one newer than an endpoint's pause ends the pause. At an
+ * endpoint that stays paused a notice fails at once, which is audited.
  */
 export async function queueNotices(
   manager: EntityManager,
@@ -46,9 +50,10 @@ export async function queueNotices(
 }
 
 /**
- * Makes sure that the endpoints are there until their notices are: without one a notice would never be sent. Those that were not used
- * of late are marked first, and so neither look unused any more nor can be removed meanwhile (retention.ts); those that are gone
- * are made anew. All others are only read, since each row that is written here holds up whoever sends to it.
+ * Makes sure that the endpoints are there until their notices are: without one a notice would never
+ * be sent. Those that were not used of late are marked first, and so neither look unused any more
+ * nor can be removed meanwhile (retention.ts); those that are gone are made anew. All others are
+ * only read, since each row that is written here holds up whoever sends to it.
  */
 async function holdEndpoints(
   manager: EntityManager,
@@ -76,14 +81,16 @@ async function holdEndpoints(
 }
 
 /**
- * Cancels what was not sent. Answers the destinations that the approval has reached, or may have reached: they must be told how it
- * ended. A delivery that still names a worker is on its way, or its worker died and nobody knows.
+ * Cancels what was not sent. Answers the destinations that the approval has reached, or may have
+ * reached: they must be told how it ended. A delivery that still names a worker is on its way, or
+ * its worker died and nobody knows.
  */
 export async function cancelUnsent(
   manager: EntityManager,
   approvalId: string,
 ): Promise<Destination[]> {
-  // Locked in the order of ids, as where attempts are recorded, so that the two do not wait for each other.
+  // Locked in the order of ids, as where attempts are recorded, so that the two do not wait for
+  // each other.
   await manager.query(
     `WITH unsent AS (
        SELECT id FROM notifier.deliveries WHERE approval_id = $1 AND state = 'pending' ORDER BY id FOR UPDATE

@@ -1,23 +1,25 @@
 /**
- * What the notifier removes when it has had its time. Nothing that is under way: an approval that is pending, a delivery that is still
- * to be sent, or the deliveries of a pending approval, which say whom to tell of its end. That an approval was asked for, and how it
- * was decided, stays in the audit.
+ * What the notifier removes when it has had its time. Nothing that is under way: an approval that
+ * is pending, a delivery that is still to be sent, or the deliveries of a pending approval, which
+ * say whom to tell of its end. That an approval was asked for, and how it was decided, stays in the
+ * audit.
  */
 import type { EntityManager } from 'typeorm';
 import type { Removed, Sweep } from '../../../shared/database/sweeper.ts';
 import type { Settings } from '../../../shared/settings.ts';
 
 /**
- * Of an approval `a` that is not pending: when it ended, at the latest. An exhausted one ends with its last window, which may be long
- * before the expiry that was asked for.
+ * Of an approval `a` that is not pending: when it ended, at the latest. An exhausted one ends with
+ * its last window, which may be long before the expiry that was asked for.
  */
 const approvalEnd = `COALESCE(a.decided_at, CASE a.state
   WHEN 'exhausted' THEN LEAST(a.expires_at, a.created_at + make_interval(secs => (a.max_hops + 1) * a.window_seconds::float8))
   ELSE a.expires_at END)`;
 
 /**
- * The part of a statement that removes these deliveries, the rows of `settled` or `theirs`, and at most $2 of their attempts before
- * them: where there are more, the deliveries stay for the next batch.
+ * The part of a statement that removes these deliveries, the rows of `settled` or `theirs`, and at
+ * most $2 of their attempts before them: where there are more, the deliveries stay for the next
+ * batch.
  */
 const withAttempts = (of: 'settled' | 'theirs'): string =>
   `attempts AS (
@@ -32,7 +34,10 @@ const withAttempts = (of: 'settled' | 'theirs'): string =>
      RETURNING id
    )`;
 
-/** Deliveries that were settled so many days ago, with their attempts; one of very many attempts goes after them. */
+/**
+ * Deliveries that were settled so many days ago, with their attempts; one of very many attempts
+ * goes after them.
+ */
 export const removeSettledDeliveries =
   (settings: () => Settings): Sweep =>
   async (manager: EntityManager, most) => {
@@ -54,8 +59,9 @@ export const removeSettledDeliveries =
   };
 
 /**
- * Approvals that ended so many days ago, with what is left of their deliveries: without its approval a delivery could not be sent
- * again. One whose delivery is being replayed stays until that is settled, and one that an automation waits or runs by until that ends.
+ * Approvals that ended so many days ago, with what is left of their deliveries: without its
+ * approval a delivery could not be sent again. One whose delivery is being replayed stays until
+ * that is settled, and one that an automation waits or runs by until that ends.
  */
 export const removeEndedApprovals =
   (settings: () => Settings): Sweep =>
@@ -99,8 +105,9 @@ export const removeEndedApprovals =
   };
 
 /**
- * Endpoints that nothing was sent to for so many days, whose failures and pause are forgotten with them. The table is small and each
- * claim writes `served_at`, so there is no index on it. Notices for an endpoint mark it before they are queued (notices.ts).
+ * Endpoints that nothing was sent to for so many days, whose failures and pause are forgotten with
+ * them. The table is small and each claim writes `served_at`, so there is no index on it. Notices
+ * for an endpoint mark it before they are queued (notices.ts).
  */
 export const removeUnusedEndpoints =
   (settings: () => Settings): Sweep =>
@@ -121,7 +128,10 @@ export const removeUnusedEndpoints =
     return removed;
   };
 
-/** Automations that ended so many days ago, as approvals; that each was asked for, and what became of it, stays in the audit. */
+/**
+ * Automations that ended so many days ago, as approvals; that each was asked for, and what became
+ * of it, stays in the audit.
+ */
 export const removeEndedAutomations =
   (settings: () => Settings): Sweep =>
   async (manager: EntityManager, most) => {

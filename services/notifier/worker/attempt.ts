@@ -1,4 +1,7 @@
-/** One attempt at a claimed delivery: opening what it is sent with, sending it, and saying what becomes of it. */
+/**
+ * One attempt at a claimed delivery: opening what it is sent with, sending it, and saying what
+ * becomes of it.
+ */
 import type { Logger } from 'pino';
 import type { Outcome, OutgoingNotice } from '../channels/channel.ts';
 import type { FrozenConfig } from '../rules/frozen-config.ts';
@@ -19,9 +22,14 @@ export interface AttemptOptions {
 export interface EndedAttempt {
   readonly claim: Claim;
   readonly record: AttemptRecord;
-  /** Whether it counts as a failure of the endpoint: what is final is a fault of the notice or of its configuration. */
+  /**
+   * Whether it counts as a failure of the endpoint: what is final is a fault of the notice or of
+   * its configuration.
+   */
   readonly countsAsFailure: boolean;
-  /** Revision of the configuration with which the endpoint answered 410 Gone; null unless it did. */
+  /**
+   * Revision of the configuration with which the endpoint answered 410 Gone; null unless it did.
+   */
   readonly pausedRevision: number | null;
 }
 

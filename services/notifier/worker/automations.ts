@@ -1,6 +1,7 @@
 /**
- * The loop that gives slots to what was granted, and ends what has had its time. It goes by what is stored, not by what it was told:
- * whatever a node that is gone left undone, any notifier node does within a second.
+ * The loop that gives slots to what was granted, and ends what has had its time. It goes by what is
+ * stored, not by what it was told: whatever a node that is gone left undone, any notifier node does
+ * within a second.
  */
 import type { Logger } from 'pino';
 import type { DataSource, EntityManager } from 'typeorm';
@@ -97,8 +98,9 @@ async function admissionOf(
 }
 
 /**
- * Starts those that wait, in order, while slots are free. Limits that deny by now bind also what was granted. Where the decision is
- * not by the newest configuration, it and those after it wait for the next look.
+ * Starts those that wait, in order, while slots are free. Limits that deny by now bind also what
+ * was granted. Where the decision is not by the newest configuration, it and those after it wait
+ * for the next look.
  */
 async function placeGranted(
   manager: EntityManager,
@@ -130,7 +132,10 @@ async function placeGranted(
   return rows;
 }
 
-/** Undefined where it may start. An approval answers what needs approval, and nothing that is denied. */
+/**
+ * Undefined where it may start. An approval answers what needs approval, and nothing that is
+ * denied.
+ */
 function denialOf(
   admission: Admission | null,
   decided: AutomationRow['decided'],

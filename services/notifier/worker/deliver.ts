@@ -1,6 +1,7 @@
 /**
- * The loop that delivers notices: claims what is due, sends it, records how it went. The rows are the queue (stores/claims.ts), so
- * any number of nodes may run it. Delivery is at least once; receivers know a repeat by its webhook-id.
+ * The loop that delivers notices: claims what is due, sends it, records how it went. The rows are
+ * the queue (stores/claims.ts), so any number of nodes may run it. Delivery is at least once;
+ * receivers know a repeat by its webhook-id.
  */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -11,8 +12,8 @@ import { attemptDelivery, type AttemptOptions, type EndedAttempt } from './attem
 import { createRecorder } from './record.ts';
 
 /**
- * Sends on their way from one process. To delay a healthy endpoint, as many others would have to hang as fill these slots with the
- * 16 sends that each may have on its way.
+ * Sends on their way from one process. To delay a healthy endpoint, as many others would have to
+ * hang as fill these slots with the 16 sends that each may have on its way.
  */
 const slots = 1024;
 /** How late a wake-up that was missed makes a notice. */
@@ -37,7 +38,10 @@ export interface DeliveryWorker {
 export function startDelivering(options: DeliveryOptions): DeliveryWorker {
   const { db, log } = options;
   const worker = randomUUID();
-  /** Sends on their way, by delivery and round: the next round may be claimed before the end of this one is noted here. */
+  /**
+   * Sends on their way, by delivery and round: the next round may be claimed before the end of this
+   * one is noted here.
+   */
   const inFlight = new Map<string, { readonly id: string; readonly recorded: Promise<void> }>();
   const sent = { delivered: 0, retried: 0, failed: 0 };
   const recorder = createRecorder({ db, worker, log, onRecorded });
@@ -70,7 +74,8 @@ export function startDelivering(options: DeliveryOptions): DeliveryWorker {
     if (inFlight.size >= slots) return 0;
     const claims = await claimDue(db, worker, slots - inFlight.size);
     for (const claim of claims) {
-      // Claimed once more, because the claim ended while the database stalled. The send that is on its way counts.
+      // Claimed once more, because the claim ended while the database stalled. The send that is on
+      // its way counts.
       if (inFlight.has(keyOf(claim))) continue;
       inFlight.set(keyOf(claim), { id: claim.id, recorded: deliver(claim) });
     }

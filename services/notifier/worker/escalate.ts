@@ -1,6 +1,6 @@
 /**
- * The loop that escalates, exhausts and expires approvals. Each is handled in one transaction under the lock on its row: of two nodes
- * one fires a hop, and of a hop and a decision one comes first.
+ * The loop that escalates, exhausts and expires approvals. Each is handled in one transaction under
+ * the lock on its row: of two nodes one fires a hop, and of a hop and a decision one comes first.
  */
 import type { Logger } from 'pino';
 import type { DataSource, EntityManager } from 'typeorm';
@@ -79,7 +79,10 @@ export function startEscalating({
     await markChanged(manager, row);
   }
 
-  /** Fires one approval that is due. Answers its id, with the error if it could not be fired; undefined where none is due. */
+  /**
+   * Fires one approval that is due. Answers its id, with the error if it could not be fired;
+   * undefined where none is due.
+   */
   async function fireOne(
     except: readonly string[],
   ): Promise<{ id: string; tenantId?: string; error?: unknown } | undefined> {
@@ -104,7 +107,9 @@ export function startEscalating({
     }
   }
 
-  /** Fires everything that is due now. An approval that cannot be fired does not hold up the others. */
+  /**
+   * Fires everything that is due now. An approval that cannot be fired does not hold up the others.
+   */
   async function fireDue(stopping: AbortSignal): Promise<number> {
     const failedIds: string[] = [];
     while (!stopping.aborted) {
@@ -133,8 +138,8 @@ export function startEscalating({
 }
 
 /**
- * A hop is told to those whom it asks. The end of an approval is told to everybody who may have heard of it; exhaustion also to those
- * whom the last hop asks, as the last call.
+ * A hop is told to those whom it asks. The end of an approval is told to everybody who may have
+ * heard of it; exhaustion also to those whom the last hop asks, as the last call.
  */
 async function whoHears(
   manager: EntityManager,

@@ -1,6 +1,7 @@
 /**
- * Records attempts that have ended, many in one transaction: what ends while one transaction runs goes into the next. What the
- * database does not take is offered again, so that a crash or stall of it does not make notices arrive twice.
+ * Records attempts that have ended, many in one transaction: what ends while one transaction runs
+ * goes into the next. What the database does not take is offered again, so that a crash or stall of
+ * it does not make notices arrive twice.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
@@ -14,7 +15,10 @@ const retryMs = 200;
 export interface Recorder {
   /** Resolves once the attempt is recorded, or given up on shutdown. Never rejects. */
   readonly record: (ended: EndedAttempt) => Promise<void>;
-  /** On shutdown: gives up, from `time` (Date.now) on, what the database still does not take. Its claim ends by itself. */
+  /**
+   * On shutdown: gives up, from `time` (Date.now) on, what the database still does not take. Its
+   * claim ends by itself.
+   */
   readonly giveUpAt: (time: number) => void;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Waiting for a tenant's automations, or its approvals, to change: whoever changes one says so on the bus, and what is missed is found
- * at the next look.
+ * Waiting for a tenant's automations, or its approvals, to change: whoever changes one says so on
+ * the bus, and what is missed is found at the next look.
  */
 const lookAgainMs = 1000;
 

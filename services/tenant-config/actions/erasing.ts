@@ -1,5 +1,6 @@
 /**
- * Erasing a tenant whose time has come, in steps that may each be repeated, so that a node that dies loses nothing:
+ * Erasing a tenant whose time has come, in steps that may each be repeated, so that a node that
+ * dies loses nothing:
  *
  * | Step | Done by | Then |
  * |---|---|---|

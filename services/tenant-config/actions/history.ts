@@ -1,4 +1,7 @@
-/** Actions on ConfigurationHistory: its pages, one entry in full, and the changes that watch streams follow. */
+/**
+ * Actions on ConfigurationHistory: its pages, one entry in full, and the changes that watch streams
+ * follow.
+ */
 import { MoreThan, type DataSource } from 'typeorm';
 import type { Handlers } from '../../../shared/cluster/request.ts';
 import { revisionOf } from '../../../shared/commits/commit.ts';

@@ -1,4 +1,6 @@
-/** Asking people to become members: `auth` mails the links, for every action that invites somebody. */
+/**
+ * Asking people to become members: `auth` mails the links, for every action that invites somebody.
+ */
 import type { Request } from '../../../shared/cluster/request.ts';
 import { actorOf } from '../../../shared/commits/commit.ts';
 import type { TenantRow } from '../schema.ts';
@@ -14,7 +16,10 @@ export async function invite(
   });
 }
 
-/** The same where the membership is committed already: a failure is logged, since the invitation can be sent again. */
+/**
+ * The same where the membership is committed already: a failure is logged, since the invitation can
+ * be sent again.
+ */
 export async function tryToInvite(
   tenant: Pick<TenantRow, 'id' | 'name'>,
   userId: string,

@@ -1,4 +1,7 @@
-/** What config-resolver asks of a tenant: its layers and bounds, as they are or were, and the agent types it has configured. */
+/**
+ * What config-resolver asks of a tenant: its layers and bounds, as they are or were, and the agent
+ * types it has configured.
+ */
 import { In, type DataSource, type EntityManager } from 'typeorm';
 import type { Handlers } from '../../../shared/cluster/request.ts';
 import { namesIn } from '../../../shared/commits/actor-names.ts';
@@ -85,7 +88,10 @@ interface Then {
   readonly at: string | null;
 }
 
-/** The revision that a caller means by `as_of`, which may be one to come or a moment, and its moment. */
+/**
+ * The revision that a caller means by `as_of`, which may be one to come or a moment, and its
+ * moment.
+ */
 async function wantedRevision(
   manager: EntityManager,
   tenantId: string,
@@ -104,7 +110,10 @@ async function wantedRevision(
 
 export const layerActions = (db: DataSource) =>
   ({
-    /** One snapshot, at a moment when the platform had its revision. The statements are the same, however many names there are. */
+    /**
+     * One snapshot, at a moment when the platform had its revision. The statements are the same,
+     * however many names there are.
+     */
     'tenant-config.layers.now': ({ tenant_id: tenantId, agent_types = [], service_ids = [] }) =>
       db.transaction('REPEATABLE READ', async (manager) => {
         const scope = tenantScope(tenantId);

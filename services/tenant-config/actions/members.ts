@@ -1,4 +1,7 @@
-/** Actions on memberships. Their revisions are those of the scope `members:<id>`; names and addresses come from `auth`. */
+/**
+ * Actions on memberships. Their revisions are those of the scope `members:<id>`; names and
+ * addresses come from `auth`.
+ */
 import { MoreThan, type DataSource, type EntityManager } from 'typeorm';
 import type { Handlers, Request } from '../../../shared/cluster/request.ts';
 import {
@@ -59,8 +62,8 @@ const membershipOf = (tenant: TenantRow, row: MemberRow) => ({
 });
 
 /**
- * The rows with name and address from the accounts, which are `auth`'s. The name of somebody who has not accepted is not the
- * tenant's to know.
+ * The rows with name and address from the accounts, which are `auth`'s. The name of somebody who
+ * has not accepted is not the tenant's to know.
  */
 async function withAccounts(rows: readonly MemberRow[], request: Request): Promise<Member[]> {
   if (rows.length === 0) return [];
@@ -103,7 +106,10 @@ async function admit(manager: EntityManager, row: MemberRow): Promise<EventDraft
 
 type Decider = ResultOf<'tenant-config.members.decider'>['decider'];
 
-/** Whether the groups have somebody who could decide: with a role that decides, and an account that is not disabled. */
+/**
+ * Whether the groups have somebody who could decide: with a role that decides, and an account that
+ * is not disabled.
+ */
 async function askedGroups(
   manager: EntityManager,
   tenantId: string,
@@ -190,7 +196,10 @@ export const memberActions = (db: DataSource) =>
       return { items: await withAccounts(items, request), next_cursor };
     },
 
-    /** Whoever may vouch for the address makes the person a member at once; everybody else asks them first. */
+    /**
+     * Whoever may vouch for the address makes the person a member at once; everybody else asks them
+     * first.
+     */
     async 'tenant-config.members.add'({ tenant_id, body }, request) {
       const { email, roles, groups = [] } = body;
       checkGrant(request.caller, roles);
@@ -309,7 +318,10 @@ export const memberActions = (db: DataSource) =>
       return null;
     },
 
-    /** Also the last administrator: nobody keeps their account for a tenant's sake, and the platform's administrators add another. */
+    /**
+     * Also the last administrator: nobody keeps their account for a tenant's sake, and the
+     * platform's administrators add another.
+     */
     async 'tenant-config.members.erase'({ user_id }, request) {
       const memberships = await db.manager.findBy(MemberEntity, { user_id });
       for (const { tenant_id } of memberships)
@@ -352,7 +364,8 @@ export const memberActions = (db: DataSource) =>
       request,
     ) {
       const { manager } = db;
-      // Before what they count is read, so that a change in between is noticed by whoever compares them later.
+      // Before what they count is read, so that a change in between is noticed by whoever compares
+      // them later.
       const revisions = await revisionsOf(manager, [
         memberScope(tenant_id),
         tenantScope(tenant_id),

@@ -1,4 +1,7 @@
-/** The notification_config as it is used: shown to the tenant with its secrets masked, given to the notifier with them open. */
+/**
+ * The notification_config as it is used: shown to the tenant with its secrets masked, given to the
+ * notifier with them open.
+ */
 import type { DataSource } from 'typeorm';
 import type { Handlers } from '../../../shared/cluster/request.ts';
 import { readSnapshot, refuseOlderThan } from '../../../shared/commits/commit.ts';

@@ -1,4 +1,7 @@
-/** Rollback: looks up what a revision left behind, or found, and lets the kind of that document restore it. */
+/**
+ * Rollback: looks up what a revision left behind, or found, and lets the kind of that document
+ * restore it.
+ */
 import type { DataSource } from 'typeorm';
 import type { Handlers, Request } from '../../../shared/cluster/request.ts';
 import type { ConfigType } from '../../../shared/contracts/history.ts';
@@ -22,7 +25,10 @@ type Restore = (
 /** How each kind of document, by its name in the history, is restored. */
 export type Restorers = Readonly<Record<ConfigType, Restore>>;
 
-/** `addressOf` is the way back from `resourceId`, which the history keeps, to the document's address. */
+/**
+ * `addressOf` is the way back from `resourceId`, which the history keeps, to the document's
+ * address.
+ */
 export const restorer =
   <Address, Document>(
     actions: DocumentActions<Address, Document>,
@@ -36,7 +42,10 @@ export const restorer =
 
 export const rollbackAction = (db: DataSource, restorers: Restorers) =>
   ({
-    /** Restores what the resource of a revision held right after it, or before it, as a new revision under the same rules as any write. */
+    /**
+     * Restores what the resource of a revision held right after it, or before it, as a new revision
+     * under the same rules as any write.
+     */
     async 'tenant-config.rollback'({ tenant_id, body, ...options }, request) {
       const { reason = options.reason } = body;
       const { revision, side } = takeBackOf(body);

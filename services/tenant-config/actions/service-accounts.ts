@@ -1,4 +1,7 @@
-/** Actions on service accounts. Like memberships they have the revisions of the scope `members:<id>`; their keys are `auth`'s. */
+/**
+ * Actions on service accounts. Like memberships they have the revisions of the scope
+ * `members:<id>`; their keys are `auth`'s.
+ */
 import { randomUUID } from 'node:crypto';
 import { MoreThan, type DataSource, type EntityManager } from 'typeorm';
 import type { Handlers } from '../../../shared/cluster/request.ts';
@@ -139,7 +142,10 @@ export const serviceAccountActions = (db: DataSource) =>
       return viewOf(result);
     },
 
-    /** The keys first: where that fails, or the account is not removed after it, removing it again does both. */
+    /**
+     * The keys first: where that fails, or the account is not removed after it, removing it again
+     * does both.
+     */
     async 'tenant-config.service-accounts.delete'({ tenant_id, account_id: id }, request) {
       await findAccount(db.manager, tenant_id, id);
       const address = { tenant_id, account_id: id };

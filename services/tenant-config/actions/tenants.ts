@@ -60,8 +60,9 @@ export function tenantActions(db: DataSource, settings: () => Settings) {
 
   return {
     /**
-     * The tenant, its risk limits and its first administrator appear together or not at all. The platform administrator's word proves
-     * a new account; whoever has an account already is invited, and keeps their password.
+     * The tenant, its risk limits and its first administrator appear together or not at all. The
+     * platform administrator's word proves a new account; whoever has an account already is
+     * invited, and keeps their password.
      */
     async 'tenant-config.tenants.create'({ body: { name, admin } }, request) {
       checkWord(request.caller, admin, settings());
@@ -140,8 +141,9 @@ export function tenantActions(db: DataSource, settings: () => Settings) {
     },
 
     /**
-     * Disabling and another policy take effect on every node at once: what is cached of every member and service account is dropped.
-     * Enabling a tenant takes back that its deletion was asked for.
+     * Disabling and another policy take effect on every node at once: what is cached of every
+     * member and service account is dropped. Enabling a tenant takes back that its deletion was
+     * asked for.
      */
     async 'tenant-config.tenants.patch'({ tenant_id: id, body }, request) {
       checkTenantChange(request.caller, id, body);

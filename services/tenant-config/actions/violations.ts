@@ -1,4 +1,7 @@
-/** What is stored that bounds are against, of one tenant or of all: lists that are made by looking through the documents. */
+/**
+ * What is stored that bounds are against, of one tenant or of all: lists that are made by looking
+ * through the documents.
+ */
 import { In, type DataSource, type EntitySchema, type SelectQueryBuilder } from 'typeorm';
 import { contradicted, yieldingPairs } from '../../../shared/bounds/bounds-document.ts';
 import type { BoundInForce, BoundSet } from '../../../shared/bounds/bounds-in-force.ts';
@@ -114,7 +117,9 @@ function contradictions(bounds: Bounds, sets: readonly BoundSet[]): Found[] {
   });
 }
 
-/** Those that yield because they leave a pair such as `min_instances` and `max_instances` no order. */
+/**
+ * Those that yield because they leave a pair such as `min_instances` and `max_instances` no order.
+ */
 function pairContradictions(bounds: Bounds, sets: readonly BoundSet[]): Found[] {
   const above = sets.filter(({ by }) => by === 'platform');
   return yieldingPairs({ by: 'tenant', bounds, revision: null }, above).map(
@@ -129,14 +134,20 @@ function pairContradictions(bounds: Bounds, sets: readonly BoundSet[]): Found[] 
   );
 }
 
-/** Where a page begins: in which documents, after which of them, and after how many violations of the next one. */
+/**
+ * Where a page begins: in which documents, after which of them, and after how many violations of
+ * the next one.
+ */
 interface Position {
   readonly type: number;
   /** As `keyOfRow` makes it; the first document where absent. */
   readonly after: string | undefined;
 }
 
-/** A row's sort key; one that begins with `=` is of a row that is not finished, and comes with how much of it was told. */
+/**
+ * A row's sort key; one that begins with `=` is of a row that is not finished, and comes with how
+ * much of it was told.
+ */
 const keyOfRow = ({ tenant_id, id }: DocumentRow): string => `>${tenant_id}/${id}`;
 const keyForm =
   /^([0-3])(?:([>=])([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\/([^/]{1,200})\/([0-9]{1,9}))?$/;
@@ -162,7 +173,10 @@ function positionOf(cursor: string | undefined): Position & { readonly told: num
   return { type: Number(type), after, told: Number(told ?? 0) };
 }
 
-/** Documents that are looked at for one page, so that a list of few violations among many documents stays cheap: a page may be empty. */
+/**
+ * Documents that are looked at for one page, so that a list of few violations among many documents
+ * stays cheap: a page may be empty.
+ */
 const maxDocuments = 2000;
 const documentsAtOnce = 200;
 /** Bytes of JSON after which a page ends, unless its first item alone has more. */

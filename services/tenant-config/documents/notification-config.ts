@@ -1,4 +1,7 @@
-/** A tenant's notification_config: a column of the tenant, null until it is set, its secrets encrypted. */
+/**
+ * A tenant's notification_config: a column of the tenant, null until it is set, its secrets
+ * encrypted.
+ */
 import type { Call } from '../../../shared/cluster/request.ts';
 import {
   notificationSecrets,
@@ -35,7 +38,10 @@ interface Findings {
   readonly vouchedDomains: readonly string[];
 }
 
-/** Domains that a tenant may send mail from: those of the platform, and those that the tenant's own providers have verified. */
+/**
+ * Domains that a tenant may send mail from: those of the platform, and those that the tenant's own
+ * providers have verified.
+ */
 async function vouchedDomainsOf(
   tenantId: string,
   settings: Settings,

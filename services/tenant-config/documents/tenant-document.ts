@@ -1,4 +1,7 @@
-/** What all of a tenant's documents have in common: the tenant's revisions, its ConfigurationHistory, and a table of one shape. */
+/**
+ * What all of a tenant's documents have in common: the tenant's revisions, its
+ * ConfigurationHistory, and a table of one shape.
+ */
 import type { EntitySchema } from 'typeorm';
 import type { ConfigType } from '../../../shared/contracts/history.ts';
 import { tenantScope } from '../../../shared/contracts/revision-scopes.ts';

@@ -1,7 +1,7 @@
 /**
- * Who may decide an approval now, and by which right: signed in, with an API key, or by a link that was mailed to an address. The mail
- * gave no right: a link holds only while the person could decide otherwise, and an address without an account only while the
- * configuration names it.
+ * Who may decide an approval now, and by which right: signed in, with an API key, or by a link that
+ * was mailed to an address. The mail gave no right: a link holds only while the person could decide
+ * otherwise, and an address without an account only while the configuration names it.
  *
  * | Groups that were asked so far      | decide                                                                       |
  * | ---------------------------------- | ---------------------------------------------------------------------------- |
@@ -16,7 +16,8 @@
  * | of a proved account that is no member   | nobody                                                                 |
  * | of nobody, or of an account not proved  | the address, while the configuration names it                          |
  *
- * An account that nobody proved counts for nothing here: anybody can have one made for an address of others.
+ * An account that nobody proved counts for nothing here: anybody can have one made for an address
+ * of others.
  */
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import type { NotificationConfig } from '../../../shared/contracts/notification-config.ts';
@@ -59,7 +60,10 @@ export interface LinkFacts {
   readonly asked: AskedGroups;
 }
 
-/** In whose name a link to an address decides, a user id or the address, and by which right; null where it decides nothing. */
+/**
+ * In whose name a link to an address decides, a user id or the address, and by which right; null
+ * where it decides nothing.
+ */
 export function linkDeciderOf({
   address,
   account,

@@ -11,8 +11,8 @@ import {
 import type { Settings } from '../../../shared/settings.ts';
 
 /**
- * The whole document in use. Webhooks come as a list, whether one or several were written; a section without defaults is as it was
- * written.
+ * The whole document in use. Webhooks come as a list, whether one or several were written; a
+ * section without defaults is as it was written.
  */
 export const effectiveNotifications = (
   config: NotificationConfig | null,
@@ -44,7 +44,10 @@ const effectiveEndpoints = (
     .slice(0, settings.approval_webhook_endpoints_cap)
     .map(({ endpoint }) => effectiveEndpoint(endpoint, settings));
 
-/** An endpoint with the process's defaults where a field is missing, and its caps where the field asks for more. */
+/**
+ * An endpoint with the process's defaults where a field is missing, and its caps where the field
+ * asks for more.
+ */
 export function effectiveEndpoint(
   endpoint: WebhookEndpoint,
   settings: Settings,

@@ -5,8 +5,9 @@ import { StrataError } from '../../../shared/errors.ts';
 import { isPlatformAdminAddress, type Settings } from '../../../shared/settings.ts';
 
 /**
- * Throws 403 where a credential that is no person's sign-in of the last 10 minutes makes a tenant_admin: an API key with
- * `members:write` would give whoever holds it every right in the tenant, beyond its own scopes.
+ * Throws 403 where a credential that is no person's sign-in of the last 10 minutes makes a
+ * tenant_admin: an API key with `members:write` would give whoever holds it every right in the
+ * tenant, beyond its own scopes.
  */
 export function checkGrant(
   caller: Caller,
@@ -18,8 +19,8 @@ export function checkGrant(
 }
 
 /**
- * The same for proving the address of a platform administrator by one's word, with a password for the account: an API key with
- * `platform:write` would give itself every right on the platform.
+ * The same for proving the address of a platform administrator by one's word, with a password for
+ * the account: an API key with `platform:write` would give itself every right on the platform.
  */
 export function checkWord(
   caller: Caller,

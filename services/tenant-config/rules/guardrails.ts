@@ -1,4 +1,7 @@
-/** What others set for a service instance: the platform its limits, the tenant's administrators some of its fields. */
+/**
+ * What others set for a service instance: the platform its limits, the tenant's administrators some
+ * of its fields.
+ */
 import { isDeepStrictEqual } from 'node:util';
 import { actsByRoles, type Caller } from '../../../shared/access.ts';
 import type { ServiceInstance } from '../../../shared/contracts/service-instances.ts';
@@ -9,8 +12,9 @@ import { scalingOrder } from './checks.ts';
 type ServiceType = ManagedTypes[number];
 
 /**
- * Instances stay within the service type's scaling_limits, whoever writes them. A refusal names the limit and its owner. Limits that
- * were lowered since don't refuse what is there already: reading holds it within them.
+ * Instances stay within the service type's scaling_limits, whoever writes them. A refusal names the
+ * limit and its owner. Limits that were lowered since don't refuse what is there already: reading
+ * holds it within them.
  */
 export function withinLimits(
   next: ServiceInstance,

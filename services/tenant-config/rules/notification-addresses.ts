@@ -1,4 +1,7 @@
-/** All rules of a notification_config that its schema can't say, those about its addresses included: where this process may send. */
+/**
+ * All rules of a notification_config that its schema can't say, those about its addresses included:
+ * where this process may send.
+ */
 import type { NotificationConfig } from '../../../shared/contracts/notification-config.ts';
 import type { Problem } from '../../../shared/errors.ts';
 import type { Guard } from '../../../shared/outgoing/guard.ts';
@@ -35,7 +38,10 @@ interface Address {
   readonly url: string;
 }
 
-/** Every address in a configuration, or in whatever was sent as one or as a merge patch of one. A masked one is not known here. */
+/**
+ * Every address in a configuration, or in whatever was sent as one or as a merge patch of one. A
+ * masked one is not known here.
+ */
 function addressesOf(config: unknown, endpointsCap = Infinity): Address[] {
   const webhook = member(config, 'webhook');
   const endpoints = member(webhook, 'endpoints');
@@ -64,7 +70,10 @@ function objectionToForm(guard: Guard, url: string): string | undefined {
   }
 }
 
-/** Nobody sends such text but to smuggle it past the masks: `sealSecrets` would keep it as if it were stored. */
+/**
+ * Nobody sends such text but to smuggle it past the masks: `sealSecrets` would keep it as if it
+ * were stored.
+ */
 function holdsSealedText(config: NotificationConfig | null): boolean {
   let found = false;
   mapStrings(config, (text) => {

@@ -1,4 +1,7 @@
-/** What the schema of a notification_config can't say, whatever the process's limits for addresses are. */
+/**
+ * What the schema of a notification_config can't say, whatever the process's limits for addresses
+ * are.
+ */
 import {
   endpointsOf,
   isReservedHeader,
@@ -12,7 +15,9 @@ import { mask } from '../../../shared/security/vault.ts';
 type Path = readonly string[];
 const problemAt = (path: Path, message: string): Problem => ({ path: pointerTo(path), message });
 
-/** Times and retries beyond a cap of the process may be stored: the cap applies when they are used. */
+/**
+ * Times and retries beyond a cap of the process may be stored: the cap applies when they are used.
+ */
 export function checkNotificationConfig(
   config: NotificationConfig | null,
   maxEndpoints: number,

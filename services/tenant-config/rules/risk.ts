@@ -16,7 +16,10 @@ export const seedRisk = (settings: RiskSettings, types: ManagedTypes): RiskConfi
   service_overrides: Object.fromEntries(types.map(({ service_type }) => [service_type, {}])),
 });
 
-/** A type that has become inactive may stay where it was, so that an old document can be written back. */
+/**
+ * A type that has become inactive may stay where it was, so that an old document can be written
+ * back.
+ */
 export function checkRisk(
   { global_settings: limits, service_overrides: overrides }: RiskConfig,
   current: RiskConfig | null,

@@ -4,8 +4,8 @@ import type { Problem } from '../../../shared/errors.ts';
 import { isVouchedFor } from '../../../shared/mail/sender.ts';
 
 /**
- * A new sender must be of a vouched domain. One that is stored already stands in nobody's way: while nobody vouches for it, mail is
- * sent from FROM_EMAIL (services/notifier/channels/email.ts).
+ * A new sender must be of a vouched domain. One that is stored already stands in nobody's way:
+ * while nobody vouches for it, mail is sent from FROM_EMAIL (services/notifier/channels/email.ts).
  */
 export function senderProblems(
   next: NotificationConfig | null,
@@ -21,7 +21,9 @@ export function senderProblems(
   return [{ path: '/email/from_email', message }];
 }
 
-/** Whether what was sent, in whatever shape, may bring a sender. A rollback sends nothing and may. */
+/**
+ * Whether what was sent, in whatever shape, may bring a sender. A rollback sends nothing and may.
+ */
 export function maySetSender(body: unknown): boolean {
   if (body === undefined) return true;
   const { email } = (body ?? {}) as { readonly email?: unknown };

@@ -1,4 +1,7 @@
-/** What a service instance's own fields must fulfil; the limits that others set for it are in `guardrails.ts`. */
+/**
+ * What a service instance's own fields must fulfil; the limits that others set for it are in
+ * `guardrails.ts`.
+ */
 import type { ServiceInstance } from '../../../shared/contracts/service-instances.ts';
 import type { Problem } from '../../../shared/errors.ts';
 import type { ManagedTypes } from '../stores/managed-types.ts';

@@ -7,8 +7,9 @@ import { StrataError } from '../../../shared/errors.ts';
 type TenantChange = ParamsOf<'tenant-config.tenants.patch'>['body'];
 
 /**
- * Throws 403 where a tenant's own administrator changes more than how its members sign in, or asks for that with an API key; and where
- * a member who would be kept out by the policy themselves asks for it, who may have no other way to sign in.
+ * Throws 403 where a tenant's own administrator changes more than how its members sign in, or asks
+ * for that with an API key; and where a member who would be kept out by the policy themselves asks
+ * for it, who may have no other way to sign in.
  */
 export function checkTenantChange(caller: Caller, tenantId: string, change: TenantChange): void {
   const { sign_in_policy: policy, ...ofPlatform } = change;

@@ -5,7 +5,10 @@ import type { TenantRow } from '../schema.ts';
 
 const dayMs = 86_400_000;
 
-/** When the tenant is due to be erased (RFC 3339); null unless its deletion was asked for. A reload of the setting moves it. */
+/**
+ * When the tenant is due to be erased (RFC 3339); null unless its deletion was asked for. A reload
+ * of the setting moves it.
+ */
 export const eraseTime = (
   { deletion_asked_at: askedAt }: TenantRow,
   { tenant_erase_after_days: days }: Settings,

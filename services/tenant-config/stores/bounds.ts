@@ -22,7 +22,10 @@ async function stored(asked: Promise<Answer>): Promise<Answer | null> {
   }
 }
 
-/** The platform's bounds, from this node's memory. Throws 503 where what is known of them may be old. */
+/**
+ * The platform's bounds, from this node's memory. Throws 503 where what is known of them may be
+ * old.
+ */
 export async function platformBounds({ call }: Calling): Promise<BoundSet[]> {
   const answer = await stored(call('global-config.bounds.get', {}));
   if (answer?.stale)
@@ -34,8 +37,9 @@ export async function platformBounds({ call }: Calling): Promise<BoundSet[]> {
 }
 
 /**
- * The bounds that refuse values of a tenant's documents, from this node's memory. Where `global-config` is away, the platform's as
- * they are known, or none: a value that is stored meanwhile is held within them whenever it is read.
+ * The bounds that refuse values of a tenant's documents, from this node's memory. Where
+ * `global-config` is away, the platform's as they are known, or none: a value that is stored
+ * meanwhile is held within them whenever it is read.
  */
 export async function boundsForValues(tenantId: string, { call }: Calling): Promise<BoundSet[]> {
   const [ofPlatform, ofTenant] = await Promise.all([

@@ -1,4 +1,6 @@
-/** Tenants whose deletion was asked for, as the steps of an erasure (actions/erasing.ts) find them. */
+/**
+ * Tenants whose deletion was asked for, as the steps of an erasure (actions/erasing.ts) find them.
+ */
 import { randomUUID } from 'node:crypto';
 import type { EntityManager } from 'typeorm';
 import { serviceCaller } from '../../../shared/access.ts';
@@ -45,7 +47,9 @@ const documentTables = [
   'bounds',
 ];
 
-/** Whether an erasure was cut off after it began: the tenant is gone, and documents of it are not. */
+/**
+ * Whether an erasure was cut off after it began: the tenant is gone, and documents of it are not.
+ */
 export async function hasDocuments(manager: EntityManager, id: string): Promise<boolean> {
   const anyOf = documentTables
     .map((table) => `EXISTS (SELECT FROM tenant_config.${table} WHERE tenant_id = $1)`)
@@ -54,7 +58,10 @@ export async function hasDocuments(manager: EntityManager, id: string): Promise<
   return found!.remain;
 }
 
-/** Requests from before this moment have ended: one calls others, each of which has the time of a request. */
+/**
+ * Requests from before this moment have ended: one calls others, each of which has the time of a
+ * request.
+ */
 export const quietSince = ({ request_timeout_ms: ms }: Settings): Date =>
   new Date(Date.now() - 2 * ms);
 
@@ -73,8 +80,8 @@ export async function eraseHistory(
 }
 
 /**
- * The end of an erasure: false where a service has not confirmed yet, or an event of the tenant waits in the outbox, which would come
- * to the audit after the one that ends its chain.
+ * The end of an erasure: false where a service has not confirmed yet, or an event of the tenant
+ * waits in the outbox, which would come to the audit after the one that ends its chain.
  */
 export async function endErasure(manager: EntityManager, id: string): Promise<boolean> {
   if (await hasWaitingEvents(manager, id)) return false;

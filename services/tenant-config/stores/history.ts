@@ -59,7 +59,10 @@ export async function recordHistory(
   await run(manager, historyEntry, historyValues(name, record, request));
 }
 
-/** What a document was at a revision: what the last entry of its history until then left behind. Null where there was none. */
+/**
+ * What a document was at a revision: what the last entry of its history until then left behind.
+ * Null where there was none.
+ */
 export async function documentAt<Document>(
   manager: EntityManager,
   { tenantId, configType, resourceId }: HistoryName,
@@ -98,7 +101,10 @@ export async function documentsAt<Document>(
   return rows.map((row) => leftBehind<Document>(row)).filter((document) => document !== null);
 }
 
-/** When a revision was written; for one before the first, the last moment before that. Null where there is no history. */
+/**
+ * When a revision was written; for one before the first, the last moment before that. Null where
+ * there is no history.
+ */
 export async function momentOf(
   manager: EntityManager,
   tenantId: string,

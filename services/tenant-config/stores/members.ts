@@ -19,7 +19,10 @@ export async function findMember(
 export const isAdministrator = ({ status, roles }: MemberRow): boolean =>
   status === 'active' && roles.includes('tenant_admin');
 
-/** After a change of an administrator: throws 409 where the tenant has none left, and nobody could manage it any more. */
+/**
+ * After a change of an administrator: throws 409 where the tenant has none left, and nobody could
+ * manage it any more.
+ */
 export async function requireAdministrator(
   manager: EntityManager,
   tenantId: string,
@@ -48,8 +51,9 @@ export const findApprovers = (
   );
 
 /**
- * The user's memberships of one status, by the tenants' names. One statement, however many there are: every sign-in asks. It leaves
- * the tenants' notification configurations where they are, which may have a mebibyte each.
+ * The user's memberships of one status, by the tenants' names. One statement, however many there
+ * are: every sign-in asks. It leaves the tenants' notification configurations where they are, which
+ * may have a mebibyte each.
  */
 export async function findMemberships(
   manager: EntityManager,

@@ -1,6 +1,7 @@
 /**
- * What tenants' documents say of some keys, for whoever needs them of all tenants: a page in one statement, cut down in the database
- * to those keys, so that neither memory nor the wire holds whole documents.
+ * What tenants' documents say of some keys, for whoever needs them of all tenants: a page in one
+ * statement, cut down in the database to those keys, so that neither memory nor the wire holds
+ * whole documents.
  */
 import type { EntityManager } from 'typeorm';
 import type { TenantSaid } from '../../../shared/contracts/layers.ts';
@@ -19,7 +20,10 @@ const tenantsOfPage = 250;
 const pageBytes = 2 * 1024 * 1024;
 const maxTenantMebibytes = 32;
 
-/** The members of an object that are among the keys; null where there are none. Most documents mention none, which their text shows. */
+/**
+ * The members of an object that are among the keys; null where there are none. Most documents
+ * mention none, which their text shows.
+ */
 const saidBy = (json: string): string =>
   `CASE WHEN (${json})::text LIKE ANY ($2::text[]) THEN (
      SELECT json_object_agg(member.key, member.value) FROM json_each(${json}) member WHERE member.key = ANY ($1::text[])

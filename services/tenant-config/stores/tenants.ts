@@ -1,4 +1,7 @@
-/** Tenants in the database, for every action that needs one to exist. One that is being erased does not. */
+/**
+ * Tenants in the database, for every action that needs one to exist. One that is being erased does
+ * not.
+ */
 import { IsNull, type EntityManager } from 'typeorm';
 import { run, type Statement } from '../../../shared/database/planned-once.ts';
 import { StrataError } from '../../../shared/errors.ts';

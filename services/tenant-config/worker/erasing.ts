@@ -1,6 +1,7 @@
 /**
- * The loop behind erasures: it begins those that are due, has the services erase what they have, and ends those that all have
- * confirmed. It goes by what is stored, so whatever a node that is gone left undone, another does within seconds.
+ * The loop behind erasures: it begins those that are due, has the services erase what they have,
+ * and ends those that all have confirmed. It goes by what is stored, so whatever a node that is
+ * gone left undone, another does within seconds.
  */
 import type { Logger } from 'pino';
 import type { DataSource } from 'typeorm';

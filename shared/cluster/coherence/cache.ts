@@ -1,5 +1,6 @@
 /**
- * A node's memory of configuration, which never answers with less than the node knows to be committed.
+ * A node's memory of configuration, which never answers with less than the node knows to be
+ * committed.
  *
  * | Part          | Protects against                                    | Bounded by, degrades to                                      |
  * |---------------|-----------------------------------------------------|--------------------------------------------------------------|
@@ -13,8 +14,9 @@
  * | last known    | the owner being away, or slow while the lease is lost | marked stale; only what was never dropped and may still stand in, else the error |
  * | size          | running out of memory                               | entries and bytes, eviction of the least recently used       |
  *
- * A lease that ends and is renewed while a load is in flight needs no flag on the load: before the lease counts again, the poll that
- * renews it applies the changes that were missed, and these mark the load as outdated if they concern it.
+ * A lease that ends and is renewed while a load is in flight needs no flag on the load: before the
+ * lease counts again, the poll that renews it applies the changes that were missed, and these mark
+ * the load as outdated if they concern it.
  */
 import { LRUCache } from 'lru-cache';
 import { performance } from 'node:perf_hooks';
@@ -37,14 +39,18 @@ export interface ReadResult<T> {
   readonly stale: boolean;
 }
 
-/** An answer, and those that were asked for with it, in their order. An owner may leave any of them out. */
+/**
+ * An answer, and those that were asked for with it, in their order. An owner may leave any of them
+ * out.
+ */
 export interface LoadedTogether<T> extends Loaded<T> {
   readonly others?: readonly (Loaded<unknown> | null)[];
 }
 
 /**
- * Asks the owner. It is told what the answer must include, since it may have a memory of its own, and may ignore that: an answer that
- * includes less is refused here and asked for again. `others` are the parameters of further answers of the same kind.
+ * Asks the owner. It is told what the answer must include, since it may have a memory of its own,
+ * and may ignore that: an answer that includes less is refused here and asked for again. `others`
+ * are the parameters of further answers of the same kind.
  */
 export type Load<T> = (
   minAsOf: AsOf,
@@ -52,8 +58,9 @@ export type Load<T> = (
 ) => Promise<LoadedTogether<T>>;
 
 /**
- * Entries of the same scopes that are loaded together once a change of the scope `after`, and of no other, has dropped them: their
- * owner has everything else that they are made of in its memory then, so that many cost little more than one.
+ * Entries of the same scopes that are loaded together once a change of the scope `after`, and of no
+ * other, has dropped them: their owner has everything else that they are made of in its memory
+ * then, so that many cost little more than one.
  */
 export interface Group {
   readonly name: string;
@@ -92,13 +99,18 @@ interface PendingLoad {
   readonly promise: Promise<Loaded<unknown> | undefined>;
   readonly scopes: readonly string[];
   readonly minAsOf: AsOf;
-  /** A change or a flush came after it began: its answer is not cached, and nobody else may join it. */
+  /**
+   * A change or a flush came after it began: its answer is not cached, and nobody else may join it.
+   */
   outdated: boolean;
 }
 
 const maxRetries = 3;
 const recencyRenewalMs = 1000;
-/** Without a lease every read goes to the owner. Where the owner has not answered after this time, a known value stands in. */
+/**
+ * Without a lease every read goes to the owner. Where the owner has not answered after this time, a
+ * known value stands in.
+ */
 const ownerPatienceMs = 500;
 /** An entry's memory beside its key and value, in bytes. */
 const entryOverheadBytes = 200;
@@ -122,7 +134,10 @@ export class CoherentCache {
     hits: 0,
     misses: 0,
     drops: 0,
-    /** Loads marked as outdated. Until the deprecated metric `strata_cache` goes, whose labels these are, the older word for it stays. */
+    /**
+     * Loads marked as outdated. Until the deprecated metric `strata_cache` goes, whose labels these
+     * are, the older word for it stays.
+     */
     disowned: 0,
     rejectedBelowFloor: 0,
     stale: 0,
@@ -147,12 +162,18 @@ export class CoherentCache {
     };
   }
 
-  /** The entry under the key, fresh or not. Counts no hit: for those who ask whether it is fresh when they serve it. */
+  /**
+   * The entry under the key, fresh or not. Counts no hit: for those who ask whether it is fresh
+   * when they serve it.
+   */
   find(key: string): CachedEntry<unknown> | undefined {
     return this.#lookUpEvictingDropped(key);
   }
 
-  /** The entry, if it may be served now and includes `min`; counts as a hit. Synchronous, for the hot path. */
+  /**
+   * The entry, if it may be served now and includes `min`; counts as a hit. Synchronous, for the
+   * hot path.
+   */
   get(key: string, min?: AsOf): CachedEntry<unknown> | undefined {
     const entry = this.#lookUpEvictingDropped(key);
     if (!entry) return undefined;
@@ -165,8 +186,9 @@ export class CoherentCache {
 
   /**
    * From memory, else by `load`, whose answer is shared by all who ask meanwhile.
-   * Throws what `load` throws, unless that is an outage and a last known value is there; `service_unavailable` where the owner keeps
-   * answering from before a known change; `timeout` after `waitMs`.
+   * Throws what `load` throws, unless that is an outage and a last known value is there;
+   * `service_unavailable` where the owner keeps answering from before a known change; `timeout`
+   * after `waitMs`.
    */
   async read<T>(
     key: string,
@@ -177,19 +199,20 @@ export class CoherentCache {
     const entry = this.get(key, min);
     if (entry) return { value: entry.value as T, asOf: entry.asOf, hit: true, stale: false };
     this.#counts.misses += 1;
-    // The floor as it is when the read begins. A change that becomes known later is concurrent with the read, so an answer from
-    // before it and one from after it are both right.
+    // The floor as it is when the read begins. A change that becomes known later is concurrent with
+    // the read, so an answer from before it and one from after it are both right.
     const floor = this.#floors.of(key, scopes);
     const deadline = this.#now() + waitMs;
     for (let attempt = 0; attempt <= maxRetries; attempt += 1) {
       try {
         const patienceMs = this.#patienceMs(key, deadline);
-        // A load whose answer was below the floor has ended, so each attempt gets an answer that was made later.
+        // A load whose answer was below the floor has ended, so each attempt gets an answer that
+        // was made later.
         const loaded = await within(patienceMs, this.#load(key, scopes, load, min, group));
         // It was asked for with another one and not answered. Whoever waits asks for it by itself.
         if (loaded === undefined) continue;
-        // `min` is not compared: where the reader requires a revision that does not exist yet, asking again brings nothing, and
-        // whoever required it refuses the answer.
+        // `min` is not compared: where the reader requires a revision that does not exist yet,
+        // asking again brings nothing, and whoever required it refuses the answer.
         if (includes(loaded.asOf, floor))
           return { value: loaded.value as T, asOf: loaded.asOf, hit: false, stale: false };
       } catch (error) {
@@ -208,7 +231,10 @@ export class CoherentCache {
     );
   }
 
-  /** How long to wait for the owner: until the deadline, or less where there is no lease and a known value can stand in. */
+  /**
+   * How long to wait for the owner: until the deadline, or less where there is no lease and a known
+   * value can stand in.
+   */
   #patienceMs(key: string, deadline: number): number {
     const now = this.#now();
     const leftMs = deadline - now;
@@ -225,7 +251,10 @@ export class CoherentCache {
     return this.#options.mayStandIn?.(this.#now()) ?? true;
   }
 
-  /** Asks for the newest floor that is known by now, which may be above the one that `read` accepts an answer by. */
+  /**
+   * Asks for the newest floor that is known by now, which may be above the one that `read` accepts
+   * an answer by.
+   */
   #load(
     key: string,
     scopes: readonly string[],
@@ -238,7 +267,8 @@ export class CoherentCache {
     if (!this.#options.hasLease(this.#now())) return this.#readThrough(load, minAsOf);
     const running = this.#loads.get(key);
     if (running && includes(running.minAsOf, minAsOf)) return running.promise;
-    // What must include more than is known here is not in the owner's memory either, so that each would cost it a read.
+    // What must include more than is known here is not in the owner's memory either, so that each
+    // would cost it a read.
     const others = group && includes(floor, min) ? this.#takeDropped(group) : [];
     return this.#startLoad(key, scopes, load, minAsOf, group, others);
   }
@@ -282,8 +312,9 @@ export class CoherentCache {
   }
 
   /**
-   * Of the group, what its change alone has dropped and somebody has read not long ago. It leaves the memory, as it would when it is
-   * looked up; and with it, of those that were looked at, what may not be loaded with others.
+   * Of the group, what its change alone has dropped and somebody has read not long ago. It leaves
+   * the memory, as it would when it is looked up; and with it, of those that were looked at, what
+   * may not be loaded with others.
    */
   #takeDropped({ name, after }: Group): Entry[] {
     const readSince = this.#now() - this.#options.ttlMs();
@@ -312,7 +343,8 @@ export class CoherentCache {
     group: Group | undefined,
     readAt: number,
   ): Promise<Loaded<unknown> | undefined> {
-    // A load that runs already requires less. It must not end later and replace what this one brings.
+    // A load that runs already requires less. It must not end later and replace what this one
+    // brings.
     this.#markLoadOutdated(key);
     const resets = this.#resets;
     const own: PendingLoad = {
@@ -374,9 +406,10 @@ export class CoherentCache {
   }
 
   /**
-   * Drops what is older than `revision` under exactly these keys, and marks loads of them in flight as outdated, so that an answer
-   * from before the change is never cached. Returns how many entries were removed.
-   * A change that is known already does nothing: the feed repeats changes, and nothing older was cached since the first time.
+   * Drops what is older than `revision` under exactly these keys, and marks loads of them in flight
+   * as outdated, so that an answer from before the change is never cached. Returns how many entries
+   * were removed. A change that is known already does nothing: the feed repeats changes, and
+   * nothing older was cached since the first time.
    */
   drop(keys: readonly string[], scope: string, revision: number): number {
     let removed = 0;
@@ -391,8 +424,9 @@ export class CoherentCache {
   }
 
   /**
-   * The same for everything that was read with the scope. Only raises the number that these entries are compared with: every way to
-   * an entry makes that comparison, so finding it outdated at the next look-up is as good as removing it now.
+   * The same for everything that was read with the scope. Only raises the number that these entries
+   * are compared with: every way to an entry makes that comparison, so finding it outdated at the
+   * next look-up is as good as removing it now.
    */
   dropScope(scope: string, revision: number): void {
     const isNews = this.#floors.raise(scope, revision);
@@ -416,7 +450,8 @@ export class CoherentCache {
   flushScope(scope: string): void {
     const shared = this.#scopes.get(scope);
     if (shared) shared.droppedBelow = Infinity;
-    // Entries that are there already keep the old object and so stay dropped. Later ones share a new object of the same name.
+    // Entries that are there already keep the old object and so stay dropped. Later ones share a
+    // new object of the same name.
     this.#scopes.delete(scope);
     this.#markLoadsOutdated(scope);
   }
@@ -429,8 +464,9 @@ export class CoherentCache {
   }
 
   /**
-   * Removes everything, and what is known of revisions as well: the database has gone back to an older state, in which they count
-   * anew. Answers on their way from before are given to those who wait for them and otherwise ignored.
+   * Removes everything, and what is known of revisions as well: the database has gone back to an
+   * older state, in which they count anew. Answers on their way from before are given to those who
+   * wait for them and otherwise ignored.
    */
   reset(): void {
     this.flush();
@@ -438,7 +474,10 @@ export class CoherentCache {
     this.#resets += 1;
   }
 
-  /** The keys of what was not dropped, expired entries included; with a scope, of what was read with it. */
+  /**
+   * The keys of what was not dropped, expired entries included; with a scope, of what was read with
+   * it.
+   */
   keys(scope?: string): string[] {
     const readWith = ({ scopeRevisions }: Entry): boolean =>
       scope === undefined || scopeRevisions.some((each) => each.scope.name === scope);
@@ -447,7 +486,10 @@ export class CoherentCache {
       .map(([key]) => key);
   }
 
-  /** `entries` and `bytes` are what memory holds, with entries of dropped scopes until they are looked up or evicted. */
+  /**
+   * `entries` and `bytes` are what memory holds, with entries of dropped scopes until they are
+   * looked up or evicted.
+   */
   stats() {
     return {
       entries: this.#entries.size,
@@ -457,7 +499,10 @@ export class CoherentCache {
     };
   }
 
-  /** The entry, expired or not, unless its scope was dropped: then it is removed, which `dropScope` leaves to the next look-up. */
+  /**
+   * The entry, expired or not, unless its scope was dropped: then it is removed, which `dropScope`
+   * leaves to the next look-up.
+   */
   #lookUpEvictingDropped(key: string): Entry | undefined {
     const entry = this.#entries.peek(key);
     if (!entry?.isDropped()) return entry;
@@ -529,7 +574,10 @@ export class CoherentCache {
   }
 }
 
-/** The promise's outcome, or `timeout` where that takes longer. The work behind the promise is not cancelled. */
+/**
+ * The promise's outcome, or `timeout` where that takes longer. The work behind the promise is not
+ * cancelled.
+ */
 async function within<T>(ms: number, promise: Promise<T>): Promise<T> {
   if (ms === Infinity) return promise;
   let timer: NodeJS.Timeout | undefined;

@@ -1,5 +1,6 @@
 /**
- * This node's caches, and what keeps them coherent with the database. T is the fence time, COHERENCE_FENCE_MS.
+ * This node's caches, and what keeps them coherent with the database. T is the fence time,
+ * COHERENCE_FENCE_MS.
  *
  * | Part           | Protects against                                      | Bounded by, degrades to                               |
  * |----------------|-------------------------------------------------------|-------------------------------------------------------|
@@ -40,14 +41,22 @@ export interface CoherenceOptions {
   /** T: how long a write may be delayed, and how long a lease lasts without a poll. */
   readonly fenceMs: number;
   readonly requestTimeoutMs: number;
-  /** Lifetime of the entries of `configuration_service` and `identity`, in minutes (CACHE_DEFAULT_TTL). */
+  /**
+   * Lifetime of the entries of `configuration_service` and `identity`, in minutes
+   * (CACHE_DEFAULT_TTL).
+   */
   readonly ttlMinutes: () => number;
-  /** How long after the last good poll began what is known in `identity` may stand in for its owner. */
+  /**
+   * How long after the last good poll began what is known in `identity` may stand in for its owner.
+   */
   readonly staleIdentityMs: () => number;
   readonly log: Logger;
 }
 
-/** How this node reaches the change feed and the other nodes. In embedded mode the feed is in its own database and nobody listens. */
+/**
+ * How this node reaches the change feed and the other nodes. In embedded mode the feed is in its
+ * own database and nobody listens.
+ */
 export interface ClusterLink {
   /** Renews the lease and reads the changes since the cursor. */
   readonly poll: (poll: Poll) => Promise<PollResult>;
@@ -56,11 +65,17 @@ export interface ClusterLink {
   /** Has the database never give those of these revisions out again that it has lost. */
   readonly skipLost: (known: KnownRevision[]) => Promise<void>;
   readonly broadcast: (change: Change) => void;
-  /** Whether broadcasts that were sent until now have arrived here, found out within so many milliseconds. */
+  /**
+   * Whether broadcasts that were sent until now have arrived here, found out within so many
+   * milliseconds.
+   */
   readonly hearsOthers: (withinMs: number) => Promise<boolean>;
   /** The answers of polls come over the bus, too: a node that has one hears others. */
   readonly pollsOverBus?: true;
-  /** The lease table, each lease with whether its holder has read the change. Only on nodes with a database, which alone commit. */
+  /**
+   * The lease table, each lease with whether its holder has read the change. Only on nodes with a
+   * database, which alone commit.
+   */
   readonly leases?: (changeId: string) => Promise<LeaseTableRead>;
 }
 
@@ -88,7 +103,10 @@ export class Coherence {
   /** Names this process in the lease table and in acknowledgements. */
   readonly holder: string;
   readonly caches: Record<CacheName, CoherentCache>;
-  /** `fences`: writes that waited for all of T. `fencedOut`: polls that failed while there was no lease. */
+  /**
+   * `fences`: writes that waited for all of T. `fencedOut`: polls that failed while there was no
+   * lease.
+   */
   readonly figures = { polls: 0, pollFailures: 0, fences: 0, fencedOut: 0, resets: 0 };
   readonly #options: CoherenceOptions;
   readonly #awaited = new Map<string, Acknowledgements>();
@@ -96,8 +114,8 @@ export class Coherence {
   readonly #listeners = new Set<(change: Change) => void>();
   readonly #resetListeners = new Set<() => void>();
   /**
-   * Scope → revision up to which every change of the scope is applied here. Where it forgets a scope, the scope's next load counts
-   * as ahead of the feed and drops what is older.
+   * Scope → revision up to which every change of the scope is applied here. Where it forgets a
+   * scope, the scope's next load counts as ahead of the feed and drops what is older.
    */
   readonly #applied = new LRUCache<string, number>(upTo(100_000));
   readonly #known = new KnownRevisions();
@@ -122,7 +140,10 @@ export class Coherence {
   #isCheckingHearing = false;
   /** Wall clock minus monotonic clock when the last good poll began, in milliseconds. */
   #clockDifference = 0;
-  /** When the last good poll began, by both clocks, in milliseconds. What is kept and was not dropped was good then. */
+  /**
+   * When the last good poll began, by both clocks, in milliseconds. What is kept and was not
+   * dropped was good then.
+   */
   #lastGood = { monotonic: -Infinity, wall: -Infinity };
   #onPublished: (ms: number) => void = () => {};
   #stopped = false;
@@ -164,7 +185,10 @@ export class Coherence {
     return Math.abs(drift) < this.#clockTolerance();
   }
 
-  /** A lease ends by so much before T that neither this nor clocks of unequal speed make it last longer. */
+  /**
+   * A lease ends by so much before T that neither this nor clocks of unequal speed make it last
+   * longer.
+   */
   #clockTolerance(): number {
     return this.#options.fenceMs / 20;
   }
@@ -214,22 +238,25 @@ export class Coherence {
   }
 
   /**
-   * Calls the listener with every change once it is applied here: perhaps twice, and in no particular order between scopes.
-   * Returns how to stop listening.
+   * Calls the listener with every change once it is applied here: perhaps twice, and in no
+   * particular order between scopes. Returns how to stop listening.
    */
   onChange(listener: (change: Change) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }
 
-  /** The newest revision of the scope that this node has heard of, also where the database has lost it since; 0 where of none. */
+  /**
+   * The newest revision of the scope that this node has heard of, also where the database has lost
+   * it since; 0 where of none.
+   */
   newestHeardOf(scope: string): number {
     return this.#known.newestOf(scope);
   }
 
   /**
-   * Calls the listener when the database may have gone back to an older state, so that revisions that were heard of may be gone, and
-   * when changes were missed that nobody can tell any more.
+   * Calls the listener when the database may have gone back to an older state, so that revisions
+   * that were heard of may be gone, and when changes were missed that nobody can tell any more.
    * Returns how to stop listening.
    */
   onReset(listener: () => void): () => void {
@@ -237,12 +264,18 @@ export class Coherence {
     return () => this.#resetListeners.delete(listener);
   }
 
-  /** Calls the one listener after each change committed here, with the milliseconds until no node could answer from before it. */
+  /**
+   * Calls the one listener after each change committed here, with the milliseconds until no node
+   * could answer from before it.
+   */
   onPublished(listener: (ms: number) => void): void {
     this.#onPublished = listener;
   }
 
-  /** Drops what the change made outdated here. Applying a change again does nothing more than calling the listeners. */
+  /**
+   * Drops what the change made outdated here. Applying a change again does nothing more than
+   * calling the listeners.
+   */
   apply(change: Change): void {
     const { keys, scope, revision } = change;
     const isRepeated = this.#known.note(change);
@@ -250,7 +283,8 @@ export class Coherence {
     this.caches.configuration_service.drop(keys, scope, revision);
     this.caches.identity.drop(keys, scope, revision);
     if (keys.includes(settingsReplacedKey)) this.caches.identity.flush();
-    // Effective values hold defaults of the environment, and whoever is told that these have moved must not read the old ones.
+    // Effective values hold defaults of the environment, and whoever is told that these have moved
+    // must not read the old ones.
     if (keys.includes(settingsReplacedKey)) this.caches.dynamic_config_service.flush();
     if (keys.includes(wholeScopeKey))
       for (const cache of Object.values(this.caches)) cache.dropScope(scope, revision);
@@ -265,8 +299,9 @@ export class Coherence {
   }
 
   /**
-   * A load may include revisions whose changes have not arrived here. Whoever has seen its value must not get an older one from
-   * another entry of the scope afterwards, so everything older of the scope is dropped.
+   * A load may include revisions whose changes have not arrived here. Whoever has seen its value
+   * must not get an older one from another entry of the scope afterwards, so everything older of
+   * the scope is dropped.
    */
   #dropWhatIsOlder(loaded: AsOf): void {
     this.#known.noteLoaded(loaded);
@@ -279,15 +314,17 @@ export class Coherence {
   }
 
   /**
-   * Makes committed changes known: drops here, broadcasts, and waits until every node that may cache has dropped too, at most T
-   * after the commit. A node that has said nothing for T has no lease any more and serves nothing from memory. T is the longest of
-   * any lease holder.
+   * Makes committed changes known: drops here, broadcasts, and waits until every node that may
+   * cache has dropped too, at most T after the commit. A node that has said nothing for T has no
+   * lease any more and serves nothing from memory. T is the longest of any lease holder.
    */
   async publish(changes: readonly Change[]): Promise<void> {
     await Promise.all(changes.map((change) => this.#publishOnce(change)));
   }
 
-  /** Writes that were committed together are one change, which each of them publishes and waits for. */
+  /**
+   * Writes that were committed together are one change, which each of them publishes and waits for.
+   */
   #publishOnce(change: Change): Promise<void> {
     const known = this.#published.get(change);
     if (known) return known;
@@ -315,19 +352,23 @@ export class Coherence {
     }
   }
 
-  /** Resolves to true once every lease holder has acknowledged, to false at the end of the fence. */
+  /**
+   * Resolves to true once every lease holder has acknowledged, to false at the end of the fence.
+   */
   async #waitForLeaseHolders(
     changeId: string,
     acknowledgements: Acknowledgements,
     began: number,
   ): Promise<boolean> {
     for (;;) {
-      // Nobody joins the holders afterwards: a lease renewed after they were read belongs to a poll that reads this change.
+      // Nobody joins the holders afterwards: a lease renewed after they were read belongs to a poll
+      // that reads this change.
       const holders = await this.#leaseHolders(changeId, began + this.#fenceMs());
       acknowledgements.missing =
         holders && new Set(holders.filter((each) => !acknowledgements.arrived.has(each)));
       const haveAllAnswered = (): boolean => acknowledgements.missing?.size === 0;
-      // Read again meanwhile, for nodes that saw the change in the feed, or left, and do not acknowledge.
+      // Read again meanwhile, for nodes that saw the change in the feed, or left, and do not
+      // acknowledge.
       const fenceEnd = began + this.#fenceMs();
       const readAgainAt = Math.min(fenceEnd, performance.now() + leaseTableIntervalMs);
       while (!haveAllAnswered() && performance.now() < readAgainAt)
@@ -343,8 +384,9 @@ export class Coherence {
   }
 
   /**
-   * Who may still serve what was cached before the change. Undefined where the lease table cannot be read by then, or is another
-   * server's than this node's polls were answered by, so that leases may be missing from it: then only the end of the fence is safe.
+   * Who may still serve what was cached before the change. Undefined where the lease table cannot
+   * be read by then, or is another server's than this node's polls were answered by, so that leases
+   * may be missing from it: then only the end of the fence is safe.
    */
   async #leaseHolders(changeId: string, until: number): Promise<string[] | undefined> {
     if (!this.#link?.leases) return [];
@@ -402,7 +444,8 @@ export class Coherence {
     if (this.hasLease()) this.#checkHearing();
     else if (!(await link.hearsOthers(fenceMs))) return this.#giveUpLease();
     const generation = this.#leaseGeneration;
-    // The lease counts from here. Counted from the answer, it would outlast what writers read in the lease table.
+    // The lease counts from here. Counted from the answer, it would outlast what writers read in
+    // the lease table.
     const began = performance.now();
     const clockDifference = Date.now() - began;
     const token = randomUUID();
@@ -442,7 +485,8 @@ export class Coherence {
   /** Applies what a poll brought, or begins anew where it cannot say what was missed. */
   #catchUp({ cursor, complete, changes, previous_token: previousToken, server }: PollResult): void {
     const isSameServer = this.#server === undefined || this.#server === server;
-    // The database has none of this process' polls, or an older one: it went back to a state from before.
+    // The database has none of this process' polls, or an older one: it went back to a state from
+    // before.
     const hasGoneBack = this.#cursor !== null && !this.#tokens.includes(previousToken ?? noToken);
     if (!isSameServer || hasGoneBack) this.#reset();
     else if (!complete) this.#forgetMissed();
@@ -484,8 +528,8 @@ export class Coherence {
   }
 
   /**
-   * Beside the polls, so that these take no longer on a slow bus. Not where a poll that is answered shows it: without an answer the
-   * lease runs out as early as it would be given back.
+   * Beside the polls, so that these take no longer on a slow bus. Not where a poll that is answered
+   * shows it: without an answer the lease runs out as early as it would be given back.
    */
   #checkHearing(): void {
     if (this.#isCheckingHearing || this.#link!.pollsOverBus) return;
@@ -506,9 +550,10 @@ export class Coherence {
 }
 
 /**
- * How long to wait with the next poll, in milliseconds, by a wall clock that says `now`: at most the interval. All nodes poll when their
- * clocks pass its multiples, so that who answers them can do so together. Clocks that differ, stand or jump cost some of that, and at
- * most twice as many polls.
+ * How long to wait with the next poll, in milliseconds, by a wall clock that says `now`: at most
+ * the interval. All nodes poll when their clocks pass its multiples, so that who answers them can
+ * do so together. Clocks that differ, stand or jump cost some of that, and at most twice as many
+ * polls.
  */
 export const untilNextPoll = (now: number, intervalMs: number): number =>
   Math.max(intervalMs / 2, intervalMs - (now % intervalMs));

@@ -1,4 +1,7 @@
-/** One cached answer, and what decides whether it may be served. Kept by CoherentCache, served by the gateway and the middleware. */
+/**
+ * One cached answer, and what decides whether it may be served. Kept by CoherentCache, served by
+ * the gateway and the middleware.
+ */
 import type { AsOf } from './floors.ts';
 
 /** An answer as its owner gave it. */
@@ -8,18 +11,22 @@ export interface Loaded<T> {
   readonly asOf: AsOf;
   /** Serialized length; estimated where absent. */
   readonly bytes?: number;
-  /** The parameters it was loaded with. They were found valid, so a request with equal ones needs no second check. */
+  /**
+   * The parameters it was loaded with. They were found valid, so a request with equal ones needs no
+   * second check.
+   */
   readonly params?: Readonly<Record<string, unknown>>;
 }
 
 /**
- * A cached answer. Whoever needs the same answer at every request keeps the entry itself, which saves building and looking up its
- * key. Ask `isFresh` before each use of the value, and call `recordHit` when it is served.
+ * A cached answer. Whoever needs the same answer at every request keeps the entry itself, which
+ * saves building and looking up its key. Ask `isFresh` before each use of the value, and call
+ * `recordHit` when it is served.
  */
 export interface CachedEntry<T> extends Loaded<T> {
   /**
-   * Whether it may be served at `now` (performance.now()): it is in the cache and not expired, no newer revision is known, and
-   * this node holds its lease.
+   * Whether it may be served at `now` (performance.now()): it is in the cache and not expired, no
+   * newer revision is known, and this node holds its lease.
    */
   isFresh(now: number): boolean;
   /** Counts a hit, and puts eviction off, since the entry was used now. */
@@ -27,9 +34,9 @@ export interface CachedEntry<T> extends Loaded<T> {
 }
 
 /**
- * A revision scope, such as `tenant:<id>`, as the entries of one cache share it: dropping the scope is one assignment, however many
- * entries were read with it. Lives as long as entries refer to it, because an entry may be looked up long after its scope was
- * dropped.
+ * A revision scope, such as `tenant:<id>`, as the entries of one cache share it: dropping the scope
+ * is one assignment, however many entries were read with it. Lives as long as entries refer to it,
+ * because an entry may be looked up long after its scope was dropped.
  */
 export interface RevisionScope {
   readonly name: string;
@@ -58,7 +65,10 @@ export class Entry implements CachedEntry<unknown> {
   readonly params: Loaded<unknown>['params'];
   readonly expiresAt: number;
   readonly scopeRevisions: readonly ScopeRevision[];
-  /** When its place in the order of eviction was last renewed. Where it was loaded for nobody, when the one before it was read. */
+  /**
+   * When its place in the order of eviction was last renewed. Where it was loaded for nobody, when
+   * the one before it was read.
+   */
   recencyRenewedAt: number;
   /** Estimated, in bytes. */
   size = 0;
@@ -110,8 +120,9 @@ export class Entry implements CachedEntry<unknown> {
 }
 
 /**
- * Freezes a value with everything it refers to, because local calls hand out cached values by reference. Returns an estimate of
- * its size in memory, in bytes. Iterative, so that deep nesting does not overflow the stack.
+ * Freezes a value with everything it refers to, because local calls hand out cached values by
+ * reference. Returns an estimate of its size in memory, in bytes. Iterative, so that deep nesting
+ * does not overflow the stack.
  */
 export function freezeAndMeasure(root: unknown): number {
   let bytes = 0;

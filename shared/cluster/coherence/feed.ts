@@ -1,16 +1,18 @@
 /**
- * The change feed and the caching leases, in the database beside the commits. Used by coherence.ts, on nodes without a database
- * over the bus. Polls that arrive at the same moment are answered together, since what PostgreSQL does for a poll is mostly the same
- * for many.
+ * The change feed and the caching leases, in the database beside the commits. Used by coherence.ts,
+ * on nodes without a database over the bus. Polls that arrive at the same moment are answered
+ * together, since what PostgreSQL does for a poll is mostly the same for many.
  *
- * The feed is read by snapshot, not by a sequence: a slow transaction that got a lower id may commit later, and whoever reads up to
- * `max(id)` would skip it. A cursor is the snapshot of the poll before, so that a poll takes exactly the changes that were not
- * visible then, however long other transactions of the server stay open. (PostgreSQL manual, "Transaction ID and Snapshot
+ * The feed is read by snapshot, not by a sequence: a slow transaction that got a lower id may
+ * commit later, and whoever reads up to `max(id)` would skip it. A cursor is the snapshot of the
+ * poll before, so that a poll takes exactly the changes that were not visible then, however long
+ * other transactions of the server stay open. (PostgreSQL manual, "Transaction ID and Snapshot
  * Information Functions".)
  *
- * The cursor ends at the poll's own transaction, which renewed the lease and is on disk. A transaction beyond it may have ended
- * without leaving a trace there, and after a crash PostgreSQL hands its id out again. Changes in between are read again by the next
- * poll, and applying a change twice is harmless.
+ * The cursor ends at the poll's own transaction, which renewed the lease and is on disk. A
+ * transaction beyond it may have ended without leaving a trace there, and after a crash PostgreSQL
+ * hands its id out again. Changes in between are read again by the next poll, and applying a change
+ * twice is harmless.
  */
 import type { ClientBase } from 'pg';
 import type { DataSource } from 'typeorm';
@@ -51,14 +53,17 @@ const retentionMinutes = 15;
 const beyondAll = 2n ** 64n - 1n;
 
 /**
- * Which server answered: the database cluster, its timeline and its start. It changes when a standby takes over, when a backup is
- * restored and when the server starts again.
+ * Which server answered: the database cluster, its timeline and its start. It changes when a
+ * standby takes over, when a backup is restored and when the server starts again.
  */
 const server = `(SELECT system_identifier FROM pg_control_system())::text
   || ' ' || left(pg_walfile_name(pg_current_wal_lsn()), 8)
   || ' ' || extract(epoch FROM pg_postmaster_start_time())::text`;
 
-/** Each write waits for this, and its plan takes longer than its work: with a name, a connection plans it once. */
+/**
+ * Each write waits for this, and its plan takes longer than its work: with a name, a connection
+ * plans it once.
+ */
 const leaseTable = {
   name: 'strata_leases',
   text: `SELECT ${server} AS server, COALESCE((
@@ -86,12 +91,14 @@ interface Waiting {
 }
 
 /**
- * Of the polls `$1`. In the order of holders, so that two transactions which renew the same leases never wait for each other. A poll that
- * comes after a later one of its holder renews nothing: a node that stood still answers what it was asked then, and an older token in
- * the table would pass for a database that went back.
+ * Of the polls `$1`. In the order of holders, so that two transactions which renew the same leases
+ * never wait for each other. A poll that comes after a later one of its holder renews nothing: a
+ * node that stood still answers what it was asked then, and an older token in the table would pass
+ * for a database that went back.
  *
- * Of the polls before, the lease keeps the last one that its holder has been answered: what that found in the table, one whose answer was
- * lost has overwritten, and with it that the database went back.
+ * Of the polls before, the lease keeps the last one that its holder has been answered: what that
+ * found in the table, one whose answer was lost has overwritten, and with it that the database went
+ * back.
  */
 const renewLeases = {
   name: 'strata_renew_leases',
@@ -113,13 +120,17 @@ const renewLeases = {
      SELECT holder, id, previous_token FROM renewed`,
 };
 
-/** A node that has missed more begins with empty caches: to be told each change would take it longer, and the feed's node as well. */
+/**
+ * A node that has missed more begins with empty caches: to be told each change would take it
+ * longer, and the feed's node as well.
+ */
 const maxMissed = 10_000;
 
 /**
- * From each of the cursors `$1`, for polls that the transaction `$2` has renewed the leases of. PostgreSQL expects a third of the feed
- * after a cursor that it does not know. The limit tells it better, which keeps it with the index however long the feed is, and from compiling
- * the statement for longer than it takes (`jit_above_cost`).
+ * From each of the cursors `$1`, for polls that the transaction `$2` has renewed the leases of.
+ * PostgreSQL expects a third of the feed after a cursor that it does not know. The limit tells it
+ * better, which keeps it with the index however long the feed is, and from compiling the statement
+ * for longer than it takes (`jit_above_cost`).
  */
 const readChanges = {
   name: 'strata_read_changes',
@@ -169,7 +180,10 @@ const tooLate = (): PromiseRejectedResult => ({
   reason: new StrataError('timeout', 'A later poll of this node has been answered.'),
 });
 
-/** `gatherMs`: how long a poll waits for others, with which it goes to the database in the same two statements. */
+/**
+ * `gatherMs`: how long a poll waits for others, with which it goes to the database in the same two
+ * statements.
+ */
 export function createFeed(db: DataSource, { gatherMs = 0 }: { readonly gatherMs?: number } = {}) {
   /** Polls that have arrived and not been sent. */
   let gathering: Waiting[] | undefined;
@@ -195,7 +209,10 @@ export function createFeed(db: DataSource, { gatherMs = 0 }: { readonly gatherMs
       return { leases: leases.map((lease) => ({ ...lease, read: new Set(lease.read) })), server };
     });
 
-  /** What is asked while the table is being read is answered by the next reading, which begins after it: a lease may be made any time. */
+  /**
+   * What is asked while the table is being read is answered by the next reading, which begins after
+   * it: a lease may be made any time.
+   */
   const readings = new Turns<Asked>(maxTogether, async (_name, asked) => {
     try {
       const read = await readLeases(asked.map(({ changeId }) => changeId));
@@ -207,12 +224,14 @@ export function createFeed(db: DataSource, { gatherMs = 0 }: { readonly gatherMs
   });
 
   /**
-   * Renews the leases and reads the changes since the cursors. In this order: a writer that does not see a lease has committed
-   * before the read, which then sees its change. That holds for each of the polls: the one transaction that renews all leases has
-   * ended when the one read begins, and no poll joins once they have been sent.
+   * Renews the leases and reads the changes since the cursors. In this order: a writer that does
+   * not see a lease has committed before the read, which then sees its change. That holds for each
+   * of the polls: the one transaction that renews all leases has ended when the one read begins,
+   * and no poll joins once they have been sent.
    *
-   * A lease shows the cursor only where it is of this server. A server that was restored, or recovered from a crash, gives
-   * transaction ids out again, and a cursor from before would say of those that their changes have been read.
+   * A lease shows the cursor only where it is of this server. A server that was restored, or
+   * recovered from a crash, gives transaction ids out again, and a cursor from before would say of
+   * those that their changes have been read.
    */
   const pollAll = (polls: readonly Poll[]): Promise<PromiseSettledResult<PollResult>[]> =>
     onOneConnection(async (client) => {
@@ -231,8 +250,9 @@ export function createFeed(db: DataSource, { gatherMs = 0 }: { readonly gatherMs
         const renewal = renewals.get(holder);
         if (!renewal) return tooLate();
         const reading = readings.get(cursor)!;
-        // Not complete: there is no cursor, or it is from another database, or changes after it are pruned. A transaction that was
-        // open at the cursor and has ended counts as pruned where it left no change, because one that was removed looks the same.
+        // Not complete: there is no cursor, or it is from another database, or changes after it are
+        // pruned. A transaction that was open at the cursor and has ended counts as pruned where it
+        // left no change, because one that was removed looks the same.
         const changes = reading.complete ? reading.changes : [];
         const { previous_token } = renewal;
         return { status: 'fulfilled', value: { ...reading, changes, previous_token } };
@@ -279,7 +299,10 @@ export function createFeed(db: DataSource, { gatherMs = 0 }: { readonly gatherMs
       return answered.promise;
     },
 
-    /** Gives the lease back that one of these polls made, however late this arrives: not one of a later poll. */
+    /**
+     * Gives the lease back that one of these polls made, however late this arrives: not one of a
+     * later poll.
+     */
     async leave({ holder, tokens }: Leave): Promise<void> {
       await db.query('DELETE FROM strata.leases WHERE holder = $1 AND token = ANY ($2)', [
         holder,
@@ -295,9 +318,10 @@ export function createFeed(db: DataSource, { gatherMs = 0 }: { readonly gatherMs
     },
 
     /**
-     * Never gives those of these revisions out again that a restore or a failover has lost: the counter of their scope goes on after the
-     * newest of them, and after one more, so that nothing that continues from a lost revision fits what follows. A revision counts as
-     * lost where the counter is lower, or where another transaction has been given it since.
+     * Never gives those of these revisions out again that a restore or a failover has lost: the
+     * counter of their scope goes on after the newest of them, and after one more, so that nothing
+     * that continues from a lost revision fits what follows. A revision counts as lost where the
+     * counter is lower, or where another transaction has been given it since.
      */
     async skipLost(known: readonly KnownRevision[]): Promise<void> {
       // Two joins, since one with OR would look through all changes for each revision.
@@ -309,7 +333,8 @@ export function createFeed(db: DataSource, { gatherMs = 0 }: { readonly gatherMs
          SELECT known.*, true FROM known JOIN strata.changes c USING (scope, revision) WHERE c.id::text <> known.id`,
         [JSON.stringify(known)],
       );
-      // One by one, since whoever locks several scopes at once may wait for a writer who waits for one of them.
+      // One by one, since whoever locks several scopes at once may wait for a writer who waits for
+      // one of them.
       for (const { scope, revision, was_given_again: wasGivenAgain } of lost)
         await db.query(
           `UPDATE strata.revisions SET revision = GREATEST(revision, $2) + 1
@@ -319,9 +344,11 @@ export function createFeed(db: DataSource, { gatherMs = 0 }: { readonly gatherMs
     },
 
     /**
-     * Removes changes older than the retention, and notes up to where, so that a poll from before is told that changes are missing. All
-     * changes of a transaction go together: what is left of one would pass for all of it. So only those go whose ids are below that of any
-     * change that is kept. One from the future keeps nothing: the server's clock was set back, perhaps by years. Removes the given leases, unless they were renewed meanwhile.
+     * Removes changes older than the retention, and notes up to where, so that a poll from before
+     * is told that changes are missing. All changes of a transaction go together: what is left of
+     * one would pass for all of it. So only those go whose ids are below that of any change that is
+     * kept. One from the future keeps nothing: the server's clock was set back, perhaps by years.
+     * Removes the given leases, unless they were renewed meanwhile.
      */
     async prune(ended: readonly Pick<Lease, 'holder' | 'token'>[]): Promise<void> {
       await db.query(

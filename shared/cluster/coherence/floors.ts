@@ -2,7 +2,10 @@
 import { LRUCache } from 'lru-cache';
 import { upTo } from '../../growing-cache.ts';
 
-/** Scope → revision: what an answer includes, or what it must include. A scope that is not named counts as revision 0. */
+/**
+ * Scope → revision: what an answer includes, or what it must include. A scope that is not named
+ * counts as revision 0.
+ */
 export type AsOf = Readonly<Record<string, number>>;
 
 export const includes = (asOf: AsOf, required: AsOf): boolean => {
@@ -28,15 +31,17 @@ export interface FloorsOptions {
 }
 
 /**
- * The floors of one cache: the least revision that an answer must include, per key and scope, or for a whole scope.
+ * The floors of one cache: the least revision that an answer must include, per key and scope, or
+ * for a whole scope.
  *
- * A floor may be forgotten after `ttlMs`. Floors are compared with answers, not with entries: a drop removes the entry itself, so
- * the only older values left are an answer on its way and an entry in another node's cache. The answer arrives within the request
- * timeout or never. The entry is dropped, or no longer served, one fence time after the commit. So `ttlMs` must be at least the
+ * A floor may be forgotten after `ttlMs`. Floors are compared with answers, not with entries: a
+ * drop removes the entry itself, so the only older values left are an answer on its way and an
+ * entry in another node's cache. The answer arrives within the request timeout or never. The entry
+ * is dropped, or no longer served, one fence time after the commit. So `ttlMs` must be at least the
  * sum of both.
  *
- * Where more than `max` keys change within that time, the oldest floors are forgotten early. Their keys are then protected only by
- * the marking of loads in flight as outdated.
+ * Where more than `max` keys change within that time, the oldest floors are forgotten early. Their
+ * keys are then protected only by the marking of loads in flight as outdated.
  */
 export class Floors {
   readonly #revisions: LRUCache<string, number>;
@@ -58,7 +63,10 @@ export class Floors {
     this.#revisions.clear();
   }
 
-  /** Raises the floor of the key, or of the whole scope where there is none. Returns whether the floor was lower before. */
+  /**
+   * Raises the floor of the key, or of the whole scope where there is none. Returns whether the
+   * floor was lower before.
+   */
   raise(scope: string, revision: number, key?: string): boolean {
     const name = nameOf(scope, key);
     const before = this.#revisions.get(name) ?? -1;

@@ -1,8 +1,9 @@
 /**
- * The newest revision of each scope that this process has heard of. Where the database goes back to an older state, the revisions after
- * it are lost, and would be given out again for something else: clients who have one as an entity tag, as the id of an event or as
- * the least revision of a read could not tell. So no node commits a revision that it has heard of (`commitChange`), and whoever has
- * heard of a lost one has the database skip it (`Feed.skipLost`).
+ * The newest revision of each scope that this process has heard of. Where the database goes back to
+ * an older state, the revisions after it are lost, and would be given out again for something else:
+ * clients who have one as an entity tag, as the id of an event or as the least revision of a read
+ * could not tell. So no node commits a revision that it has heard of (`commitChange`), and whoever
+ * has heard of a lost one has the database skip it (`Feed.skipLost`).
  */
 import { LRUCache } from 'lru-cache';
 import type { ParamsOf } from '../../contracts/index.ts';
@@ -21,7 +22,10 @@ export class KnownRevisions {
   /** What was known before the database went back and has not been told to it, by scope. */
   readonly #perhapsLost = new Map<string, KnownRevision>();
 
-  /** Returns whether another transaction has made the same revision, so that the database must have gone back in between. */
+  /**
+   * Returns whether another transaction has made the same revision, so that the database must have
+   * gone back in between.
+   */
   note({ scope, revision, id }: Pick<Change, 'scope' | 'revision' | 'id'>): boolean {
     const known = this.#newest.get(scope);
     if (known && revision < known.revision) return false;
@@ -49,12 +53,16 @@ export class KnownRevisions {
     if (!before || known.revision > before.revision) this.#perhapsLost.set(known.scope, known);
   }
 
-  /** Hands what may be lost to `skipLost`, until it has taken all of it. Throws what that throws; the rest is then left for next time. */
+  /**
+   * Hands what may be lost to `skipLost`, until it has taken all of it. Throws what that throws;
+   * the rest is then left for next time.
+   */
   async tell(skipLost: (known: KnownRevision[]) => Promise<void>): Promise<void> {
     while (this.#perhapsLost.size > 0) {
       const batch = [...this.#perhapsLost.values().take(batchSize)];
       await skipLost(batch);
-      // The database may have gone back once more meanwhile, and a scope have another revision that may be lost.
+      // The database may have gone back once more meanwhile, and a scope have another revision that
+      // may be lost.
       for (const known of batch)
         if (this.#perhapsLost.get(known.scope) === known) this.#perhapsLost.delete(known.scope);
     }

@@ -1,6 +1,6 @@
 /**
- * Which caching leases may still be good, judged by nobody's clock but this process's own, which does not jump. Used by every node
- * that commits.
+ * Which caching leases may still be good, judged by nobody's clock but this process's own, which
+ * does not jump. Used by every node that commits.
  *
  * | Part            | Protects against                                        | Bounded by, degrades to                        |
  * |-----------------|---------------------------------------------------------|------------------------------------------------|
@@ -24,9 +24,10 @@ export class LeaseTable {
   #observed = new Map<string, Observation>();
 
   /**
-   * Takes in a read of the whole table. `began` and `ended` are when the read did, in milliseconds of performance.now().
-   * Returns the leases that may still be good. A lease is over where a read that began T or more after its token was first seen still
-   * shows that token: if its holder polls now, that poll reads every change that was committed before this read began.
+   * Takes in a read of the whole table. `began` and `ended` are when the read did, in milliseconds
+   * of performance.now(). Returns the leases that may still be good. A lease is over where a read
+   * that began T or more after its token was first seen still shows that token: if its holder polls
+   * now, that poll reads every change that was committed before this read began.
    */
   observe(leases: readonly Lease[], began: number, ended: number): readonly Lease[] {
     const before = this.#observed;

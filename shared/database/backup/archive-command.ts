@@ -1,4 +1,7 @@
-/** The commands that the embedded server runs to keep its log in a backup directory, and to bring it back. */
+/**
+ * The commands that the embedded server runs to keep its log in a backup directory, and to bring it
+ * back.
+ */
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 

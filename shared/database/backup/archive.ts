@@ -1,6 +1,7 @@
 /**
- * PostgreSQL runs this for each file of its log that is complete (`archive_command`, see archive-command.ts), and keeps the file until
- * it succeeds: writes it, compressed, into the backup directory that a file of DATA_DIR names. `node archive.ts <that file> <path> <name>`
+ * PostgreSQL runs this for each file of its log that is complete (`archive_command`, see
+ * archive-command.ts), and keeps the file until it succeeds: writes it, compressed, into the backup
+ * directory that a file of DATA_DIR names. `node archive.ts <that file> <path> <name>`
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -9,8 +10,9 @@ import { writeWhole } from './durable-files.ts';
 import { compressed, isWalFile } from './wal.ts';
 
 /**
- * So many files (1 GiB) wait for a backup directory that cannot be written. After that they are given up, since a full disk would stop
- * every write: the archive then has a gap, which a restore reports, and the next `npm run backup` begins anew after it.
+ * So many files (1 GiB) wait for a backup directory that cannot be written. After that they are
+ * given up, since a full disk would stop every write: the archive then has a gap, which a restore
+ * reports, and the next `npm run backup` begins anew after it.
  */
 const mayWait = 64;
 

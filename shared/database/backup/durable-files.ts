@@ -1,4 +1,7 @@
-/** Files that are there whole or not at all, however the process or the machine ends. Readable by their owner alone unless told. */
+/**
+ * Files that are there whole or not at all, however the process or the machine ends. Readable by
+ * their owner alone unless told.
+ */
 import { createHash } from 'node:crypto';
 import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { open, type FileHandle } from 'node:fs/promises';

@@ -27,7 +27,9 @@ export interface Manifest {
   /** What initdb gave the server: a log fits only files of the same. */
   readonly system_identifier: string;
   readonly timeline: number;
-  /** Positions in the log; from the first on it is needed, from the second on the files are whole. */
+  /**
+   * Positions in the log; from the first on it is needed, from the second on the files are whole.
+   */
   readonly start: string;
   readonly stop: string;
   readonly first_segment: string;

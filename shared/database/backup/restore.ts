@@ -1,6 +1,7 @@
 /**
- * `npm run restore`: makes the embedded server's files anew from a backup directory, as they were at a moment or as late as the log
- * reaches. Where DATA_DIR has the server that crashed, what it had not archived yet is taken from there.
+ * `npm run restore`: makes the embedded server's files anew from a backup directory, as they were
+ * at a moment or as late as the log reaches. Where DATA_DIR has the server that crashed, what it
+ * had not archived yet is taken from there.
  *
  * | In DATA_DIR                   | What                                                                          |
  * |-------------------------------|-------------------------------------------------------------------------------|
@@ -53,22 +54,28 @@ export interface RestoreRequest {
 
 export interface Restored {
   readonly base: Base;
-  /** When the last transaction was committed that is there; null where the log has none after the base. */
+  /**
+   * When the last transaction was committed that is there; null where the log has none after the
+   * base.
+   */
   readonly lastCommit: Date | null;
   /** Where the files of before are now. */
   readonly aside: string | undefined;
 }
 
 /**
- * Nodes that were stopped do not know which revisions were lost. Counted on from here, none of them is given out again: entity tags and
- * X-Min-Revision from before fit nothing else.
+ * Nodes that were stopped do not know which revisions were lost. Counted on from here, none of them
+ * is given out again: entity tags and X-Min-Revision from before fit nothing else.
  */
 const skippedRevisions = 1_000_000;
 
 /** Files that are copied at the same time. */
 const copies = 8;
 
-/** Whoever calls this holds the lock of DATA_DIR. Throws CannotStart and leaves the server's files as they were. */
+/**
+ * Whoever calls this holds the lock of DATA_DIR. Throws CannotStart and leaves the server's files
+ * as they were.
+ */
 export async function restoreBackup(request: RestoreRequest): Promise<Restored> {
   const { place, say } = request;
   const directory = resolve(request.directory);
@@ -108,7 +115,10 @@ export async function restoreBackup(request: RestoreRequest): Promise<Restored> 
   return { base, lastCommit, aside };
 }
 
-/** PostgreSQL itself reads the log, as its own user: what it may not read would be the end of the log for it. */
+/**
+ * PostgreSQL itself reads the log, as its own user: what it may not read would be the end of the
+ * log for it.
+ */
 function assertReadable(directory: string, { account }: Place): void {
   if (!existsSync(directory)) throw new CannotStart(`There is no ${directory}.`);
   if (ownerOf(directory) === undefined)
@@ -124,7 +134,8 @@ function assertReadable(directory: string, { account }: Place): void {
 function logOfTheCrash(cluster: string, directory: string): string[] {
   const control = join(cluster, 'global', 'pg_control');
   if (!existsSync(control)) return [];
-  // The first field of the file, in the byte order of this machine, which is little-endian wherever there is an embedded server.
+  // The first field of the file, in the byte order of this machine, which is little-endian wherever
+  // there is an embedded server.
   const systemIdentifier = readFileSync(control).readBigUInt64LE(0).toString();
   return systemIdentifier === ownerOf(directory) ? [join(cluster, 'pg_wal')] : [];
 }
@@ -197,10 +208,16 @@ function giveTo({ account }: Place, directory: string): void {
     chownSync(join(directory, path), uid, gid!);
 }
 
-/** SQLSTATE, which stands at the beginning of what the server says: the log ends before the moment that was asked for. */
+/**
+ * SQLSTATE, which stands at the beginning of what the server says: the log ends before the moment
+ * that was asked for.
+ */
 const endedBefore = /\bF0000\b/;
 
-/** Has the server replay the log, and makes it one of its own. Resolves to when the last transaction was committed. */
+/**
+ * Has the server replay the log, and makes it one of its own. Resolves to when the last transaction
+ * was committed.
+ */
 async function recover(
   { place, directory, until, say }: RestoreRequest,
   cluster: string,
@@ -211,7 +228,8 @@ async function recover(
     'hot_standby=off',
     'log_line_prefix=%e ',
     `restore_command=${restoreCommand(walOf(directory))}`,
-    // What it would archive now waits until the server is in its place: until then there is no new timeline.
+    // What it would archive now waits until the server is in its place: until then there is no new
+    // timeline.
     'archive_command=',
   ].flatMap((each) => ['-c', each]);
   // The server reads this before it knows names of zones, such as Z.
@@ -225,7 +243,8 @@ async function recover(
     say,
   ).catch((error: unknown) => {
     if (!endedBefore.test(messageOf(error))) throw error;
-    // Nothing was committed between the end of the log and that moment: only the log of the crash itself shows that.
+    // Nothing was committed between the end of the log and that moment: only the log of the crash
+    // itself shows that.
     if (!isWholeLog)
       throw new CannotStart(
         `The log in ${walOf(directory)} ends before ${until}. Without --until everything that is there is restored.`,

@@ -1,4 +1,7 @@
-/** `npm run backup`: copies the files of the embedded server while it works, and has it archive its log from then on. */
+/**
+ * `npm run backup`: copies the files of the embedded server while it works, and has it archive its
+ * log from then on.
+ */
 import { createHash } from 'node:crypto';
 import { chownSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
@@ -40,7 +43,10 @@ export interface BackupRequest {
   readonly say: Say;
 }
 
-/** A segment of the log is archived after this long even where it is not full: what a lost disk costs at the most. */
+/**
+ * A segment of the log is archived after this long even where it is not full: what a lost disk
+ * costs at the most.
+ */
 const archiveTimeoutSeconds = 60;
 /** How long the server may take to archive the log of a backup. */
 const archiveMs = 120_000;
@@ -51,14 +57,19 @@ const lockTimeout = '55P03';
 /** Files that are copied at the same time. */
 const copies = 8;
 
-/** Directories whose content belongs to the running server alone; the log comes from the archive. */
+/**
+ * Directories whose content belongs to the running server alone; the log comes from the archive.
+ */
 const emptied =
   /^(?:pg_wal|pg_replslot|pg_dynshmem|pg_notify|pg_serial|pg_snapshots|pg_stat_tmp|pg_subtrans)$/;
 /** Files that a restored server must not have. */
 const leftOut =
   /^(?:postmaster\.(?:pid|opts)|pg_internal\.init.*|pgsql_tmp.*|backup_label.*|.*\.signal|.*\.auto\.conf\.tmp)$/;
 
-/** Resolves once the backup can be restored. Throws CannotStart, and leaves nothing then that looks like a backup. */
+/**
+ * Resolves once the backup can be restored. Throws CannotStart, and leaves nothing then that looks
+ * like a backup.
+ */
 export async function takeBackup(request: BackupRequest): Promise<Base> {
   const { client, say } = request;
   const directory = resolve(request.directory);
@@ -125,8 +136,9 @@ function prepareDirectory(
 }
 
 /**
- * Held by the connection. Two backups at once would each take the other's for one that was cut off. One that was killed holds it
- * until the server has noticed, which it would not while it writes a checkpoint, unless it is told to look.
+ * Held by the connection. Two backups at once would each take the other's for one that was cut off.
+ * One that was killed holds it until the server has noticed, which it would not while it writes a
+ * checkpoint, unless it is told to look.
  */
 async function takeTurn(client: pg.Client): Promise<void> {
   await client.query(`SET client_connection_check_interval = '1s'`);

@@ -1,9 +1,9 @@
 /**
- * PostgreSQL runs this in a restore for each file of its log that it needs (`restore_command`): brings it back from the archive.
- * `node unarchive.ts <directory of the archive> <name> <path>`
+ * PostgreSQL runs this in a restore for each file of its log that it needs (`restore_command`):
+ * brings it back from the archive. `node unarchive.ts <directory of the archive> <name> <path>`
  *
- * Ends with 1 where the archive does not have the file, which PostgreSQL takes for the end of the log; with 255, which ends the restore,
- * where it has the file and cannot read it.
+ * Ends with 1 where the archive does not have the file, which PostgreSQL takes for the end of the
+ * log; with 255, which ends the restore, where it has the file and cannot read it.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,7 @@
-/** PostgreSQL's log of changes (WAL), as it lies in a backup directory: names of its files, and which timeline follows which. */
+/**
+ * PostgreSQL's log of changes (WAL), as it lies in a backup directory: names of its files, and
+ * which timeline follows which.
+ */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
@@ -8,7 +11,10 @@ const segmentsPerLog = 256;
 /** How the archive names what it has compressed. */
 export const compressed = '.gz';
 
-/** A whole segment, one that a timeline ended within, the note of a base backup, or the history of a timeline. */
+/**
+ * A whole segment, one that a timeline ended within, the note of a base backup, or the history of a
+ * timeline.
+ */
 export const isWalFile = (name: string): boolean =>
   /^(?:[0-9A-F]{24}(?:\.partial|\.[0-9A-F]{8}\.backup)?|[0-9A-F]{8}\.history)$/.test(name);
 
@@ -40,7 +46,10 @@ export function segmentsFrom(first: string, last: string): string[] {
   );
 }
 
-/** The names of files of the log in a directory, whether it is compressed there or not. None where there is no directory. */
+/**
+ * The names of files of the log in a directory, whether it is compressed there or not. None where
+ * there is no directory.
+ */
 export function walFilesIn(directory: string): string[] {
   try {
     return readdirSync(directory)
@@ -70,7 +79,10 @@ export function positionOf(text: string): bigint {
   return (BigInt(`0x${high}`) << 32n) + BigInt(`0x${low}`);
 }
 
-/** The newest timeline of which one of the directories has the history; the first where none has any. */
+/**
+ * The newest timeline of which one of the directories has the history; the first where none has
+ * any.
+ */
 export function newestTimeline(directories: readonly string[]): Timeline {
   const histories = directories.flatMap((directory) =>
     walFilesIn(directory)
@@ -101,7 +113,10 @@ export function leadsTo(
   return forks.some((fork) => fork.from === timeline && position <= fork.position);
 }
 
-/** The first number from `first` on that none of the segments has, though one has a later; undefined where they are without gap. */
+/**
+ * The first number from `first` on that none of the segments has, though one has a later; undefined
+ * where they are without gap.
+ */
 export function gapIn(segments: readonly Segment[], first: number): number | undefined {
   const there = new Set(segments.map(({ number }) => number));
   const last = Math.max(first, ...there);

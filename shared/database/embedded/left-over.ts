@@ -1,4 +1,7 @@
-/** What an earlier start that was killed has left: a server that still runs, or a pid file that names somebody else. */
+/**
+ * What an earlier start that was killed has left: a server that still runs, or a pid file that
+ * names somebody else.
+ */
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,9 +13,10 @@ import type { Say } from './place.ts';
 const patienceMs = 10_000;
 
 /**
- * Stops a server that outlived its Strata, because it holds the cluster. PostgreSQL refuses to start while its pid file names a live
- * process. Where that is another program's, the file gets our own pid, which PostgreSQL disregards as its parent's; it still
- * refuses while the shared memory named in the file is in use.
+ * Stops a server that outlived its Strata, because it holds the cluster. PostgreSQL refuses to
+ * start while its pid file names a live process. Where that is another program's, the file gets our
+ * own pid, which PostgreSQL disregards as its parent's; it still refuses while the shared memory
+ * named in the file is in use.
  */
 export async function stopLeftOver(cluster: string, say: Say): Promise<void> {
   const file = join(cluster, 'postmaster.pid');

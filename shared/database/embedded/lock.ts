@@ -11,8 +11,9 @@ const busy = 5;
 const taken = new Set<DatabaseSync>();
 
 /**
- * Takes the lock, and returns how to release it. It is SQLite's lock on a file, which the kernel holds: it ends with its process,
- * however that ends, and a process that happens to get the same id later does not hold it. `strata.lock` only names the holder.
+ * Takes the lock, and returns how to release it. It is SQLite's lock on a file, which the kernel
+ * holds: it ends with its process, however that ends, and a process that happens to get the same id
+ * later does not hold it. `strata.lock` only names the holder.
  */
 export function takeLock(home: string): () => void {
   const lock = new DatabaseSync(join(home, 'lock.sqlite'), { timeout: 0 });

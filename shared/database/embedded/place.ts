@@ -17,7 +17,9 @@ export interface Place {
   readonly account: Account;
 }
 
-/** For every program that is run: our own environment holds secrets, and none of it is handed on. */
+/**
+ * For every program that is run: our own environment holds secrets, and none of it is handed on.
+ */
 export const environment = { LC_ALL: 'C', TZ: 'UTC' };
 
 /** Says in the log or on the console what happens to the server. */

@@ -5,8 +5,9 @@ import { flushDirectory } from '../backup/durable-files.ts';
 import type { Place, Say } from './place.ts';
 
 /**
- * Puts restored files in the place of the server's, whose own are kept beside them. Each step finds what the one before has left, so that
- * DATA_DIR is never without a server: a start would make an empty one. Returns where the files of before are, if there were any.
+ * Puts restored files in the place of the server's, whose own are kept beside them. Each step finds
+ * what the one before has left, so that DATA_DIR is never without a server: a start would make an
+ * empty one. Returns where the files of before are, if there were any.
  */
 export function putInPlace(
   { home, cluster, passwordFile, account }: Place,

@@ -22,8 +22,8 @@ export const addressOf = (password: string, port: number, database: string): str
   `postgres://strata:${password}@127.0.0.1:${port}/${database}`;
 
 /**
- * Resolves once the server takes connections. Tries again while something of an earlier start is still letting go of the cluster,
- * or where the port was taken meanwhile.
+ * Resolves once the server takes connections. Tries again while something of an earlier start is
+ * still letting go of the cluster, or where the port was taken meanwhile.
  */
 export async function startServer(
   place: Place,
@@ -65,7 +65,8 @@ function spawnServer(
   return spawn(
     join(binaries, 'bin', 'postgres'),
     ['-D', cluster, '-p', String(port), ...settings, ...flags],
-    // Detached, in a process group of its own: Ctrl-C in a terminal reaches Strata alone, which then ends the server.
+    // Detached, in a process group of its own: Ctrl-C in a terminal reaches Strata alone, which
+    // then ends the server.
     {
       ...account,
       env: environment,
@@ -95,7 +96,10 @@ const freePort = (): Promise<number> =>
       });
   });
 
-/** Resolves to undefined once the server answers, else to what it said when it ended, or to why there is no answer. */
+/**
+ * Resolves to undefined once the server answers, else to what it said when it ended, or to why
+ * there is no answer.
+ */
 async function waitUntilReady(server: ChildProcess, url: string): Promise<string | undefined> {
   const life = follow(server);
   const giveUpAt = Date.now() + startMs;

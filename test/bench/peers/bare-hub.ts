@@ -1,4 +1,7 @@
-/** The baseline of watch streams: a server that keeps connections and writes the same event to all. GET is a stream, POST an event. */
+/**
+ * The baseline of watch streams: a server that keeps connections and writes the same event to all.
+ * GET is a stream, POST an event.
+ */
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 

@@ -1,4 +1,7 @@
-/** The baseline: a Fastify route that sends the same bytes to anyone, with our gateway's options of the server. `bare.ts <body>` */
+/**
+ * The baseline: a Fastify route that sends the same bytes to anyone, with our gateway's options of
+ * the server. `bare.ts <body>`
+ */
 import fastify from 'fastify';
 import type { AddressInfo } from 'node:net';
 

@@ -1,7 +1,8 @@
 /**
- * A platform service's node, as moleculer.config.ts makes it, and by turns the least that such a read could cost: a look into a Map
- * and a call of a local action that does nothing. Prints the effective configuration, then microseconds of either, per round.
- * Then the same of a decision, beside the effective configuration that it is made by. `bus-caller.ts <tenant> <rounds> <calls>`
+ * A platform service's node, as moleculer.config.ts makes it, and by turns the least that such a
+ * read could cost: a look into a Map and a call of a local action that does nothing. Prints the
+ * effective configuration, then microseconds of either, per round. Then the same of a decision,
+ * beside the effective configuration that it is made by. `bus-caller.ts <tenant> <rounds> <calls>`
  */
 import { ServiceBroker } from 'moleculer';
 import { setImmediate } from 'node:timers/promises';

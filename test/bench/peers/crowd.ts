@@ -1,9 +1,10 @@
 /**
- * Very many connections that ask for one value at the moment when no memory has it, and by turns one connection that does. Prints
- * milliseconds, per round: the median of ten crowds, of each its 99th percentile, and of ten reads.
- * `crowd.ts <url> <path> <authorization> <rounds>`
+ * Very many connections that ask for one value at the moment when no memory has it, and by turns
+ * one connection that does. Prints milliseconds, per round: the median of ten crowds, of each its
+ * 99th percentile, and of ten reads. `crowd.ts <url> <path> <authorization> <rounds>`
  *
- * What it measures is not its own: bytes go into a buffer that each connection has from the start, and are read once all have come.
+ * What it measures is not its own: bytes go into a buffer that each connection has from the start,
+ * and are read once all have come.
  */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';

@@ -1,4 +1,7 @@
-/** Posts signed notices with got, so many at a time, and keeps nothing: what delivering costs without a queue. */
+/**
+ * Posts signed notices with got, so many at a time, and keeps nothing: what delivering costs
+ * without a queue.
+ */
 import got from 'got';
 import { readFileSync } from 'node:fs';
 import { signatureHeaders } from '../../../services/notifier/rules/signature.ts';

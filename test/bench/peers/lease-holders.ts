@@ -1,7 +1,8 @@
 /**
- * A process of several nodes that hold caching leases, and of as many bare subscribers of NATS that reply to what they hear.
- * Prints `ready` once all of them do. On the subject `known.<name>` it tells, for each revision, how many of its nodes have dropped what
- * that made old, and when the last of them had: `[revision, nodes, machineMs]`. `lease-holders.ts <nats> <name> <how many>`
+ * A process of several nodes that hold caching leases, and of as many bare subscribers of NATS that
+ * reply to what they hear. Prints `ready` once all of them do. On the subject `known.<name>` it
+ * tells, for each revision, how many of its nodes have dropped what that made old, and when the
+ * last of them had: `[revision, nodes, machineMs]`. `lease-holders.ts <nats> <name> <how many>`
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { connect, type NatsConnection } from 'nats';

@@ -1,6 +1,7 @@
 /**
- * The usual way to put Moleculer behind HTTP, without anything that it could do without: `moleculer-web.ts gateway|service <nats> <resource>`.
- * The service's node does what the action is: it checks who calls and with what, and answers the resource, from a Map in its memory.
+ * The usual way to put Moleculer behind HTTP, without anything that it could do without:
+ * `moleculer-web.ts gateway|service <nats> <resource>`. The service's node does what the action is:
+ * it checks who calls and with what, and answers the resource, from a Map in its memory.
  */
 import { createRequire } from 'node:module';
 import { ServiceBroker, type Context, type ServiceSchema } from 'moleculer';

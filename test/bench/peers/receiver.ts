@@ -1,4 +1,7 @@
-/** Receives notices on a port of loopback, checks every signature, and tells on GET how many came, and when the first and the last. */
+/**
+ * Receives notices on a port of loopback, checks every signature, and tells on GET how many came,
+ * and when the first and the last.
+ */
 import { createHmac } from 'node:crypto';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';

@@ -1,8 +1,10 @@
 /**
- * A process that reads one document of a tenant from its memory, without a pause, and remembers when each read began. Prints its address;
- * POST of `[revision, answered at]…` by machineMs() tells how many reads began after the answer and were older.
- * `stale-readers.ts strata <nats> <name> <tenant>`: the risk limits, as a platform service's node reads them.
- * `stale-readers.ts redis <redis> <name> <key>`: a text under the key, in the client-side cache of node-redis (RESP3 tracking).
+ * A process that reads one document of a tenant from its memory, without a pause, and remembers
+ * when each read began. Prints its address; POST of `[revision, answered at]…` by machineMs() tells
+ * how many reads began after the answer and were older. `stale-readers.ts strata <nats> <name>
+ * <tenant>`: the risk limits, as a platform service's node reads them. `stale-readers.ts redis
+ * <redis> <name> <key>`: a text under the key, in the client-side cache of node-redis (RESP3
+ * tracking).
  */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -56,7 +58,10 @@ async function redis(url: string, key: string): Promise<Source> {
   };
 }
 
-/** By revision: when the last of the reads that answered it began. So many at least, which are those of some milliseconds. */
+/**
+ * By revision: when the last of the reads that answered it began. So many at least, which are those
+ * of some milliseconds.
+ */
 const remembered = 4000;
 const began = new Map<number, number[]>();
 let reads = 0;

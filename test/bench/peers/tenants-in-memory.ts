@@ -1,7 +1,8 @@
 /**
- * A platform service's node that reads of so many tenants the risk limits, two service instances and an effective configuration, and
- * prints what that adds to the heap after a garbage collection, with what its caches count. `tenants-in-memory.ts <nats> <how many>`,
- * and with a path behind that writes a heap snapshot there.
+ * A platform service's node that reads of so many tenants the risk limits, two service instances
+ * and an effective configuration, and prints what that adds to the heap after a garbage collection,
+ * with what its caches count. `tenants-in-memory.ts <nats> <how many>`, and with a path behind that
+ * writes a heap snapshot there.
  */
 import { setFlagsFromString, writeHeapSnapshot } from 'node:v8';
 import { runInNewContext } from 'node:vm';
@@ -18,7 +19,9 @@ export interface Kept {
 }
 
 const [natsUrl, tenants, snapshot] = [process.argv[2]!, Number(process.argv[3]), process.argv[4]];
-/** Read before anything is measured: code is compiled, and what does not grow with tenants is there. */
+/**
+ * Read before anything is measured: code is compiled, and what does not grow with tenants is there.
+ */
 const warmUps = 200;
 const atOnce = 32;
 
@@ -50,7 +53,10 @@ async function readTenants(from: number, to: number): Promise<void> {
 
 setFlagsFromString('--expose-gc');
 const collect = runInNewContext('gc') as () => void;
-/** What ended with the last answers is gone after some seconds, the last of it being what waited for time-outs. */
+/**
+ * What ended with the last answers is gone after some seconds, the last of it being what waited for
+ * time-outs.
+ */
 const settledMs = 5000;
 async function figures(): Promise<Kept> {
   await delay(settledMs);

@@ -1,6 +1,7 @@
 /**
- * What writes wait for when a region is cut off from the writer and the database, by the rules of leases
- * (shared/cluster/coherence/lease-table.ts): only clocks and the lease table take part, so nothing here is measured.
+ * What writes wait for when a region is cut off from the writer and the database, by the rules of
+ * leases (shared/cluster/coherence/lease-table.ts): only clocks and the lease table take part, so
+ * nothing here is measured.
  */
 import { EventQueue, seeded } from './events.ts';
 
@@ -36,7 +37,10 @@ interface Holder {
   leaseUntil: number;
 }
 
-/** One node writes and reads the lease table; the region is well for some time, and then nothing passes in either direction. */
+/**
+ * One node writes and reads the lease table; the region is well for some time, and then nothing
+ * passes in either direction.
+ */
 export function simulateCut({ holders: count, fenceMs, oneWayMs, seed }: Cut): CutResult {
   const queue = new EventQueue();
   const random = seeded(seed);

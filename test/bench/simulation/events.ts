@@ -1,6 +1,6 @@
 /**
- * The clockwork of the simulation: an event queue, a random generator that repeats itself, and processes that share the cores of a
- * host. Times are milliseconds. Used by `visible-write.ts`.
+ * The clockwork of the simulation: an event queue, a random generator that repeats itself, and
+ * processes that share the cores of a host. Times are milliseconds. Used by `visible-write.ts`.
  */
 
 /** A function that gives numbers from 0 up to 1, the same for the same seed (mulberry32). */
@@ -16,7 +16,9 @@ export function seeded(seed: number): Random {
   };
 }
 
-/** Quantiles at equal steps, the least first: a distribution as it was measured, without a formula. */
+/**
+ * Quantiles at equal steps, the least first: a distribution as it was measured, without a formula.
+ */
 export type Quantiles = readonly number[];
 
 export function sample(quantiles: Quantiles, random: Random): number {
@@ -112,7 +114,10 @@ interface Task {
   readonly done: () => void;
 }
 
-/** A machine. A process that has work and finds every core taken waits for its turn, one task at a time. */
+/**
+ * A machine. A process that has work and finds every core taken waits for its turn, one task at a
+ * time.
+ */
 export class Host {
   readonly queue: EventQueue;
   #freeCores: number;
@@ -158,10 +163,15 @@ export interface Burden {
 
 const noBurden: Burden = { share: 0, ms: 0 };
 
-/** What a task costs a process beside its own processor time, such as a pause of the garbage collector. */
+/**
+ * What a task costs a process beside its own processor time, such as a pause of the garbage
+ * collector.
+ */
 type Extra = (ms: number, wasIdle: boolean) => number;
 
-/** One thread, such as an event loop: its tasks follow each other in the order in which they came. */
+/**
+ * One thread, such as an event loop: its tasks follow each other in the order in which they came.
+ */
 export class Process {
   /** Processor time that it has used. */
   usedMs = 0;
@@ -195,8 +205,9 @@ export class Process {
 }
 
 /**
- * A process that has a core for itself and a burden that is not simulated event by event: an M/D/1 queue in its stationary state. Who
- * comes while it is idle may find it at its burden, and what comes of that later delays each task by its share.
+ * A process that has a core for itself and a burden that is not simulated event by event: an M/D/1
+ * queue in its stationary state. Who comes while it is idle may find it at its burden, and what
+ * comes of that later delays each task by its share.
  */
 export function burdened(random: Random, { share, ms }: Burden = noBurden): Extra {
   if (share <= 0) return () => 0;

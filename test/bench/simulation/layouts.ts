@@ -1,13 +1,22 @@
-/** The layouts that `npm run simulate` looks at: those that were measured, and those that nobody has measured. */
+/**
+ * The layouts that `npm run simulate` looks at: those that were measured, and those that nobody has
+ * measured.
+ */
 import type { Layout } from './visible-write.ts';
 
-/** As test/bench/visibility.ts: two cores for everything, ten nodes in a process, and the writer in another. */
+/**
+ * As test/bench/visibility.ts: two cores for everything, ten nodes in a process, and the writer in
+ * another.
+ */
 export const benchLayout = (nodes: number): Layout => ({
   regions: [{ nodes, oneWayMs: 0, jitterMs: 0 }],
   where: { cores: 2, processes: Math.ceil(nodes / 10) },
 });
 
-/** Between continents; https://www.cloudping.co has what the regions of a cloud measure of each other. */
+/**
+ * Between continents; https://www.cloudping.co has what the regions of a cloud measure of each
+ * other.
+ */
 export const across = { oneWayMs: 40, jitterMs: 2 };
 
 export interface More {
@@ -16,8 +25,8 @@ export interface More {
 }
 
 /**
- * Nodes shared out among regions of which the writer has the first; three NATS servers in each, ten nodes that answer polls, and a
- * PostgreSQL of eight cores.
+ * Nodes shared out among regions of which the writer has the first; three NATS servers in each, ten
+ * nodes that answer polls, and a PostgreSQL of eight cores.
  */
 export function inRegions(
   nodes: number,

@@ -1,4 +1,7 @@
-/** What was measured, for whoever compares the simulation with it: points from a report of the bench, and costs as a table. */
+/**
+ * What was measured, for whoever compares the simulation with it: points from a report of the
+ * bench, and costs as a table.
+ */
 import type { Fact } from '../report.ts';
 import type { Costs } from './visible-write.ts';
 import type { Quantiles } from './events.ts';
@@ -10,7 +13,10 @@ export interface Point {
   readonly p99: number;
 }
 
-/** From the facts of `npm run bench -- visibility`, such as "30 lease holders (…), p50 and p99: the write / …" and "4.2, 9.1 / … ms". */
+/**
+ * From the facts of `npm run bench -- visibility`, such as "30 lease holders (…), p50 and p99: the
+ * write / …" and "4.2, 9.1 / … ms".
+ */
 export function pointsOf(facts: readonly Fact[]): Point[] {
   return facts.flatMap(({ what, figure }) => {
     const nodes = /^(\d+) lease holders .*p50 and p99/.exec(what)?.[1];

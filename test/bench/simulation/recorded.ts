@@ -1,6 +1,7 @@
 /**
- * What was measured, for whoever simulates without measuring: the costs of the steps, and the points that the simulation has to agree
- * with. docs/scaling.md shows both and says how they were taken.
+ * What was measured, for whoever simulates without measuring: the costs of the steps, and the
+ * points that the simulation has to agree with. docs/scaling.md shows both and says how they were
+ * taken.
  */
 import type { Point } from './points.ts';
 import type { Costs } from './visible-write.ts';

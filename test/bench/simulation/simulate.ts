@@ -1,8 +1,10 @@
 /**
- * `npm run simulate [-- bench.json --nodes 500 --regions 3 --rtt 80 --gathered 32]`: how long writes take in layouts that nobody has measured, by costs that were measured one by one,
- * and first whether it says what was measured where something was. Without a file it takes what `recorded.ts` has; with one, which
- * `npm run bench -- costs visibility` has written, what that has. With `--nodes` it looks at that layout alone beside the points. It takes
- * seconds, and says the same each time.
+ * `npm run simulate [-- bench.json --nodes 500 --regions 3 --rtt 80 --gathered 32]`: how long
+ * writes take in layouts that nobody has measured, by costs that were measured one by one, and
+ * first whether it says what was measured where something was. Without a file it takes what
+ * `recorded.ts` has; with one, which `npm run bench -- costs visibility` has written, what that
+ * has. With `--nodes` it looks at that layout alone beside the points. It takes seconds, and says
+ * the same each time.
  */
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';

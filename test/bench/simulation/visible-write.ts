@@ -1,7 +1,8 @@
 /**
- * How long a write takes until it is answered, which is when every node that may cache has dropped what it made old: the path of
- * `Coherence.publish` (shared/cluster/coherence/coherence.ts) as a simulation of discrete events. It knows no figure by itself: what
- * each step takes is measured apart (../costs.ts), and what is assumed beside that is a table in docs/scaling.md.
+ * How long a write takes until it is answered, which is when every node that may cache has dropped
+ * what it made old: the path of `Coherence.publish` (shared/cluster/coherence/coherence.ts) as a
+ * simulation of discrete events. It knows no figure by itself: what each step takes is measured
+ * apart (../costs.ts), and what is assumed beside that is a table in docs/scaling.md.
  */
 import {
   burdened,
@@ -20,11 +21,19 @@ import {
 export interface Costs {
   readonly machine: string;
   readonly at: string;
-  /** From where a process has written a message until another works on it: time, not processor time. */
+  /**
+   * From where a process has written a message until another works on it: time, not processor time.
+   */
   readonly wakeMs: number;
-  /** What the first message of a write costs a process beside the others: it is woken, and code and data are no more at hand. */
+  /**
+   * What the first message of a write costs a process beside the others: it is woken, and code and
+   * data are no more at hand.
+   */
   readonly cold: { readonly nodeMs: number; readonly writerMs: number; readonly busMs: number };
-  /** A transaction of `commitChange`. `late`: by how much one takes longer than half of them, which is time, not processor time. */
+  /**
+   * A transaction of `commitChange`. `late`: by how much one takes longer than half of them, which
+   * is time, not processor time.
+   */
   readonly commit: {
     readonly statements: number;
     readonly loopMs: number;
@@ -39,7 +48,9 @@ export interface Costs {
     readonly loopPerRowMs: number;
     readonly databasePerRowMs: number;
   };
-  /** A broadcast, at the writer. `late` likewise, of one to a single node and its acknowledgement. */
+  /**
+   * A broadcast, at the writer. `late` likewise, of one to a single node and its acknowledgement.
+   */
   readonly publish: {
     readonly fixedMs: number;
     readonly eachMs: number;
@@ -49,7 +60,10 @@ export interface Costs {
   readonly receiveMs: number;
   /** An acknowledgement, at the writer. */
   readonly acknowledgedMs: number;
-  /** At each event that is sent or received, for each name of an event that any node listens to: each node has one of its own. */
+  /**
+   * At each event that is sent or received, for each name of an event that any node listens to:
+   * each node has one of its own.
+   */
   readonly scanMs: number;
   /** NATS: a message from one client to another. */
   readonly busMs: number;
@@ -60,8 +74,8 @@ export interface Costs {
   /** The garbage collector: after how much processor time of a process, and for how long. */
   readonly pauses: { readonly everyMs: number; readonly ms: Quantiles };
   /**
-   * V8's own threads, which collect and compile beside the loop: after how much of its processor time one of them takes a core, and for
-   * how long, on average.
+   * V8's own threads, which collect and compile beside the loop: after how much of its processor
+   * time one of them takes a core, and for how long, on average.
    */
   readonly threads: { readonly everyMs: number; readonly ms: number };
 }
@@ -85,11 +99,15 @@ export interface Apart {
 export interface Layout {
   readonly regions: readonly Region[];
   /**
-   * All of it on one host of so many cores, the nodes shared out among so many processes beside the writer's; or each node and the
-   * database with cores of its own, NATS for each region and each group, and so many nodes that answer polls of the feed.
+   * All of it on one host of so many cores, the nodes shared out among so many processes beside the
+   * writer's; or each node and the database with cores of its own, NATS for each region and each
+   * group, and so many nodes that answer polls of the feed.
    */
   readonly where: { readonly cores: number; readonly processes: number } | Apart;
-  /** Nodes behind each gatherer, which alone holds a lease and acknowledges for them; undefined as it is today, when each node does. */
+  /**
+   * Nodes behind each gatherer, which alone holds a lease and acknowledges for them; undefined as
+   * it is today, when each node does.
+   */
   readonly gathered?: number;
 }
 
@@ -195,7 +213,10 @@ function build(layout: Layout, costs: Costs, random: Random): Stage {
 const regionOfEach = ({ regions }: Layout): Region[] =>
   regions.flatMap((region) => Array.from({ length: region.nodes }, () => region));
 
-/** What comes by the processor time that a process has used: the sum of what came in this much of it. */
+/**
+ * What comes by the processor time that a process has used: the sum of what came in this much of
+ * it.
+ */
 function byUse(everyMs: number, random: Random, comes: () => number): (ms: number) => number {
   let leftMs = untilNext(1 / everyMs, random);
   return (ms) => {
@@ -253,7 +274,10 @@ const apartOf = ({ where }: Layout): Apart =>
 /** How many hold leases: the nodes, or their gatherers. */
 const holdersOf = (layout: Layout): number => Math.ceil(countOf(layout) / (layout.gathered ?? 1));
 
-/** How many nodes hear each other. A gatherer's nodes are a bus by themselves, and the gatherers another. */
+/**
+ * How many nodes hear each other. A gatherer's nodes are a bus by themselves, and the gatherers
+ * another.
+ */
 const heardBy = (layout: Layout): number => Math.max(layout.gathered ?? 0, holdersOf(layout));
 
 /** What each part does beside the writes that are looked at, in a cluster of this layout. */
@@ -363,7 +387,10 @@ function commit(stage: Stage, then: () => void): void {
   statement(statements);
 }
 
-/** As `Coherence.publish`: broadcast, read the lease table, and wait for the acknowledgement of each holder. */
+/**
+ * As `Coherence.publish`: broadcast, read the lease table, and wait for the acknowledgement of each
+ * holder.
+ */
 function publish(stage: Stage, write: number, observer: Observer, then: () => void): void {
   const { queue, random, writer, database, costs, nodes, layout } = stage;
   const groups = groupsOf(nodes, layout.gathered);
@@ -441,7 +468,8 @@ function deliver(
   const out = (bus: Process): number => costs.busMs + cold.ms(bus, 'busMs', 'out');
   const back = (bus: Process): number => costs.busMs + cold.ms(bus, 'busMs', 'back');
   const answer = (): void => send(stage, region, here, back, then);
-  // It finds the list of the broadcast's listeners, this node among them, and the writer's for the acknowledgement.
+  // It finds the list of the broadcast's listeners, this node among them, and the writer's for the
+  // acknowledgement.
   const scanMs = 3 * costs.scanMs * heardBy(layout);
   const receive = (node: Process, more: number, next: () => void): void =>
     node.do(costs.receiveMs + scanMs + more + cold.ms(node, 'nodeMs', 'out'), next);

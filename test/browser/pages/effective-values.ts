@@ -72,7 +72,10 @@ export class EffectiveValuesPage {
     );
   }
 
-  /** Of every open ladder, the rung that decides: what it says, who wrote that, and at which revision. */
+  /**
+   * Of every open ladder, the rung that decides: what it says, who wrote that, and at which
+   * revision.
+   */
   decided(): Promise<DecidingRung[]> {
     return this.page.evaluate<
       DecidingRung[]
