@@ -127,7 +127,7 @@ export class Coherence {
   #server: string | undefined;
   /** How many polls were sent. */
   #pollsSent = 0;
-  /** Of the poll that the cursor is of. */
+  /** The token of the last poll that was answered, whose cursor this node has. */
   #answered: string | undefined;
   /** Of the last good poll and of those after it that were not answered. */
   #tokens: string[] = [];

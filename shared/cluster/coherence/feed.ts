@@ -91,29 +91,32 @@ interface Waiting {
 }
 
 /**
- * Of the polls `$1`. In the order of holders, so that two transactions which renew the same leases
- * never wait for each other. A poll that comes after a later one of its holder renews nothing: a
- * node that stood still answers what it was asked then, and an older token in the table would pass
- * for a database that went back.
+ * Renews the leases of the polls `$1`, in the order of holders, so that two transactions which renew
+ * the same leases never wait for each other. A poll that comes after a later one of its holder
+ * renews nothing: a node that stood still answers what it was asked then, and an older token in the
+ * table would pass for a database that went back.
  *
- * Of the polls before, the lease keeps the last one that its holder has been answered: what that
- * found in the table, one whose answer was lost has overwritten, and with it that the database went
- * back.
+ * `previous_token` is of the last poll that its holder has been answered, not always of the one
+ * before. A poll whose answer was lost has put its own token in place of what it found there, and so
+ * hides from the next one that the database went back.
  */
 const renewLeases = {
   name: 'strata_renew_leases',
   text: `WITH here AS MATERIALIZED (SELECT ${server} AS server),
        polls AS MATERIALIZED (
-         SELECT * FROM json_to_recordset($1::json) AS poll (holder text, token text, ordinal int8, answered text, fence_ms int4, cursor pg_snapshot, server text)
+         SELECT * FROM json_to_recordset($1::json) AS poll
+           (holder text, token text, ordinal int8, answered text, fence_ms int4, cursor pg_snapshot, server text)
        ),
        before AS (SELECT holder, token, previous_token FROM strata.leases WHERE holder IN (SELECT holder FROM polls)),
        renewed AS (
          INSERT INTO strata.leases AS lease (holder, token, previous_token, ordinal, fence_ms, cursor)
-         SELECT holder, polls.token, CASE WHEN COALESCE(before.token = answered, true) THEN before.token ELSE before.previous_token END,
+         SELECT holder, polls.token,
+           CASE WHEN COALESCE(before.token = answered, true) THEN before.token ELSE before.previous_token END,
            ordinal, fence_ms, CASE WHEN polls.server = here.server THEN cursor END
          FROM polls LEFT JOIN before USING (holder) CROSS JOIN here ORDER BY holder
          ON CONFLICT (holder) DO UPDATE
-         SET token = excluded.token, previous_token = excluded.previous_token, ordinal = excluded.ordinal, fence_ms = excluded.fence_ms, cursor = excluded.cursor
+         SET token = excluded.token, previous_token = excluded.previous_token, ordinal = excluded.ordinal,
+           fence_ms = excluded.fence_ms, cursor = excluded.cursor
          WHERE COALESCE(lease.ordinal <= excluded.ordinal, true)
          RETURNING holder, pg_current_xact_id()::text AS id, previous_token
        )
