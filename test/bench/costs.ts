@@ -1,7 +1,7 @@
 /**
- * What the steps of a visible write cost one by one, each measured apart: the constants of `npm run
- * simulate`, which `bench.json` has as `costs`. Nothing here is measured with the numbers of nodes
- * that the simulation is compared at, but with one node and with ten.
+ * What the steps of a visible write cost one by one, each measured apart: the constants of
+ * `npm run simulate`, which `bench.json` has as `costs`. Nothing here is measured with the numbers
+ * of nodes that the simulation is compared at, but with one node and with ten.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { performance, PerformanceObserver } from 'node:perf_hooks';

@@ -18,7 +18,7 @@ const settleMs = 15_000;
 /**
  * For what requests have left behind to be collected: V8 does that when little has been allocated
  * for a while, and at the latest 100 s after it last has (`kWatchdogDelayMs` of its
- * memory-reducer.h). That takes a gateway 0.1 s once, which would pass for twice its idle cost.
+ * MemoryReducer). That takes a gateway 0.1 s once, which would pass for twice its idle cost.
  */
 const collectedMs = 110_000;
 /** The system counts processor time in hundredths of a second. */

@@ -1,7 +1,7 @@
 /**
- * The statements of PUT …/config/risk, by hand through pg: `bare-sql.ts <database> <clients>
- * <seconds> <body> <tenant>…`. Prints transactions per second. Tenants are taken by turns; each has
- * its risk row.
+ * The statements of PUT …/config/risk, by hand through pg:
+ * `bare-sql.ts <database> <clients> <seconds> <body> <tenant>…`. Prints transactions per second.
+ * Tenants are taken by turns; each has its risk row.
  */
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';

@@ -1,10 +1,12 @@
 /**
  * A process that reads one document of a tenant from its memory, without a pause, and remembers
  * when each read began. Prints its address; POST of `[revision, answered at]…` by machineMs() tells
- * how many reads began after the answer and were older. `stale-readers.ts strata <nats> <name>
- * <tenant>`: the risk limits, as a platform service's node reads them. `stale-readers.ts redis
- * <redis> <name> <key>`: a text under the key, in the client-side cache of node-redis (RESP3
- * tracking).
+ * how many reads began after the answer and were older.
+ *
+ * - `stale-readers.ts strata <nats> <name> <tenant>`: the risk limits, as a platform service's node
+ *   reads them.
+ * - `stale-readers.ts redis <redis> <name> <key>`: a text under the key, in the client-side cache of
+ *   node-redis (RESP3 tracking).
  */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';

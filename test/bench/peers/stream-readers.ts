@@ -1,7 +1,8 @@
 /**
- * Readers of watch streams, on plain sockets. `stream-readers.ts <origin> <how many> <[{path,
- * token}]>`, which are taken in turn. Prints `open` once all have begun, and then for each event
- * that all have got the moment when the last one did, in milliseconds since 1970.
+ * Readers of watch streams, on plain sockets:
+ * `stream-readers.ts <origin> <how many> <[{path, token}]>`, which are taken in turn. Prints `open`
+ * once all have begun, and then for each event that all have got the moment when the last one did,
+ * in milliseconds since 1970.
  */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
