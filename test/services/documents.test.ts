@@ -24,8 +24,7 @@ import { createDatabase, type Database } from '../support/postgres.ts';
 const writers = 8;
 const mostShelves = 3;
 
-// ---------------------------------------------------------------- a kind with a rule that needs
-// the database
+// ---------------------------------------------------------------- a rule that needs the database
 
 const Shelf = Type.Object({ label: Type.String() }, { additionalProperties: false });
 type Shelf = Static<typeof Shelf>;
