@@ -19,9 +19,7 @@
  * A cached read is answered on the caller's own node: `call` looks into the cache before Moleculer
  * looks for a service. The value is loaded as the node, not as the caller, so that what is kept
  * depends on nobody. The load is marked in `meta.load`, and the owning node answers it with the
- * value and the revisions that the value includes. `meta.others` names further values of the same
- * action that the cache has lost with this one (`togetherAfter` in the contract); the owner answers
- * as many of them as are not too much.
+ * value and the revisions that the value includes.
  */
 import type { CallingOptions, Context, Middleware, ServiceBroker } from 'moleculer';
 import type { Logger } from 'pino';
@@ -33,14 +31,13 @@ import { isDatabaseFailure, isDatabaseOutage, isRefusedData } from '../database/
 import { codeOf, invalid, StrataError } from '../errors.ts';
 import { problemsOf } from '../schema/validate.ts';
 import type { Bus } from './bus.ts';
-import { maxBytesOfOthers, maxOthers, type Group, type LoadedTogether } from './coherence/cache.ts';
 import type { Coherence } from './coherence/coherence.ts';
-import { freezeAndMeasure, type Loaded } from './coherence/entry.ts';
+import type { Loaded } from './coherence/entry.ts';
 import type { AsOf } from './coherence/floors.ts';
 import { RememberedAnswers, type AnyDerivedRead, type DerivedReads } from './derived-reads.ts';
 import { cachedAnswer, createLocalCache, deliver } from './local-cache.ts';
 import { moleculerMiddleware, type BusCall } from './moleculer-middleware.ts';
-import { isAnsweredHere, outgoingCalls } from './outgoing-calls.ts';
+import { outgoingCalls } from './outgoing-calls.ts';
 import { callWithin, type Client, type Request } from './request.ts';
 
 interface Meta {
@@ -53,15 +50,9 @@ interface Meta {
   load?: true;
   /** The revisions that this value has to include. */
   least?: AsOf;
-  /**
-   * Parameters of the same action whose answers that cache wants with it. A node of a release
-   * before this one leaves them out.
-   */
-  others?: readonly Params[];
 }
 
 type Params = Record<string, unknown>;
-type Together = LoadedTogether<unknown>;
 type CachedContract = Contract & { readonly cache: CacheRule };
 type Options = CallingOptions & { parentCtx?: Context };
 
@@ -91,17 +82,13 @@ export function contractMiddleware({
    * Options of the call that loads a value for the cache. It is made as this node, and without the
    * parent context: meta would flow back into it, and with it the node's rights.
    */
-  function loadOptions(
-    least: AsOf,
-    others: Meta['others'],
-    { parentCtx, ...options }: Options = {},
-  ): CallingOptions {
+  function loadOptions(least: AsOf, { parentCtx, ...options }: Options = {}): CallingOptions {
     const requestID = options.requestID ?? parentCtx?.requestID;
     const meta: Meta = { caller: serviceCaller(broker.nodeID), load: true, least };
     return {
       ...options,
       ...(requestID ? { requestID } : {}),
-      meta: others?.length ? { ...meta, others } : meta,
+      meta,
     };
   }
 
@@ -118,64 +105,16 @@ export function contractMiddleware({
     const { min_revision: minRevision, ...asked } = params;
     const revisionScopes = rule.revisionScopes(params);
     const min = minimumOf(minRevision, revisionScopes);
-    const load = async (least: AsOf, others: readonly Params[]): Promise<Together> => {
-      const loaded = (await next(name, asked, loadOptions(least, others, options))) as Together;
-      const found = loaded.others?.map(
-        (each, index) => each && { ...each, params: others[index]! },
-      );
-      return { ...loaded, params: asked, ...(found && { others: found }) };
+    const load = async (least: AsOf): Promise<Loaded<unknown>> => {
+      const loaded = (await next(name, asked, loadOptions(least, options))) as Loaded<unknown>;
+      return { ...loaded, params: asked };
     };
-    const group = groupOf(name, rule, asked, revisionScopes);
     const found = await coherence.caches[rule.cache].read(rule.key(params), revisionScopes, load, {
       min,
       waitMs: options?.timeout || requestTimeoutMs,
-      ...(group && { group }),
     });
     refuseOlderThan(min, found.asOf);
     return deliver(contract, found.value, caller, found.stale);
-  }
-
-  /** Undefined also where the owner is on this node, which is asked for each at little cost. */
-  function groupOf(
-    name: string,
-    rule: CacheRule,
-    asked: Params,
-    scopes: readonly string[],
-  ): Group | undefined {
-    const after = rule.togetherAfter?.(asked);
-    if (after === undefined || isAnsweredHere(broker, name)) return undefined;
-    return { name: [name, ...scopes].join(' '), after };
-  }
-
-  /**
-   * What another node's cache wants together with an answer: each as if it had been asked for by
-   * itself, with its own checks of access, parameters and result. Null is one that cannot be
-   * answered, or no longer in time: whoever needs it asks again, and hears why.
-   */
-  async function answerOthers(
-    name: string,
-    others: readonly Params[],
-    { caller, least }: Meta,
-    requestID: string,
-  ): Promise<(Loaded<unknown> | null)[]> {
-    const until = performance.now() + requestTimeoutMs / 4;
-    const answers: (Loaded<unknown> | null)[] = [];
-    let bytes = 0;
-    for (const params of others.slice(0, maxOthers)) {
-      const leftMs = until - performance.now();
-      if (leftMs <= 0 || bytes >= maxBytesOfOthers) break;
-      const answer = await broker
-        .call<Loaded<unknown>, Params>(name, params, {
-          nodeID: broker.nodeID,
-          requestID,
-          timeout: Math.ceil(leftMs),
-          meta: { caller, load: true, least },
-        })
-        .catch(() => null);
-      answers.push(answer);
-      if (answer) bytes += freezeAndMeasure(answer.value);
-    }
-    return answers;
   }
 
   /**
@@ -260,9 +199,7 @@ export function contractMiddleware({
       }
       return async (ctx) => {
         // Captured once: meta flows back from callees, who could rewrite it.
-        const { caller, client = {}, load, least = {}, others } = ctx.meta;
-        // Moleculer sends meta back with the answer.
-        delete ctx.meta.others;
+        const { caller, client = {}, load, least = {} } = ctx.meta;
         const params = structuredClone(ctx.params);
         checkAccess(contract, caller, params);
         checkParams(contract, params);
@@ -291,10 +228,7 @@ export function contractMiddleware({
           const { value } = answer as Loaded<unknown>;
           // Null stands for what does not exist, whatever the result's schema is.
           if (value !== null) checkResult(contract, name, value);
-          if (!load) return deliver(contract, value, caller, false);
-          if (others === undefined || !contract.cache.togetherAfter) return answer;
-          const found = await answerOthers(name, others, { caller, least }, request.requestId);
-          return { ...(answer as Loaded<unknown>), others: found };
+          return load ? answer : deliver(contract, value, caller, false);
         } catch (error) {
           throw translate(error, request.log);
         } finally {

@@ -34,7 +34,7 @@ export interface OutgoingCallsOptions {
 }
 
 /** As Moleculer prefers where it can. */
-export const isAnsweredHere = (broker: ServiceBroker, name: string, nodeID?: string): boolean =>
+const isAnsweredHere = (broker: ServiceBroker, name: string, nodeID?: string): boolean =>
   nodeID === undefined
     ? (broker.registry.getActionEndpoints(name)?.hasLocal() ?? false)
     : nodeID === broker.nodeID;

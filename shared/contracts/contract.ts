@@ -100,12 +100,6 @@ export interface CacheRule {
   readonly cache: CacheName;
   key(params: CheckedParams): string;
   revisionScopes(params: CheckedParams): RevisionScope[];
-  /**
-   * The scope after whose changes the owner has everything else that an answer is made of in its
-   * memory. What such a change alone has made old is asked for together. Undefined where each
-   * answer would cost the owner a read.
-   */
-  togetherAfter?(params: CheckedParams): RevisionScope | undefined;
 }
 
 /**
@@ -257,9 +251,6 @@ interface Definition<
     cache: CacheName;
     key: (params: Static<TObject<Path>> & Static<TObject<Query>>) => string;
     revisionScopes: (params: Static<TObject<Path>> & Static<TObject<Query>>) => RevisionScope[];
-    togetherAfter?: (
-      params: Static<TObject<Path>> & Static<TObject<Query>>,
-    ) => RevisionScope | undefined;
   };
   drops?: (params: Static<TObject<Path>>) => string[];
   visible?: (result: Static<R>, caller: { readonly platform: boolean }) => boolean;

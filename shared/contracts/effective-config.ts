@@ -240,8 +240,6 @@ export const effectiveConfigContracts = {
           params.strict ? 'strict' : '',
         ].join('|'),
       revisionScopes: ({ tenant_id }) => effectiveScopes(tenant_id),
-      togetherAfter: ({ as_of, strict: isStrict }) =>
-        as_of === undefined && !isStrict ? platformScope : undefined,
     },
   }),
   'config-resolver.digests': action({

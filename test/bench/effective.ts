@@ -117,7 +117,7 @@ export const effective: Group = async ({ rounds, seconds }) => {
           what: `${reads} reads over ${contexts} contexts after a platform write`,
           peer: 'the same reads, warm',
           unit: 'ms',
-          goal: { atMost: 1.5 },
+          goal: { atMost: 4 },
           ...anew,
         },
       ],

@@ -1,10 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import {
   CoherentCache,
-  maxOthers,
   type CacheOptions,
   type Load,
-  type ReadOptions,
 } from '../../shared/cluster/coherence/cache.ts';
 import type { Loaded } from '../../shared/cluster/coherence/entry.ts';
 import fc from '../support/properties.ts';
@@ -416,234 +414,6 @@ describe('the lease', () => {
   });
 });
 
-describe('entries of one group, dropped by a change that leaves their owner all else', () => {
-  const scopes = [tenant, platform];
-  const group = { name: 'contexts of a', after: platform };
-  const answerOf = (key: string, asOf: Record<string, number>): Loaded<unknown> => ({
-    value: `${key} at ${JSON.stringify(asOf)}`,
-    asOf,
-    params: { key },
-  });
-  const at = (ofTenant: number, ofPlatform: number) => ({
-    [tenant]: ofTenant,
-    [platform]: ofPlatform,
-  });
-  const byKey = (params: Readonly<Record<string, unknown>>): string => params.key as string;
-
-  /**
-   * An owner that answers what it is asked for, and with it what `answers` makes of each of the
-   * others.
-   */
-  function setUpGroup(options: Partial<CacheOptions> = {}) {
-    const { cache, node } = setUp({ maxEntries: 200, maxBytes: 1e8, ...options });
-    const owner = {
-      asOf: at(1, 1) as Record<string, number>,
-      /** Each question: what was asked for, and what with it. */
-      asked: [] as [string, string[], Record<string, number>][],
-      answers: (key: string): Loaded<unknown> | null => answerOf(key, owner.asOf),
-      /** Before it answers. */
-      wait: async (): Promise<unknown> => undefined,
-    };
-    const read = (key: string, given: ReadOptions = { group }) => {
-      const load: Load<unknown> = async (min, params) => {
-        const others = params.map(byKey);
-        owner.asked.push([key, others, min]);
-        await owner.wait();
-        return { ...answerOf(key, owner.asOf), others: others.map(owner.answers) };
-      };
-      return cache.read(key, scopes, load, given);
-    };
-    const readAll = async (keys: readonly string[]) => {
-      const found = [];
-      for (const key of keys) found.push(await read(key));
-      return found;
-    };
-    /** A change that the owner has and that this node hears of. */
-    const change = (asOf: Record<string, number>): void => {
-      owner.asOf = asOf;
-      for (const [scope, revision] of Object.entries(asOf)) cache.dropScope(scope, revision);
-      owner.asked = [];
-    };
-    return { cache, node, owner, read, readAll, change };
-  }
-  const five = ['a', 'b', 'c', 'd', 'e'];
-
-  test('are asked for with the first that is read, and answer from memory then', async () => {
-    const { cache, owner, readAll, change } = setUpGroup();
-    await readAll(five);
-    expect(owner.asked.map(([, others]) => others)).toEqual([[], [], [], [], []]);
-    change(at(1, 2));
-    const found = await readAll(['c', 'a', 'b', 'd', 'e']);
-    expect(owner.asked).toEqual([['c', ['a', 'b', 'd', 'e'], at(1, 2)]]);
-    expect(found.map(({ value }) => value)).toEqual(
-      ['c', 'a', 'b', 'd', 'e'].map((key) => answerOf(key, at(1, 2)).value),
-    );
-    expect(found.map(({ hit }) => hit)).toEqual([false, true, true, true, true]);
-    expect(cache.get('b')?.params).toEqual({ key: 'b' });
-    change(at(1, 3));
-    await readAll(five);
-    expect(owner.asked).toHaveLength(1);
-  });
-
-  test('those who read them meanwhile wait for the same question', async () => {
-    const { owner, read, readAll, change } = setUpGroup();
-    await readAll(five);
-    change(at(1, 2));
-    const found = await Promise.all(five.map((key) => read(key)));
-    expect(owner.asked).toHaveLength(1);
-    expect(found.map(({ asOf }) => asOf)).toEqual(five.map(() => at(1, 2)));
-  });
-
-  test.each<[string, (given: ReturnType<typeof setUpGroup>) => void]>([
-    [
-      'does not know how',
-      ({ owner }) => {
-        owner.answers = () => null;
-      },
-    ],
-    [
-      'fails',
-      ({ owner }) => {
-        owner.wait = async () => {
-          if (owner.asked.length === 1) throw new Error('of the first alone');
-        };
-      },
-    ],
-  ])('an owner that %s is asked for each by itself', async (_what, prepare) => {
-    const given = setUpGroup();
-    const { owner, read, readAll, change } = given;
-    await readAll(five);
-    change(at(1, 2));
-    prepare(given);
-    const first = read('a').catch((error: Error) => ({ asOf: error.message }));
-    const found = await Promise.all([first, ...['b', 'c'].map((key) => read(key))]);
-    expect(found.map(({ asOf }) => asOf).slice(1)).toEqual([at(1, 2), at(1, 2)]);
-    // Those whom nobody reads are not asked for any more.
-    expect(owner.asked).toEqual([
-      ['a', ['b', 'c', 'd', 'e'], at(1, 2)],
-      ['b', [], at(1, 2)],
-      ['c', [], at(1, 2)],
-    ]);
-  });
-
-  test('answers that came with another are kept by the same rules', async () => {
-    const { cache, node, owner, read, readAll, change } = setUpGroup();
-    const kept = () => five.filter((key) => cache.get(key) !== undefined);
-    await readAll(five);
-
-    change(at(1, 2));
-    owner.answers = (key) => answerOf(key, key === 'c' ? at(1, 1) : at(1, 2));
-    await read('a');
-    expect(kept()).toEqual(['a', 'b', 'd', 'e']);
-
-    change(at(1, 3));
-    owner.answers = (key) => answerOf(key, owner.asOf);
-    owner.wait = async () => cache.drop(['d'], tenant, 2);
-    await read('a');
-    expect(kept()).toEqual(['a', 'b', 'e']);
-
-    change(at(1, 4));
-    owner.wait = async () => {
-      node.hasLease = false;
-    };
-    await read('a');
-    node.hasLease = true;
-    expect(kept()).toEqual([]);
-  });
-
-  test('a change that arrives meanwhile has readers ask again', async () => {
-    const { cache, owner, read, readAll, change } = setUpGroup();
-    await readAll(five);
-    change(at(1, 2));
-    owner.wait = async () => {
-      owner.wait = async () => {};
-      cache.dropScope(platform, 3);
-    };
-    const first = read('a');
-    const late = Promise.resolve().then(() => {
-      owner.asOf = at(1, 3);
-      return read('b');
-    });
-    await expect(late).resolves.toMatchObject({ asOf: at(1, 3) });
-    await first;
-    expect(cache.get('b')).toMatchObject({ asOf: at(1, 3) });
-  });
-
-  test.each<[string, (given: ReturnType<typeof setUpGroup>) => void, ReadOptions]>([
-    ['the tenant has changed, too', ({ change }) => change(at(2, 2)), { group }],
-    ['the tenant alone has changed', ({ change }) => change(at(2, 1)), { group }],
-    [
-      'nobody has read them for as long as they live',
-      ({ node, change }) => {
-        node.now += 100;
-        change(at(1, 2));
-      },
-      { group },
-    ],
-    ['the reader is in no group', ({ change }) => change(at(1, 2)), {}],
-    [
-      'the reader is in another group',
-      ({ change }) => change(at(1, 2)),
-      { group: { name: 'contexts of b', after: platform } },
-    ],
-    [
-      'the reader requires more than is known',
-      ({ change }) => change(at(1, 2)),
-      { group, min: at(1, 3) },
-    ],
-    [
-      'there is no lease',
-      ({ node, change }) => {
-        change(at(1, 2));
-        node.hasLease = false;
-      },
-      { group },
-    ],
-  ])('are not asked for where %s', async (_why, prepare, options) => {
-    const given = setUpGroup();
-    await given.readAll(five);
-    prepare(given);
-    await given.read('a', options);
-    expect(given.owner.asked.map(([key, others]) => [key, others])).toEqual([['a', []]]);
-  });
-
-  test('one that somebody reads goes on being asked for, one that nobody does goes after its time', async () => {
-    const { node, owner, read, readAll, change } = setUpGroup({ ttlMs: () => 10_000 });
-    await readAll(['a', 'read', 'not read']);
-    let platformRevision = 1;
-    for (let time = 0; time < 4; time += 1) {
-      node.now += 3_000;
-      platformRevision += 1;
-      change(at(1, platformRevision));
-      await read('a');
-      await read('read');
-    }
-    expect(owner.asked.flatMap(([, others]) => others)).toEqual(['read']);
-  });
-
-  test('are so many at a time, and so large', async () => {
-    const { owner, readAll, change } = setUpGroup();
-    const many = Array.from({ length: 150 }, (_each, n) => `k${n}`);
-    await readAll(many);
-    change(at(1, 2));
-    await readAll(many);
-    expect(owner.asked.map(([, others]) => others.length)).toEqual([maxOthers, maxOthers, 21]);
-
-    const large = setUpGroup();
-    const { asOf } = large.owner;
-    for (const key of five)
-      await large.cache.read(
-        key,
-        scopes,
-        async () => ({ ...answerOf(key, asOf), bytes: 400 * 1024 }),
-        { group },
-      );
-    large.change(at(1, 2));
-    await large.readAll(['e']);
-    expect(large.owner.asked.map(([, others]) => others)).toEqual([['a', 'b', 'c']]);
-  });
-});
-
 describe('fail-static', () => {
   test.each<[string, (node: { now: number; hasLease: boolean }) => void]>([
     [
@@ -753,7 +523,6 @@ const loads = fc.array(
     heeds: fc.boolean(),
     fails: fc.nat(9).map((n) => n === 0),
     // The same of what is asked for with it, where that is answered.
-    others: fc.array(fc.option(fc.nat(4)), { minLength: 2, maxLength: 2 }),
   }),
   { minLength: 4, maxLength: 4 },
 );
@@ -851,30 +620,21 @@ function createModel(scheduler: fc.Scheduler) {
     const bound = { ...answered.get(key)! };
     const boundOfStale = { ...dropped.get(key)! };
     let asked = 0;
-    const load: Load<Row> = async (minAsOf, params) => {
-      const { age, heeds, fails, others } = loads[asked]!;
+    const load: Load<Row> = async (minAsOf) => {
+      const { age, heeds, fails } = loads[asked]!;
       asked += 1;
       const oldest = oldestAnswer;
       await sometime(`asks for ${key}`);
-      const answer = (key: string, age: number): Loaded<Row> => {
-        const aged = versions[Math.max(oldest, versions.length - 1 - age)]!;
-        const isTooOld = Object.entries(minAsOf).some(
-          ([scope, revision]) => aged.asOf[scope]! < revision,
-        );
-        const version = heeds && isTooOld ? newest() : aged;
-        return { value: version.rows[key]!, asOf: { ...version.asOf }, params: { key } };
-      };
-      const found = answer(key, age);
-      const alsoFound = params.map((each, index) => {
-        const ageOfOther = others[index] ?? null;
-        return ageOfOther === null ? null : answer(each.key as string, ageOfOther);
-      });
+      const aged = versions[Math.max(oldest, versions.length - 1 - age)]!;
+      const isTooOld = Object.entries(minAsOf).some(
+        ([scope, revision]) => aged.asOf[scope]! < revision,
+      );
+      const { rows, asOf } = heeds && isTooOld ? newest() : aged;
       await sometime(`answers ${key}`);
       if (fails) throw outage;
-      return { ...found, others: alsoFound };
+      return { value: rows[key]!, asOf: { ...asOf } };
     };
-    const group = { name: 'all', after: platform };
-    const reading = cache.read(key, [tenant, platform], load, { group }).then(
+    const reading = cache.read(key, [tenant, platform], load).then(
       ({ value, stale }) => checkRow(value, stale ? boundOfStale : bound),
       (error: { code?: string }) => {
         if (error !== outage && error.code !== 'service_unavailable') throw error;

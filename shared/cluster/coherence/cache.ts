@@ -10,7 +10,6 @@
  * | floor         | another node answering from before the change       | see floors.ts; asked again 3 times, then service_unavailable |
  * | lease         | serving while this node may have missed changes     | reads go through to the owner; nothing is cached or shared   |
  * | single flight | many readers asking the owner for the same at once  | per key and node; a reader who requires a later revision starts its own load |
- * | group         | a question for each of many entries that one change has dropped | so many entries and bytes, of those that were read lately; what comes with another answer is kept by the rules of this table, what does not is asked for by itself |
  * | last known    | the owner being away, or slow while the lease is lost | marked stale; only what was never dropped and may still stand in, else the error |
  * | size          | running out of memory                               | entries and bytes, eviction of the least recently used       |
  *
@@ -40,40 +39,16 @@ export interface ReadResult<T> {
 }
 
 /**
- * An answer, and those that were asked for with it, in their order. An owner may leave any of them
- * out.
+ * Asks the owner. It receives what the answer must include, since it may have a memory of its own,
+ * and may ignore that: an answer that includes less is refused here and asked for again.
  */
-export interface LoadedTogether<T> extends Loaded<T> {
-  readonly others?: readonly (Loaded<unknown> | null)[];
-}
-
-/**
- * Asks the owner. It is told what the answer must include, since it may have a memory of its own,
- * and may ignore that: an answer that includes less is refused here and asked for again. `others`
- * are the parameters of further answers of the same kind.
- */
-export type Load<T> = (
-  minAsOf: AsOf,
-  others: readonly Readonly<Record<string, unknown>>[],
-) => Promise<LoadedTogether<T>>;
-
-/**
- * Entries of the same scopes that are loaded together once a change of the scope `after`, and of no
- * other, has dropped them: their owner has everything else that they are made of in its memory
- * then, so that many cost little more than one.
- */
-export interface Group {
-  readonly name: string;
-  readonly after: string;
-}
+export type Load<T> = (minAsOf: AsOf) => Promise<Loaded<T>>;
 
 export interface ReadOptions {
   /** Revisions that the reader requires, beyond the floors. */
   readonly min?: AsOf;
   /** How long the reader waits for a load. */
   readonly waitMs?: number;
-  /** What the entry is loaded again with; by itself where absent. */
-  readonly group?: Group;
 }
 
 export interface CacheOptions {
@@ -95,8 +70,7 @@ export interface CacheOptions {
 }
 
 interface PendingLoad {
-  /** Undefined where it was asked for with another, and not answered. */
-  readonly promise: Promise<Loaded<unknown> | undefined>;
+  readonly promise: Promise<Loaded<unknown>>;
   readonly scopes: readonly string[];
   readonly minAsOf: AsOf;
   /**
@@ -114,10 +88,6 @@ const recencyRenewalMs = 1000;
 const ownerPatienceMs = 500;
 /** An entry's memory beside its key and value, in bytes. */
 const entryOverheadBytes = 200;
-/** Of one question: answers beside the one that somebody waits for, who waits for these, too. */
-export const maxOthers = 63;
-/** And their size when they were last in memory. */
-export const maxBytesOfOthers = 1024 * 1024;
 
 export class CoherentCache {
   readonly #options: CacheOptions;
@@ -126,8 +96,6 @@ export class CoherentCache {
   readonly #scopes = new Map<string, RevisionScope>();
   readonly #floors: Floors;
   readonly #loads = new Map<string, PendingLoad>();
-  /** By name: the entries of a group in the order in which they were loaded. */
-  readonly #groups = new Map<string, Set<Entry>>();
   readonly #keeper: EntryKeeper;
   #resets = 0;
   readonly #counts = {
@@ -194,7 +162,7 @@ export class CoherentCache {
     key: string,
     scopes: readonly string[],
     load: Load<T>,
-    { min = {}, waitMs = Infinity, group }: ReadOptions = {},
+    { min = {}, waitMs = Infinity }: ReadOptions = {},
   ): Promise<ReadResult<T>> {
     const entry = this.get(key, min);
     if (entry) return { value: entry.value as T, asOf: entry.asOf, hit: true, stale: false };
@@ -208,9 +176,7 @@ export class CoherentCache {
         const patienceMs = this.#patienceMs(key, deadline);
         // A load whose answer was below the floor has ended, so each attempt gets an answer that
         // was made later.
-        const loaded = await within(patienceMs, this.#load(key, scopes, load, min, group));
-        // It was asked for with another one and not answered. Whoever waits asks for it by itself.
-        if (loaded === undefined) continue;
+        const loaded = await within(patienceMs, this.#load(key, scopes, load, min));
         // `min` is not compared: where the reader requires a revision that does not exist yet,
         // asking again brings nothing, and whoever required it refuses the answer.
         if (includes(loaded.asOf, floor))
@@ -260,24 +226,19 @@ export class CoherentCache {
     scopes: readonly string[],
     load: Load<unknown>,
     min: AsOf,
-    group: Group | undefined,
-  ): Promise<Loaded<unknown> | undefined> {
-    const floor = this.#floors.of(key, scopes);
-    const minAsOf = highest(min, floor);
+  ): Promise<Loaded<unknown>> {
+    const minAsOf = highest(min, this.#floors.of(key, scopes));
     if (!this.#options.hasLease(this.#now())) return this.#readThrough(load, minAsOf);
     const running = this.#loads.get(key);
     if (running && includes(running.minAsOf, minAsOf)) return running.promise;
-    // What must include more than is known here is not in the owner's memory either, so that each
-    // would cost it a read.
-    const others = group && includes(floor, min) ? this.#takeDropped(group) : [];
-    return this.#startLoad(key, scopes, load, minAsOf, group, others);
+    return this.#startLoad(key, scopes, load, minAsOf);
   }
 
   /** A load whose answer is neither cached nor shared. */
   #readThrough(load: Load<unknown>, minAsOf: AsOf): Promise<Loaded<unknown>> {
     this.#counts.readThrough += 1;
     const resets = this.#resets;
-    return load(minAsOf, []).then((loaded) => {
+    return load(minAsOf).then((loaded) => {
       this.#noteLoaded(loaded.asOf, resets);
       return loaded;
     });
@@ -288,61 +249,8 @@ export class CoherentCache {
     scopes: readonly string[],
     load: Load<unknown>,
     minAsOf: AsOf,
-    group: Group | undefined,
-    others: readonly Entry[],
-  ): Promise<Loaded<unknown> | undefined> {
-    const least = others.reduce(
-      (sum, other) => highest(sum, this.#floors.of(other.key, scopes)),
-      minAsOf,
-    );
-    const answer = load(
-      least,
-      others.map(({ params }) => params!),
-    );
-    for (const [index, other] of others.entries()) {
-      const found = answer.then(
-        (first) => first.others?.[index] ?? undefined,
-        () => undefined,
-      );
-      this.#keepWhenLoaded(other.key, scopes, least, found, group, other.recencyRenewedAt).catch(
-        () => undefined,
-      );
-    }
-    return this.#keepWhenLoaded(key, scopes, least, answer, group, this.#now());
-  }
-
-  /**
-   * Of the group, what its change alone has dropped and somebody has read not long ago. It leaves
-   * the memory, as it would when it is looked up; and with it, of those that were looked at, what
-   * may not be loaded with others.
-   */
-  #takeDropped({ name, after }: Group): Entry[] {
-    const readSince = this.#now() - this.#options.ttlMs();
-    const taken: Entry[] = [];
-    let bytes = 0;
-    let looked = 0;
-    for (const entry of this.#groups.get(name) ?? []) {
-      // Those after it were loaded later still.
-      if (!entry.isDropped() || looked >= maxOthers || bytes >= maxBytesOfOthers) break;
-      looked += 1;
-      const isWanted = entry.recencyRenewedAt > readSince && !this.#loads.has(entry.key);
-      if (isWanted && entry.isDroppedOnlyBy(after)) {
-        taken.push(entry);
-        bytes += entry.size;
-      }
-      this.#remove(entry.key);
-    }
-    return taken;
-  }
-
-  #keepWhenLoaded(
-    key: string,
-    scopes: readonly string[],
-    minAsOf: AsOf,
-    answer: Promise<Loaded<unknown> | undefined>,
-    group: Group | undefined,
-    readAt: number,
-  ): Promise<Loaded<unknown> | undefined> {
+  ): Promise<Loaded<unknown>> {
+    const answer = load(minAsOf);
     // A load that runs already requires less. It must not end later and replace what this one
     // brings.
     this.#markLoadOutdated(key);
@@ -353,8 +261,7 @@ export class CoherentCache {
       outdated: false,
       promise: answer
         .then((loaded) => {
-          if (loaded === undefined) return undefined;
-          if (this.#mayCache(key, own, loaded)) this.#cache(key, scopes, loaded, group, readAt);
+          if (this.#mayCache(key, own, loaded)) this.#cache(key, scopes, loaded);
           this.#noteLoaded(loaded.asOf, resets);
           return loaded;
         })
@@ -375,13 +282,7 @@ export class CoherentCache {
     return includes(asOf, this.#floors.of(key, scopes));
   }
 
-  #cache(
-    key: string,
-    scopes: readonly string[],
-    loaded: Loaded<unknown>,
-    group: Group | undefined,
-    readAt: number,
-  ): void {
+  #cache(key: string, scopes: readonly string[], loaded: Loaded<unknown>): void {
     const estimatedBytes = freezeAndMeasure(loaded.value);
     const valueBytes = Math.ceil(loaded.bytes ?? estimatedBytes);
     const size = entryOverheadBytes + 2 * key.length + valueBytes;
@@ -392,12 +293,9 @@ export class CoherentCache {
     }));
     const ttlMs = this.#options.ttlMs();
     const entry = new Entry(key, loaded, scopeRevisions, this.#keeper, this.#now(), ttlMs);
-    entry.recencyRenewedAt = readAt;
-    entry.size = size;
     this.#entries.set(key, entry, { size });
     // Here rather than by the cache's own `max`, for which it takes all its memory when it is made.
     if (this.#entries.size > this.#options.maxEntries) this.#entries.pop();
-    if (group) this.#joinGroup(entry, group.name);
   }
 
   /** Whether it has anything to answer with while owners are away. */
@@ -543,21 +441,6 @@ export class CoherentCache {
     // Others may still refer to the entry, and must not keep its value in memory.
     entry.value = undefined;
     for (const { scope } of entry.scopeRevisions) this.#leaveScope(scope);
-    this.#leaveGroup(entry);
-  }
-
-  #joinGroup(entry: Entry, name: string): void {
-    entry.group = name;
-    const members = this.#groups.get(name) ?? new Set();
-    members.add(entry);
-    this.#groups.set(name, members);
-  }
-
-  #leaveGroup(entry: Entry): void {
-    if (entry.group === undefined) return;
-    const members = this.#groups.get(entry.group);
-    members?.delete(entry);
-    if (members?.size === 0) this.#groups.delete(entry.group);
   }
 
   #joinScope(name: string): RevisionScope {

@@ -65,15 +65,8 @@ export class Entry implements CachedEntry<unknown> {
   readonly params: Loaded<unknown>['params'];
   readonly expiresAt: number;
   readonly scopeRevisions: readonly ScopeRevision[];
-  /**
-   * When its place in the order of eviction was last renewed. Where it was loaded for nobody, when
-   * the one before it was read.
-   */
+  /** When its place in the order of eviction was last renewed. */
   recencyRenewedAt: number;
-  /** Estimated, in bytes. */
-  size = 0;
-  /** With which others it is loaded again; undefined where by itself. */
-  group: string | undefined;
   readonly #keeper: EntryKeeper;
 
   constructor(
@@ -108,14 +101,6 @@ export class Entry implements CachedEntry<unknown> {
     for (const { scope, revision } of this.scopeRevisions)
       if (revision < scope.droppedBelow) return true;
     return false;
-  }
-
-  /** Whether it is as good as when it was loaded but for changes of this one scope. */
-  isDroppedOnlyBy(name: string): boolean {
-    const dropped = this.scopeRevisions.filter(
-      ({ scope, revision }) => revision < scope.droppedBelow,
-    );
-    return dropped.length === 1 && dropped[0]!.scope.name === name;
   }
 }
 
