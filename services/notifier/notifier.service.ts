@@ -15,7 +15,6 @@ import type { Registry } from 'prom-client';
 import type { DataSource } from 'typeorm';
 import { serviceCaller } from '../../shared/access.ts';
 import type { BackgroundLoop } from '../../shared/background-loop.ts';
-import { showDeprecated } from '../../shared/cluster/deprecated-figures.ts';
 import { askedOfDatabase, showFigure } from '../../shared/cluster/figures.ts';
 import { callAs, type Call } from '../../shared/cluster/request.ts';
 import { serviceOf } from '../../shared/cluster/service.ts';
@@ -194,14 +193,6 @@ function registerFigures(metrics: Registry, db: DataSource, delivering: Delivery
     help: 'For how long the notice that is due longest waits for a node to send it, of all nodes; without those whose endpoint fails',
     type: 'gauge',
     read: async () => (await queue())?.overdue_seconds,
-  });
-  showDeprecated(metrics, {
-    name: 'strata_deliveries',
-    instead: 'strata_delivery_attempts_total and the figures that begin with strata_deliveries_',
-    async read() {
-      const pending = (await queue())?.pending;
-      return { ...delivering.figures(), ...(pending === undefined ? {} : { pending }) };
-    },
   });
 }
 

@@ -8,7 +8,6 @@ import type { DataSource } from 'typeorm';
 import type { Bus } from './bus.ts';
 import type { CoherentCache } from './coherence/cache.ts';
 import type { Coherence } from './coherence/coherence.ts';
-import { showDeprecatedFigures } from './deprecated-figures.ts';
 import { askedOfDatabase, showFigure, type Sample } from './figures.ts';
 import { readinessStatuses, type Readiness, type ReadinessCheck } from './readiness.ts';
 
@@ -49,7 +48,6 @@ export function createMetrics({ coherence, bus, commits }: NodeParts): Registry 
     showOutbox(registry, commits);
     showArchive(registry, commits);
   }
-  showDeprecatedFigures(registry, { coherence, bus });
   return registry;
 }
 
@@ -117,7 +115,7 @@ const cacheCounters: readonly {
   {
     name: 'strata_cache_outdated_loads_total',
     help: 'Loads whose answer was not kept, because a change came while they were on their way',
-    of: ({ disowned }) => disowned,
+    of: ({ outdatedLoads }) => outdatedLoads,
   },
   {
     name: 'strata_cache_refused_answers_total',

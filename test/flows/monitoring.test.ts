@@ -40,7 +40,6 @@ import {
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const operations = readFileSync(join(root, 'docs/operations.md'), 'utf8');
-const deprecated = ['strata_cache', 'strata_coherence', 'strata_bus', 'strata_deliveries'];
 
 interface Node {
   readonly piece: string;
@@ -146,14 +145,10 @@ describe.each(pieces.map(({ name }) => name))('/metrics of %s', (piece) => {
     });
   });
 
-  test('has exactly the figures that the table says it has, and the old names for one release', async () => {
+  test('has exactly the figures that the table says it has', async () => {
     const text = await scrape(nodeOf(piece));
     const shown = [...typesIn(text).keys()].filter((name) => name.startsWith('strata_'));
-    const old = shown.filter((name) => deprecated.includes(name));
-    expect(old).toEqual(piece === 'notifier' ? deprecated : deprecated.slice(0, 3));
-    for (const name of old) expect(text).toMatch(new RegExp(`^# HELP ${name} Deprecated`, 'm'));
-    const current = shown.filter((name) => !deprecated.includes(name));
-    expect(current.sort()).toEqual(documentedFor(piece).sort());
+    expect(shown.sort()).toEqual(documentedFor(piece).sort());
   });
 
   test('counts nothing in a gauge', async () => {

@@ -237,7 +237,7 @@ describe.each<[string, (cache: Cache) => unknown]>([
     waiting.end('old', 9);
     await expect(waiting.answer).resolves.toMatchObject({ value: 'old', hit: false });
     expect(cache.get('k')).toMatchObject({ value: 'new' });
-    expect(cache.stats().disowned).toBe(1);
+    expect(cache.stats().outdatedLoads).toBe(1);
   });
 
   test('a load in flight that ends alone leaves nothing behind', async () => {
@@ -284,7 +284,7 @@ describe('drops', () => {
     loading.end('five', 5);
     await loading.answer;
     expect(cache.get('loading')).toMatchObject({ value: 'five' });
-    expect(cache.stats().disowned).toBe(0);
+    expect(cache.stats().outdatedLoads).toBe(0);
   });
 
   test('a scope drop takes what was read with the scope, and no more', async () => {

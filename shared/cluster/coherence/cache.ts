@@ -102,11 +102,7 @@ export class CoherentCache {
     hits: 0,
     misses: 0,
     drops: 0,
-    /**
-     * Loads marked as outdated. Until the deprecated metric `strata_cache` goes, whose labels these
-     * are, the older word for it stays.
-     */
-    disowned: 0,
+    outdatedLoads: 0,
     rejectedBelowFloor: 0,
     stale: 0,
     readThrough: 0,
@@ -421,7 +417,7 @@ export class CoherentCache {
     if (!pending) return;
     pending.outdated = true;
     this.#loads.delete(key);
-    this.#counts.disowned += 1;
+    this.#counts.outdatedLoads += 1;
   }
 
   #markLoadsOutdated(scope: string): void {
