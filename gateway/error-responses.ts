@@ -2,13 +2,13 @@
  * Every refusal of the gateway in the one envelope that docs and clients know, whoever found the
  * reason: a handler, Fastify or Node.
  */
+import http from 'node:http';
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { randomUUID } from 'node:crypto';
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
 import { codeOf, StrataError, errorResponse, statusOf } from '../shared/errors.ts';
-import { http } from '../shared/node-http.ts';
 import { decisionPagePolicy, refusedLinkPage } from './decision-page.ts';
 import { jsonHeaders, pageHeaders } from './security-headers.ts';
 

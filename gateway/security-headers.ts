@@ -1,7 +1,7 @@
 /** Security headers, as helmet sets them, and when responses may be kept. */
+import http from 'node:http';
 import helmet, { type HelmetOptions } from 'helmet';
 import { Socket } from 'node:net';
-import { http } from '../shared/node-http.ts';
 
 /**
  * What helmet would set on every response with these options, worked out once: they depend on

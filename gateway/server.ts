@@ -6,6 +6,7 @@
  */
 import { lookup } from 'node:dns/promises';
 import { once } from 'node:events';
+import http from 'node:http';
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 import {
   createServer as createNetServer,
@@ -15,7 +16,6 @@ import {
 } from 'node:net';
 import { setImmediate, setTimeout as delay } from 'node:timers/promises';
 import { StrataError } from '../shared/errors.ts';
-import { http } from '../shared/node-http.ts';
 import { hangingUp, refuseRequest, refuseUnreadable } from './error-responses.ts';
 import type { FastPath } from './fast-path.ts';
 

@@ -33,12 +33,7 @@ export class StrataError extends Errors.MoleculerError {
   constructor(code: ErrorCode, message?: string, details: ErrorData & { cause?: unknown } = {}) {
     const { cause, ...data } = details;
     const { status, message: usual } = errorTable[code];
-    const limit = Error.stackTraceLimit;
-    // What a caller is refused with is an answer, which nobody looks for the origin of. To find it
-    // takes longer than most answers.
-    if (status < 500) Error.stackTraceLimit = 0;
     super(message ?? usual, status, code, data);
-    Error.stackTraceLimit = limit;
     this.name = 'StrataError';
     if (cause !== undefined) this.cause = cause;
   }

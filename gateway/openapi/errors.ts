@@ -2,9 +2,9 @@
  * Errors as `errorResponse` in shared/errors.ts makes them: the envelope, and one response for each
  * status.
  */
+import http from 'node:http';
 import type { Contract, Rest } from '../../shared/contracts/contract.ts';
 import { errorTable } from '../../shared/contracts/error-codes.ts';
-import { http } from '../../shared/node-http.ts';
 import { headersOfError, ofEveryAnswer, refsOf } from './headers.ts';
 import { refTo } from './schemas.ts';
 

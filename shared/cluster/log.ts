@@ -1,7 +1,6 @@
 /** The log of a node: JSON lines, without secrets. */
 import type { BrokerOptions, LogLevels } from 'moleculer';
 import { pino, type Logger, type LoggerOptions } from 'pino';
-import { logOutput } from './log-output.ts';
 
 /**
  * Fields of these names are masked, down to two levels below the top, should one ever be logged.
@@ -37,8 +36,12 @@ const logOptions = (settings: LogSettings): LoggerOptions => ({
   serializers: { err: describeError },
 });
 
+/** One for all logs of the process, so that their lines keep their order; nothing is lost at an exit. */
+const standardOutput = pino.destination({ dest: 1, sync: true });
+
 /** Its `level` may be set later. That of a child stays as it was made. */
-export const createLog = (settings: LogSettings): Logger => pino(logOptions(settings), logOutput());
+export const createLog = (settings: LogSettings): Logger =>
+  pino(logOptions(settings), standardOutput);
 
 /** Pino's levels, the severest first; also Moleculer's. */
 const levels: readonly LogLevels[] = ['fatal', 'error', 'warn', 'info', 'debug', 'trace'];
@@ -66,11 +69,14 @@ export function brokerLog(log: Logger): Pick<BrokerOptions, 'logger' | 'logLevel
   return { logger: { type: 'Pino', options: { createLogger } }, logLevel: 'trace' };
 }
 
+/** Moleculer's errors, and with them Strata's, have their HTTP status as `code`. */
+const isRefusal = (code: unknown): boolean => typeof code === 'number' && code < 500;
+
 /**
  * What is logged of an error and its causes. Other fields are left out: those of a failed query
  * have its parameters, which are customers' values.
  */
-function describeError(error: unknown): unknown {
+export function describeError(error: unknown): unknown {
   if (!(error instanceof Error)) return error;
   const { name, message, stack, cause } = error;
   const { code, type } = error as { code?: unknown; type?: unknown };
@@ -79,7 +85,8 @@ function describeError(error: unknown): unknown {
     code,
     type,
     message,
-    stack,
+    // A refusal is an answer, and nobody looks for its origin.
+    ...(isRefusal(code) ? {} : { stack }),
     ...(cause === undefined ? {} : { cause: describeError(cause) }),
   };
 }

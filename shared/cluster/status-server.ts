@@ -3,9 +3,9 @@
  * routes.
  */
 import { once } from 'node:events';
+import http from 'node:http';
 import type { Registry } from 'prom-client';
 import { cannotListen } from '../listening.ts';
-import { http } from '../node-http.ts';
 import { codeOfReadiness, type ReadinessCheck } from './readiness.ts';
 
 interface Page {

@@ -1,13 +1,13 @@
-/**
- * What an error of Strata's own carries: where it came from is looked for in what nobody expected,
- * and found at a price.
- */
+/** What the log says of an error: where it came from only where nobody expected it. */
 import { expect, test } from '@jest/globals';
+import { describeError } from '../../shared/cluster/log.ts';
 import { StrataError } from '../../shared/errors.ts';
 
-const hasStack = ({ stack }: Error): boolean => /\n\s+at /.test(stack ?? '');
-
-test('a refusal has no stack, and what nobody expected has one, also after it', () => {
-  const errors = [new StrataError('not_found'), new StrataError('internal_error'), new Error('x')];
-  expect(errors.map(hasStack)).toEqual([false, true, true]);
+test.each([
+  ['a refusal', new StrataError('not_found'), false],
+  ['what Strata did not expect', new StrataError('internal_error'), true],
+  ["an error of Node's", new Error('x'), true],
+])('%s has a stack in the log: %s', (_what, error, hasStack) => {
+  expect(describeError(error)).toMatchObject({ message: error.message });
+  expect('stack' in (describeError(error) as object)).toBe(hasStack);
 });
