@@ -20,7 +20,7 @@ import type { Schema } from './shared/database/open.ts';
 import { Interrupted, Lifetime } from './shared/lifetime.ts';
 import { firstSettings } from './shared/live-settings.ts';
 import { createMailer } from './shared/mail/mailer.ts';
-import { nearestName } from './shared/nearest-name.ts';
+import { nearestName } from './shared/nearest.ts';
 import {
   describeUnknown,
   loadSettings,
@@ -281,7 +281,7 @@ function piecesNamed(names: readonly string[]): readonly Piece[] {
   if (names.length === 0) return everyPiece;
   const unknown = names.find((name) => !pieceNames.includes(name));
   if (unknown !== undefined) {
-    const nearest = nearestName(unknown, pieceNames);
+    const nearest = nearestName(pieceNames, unknown);
     const meant = nearest === undefined ? '' : ` Did you mean ${nearest}?`;
     throw new WrongUsage(
       `There is no piece ${unknown}.${meant} There are ${pieceNames.join(', ')}.`,

@@ -7,7 +7,7 @@ import { hostname } from 'node:os';
 import { resolve } from 'node:path';
 import { parse } from 'dotenv';
 import { CannotStart } from './cannot-start.ts';
-import { nearestName } from './nearest-name.ts';
+import { nearestName } from './nearest.ts';
 import { passwordProblem } from './security/password-strength.ts';
 import { settingsTable, type Field, type Row, type Values } from './settings-table.ts';
 
@@ -101,7 +101,7 @@ export function unknownSettings(environment: Environment = process.env): Unknown
   const known = rows.map(([field]) => variableOf(field));
   return Object.keys(readFile(environment))
     .filter((name) => !known.includes(name))
-    .map((name) => ({ name, nearest: nearestName(name, known) }));
+    .map((name) => ({ name, nearest: nearestName(known, name) }));
 }
 
 /** For the console and the log. */
