@@ -59,7 +59,7 @@ import {
   removeExpiredInvitations,
 } from './stores/retention.ts';
 import { createChallenges } from './webauthn/challenges.ts';
-import { relyingPartyInTime } from './webauthn/relying-party-in-time.ts';
+import { createRelyingParty } from './webauthn/relying-party.ts';
 
 export interface AuthOptions {
   readonly db: DataSource;
@@ -99,7 +99,7 @@ export function authService({
   const deferredMail = createDeferredMail(mailer);
   const notices = createAccountNotices(settings, deferredMail);
 
-  const relyingParty = relyingPartyInTime(settings);
+  const relyingParty = createRelyingParty(settings);
   const challenges = createChallenges(shortLived);
 
   const guard = createGuard(settings);
