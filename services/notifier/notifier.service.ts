@@ -19,6 +19,7 @@ import { askedOfDatabase, showFigure } from '../../shared/cluster/figures.ts';
 import { callAs, type Call } from '../../shared/cluster/request.ts';
 import { serviceOf } from '../../shared/cluster/service.ts';
 import { erasesTenants } from '../../shared/cluster/tenant-erasure.ts';
+import { channels } from '../../shared/contracts/notifier.ts';
 import type { Mailer } from '../../shared/mail/mailer.ts';
 import { startSweeping, type Sweeper } from '../../shared/database/sweeper.ts';
 import type { HttpClient } from '../../shared/outgoing/http-client.ts';
@@ -194,20 +195,29 @@ function registerFigures(metrics: Registry, db: DataSource, delivering: Delivery
     type: 'gauge',
     read: async () => (await queue())?.overdue_seconds,
   });
+  showFigure(metrics, {
+    name: 'strata_deliveries_unknown_channel',
+    help: 'Notices that wait, of all nodes, of a channel that the release of this node does not know',
+    type: 'gauge',
+    read: async () => (await queue())?.unknown_channel,
+  });
 }
 
 interface QueueRow {
   readonly pending: number;
   readonly overdue_seconds: number;
+  readonly unknown_channel: number;
 }
 
 async function readQueue(db: DataSource): Promise<QueueRow | undefined> {
   const [row] = await db.query<QueueRow[]>(
     `SELECT count(*)::int AS pending,
+            count(*) FILTER (WHERE d.channel <> ALL($1))::int AS unknown_channel,
             coalesce(extract(epoch FROM max(now() - d.next_attempt_at) FILTER (
               WHERE d.next_attempt_at <= now() AND ${unclaimed} AND e.failures < ${breaker.failures})), 0)::float8 AS overdue_seconds
      FROM notifier.deliveries d LEFT JOIN notifier.endpoints e ON e.key = d.endpoint_key
      WHERE d.state = 'pending'`,
+    [channels],
   );
   return row;
 }

@@ -5,6 +5,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
+import { pino } from 'pino';
 import type { DataSource } from 'typeorm';
 import type { NewDelivery } from '../../services/notifier/rules/notice.ts';
 import { ApprovalEntity, notifierSchema } from '../../services/notifier/schema.ts';
@@ -14,10 +15,19 @@ import {
   queueNotices,
 } from '../../services/notifier/stores/notices.ts';
 import { recordAttempts, type AttemptRecord } from '../../services/notifier/stores/attempts.ts';
-import { claimDue, releaseClaims, type Claim } from '../../services/notifier/stores/claims.ts';
+import {
+  claimDue,
+  releaseClaims,
+  unknownChannels,
+  type Claim,
+} from '../../services/notifier/stores/claims.ts';
+import { attemptDelivery } from '../../services/notifier/worker/attempt.ts';
+import { createSender } from '../../services/notifier/worker/send.ts';
+import { channels } from '../../shared/contracts/notifier.ts';
 import { migrate, openDatabase } from '../../shared/database/open.ts';
 import { commitSchema } from '../../shared/commits/schema.ts';
 import { holdLock } from '../support/held-lock.ts';
+import { loadSettings } from '../../shared/settings.ts';
 import { createDatabase, type Database } from '../support/postgres.ts';
 
 const tenant = randomUUID();
@@ -116,11 +126,56 @@ async function states(): Promise<string[]> {
   );
   return rows.map(({ state }) => state);
 }
+/** Makes every delivery of an endpoint one of this channel. */
+const ofChannel = (endpointKey: string, channel: string) =>
+  db.query('UPDATE notifier.deliveries SET channel = $2 WHERE endpoint_key = $1', [
+    endpointKey,
+    channel,
+  ]);
 /** Lets the claims of a worker that has died end. */
 const endClaims = () =>
   db.query(
     `UPDATE notifier.deliveries SET lease_until = now() - interval '1 second' WHERE lease_until IS NOT NULL`,
   );
+
+describe('a channel that this release does not know', () => {
+  const newer = [...channels, 'pager'];
+
+  test('waits, untouched, for a node whose release knows it, and holds up no other notice', async () => {
+    await queue(['pager'], 40);
+    await ofChannel('pager', 'pager');
+    await queue(['a'], 3);
+    expect(byEndpoint(await claimDue(db, worker, 20))).toEqual({ a: 3 });
+    expect(await claimDue(db, worker, 20)).toEqual([]);
+    const rows = await db.query<unknown[]>(
+      `SELECT DISTINCT state, attempts, round, lease, lease_until FROM notifier.deliveries WHERE channel = 'pager'`,
+    );
+    expect(rows).toEqual([
+      { state: 'pending', attempts: 0, round: 0, lease: null, lease_until: null },
+    ]);
+    expect(await unknownChannels(db)).toEqual([{ channel: 'pager', waiting: 40 }]);
+    expect(byEndpoint(await claimDue(db, otherWorker, 20, newer))).toEqual({ pager: 16 });
+  });
+
+  test('an attempt at what cannot be read ends as final, and rejects for no claim', async () => {
+    await queue(['a']);
+    const [claim] = await claimDue(db, worker, 1);
+    const unused = new Proxy({}, { get: () => () => Promise.reject(new Error('not sent')) });
+    const sender = createSender({
+      settings: () => loadSettings({}),
+      http: unused as never,
+      mailer: unused as never,
+      verifiedDomains: async () => [],
+    });
+    const open = () => ({ config: {}, groups: {}, admins: [], revision: 1 }) as never;
+    const log = pino({ level: 'silent' });
+    for (const channel of ['webhook', 'email', 'chat', 'pager', '__proto__', 'constructor', '']) {
+      const unreadable = { ...claim!, channel: channel as never, place: 'nowhere', body: '{' };
+      const { record } = await attemptDelivery(unreadable, { log, open, sender });
+      expect([channel, record.error]).toEqual([channel, expect.stringContaining('see the log')]);
+    }
+  });
+});
 
 describe('who may claim what', () => {
   test('an endpoint has at most sixteen on their way, over all workers', async () => {

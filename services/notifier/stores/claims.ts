@@ -7,6 +7,7 @@
  * circuit breaker lets pass.
  */
 import type { DataSource } from 'typeorm';
+import { channels } from '../../../shared/contracts/notifier.ts';
 import type { ApprovalRow, DeliveryRow } from '../schema.ts';
 
 /** Sends to one endpoint that may be on their way at a time, over all workers. */
@@ -31,8 +32,11 @@ export const withoutDiskWait = `(SELECT set_config('synchronous_commit', 'off', 
 
 /** Of a delivery `d`: pending, with no claim on it that has not ended. */
 export const unclaimed = `d.state = 'pending' AND (d.lease_until IS NULL OR d.lease_until <= now())`;
-/** Of a delivery `d`: it may be sent now, as far as its endpoint allows. */
-const due = `${unclaimed} AND d.next_attempt_at <= now()`;
+/**
+ * Of a delivery `d`: it may be sent now, as far as its endpoint allows. One of a channel that this
+ * release does not know is left to nodes that do: a newer release may have queued it.
+ */
+const due = `${unclaimed} AND d.next_attempt_at <= now() AND d.channel = ANY($3)`;
 /**
  * Of an endpoint `e`: the time of its next probe has come. It never opened where `blocked_until` is
  * null, so nothing waits.
@@ -72,7 +76,12 @@ export type Claim = Pick<
  * moves `blocked_until`, so that retries neither use up a probe's turn nor put it off. What a
  * probe's outcome does to the breaker is in attempts.ts.
  */
-export const claimDue = (db: DataSource, worker: string, slots: number): Promise<Claim[]> =>
+export const claimDue = (
+  db: DataSource,
+  worker: string,
+  slots: number,
+  known: readonly string[] = channels,
+): Promise<Claim[]> =>
   db.query<Claim[]>(
     `
     WITH RECURSIVE
@@ -135,7 +144,17 @@ export const claimDue = (db: DataSource, worker: string, slots: number): Promise
         a.frozen, a.expires_at, c.failures
     )
     SELECT * FROM claimed`,
-    [worker, slots],
+    [worker, slots, known],
+  );
+
+/** Notices that wait, of channels that this release does not know. */
+export const unknownChannels = (
+  db: DataSource,
+): Promise<{ readonly channel: string; readonly waiting: number }[]> =>
+  db.query(
+    `SELECT channel, count(*)::int AS waiting FROM notifier.deliveries
+     WHERE state = 'pending' AND channel <> ALL($1) GROUP BY channel ORDER BY channel`,
+    [channels],
   );
 
 /**

@@ -33,6 +33,7 @@ export interface EndedAttempt {
   readonly pausedRevision: number | null;
 }
 
+/** For what cannot be sent, now or later. */
 const noRetries: RetryPlan = {
   retries: 0,
   backoff: { initial_seconds: 0, factor: 1, max_seconds: 0 },
@@ -54,7 +55,7 @@ export async function attemptDelivery(
   const logFault = (error: unknown): void =>
     log.error(
       { err: error, delivery_id: claim.id },
-      'a notice could not be sent for a reason of ours',
+      'a notice could not be sent because of an internal error',
     );
 
   let frozen: FrozenConfig;
@@ -65,15 +66,19 @@ export async function attemptDelivery(
     const why = 'The configuration it was made with does not open: SECRET_KEY has changed.';
     return endedAttempt(claim, ourFault('final', why), noRetries, null);
   }
-  let outcome: Outcome;
   try {
-    outcome = await sender.send(noticeOf(claim), frozen.config);
+    const plan = sender.retryPlan(claim, frozen.config);
+    const outcome = await sender.send(noticeOf(claim), frozen.config).catch((error: unknown) => {
+      logFault(error);
+      return ourFault('retry', 'It could not be sent because of an internal error; see the log.');
+    });
+    return endedAttempt(claim, outcome, plan, frozen.revision);
   } catch (error) {
+    // Such as a place that the frozen configuration does not have: it never will.
     logFault(error);
-    outcome = ourFault('retry', 'It could not be sent for a reason of ours; see the log.');
+    const why = 'This release cannot read what it is sent by; see the log.';
+    return endedAttempt(claim, ourFault('final', why), noRetries, null);
   }
-  const plan = sender.retryPlan(claim, frozen.config);
-  return endedAttempt(claim, outcome, plan, frozen.revision);
 }
 
 const noticeOf = (claim: Claim): OutgoingNotice => ({

@@ -7,7 +7,13 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { DataSource } from 'typeorm';
 import { startBackgroundLoop } from '../../../shared/background-loop.ts';
-import { claimDue, releaseClaims, renewClaims, type Claim } from '../stores/claims.ts';
+import {
+  claimDue,
+  releaseClaims,
+  renewClaims,
+  unknownChannels,
+  type Claim,
+} from '../stores/claims.ts';
 import { attemptDelivery, type AttemptOptions, type EndedAttempt } from './attempt.ts';
 import { createRecorder } from './record.ts';
 
@@ -20,6 +26,8 @@ const slots = 1024;
 const pollMs = 1000;
 /** Often enough that a claim, which lasts 10 s, survives two failed renewals. */
 const renewMs = 3000;
+/** How often it is logged which notices wait for a release that knows their channel. */
+const reportMs = 60_000;
 /** How long a shutdown waits for sends on their way. */
 const drainMs = 10_000;
 
@@ -92,11 +100,24 @@ export function startDelivering(options: DeliveryOptions): DeliveryWorker {
     }
   }
 
+  let reportAt = -Infinity;
+  async function reportUnknown(): Promise<void> {
+    if (performance.now() < reportAt) return;
+    reportAt = performance.now() + reportMs;
+    for (const { channel, waiting } of await unknownChannels(db)) {
+      log.warn(
+        { channel, waiting },
+        'notices wait for a node whose release knows their channel; this one does not',
+      );
+    }
+  }
+
   const renewing = setInterval(() => void renew(), renewMs).unref();
   const loop = startBackgroundLoop({
     log,
     async look() {
       const started = await startDue();
+      await reportUnknown();
       return started === 0 ? pollMs : 0;
     },
     retryMs: pollMs,
