@@ -433,6 +433,14 @@ export const settingsGroups = {
       description:
         'Of these, by one person, or by one client of an API key that names itself by X-Client-Id',
     },
+    audit_verifications_waiting: {
+      type: 'integer',
+      default: 4,
+      min: 1,
+      max: 1000,
+      description:
+        'Pieces of one audit chain that wait on a node to be verified; who waits for the same piece shares it',
+    },
     tenant_erase_after_days: {
       type: 'integer',
       default: 30,

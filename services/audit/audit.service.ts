@@ -10,8 +10,9 @@ import { serviceOf } from '../../shared/cluster/service.ts';
 import type { Settings } from '../../shared/settings.ts';
 import { cutActions } from './actions/cuts.ts';
 import { eventActions } from './actions/events.ts';
-import { verifyActions } from './actions/verify.ts';
+import { verifyActions, type Verified } from './actions/verify.ts';
 import { startErasingChains } from './worker/erasing-chains.ts';
+import { Verifications } from './worker/verifications.ts';
 
 export interface AuditOptions {
   readonly db: DataSource;
@@ -19,13 +20,20 @@ export interface AuditOptions {
   readonly log: Logger;
 }
 
+/** Each takes a connection, of which lists and events need some. */
+const mostVerifications = 2;
+
 export function auditService({ db, settings, log }: AuditOptions): ServiceSchema {
   let erasing: BackgroundLoop | undefined;
   const onErasure = (): void => erasing?.wake();
+  const verifications = new Verifications<Verified>(
+    Math.min(mostVerifications, Math.floor(settings().db_pool_size / 2)),
+    () => settings().audit_verifications_waiting,
+  );
   const handlers = {
     ...eventActions(db, onErasure),
     ...cutActions(db, settings, onErasure),
-    ...verifyActions(db, settings),
+    ...verifyActions(db, settings, verifications),
   };
   return serviceOf('audit', handlers, {
     async started() {

@@ -553,6 +553,7 @@ describe('changes', () => {
       'from_email',
       'mail_allowed_domains',
       'approvals_max_pending',
+      'audit_verifications_waiting',
       'tenant_erase_after_days',
       'session_retention_days',
       'approval_retention_days',

@@ -2,8 +2,9 @@
  * The audit service on a real database: what is handed over twice, and what was removed behind its
  * back. The newest events, and the proof of long chains.
  */
-import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { createPublicKey, randomUUID, verify as verifySignature } from 'node:crypto';
+import { monitorEventLoopDelay } from 'node:perf_hooks';
 import canonicalize from 'canonicalize';
 import { pino } from 'pino';
 import type { DataSource } from 'typeorm';
@@ -19,6 +20,8 @@ import { callAs } from '../../shared/cluster/request.ts';
 import type { AuditEventFacts } from '../../shared/commits/commit.ts';
 import { commitSchema } from '../../shared/commits/schema.ts';
 import { migrate, openDatabase } from '../../shared/database/open.ts';
+import { encodeCursor } from '../../shared/documents/paging.ts';
+import { codeOf, type StrataError } from '../../shared/errors.ts';
 import { liveSettings } from '../../shared/live-settings.ts';
 import type { ActionName, ParamsOf, ResultOf } from '../../shared/contracts/index.ts';
 import { loadSettings } from '../../shared/settings.ts';
@@ -231,7 +234,7 @@ describe('newest first', () => {
 
 describe('a long chain is proved in pieces', () => {
   const tenantId = randomUUID();
-  const count = 30;
+  const count = 25;
   const record = async (chain: string, events: number): Promise<void> => {
     for (let index = 0; index < events; index += 1)
       await append([{ ...eventOf(chain, index), payload: { text: 'x'.repeat(1_000_000) } }]);
@@ -402,5 +405,95 @@ describe('a chain that is cut', () => {
     const { seq, hash } = (await exported()).at(-1)!;
     await expect(cutAt(seq, hash)).rejects.toMatchObject({ type: 'conflict' });
     expect(await left()).toEqual([8, 9, 10]);
+  });
+});
+
+describe('verifications at the same time', () => {
+  const tenants = [randomUUID(), randomUUID(), randomUUID()];
+  /** How many verifications the database is asked for, which read a page of events each. */
+  let begun = 0;
+  let running = 0;
+  let most = 0;
+  let transactions: jest.SpiedFunction<typeof db.transaction>;
+  beforeAll(async () => {
+    for (const tenantId of tenants) {
+      for (let batch = 0; batch < 6; batch += 1)
+        await append(Array.from({ length: 500 }, (_each, index) => eventOf(tenantId, index)));
+    }
+    const { transaction } = db;
+    transactions = jest.spyOn(db, 'transaction').mockImplementation(async (...args: unknown[]) => {
+      const isProof = args[0] === 'REPEATABLE READ';
+      if (isProof) {
+        begun += 1;
+        running += 1;
+        most = Math.max(most, running);
+      }
+      try {
+        return await (transaction as (...all: unknown[]) => Promise<unknown>).apply(db, args);
+      } finally {
+        if (isProof) running -= 1;
+      }
+    });
+  });
+  afterAll(() => transactions.mockRestore());
+  beforeEach(() => {
+    begun = 0;
+    most = 0;
+  });
+
+  test('of one chain share a run, which begins after all of them have asked', async () => {
+    const [tenantId] = tenants as [string];
+    const first = verify(tenantId);
+    await eventually(async () => expect(running).toBe(1));
+    await append([eventOf(tenantId, 3000)]);
+    const others = await Promise.all(Array.from({ length: 59 }, () => verify(tenantId)));
+    expect((await first).valid).toBe(true);
+    for (const { valid, chains } of others) {
+      expect(valid).toBe(true);
+      expect(chains[0]!.events).toBe(3001);
+    }
+    expect(begun).toBe(2);
+  });
+
+  test('of several chains leave connections to everyone else', async () => {
+    const proofs = Promise.all(tenants.map((tenantId) => verify(tenantId)));
+    await eventually(async () => expect(running).toBeGreaterThan(0));
+    await ask('audit.events.list', { tenant_id: tenants[0]! });
+    expect(running).toBeGreaterThan(0);
+    for (const { valid } of await proofs) expect(valid).toBe(true);
+    expect(most).toBe(2);
+  });
+
+  test('from many positions of one chain wait in a bounded line', async () => {
+    const [tenantId] = tenants as [string];
+    const cursors = Array.from({ length: 60 }, (_each, index) =>
+      encodeCursor(`whole ${tenantId} ${index} ${'0'.repeat(64)}`),
+    );
+    const answers = await Promise.allSettled(cursors.map((cursor) => verify(tenantId, cursor)));
+    const refused = answers.flatMap((answer) =>
+      answer.status === 'rejected' ? [answer.reason as StrataError] : [],
+    );
+    expect(refused).toHaveLength(60 - 1 - 4);
+    for (const error of refused) {
+      expect(codeOf(error)).toBe('rate_limited');
+      expect(error.message).toMatch('AUDIT_VERIFICATIONS_WAITING');
+    }
+  });
+
+  test('answer other requests in between', async () => {
+    const delays = monitorEventLoopDelay({ resolution: 1 });
+    const large = randomUUID();
+    for (let batch = 0; batch < 4; batch += 1)
+      await append(
+        Array.from({ length: 100 }, (_each, index) => ({
+          ...eventOf(large, index),
+          payload: { text: 'x'.repeat(10_000) },
+        })),
+      );
+    delays.enable();
+    await verify(large);
+    delays.disable();
+    // 20 ms by themselves; a busy machine stops the process for as long.
+    expect(delays.percentile(95) / 1e6).toBeLessThan(20);
   });
 });

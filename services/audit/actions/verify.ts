@@ -15,6 +15,7 @@ import { visibleTenant } from '../rules/visible-tenant.ts';
 import { chainNames, chainStart, verifyChain, type VerifiedPart } from '../stores/chains.ts';
 import { breakOfCut, readCut, type Cut } from '../stores/cuts.ts';
 import { readErased } from '../stores/erased-chains.ts';
+import type { Verifications } from '../worker/verifications.ts';
 
 /** What one request verifies: about a second of work. */
 const pieceBytes = 8 * 1024 * 1024;
@@ -85,10 +86,10 @@ async function verifyPiece(
   from: Progress,
   tenant: string | undefined,
   settings: Settings,
-): Promise<ResultOf<'audit.verify'>> {
+): Promise<Verified> {
   const names =
     tenant === undefined ? await chainNames(manager, from.chain, pieceChains + 1) : [tenant];
-  const chains: ResultOf<'audit.verify'>['chains'] = [];
+  const chains: Verified['chains'] = [];
   let { isWhole } = from;
   let next: Progress | null = null;
   let bytesLeft = pieceBytes;
@@ -115,13 +116,26 @@ async function verifyPiece(
   };
 }
 
-export const verifyActions = (db: DataSource, settings: () => Settings) =>
+export type Verified = ResultOf<'audit.verify'>;
+
+/** All chains, for those who see them all: a name that no chain has. */
+const everyChain = '';
+
+export const verifyActions = (
+  db: DataSource,
+  settings: () => Settings,
+  verifications: Verifications<Verified>,
+) =>
   ({
-    async 'audit.verify'({ tenant_id: asked, cursor }, { caller }) {
+    async 'audit.verify'({ tenant_id: asked, cursor }, { caller, until }) {
       const tenant = visibleTenant(caller, asked);
       const from = progressIn(cursor, tenant);
-      return db.transaction('REPEATABLE READ', (manager) =>
-        verifyPiece(manager, from, tenant, settings()),
+      // What is answered follows from these two alone, whoever asks.
+      const turn = { chain: tenant ?? everyChain, piece: cursorOf(from), until };
+      return verifications.run(turn, () =>
+        db.transaction('REPEATABLE READ', (manager) =>
+          verifyPiece(manager, from, tenant, settings()),
+        ),
       );
     },
   }) satisfies Handlers;

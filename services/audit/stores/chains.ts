@@ -193,11 +193,11 @@ const brokenAt = ({ seq }: Position, broken: Break): Proof => ({
 });
 
 /**
- * What is in memory, and hashed without a pause, at a time. A page ends with the event that reaches
- * the bytes.
+ * What is in memory, and hashed without a pause, at a time: some milliseconds of work, between which
+ * requests are answered. A page ends with the event that reaches the bytes.
  */
-const pageEvents = 200;
-const pageBytes = 1024 * 1024;
+const pageEvents = 100;
+const pageBytes = 128 * 1024;
 
 interface Page {
   readonly links: Link[];
@@ -205,22 +205,32 @@ interface Page {
   readonly isLast: boolean;
 }
 
+/** What an event takes beside its payload, about. */
+const bytesBeside = 500;
+
+/** One event after the other, so that no more are looked at than the page has. */
 async function readLinks(manager: EntityManager, chain: string, after: number): Promise<Page> {
-  const rows = await manager.query<(EventRow & { bytes: number; found: number })[]>(
-    `SELECT * FROM (
-       SELECT *, sum(bytes) OVER (ORDER BY seq) - bytes AS bytes_before, count(*) OVER ()::int AS found
-       FROM (
-         SELECT e.*, octet_length(e::text) AS bytes FROM audit.events e
-         WHERE chain = $1 AND seq > $2 ORDER BY seq LIMIT $3
+  const rows = await manager.query<(EventRow & { bytes: number; total: number })[]>(
+    `WITH RECURSIVE page AS (
+       (SELECT e.*, b.bytes, b.bytes AS total, 1 AS place
+        FROM audit.events e, LATERAL (SELECT octet_length(e.payload::text) + $5::int AS bytes) AS b
+        WHERE e.chain = $1 AND e.seq > $2 ORDER BY e.seq LIMIT 1)
+       UNION ALL
+       SELECT next.*, page.total + next.bytes, page.place + 1
+       FROM page, LATERAL (
+         SELECT e.*, octet_length(e.payload::text) + $5::int AS bytes FROM audit.events e
+         WHERE e.chain = $1 AND e.seq > page.seq ORDER BY e.seq LIMIT 1
        ) AS next
-     ) AS measured WHERE bytes_before < $4 ORDER BY seq`,
-    [chain, after, pageEvents, pageBytes],
+       WHERE page.total < $4 AND page.place < $3
+     )
+     SELECT * FROM page ORDER BY seq`,
+    [chain, after, pageEvents, pageBytes, bytesBeside],
   );
-  const found = rows[0]?.found ?? 0;
+  const total = rows.at(-1)?.total ?? 0;
   return {
     links: rows.map((row) => ({ seq: row.seq, hash: row.hash, event: eventFrom(row) })),
-    bytes: rows.reduce((sum, row) => sum + row.bytes, 0),
-    isLast: found < pageEvents && rows.length === found,
+    bytes: total,
+    isLast: rows.length < pageEvents && total < pageBytes,
   };
 }
 
