@@ -56,6 +56,12 @@ export function clusterService(options: ClusterServiceOptions): ServiceSchema {
   };
 }
 
+/** Of the held keys those that are named; a body names a thousand, and a node holds very many. */
+export function heldOf(named: readonly string[], held: readonly string[]): string[] {
+  const wanted = new Set(named);
+  return held.filter((key) => wanted.has(key));
+}
+
 /**
  * A node that was away during a reload reads of it in the feed, and then reloads its own
  * environment: else it would go on by settings that all others have given up. Where that changes
@@ -111,7 +117,7 @@ function nodeHandlers({
     'cluster.node.drop': async ({ body: { tenant_id: tenantId, keys } }) => {
       const scope = tenantScope(tenantId);
       const held = [...stored.keys(scope), ...effective.keys(scope)];
-      const dropped = keys ? held.filter((key) => keys.includes(key)) : held;
+      const dropped = keys ? heldOf(keys, held) : held;
       if (keys) stored.flushKeys(keys);
       else stored.flushScope(scope);
       // Effective values are made of stored ones, so they go with any of them.

@@ -3,6 +3,7 @@
  * seconds.
  */
 import { describe, expect, test } from '@jest/globals';
+import { heldOf } from '../../shared/cluster/cluster-service.ts';
 import { diff } from '../../shared/schema/diff.ts';
 import { InexactJson, parseExactJson } from '../../shared/schema/exact-json.ts';
 import { costsOf, growth } from '../support/cost.ts';
@@ -62,4 +63,15 @@ test('comparing documents costs no more where the names around the differences a
   };
   const [short, long] = costsOf(work(10), work(50_000));
   expect(long).toBeLessThanOrEqual(5 * short!);
+});
+
+test('dropping a thousand named entries costs no more than naming one', () => {
+  const keyOf = (index: number): string => `agent_config_${index}_cost_optimizer`;
+  const held = Array.from({ length: 20_000 }, (_each, index) => keyOf(index));
+  const dropping = (count: number) => {
+    const named = Array.from({ length: count }, (_each, index) => keyOf(19_999 - index));
+    return () => expect(heldOf(named, held)).toHaveLength(count);
+  };
+  const [one, thousand] = costsOf(dropping(1), dropping(1000));
+  expect(thousand).toBeLessThanOrEqual(5 * one!);
 });
