@@ -121,7 +121,7 @@ export function createWatch(
       return watchChanges(approvalChanges(broker, id), id, params, request);
     },
     'gateway.watch.session': (_params, request) =>
-      start(holderOf(request, null, undefined), request, async (stream) =>
+      start(holderOf(request, request.caller.tenant_id, undefined), request, async (stream) =>
         ownSessions.subscribe(stream),
       ),
     'gateway.watch.effective': (params, request) => {

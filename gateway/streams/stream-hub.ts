@@ -34,6 +34,9 @@ const retryMs = 1000;
 /** The rights of so many streams are looked at in one go. */
 const looksInOneGo = 1000;
 
+/** Whoever is in no tenant shares what one tenant has. */
+const noTenant = '';
+
 export class StreamHub {
   readonly #settings: LiveSettings;
   readonly #open = new Set<EventStream>();
@@ -112,13 +115,17 @@ export class StreamHub {
     } = this.#settings.current;
     const own = this.#byWatcher.get(watcher) ?? 0;
     if (!isFleet && own >= mostPerCaller)
-      throw tooMany(`You have ${mostPerCaller} streams open on this gateway. Close one first.`);
+      throw tooMany(
+        `You have ${mostPerCaller} streams open on this gateway (WATCH_MAX_STREAMS_PER_CALLER). Close one first.`,
+      );
     // Half, so that a tenant never takes all of them, however the limits are set.
     const share = Math.min(mostPerTenant, Math.ceil(most / 2));
-    if (tenantId !== null && (this.#byTenant.get(tenantId) ?? 0) >= share)
+    if ((this.#byTenant.get(tenantId ?? noTenant) ?? 0) >= share) {
+      const whose = tenantId === null ? 'People without a tenant have' : 'The tenant has';
       throw tooMany(
-        `The tenant has ${share} streams open on this gateway, its share (WATCH_MAX_STREAMS_PER_TENANT). Close one first.`,
+        `${whose} ${share} streams open on this gateway, the share of one tenant (WATCH_MAX_STREAMS_PER_TENANT). Close one first.`,
       );
+    }
     if (this.#stopped || this.#open.size >= most)
       throw new StrataError(
         'service_unavailable',
@@ -156,7 +163,7 @@ export class StreamHub {
 
   #count({ watcher, tenantId }: Holder, change: 1 | -1): void {
     add(this.#byWatcher, watcher, change);
-    if (tenantId !== null) add(this.#byTenant, tenantId, change);
+    add(this.#byTenant, tenantId ?? noTenant, change);
   }
 
   /**

@@ -61,3 +61,22 @@ test('a tenant that opens all it can leaves half of them to others', async () =>
   expect((await watch(platform, '/config/watch')).status).toBe(503);
   for (const stream of open) stream.leave();
 });
+
+test('people of one tenant who watch their sessions leave half of the streams to others', async () => {
+  const open: WatchStream[] = [];
+  const ask = async (by: Client): Promise<WatchStream> => {
+    const stream = await watch(by, '/auth/watch');
+    if (stream.status === 200) open.push(stream);
+    return stream;
+  };
+  for (const by of [first.admin, first.admin, first.operator])
+    expect((await ask(by)).status).toBe(200);
+  const refused = await ask(first.operator);
+  expect([refused.status, refused.body?.detail]).toEqual([
+    429,
+    expect.objectContaining({ message: expect.stringContaining('WATCH_MAX_STREAMS_PER_TENANT') }),
+  ]);
+  for (const by of [second.admin, second.admin, second.operator])
+    expect((await ask(by)).status).toBe(200);
+  for (const stream of open) stream.leave();
+});
