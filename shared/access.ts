@@ -4,6 +4,7 @@
  */
 import type { Access, Contract, KeyScope, TenantRole } from './contracts/contract.ts';
 import type { SignInMethod } from './contracts/sign-in-policy.ts';
+import { powerOf, scopeOfPower, type PowerName } from './contracts/consequences.ts';
 import { StrataError } from './errors.ts';
 
 export interface Caller {
@@ -101,7 +102,7 @@ export const isPublic = (access: Access, params: Params): boolean =>
  * tenant, role, the API key's right, and how long ago the sign-in was.
  */
 export function checkAccess(
-  contract: Pick<Contract, 'access' | 'keyScope'>,
+  contract: Pick<Contract, 'access' | 'keyScope' | 'leadsTo'>,
   caller: Caller | undefined,
   params: Params,
 ): void {
@@ -114,15 +115,31 @@ export function checkAccess(
     throw new StrataError('insufficient_role');
   // Also a type that does not exist: whatever is no operator is checked as a user.
   if (caller.type !== 'operator') checkUser(access, caller, params);
-  checkKeyScope(contract, caller);
+  const power = powerOf(contract.leadsTo, params);
+  if (caller.scopes !== undefined) requireScope(caller.scopes, admittedScopes(contract, power));
+  if (power !== undefined) requireRecentPerson(caller);
   if (wantsRecentSignIn(access, caller, params) && !isRecent(caller))
     throw new StrataError('auth_reauth_required');
 }
 
-function wantsRecentSignIn(access: Access, caller: Caller, params: Params): boolean {
-  if (!('recent' in access) || access.recent === undefined) return false;
-  return access.recent === true || access.recent.includes(params, caller);
+/**
+ * For handlers that alone can know that a call takes this power, such as a rollback: throws where
+ * `checkAccess` would.
+ */
+export function requirePower(caller: Caller, power: PowerName): void {
+  const scope = scopeOfPower(power);
+  if (caller.scopes !== undefined) requireScope(caller.scopes, scope === null ? [] : [scope]);
+  requireRecentPerson(caller);
 }
+
+/** A key was given its scope by somebody who had signed in recently. */
+function requireRecentPerson(caller: Caller): void {
+  if (caller.type === 'user' && caller.scopes === undefined && !isRecent(caller))
+    throw new StrataError('auth_reauth_required');
+}
+
+const wantsRecentSignIn = (access: Access, caller: Caller, params: Params): boolean =>
+  'recent' in access && access.recent?.includes(params, caller) === true;
 
 const admitsDisabledTenant = (access: Access): boolean =>
   access.level === 'authenticated' && access.inDisabledTenant === true;
@@ -154,12 +171,26 @@ function checkMember(roles: readonly TenantRole[], caller: Caller, params: Param
   throw new StrataError('insufficient_role', `This needs one of the roles ${roles.join(', ')}.`);
 }
 
-function checkKeyScope({ keyScope }: Pick<Contract, 'keyScope'>, { scopes }: Caller): void {
-  if (scopes === undefined) return;
-  if (keyScope === undefined || keyScope === null)
-    throw new StrataError('insufficient_scope', 'API keys may not do this.');
-  if (!scopes.includes(keyScope))
-    throw new StrataError('insufficient_scope', `The API key lacks the scope ${keyScope}.`);
+/**
+ * The scopes of which any opens a call to API keys; none where no key may. What is powerful for
+ * some calls only admits the scope of that power for the others, too, since it is the greater.
+ */
+export function admittedScopes(
+  { keyScope, leadsTo }: Pick<Contract, 'keyScope' | 'leadsTo'>,
+  power: PowerName | undefined,
+): readonly KeyScope[] {
+  if (keyScope === undefined || keyScope === null) return [];
+  if (typeof leadsTo !== 'object') return [keyScope];
+  const greater = scopeOfPower(leadsTo.power);
+  const admitted = power === undefined ? [keyScope, greater] : [greater];
+  return admitted.filter((scope) => scope !== null);
+}
+
+function requireScope(scopes: readonly KeyScope[], admitted: readonly KeyScope[]): void {
+  const [first] = admitted;
+  if (first === undefined) throw new StrataError('insufficient_scope', 'API keys may not do this.');
+  if (!admitted.some((each) => scopes.includes(each)))
+    throw new StrataError('insufficient_scope', `The API key lacks the scope ${first}.`);
 }
 
 /** For actions that somebody who found an open session must not do. */

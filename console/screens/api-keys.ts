@@ -21,10 +21,12 @@ const tenantScopes = [
   { name: 'approvals:read', says: 'see approvals' },
   { name: 'approvals:write', says: 'ask for approvals' },
   { name: 'approvals:decide', says: 'decide them, where the tenant lets machines' },
+  { name: 'approvals:configure', says: 'change who is asked and who decides' },
   { name: 'automations:read', says: 'see what automation runs' },
   { name: 'automations:write', says: 'begin and end automation' },
   { name: 'members:read', says: 'see members and service accounts' },
-  { name: 'members:write', says: 'change them' },
+  { name: 'members:write', says: 'invite viewers and remove members' },
+  { name: 'identity:manage', says: 'change who may sign in, and with which roles' },
   { name: 'audit:read', says: 'read the audit' },
 ];
 const personalScopes = [{ name: 'auth:self', says: 'see the own account' }];

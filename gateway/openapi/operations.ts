@@ -2,6 +2,8 @@
  * One operation for each route: what `responses.ts` sends and `parameters.ts` reads, as schemas.
  */
 import type { TSchema } from 'typebox';
+import { admittedScopes } from '../../shared/access.ts';
+import { consequences, isPower } from '../../shared/contracts/consequences.ts';
 import type { Access, Contract, Rest } from '../../shared/contracts/contract.ts';
 import { exampleOf, hasExample } from '../../shared/contracts/examples.ts';
 import { isObject, isUnion } from '../../shared/contracts/type.ts';
@@ -28,12 +30,11 @@ export const jsonOf = (schema: Schema, examples: Examples = {}): Content => ({
 });
 
 export function operationOf({ name, contract, rest }: RestRoute, components: Components) {
-  const keyScope = contract.keyScope ? ` API keys need the scope \`${contract.keyScope}\`.` : '';
   return {
     operationId: name,
     tags: [topicOf(name)],
     summary: contract.summary,
-    description: `Who may call: ${whoMayCall(contract.access)}.${keyScope}${limitOf(contract)}`,
+    description: `Who may call: ${whoMayCall(contract.access)}.${powerOfOperation(contract)}${keyScopesOf(contract)}${limitOf(contract)}`,
     security: securityOf(contract),
     parameters: parametersOf(contract, rest, components),
     ...(rest.body ? { requestBody: requestBodyOf(contract, rest, components) } : {}),
@@ -42,6 +43,23 @@ export function operationOf({ name, contract, rest }: RestRoute, components: Com
       ...errorRefs(errorsOf(contract, rest)),
     },
   };
+}
+
+function keyScopesOf(contract: Contract): string {
+  const [scope, ofPower] = admittedScopes(contract, undefined).map((each) => `\`${each}\``);
+  if (scope === undefined) return '';
+  const greater = ofPower === undefined ? '' : `, or ${ofPower} for what is powerful`;
+  return ` API keys need the scope ${scope}${greater}.`;
+}
+
+/** What a powerful operation changes, and what it takes. */
+function powerOfOperation({ leadsTo }: Contract): string {
+  if (leadsTo === undefined || (typeof leadsTo === 'string' && !isPower(leadsTo))) return '';
+  const { name, where } =
+    typeof leadsTo === 'string'
+      ? { name: leadsTo, where: '' }
+      : { name: leadsTo.power, where: `, where ${leadsTo.where}` };
+  return ` Powerful${where}: it changes ${consequences[name].changes}. People must have signed in at most 10 minutes ago.`;
 }
 
 const limitTexts = {
@@ -62,20 +80,20 @@ function whoMayCall(access: Access): string {
 
 function recencyOf(access: Access): string {
   if (!('recent' in access) || access.recent === undefined) return '';
-  const purpose = access.recent === true ? '' : ` to ${access.recent.to}`;
-  return `, signed in at most 10 minutes ago${purpose}`;
+  return `, signed in at most 10 minutes ago to ${access.recent.to}`;
 }
 
 /**
  * Alternatives, any of which is enough; `{}` stands for nobody signed in. An API key needs the
  * scope that is named with it.
  */
-function securityOf({ access, keyScope }: Contract): Record<string, string[]>[] {
+function securityOf(contract: Contract): Record<string, string[]>[] {
+  const { access } = contract;
   if (access.level === 'public') return [];
   return [
     ...('publicWith' in access ? [{}] : []),
     { session: [] },
-    ...(keyScope ? [{ apiKey: [keyScope] }] : []),
+    ...admittedScopes(contract, undefined).map((scope) => ({ apiKey: [scope] })),
   ];
 }
 

@@ -154,6 +154,7 @@ export const auditContracts = {
       'Remove the beginning of a chain that was exported; a signed statement takes its place',
     rest: 'POST /audit/cut',
     access: { level: 'platform_admin' },
+    leadsTo: 'proof',
     keyScope: null,
     body: Type.Object(
       {

@@ -5,7 +5,6 @@ import { authScope } from './revision-scopes.ts';
 import { Type } from './type.ts';
 
 const signedIn: Access = { level: 'authenticated' };
-const recently: Access = { level: 'authenticated', recent: true };
 const Scopes = Type.Array(KeyScope, {
   description: "What it may do, within its owner's roles at the time of use",
 });
@@ -63,7 +62,8 @@ export const apiKeyContracts = {
   'auth.api-key.create': action({
     summary: 'Make an API key for the tenant of this session',
     rest: 'POST /auth/api-key',
-    access: recently,
+    access: signedIn,
+    leadsTo: 'credentials',
     keyScope: null,
     body: NewApiKey,
     result: IssuedApiKey,
@@ -86,6 +86,7 @@ export const apiKeyContracts = {
     summary: 'Revoke one of my API keys',
     rest: 'DELETE /auth/api-keys/{key_id}',
     access: signedIn,
+    leadsTo: 'removal',
     keyScope: null,
     path: keyPath,
     result: Type.Null(),
@@ -95,7 +96,8 @@ export const apiKeyContracts = {
   'auth.api-key.rotate': action({
     summary: 'Give one of my API keys a new secret; the old one ends',
     rest: 'POST /auth/api-keys/{key_id}/rotate',
-    access: recently,
+    access: signedIn,
+    leadsTo: 'credentials',
     keyScope: null,
     path: keyPath,
     result: IssuedApiKey,

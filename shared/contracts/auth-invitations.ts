@@ -45,6 +45,7 @@ export const invitationContracts = {
       'Accept the invitation of a mailed link; signs in where it sets the password of the account',
     rest: 'POST /auth/invitations/accept',
     access: open,
+    leadsTo: 'own_sign_in',
     networkLimited: 'failures',
     body: Type.Object(
       {
@@ -76,6 +77,7 @@ export const invitationContracts = {
     summary: 'Accept one of my invitations',
     rest: 'POST /auth/invitations/{invitation_id}/accept',
     access: signedIn,
+    leadsTo: 'own_sign_in',
     keyScope: null,
     path: invitationPath,
     result: TenantRef,
@@ -84,6 +86,7 @@ export const invitationContracts = {
     summary: 'Decline one of my invitations',
     rest: 'POST /auth/invitations/{invitation_id}/decline',
     access: signedIn,
+    leadsTo: 'removal',
     keyScope: null,
     path: invitationPath,
     result: Type.Null(),

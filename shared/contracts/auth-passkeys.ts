@@ -216,14 +216,14 @@ export const Passkey = Type.Object(
 
 const open: Access = { level: 'public' };
 const signedIn: Access = { level: 'authenticated' };
-const recently: Access = { level: 'authenticated', recent: true };
 /** The way out for whoever is kept from everything else by a policy on how to sign in. */
-const registering: Access = { ...recently, withAnySignIn: true };
+const registering: Access = { ...signedIn, withAnySignIn: true };
 export const passkeyContracts = {
   'auth.webauthn.login.options': action({
     summary: 'Begin to sign in with a passkey',
     rest: 'POST /auth/webauthn/login/options',
     access: open,
+    leadsTo: 'own_sign_in',
     networkLimited: 'calls',
     body: Type.Object(
       {
@@ -242,6 +242,7 @@ export const passkeyContracts = {
     summary: 'Sign in with a passkey',
     rest: 'POST /auth/webauthn/login/verify',
     access: open,
+    leadsTo: 'own_sign_in',
     body: Type.Object(
       {
         challenge_id: described(Uuid, 'Of the ceremony that began'),
@@ -260,6 +261,7 @@ export const passkeyContracts = {
     summary: "Begin to add a passkey to one's own account",
     rest: 'POST /auth/webauthn/register/options',
     access: registering,
+    leadsTo: 'sign_in',
     networkLimited: 'calls',
     keyScope: null,
     body: Type.Object({}, strict),
@@ -269,6 +271,7 @@ export const passkeyContracts = {
     summary: "Add a passkey to one's own account",
     rest: 'POST /auth/webauthn/register/verify',
     access: registering,
+    leadsTo: 'sign_in',
     keyScope: null,
     body: Type.Object(
       {
@@ -293,7 +296,8 @@ export const passkeyContracts = {
   'auth.webauthn.credentials.remove': action({
     summary: "Remove a passkey of one's own",
     rest: 'DELETE /auth/webauthn/credentials/{id}',
-    access: recently,
+    access: signedIn,
+    leadsTo: 'sign_in',
     keyScope: null,
     path: { id: described(Uuid, "The passkey's id") },
     result: Type.Null(),

@@ -144,6 +144,7 @@ export const ssoContracts = {
     summary: 'Begin to sign in through an identity provider',
     rest: 'POST /auth/login/sso/start',
     access: open,
+    leadsTo: 'own_sign_in',
     networkLimited: 'calls',
     body: Type.Object(
       {
@@ -168,6 +169,7 @@ export const ssoContracts = {
     summary: 'Sign in with what the identity provider sent back',
     rest: 'POST /auth/login/sso',
     access: open,
+    leadsTo: 'own_sign_in',
     body: Type.Object(
       {
         code: Type.String({ minLength: 1, maxLength: 4096, description: 'From the provider' }),
@@ -199,7 +201,8 @@ export const ssoContracts = {
     summary:
       'Begin to link an identity at a provider with this account; ends with POST /auth/login/sso',
     rest: 'POST /auth/sso/link',
-    access: { level: 'authenticated', recent: true },
+    access: { level: 'authenticated' },
+    leadsTo: 'sign_in',
     keyScope: null,
     body: Type.Object(
       {
@@ -243,7 +246,8 @@ export const ssoContracts = {
     summary: 'Add an identity provider',
     rest: `POST ${providers}`,
     access: admins,
-    keyScope: 'platform:write',
+    leadsTo: 'sign_in',
+    keyScope: 'identity:manage',
     body: ProviderBody,
     result: Provider,
     response: 'created',
@@ -252,7 +256,8 @@ export const ssoContracts = {
     summary: 'Replace an identity provider',
     rest: `PUT ${provider}`,
     access: admins,
-    keyScope: 'platform:write',
+    leadsTo: 'sign_in',
+    keyScope: 'identity:manage',
     path: { id: ProviderId },
     body: ProviderBody,
     result: Provider,
@@ -261,7 +266,8 @@ export const ssoContracts = {
     summary: 'Remove an identity provider',
     rest: `DELETE ${provider}`,
     access: admins,
-    keyScope: 'platform:write',
+    leadsTo: 'sign_in',
+    keyScope: 'identity:manage',
     path: { id: ProviderId },
     result: Type.Null(),
     response: 'nothing',

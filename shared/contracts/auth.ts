@@ -162,6 +162,7 @@ export const authContracts = {
     summary: 'Sign in with e-mail and password',
     rest: 'POST /auth/login',
     access: open,
+    leadsTo: 'own_sign_in',
     body: Type.Object(
       {
         email: Type.String(claimedAddress),
@@ -180,6 +181,7 @@ export const authContracts = {
     summary: 'Exchange a refresh token for a new pair',
     rest: 'POST /auth/refresh',
     access: open,
+    leadsTo: 'own_sign_in',
     body: Type.Object(
       {
         refresh_token: Type.String({
@@ -199,6 +201,7 @@ export const authContracts = {
     summary: 'End this session, or all of them',
     rest: 'POST /auth/logout',
     access: recentlyForAll,
+    leadsTo: 'removal',
     keyScope: 'auth:self',
     body: Type.Object(
       {
@@ -238,6 +241,7 @@ export const authContracts = {
     summary: 'Change my password; ends my other sessions',
     rest: 'POST /auth/password/change',
     access: signedIn,
+    leadsTo: 'own_sign_in',
     keyScope: null,
     body: Type.Object(
       {
@@ -261,6 +265,7 @@ export const authContracts = {
       'Have a link to reset the password mailed; answers alike whether or not there is such an account',
     rest: 'POST /auth/password/forgot',
     access: open,
+    leadsTo: 'own_sign_in',
     networkLimited: 'calls',
     body: Type.Object({ email: Type.String(claimedAddress) }, strict),
     result: Type.Object(
@@ -273,6 +278,7 @@ export const authContracts = {
     summary: 'Set a new password with the token of a reset link; ends all sessions and API keys',
     rest: 'POST /auth/password/reset',
     access: open,
+    leadsTo: 'own_sign_in',
     networkLimited: 'calls',
     body: Type.Object(
       {
@@ -305,6 +311,7 @@ export const authContracts = {
     summary: 'End one of my sessions',
     rest: 'DELETE /auth/sessions/{session_id}',
     access: recentlyForOthers,
+    leadsTo: 'removal',
     keyScope: null,
     path: { session_id: SessionId },
     result: Type.Null(),
@@ -314,6 +321,7 @@ export const authContracts = {
     summary: 'Go on in another of my tenants, in the same session',
     rest: 'POST /auth/switch-tenant',
     access: anywhere,
+    leadsTo: 'own_sign_in',
     keyScope: null,
     body: Type.Object({ tenant_id: described(Uuid, 'The tenant to go to') }, strict),
     result: TokenResponse,
@@ -342,7 +350,8 @@ export const authContracts = {
     summary: 'Disable or enable an account',
     rest: 'PATCH /auth/users/{user_id}',
     access: { level: 'platform_admin' },
-    keyScope: 'platform:write',
+    leadsTo: 'sign_in',
+    keyScope: 'identity:manage',
     path: { user_id: UserId },
     body: Type.Object(
       { status: UserStatus },
@@ -354,7 +363,8 @@ export const authContracts = {
     summary: 'Erase an account, with all that it can be entered with and its memberships',
     rest: 'DELETE /auth/users/{user_id}',
     access: { level: 'platform_admin' },
-    keyScope: 'platform:write',
+    leadsTo: 'sign_in',
+    keyScope: 'identity:manage',
     path: { user_id: UserId },
     result: Type.Null(),
     response: 'nothing',

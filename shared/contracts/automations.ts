@@ -79,6 +79,7 @@ export const automationContracts = {
     summary: 'Start an automation within the limits, or ask for the approval that it needs',
     rest: 'POST /tenants/{tenant_id}/automations',
     access: who,
+    leadsTo: 'operations',
     keyScope: 'automations:write',
     path: tenantPath,
     body: Type.Object(
@@ -143,6 +144,7 @@ export const automationContracts = {
     summary: 'Say that an automation still runs: its time begins anew',
     rest: 'POST /tenants/{tenant_id}/automations/{automation_id}/heartbeat',
     access: who,
+    leadsTo: 'operations',
     keyScope: 'automations:write',
     path: automationPath,
     result: Automation,
@@ -151,6 +153,7 @@ export const automationContracts = {
     summary: 'End an automation, or withdraw one that waits',
     rest: 'POST /tenants/{tenant_id}/automations/{automation_id}/finish',
     access: who,
+    leadsTo: 'operations',
     keyScope: 'automations:write',
     path: automationPath,
     body: Type.Object({ outcome: Line(200, 'How it ended, such as succeeded') }, strict),

@@ -128,6 +128,7 @@ export const clusterContracts = {
     summary: 'Operator reload',
     rest: 'POST /config/reload',
     access: { level: 'platform_admin' },
+    leadsTo: 'operations',
     keyScope: 'platform:write',
     body: ReloadRequest,
     result: ReloadResponse,
@@ -138,6 +139,7 @@ export const clusterContracts = {
     summary: "Drop cached entries of the caller's tenant",
     rest: 'POST /configurations/cache/invalidate',
     access: tenantAdmins,
+    leadsTo: 'operations',
     keyScope: 'config:write',
     query: { tenant_id: Type.Optional(described(Uuid, "The caller's own tenant, by its id")) },
     body: Type.Object(

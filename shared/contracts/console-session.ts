@@ -30,6 +30,7 @@ export const consoleSessionContracts = {
       'Sign in to the console with what the routes of a password, a passkey, a provider or an invitation take',
     rest: `POST ${session}`,
     access: open,
+    leadsTo: 'own_sign_in',
     body: Type.Union([
       authContracts['auth.login'].params.properties.body,
       passkeyContracts['auth.webauthn.login.verify'].params.properties.body,
@@ -44,6 +45,7 @@ export const consoleSessionContracts = {
       "Go on in the session of the console's cookie, in another tenant where one is named; nothing without a cookie",
     rest: `POST ${session}/refresh`,
     access: open,
+    leadsTo: 'own_sign_in',
     body: Type.Object({ tenant_id: Type.Optional(described(Uuid, 'The tenant to go to')) }, strict),
     result: Nullable(ConsoleTokens),
     response: 'token_or_nothing',
@@ -52,6 +54,7 @@ export const consoleSessionContracts = {
     summary: "End the session of the console's cookie",
     rest: `DELETE ${session}`,
     access: open,
+    leadsTo: 'removal',
     result: Type.Null(),
     response: 'nothing',
   }),

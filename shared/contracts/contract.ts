@@ -4,6 +4,7 @@
  * OpenAPI, checks, types and caching derive from it.
  */
 import type { Static, TObject, TProperties, TSchema } from 'typebox';
+import type { LeadsTo } from './consequences.ts';
 import type { ErrorCode } from './error-codes.ts';
 import { ActorName, Author, Nullable, Revision, strict, Timestamp } from './fields.ts';
 import { plannedToo } from './impact.ts';
@@ -25,6 +26,7 @@ export const keyScopes = [
   'approvals:read',
   'approvals:write',
   'approvals:decide',
+  'approvals:configure',
   'automations:read',
   'automations:write',
   'members:read',
@@ -33,6 +35,7 @@ export const keyScopes = [
   'platform:read',
   'platform:write',
   'auth:self',
+  'identity:manage',
 ] as const;
 export type KeyScope = (typeof keyScopes)[number];
 export const KeyScope = Type.Enum(keyScopes, {
@@ -60,14 +63,15 @@ export interface RecentFor {
  *   leave, to go elsewhere;
  * - `withAnySignIn` also admits a session by password alone where a policy wants more: to look, to
  *   leave, to register a passkey;
- * - `recent` asks for a sign-in of the last 10 minutes: always, or for the calls that it names.
+ * - `recent` asks for a sign-in of the last 10 minutes for the calls that it names. What is powerful
+ *   (`leadsTo`) asks for it by itself.
  */
 export type Access =
   | { readonly level: 'public' }
   | {
       readonly level: 'authenticated';
       readonly services?: boolean;
-      readonly recent?: true | RecentFor;
+      readonly recent?: RecentFor;
       readonly inDisabledTenant?: true;
       readonly withAnySignIn?: true;
     }
@@ -76,7 +80,6 @@ export type Access =
       readonly level: 'tenant';
       readonly roles: readonly TenantRole[];
       readonly services?: boolean;
-      readonly recent?: true | RecentFor;
     }
   | {
       readonly level: 'tenant_or_platform';
@@ -144,6 +147,8 @@ export interface Rest {
 export interface Contract<P extends TObject = TObject, R extends TSchema = TSchema> {
   readonly summary: string;
   readonly access: Access;
+  /** What it can lead to. Each action that writes and is not internal says it. */
+  readonly leadsTo?: LeadsTo;
   /**
    * The right that an API key needs for this; null where no API key may. Each route that needs a
    * caller says which.
@@ -240,6 +245,7 @@ interface Definition<
   summary: string;
   rest?: `${Rest['method']} /${string}`;
   access: Access;
+  leadsTo?: LeadsTo;
   keyScope?: KeyScope | null;
   networkLimited?: 'calls' | 'failures';
   path?: Path;

@@ -4,6 +4,7 @@
  * its action name, and leaves out what the document does not have.
  */
 import type { Static, TObject, TProperties, TSchema } from 'typebox';
+import type { ConsequenceName } from './consequences.ts';
 import { read, Resource, write, Written, type Access, type KeyScope } from './contract.ts';
 import { exampleOf } from './examples.ts';
 import { described, FreeForm } from './fields.ts';
@@ -40,6 +41,7 @@ interface DocumentContracts<
   readonly readers: Access;
   readonly writers: Access;
   readonly writeScope: KeyScope;
+  readonly leadsTo: ConsequenceName;
   /** The key that the document is cached under, which every write of it drops. */
   key(address: Static<TObject<Path>>): string;
   revisionScopes(address: Static<TObject<Path>>): RevisionScope[];
@@ -59,6 +61,7 @@ export function documentContracts<
   const { title, url, path, document, body, readers, writers, writeScope } = definition;
   const written = {
     access: writers,
+    leadsTo: definition.leadsTo,
     keyScope: writeScope,
     path,
     query: definition.trial,

@@ -2,6 +2,7 @@
  * Memberships: who belongs to a tenant, with which roles and approver groups. The accounts
  * themselves are `auth`'s.
  */
+import { exceedViewer, inBody, type CallParams } from './consequences.ts';
 import { action, Page, page, TenantRole, tenantRoles } from './contract.ts';
 import { described, Email, Nullable, strict, Timestamp, UserId, Uuid } from './fields.ts';
 import { decisionRights } from './notifier.ts';
@@ -68,6 +69,8 @@ export function memberOfKey(key: string): MemberAddress | undefined {
     : { tenant_id: tenantId, user_id: userId };
 }
 
+const namesAny = (groups: unknown): boolean => Array.isArray(groups) && groups.length > 0;
+
 export const memberContracts = {
   'tenant-config.members.list': action({
     summary: 'List members',
@@ -84,6 +87,13 @@ export const memberContracts = {
       "Invite a member; active at once where the tenant's own identity provider owns the address",
     rest: 'POST /tenants/{tenant_id}/users',
     access: tenantAdmins,
+    leadsTo: {
+      power: 'sign_in',
+      otherwise: 'operations',
+      where: 'it gives a role above viewer, or groups',
+      includes: (params: CallParams) =>
+        exceedViewer(inBody(params, 'roles')) || namesAny(inBody(params, 'groups')),
+    },
     keyScope: 'members:write',
     path: tenantPath,
     body: Type.Object(
@@ -101,6 +111,7 @@ export const memberContracts = {
     summary: 'Send an invitation again; the link of the one before ends',
     rest: 'POST /tenants/{tenant_id}/users/{user_id}/invite',
     access: { level: 'tenant_or_platform', roles: ['tenant_admin'] },
+    leadsTo: 'operations',
     keyScope: 'members:write',
     path: memberPath,
     result: Member,
@@ -110,7 +121,8 @@ export const memberContracts = {
     summary: "Change a member's roles or groups",
     rest: 'PATCH /tenants/{tenant_id}/users/{user_id}',
     access: tenantAdmins,
-    keyScope: 'members:write',
+    leadsTo: 'sign_in',
+    keyScope: 'identity:manage',
     path: memberPath,
     body: Type.Object(
       { roles: Type.Optional(Roles), groups: Type.Optional(Groups) },
@@ -129,6 +141,7 @@ export const memberContracts = {
     summary: 'Remove a member',
     rest: 'DELETE /tenants/{tenant_id}/users/{user_id}',
     access: tenantAdmins,
+    leadsTo: 'removal',
     keyScope: 'members:write',
     path: memberPath,
     result: Type.Null(),

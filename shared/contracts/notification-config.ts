@@ -491,6 +491,8 @@ export const notificationKey = ({ tenant_id }: TenantAddress): string =>
 
 const notifications = documentContracts({
   ...ofTenant,
+  leadsTo: 'approvers',
+  writeScope: 'approvals:configure',
   title: "the tenant's notification_config",
   url: '/tenants/{tenant_id}/config/notifications',
   permanent: true,

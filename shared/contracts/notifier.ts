@@ -409,6 +409,7 @@ export const notifierContracts = {
     summary: "Ask for a human's approval",
     rest: 'POST /tenants/{tenant_id}/approvals',
     access: approvers,
+    leadsTo: 'operations',
     keyScope: 'approvals:write',
     path: tenantPath,
     body: Type.Object(
@@ -499,6 +500,7 @@ export const notifierContracts = {
     summary: 'Approve or deny what somebody else asked for',
     rest: 'POST /tenants/{tenant_id}/approvals/{approval_id}/decision',
     access: people,
+    leadsTo: 'operations',
     keyScope: 'approvals:decide',
     path: approvalPath,
     body: Type.Object(
@@ -514,6 +516,7 @@ export const notifierContracts = {
     summary: 'Say that somebody is on it: escalation pauses',
     rest: 'POST /tenants/{tenant_id}/approvals/{approval_id}/ack',
     access: people,
+    leadsTo: 'operations',
     keyScope: 'approvals:write',
     path: approvalPath,
     result: Approval,
@@ -530,6 +533,7 @@ export const notifierContracts = {
     summary: 'Decide by the link in a mail, once',
     rest: 'POST /approvals/decision',
     access: { level: 'public' },
+    leadsTo: 'operations',
     query: link,
     result: LinkView,
     response: 'page',
@@ -561,6 +565,7 @@ export const notifierContracts = {
     summary: 'Send a notice again',
     rest: 'POST /tenants/{tenant_id}/notifications/deliveries/{delivery_id}/replay',
     access: admins,
+    leadsTo: 'operations',
     keyScope: 'approvals:write',
     path: deliveryPath,
     result: Delivery,
@@ -570,6 +575,7 @@ export const notifierContracts = {
     summary: 'Send a test notice now and say what happened',
     rest: 'POST /tenants/{tenant_id}/notifications/test',
     access: admins,
+    leadsTo: 'operations',
     keyScope: 'approvals:write',
     path: tenantPath,
     body: Type.Object(

@@ -86,6 +86,7 @@ export const planContracts = {
     summary: 'Write what was planned, all of it or nothing; 412 where anything moved since',
     rest: 'POST /config/plan/apply',
     access: platformAdmins,
+    leadsTo: 'configuration',
     keyScope: 'platform:write',
     minTimeoutMs: 30_000,
     body: Type.Object(

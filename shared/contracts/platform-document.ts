@@ -17,6 +17,7 @@ export const ofPlatform = {
   readers: platformReaders,
   writers: platformAdmins,
   writeScope: 'platform:write',
+  leadsTo: 'configuration',
   trial: { ...dryRun, ...impactQuery },
   revisionScopes: (): RevisionScope[] => [platformScope],
 } as const;

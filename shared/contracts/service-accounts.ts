@@ -4,7 +4,8 @@
  * their keys are `auth`'s, as all keys are.
  */
 import { ApiKey, apiKeyCacheKey, IssuedApiKey, NewApiKey } from './auth-api-keys.ts';
-import { action, Page, page, TenantRole, tenantRoles, type Access } from './contract.ts';
+import { exceedViewer, inBody, type PowerfulFor } from './consequences.ts';
+import { action, Page, page, TenantRole, tenantRoles } from './contract.ts';
 import { Author, CreatedAt, described, Line, Nullable, strict, UpdatedAt, Uuid } from './fields.ts';
 import { memberScope } from './revision-scopes.ts';
 import { tenantAdmins, tenantPath } from './tenant-document.ts';
@@ -48,22 +49,14 @@ interface AccountAddress {
 export const serviceAccountKey = ({ tenant_id, account_id }: AccountAddress): string =>
   `service_account_${tenant_id}_${account_id}`;
 
-/** Unchecked parameters, which the gateway asks about before it has read the body. */
-interface GivesRoles {
-  readonly body?: { readonly roles?: unknown };
-}
-/** Whoever makes an account an administrator makes a lasting credential for all of the tenant. */
-const accountWriters: Access = {
-  ...tenantAdmins,
-  recent: {
-    to: 'give the role tenant_admin',
-    includes: (params) => {
-      const { body } = params as GivesRoles;
-      return Array.isArray(body?.roles) && body.roles.includes('tenant_admin');
-    },
-  },
+/** Where it makes a principal that decides or changes anything, or gives one its rights back. */
+const givesRoles: PowerfulFor = {
+  power: 'credentials',
+  otherwise: 'operations',
+  where: 'it gives a role above viewer, or makes the account active',
+  includes: (params) =>
+    exceedViewer(inBody(params, 'roles')) || inBody(params, 'status') === 'active',
 };
-const keyMakers: Access = { ...tenantAdmins, recent: true };
 
 export const serviceAccountContracts = {
   'tenant-config.service-accounts.list': action({
@@ -79,7 +72,8 @@ export const serviceAccountContracts = {
   'tenant-config.service-accounts.create': action({
     summary: `Make a service account; ${maxServiceAccounts} in a tenant at most`,
     rest: `POST ${accounts}`,
-    access: accountWriters,
+    access: tenantAdmins,
+    leadsTo: givesRoles,
     keyScope: 'members:write',
     path: tenantPath,
     body: Type.Object(
@@ -92,7 +86,8 @@ export const serviceAccountContracts = {
   'tenant-config.service-accounts.patch': action({
     summary: "Change a service account's name, description or roles; disable or enable it",
     rest: `PATCH ${accounts}/{account_id}`,
-    access: accountWriters,
+    access: tenantAdmins,
+    leadsTo: givesRoles,
     keyScope: 'members:write',
     path: accountPath,
     body: Type.Object(
@@ -116,6 +111,7 @@ export const serviceAccountContracts = {
     summary: 'Remove a service account; its API keys end with it',
     rest: `DELETE ${accounts}/{account_id}`,
     access: tenantAdmins,
+    leadsTo: 'removal',
     keyScope: 'members:write',
     path: accountPath,
     result: Type.Null(),
@@ -148,7 +144,8 @@ export const serviceAccountContracts = {
   'auth.service-account-key.create': action({
     summary: `Make an API key of a service account; ${maxKeysOfServiceAccount} that have not expired at most`,
     rest: `POST ${accounts}/{account_id}/api-keys`,
-    access: keyMakers,
+    access: tenantAdmins,
+    leadsTo: 'credentials',
     keyScope: null,
     path: accountPath,
     body: NewApiKey,
@@ -169,6 +166,7 @@ export const serviceAccountContracts = {
     summary: 'Revoke an API key of a service account',
     rest: `DELETE ${accounts}/{account_id}/api-keys/{key_id}`,
     access: tenantAdmins,
+    leadsTo: 'removal',
     keyScope: 'members:write',
     path: { ...accountPath, key_id: described(Uuid, "The API key's id") },
     result: Type.Null(),

@@ -29,6 +29,7 @@ export const ofTenant = {
   readers: tenantReaders,
   writers: tenantAdmins,
   writeScope: 'config:write',
+  leadsTo: 'configuration',
   trial: dryRun,
   revisionScopes: ({ tenant_id }: TenantAddress): RevisionScope[] => [tenantScope(tenant_id)],
 } as const;

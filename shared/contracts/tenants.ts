@@ -2,6 +2,7 @@
  * Tenants themselves. The platform's administrators create, rename, disable, enable and delete
  * them.
  */
+import { inBody, type CallParams } from './consequences.ts';
 import { action, Page, page, tenantRoles } from './contract.ts';
 import { CreatedAt, Email, Nullable, strict, TenantId, Text, UpdatedAt, UserId } from './fields.ts';
 import { MemberStatus } from './members.ts';
@@ -64,7 +65,8 @@ export const tenantContracts = {
     summary: 'Create a tenant with its first administrator',
     rest: 'POST /tenants',
     access: platformAdmins,
-    keyScope: 'platform:write',
+    leadsTo: 'sign_in',
+    keyScope: 'identity:manage',
     body: Type.Object(
       {
         name: Name,
@@ -131,6 +133,12 @@ export const tenantContracts = {
       'Rename, disable or enable a tenant (platform_admin); say how its members must sign in (its tenant_admin, too)',
     rest: 'PATCH /tenants/{tenant_id}',
     access: { level: 'tenant_or_platform', roles: ['tenant_admin'] },
+    leadsTo: {
+      power: 'sign_in',
+      otherwise: 'operations',
+      where: 'it says how people must sign in',
+      includes: (params: CallParams) => inBody(params, 'sign_in_policy') !== undefined,
+    },
     keyScope: 'platform:write',
     path: tenantPath,
     body: Type.Object(
@@ -153,6 +161,7 @@ export const tenantContracts = {
       'Have a disabled tenant erased after TENANT_ERASE_AFTER_DAYS; enabling it until then takes that back',
     rest: 'DELETE /tenants/{tenant_id}',
     access: platformAdmins,
+    leadsTo: 'removal',
     keyScope: 'platform:write',
     path: tenantPath,
     result: Tenant,

@@ -7,10 +7,12 @@ import jwt from 'jsonwebtoken';
 import { randomUUID } from 'node:crypto';
 import { createAccessTokens, type AccessClaims } from '../../shared/security/access-tokens.ts';
 import { restRoutes } from '../../gateway/rest.ts';
+import { scopeOfPower } from '../../shared/contracts/consequences.ts';
 import {
   keyScopes,
   tenantRoles,
   type Access,
+  type Contract,
   type KeyScope,
   type TenantRole,
 } from '../../shared/contracts/contract.ts';
@@ -160,6 +162,11 @@ function expected(
   }
 }
 
+/** Of a call without power, since no harmless body takes any. */
+const opens = (scope: KeyScope, { keyScope, leadsTo }: Contract): boolean =>
+  scope === keyScope ||
+  (typeof leadsTo === 'object' && keyScope !== null && scopeOfPower(leadsTo.power) === scope);
+
 const names: Readonly<Record<string, string>> = {
   agent_type: 'scaler',
   service_id: 'checkout',
@@ -221,7 +228,7 @@ describe('every route', () => {
           );
           const refusal =
             expected(contract.access, role, target, inPath) ??
-            (contract.keyScope === scope ? undefined : 'insufficient_scope');
+            (opens(scope, contract) ? undefined : 'insufficient_scope');
           const about = `${owner}'s key with ${scope}, ${target} tenant: ${status} ${text.slice(0, 300)}`;
           if (refusal === undefined) {
             if ([401, 403].includes(status)) throw new Error(`refused: ${about}`);

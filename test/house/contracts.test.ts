@@ -12,7 +12,8 @@ import {
 } from '../../shared/cluster/cluster-service.ts';
 import { errorTable } from '../../shared/contracts/error-codes.ts';
 import { contracts, type ActionName } from '../../shared/contracts/index.ts';
-import { keyScopes, type Contract } from '../../shared/contracts/contract.ts';
+import { isPower, scopeOfPower } from '../../shared/contracts/consequences.ts';
+import { isRead, keyScopes, type Contract } from '../../shared/contracts/contract.ts';
 import { createShortLivedState } from '../../shared/short-lived-state.ts';
 
 const root = join(import.meta.dirname, '../..');
@@ -72,6 +73,22 @@ describe('contracts', () => {
       )
       .map(([name]) => name);
     expect(undecided).toEqual([]);
+  });
+
+  test('each action that writes says what it can lead to', () => {
+    const unclassified = all
+      .filter(([, contract]) => !isRead(contract) && contract.access.level !== 'internal')
+      .filter(([, { response, leadsTo }]) => response !== 'stream' && leadsTo === undefined)
+      .map(([name]) => name);
+    expect(unclassified).toEqual([]);
+  });
+
+  test('a powerful action is open to API keys by the scope of its power alone, or to none', () => {
+    for (const [name, { leadsTo, keyScope, access }] of all) {
+      if (typeof leadsTo !== 'string' || !isPower(leadsTo)) continue;
+      expect([name, keyScope === null || keyScope === scopeOfPower(leadsTo)]).toEqual([name, true]);
+      expect([name, access.level === 'public']).toEqual([name, false]);
+    }
   });
 
   test('docs/operations.md says of each scope of an API key what it opens', () => {

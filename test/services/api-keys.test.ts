@@ -1,6 +1,7 @@
 /** API keys: what is stored of them, what they may do, when they end. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
+import { keyScopes } from '../../shared/contracts/contract.ts';
 import { createApiKeys, newApiKey, parseApiKey } from '../../shared/security/api-keys.ts';
 import { eventually } from '../support/cluster.ts';
 import { strataDatabase, type Database } from '../support/postgres.ts';
@@ -135,8 +136,11 @@ test('scopes bound it, and so do the roles that its owner has now', async () => 
   expect(await reading(operators, risk())).toBe('403 tenant_mismatch');
 });
 
-test('a key with members:write makes nobody a tenant_admin', async () => {
-  const key = await clientWithKey(tenant.admin, { scopes: ['members:write', 'members:read'] });
+test.each([
+  ['config:write', 'members:write', 'approvals:write', 'approvals:decide'],
+  ['identity:manage'],
+])('a key with %s makes nobody a tenant_admin', async (...scopes) => {
+  const key = await clientWithKey(tenant.admin, { scopes: [...scopes, 'members:read'] });
   const users = `/tenants/${tenant.id}/users`;
   const members = (await key.get(users)).body.items as { email: string; user_id: string }[];
   const { user_id: viewer } = members.find(({ email }) => email === tenant.emails.viewer)!;
@@ -146,9 +150,55 @@ test('a key with members:write makes nobody a tenant_admin', async () => {
   expect(outcome(await key.post(users, { email: 'new-admin@keys.example', roles }))).toBe(
     '403 insufficient_scope',
   );
-  expect((await key.patch(`${users}/${viewer}`, { groups: ['night'] })).status).toBe(200);
+  const isPowerful = scopes.includes('identity:manage');
   const { user_id: admin } = members.find(({ email }) => email === tenant.emails.tenant_admin)!;
-  expect((await key.patch(`${users}/${admin}`, { groups: ['night'] })).status).toBe(200);
+  const expected = isPowerful ? '200' : '403 insufficient_scope';
+  for (const id of [viewer, admin])
+    expect(outcome(await key.patch(`${users}/${id}`, { groups: ['night'] }))).toBe(expected);
+});
+
+test('a key changes who is asked and who decides with approvals:configure alone', async () => {
+  const all = keyScopes.filter((scope) => scope !== 'approvals:configure');
+  const [weak, able] = await Promise.all(
+    [all, ['approvals:configure', 'config:write', 'config:read']].map((scopes) =>
+      clientWithKey(tenant.admin, { scopes }),
+    ),
+  );
+  const config = `/tenants/${tenant.id}/config`;
+  const recipients = { email: { approval_recipients: ['mine@keys.example'] } };
+  for (const query of ['', '?dry_run=true'])
+    expect(outcome(await weak!.put(`${config}/notifications${query}`, recipients))).toBe(
+      '403 insufficient_scope',
+    );
+  const written = await able!.put(`${config}/notifications`, recipients);
+  expect(written.status).toBe(200);
+  const { 'x-config-revision': revision } = Object.fromEntries(written.headers);
+  expect(outcome(await weak!.post(`${config}/rollback`, { undo: Number(revision) }))).toBe(
+    '403 insufficient_scope',
+  );
+  expect(outcome(await able!.post(`${config}/rollback`, { undo: Number(revision) }))).toBe('200');
+});
+
+test('a key of a platform administrator names people and providers with identity:manage alone', async () => {
+  const weak = await clientWithKey(platform, {
+    scopes: keyScopes.filter((scope) => scope !== 'identity:manage'),
+  });
+  const provider = {
+    name: 'Mine',
+    issuer: 'https://id.keys.example',
+    client_id: 'strata',
+    client_secret: 'secret',
+    domains: [{ domain: 'example.com', verified: true }],
+    redirect_uris: ['https://app.keys.example/'],
+  };
+  const refused = '403 insufficient_scope';
+  expect(outcome(await weak.post('/auth/sso/providers', provider))).toBe(refused);
+  const admin = { email: 'somebody@keys.example', password: 'a-long-first-password' };
+  expect(outcome(await weak.post('/tenants', { name: 'By key', admin }))).toBe(refused);
+  const { items } = (await weak.get('/auth/users')).body;
+  const account = `/auth/users/${items[0].id}`;
+  expect(outcome(await weak.patch(account, { status: 'disabled' }))).toBe(refused);
+  expect(outcome(await weak.delete(account))).toBe(refused);
 });
 
 test("what is the platform's alone is seen with platform:read only, whoever owns the key", async () => {

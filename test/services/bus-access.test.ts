@@ -16,6 +16,7 @@ import type { Caller } from '../../shared/access.ts';
 import { createNode } from '../../shared/cluster/broker.ts';
 import { liveSettings } from '../../shared/live-settings.ts';
 import { CoherentCache } from '../../shared/cluster/coherence/cache.ts';
+import { isPower, scopeOfPower, type LeadsTo } from '../../shared/contracts/consequences.ts';
 import { keyScopes, tenantRoles, type RecentFor } from '../../shared/contracts/contract.ts';
 import { envelopeOf, keyIdLength, keyOfProcess, seal } from '../../shared/cluster/sealed-packet.ts';
 import { createLog } from '../../shared/cluster/log.ts';
@@ -149,6 +150,8 @@ const user = (roles: Caller['roles'], tenant: string | null, platform: string[] 
   roles,
   platform_roles: platform,
 });
+/** What the name of a caller ends with whose sign-in is recent. */
+const justSignedIn = ', just signed in';
 const callers: Readonly<Record<string, Caller | undefined>> = {
   nobody: undefined,
   'an empty caller': {} as Caller,
@@ -157,6 +160,14 @@ const callers: Readonly<Record<string, Caller | undefined>> = {
   viewer: user(['viewer'], own),
   outsider: user(['tenant_admin'], other),
   platform_admin: user([], null, ['platform_admin']),
+  [`tenant_admin${justSignedIn}`]: {
+    ...user(['tenant_admin'], own),
+    authenticated_at: new Date().toISOString(),
+  },
+  [`platform_admin${justSignedIn}`]: {
+    ...user([], null, ['platform_admin']),
+    authenticated_at: new Date().toISOString(),
+  },
   'a key without scopes': { ...user(['tenant_admin'], own, ['platform_admin']), scopes: [] },
   'a password under a policy': {
     ...user(['tenant_admin'], own, ['platform_admin']),
@@ -168,19 +179,23 @@ const callers: Readonly<Record<string, Caller | undefined>> = {
   service: { type: 'service', id: 'neighbour', tenant_id: null, roles: [], platform_roles: [] },
 };
 
-const wantsRecentSignIn = (recent: true | RecentFor | undefined, who: string): boolean =>
-  recent === true || (recent?.includes({ tenant_id: own }, callers[who]!) ?? false);
+/** Of a call that names a tenant and nothing else, by somebody whose sign-in is old. */
+const wantsRecentSignIn = (recent: RecentFor | undefined, leadsTo: LeadsTo | undefined): boolean =>
+  recent?.includes({ tenant_id: own }, {}) === true ||
+  (typeof leadsTo === 'string' && isPower(leadsTo));
 
-function expected(name: ActionName, who: string): string | undefined {
-  const { access } = contracts[name] as {
+function expected(name: ActionName, asked: string): string | undefined {
+  const { access, leadsTo } = contracts[name] as {
     access: {
       level: string;
       roles?: readonly string[];
       services?: boolean;
-      recent?: true | RecentFor;
+      recent?: RecentFor;
       withAnySignIn?: true;
     };
+    leadsTo?: LeadsTo;
   };
+  const who = asked.replace(justSignedIn, '');
   if (access.level === 'public') return undefined;
   if (who === 'nobody' || who === 'an empty caller') return 'auth_token_missing';
   if (who === 'service')
@@ -207,7 +222,7 @@ function expected(name: ActionName, who: string): string | undefined {
     refusal ??
     (who === 'a key without scopes'
       ? 'insufficient_scope'
-      : wantsRecentSignIn(access.recent, who)
+      : who === asked && wantsRecentSignIn(access.recent, leadsTo)
         ? 'auth_reauth_required'
         : undefined)
   );
@@ -414,7 +429,7 @@ describe('every action, called over the bus', () => {
   test.each(Object.keys(contracts) as ActionName[])(
     '%s, by service accounts of each role with each scope alone',
     async (name) => {
-      const { access, keyScope } = contractTable[name];
+      const { access, keyScope, leadsTo } = contractTable[name];
       if (access.level === 'public') return;
       for (const role of tenantRoles) {
         for (const scope of keyScopes) {
@@ -428,13 +443,10 @@ describe('every action, called over the bus', () => {
             () => undefined,
             (failure: { type?: string }) => failure,
           );
-          const refusal =
-            expected(name, role) ?? (keyScope === scope ? undefined : 'insufficient_scope');
-          // Only a sign-in is recent.
-          const code =
-            refusal === 'auth_reauth_required' && keyScope !== scope
-              ? 'insufficient_scope'
-              : refusal;
+          const isGreater = typeof leadsTo === 'object' && scopeOfPower(leadsTo.power) === scope;
+          const isOpened = keyScope !== null && (keyScope === scope || isGreater);
+          const refusal = expected(name, `${role}${justSignedIn}`);
+          const code = refusal ?? (isOpened ? undefined : 'insufficient_scope');
           if (code === undefined) expect(refusals).not.toContain(error?.type);
           else
             expect({ role, scope, type: error?.type, reached: reached.called - before }).toEqual({

@@ -532,13 +532,18 @@ describe('a tenant_admin', () => {
     );
     expect(outcome(await late.post(users, { email: somebody(), roles: ['viewer'] }))).toBe('201');
     expect(outcome(await tenant.admin.patch(`${users}/${userId}`, { roles }))).toBe('200');
-    // Whoever is one already is not made one.
-    expect(outcome(await late.patch(`${users}/${userId}`, { roles, groups: ['sre'] }))).toBe('200');
+    // So does any other change of what a member may do, and inviting somebody who decides.
+    expect(outcome(await late.patch(`${users}/${userId}`, { groups: ['sre'] }))).toBe(
+      '403 auth_reauth_required',
+    );
+    expect(outcome(await late.post(users, { email: somebody(), roles: ['operator'] }))).toBe(
+      '403 auth_reauth_required',
+    );
   });
 
   test('of the platform is not proved by the word of an API key', async () => {
     const email = 'listed@platform.example';
-    const made = await platform.post('/auth/api-key', { name: 'k', scopes: ['platform:write'] });
+    const made = await platform.post('/auth/api-key', { name: 'k', scopes: ['identity:manage'] });
     const key = new Client(strata.url, made.body.api_key);
     const admin = { email, password };
     expect(outcome(await key.post('/tenants', { name: 'By key', admin }))).toBe(

@@ -213,7 +213,10 @@ test('keys are made by an administrator who has just signed in, and by no key', 
   expect(outcome(await old.post(accounts(), { name: 'x', roles: ['tenant_admin'] }))).toBe(
     '403 auth_reauth_required',
   );
-  expect(outcome(await old.post(accounts(), { name: 'x', roles: ['operator'] }))).toBe('201');
+  expect(outcome(await old.post(accounts(), { name: 'x', roles: ['operator'] }))).toBe(
+    '403 auth_reauth_required',
+  );
+  expect(outcome(await old.post(accounts(), { name: 'x', roles: ['viewer'] }))).toBe('201');
 });
 
 test("another tenant's accounts and keys are not there", async () => {

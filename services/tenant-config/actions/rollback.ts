@@ -3,6 +3,7 @@
  * restore it.
  */
 import type { DataSource } from 'typeorm';
+import { requirePower } from '../../../shared/access.ts';
 import type { Handlers, Request } from '../../../shared/cluster/request.ts';
 import type { ConfigType } from '../../../shared/contracts/history.ts';
 import type { ParamsOf } from '../../../shared/contracts/index.ts';
@@ -51,6 +52,8 @@ export const rollbackAction = (db: DataSource, restorers: Restorers) =>
       const { revision, side } = takeBackOf(body);
       const entry = await db.manager.findOneBy(HistoryEntity, { tenant_id, revision });
       if (!entry) throw new StrataError('not_found', 'The history has no such revision.');
+      // It brings back who is asked for approval, and so takes what writing that takes.
+      if (entry.config_type === 'notification_config') requirePower(request.caller, 'approvers');
       const restore = restorers[entry.config_type];
       const writeOptions = { ...options, ...(reason !== undefined && { reason }) };
       return restore(tenant_id, entry.resource_id, entry[side], writeOptions, request);
