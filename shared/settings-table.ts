@@ -433,6 +433,28 @@ export const settingsGroups = {
       description:
         'Of these, by one person, or by one client of an API key that names itself by X-Client-Id',
     },
+    held_requests: {
+      type: 'integer',
+      default: 10_000,
+      min: 1,
+      max: 100_000,
+      description:
+        'Requests with wait that a notifier holds at the same time; a further one is 429',
+    },
+    held_requests_per_tenant: {
+      type: 'integer',
+      default: 2500,
+      min: 1,
+      max: 100_000,
+      description: 'Of these, by one tenant; never more than half of them',
+    },
+    held_requests_per_caller: {
+      type: 'integer',
+      default: 1000,
+      min: 1,
+      max: 100_000,
+      description: 'Of these, by one person, or by one API key',
+    },
     audit_verifications_waiting: {
       type: 'integer',
       default: 4,

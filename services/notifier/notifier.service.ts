@@ -31,6 +31,8 @@ import { erasureActions } from './actions/erasure.ts';
 import { linkActions } from './actions/links.ts';
 import { testActions } from './actions/test-send.ts';
 import { createDecisionLinks } from './rules/decision-links.ts';
+import type { ApprovalRow, AutomationRow } from './schema.ts';
+import { readChangedIn } from './stores/changed-rows.ts';
 import { breaker, unclaimed } from './stores/claims.ts';
 import { createFrozenConfigVault } from './stores/frozen-config.ts';
 import {
@@ -42,6 +44,7 @@ import {
 import { startGivingSlots } from './worker/automations.ts';
 import { startDelivering, type DeliveryWorker } from './worker/deliver.ts';
 import { startEscalating } from './worker/escalate.ts';
+import { HeldRequests } from './worker/held-requests.ts';
 import { createSender } from './worker/send.ts';
 import { TenantChanges } from './worker/tenant-changes.ts';
 
@@ -75,11 +78,20 @@ export function notifierService(options: NotifierOptions): ServiceSchema {
   const onQueued = (): void => {
     void broker?.broadcast(queuedEvent, {}, ['notifier']);
   };
-  const changes = new TenantChanges((tenantId) => {
-    void broker?.broadcast(automationsEvent, { tenant_id: tenantId }, ['notifier']);
+  const held = new HeldRequests(settings);
+  const changes = new TenantChanges({
+    announce: (tenantId) => {
+      void broker?.broadcast(automationsEvent, { tenant_id: tenantId }, ['notifier']);
+    },
+    read: readChangedIn<AutomationRow>(db, 'automations'),
+    held,
   });
-  const approvalChanges = new TenantChanges((tenantId) => {
-    void broker?.broadcast(approvalsEvent, { tenant_id: tenantId }, ['notifier']);
+  const approvalChanges = new TenantChanges({
+    announce: (tenantId) => {
+      void broker?.broadcast(approvalsEvent, { tenant_id: tenantId }, ['notifier']);
+    },
+    read: readChangedIn<ApprovalRow>(db, 'approvals'),
+    held,
   });
   const onChanged = (tenantId: string): void => approvalChanges.announce(tenantId);
   /** For background work, each call a request of its own. */

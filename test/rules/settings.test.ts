@@ -548,7 +548,7 @@ describe('changes', () => {
 
   test('limits, defaults, lifetimes and mail apply on reload; addresses and keys need a restart', () => {
     const groups =
-      /^(default|approval_webhook|smtp|webhook_allow(ed)?|http_client|watch_max|platform)_/;
+      /^(default|approval_webhook|smtp|webhook_allow(ed)?|http_client|watch_max|platform)_|^held_requests/;
     const others: Field[] = [
       'from_email',
       'mail_allowed_domains',

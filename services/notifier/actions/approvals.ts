@@ -20,7 +20,7 @@ import { noticesOf } from '../rules/notice.ts';
 import { requesterOf } from '../rules/principals.ts';
 import { requestProofOf } from '../rules/proof.ts';
 import { ApprovalEntity, type ApprovalRow, type FrozenPolicy } from '../schema.ts';
-import { changedAfter, findApproval, markChanged } from '../stores/approvals.ts';
+import { changedAfter, markChanged, requireApproval } from '../stores/approvals.ts';
 import { databaseTime } from '../stores/clock.ts';
 import { newestFirst } from '../stores/newest.ts';
 import { queueNotices } from '../stores/notices.ts';
@@ -54,16 +54,23 @@ export function approvalActions(options: ApprovalOptions) {
 
     'notifier.approvals.list': (params) => newestFirst(db, ApprovalEntity, params, approvalView),
 
-    async 'notifier.approvals.get'({ tenant_id: tenantId, approval_id: id, revision, wait = 0 }) {
-      const read = () => findApproval(db.manager, tenantId, id);
-      const known = revision ?? (await read()).revision;
-      const row = await approvalChanges.until(
-        wait * 1000,
+    async 'notifier.approvals.get'(
+      { tenant_id: tenantId, approval_id: id, revision, wait = 0 },
+      { caller },
+    ) {
+      let known: number | null | undefined = revision;
+      const row = await approvalChanges.until({
         tenantId,
-        read,
-        (next) => next.state !== 'pending' || next.revision !== known,
-      );
-      return approvalView(row);
+        id,
+        ms: wait * 1000,
+        caller,
+        fits(next) {
+          // Where the caller names none, from the one that was read first.
+          if (known === undefined) known = next.revision;
+          return next.state !== 'pending' || next.revision !== known;
+        },
+      });
+      return approvalView(requireApproval(row));
     },
 
     async 'notifier.approvals.changes'({ tenant_id: tenantId, after, limit = defaultLimit }) {

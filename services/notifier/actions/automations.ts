@@ -47,7 +47,7 @@ import { withdraw, type ApprovalOptions } from './deciding.ts';
 type StartBody = ParamsOf<'notifier.automations.start'>['body'];
 
 export interface AutomationOptions extends ApprovalOptions {
-  readonly changes: TenantChanges;
+  readonly changes: TenantChanges<AutomationRow>;
 }
 
 export function automationActions(options: AutomationOptions) {
@@ -61,17 +61,20 @@ export function automationActions(options: AutomationOptions) {
     'notifier.automations.list': (params) =>
       newestFirst(db, AutomationEntity, params, automationView),
 
-    async 'notifier.automations.get'({ tenant_id: tenantId, automation_id: id, state, wait = 0 }) {
+    async 'notifier.automations.get'(
+      { tenant_id: tenantId, automation_id: id, state, wait = 0 },
+      { caller },
+    ) {
       const isAwaited = (now: AutomationState): boolean =>
         state === undefined ? isUndecided(now) : now === state && !hasEnded(now);
-      const read = () => found(db.manager, tenantId, id);
-      const row = await changes.until(
-        wait * 1000,
+      const row = await changes.until({
         tenantId,
-        read,
-        (next) => !isAwaited(next.state),
-      );
-      return automationView(row);
+        id,
+        ms: wait * 1000,
+        caller,
+        fits: (next) => !isAwaited(next.state),
+      });
+      return automationView(requireAutomation(row));
     },
 
     async 'notifier.automations.heartbeat'({ tenant_id: tenantId, automation_id: id }, request) {
@@ -109,6 +112,10 @@ export function automationActions(options: AutomationOptions) {
 
 async function found(manager: EntityManager, tenantId: string, id: string): Promise<AutomationRow> {
   const row = await manager.findOneBy(AutomationEntity, { id, tenant_id: tenantId });
+  return requireAutomation(row);
+}
+
+function requireAutomation(row: AutomationRow | null): AutomationRow {
   if (!row) throw new StrataError('not_found', 'The tenant has no such automation.');
   return row;
 }

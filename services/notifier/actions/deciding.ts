@@ -38,7 +38,7 @@ export interface ApprovalOptions {
   readonly onQueued: () => void;
   /** Called when an approval of the tenant has changed. */
   readonly onChanged: (tenantId: string) => void;
-  readonly approvalChanges: TenantChanges;
+  readonly approvalChanges: TenantChanges<ApprovalRow>;
   /** How many approvals of a tenant may be pending. */
   readonly maxPending: () => number;
 }

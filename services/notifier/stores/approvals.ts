@@ -18,10 +18,10 @@ export async function findApproval(
   id: string,
 ): Promise<ApprovalRow> {
   const row = await manager.findOneBy(ApprovalEntity, { id, tenant_id: tenantId });
-  return found(row);
+  return requireApproval(row);
 }
 
-function found(row: ApprovalRow | null): ApprovalRow {
+export function requireApproval(row: ApprovalRow | null): ApprovalRow {
   if (!row) throw new StrataError('not_found', 'The tenant has no such approval.');
   return row;
 }
@@ -41,7 +41,7 @@ export async function lockApproval(
     where: { id, tenant_id: tenantId },
     lock: { mode: 'pessimistic_write' },
   });
-  const row = found(locked);
+  const row = requireApproval(locked);
   const now = await databaseTime(manager);
   return { row, now };
 }
