@@ -189,6 +189,7 @@ export function createAuthenticator(
         session_id: session.session_id,
         authenticated_at: session.authenticated_at,
         signed_in_with: session.method,
+        ...(session.confined_to !== undefined && { confined_to: session.confined_to }),
       },
     };
   }

@@ -29,6 +29,8 @@ export interface Caller {
    * password.
    */
   readonly stronger_sign_in_required?: boolean;
+  /** The tenant that the session is good for and no other: its own provider signed it in. */
+  readonly confined_to?: string;
   /** How the session was signed in. */
   readonly signed_in_with?: SignInMethod;
   /** When the session was signed in (RFC 3339). */

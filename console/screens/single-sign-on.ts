@@ -5,7 +5,7 @@ import { go, hrefOf } from '../address.ts';
 import { Problem, problemOf, send } from '../api.ts';
 import { html, view } from '../html.ts';
 import { ProblemBox } from '../parts.ts';
-import { signIn } from '../session.ts';
+import { isAskedAgain, signIn } from '../session.ts';
 
 /**
  * Binds the code to this tab: who intercepts the code does not have it. Kept only while the browser
@@ -33,7 +33,13 @@ export async function startSingleSignOn(email: string): Promise<void> {
   const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(verifier));
   const challenge = base64url(new Uint8Array(digest));
   const { body } = await send<{ authorization_url: string }>('POST', '/auth/login/sso/start', {
-    body: { email, redirect_uri: redirectUri(), client_challenge: challenge },
+    body: {
+      email,
+      redirect_uri: redirectUri(),
+      client_challenge: challenge,
+      // A session at the provider is no recent sign-in.
+      ...(isAskedAgain.value && { max_age: 0 }),
+    },
   });
   sessionStorage.setItem(verifierKey, verifier);
   location.assign(body.authorization_url);

@@ -125,7 +125,7 @@ export function authService({
     ...ssoProviderActions(db, settings, guard),
     ...apiKeyActions(db, settings, notices),
     ...serviceAccountKeyActions(db, settings),
-    ...userActions(db, settings, hashing),
+    ...userActions(db, settings, hashing, notices),
     ...erasureActions(db),
     ...invitationActions(db, settings, { hashing, throttle, deferredMail, signIn }),
   };

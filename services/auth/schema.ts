@@ -28,9 +28,19 @@ export interface SessionRow {
   /** What the session is for; null for a platform administrator without a tenant. */
   tenant_id: string | null;
   created_at: Date;
-  /** When its sign-in was: some actions want a recent one. */
+  /**
+   * When its person last proved who they are: some actions want that recent. Through a provider it
+   * is what the provider says (`auth_time`), or long ago where it says nothing.
+   */
   authenticated_at: Date;
   method: SignInMethod;
+  /** Through which provider; null for other methods. */
+  provider_id: string | null;
+  /**
+   * The tenant that it is good for and no other, because it goes back to that tenant's provider,
+   * which may say of anybody that they signed in; null for one that is good for all.
+   */
+  confined_to: string | null;
   last_used_at: Date;
   expires_at: Date;
   revoked_at: Date | null;
@@ -64,6 +74,8 @@ export interface PasskeyRow {
   /** May be synchronized between devices; fixed when it is made. */
   backup_eligible: boolean;
   backed_up: boolean;
+  /** As of the session that registered it: it signs in to no more than that session could. */
+  confined_to: string | null;
   created_at: Date;
   last_used_at: Date | null;
 }
@@ -133,6 +145,8 @@ export interface ApiKeyRow {
   tenant_id: string | null;
   /** User id; null for keys from before it was kept. */
   made_by: string | null;
+  /** As of the session that made it: a confined key has no right on the platform. */
+  confined_to: string | null;
   name: string;
   scopes: KeyScope[];
   /** HMAC-SHA-256 of the secret, as hex. */
@@ -183,6 +197,8 @@ export const SessionEntity = new EntitySchema<SessionRow>({
     created_at: time,
     authenticated_at: time,
     method: { type: 'text', default: 'password' },
+    provider_id: { type: 'uuid', nullable: true },
+    confined_to: { type: 'uuid', nullable: true },
     last_used_at: time,
     expires_at: time,
     revoked_at: nullableTime,
@@ -232,6 +248,7 @@ export const PasskeyEntity = new EntitySchema<PasskeyRow>({
     transports: { type: 'text', array: true },
     backup_eligible: { type: 'boolean' },
     backed_up: { type: 'boolean' },
+    confined_to: { type: 'uuid', nullable: true },
     created_at: time,
     last_used_at: nullableTime,
   },
@@ -304,6 +321,7 @@ export const ApiKeyEntity = new EntitySchema<ApiKeyRow>({
     service_account_id: { type: 'uuid', nullable: true },
     tenant_id: { type: 'uuid', nullable: true },
     made_by: nullableText,
+    confined_to: { type: 'uuid', nullable: true },
     name: text,
     scopes: { type: 'text', array: true },
     hash: text,
@@ -504,6 +522,14 @@ export const authSchema: Schema = {
       'AuthErasure1764400000001',
       'ALTER TABLE auth.users ADD COLUMN erasing_since timestamptz',
       'CREATE INDEX users_erasing ON auth.users (erasing_since) WHERE erasing_since IS NOT NULL',
+    ),
+    migration(
+      'AuthConfinedCredentials1764900000001',
+      'ALTER TABLE auth.sessions ADD COLUMN provider_id uuid, ADD COLUMN confined_to uuid',
+      'ALTER TABLE auth.passkeys ADD COLUMN confined_to uuid',
+      'ALTER TABLE auth.api_keys ADD COLUMN confined_to uuid',
+      // Of the sessions through providers that are open already nobody knows through which.
+      "UPDATE auth.sessions SET revoked_at = now() WHERE method = 'sso' AND revoked_at IS NULL",
     ),
   ],
 };

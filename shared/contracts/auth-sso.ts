@@ -160,6 +160,14 @@ export const ssoContracts = {
         ),
         redirect_uri: RedirectUri,
         client_challenge: Challenge,
+        max_age: Type.Optional(
+          Type.Integer({
+            minimum: 0,
+            maximum: 86_400 * 30,
+            description:
+              'Seconds since the person signed in at the provider, who else signs in there again; 0 for always, as where `auth_reauth_required` asks for a recent sign-in',
+          }),
+        ),
       },
       strict,
     ),

@@ -93,6 +93,8 @@ export const SessionState = Type.Object(
     status: Type.Enum(['active', 'revoked']),
     authenticated_at: Timestamp,
     method: SignInMethod,
+    /** The tenant that it is good for and no other. */
+    confined_to: Type.Optional(Uuid),
     /** The platform's, which binds its administrators. */
     sign_in_policy: SignInPolicy,
   },
@@ -103,6 +105,11 @@ export const Session = Type.Object(
   {
     id: SessionId,
     tenant_id: described(Nullable(Uuid), 'The tenant that it acts in; null outside of all'),
+    method: described(SignInMethod, 'How its person signed in'),
+    confined_to: described(
+      Nullable(Uuid),
+      "The tenant that it is good for and no other, since that tenant's own provider signed it in; null for all",
+    ),
     created_at: CreatedAt,
     last_used_at: described(Timestamp, 'When it was last refreshed'),
     expires_at: described(Timestamp, 'When it ends, unless it is refreshed'),
@@ -365,6 +372,17 @@ export const authContracts = {
     access: { level: 'platform_admin' },
     leadsTo: 'sign_in',
     keyScope: 'identity:manage',
+    path: { user_id: UserId },
+    result: Type.Null(),
+    response: 'nothing',
+  }),
+  'auth.users.recover': action({
+    summary:
+      'End everything that an account can be entered with, for a person who has lost their passkey or provider; a mailed link lets them begin again',
+    rest: 'POST /auth/users/{user_id}/recover',
+    access: { level: 'platform_admin' },
+    leadsTo: 'sign_in',
+    keyScope: null,
     path: { user_id: UserId },
     result: Type.Null(),
     response: 'nothing',

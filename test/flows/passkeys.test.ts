@@ -4,6 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
+import jwt from 'jsonwebtoken';
 import { generateKeyPairSync, randomBytes, randomUUID } from 'node:crypto';
 import type { Browser } from 'playwright-core';
 import {
@@ -21,6 +22,7 @@ import { eventually } from '../support/cluster.ts';
 import { strataDatabase, type Database } from '../support/postgres.ts';
 import { startRedis, type Process } from '../support/servers.ts';
 import {
+  addMember,
   adminPassword,
   Client,
   createTenant,
@@ -91,9 +93,16 @@ const outcome = ({ status, body }: Pick<Answer, 'status' | 'body'>): [number, st
 const refused = [401, 'auth_webauthn_verification_failed'];
 const stale = [401, 'auth_webauthn_challenge_invalid'];
 
-/** A member who has signed in just now, as adding a passkey wants it. */
-const signInAs = (role: string): Promise<Client> =>
-  signIn(strata.url, tenant.emails[role]!, memberPassword);
+/**
+ * A member who has signed in just now, and as strongly as adding a further passkey wants it: tests
+ * enrol many for one account.
+ */
+async function signInAs(role: string): Promise<Client> {
+  const client = await signIn(strata.url, tenant.emails[role]!, memberPassword);
+  const { sid } = jwt.decode(client.token!) as { sid: string };
+  await database.query(`UPDATE auth.sessions SET method = 'passkey' WHERE id = $1`, [sid]);
+  return client;
+}
 const events = (action: string): Promise<AuditEvent[]> => auditEvents(platform, action);
 const payloadsOf = async (action: string): Promise<unknown[]> =>
   (await events(action)).map(({ payload }) => payload);
@@ -204,6 +213,65 @@ describe('in the browser', () => {
       authenticatorSelection: { residentKey: 'discouraged', userVerification: 'discouraged' },
     });
     expect(outcome(await finishAdding(client, id, made))).toEqual(refused);
+  });
+});
+
+describe('whoever knows the password alone', () => {
+  const needsStronger = [403, 'auth_stronger_sign_in_required'];
+  const fresh = async (): Promise<Client> => {
+    const email = `${randomUUID()}@passkeys.example`;
+    return (await addMember(tenant.admin, tenant.id, { email, roles: ['operator'] })).client;
+  };
+
+  test('adds the first passkey, and neither a second nor removes the first', async () => {
+    const client = await fresh();
+    const device = await Device.open(browser, site.origin);
+    const added = await device.call<Answer>('register', strata.url, client.token);
+    expect(added.status).toBe(201);
+    const own = `/auth/webauthn/credentials/${added.body.id}`;
+    expect(outcome(await client.post('/auth/webauthn/register/options', {}))).toEqual(
+      needsStronger,
+    );
+    expect(outcome(await client.delete(own))).toEqual(needsStronger);
+
+    const { body } = await device.call<Answer>('signIn', strata.url);
+    const strong = new Client(strata.url, body.access_token);
+    expect((await strong.post('/auth/webauthn/register/options', {})).status).toBe(200);
+    expect((await strong.delete(own)).status).toBe(204);
+  });
+
+  test('two of them at once add one', async () => {
+    const client = await fresh();
+    const begun = [await beginAdding(client), await beginAdding(client)];
+    const made: unknown[] = [];
+    for (const { publicKey } of begun) {
+      const device = await Device.open(browser, site.origin);
+      made.push(await device.call('create', publicKey));
+    }
+    const added = await Promise.all(
+      begun.map(({ id }, index) => finishAdding(client, id, made[index])),
+    );
+    expect(added.map(({ status }) => status).sort()).toEqual([201, 403]);
+  });
+
+  test('is helped by an administrator, who ends all that the account is entered with', async () => {
+    const client = await fresh();
+    const device = await Device.open(browser, site.origin);
+    expect((await device.call<Answer>('register', strata.url, client.token)).status).toBe(201);
+    const { body: me } = await client.get('/auth/me');
+    const path = `/auth/users/${me.user.id}/recover`;
+    expect(outcome(await tenant.admin.post(path, {}))).toEqual([403, 'insufficient_role']);
+    expect((await platform.post(path)).status).toBe(204);
+    expect((await client.get('/auth/me')).status).toBe(401);
+    expect(outcome(await device.call('signIn', strata.url))).toEqual(refused);
+    await eventually(async () =>
+      expect(await events('auth.user_recovered')).toContainEqual(
+        expect.objectContaining({
+          target: me.user.id,
+          payload: expect.objectContaining({ ended: expect.objectContaining({ passkeys: 1 }) }),
+        }),
+      ),
+    );
   });
 });
 

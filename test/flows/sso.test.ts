@@ -13,6 +13,7 @@ import {
 } from '../support/identity-providers.ts';
 import { strataDatabase, type Database } from '../support/postgres.ts';
 import {
+  addMember,
   adminPassword,
   Client,
   createTenant,
@@ -219,6 +220,7 @@ describe('signing in', () => {
       nonce: expect.stringMatching(/^.{43}$/),
       code_challenge: expect.stringMatching(/^.{43}$/),
       code_challenge_method: 'S256',
+      max_age: '2592000',
     });
     const elsewhere = await tryToStart({
       provider_id: honestId,
@@ -369,6 +371,77 @@ describe('linking', () => {
       client_challenge: 'c'.repeat(43),
     });
     expect(codeOf(late)).toEqual([403, 'auth_reauth_required']);
+  });
+});
+
+describe("a tenant's own provider", () => {
+  /** An administrator of another tenant who is a guest of this one, and has linked its provider. */
+  async function guest() {
+    const home = await createTenant(strata.url, platform, `Home ${randomUUID()}`);
+    const email = `${randomUUID()}@elsewhere.example`;
+    const { client } = await addMember(home.admin, home.id, { email, roles: ['tenant_admin'] });
+    const asked = { email, roles: ['viewer'] };
+    const { body: member } = await tenant.admin.post(`/tenants/${tenant.id}/users`, asked);
+    const { body: invitations } = await client.get('/auth/invitations');
+    await client.post(`/auth/invitations/${invitations.items[0].id}/accept`);
+    const person = somebody({ email_verified: true });
+    const linked = await goOn(await startLinking(client), person);
+    expect(linked.status).toBe(200);
+    return { home, email, person, userId: member.user_id as string };
+  }
+  const needsStronger = [403, 'auth_stronger_sign_in_required'];
+
+  test('signs in to that tenant and goes nowhere else', async () => {
+    const { home, person } = await guest();
+    const { body } = await visit(person);
+    expect(body.tenant.id).toBe(tenant.id);
+    const session = new Client(strata.url, body.access_token);
+    const gone = await session.post('/auth/switch-tenant', { tenant_id: home.id });
+    expect(codeOf(gone)).toEqual(needsStronger);
+    expect((await session.get(`/tenants/${home.id}/config/risk`)).status).toBe(403);
+    const sessions = await session.get('/auth/sessions');
+    const own = sessions.body.items.find(({ current }: { current: boolean }) => current);
+    expect([own.method, own.confined_to]).toEqual(['sso', tenant.id]);
+    const again = await anyone.post('/auth/refresh', { refresh_token: body.refresh_token });
+    const continued = new Client(strata.url, again.body.access_token);
+    expect(codeOf(await continued.post('/auth/switch-tenant', { tenant_id: home.id }))).toEqual(
+      needsStronger,
+    );
+  });
+
+  test("gives a platform administrator none of the platform's rights, by session or key", async () => {
+    const [admin] = await database.query<{ id: string }>(
+      `SELECT id FROM auth.users WHERE email = 'admin@example.com'`,
+    );
+    const asked = { email: 'admin@example.com', roles: ['viewer'] };
+    await tenant.admin.post(`/tenants/${tenant.id}/users`, asked);
+    const { body: invitations } = await platform.get('/auth/invitations');
+    await platform.post(`/auth/invitations/${invitations.items[0].id}/accept`);
+    const person = somebody({ email_verified: true });
+    expect((await goOn(await startLinking(platform), person)).status).toBe(200);
+    const { body } = await visit(person);
+    expect([body.user.id, body.user.platform_roles]).toEqual([admin!.id, []]);
+    const session = new Client(strata.url, body.access_token);
+    expect(codeOf(await session.get('/tenants'))).toEqual([403, 'insufficient_role']);
+    const made = await session.post('/auth/api-key', { name: 'k', scopes: ['platform:read'] });
+    const key = new Client(strata.url, made.body.api_key);
+    expect(codeOf(await key.get('/tenants'))).toEqual([403, 'insufficient_role']);
+    const other = await start(honestId);
+    await goOn(other, person);
+    const linking = await session.post('/auth/sso/link', {
+      provider_id: await addProvider({ name: "The platform's", tenant_id: null, domains: [] }),
+      redirect_uri: redirectUri,
+      client_challenge: 'c'.repeat(43),
+    });
+    expect(codeOf(linking)).toEqual(needsStronger);
+  });
+});
+
+describe('a step that wants a recent sign-in', () => {
+  test('has the provider ask its person again', async () => {
+    const { body } = await tryToStart({ provider_id: honestId, max_age: 0 });
+    const { searchParams } = new URL(body.authorization_url);
+    expect([searchParams.get('max_age'), searchParams.get('prompt')]).toEqual(['0', 'login']);
   });
 });
 
@@ -538,6 +611,23 @@ describe('a provider that forges', () => {
 
   test('signs in while it forges nothing', async () => {
     expect((await attempt({})).status).toBe(200);
+  });
+
+  test.each([
+    ['an hour ago', () => nowSeconds() - 3600, 403],
+    ['at no time that it tells', () => undefined, 403],
+    ['a minute ago', () => nowSeconds() - 60, 200],
+    ['in an hour', () => nowSeconds() + 3600, 200],
+  ])('a person who signed in there %s has a recent sign-in or not', async (_when, at, status) => {
+    const { body } = await attempt({ claims: { auth_time: at() } });
+    const session = new Client(strata.url, body.access_token);
+    const linking = await session.post('/auth/sso/link', {
+      provider_id: rogueId,
+      redirect_uri: redirectUri,
+      client_challenge: 'c'.repeat(43),
+    });
+    expect(linking.status).toBe(status);
+    if (status === 403) expect(linking.body.detail.code).toBe('auth_reauth_required');
   });
 
   test('an address that is none counts as no address; a name that cannot be stored as no name; a boolean may be text', async () => {

@@ -22,6 +22,7 @@ const claims: SsoClaims = {
   email: 'ada@acme.example',
   email_verified: true,
   name: null,
+  authenticated_at: null,
 };
 const ada = { id: 'ada', status: 'active', email_verified: true } as const;
 const bob = { ...ada, id: 'bob' };

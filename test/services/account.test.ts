@@ -70,6 +70,8 @@ describe('sessions', () => {
     expect(body.items).toHaveLength(3);
     expect(body.items[1]).toEqual({
       id: current,
+      method: 'password',
+      confined_to: null,
       tenant_id: first.id,
       created_at: expect.any(String),
       last_used_at: expect.any(String),

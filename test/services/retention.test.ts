@@ -402,7 +402,7 @@ describe('a sweep', () => {
     let signIns = 0;
     while (lines.length === 0) {
       await otherAuth.transaction((manager) =>
-        insertSession(manager, randomUUID(), tenant, 'password', {}),
+        insertSession(manager, randomUUID(), tenant, { method: 'password', confinedTo: null }, {}),
       );
       signIns += 1;
       await delay(5);

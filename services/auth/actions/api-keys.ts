@@ -13,12 +13,12 @@ import { StrataError } from '../../../shared/errors.ts';
 import { apiKeyPrefix, createApiKeys, newApiKey } from '../../../shared/security/api-keys.ts';
 import type { Settings } from '../../../shared/settings.ts';
 import type { AccountNotices } from '../mail/account-notices.ts';
-import { platformRolesOf } from '../rules/accounts.ts';
+import { platformRolesIn } from '../rules/accounts.ts';
 import { apiKeyView, dayMs, listedApiKey, makeApiKey } from '../rules/api-keys.ts';
 import { ownSessionOf } from '../rules/own-session.ts';
 import { ApiKeyEntity, type ApiKeyRow } from '../schema.ts';
 import { identityEvent } from '../stores/audit-events.ts';
-import { requireOpenSession } from '../stores/sessions.ts';
+import { requireGoodFor, requireOpenSession } from '../stores/sessions.ts';
 import { findUser } from '../stores/users.ts';
 
 type ResolvedKey = ResultOf<'auth.api-key.resolve'>;
@@ -68,8 +68,9 @@ export function apiKeyActions(db: DataSource, settings: () => Settings, notices:
    */
   async function ownerOf(
     manager: EntityManager,
-    { user_id: userId, service_account_id: accountId }: ApiKeyRow,
+    key: ApiKeyRow,
   ): Promise<Pick<ResolvedKey, 'owner' | 'platform_roles' | 'usable'> | null> {
+    const { user_id: userId, service_account_id: accountId } = key;
     if (accountId !== null) {
       const owner = { type: 'service_account', id: accountId } as const;
       return { owner, platform_roles: [], usable: true };
@@ -78,7 +79,7 @@ export function apiKeyActions(db: DataSource, settings: () => Settings, notices:
     if (!user) return null;
     return {
       owner: { type: 'user', id: user.id },
-      platform_roles: platformRolesOf(user, settings()),
+      platform_roles: platformRolesIn(key, user, settings()),
       usable: user.status === 'active',
     };
   }
@@ -90,8 +91,8 @@ export function apiKeyActions(db: DataSource, settings: () => Settings, notices:
       const holder = { ...ids, made_by: userId };
       const { row, key } = makeApiKey(holder, body, settings());
       const { result: owner } = await commitChange(db, request, authScope, async (manager) => {
-        const user = await requireOpenSession(manager, ownSessionOf(request.caller));
-        await manager.insert(ApiKeyEntity, row);
+        const { user, session } = await requireOpenSession(manager, ownSessionOf(request.caller));
+        await manager.insert(ApiKeyEntity, { ...row, confined_to: session.confined_to });
         return {
           result: user,
           keys: [apiKeyCacheKey({ key_id: row.id })],
@@ -128,8 +129,9 @@ export function apiKeyActions(db: DataSource, settings: () => Settings, notices:
     async 'auth.api-key.rotate'({ key_id: id }, request) {
       const { key, secret } = newApiKey(id);
       const { result } = await commitChange(db, request, authScope, async (manager) => {
-        const user = await requireOpenSession(manager, ownSessionOf(request.caller));
+        const { user, session } = await requireOpenSession(manager, ownSessionOf(request.caller));
         const row = await lockOwnKey(manager, request.caller.id, id);
+        requireGoodFor(session.confined_to, row.confined_to);
         const change = {
           hash: createApiKeys(settings()).hash(secret),
           expires_at: new Date(Date.now() + row.days * dayMs),

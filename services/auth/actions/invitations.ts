@@ -41,6 +41,7 @@ import type { Throttle } from '../sign-in/throttle.ts';
 import { recordEvent } from '../stores/audit-events.ts';
 import { findUnusedInvitation, putInvitation, useInvitation } from '../stores/invitations.ts';
 import { proveAddress } from '../stores/proof.ts';
+import { requireGoodFor } from '../stores/sessions.ts';
 import { isDomainVerified } from '../stores/sso-providers.ts';
 import { findUser, lockForChange } from '../stores/users.ts';
 
@@ -210,7 +211,7 @@ export function invitationActions(
       return signIn.complete(
         {
           userId: user.id,
-          method: 'password',
+          authentication: { method: 'password', confinedTo: null },
           membership,
           confirm: async (_manager, current) => current.password_hash === hash,
           refusal: 'auth_invitation_invalid',
@@ -230,6 +231,7 @@ export function invitationActions(
     async 'auth.invitations.join'({ invitation_id: id }, request) {
       await requireProved(request.caller.id);
       const { invitation } = await ownInvitation(id, request);
+      requireGoodFor(request.caller.confined_to, invitation.tenant_id);
       return tenantOf(await becomeMember(invitation, request, 'not_found'));
     },
 

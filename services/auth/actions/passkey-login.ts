@@ -113,10 +113,15 @@ export function passkeyLoginActions(
         await recordRefusal(credential, request);
         throw new StrataError(refusal);
       }
-      const membership = await signIn.membershipFor(proof.user, wantedTenant, request.call);
+      const { confined_to: confinedTo } = proof.passkey;
+      const membership = await signIn.membershipFor(
+        proof.user,
+        wantedTenant ?? confinedTo ?? undefined,
+        request.call,
+      );
       const identity = {
         userId: proof.user.id,
-        method: 'passkey',
+        authentication: { method: 'passkey', confinedTo },
         membership,
         confirm: (manager: EntityManager) => recordUse(manager, proof, request),
         refusal,

@@ -11,13 +11,15 @@ import { decodeCursor, defaultLimit, pageOf } from '../../../shared/documents/pa
 import { StrataError } from '../../../shared/errors.ts';
 import type { AccountNotices } from '../mail/account-notices.ts';
 import { ownSessionOf } from '../rules/own-session.ts';
-import { PasskeyEntity, UserEntity, type PasskeyRow, type UserRow } from '../schema.ts';
+import { PasskeyEntity, type PasskeyRow, type UserRow } from '../schema.ts';
 import { identityEvent, recordEvent } from '../stores/audit-events.ts';
-import { requireOpenSession } from '../stores/sessions.ts';
+import { requireGoodFor, requireOpenSession, requireStrongest } from '../stores/sessions.ts';
 import { challengeSeconds, type Ceremony, type Challenges } from '../webauthn/challenges.ts';
 import type { RelyingParty } from '../webauthn/relying-party.ts';
 
-const viewOf = (row: PasskeyRow): ResultOf<'auth.webauthn.register.verify'> => ({
+const viewOf = (
+  row: Omit<PasskeyRow, 'confined_to'>,
+): ResultOf<'auth.webauthn.register.verify'> => ({
   id: row.id,
   name: row.name,
   aaguid: row.aaguid,
@@ -38,7 +40,7 @@ export function passkeyActions(
   notices: AccountNotices,
 ) {
   /** Throws `conflict` where the passkey is registered already, with whatever account. */
-  async function insert(row: PasskeyRow, request: Request): Promise<UserRow> {
+  async function insert(row: Omit<PasskeyRow, 'confined_to'>, request: Request): Promise<UserRow> {
     const event = identityEvent('auth.passkey_registered', row.user_id, {
       passkey_id: row.id,
       name: row.name,
@@ -47,10 +49,11 @@ export function passkeyActions(
     });
     try {
       return await db.transaction(async (manager) => {
-        const owner = await requireOpenSession(manager, ownSessionOf(request.caller));
-        await manager.insert(PasskeyEntity, row);
+        const { user, session } = await requireOpenSession(manager, ownSessionOf(request.caller));
+        await requireStrongest(manager, session);
+        await manager.insert(PasskeyEntity, { ...row, confined_to: session.confined_to });
         await recordEvent(manager, event, request);
-        return owner;
+        return user;
       });
     } catch (error) {
       if (!isUniqueViolation(error)) throw error;
@@ -60,7 +63,11 @@ export function passkeyActions(
 
   return {
     async 'auth.webauthn.register.options'(_params, { caller }) {
-      const user = await db.manager.findOneByOrFail(UserEntity, { id: caller.id });
+      const user = await db.transaction(async (manager) => {
+        const own = await requireOpenSession(manager, ownSessionOf(caller));
+        await requireStrongest(manager, own.session);
+        return own.user;
+      });
       const known = await db.manager.findBy(PasskeyEntity, { user_id: user.id });
       const publicKey = await relyingParty.registrationOptions(user, known);
       const { challenge } = publicKey;
@@ -76,7 +83,7 @@ export function passkeyActions(
       const { challenge } = await challenges.take(registrationOf(userId), challengeId);
       const verified = await relyingParty.verifyRegistration(credential, challenge, request.log);
       if (!verified) throw new StrataError('auth_webauthn_verification_failed');
-      const row: PasskeyRow = {
+      const row = {
         id: randomUUID(),
         user_id: userId,
         name,
@@ -105,9 +112,12 @@ export function passkeyActions(
         passkey_id: id,
       });
       const owner = await db.transaction(async (manager) => {
-        const user = await requireOpenSession(manager, ownSessionOf(caller));
-        const { affected } = await manager.delete(PasskeyEntity, { id, user_id: caller.id });
-        if (!affected) throw new StrataError('not_found', 'You have no such passkey.');
+        const { user, session } = await requireOpenSession(manager, ownSessionOf(caller));
+        const passkey = await manager.findOneBy(PasskeyEntity, { id, user_id: caller.id });
+        if (!passkey) throw new StrataError('not_found', 'You have no such passkey.');
+        await requireStrongest(manager, session);
+        requireGoodFor(session.confined_to, passkey.confined_to);
+        await manager.delete(PasskeyEntity, { id });
         await recordEvent(manager, event, request);
         return user;
       });

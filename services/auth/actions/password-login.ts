@@ -46,7 +46,7 @@ export function passwordLoginActions(
       const response = await signIn.complete(
         {
           userId: user.id,
-          method: 'password',
+          authentication: { method: 'password', confinedTo: null },
           membership,
           confirm: (_manager, current) => isStillPassword(password, user, current, network),
           refusal: 'auth_invalid_credentials',

@@ -14,14 +14,19 @@ import { decodeCursor, defaultLimit, pageOf } from '../../../shared/documents/pa
 import { StrataError } from '../../../shared/errors.ts';
 import type { Settings } from '../../../shared/settings.ts';
 import type { AccountNotices } from '../mail/account-notices.ts';
-import { platformRolesOf } from '../rules/accounts.ts';
+import { platformRolesIn } from '../rules/accounts.ts';
 import { requireMembership } from '../rules/memberships.ts';
 import { ownSessionOf } from '../rules/own-session.ts';
 import { newRefreshToken } from '../rules/refresh-tokens.ts';
 import { SessionEntity, UserEntity, type SessionRow } from '../schema.ts';
 import type { SignIn } from '../sign-in/sign-in.ts';
 import { entryEvent, identityEvent } from '../stores/audit-events.ts';
-import { endSessions, idsOfOpenSessions, insertRefreshToken } from '../stores/sessions.ts';
+import {
+  endSessions,
+  idsOfOpenSessions,
+  insertRefreshToken,
+  requireGoodFor,
+} from '../stores/sessions.ts';
 import { findUser } from '../stores/users.ts';
 
 type SessionView = ResultOf<'auth.sessions.list'>['items'][number];
@@ -30,6 +35,8 @@ type SessionState = ResultOf<'auth.sessions.resolve'>;
 const viewOf = (row: SessionRow, currentId: string | undefined): SessionView => ({
   id: row.id,
   tenant_id: row.tenant_id,
+  method: row.method,
+  confined_to: row.confined_to,
   created_at: row.created_at.toISOString(),
   last_used_at: row.last_used_at.toISOString(),
   expires_at: row.expires_at.toISOString(),
@@ -90,7 +97,7 @@ export function sessionActions(
     if (!user) return null;
     const isActive =
       session.revoked_at === null && session.expires_at > new Date() && user.status === 'active';
-    const platformRoles = platformRolesOf(user, settings());
+    const platformRoles = platformRolesIn(session, user, settings());
     return {
       session_id: id,
       user_id: user.id,
@@ -99,6 +106,7 @@ export function sessionActions(
       status: isActive ? 'active' : 'revoked',
       authenticated_at: session.authenticated_at.toISOString(),
       method: session.method,
+      ...(session.confined_to !== null && { confined_to: session.confined_to }),
       sign_in_policy: platformPolicyFor(platformRoles, settings()),
     };
   }
@@ -158,6 +166,7 @@ export function sessionActions(
           lock: { mode: 'pessimistic_write' },
         });
         if (!before) throw new StrataError('auth_session_revoked');
+        requireGoodFor(before.confined_to, tenantId);
         const now = new Date();
         const change = { tenant_id: tenantId, last_used_at: now };
         await manager.update(SessionEntity, { id: sessionId }, change);
@@ -181,7 +190,7 @@ export function sessionActions(
       const memberships = await call('tenant-config.members.of', { user_id: user.id });
       const current = memberships.find(({ tenant_id: id }) => id === caller.tenant_id) ?? null;
       return {
-        ...signIn.identityOf(user, current, memberships),
+        ...signIn.identityOf(user, current, memberships, caller.confined_to ?? null),
         service_account: null,
         session_id: caller.session_id ?? null,
       };

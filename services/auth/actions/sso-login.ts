@@ -36,11 +36,16 @@ import {
   type SsoClaims,
   type SsoJudgement,
 } from '../rules/sso-account.ts';
-import { SsoIdentityEntity, type SsoProviderRow, type UserRow } from '../schema.ts';
+import {
+  SsoIdentityEntity,
+  type SessionRow,
+  type SsoProviderRow,
+  type UserRow,
+} from '../schema.ts';
 import type { SignIn, TokenResponse } from '../sign-in/sign-in.ts';
 import { anonymousEvent, identityEvent, recordEvent } from '../stores/audit-events.ts';
 import { proveAddress } from '../stores/proof.ts';
-import { requireOpenSession } from '../stores/sessions.ts';
+import { requireGoodFor, requireOpenSession, requireStrongest } from '../stores/sessions.ts';
 import { clientOf, findEnabledProvider, findProvidersOfAddress } from '../stores/sso-providers.ts';
 import { findUser, findUserByAddress, insertUser, lockForChange } from '../stores/users.ts';
 
@@ -63,12 +68,17 @@ interface Beginning {
   readonly clientChallenge: string;
   readonly linking: OwnSession | null;
   readonly loginHint?: string | undefined;
+  /** In seconds: how long ago the person may have signed in at the provider. */
+  readonly maxAge?: number | undefined;
 }
 
 /**
  * The account that a person may enter; `link` where this is the first time through this provider.
  */
 type Admitted = Extract<SsoJudgement<UserRow>, { kind: 'known' | 'link' }>;
+
+/** Of a provider that does not say when its person signed in: recent is nothing then. */
+const unknownTime = new Date(0);
 
 const pendingSeconds = 600;
 const pendingKey = (state: string): string => `sso_${state}`;
@@ -100,7 +110,7 @@ export function ssoLoginActions(
 
   async function beginAt(
     provider: SsoProviderRow | null,
-    { redirectUri, clientChallenge, linking, loginHint }: Beginning,
+    { redirectUri, clientChallenge, linking, loginHint, maxAge }: Beginning,
     request: Request,
   ) {
     if (!provider) throw new StrataError('auth_sso_provider_not_found');
@@ -110,7 +120,7 @@ export function ssoLoginActions(
     }
     const client = clientOf(provider, settings());
     const begun = await identityProviders
-      .begin(client, redirectUri, loginHint)
+      .begin(client, redirectUri, { loginHint, maxAge })
       .catch((error: unknown) => {
         logReason(error, provider.id, request);
         throw error;
@@ -320,12 +330,20 @@ export function ssoLoginActions(
     const response = await signIn.complete(
       {
         userId: admitted.user.id,
-        method: 'sso',
+        authentication: {
+          method: 'sso',
+          at: claims.authenticated_at ?? unknownTime,
+          providerId: provider.id,
+          confinedTo: provider.tenant_id,
+        },
         membership,
         async confirm(manager, user) {
           // The first proof has just ended the session that asked, with everything else that was
           // there.
-          if (pending.linking && !isFirstProof) await requireOpenSession(manager, pending.linking);
+          if (pending.linking && !isFirstProof) {
+            const { session } = await requireOpenSession(manager, pending.linking);
+            await requireLinkable(manager, session, provider);
+          }
           // A link that was there a moment ago and is gone was ended by somebody's first proof.
           if (admitted.kind === 'known' && !isFirstProof) return isLinked(manager, claims, user.id);
           isNewLink = await linkIdentity(manager, claims, user.id, provider, request);
@@ -371,16 +389,23 @@ export function ssoLoginActions(
         clientChallenge: body.client_challenge,
         linking: null,
         loginHint: body.email,
+        maxAge: body.max_age,
       };
       return beginAt(provider, beginning, request);
     },
 
     async 'auth.sso.link'({ body }, request) {
       const provider = await findEnabledProvider(db.manager, body.provider_id);
+      const own = ownSessionOf(request.caller);
+      if (provider)
+        await db.transaction(async (manager) => {
+          const { session } = await requireOpenSession(manager, own);
+          await requireLinkable(manager, session, provider);
+        });
       const beginning = {
         redirectUri: body.redirect_uri,
         clientChallenge: body.client_challenge,
-        linking: ownSessionOf(request.caller),
+        linking: own,
       };
       return beginAt(provider, beginning, request);
     },
@@ -393,6 +418,19 @@ export function ssoLoginActions(
       });
     },
   } satisfies Handlers;
+}
+
+/**
+ * Throws where this session may not make the account enterable through the provider: by a password
+ * alone where there is something stronger, or past the tenant that the session is good for.
+ */
+async function requireLinkable(
+  manager: EntityManager,
+  session: SessionRow,
+  provider: SsoProviderRow,
+): Promise<void> {
+  requireGoodFor(session.confined_to, provider.tenant_id);
+  await requireStrongest(manager, session);
 }
 
 /** What openid-client found wrong is for the log; a client learns the code only. */

@@ -9,6 +9,7 @@ import { decodeCursor, defaultLimit, pageOf } from '../../../shared/documents/pa
 import { StrataError } from '../../../shared/errors.ts';
 import { requireStrongPassword } from '../../../shared/security/password-strength.ts';
 import type { Settings } from '../../../shared/settings.ts';
+import type { AccountNotices } from '../mail/account-notices.ts';
 import { accountOf, addressOf, platformRolesOf } from '../rules/accounts.ts';
 import { networkOf } from '../rules/throttle.ts';
 import { UserEntity, type UserRow } from '../schema.ts';
@@ -58,7 +59,12 @@ export async function finishErasure(db: DataSource, call: Call, id: string): Pro
   await db.transaction((manager) => endErasure(manager, id));
 }
 
-export function userActions(db: DataSource, settings: () => Settings, hashing: PasswordHashing) {
+export function userActions(
+  db: DataSource,
+  settings: () => Settings,
+  hashing: PasswordHashing,
+  notices: AccountNotices,
+) {
   const managedAccountOf = (user: UserRow) => ({
     ...accountOf(user, settings()),
     email_verified: user.email_verified,
@@ -172,6 +178,25 @@ export function userActions(db: DataSource, settings: () => Settings, hashing: P
         };
       });
       return managedAccountOf(result);
+    },
+
+    /**
+     * By a password alone nobody changes the passkeys of an account that has one, so whoever has
+     * lost theirs needs somebody else's word. With the address, which the account keeps, its person
+     * sets a password and registers a passkey.
+     */
+    async 'auth.users.recover'({ user_id: id }, request) {
+      const { result: user } = await commitChange(db, request, authScope, async (manager) => {
+        const locked = await lockForChange(manager, id);
+        if (!locked || locked.erasing_since !== null)
+          throw new StrataError('not_found', 'There is no such account.');
+        const { keys, counts } = await endCredentials(manager, locked);
+        const payload = { email: locked.email, ended: counts };
+        const event = { action: 'auth.user_recovered', tenant_id: null, target: id, payload };
+        return { result: locked, keys, events: [event] };
+      });
+      notices.send(user.email, { kind: 'account_recovered' }, request);
+      return null;
     },
 
     /**

@@ -23,6 +23,8 @@ const notices = {
   passkey_removed: 'A passkey was removed from your account',
   provider_linked: 'A sign-in provider was linked with your account',
   sessions_ended: 'Other sessions of your account were ended',
+  account_recovered:
+    'An administrator has ended your password, passkeys, providers, sessions and API keys, so that you can begin again: reset your password',
 } as const;
 
 export interface AccountNotice {

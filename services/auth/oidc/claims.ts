@@ -20,6 +20,12 @@ const isEmail = (text: unknown): text is string => problemsOf(Email, text).lengt
 /** Some providers send booleans as text. */
 const isTrue = (value: unknown): boolean => value === true || value === 'true';
 
+/** Of `auth_time`, in seconds since 1970; never later than now, whatever the provider's clock says. */
+const timeOf = (seconds: unknown): Date | null =>
+  typeof seconds === 'number' && seconds >= 0
+    ? new Date(Math.min(seconds * 1000, Date.now()))
+    : null;
+
 /**
  * Who signed in: issuer and subject as the signed token says them, the rest from `profile`, which
  * is the token too or the userinfo answer. An address or a name that is none counts as absent.
@@ -34,5 +40,6 @@ export function claimsOf(token: IDToken, profile: IDToken | UserInfoResponse): S
     email: isEmail(profile.email) ? profile.email : null,
     email_verified: isTrue(profile.email_verified),
     name: isStorable(profile.name) ? profile.name.slice(0, maxNameLength) : null,
+    authenticated_at: timeOf(token.auth_time),
   };
 }

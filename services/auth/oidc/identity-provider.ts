@@ -38,6 +38,18 @@ export interface AuthorizationRequest {
   /** Of PKCE between Strata and the provider. */
   readonly verifier: string;
 }
+/** What is asked of the provider beside who signs in. */
+interface AuthorizationWishes {
+  readonly loginHint: string | undefined;
+  /** In seconds: whoever signed in there longer ago signs in again; 0 for always. */
+  readonly maxAge: number | undefined;
+}
+/**
+ * Where nobody asks for less, so that the token says when the person signed in (OpenID Connect Core
+ * 1.0, 2: `auth_time` is required where `max_age` was sent). 30 days, as long as a session lasts.
+ */
+const usualMaxAge = 30 * 86_400;
+
 /** The parameters with which the provider sent the browser back. */
 export interface AuthorizationResponse {
   readonly code: string;
@@ -97,7 +109,7 @@ export function createIdentityProviders(
     async begin(
       client: RegisteredClient,
       redirectUri: string,
-      loginHint: string | undefined,
+      { loginHint, maxAge = usualMaxAge }: AuthorizationWishes,
     ): Promise<{ url: string; state: string; kept: AuthorizationRequest }> {
       const { config } = await configure(client);
       const kept: AuthorizationRequest = {
@@ -113,7 +125,9 @@ export function createIdentityProviders(
         nonce: kept.nonce,
         code_challenge: await calculatePKCECodeChallenge(kept.verifier),
         code_challenge_method: 'S256',
-        ...(loginHint === undefined ? {} : { login_hint: loginHint }),
+        max_age: String(maxAge),
+        ...(maxAge === 0 && { prompt: 'login' }),
+        ...(loginHint !== undefined && { login_hint: loginHint }),
       };
       try {
         return { url: buildAuthorizationUrl(config, parameters).href, state, kept };

@@ -14,6 +14,13 @@ export const addressOf = (email: string): string => email.trim().toLowerCase();
 export const platformRolesOf = (user: UserRow, settings: Settings): string[] =>
   user.email_verified && isPlatformAdminAddress(user.email, settings) ? ['platform_admin'] : [];
 
+/** The same in a session or by a key: none where that is good for one tenant alone. */
+export const platformRolesIn = (
+  { confined_to: confinedTo }: { readonly confined_to: string | null },
+  user: UserRow,
+  settings: Settings,
+): string[] => (confinedTo === null ? platformRolesOf(user, settings) : []);
+
 export const accountOf = (user: UserRow, settings: Settings): Account => ({
   id: user.id,
   email: user.email,

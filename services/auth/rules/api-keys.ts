@@ -34,6 +34,7 @@ export function makeApiKey(
     ...owner,
     id,
     name,
+    confined_to: null,
     scopes,
     hash: createApiKeys(settings).hash(secret),
     created_at: now,

@@ -12,6 +12,8 @@ export interface SsoClaims {
   readonly email: string | null;
   readonly email_verified: boolean;
   readonly name: string | null;
+  /** When they signed in at the provider (`auth_time`); null where it does not say. */
+  readonly authenticated_at: Date | null;
 }
 export type SsoRules = Pick<SsoProviderRow, 'tenant_id' | 'domains' | 'jit_enabled'>;
 

@@ -7,17 +7,22 @@ import type { DataSource, EntityManager } from 'typeorm';
 import type { Call, Request } from '../../../shared/cluster/request.ts';
 import { noteActor, platformRealm } from '../../../shared/commits/actor-names.ts';
 import type { ErrorCode } from '../../../shared/contracts/error-codes.ts';
-import type { SignInMethod } from '../../../shared/contracts/sign-in-policy.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import { createAccessTokens } from '../../../shared/security/access-tokens.ts';
 import type { Settings } from '../../../shared/settings.ts';
-import { accountOf, platformRolesOf } from '../rules/accounts.ts';
+import { accountOf, platformRolesIn, platformRolesOf } from '../rules/accounts.ts';
 import { landingMembership, requireMembership, type Membership } from '../rules/memberships.ts';
 import { idleSeconds } from '../rules/refresh-tokens.ts';
 import type { UserRow } from '../schema.ts';
 import { entryEvent, recordEvent } from '../stores/audit-events.ts';
-import { findLastUsedTenant, insertSession, type OpenedSession } from '../stores/sessions.ts';
+import {
+  findLastUsedTenant,
+  insertSession,
+  requireGoodFor,
+  type Authentication,
+  type OpenedSession,
+} from '../stores/sessions.ts';
 import { lockForSignIn } from '../stores/users.ts';
 
 export type TokenResponse = ResultOf<'auth.login'>;
@@ -28,7 +33,7 @@ export type TokenResponse = ResultOf<'auth.login'>;
  */
 export interface ProvenIdentity {
   readonly userId: string;
-  readonly method: SignInMethod;
+  readonly authentication: Authentication;
   /** What the session is for; null without a tenant. */
   readonly membership: Membership | null;
   /**
@@ -48,8 +53,12 @@ export function createSignIn(db: DataSource, settings: () => Settings) {
     user: UserRow,
     current: Membership | null,
     memberships: readonly Membership[],
+    confinedTo: string | null,
   ) => ({
-    user: accountOf(user, settings()),
+    user: {
+      ...accountOf(user, settings()),
+      platform_roles: platformRolesIn({ confined_to: confinedTo }, user, settings()),
+    },
     tenant: current && { id: current.tenant_id, name: current.tenant_name, roles: current.roles },
     memberships: memberships.map(({ tenant_id, tenant_name: name, roles }) => ({
       tenant_id,
@@ -106,7 +115,7 @@ export function createSignIn(db: DataSource, settings: () => Settings) {
       sub: user.id,
       sid: session.id,
       tid: session.tenant_id,
-      roles: [...platformRolesOf(user, current), ...(membership?.roles ?? [])],
+      roles: [...platformRolesIn(session, user, current), ...(membership?.roles ?? [])],
     });
     const secondsLeft = Math.floor((session.expires_at.getTime() - Date.now()) / 1000);
     return {
@@ -116,21 +125,33 @@ export function createSignIn(db: DataSource, settings: () => Settings) {
       refresh_token: refreshToken,
       refresh_expires_in: Math.min(idleSeconds, secondsLeft),
       session_id: session.id,
-      ...identityOf(user, membership, memberships),
+      ...identityOf(user, membership, memberships, session.confined_to),
     };
   }
 
   /** Makes the session, audits it, and gives its tokens. */
   async function complete(identity: ProvenIdentity, request: Request): Promise<TokenResponse> {
-    const { userId, method, membership, confirm, refusal } = identity;
+    const { userId, authentication, membership, confirm, refusal } = identity;
     const tenantId = membership?.tenant_id ?? null;
+    requireGoodFor(authentication.confinedTo, tenantId);
     const opened = await db.transaction(async (manager) => {
       const user = await lockForSignIn(manager, userId);
       if (!user) return null;
       const confirmed = await confirm(manager, user);
       if (!confirmed) return null;
-      const session = await insertSession(manager, userId, tenantId, method, request.client);
-      const payload = { method, session_id: session.session.id };
+      const session = await insertSession(
+        manager,
+        userId,
+        tenantId,
+        authentication,
+        request.client,
+      );
+      const { method, providerId } = authentication;
+      const payload = {
+        method,
+        session_id: session.session.id,
+        ...(providerId !== undefined && { provider_id: providerId }),
+      };
       const event = entryEvent('auth.login_succeeded', userId, tenantId, payload);
       await recordEvent(manager, event, request);
       return { user, session };

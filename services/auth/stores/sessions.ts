@@ -9,7 +9,14 @@ import { StrataError } from '../../../shared/errors.ts';
 import type { OwnSession } from '../rules/own-session.ts';
 import type { SignInMethod } from '../../../shared/contracts/sign-in-policy.ts';
 import { newRefreshToken, refreshHash, sessionSeconds } from '../rules/refresh-tokens.ts';
-import { RefreshEntity, SessionEntity, type SessionRow, type UserRow } from '../schema.ts';
+import {
+  PasskeyEntity,
+  RefreshEntity,
+  SessionEntity,
+  SsoIdentityEntity,
+  type SessionRow,
+  type UserRow,
+} from '../schema.ts';
 import { lockForSignIn } from './users.ts';
 
 /** A session, and the token it is continued with: only here, since only its hash is stored. */
@@ -49,11 +56,21 @@ export async function insertRefreshToken(
   });
 }
 
+/** How somebody proved who they are. */
+export interface Authentication {
+  readonly method: SignInMethod;
+  /** When; now where absent. */
+  readonly at?: Date;
+  readonly providerId?: string;
+  /** The tenant that it is good for and no other; null for one that is good for all. */
+  readonly confinedTo: string | null;
+}
+
 export async function insertSession(
   manager: EntityManager,
   userId: string,
   tenantId: string | null,
-  method: SignInMethod,
+  { method, at, providerId, confinedTo }: Authentication,
   client: Client,
 ): Promise<OpenedSession> {
   const now = new Date();
@@ -62,8 +79,10 @@ export async function insertSession(
     user_id: userId,
     tenant_id: tenantId,
     created_at: now,
-    authenticated_at: now,
+    authenticated_at: at ?? now,
     method,
+    provider_id: providerId ?? null,
+    confined_to: confinedTo,
     last_used_at: now,
     expires_at: new Date(now.getTime() + sessionSeconds * 1000),
     revoked_at: null,
@@ -121,22 +140,55 @@ export async function findLastUsedTenant(
 }
 
 /**
- * The account, for whatever makes or takes away a credential. Throws `auth_session_revoked` where
+ * The account and the session, for whatever makes or takes away a credential. Throws `auth_session_revoked` where
  * the session has ended since the request began. The account stays locked as for a sign-in: whoever
  * ends its sessions waits for this transaction, and then ends what it made.
  */
 export async function requireOpenSession(
   manager: EntityManager,
   { user_id: userId, session_id: id }: OwnSession,
-): Promise<UserRow> {
+): Promise<{ readonly user: UserRow; readonly session: SessionRow }> {
   const user = await lockForSignIn(manager, userId);
-  const isOpen = await manager.existsBy(SessionEntity, {
+  const session = await manager.findOneBy(SessionEntity, {
     id,
     user_id: userId,
     revoked_at: IsNull(),
   });
-  if (!user || !isOpen) throw new StrataError('auth_session_revoked');
-  return user;
+  if (!user || !session) throw new StrataError('auth_session_revoked');
+  return { user, session };
+}
+
+/**
+ * Throws `auth_stronger_sign_in_required` where a password alone would change how the account is
+ * entered without one: the first passkey may be added with it, as long as there is neither passkey
+ * nor provider. Else whoever learns a password would add a passkey of theirs and remove the
+ * owner's. The account is locked (`requireOpenSession`).
+ */
+export async function requireStrongest(
+  manager: EntityManager,
+  { user_id, method }: SessionRow,
+): Promise<void> {
+  if (method !== 'password') return;
+  const hasStronger =
+    (await manager.existsBy(PasskeyEntity, { user_id })) ||
+    (await manager.existsBy(SsoIdentityEntity, { user_id }));
+  if (!hasStronger) return;
+  throw new StrataError(
+    'auth_stronger_sign_in_required',
+    'The account has a passkey or a provider: sign in with that to change passkeys and providers. Who has lost them asks an administrator.',
+  );
+}
+
+/** Throws `auth_stronger_sign_in_required` where a session is not good for this tenant. */
+export function requireGoodFor(
+  confinedTo: string | null | undefined,
+  tenantId: string | null,
+): void {
+  if (confinedTo === null || confinedTo === undefined || confinedTo === tenantId) return;
+  throw new StrataError(
+    'auth_stronger_sign_in_required',
+    "You signed in through a tenant's own provider, which is good for that tenant only. Sign in with a password, a passkey or another provider.",
+  );
 }
 
 /**
