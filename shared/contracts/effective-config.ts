@@ -162,7 +162,7 @@ const query = {
       examples: ['12'],
       pattern: '^([0-9]{1,15}|[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]{5,15}(Z|[+-][0-9]{2}:[0-9]{2}))$',
       description:
-        "A revision of the tenant or a timestamp: all layers and bounds as they were then, but for the environment's",
+        "A revision of the tenant or a timestamp: all layers and bounds as they were then, but for the environment's, and without the platform's entries that were made private since",
     }),
   ),
 };
@@ -198,6 +198,12 @@ export const effectiveConfigContracts = {
               now: Type.Array(LayerName, {
                 description: 'The layers without a history, which are answered as they are now',
               }),
+              withheld: Type.Optional(
+                Type.Literal(true, {
+                  description:
+                    'Public entries of the platform were withdrawn since and are missing: what the values were then is not known from this answer',
+                }),
+              ),
             },
             { ...strict, description: 'Where the question has `as_of`' },
           ),

@@ -84,7 +84,7 @@ export const errorTable = {
   not_found: { status: 404, message: 'Not found.' },
   before_history: {
     status: 404,
-    message: "It is from before the platform's history begins, so it is not known.",
+    message: 'It is from before the history begins, so it is not known.',
   },
   auth_sso_provider_not_found: { status: 404, message: 'No identity provider serves this.' },
   method_not_allowed: { status: 405, message: 'This path does not take this method.' },

@@ -228,6 +228,9 @@ export const layerContracts = {
       service_types: Type.Optional(Type.Array(Slug)),
       tenant_id: Type.Optional(Uuid),
       as_of: Type.Optional(Type.Union([Type.Integer({ minimum: 0 }), Timestamp])),
+      with_withdrawn: Type.Optional(
+        Type.Boolean({ description: 'Also past entries that were made private since' }),
+      ),
     },
     result: Type.Object(
       {
@@ -238,6 +241,10 @@ export const layerContracts = {
         }),
         tenant_revision: Nullable(
           Type.Integer({ description: 'Of `tenant_id`, in the same snapshot' }),
+        ),
+        // Not said by a node of an earlier release.
+        withheld: Type.Optional(
+          Type.Boolean({ description: 'Whether entries of then are missing, withdrawn since' }),
         ),
         entries: Type.Array(Resource(GlobalEntry)),
         service_types: Type.Record(Type.String(), Resource(ServiceType)),

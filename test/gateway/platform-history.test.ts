@@ -1,7 +1,7 @@
 /**
  * What the platform's configuration was: its history, rollback, and effective values as they were.
  */
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -431,6 +431,90 @@ describe('as_of', () => {
     const plain = await tenant.admin.get(`/tenants/${tenant.id}/config/effective`);
     expect(plain.body).not.toHaveProperty('as_of');
     await platform.delete(path);
+  });
+});
+
+describe('what was withdrawn', () => {
+  const path = '/config/global/withdrawn';
+  const publish = (value: unknown) => platform.put(path, { config_value: value, is_public: true });
+  const withdraw = (value: unknown) => platform.put(path, { config_value: value });
+  const past = (asOf: string, of = tenant): Promise<Answer> =>
+    of.admin.get(`/tenants/${of.id}/config/effective?explain=true&as_of=${asOf}`);
+  const timeOf = async (answer: Answer): Promise<string> =>
+    (await platform.get(`/config/history/${revisionIn(answer)}`)).body.changed_at;
+
+  afterEach(() => platform.delete(path));
+
+  test('is in no answer of the past, also after it was deleted or published again', async () => {
+    const first = await timeOf(await publish('canary'));
+    await delay(2);
+    expect((await past(first)).body.values.withdrawn).toBe('canary');
+    const expectWithheld = async (): Promise<void> => {
+      const answer = await past(first);
+      expect(answer.text).not.toContain('canary');
+      expect(answer.body).toMatchObject({ as_of: { at: first, withheld: true } });
+    };
+    await withdraw('canary');
+    await expectWithheld();
+    await platform.delete(path);
+    await expectWithheld();
+    const again = await timeOf(await publish('published again'));
+    await expectWithheld();
+    expect((await past(again)).body).toMatchObject({
+      values: { withdrawn: 'published again' },
+      as_of: { at: again, now: ['env'] },
+    });
+    expect((await past(again)).body.as_of).not.toHaveProperty('withheld');
+  });
+
+  test('is not what was deleted while it was public: that decided values', async () => {
+    const first = await timeOf(await publish('public to its end'));
+    await platform.delete(path);
+    const { body } = await past(first);
+    expect(body.values.withdrawn).toBe('public to its end');
+    expect(body.as_of).toEqual({ at: first, now: ['env'] });
+  });
+
+  test('a tenant has no past before it was made', async () => {
+    const first = await timeOf(await publish('before the tenant'));
+    await publish('since');
+    const younger = await createTenant(strata.url, platform, 'Younger');
+    for (const asOf of [first, '0']) {
+      const answer = await past(asOf, younger);
+      expect(codeIn(answer)).toEqual([404, 'before_history']);
+      expect(answer.body.detail.message).toBe('The tenant was made later than that.');
+    }
+    expect((await past('1', younger)).body.values.withdrawn).toBe('since');
+  });
+
+  test('of generated writes, no answer has a value that was withdrawn', async () => {
+    const random = randomFrom(27);
+    const moments: { at: string; value: string | null; isWithdrawn: boolean }[] = [];
+    for (let write = 0; write < 24; write += 1) {
+      const value = `canary-${write}-`;
+      const kind = (['publish', 'publish', 'withdraw', 'delete'] as const)[
+        Math.floor(random() * 4)
+      ]!;
+      const answer =
+        kind === 'delete'
+          ? await platform.delete(path)
+          : await (kind === 'publish' ? publish : withdraw)(value);
+      if (answer.status === 404) continue;
+      const shown = kind === 'publish' ? value : null;
+      if (kind === 'withdraw') for (const moment of moments) moment.isWithdrawn = true;
+      moments.push({ at: await timeOf(answer), value: shown, isWithdrawn: false });
+      await delay(2);
+      const answers = await Promise.all(moments.map(({ at }) => past(at)));
+      for (const [index, { body, text }] of answers.entries()) {
+        const { value: published, isWithdrawn } = moments[index]!;
+        const expected = isWithdrawn ? null : published;
+        expect(body.values.withdrawn ?? null).toBe(expected);
+        expect(body.as_of.withheld ?? false).toBe(isWithdrawn && published !== null);
+        const seen = text.match(/canary-\d+-/g) ?? [];
+        expect(seen.filter((canary) => canary !== expected)).toEqual([]);
+      }
+    }
+    expect(moments.some(({ isWithdrawn, value }) => isWithdrawn && value !== null)).toBe(true);
   });
 });
 

@@ -121,7 +121,10 @@ async function inPast(
   if (made?.revision !== revision) return undefined;
   try {
     const question = { tenant_id, ...addressOf(params) };
-    const sources = await sourcesThen(question, revision, {}, request, platform);
+    const sources = await sourcesThen(question, revision, {}, request, {
+      platformAsOf: platform,
+      withWithdrawn: true,
+    });
     const isExact = sources.tenant.revision === revision && sources.platform.revision === platform;
     if (!isExact) return undefined;
     const now = await request.call('tenant-config.moment', { tenant_ids: [] });

@@ -17,7 +17,7 @@ import { unknownNames } from '../rules/unknown.ts';
 import { noteEnvironment } from './digests.ts';
 import { neverStill, noSuchTenant, type LayersInMemory } from './layers-in-memory.ts';
 import { refuseUnknown } from './refuse-unknown.ts';
-import { namesOf, sourcesOf, sourcesThen, type Question } from './sources.ts';
+import { namesOf, sourcesOf, sourcesThen, type Question, type SourcesThen } from './sources.ts';
 
 /**
  * `as_of` as a revision or, in the form that Strata writes timestamps, a moment. Throws 422 for a
@@ -31,6 +31,13 @@ function revisionOrMoment(asOf: string | undefined): number | string | undefined
     throw invalid([{ path: '/as_of', message: 'is neither a revision nor a timestamp' }]);
   return moment.toISOString();
 }
+
+/** From when the values are, and what is not as it was. */
+const asOfShown = ({ tenant, platform }: SourcesThen) => ({
+  at: tenant.at,
+  now: [...layersWithoutHistory],
+  ...(platform.withheld === true && { withheld: true as const }),
+});
 
 /**
  * Of the configurations of all agent types together; each holds all public entries of the platform.
@@ -89,7 +96,8 @@ export function effectiveActions(
     const together = await inMemory.together(tenantId, namesOf([address]), least, request);
     if (together) return sourcesOf(address, together, environment);
     const { tenant, platform } = await inMemory.moment(tenantId, request);
-    return sourcesThen(address, tenant, environment, request, platform);
+    const then = { platformAsOf: platform, withWithdrawn: true };
+    return sourcesThen(address, tenant, environment, request, then);
   }
 
   return {
@@ -112,7 +120,7 @@ export function effectiveActions(
           service_type: serviceType,
           service_id: params.service_id ?? null,
           revision: { tenant: tenant.revision, platform: platform.revision },
-          ...(past && { as_of: { at: past.tenant.at, now: [...layersWithoutHistory] } }),
+          ...(past && { as_of: asOfShown(past) }),
           unknown,
           ...(params.explain ? explainValues(sources) : effectiveValues(sources)),
           environment: environmentFingerprint(environment),

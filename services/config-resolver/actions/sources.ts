@@ -2,7 +2,7 @@
 import type { Request } from '../../../shared/cluster/request.ts';
 import type { Address } from '../../../shared/contracts/effective-config.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
-import { invalid } from '../../../shared/errors.ts';
+import { invalid, StrataError } from '../../../shared/errors.ts';
 import type { Sources } from '../rules/layers.ts';
 import type { Together } from './layers-in-memory.ts';
 
@@ -62,6 +62,19 @@ export interface SourcesThen extends Sources {
   readonly platform: ResultOf<'global-config.layers'>;
 }
 
+interface PastOptions {
+  readonly platformAsOf?: number;
+  /**
+   * Also entries that were withdrawn since, whose values are then shown to no reader: for what is
+   * read as it is now, and to tell a stream which of its keys are other than they were.
+   */
+  readonly withWithdrawn?: boolean;
+}
+
+/** The risk configuration is made with the tenant and never deleted. */
+const beforeTenant = (): StrataError =>
+  new StrataError('before_history', 'The tenant was made later than that.');
+
 /**
  * The sources at a revision or moment of the tenant's past. Tenant and platform count their own
  * revisions: what they have in common is the time, unless a revision of the platform is asked for
@@ -72,7 +85,7 @@ export async function sourcesThen(
   asOf: number | string,
   environment: Sources['environment'],
   { call }: Pick<Request, 'call'>,
-  platformAsOf?: number,
+  { platformAsOf, withWithdrawn = false }: PastOptions = {},
 ): Promise<SourcesThen> {
   const { tenant_id, agent_type, service_id } = question;
   const tenant = await call('tenant-config.layers', {
@@ -81,12 +94,14 @@ export async function sourcesThen(
     ...(service_id !== undefined && { service_id }),
     as_of: asOf,
   });
+  if (tenant.risk === null && !withWithdrawn) throw beforeTenant();
   const serviceType = serviceTypeOf(question, tenant);
   const at = platformAsOf ?? tenant.at;
   const platform = await call('global-config.layers', {
     tenant_id,
     service_types: serviceType === null ? [] : [serviceType],
     ...(at !== null && { as_of: at }),
+    ...(withWithdrawn && { with_withdrawn: true }),
   });
   return { tenantId: tenant_id, serviceType, tenant, platform, environment };
 }

@@ -13,7 +13,7 @@ import { boundsKind } from '../documents/bounds.ts';
 import { storedEntry } from '../documents/global-entry.ts';
 import { storedServiceType } from '../documents/service-type.ts';
 import { GlobalEntity, ServiceTypeEntity } from '../schema.ts';
-import { documentsAt, findEntry, revisionAt } from '../stores/history.ts';
+import { documentsAt, findEntry, revisionAt, withdrawnSince } from '../stores/history.ts';
 import { described } from './entries.ts';
 
 /**
@@ -24,6 +24,13 @@ interface LayerDocuments {
   readonly entries: readonly Stored<StoredGlobalEntry>[];
   readonly types: readonly Stored<ServiceType>[];
   readonly bounds: Stored<Bounds> | null;
+}
+
+/** Past layers as readers may see them now. */
+interface ShownLayers {
+  readonly layers: LayerDocuments;
+  /** Whether an entry of then was withdrawn since and is missing. */
+  readonly withheld: boolean;
 }
 
 /** With all service types unless only some are wanted. */
@@ -69,6 +76,17 @@ async function layersAt(
   };
 }
 
+/** Without the entries that were public then and made private since. */
+async function shownNow(
+  manager: EntityManager,
+  layers: LayerDocuments,
+  revision: number,
+): Promise<ShownLayers> {
+  const withdrawn = await withdrawnSince(manager, revision);
+  const entries = layers.entries.filter(({ document }) => !withdrawn.has(document.config_key));
+  return { layers: { ...layers, entries }, withheld: entries.length < layers.entries.length };
+}
+
 const byType = (types: readonly Stored<ServiceType>[]) =>
   Object.fromEntries(types.map((stored) => [stored.document.service_type, stored]));
 
@@ -102,20 +120,31 @@ export const layerActions = (db: DataSource) =>
      * One snapshot: entries, service types and bounds are exactly those of the revision, at a
      * moment when the tenant had its.
      */
-    'global-config.layers': ({ service_types: wanted = [], tenant_id: tenantId, as_of: asOf }) =>
+    'global-config.layers': ({
+      service_types: wanted = [],
+      tenant_id: tenantId,
+      as_of: asOf,
+      with_withdrawn: withWithdrawn = false,
+    }) =>
       db.transaction('REPEATABLE READ', async (manager) => {
         const newest = await revisionOf(manager, platformScope);
         const tenantRevision =
           tenantId === undefined ? null : await revisionOf(manager, tenantScope(tenantId));
         const revision = await revisionAsOf(manager, asOf, newest);
-        const { entries, types, bounds } =
-          asOf === undefined || asOf === newest
-            ? await currentLayers(manager, wanted)
-            : await layersAt(manager, wanted, revision);
+        const isPast = asOf !== undefined && asOf !== newest;
+        const stored = isPast
+          ? await layersAt(manager, wanted, revision)
+          : await currentLayers(manager, wanted);
+        const { layers, withheld } =
+          isPast && !withWithdrawn
+            ? await shownNow(manager, stored, revision)
+            : { layers: stored, withheld: false };
+        const { entries, types, bounds } = layers;
         return {
           revision,
           newest,
           tenant_revision: tenantRevision,
+          withheld,
           bounds,
           entries: entries.map(described),
           service_types: byType(types),

@@ -131,6 +131,22 @@ export async function documentsAt<Document>(
   }));
 }
 
+/**
+ * The keys of entries that were withdrawn after a revision: made private, or made again as private
+ * ones. That one was deleted while it was public withdraws nothing: it decided values until then.
+ */
+export async function withdrawnSince(
+  manager: EntityManager,
+  revision: number,
+): Promise<ReadonlySet<string>> {
+  const rows = await manager.query<{ key: string }[]>(
+    `SELECT DISTINCT resource_id AS key FROM global_config.configuration_history
+     WHERE config_type = 'global_config' AND revision > $1 AND (after->>'is_public')::boolean = false`,
+    [revision],
+  );
+  return new Set(rows.map(({ key }) => key));
+}
+
 interface StoredRow {
   readonly document: unknown;
   readonly revision: number;
