@@ -13,7 +13,7 @@ import { CannotStart, messageOf, WrongUsage } from './shared/cannot-start.ts';
 import { createNode, joinOnceMade } from './shared/cluster/broker.ts';
 import { reportWaiting } from './shared/cluster/bus.ts';
 import { showNode } from './shared/cluster/metrics.ts';
-import { calledElsewhere, createReadiness } from './shared/cluster/readiness.ts';
+import { calledElsewhere, createReadiness, type StartWork } from './shared/cluster/readiness.ts';
 import { startStatusServer } from './shared/cluster/status-server.ts';
 import type { NodeDatabase } from './shared/database/node-database.ts';
 import type { Schema } from './shared/database/open.ts';
@@ -107,8 +107,10 @@ async function start(pieces: readonly Piece[], lifetime: Lifetime): Promise<void
   const hasTables = pieces.some((piece) => piece.hasTables);
   const database = hasTables ? await openDatabase(first, lifetime) : undefined;
   const redis = await connectRedis(first, pieces, lifetime);
+  const unfinished = new Set<StartWork>();
   const { broker, coherence, localCache, log, metrics } = createNode({
     settings,
+    unfinished,
     derivedReads,
     probes: redis ? { redis: () => answers(redis) } : {},
     ...(database ? { commits: database.commits } : {}),
@@ -117,7 +119,7 @@ async function start(pieces: readonly Piece[], lifetime: Lifetime): Promise<void
   const mailer = createMailer(() => settings.current, log);
   lifetime.closeWith(async () => mailer.close());
 
-  const worksOnceServing: (() => Promise<void>)[] = [];
+  const worksOnceServing = new Map<StartWork, () => Promise<void>>();
   let isNew = false;
   const parts: Parts = {
     settings: () => settings.current,
@@ -125,7 +127,10 @@ async function start(pieces: readonly Piece[], lifetime: Lifetime): Promise<void
     mailer,
     log,
     metrics,
-    onceServing: (work) => worksOnceServing.push(work),
+    onceServing(name, work) {
+      unfinished.add(name);
+      worksOnceServing.set(name, work);
+    },
     onFirstAdmin: (admin) => {
       isNew = true;
       sayFirstAdmin(admin);
@@ -165,7 +170,10 @@ async function start(pieces: readonly Piece[], lifetime: Lifetime): Promise<void
   const made = await makingGateway;
   const gateway = await made?.listen();
   if (gateway) lifetime.closeWith(gateway.stop);
-  for (const work of worksOnceServing) await lifetime.whileWanted(work);
+  for (const [name, work] of worksOnceServing) {
+    await lifetime.whileWanted(work);
+    unfinished.delete(name);
+  }
   announce({ pieces, gateway, isNew, settings: first });
 }
 

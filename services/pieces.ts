@@ -9,7 +9,7 @@ import type { ServiceSchema } from 'moleculer';
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import type { DataSource } from 'typeorm';
-import type { ServingPiece } from '../shared/cluster/readiness.ts';
+import type { ServingPiece, StartWork } from '../shared/cluster/readiness.ts';
 import type { Schema } from '../shared/database/open.ts';
 import type { Mailer } from '../shared/mail/mailer.ts';
 import type { HostedPiece, Settings } from '../shared/settings.ts';
@@ -25,9 +25,10 @@ export interface Parts {
   readonly log: Logger;
   readonly metrics: Registry;
   /**
-   * Remembers work that is done once the node serves. A start that fails before leaves it undone.
+   * Remembers work that is done once the node serves: a start that fails before leaves it undone.
+   * Until it is done `/readyz` names it, and the node is not ready.
    */
-  readonly onceServing: (work: () => Promise<void>) => void;
+  readonly onceServing: (name: StartWork, work: () => Promise<void>) => void;
   /**
    * Called where an empty database got its first platform admin. Shows the password before it
    * returns.

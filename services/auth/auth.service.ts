@@ -18,6 +18,7 @@ import type { ServiceBroker, ServiceSchema } from 'moleculer';
 import type { Logger } from 'pino';
 import type { DataSource } from 'typeorm';
 import { serviceCaller } from '../../shared/access.ts';
+import type { StartWork } from '../../shared/cluster/readiness.ts';
 import { callAs, type Call } from '../../shared/cluster/request.ts';
 import { serviceOf } from '../../shared/cluster/service.ts';
 import { erasesTenants } from '../../shared/cluster/tenant-erasure.ts';
@@ -67,7 +68,7 @@ export interface AuthOptions {
   readonly shortLived: ShortLivedState;
   readonly mailer: Mailer;
   readonly log: Logger;
-  readonly onceServing: (work: () => Promise<void>) => void;
+  readonly onceServing: (name: StartWork, work: () => Promise<void>) => void;
   /**
    * Called where an empty database got its first platform admin. Shows the password before it
    * returns.
@@ -129,7 +130,7 @@ export function authService({
     ...erasureActions(db),
     ...invitationActions(db, settings, { hashing, throttle, deferredMail, signIn }),
   };
-  onceServing(() => announceFirstAdmin(db, settings(), hashing, onFirstAdmin));
+  onceServing('first_admin', () => announceFirstAdmin(db, settings(), hashing, onFirstAdmin));
   const handlers = withFailureCodes(withNetworkLimits(actions, settings, networkThrottle));
   let sweeping: Sweeper | undefined;
   let broker: ServiceBroker | undefined;

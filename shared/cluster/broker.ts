@@ -23,6 +23,7 @@ import { brokerLog, createLog } from './log.ts';
 import { createMetrics } from './metrics.ts';
 import { nodeLifecycle } from './node-lifecycle.ts';
 import { nodesOf } from './nodes.ts';
+import type { StartWork } from './readiness.ts';
 import { sealingMiddleware } from './sealing.ts';
 import { RunningCalls, unansweredCallsMiddleware } from './unanswered-calls.ts';
 
@@ -39,6 +40,8 @@ export interface NodeOptions {
   readonly commits?: DataSource;
   /** Further needs of this node by name, such as redis, each with whether it answers. */
   readonly probes?: Readonly<Record<string, Probe>>;
+  /** What the start of this node has yet to do before anybody can be served. */
+  readonly unfinished?: ReadonlySet<StartWork>;
   /**
    * What this node answers from its own memory by the rules of a service; otherwise the service is
    * asked.
@@ -70,6 +73,7 @@ export function nodeOptions({
   settings,
   commits,
   probes = {},
+  unfinished = new Set(),
   derivedReads = {},
   baseUrl,
   silent = false,
@@ -93,6 +97,7 @@ export function nodeOptions({
     settings,
     commits,
     probes,
+    unfinished,
     silent,
     coherence,
     bus,

@@ -17,6 +17,7 @@ import type { Coherence } from './coherence/coherence.ts';
 import { createFeed, type Feed } from './coherence/feed.ts';
 import { clusterLink, feedService } from './feed-service.ts';
 import { boundedProbe, type Probe } from './health.ts';
+import type { StartWork } from './readiness.ts';
 import { callAs } from './request.ts';
 import type { RunningCalls } from './unanswered-calls.ts';
 
@@ -31,6 +32,7 @@ export interface LifecycleOptions {
   readonly settings: LiveSettings;
   readonly commits: DataSource | undefined;
   readonly probes: Readonly<Record<string, Probe>>;
+  readonly unfinished: ReadonlySet<StartWork>;
   readonly silent: boolean;
   readonly coherence: Coherence;
   readonly bus: Bus;
@@ -84,10 +86,13 @@ export function nodeLifecycle(options: LifecycleOptions): NodeLifecycle {
   };
 }
 
-/** Asks what this node needs, by name, whether it answers now. */
+/**
+ * Asks what this node needs, by name, whether it answers now. What its start has yet to do is false
+ * until it is done, and then left out.
+ */
 function healthCheck(
   broker: ServiceBroker,
-  { settings, commits, probes, coherence, bus }: LifecycleOptions,
+  { settings, commits, probes, unfinished, coherence, bus }: LifecycleOptions,
 ): () => Promise<Record<string, boolean>> {
   const isEmbedded = !settings.current.nats_url;
   const query = commits && { database: () => commits.query('SELECT 1').then(yes, no) };
@@ -101,6 +106,7 @@ function healthCheck(
       bus: isEmbedded || isOnBus,
       ...Object.fromEntries(await Promise.all(asked)),
       feed: coherence.hasLease(),
+      ...Object.fromEntries([...unfinished].map((work) => [work, false])),
     };
   };
 }

@@ -8,6 +8,9 @@
  * | `not_ready` | 503  | nothing can be answered: what it cannot do without is away, and it remembers nothing to answer with |
  * | `stopping`  | 503  | a signal has asked it to end                                                                       |
  *
+ * A node whose start has something left to do is `not_ready`: until the first administrator is made
+ * (`first_admin`), nobody can sign in to a new installation.
+ *
  * A part is present only if it answers: a service that is registered may have been stopped where it
  * is, and the bus may be connected to a server that is silent.
  */
@@ -28,6 +31,11 @@ export interface ServingPiece {
   /** With tables of its own it answers from these, not from memory. */
   readonly hasTables?: true;
 }
+
+/** What a node does once it serves, with the piece that nobody can use before. */
+const startWorks = { first_admin: 'auth' } as const satisfies Record<string, string>;
+export type StartWork = keyof typeof startWorks;
+const namesOfStartWorks = Object.keys(startWorks) as StartWork[];
 
 export const readinessStatuses = ['ready', 'degraded', 'not_ready', 'stopping'] as const;
 
@@ -86,8 +94,10 @@ export function createReadiness(options: ReadinessOptions): ReadinessCheck {
 async function assessNode(options: ReadinessOptions): Promise<Readiness> {
   const { broker, pieces } = options;
   const [own, remote] = await Promise.all([healthOf(broker, broker.nodeID), askOthers(options)]);
-  const checks = { ...remote.database, ...own, ...remote.pieces };
+  const checks = { ...remote.database, ...remote.unfinished, ...own, ...remote.pieces };
   if (own !== undefined && Object.values(checks).every(Boolean)) return { status: 'ready', checks };
+  if (namesOfStartWorks.some((work) => own?.[work] === false))
+    return { status: 'not_ready', checks };
   const canAnswer = pieces.some((piece) => answersAnything(piece, checks, options));
   return { status: canAnswer ? 'degraded' : 'not_ready', checks };
 }
@@ -95,6 +105,8 @@ async function assessNode(options: ReadinessOptions): Promise<Readiness> {
 interface OtherNodes {
   /** Whether a piece that is called can be, by name; without those that this node hosts itself. */
   readonly pieces: Health;
+  /** What no node of its piece has done yet, each as false. */
+  readonly unfinished: Health;
   /** Whether any of those that have a database reaches it; nothing where none says. */
   readonly database: Health;
 }
@@ -108,16 +120,26 @@ async function askOthers({ broker, pieces }: ReadinessOptions): Promise<OtherNod
     nodes.map(async ({ id, services }) => ({ services, health: await healthOf(broker, id) })),
   );
   const answered = asked.filter(({ health }) => health !== undefined);
-  const callable = elsewhere.map((name) => [
-    name,
-    answered.some(({ services }) => services.includes(name)),
-  ]);
+  const isCallable = (name: string): boolean =>
+    answered.some(
+      ({ services, health }) => services.includes(name) && !isUnfinished(name, health ?? {}),
+    );
+  const callable = elsewhere.map((name) => [name, isCallable(name)]);
+  const unfinished = namesOfStartWorks.filter(
+    (work) =>
+      !isCallable(startWorks[work]) && answered.some(({ health }) => health?.[work] === false),
+  );
   const databases = answered.flatMap(({ health }) => health?.database ?? []);
   return {
     pieces: Object.fromEntries(callable),
+    unfinished: Object.fromEntries(unfinished.map((work) => [work, false])),
     database: databases.length === 0 ? {} : { database: databases.some(Boolean) },
   };
 }
+
+/** Whether a node with this health has yet to do what nobody can use the piece without. */
+const isUnfinished = (piece: string, health: Health): boolean =>
+  namesOfStartWorks.some((work) => startWorks[work] === piece && health[work] === false);
 
 /** What a node says of itself; undefined where it does not answer in time. */
 async function healthOf(broker: ServiceBroker, nodeID: string): Promise<Health | undefined> {

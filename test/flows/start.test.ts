@@ -8,15 +8,24 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { announceFirstAdmin, type FirstAdmin } from '../../services/auth/sign-in/first-admin.ts';
+import { pieces } from '../../services/pieces.ts';
 import { createPasswordHashing } from '../../services/auth/sign-in/password-hashing.ts';
 import { authSchema } from '../../services/auth/schema.ts';
 import { commitSchema } from '../../shared/commits/schema.ts';
 import { migrate, openDatabase } from '../../shared/database/open.ts';
 import { loadSettings } from '../../shared/settings.ts';
 import { eventually } from '../support/cluster.ts';
-import { createDatabase, type Database } from '../support/postgres.ts';
-import { freePort, guard, inherited, startNats } from '../support/servers.ts';
-import { Client, secretKey, signIn, startStrata, type Running } from '../support/strata.ts';
+import { createDatabase, strataDatabase, type Database } from '../support/postgres.ts';
+import { freePort, guard, inherited, startNats, startRedis } from '../support/servers.ts';
+import {
+  adminPassword,
+  Client,
+  secretKey,
+  signIn,
+  startStrata,
+  type Answer,
+  type Running,
+} from '../support/strata.ts';
 
 let home: string;
 let taken: Server;
@@ -42,6 +51,67 @@ const passwordsIn = (output: string): string[] =>
   [...output.matchAll(/First platform admin: admin@example.com with password (\S+)/g)].map(
     ([, password]) => password!,
   );
+
+describe('/readyz of a first start', () => {
+  /** Asks until it is 200, and answers what it said before. */
+  async function untilReady(url: string): Promise<Answer[]> {
+    const said: Answer[] = [];
+    for (const until = Date.now() + 60_000; ;) {
+      if (Date.now() > until) throw new Error(`never ready: ${said.at(-1)?.text}`);
+      const answer = await new Client(url).get('/readyz').catch(() => undefined);
+      if (answer?.status === 200) return said;
+      if (answer) said.push(answer);
+      await delay(5);
+    }
+  }
+
+  /** Signs in the moment that it is ready; answers what it said before. */
+  async function firstSignIn(url: string): Promise<Answer[]> {
+    const said = await untilReady(url);
+    await signIn(url, 'admin@example.com', adminPassword);
+    return said;
+  }
+  const namesTheAdmin = ({ status, body }: Answer): boolean =>
+    status === 503 && body.status === 'not_ready' && body.checks.first_admin === false;
+
+  test('is 200 once the first administrator can sign in, and names them before', async () => {
+    const before: Answer[] = [];
+    for (let round = 0; round < 3; round += 1) {
+      const port = await freePort();
+      const fresh = await strataDatabase();
+      const starting = startStrata({ PORT: String(port), DATABASE_URL: fresh.url });
+      try {
+        before.push(...(await firstSignIn(`http://127.0.0.1:${port}`)));
+      } finally {
+        await (await starting).stop('SIGKILL');
+        await fresh.drop();
+      }
+    }
+    expect(before.filter(namesTheAdmin).length).toBeGreaterThan(0);
+  });
+
+  test('of a gateway on a node of its own waits for auth', async () => {
+    const [nats, redis] = await Promise.all([startNats(), startRedis()]);
+    const fresh = await strataDatabase();
+    const shared = { DATABASE_URL: fresh.url, NATS_URL: nats.url, REDIS_URL: redis.url };
+    const port = await freePort();
+    const others = pieces.map(({ name }) => name).filter((name) => !/^(auth|gateway)$/.test(name));
+    const starting = [
+      startStrata({ ...shared, NODE_ID: 'gateway', PORT: String(port) }, ['gateway']),
+      startStrata({ ...shared, NODE_ID: 'others' }, others),
+      startStrata({ ...shared, NODE_ID: 'auth-1' }, ['auth']),
+      startStrata({ ...shared, NODE_ID: 'auth-2' }, ['auth']),
+    ];
+    try {
+      const said = await firstSignIn(`http://127.0.0.1:${port}`);
+      expect(said.some(({ body }) => body.checks.auth === false)).toBe(true);
+    } finally {
+      const nodes = await Promise.all(starting);
+      await Promise.all(nodes.map((node) => node.stop('SIGKILL')));
+      await Promise.all([nats.stop('SIGKILL'), redis.stop('SIGKILL'), fresh.drop()]);
+    }
+  });
+});
 
 describe("the first admin's password", () => {
   test('is said by the first start that serves, not by one on a taken port, and signs in', async () => {
