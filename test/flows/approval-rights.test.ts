@@ -418,7 +418,11 @@ test('the audit proves a decision: who asked, who decided by which means and rig
   await configure({ required: { critical: 2 }, machines: true });
   const { id } = await ask('deploy/ada', 'ghosts', { risk_level: 'critical' });
   expect((await decide(people.dora!, id)).status).toBe(200);
-  expect((await follow(listed, id)).status).toBe(200);
+  // An address without an account is one mailbox, and whose it is nobody knows.
+  expect((await follow(listed, id)).status).toBe(403);
+  const eve = { email: 'eve@rights.example', roles: ['tenant_admin'] };
+  const { user_id: idOfEve } = await addMember(tenant.admin, tenant.id, eve);
+  expect((await follow(eve.email, id)).status).toBe(200);
   const events = await eventually(async () => {
     const { body } = await tenant.admin.get(
       `/audit/events?tenant_id=${tenant.id}&limit=200&order=desc`,
@@ -430,7 +434,7 @@ test('the audit proves a decision: who asked, who decided by which means and rig
   const policy = { required: 2, allow_self: false, machines: true };
   const asked = { type: 'service', id: ids.deploy, name: 'deploy', api_key: { name: 'ci' } };
   const byDora = { type: 'user', id: ids.dora, name: emails.dora };
-  const byLink = { type: 'user', id: listed, name: listed };
+  const byLink = { type: 'user', id: idOfEve, name: eve.email };
   expect(events).toMatchObject([
     {
       action: 'approval.requested',
@@ -452,12 +456,12 @@ test('the audit proves a decision: who asked, who decided by which means and rig
     },
     {
       action: 'approval.approved',
-      actor: { type: 'user', id: listed },
+      actor: { type: 'user', id: idOfEve },
       payload: {
         decided_by: byLink,
         approved_by: [byDora, byLink],
         via: 'link',
-        right: 'recipient',
+        right: 'groups_without_members',
         policy,
       },
     },

@@ -55,6 +55,16 @@ test('a key whose maker is not known stands for its account alone', () => {
   expect(by({ type: 'service', id: 'deploy' }, asker)).toBe('approval_own_request');
 });
 
+test.each([
+  [1, 'recipient'],
+  [2, 'insufficient_role'],
+])('where it takes %i, an address without an account counts: %s', (required, counts) => {
+  const policy = { required, allow_self: false, machines: false };
+  const link: Candidate = { ...candidate, id: 'Ann@example.com', via: 'link', right: 'recipient' };
+  const asked = { policy, requested_by: { type: 'user', id: 'bob' }, chain: [], hop: 0 };
+  expect(codeFrom(() => requireRight(asked, link))).toBe(counts);
+});
+
 test('an address counts once, by itself and as that of a person', () => {
   const link: Candidate = { ...candidate, id: 'Ann@example.com', via: 'link' };
   const { isMachine: _isMachine, ...approver } = link;

@@ -151,6 +151,10 @@ test.each([
     '403 insufficient_scope',
   );
   const isPowerful = scopes.includes('identity:manage');
+  const operator = { email: `operator-by-key-${scopes.length}@keys.example`, roles: ['operator'] };
+  expect(outcome(await key.post(users, operator))).toBe(
+    isPowerful ? '201' : '403 insufficient_scope',
+  );
   const { user_id: admin } = members.find(({ email }) => email === tenant.emails.tenant_admin)!;
   const expected = isPowerful ? '200' : '403 insufficient_scope';
   for (const id of [viewer, admin])

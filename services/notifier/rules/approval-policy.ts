@@ -48,6 +48,11 @@ export function requireRight(
     );
   if (!policy.allow_self && overlap(row.requested_by, candidate))
     throw new StrataError('approval_own_request');
+  if (candidate.right === 'recipient' && policy.required > 1)
+    throw new StrataError(
+      'insufficient_role',
+      `This needs ${policy.required} people with accounts. An address without one does not count: whoever changes the configuration could name any number of them.`,
+    );
   if (candidate.right !== null) return candidate.right;
   if (candidate.via === 'link')
     throw new StrataError(
