@@ -14,6 +14,7 @@ import { ownSessionOf } from '../rules/own-session.ts';
 import { PasskeyEntity, type PasskeyRow, type UserRow } from '../schema.ts';
 import { identityEvent, recordEvent } from '../stores/audit-events.ts';
 import { requireGoodFor, requireOpenSession, requireStrongest } from '../stores/sessions.ts';
+import { lockForChange } from '../stores/users.ts';
 import { challengeSeconds, type Ceremony, type Challenges } from '../webauthn/challenges.ts';
 import type { RelyingParty } from '../webauthn/relying-party.ts';
 
@@ -49,7 +50,11 @@ export function passkeyActions(
     });
     try {
       return await db.transaction(async (manager) => {
-        const { user, session } = await requireOpenSession(manager, ownSessionOf(request.caller));
+        const { user, session } = await requireOpenSession(
+          manager,
+          ownSessionOf(request.caller),
+          lockForChange,
+        );
         await requireStrongest(manager, session);
         await manager.insert(PasskeyEntity, { ...row, confined_to: session.confined_to });
         await recordEvent(manager, event, request);
@@ -64,7 +69,7 @@ export function passkeyActions(
   return {
     async 'auth.webauthn.register.options'(_params, { caller }) {
       const user = await db.transaction(async (manager) => {
-        const own = await requireOpenSession(manager, ownSessionOf(caller));
+        const own = await requireOpenSession(manager, ownSessionOf(caller), lockForChange);
         await requireStrongest(manager, own.session);
         return own.user;
       });
@@ -112,7 +117,11 @@ export function passkeyActions(
         passkey_id: id,
       });
       const owner = await db.transaction(async (manager) => {
-        const { user, session } = await requireOpenSession(manager, ownSessionOf(caller));
+        const { user, session } = await requireOpenSession(
+          manager,
+          ownSessionOf(caller),
+          lockForChange,
+        );
         const passkey = await manager.findOneBy(PasskeyEntity, { id, user_id: caller.id });
         if (!passkey) throw new StrataError('not_found', 'You have no such passkey.');
         await requireStrongest(manager, session);

@@ -399,7 +399,7 @@ export function ssoLoginActions(
       const own = ownSessionOf(request.caller);
       if (provider)
         await db.transaction(async (manager) => {
-          const { session } = await requireOpenSession(manager, own);
+          const { session } = await requireOpenSession(manager, own, lockForChange);
           await requireLinkable(manager, session, provider);
         });
       const beginning = {

@@ -140,15 +140,17 @@ export async function findLastUsedTenant(
 }
 
 /**
- * The account and the session, for whatever makes or takes away a credential. Throws `auth_session_revoked` where
+ * The account and the session, for whatever makes or takes away a credential; with `lockForChange`
+ * where how many credentials there are decides (`requireStrongest`). Throws `auth_session_revoked` where
  * the session has ended since the request began. The account stays locked as for a sign-in: whoever
  * ends its sessions waits for this transaction, and then ends what it made.
  */
 export async function requireOpenSession(
   manager: EntityManager,
   { user_id: userId, session_id: id }: OwnSession,
+  lock = lockForSignIn,
 ): Promise<{ readonly user: UserRow; readonly session: SessionRow }> {
-  const user = await lockForSignIn(manager, userId);
+  const user = await lock(manager, userId);
   const session = await manager.findOneBy(SessionEntity, {
     id,
     user_id: userId,
@@ -162,7 +164,7 @@ export async function requireOpenSession(
  * Throws `auth_stronger_sign_in_required` where a password alone would change how the account is
  * entered without one: the first passkey may be added with it, as long as there is neither passkey
  * nor provider. Else whoever learns a password would add a passkey of theirs and remove the
- * owner's. The account is locked (`requireOpenSession`).
+ * owner's. The account is locked for a change, so that two at once add one.
  */
 export async function requireStrongest(
   manager: EntityManager,
