@@ -420,9 +420,9 @@ test('the audit proves a decision: who asked, who decided by which means and rig
   expect((await decide(people.dora!, id)).status).toBe(200);
   // An address without an account is one mailbox, and whose it is nobody knows.
   expect((await follow(listed, id)).status).toBe(403);
-  const eve = { email: 'eve@rights.example', roles: ['tenant_admin'] };
-  const { user_id: idOfEve } = await addMember(tenant.admin, tenant.id, eve);
-  expect((await follow(eve.email, id)).status).toBe(200);
+  const gil = { email: 'gil@rights.example', roles: ['tenant_admin'] };
+  const { user_id: idOfGil } = await addMember(tenant.admin, tenant.id, gil);
+  expect((await follow(gil.email, id)).status).toBe(200);
   const events = await eventually(async () => {
     const { body } = await tenant.admin.get(
       `/audit/events?tenant_id=${tenant.id}&limit=200&order=desc`,
@@ -434,7 +434,7 @@ test('the audit proves a decision: who asked, who decided by which means and rig
   const policy = { required: 2, allow_self: false, machines: true };
   const asked = { type: 'service', id: ids.deploy, name: 'deploy', api_key: { name: 'ci' } };
   const byDora = { type: 'user', id: ids.dora, name: emails.dora };
-  const byLink = { type: 'user', id: idOfEve, name: eve.email };
+  const byLink = { type: 'user', id: idOfGil, name: gil.email };
   expect(events).toMatchObject([
     {
       action: 'approval.requested',
@@ -456,7 +456,7 @@ test('the audit proves a decision: who asked, who decided by which means and rig
     },
     {
       action: 'approval.approved',
-      actor: { type: 'user', id: idOfEve },
+      actor: { type: 'user', id: idOfGil },
       payload: {
         decided_by: byLink,
         approved_by: [byDora, byLink],

@@ -320,6 +320,8 @@ test('the page of a link shows what is asked by whom, in every width and light, 
     email: { approval_recipients: ['page@example.com'] },
     approval_policy: { required: { high: 2 } },
   });
+  const reader = { email: 'page@example.com', roles: ['tenant_admin'] };
+  await addMember(tenant.admin, tenant.id, reader);
   const { id } = await request({
     ...ask,
     title: 'Scale <b>checkout</b> & "more"',
