@@ -34,6 +34,14 @@ export class StrataError extends Error {
     const { status = 0, code } = this;
     return [400, 403, 404, 422].includes(status) && code !== unnamed(status);
   }
+
+  /**
+   * The same before there were any values: a token that was never taken is a wrong one. Later it
+   * may be an old one, and is asked for again.
+   */
+  get isFinalAtStart(): boolean {
+    return this.isFinal || (this.status === 401 && this.code !== unnamed(401));
+  }
 }
 
 /** The code of an answer that has none. */

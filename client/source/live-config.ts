@@ -151,7 +151,7 @@ export class LiveConfig {
       const giveUp = (): void => reject(late('', timeoutMs, this.#error));
       timer = hasFile ? setTimeout(resolve, fileWaitsMs) : setTimeout(giveUp, timeoutMs);
       this.#onTry = (error) => {
-        if (error?.isFinal) reject(error);
+        if (hasFile ? error?.isFinal : error?.isFinalAtStart) reject(error);
         else if (!error || hasFile) resolve();
       };
       whenAborted(this.#closing.signal, () => reject(closedError()));

@@ -122,6 +122,22 @@ describe('by a clock that stands still unless it is turned', () => {
   /** No wait is longer, and what was asked is answered at once. */
   const longestWaitMs = 30_000;
 
+  test.each([
+    ['a key', 'wrong'],
+    ['a function that gives it again', () => 'wrong'],
+  ])(
+    '%s that was never good is refused at the start, and not tried until the time is over',
+    async (_what, token) => {
+      await expect(connected(token)).rejects.toMatchObject({
+        code: 'auth_token_expired',
+        status: 401,
+      });
+      const { length } = gateway.refusals;
+      await passes(longestWaitMs);
+      expect(gateway.refusals).toHaveLength(length);
+    },
+  );
+
   test('an idle stream that is well is never taken for stale, and needs no read', async () => {
     const config = await connected();
     const states: State[] = [];
