@@ -2,23 +2,14 @@
 import cors from '@fastify/cors';
 import type { FastifyInstance } from 'fastify';
 import type { LiveSettings } from '../shared/live-settings.ts';
+import { headers } from './response-headers.ts';
 
 const corsOptions = {
   methods: ['GET', 'PUT', 'PATCH', 'POST', 'DELETE'],
   maxAge: 600,
   // OPTIONS without a preflight's headers goes to its route, which says what the path takes.
   strictPreflight: false,
-  exposedHeaders: [
-    'ETag',
-    'Last-Modified',
-    'X-Request-ID',
-    'X-Updated-By',
-    'X-Updated-By-Name',
-    'X-Config-Revision',
-    'X-Config-Stale',
-    'X-Next-Cursor',
-    'Retry-After',
-  ],
+  exposedHeaders: Object.keys(headers),
 };
 
 /**

@@ -69,7 +69,9 @@ export function mapErrors(app: FastifyInstance, log: Logger): void {
   app.setErrorHandler((error: FastifyError, request, reply) => {
     const { id } = request;
     const own = ownErrorOf(error);
-    if (codeOf(own) === 'internal_error')
+    if (hasHungUp(request))
+      log.info({ request_id: id }, 'the client hung up before its request ended');
+    else if (codeOf(own) === 'internal_error')
       log.error({ request_id: id, err: error }, 'unexpected error');
     return wantsPage(request) ? sendErrorPage(own, id, reply) : sendError(own, id, reply);
   });
@@ -77,6 +79,9 @@ export function mapErrors(app: FastifyInstance, log: Logger): void {
     throw new StrataError('not_found', 'There is nothing at this path.');
   });
 }
+
+/** The connection is gone, and part of the body never came: nobody reads an answer. */
+const hasHungUp = ({ raw }: FastifyRequest): boolean => raw.destroyed && !raw.complete;
 
 const wantsPage = ({ routeOptions, headers }: FastifyRequest): boolean =>
   routeOptions.config?.isPage === true && (headers.accept?.includes('text/html') ?? false);

@@ -1,5 +1,8 @@
-/** Headers of answers, as `responses.ts` and the gateway's hooks send them. */
-import type { Contract } from '../../shared/contracts/contract.ts';
+/**
+ * Headers of answers, as `responses.ts` and the gateway's hooks send them. The OpenAPI document
+ * describes each, and pages of other origins may read each (`cors.ts`).
+ */
+import type { Contract } from '../shared/contracts/contract.ts';
 
 interface Header {
   readonly description: string;

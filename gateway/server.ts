@@ -146,6 +146,10 @@ export function createGatewayServer(
         refuseRequest(notAProxy(), requestIdOf(request), response, hangingUp);
         response.once('finish', () => socket.destroySoon());
       });
+      server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => {
+        const error = new StrataError('expectation_failed');
+        refuseRequest(error, requestIdOf(request), response, hangingUp);
+      });
       server.on('connection', (socket) => {
         connections.add(socket);
         unused.add(socket);

@@ -1,7 +1,7 @@
 /** The OpenAPI 3.1 document, made of the contracts. */
 import { restRoutes } from '../rest.ts';
 import { errorResponses, errorSchemas } from './errors.ts';
-import { headers } from './headers.ts';
+import { headers } from '../response-headers.ts';
 import { nodePaths, nodeSchemas } from './node-operations.ts';
 import { operationOf } from './operations.ts';
 import { createComponents } from './schemas.ts';

@@ -9,7 +9,7 @@ import { exampleOf, hasExample } from '../../shared/contracts/examples.ts';
 import { isObject, isUnion } from '../../shared/contracts/type.ts';
 import type { RestRoute } from '../rest.ts';
 import { errorRefs, errorsOf } from './errors.ts';
-import { headersOf, ofEveryAnswer, refsOf } from './headers.ts';
+import { headersOf, ofEveryAnswer, refsOf } from '../response-headers.ts';
 import type { Components, Parameter, Schema } from './schemas.ts';
 import { topicOf } from './topics.ts';
 

@@ -101,6 +101,10 @@ export const errorTable = {
   precondition_failed: { status: 412, message: 'The resource has changed since you read it.' },
   payload_too_large: { status: 413, message: 'The body is larger than 1 MiB.' },
   unsupported_media_type: { status: 415, message: 'Send application/json.' },
+  expectation_failed: {
+    status: 417,
+    message: 'The only expectation that is met is `Expect: 100-continue`.',
+  },
   validation_failed: { status: 422, message: 'The request is not valid.' },
   auth_password_too_short: { status: 422, message: 'The password needs 12 to 256 characters.' },
   auth_password_breached: {

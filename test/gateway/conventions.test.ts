@@ -9,6 +9,7 @@ import addFormats from 'ajv-formats';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { gzipSync } from 'node:zlib';
+import { eventually } from '../support/cluster.ts';
 import { strataDatabase, type Database } from '../support/postgres.ts';
 import {
   adminPassword,
@@ -36,6 +37,10 @@ afterAll(async () => {
   await strata?.stop('SIGKILL');
   await database?.drop();
 });
+
+/** Headers of HTTP itself and of browsers' policies, which the document leaves out. */
+const ofHttp =
+  /^(allow|cache-control|connection|content-(length|security-policy|type)|date|keep-alive|vary|referrer-policy|strict-transport-security|x-content-type-options|access-control-.*|cross-origin-.*)$/;
 
 /** Sends bytes as they are and gives everything that comes back until the server hangs up. */
 async function rawly(text: string): Promise<{
@@ -75,6 +80,37 @@ describe('what is not a request', () => {
       message: expect.any(String),
     });
   });
+});
+
+test('an expectation that is not met is refused in the envelope', async () => {
+  const { head, body } = await rawly(
+    'POST /auth/login HTTP/1.1\r\nHost: x\r\nExpect: 200-maybe\r\nContent-Length: 2\r\n\r\n{}',
+  );
+  expect([head.slice(9, 12), body.detail.code]).toEqual(['417', 'expectation_failed']);
+  expect(head.toLowerCase()).toContain(`x-request-id: ${body.request_id}`);
+});
+
+test('a client that hangs up in the middle of a body is no error of ours', async () => {
+  const { hostname, port } = new URL(strata.url);
+  const socket = connect(Number(port), hostname);
+  const id = 'hangs-up-in-the-middle';
+  socket.write(
+    `POST /auth/login HTTP/1.1\r\nHost: x\r\nX-Request-ID: ${id}\r\nContent-Type: application/json\r\nContent-Length: 100\r\nExpect: 100-continue\r\n\r\n`,
+  );
+  // Its body is being read.
+  await once(socket, 'data');
+  socket.write('{"email":');
+  socket.destroySoon();
+  const line = await eventually(async () => {
+    const found = strata
+      .output()
+      .split('\n')
+      .filter((each) => each.includes(id));
+    if (found.length === 0) throw new Error('nothing is logged');
+    return found.join('\n');
+  });
+  expect(line).toContain('hung up');
+  expect(line).not.toContain('unexpected error');
 });
 
 describe('the Host header', () => {
@@ -227,7 +263,10 @@ describe('the OpenAPI document', () => {
   interface Operation {
     readonly responses: Record<
       string,
-      { readonly content?: Record<string, { readonly schema: object }> }
+      {
+        readonly headers?: Record<string, object>;
+        readonly content?: Record<string, { readonly schema: object }>;
+      }
     >;
   }
   let paths: Record<string, Record<string, Operation>>;
@@ -262,6 +301,9 @@ describe('the OpenAPI document', () => {
       throw new Error(
         `${method} ${path} answered ${answer.status}, which the document does not have`,
       );
+    const headers = Object.keys(known.headers ?? {}).map((name) => name.toLowerCase());
+    const others = [...answer.headers.keys()].filter((name) => !ofHttp.test(name));
+    expect(others.filter((name) => !headers.includes(name))).toEqual([]);
     if (!known.content) {
       expect(answer.text).toBe('');
       return;

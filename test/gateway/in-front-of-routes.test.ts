@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { headers as documented } from '../../gateway/response-headers.ts';
 import { eventually } from '../support/cluster.ts';
 import { strataDatabase, type Database } from '../support/postgres.ts';
 import {
@@ -43,6 +44,10 @@ test('pages of the listed origins may call, others may not', async () => {
       'access-control-allow-origin',
     ),
   ).toBeNull();
+  const answer = await anyone.get('/healthz', { origin: 'https://app.example' });
+  expect(answer.headers.get('access-control-expose-headers')?.split(', ')).toEqual(
+    Object.keys(documented),
+  );
 });
 
 test('answers carry the headers that browsers heed', async () => {
