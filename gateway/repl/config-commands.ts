@@ -218,6 +218,8 @@ function resolve(
     ...contextOf(flags),
     as_of: textOf(flags['as-of']),
     explain: explain || undefined,
+    // A misspelt name would be answered without its layers, and may find a looser limit.
+    strict: true,
   });
   return session.call('config-resolver.resolve', params);
 }
@@ -237,14 +239,10 @@ const effective: Command = {
         value: valueShown(value),
         ...(enforced.has(key) && { by: 'a bound' }),
       }));
-      return [...unknownNames(effective), columns(rows)].join('\n');
+      return columns(rows);
     });
   },
 };
-
-/** A name that nothing is called: its layers are missing, which a typo must not hide. */
-const unknownNames = ({ unknown }: ResultOf<'config-resolver.resolve'>): string[] =>
-  unknown.map((name) => `There is no such ${name}: what is shown is without it.`);
 
 const explain: Command = {
   name: 'config explain',
@@ -271,7 +269,7 @@ const explain: Command = {
         at: reason.updated_at,
         shadowed: shadowed(reason),
       }));
-      return [...unknownNames(effective), columns(rows)].join('\n');
+      return columns(rows);
     });
   },
 };

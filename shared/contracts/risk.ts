@@ -45,6 +45,8 @@ const RiskLimits = Type.Object(limits, {
   description: 'What automation may do on its own, and what a human may approve',
 });
 export type RiskLimits = Static<typeof RiskLimits>;
+/** The keys of an override that Strata itself reads. */
+export const overrideNames: readonly string[] = [...Object.keys(limits), businessHoursKey];
 
 /**
  * Service type → what holds for it instead. May hold anything; the names of risk limits keep their

@@ -140,6 +140,18 @@ describe.each(nodes())('config, with %s', (node) => {
   });
 });
 
+test.each(['effective', 'explain'])(
+  'config %s of a misspelt service names the nearest, and fails',
+  async (what) => {
+    await tenant.admin.put(`/tenants/${tenant.id}/services/checkout`, {
+      service_type: 'cloud_run',
+    });
+    const { code, out, err } = await cli.run(['config', what, '--service', 'chekout']);
+    expect([code, out]).toEqual([1, '']);
+    expect(err).toMatch(/not_found: There is no such service_id; the nearest names are checkout/);
+  },
+);
+
 test('config set takes values, texts, JSON; patch, unset, unset --all; names are data', async () => {
   const agent = ['agent', 'typed'];
   const created = await answered(['config', 'set', ...agent, '{"custom": {}}', '--replace']);

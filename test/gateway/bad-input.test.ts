@@ -242,6 +242,11 @@ const cases: readonly Case[] = [
       '/service_overrides/cloud_run/business_hours/end',
     ],
     [
+      'an override of a limit that is misspelt',
+      { body: { service_overrides: { cloud_run: { max_cost_impact_atuo: 2 } } } },
+      '/service_overrides/cloud_run/max_cost_impact_atuo',
+    ],
+    [
       'an override over its approval',
       { body: { service_overrides: { cloud_run: { max_cost_impact_auto: 99 } } } },
       '/service_overrides/cloud_run/max_cost_impact_auto',

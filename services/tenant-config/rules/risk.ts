@@ -1,12 +1,15 @@
 /** What a risk configuration must fulfil beyond its schema, and what a new tenant's is. */
 import { ofKnownTypes } from '../../../shared/bounds/known-keys.ts';
 import {
+  overrideNames,
   riskDefaults,
   type RiskConfig,
   type RiskLimits,
   type RiskSettings,
 } from '../../../shared/contracts/risk.ts';
 import type { Problem } from '../../../shared/errors.ts';
+import { nearestName } from '../../../shared/nearest.ts';
+import { pointerTo } from '../../../shared/schema/json-pointer.ts';
 import type { ManagedTypes } from '../stores/managed-types.ts';
 import { notAnActiveType } from './checks.ts';
 
@@ -33,11 +36,30 @@ export function checkRisk(
   for (const [type, override] of Object.entries(overrides)) {
     const path = `/service_overrides/${type}`;
     if (!allowed.has(type)) problems.push(notAnActiveType(path, types));
+    problems.push(...misspelt(override, currentOf(type, current), type));
     problems.push(...ofKnownTypes(override, currentOf(type, current), path));
     if ('max_cost_impact_auto' in override || 'max_cost_impact_approval' in override)
       problems.push(...costOrder({ ...limits, ...override }, path));
   }
   return problems;
+}
+
+/**
+ * Names that are nearly those of limits: an override may hold any key, and a misspelt limit would
+ * bind nothing. What is stored already may stay.
+ */
+function misspelt(
+  override: Readonly<Record<string, unknown>>,
+  current: Readonly<Record<string, unknown>>,
+  type: string,
+): Problem[] {
+  return Object.keys(override).flatMap((key) => {
+    if (overrideNames.includes(key) || Object.hasOwn(current, key)) return [];
+    const nearest = nearestName(overrideNames, key);
+    if (nearest === undefined) return [];
+    const path = pointerTo(['service_overrides', type, key]);
+    return [{ path, message: `is no limit; did you mean ${nearest}?` }];
+  });
 }
 
 const currentOf = (type: string, current: RiskConfig | null): Readonly<Record<string, unknown>> =>
