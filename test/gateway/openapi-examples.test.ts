@@ -166,6 +166,7 @@ const given: Readonly<Record<string, () => Promise<Given>>> = {
   'auth.sso.providers.put': async () => ({ values: { id: await newProvider() } }),
   'auth.sso.providers.delete': async () => ({ values: { id: await newProvider() } }),
   'auth.users.patch': async () => ({ values: { user_id: await newMember() } }),
+  'auth.users.recover': async () => ({ values: { user_id: await newMember() } }),
   'auth.users.delete': async () => ({ values: { user_id: await newMember() } }),
   'tenant-config.tenants.delete': async () => {
     const leaving = await createTenant(strata.url, platform, `Leaving ${(numbered += 1)}`);
