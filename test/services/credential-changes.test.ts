@@ -326,7 +326,7 @@ describe('the owner gets a mail', () => {
   ];
 
   test('of each change, with what, when and from which network', async () => {
-    const { client } = await signedIn();
+    const { client, sessionId: own } = await signedIn();
     const key = await madeKey(client);
     await noticesTo('viewer', 1);
     await client.post(`/auth/api-keys/${key.id}/rotate`, undefined, home);
@@ -334,6 +334,8 @@ describe('the owner gets a mail', () => {
     const passkey = await finishPasskey(client, await newPasskey(client));
     expect(outcome(passkey)).toBe('201');
     await noticesTo('viewer', 3);
+    // By a password alone nobody removes it.
+    await database.query(`UPDATE auth.sessions SET method = 'passkey' WHERE id = $1`, [own]);
     await client.delete(`/auth/webauthn/credentials/${passkey.body.id}`, home);
     await noticesTo('viewer', 4);
     const finishLink = await begunLink(client);
