@@ -171,7 +171,7 @@ async function approveLinkTo(address: string): Promise<string> {
   const mails = () =>
     readdirSync(join(dataDir, 'mail')).map((file) => readFileSync(join(dataDir, 'mail', file)));
   const mail = await until(
-    async () => mails().find((eml) => eml.includes(address)),
+    async () => mails().find((eml) => eml.includes(address) && eml.includes('Approve: ')),
     (found) => found !== undefined,
   );
   const { text } = await PostalMime.parse(mail!);
