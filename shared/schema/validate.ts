@@ -7,9 +7,10 @@ import addFormats from 'ajv-formats';
 import type { TSchema } from 'typebox';
 import { boundedProblems, type Problem } from '../errors.ts';
 import { pointerToken } from './json-pointer.ts';
+import { momentOf } from './moment.ts';
 import { isTimeZone } from './time-zone.ts';
 
-/** The one format of our own. */
+/** A format of our own. */
 const timeZoneFormat = 'iana-time-zone';
 
 // Refuses instead of repairing: no coercion, no defaults, no removal of unknown fields. That
@@ -29,6 +30,8 @@ const ajv = new Ajv({
 });
 addFormats.default(ajv);
 ajv.addFormat(timeZoneFormat, { validate: isTimeZone });
+// In place of the package's, which takes leap seconds, and other years than PostgreSQL.
+ajv.addFormat('date-time', { validate: (text: string) => momentOf(text) !== undefined });
 
 const validators = new WeakMap<TSchema, ValidateFunction>();
 
@@ -178,6 +181,8 @@ function sentenceOf(error: ErrorObject): string {
       return `must be one of ${(params.allowedValues as unknown[]).map(String).join(', ')}`;
     default:
       if (params.format === timeZoneFormat) return 'is not an IANA time zone';
+      if (params.format === 'date-time')
+        return 'is no moment that exists, written such as 2026-11-30T09:30:00Z';
       return message ?? 'is not valid';
   }
 }

@@ -808,6 +808,16 @@ const cases: readonly Case[] = [
   ...invalid('GET', '/tenants/T/config/effective?as_of=9999-12-31T23:59:59-10:00', [
     ['a moment beyond the year 9999', {}, '/as_of'],
   ]),
+  ...['2026-11-31T00:00:00Z', '2026-02-29T00:00:00Z', '2026-11-30T24:00:00Z'].flatMap((none) => [
+    ...invalid('GET', `/tenants/T/config/effective?as_of=${none}`, [
+      [`the past of ${none}`, {}, '/as_of'],
+    ]),
+    ...invalid('GET', `/audit/events?since=${none}`, [[`events since ${none}`, {}, '/since']]),
+    ...invalid('GET', `/audit/events?until=${none}`, [[`events until ${none}`, {}, '/until']]),
+    ...invalid('GET', `/audit/export?before=${none}`, [
+      [`an export before ${none}`, {}, '/before'],
+    ]),
+  ]),
   ...invalid('GET', '/audit/events?since=yesterday', [['a time that is none', {}, '/since']]),
   ...invalid('GET', '/tenants/T/config/history/x', [['a revision that is none', {}, '/revision']]),
   ...invalid('GET', '/config/history/x', [
