@@ -34,6 +34,7 @@ interface Collected<A extends ActionName> {
 }
 
 interface ReloadPhases {
+  readonly invalidated: Invalidated;
   /** Empty where the environment was not to be reloaded. */
   readonly environments: Collected<'cluster.node.reload-environment'>;
   readonly cleared: Collected<'cluster.node.clear'>;
@@ -66,14 +67,15 @@ export function clusterOperations(broker: ServiceBroker): Handlers {
   /**
    * In two phases: effective values hold defaults of the environment, and identities who
    * administers the platform, so both are dropped once every node has its new environment. Else a
-   * node that still has its old one would hand old values to a node that has cleared its own.
+   * node that still has its old one would hand old values to a node that has cleared its own. Where
+   * tenants are named and no setting changed, theirs alone are cleared.
    */
   async function reloadNodes(
     nodes: readonly string[],
-    { reload_env: reloadEnv = false, dry_run: dryRun = false, reinit }: ReloadRequest,
-    invalidated: Invalidated,
+    body: ReloadRequest,
     requestId: string,
   ): Promise<ReloadPhases> {
+    const { reload_env: reloadEnv = false, dry_run: dryRun = false, reinit } = body;
     const as = { operation: 'reload', requestId };
     const environments = await ask(
       reloadEnv ? nodes : [],
@@ -82,7 +84,10 @@ export function clusterOperations(broker: ServiceBroker): Handlers {
       as,
     );
     const reloaded = environments.answers.map(({ node }) => node);
-    if (reloadEnv && !dryRun) await askAny(reloaded, 'feed.settings-replaced', {}, requestId);
+    const invalidated = invalidationOf(body, settingsMayDiffer(environments));
+    const unchanged = invalidated.all ? {} : ({ unchanged: true } as const);
+    if (reloadEnv && !dryRun)
+      await askAny(reloaded, 'feed.settings-replaced', unchanged, requestId);
     const silent = environments.errors.map(({ node }) => node);
     const cleared = await ask(
       nodes.filter((node) => !silent.includes(node)),
@@ -96,7 +101,7 @@ export function clusterOperations(broker: ServiceBroker): Handlers {
       },
       as,
     );
-    return { environments, cleared };
+    return { environments, invalidated, cleared };
   }
 
   /**
@@ -129,9 +134,8 @@ export function clusterOperations(broker: ServiceBroker): Handlers {
 
   async function reload(body: ReloadRequest, request: Request): Promise<ReloadSummary> {
     const nodes = nodesOf(broker).map(({ id }) => id);
-    const invalidated = invalidationOf(body);
-    const phases = await reloadNodes(nodes, body, invalidated, request.requestId);
-    const summary = summaryOf(body, nodes, invalidated, phases);
+    const phases = await reloadNodes(nodes, body, request.requestId);
+    const summary = summaryOf(body, nodes, phases);
     const { type, id } = actorOf(request.caller);
     await record(
       phases.cleared.answers.map(({ node }) => node),
@@ -193,14 +197,21 @@ export function clusterOperations(broker: ServiceBroker): Handlers {
   };
 }
 
+/** A node that did not answer may have other settings by now. */
+const settingsMayDiffer = ({ answers, errors }: ReloadPhases['environments']): boolean =>
+  errors.length > 0 || answers.some(({ result }) => result.changed_settings.length > 0);
+
 /**
  * Whose effective values a reload clears: those of the named tenants, else everybody's where
- * anything asks for clearing at all. A new environment may change everybody's.
+ * anything asks for clearing at all. Settings that changed may change everybody's.
  */
-function invalidationOf({ reload_env: reloadEnv, invalidate, reinit }: ReloadRequest): Invalidated {
-  if (reloadEnv) return everybody;
-  const asked = invalidate !== undefined || reinit?.dynamic_config_service === true;
+function invalidationOf(
+  { reload_env: reloadEnv = false, invalidate, reinit }: ReloadRequest,
+  mayDiffer: boolean,
+): Invalidated {
+  const asked = reloadEnv || invalidate !== undefined || reinit?.dynamic_config_service === true;
   if (!asked) return nobody;
+  if (mayDiffer) return everybody;
   const tenants = invalidate?.tenant_ids ?? [];
   return tenants.length > 0 ? { all: false, tenant_ids: tenants } : everybody;
 }
@@ -209,8 +220,7 @@ function invalidationOf({ reload_env: reloadEnv, invalidate, reinit }: ReloadReq
 function summaryOf(
   { dry_run: dryRun = false, reinit = {} }: ReloadRequest,
   nodes: readonly string[],
-  invalidated: Invalidated,
-  { environments, cleared }: ReloadPhases,
+  { environments, invalidated, cleared }: ReloadPhases,
 ): ReloadSummary {
   const refused = environments.answers.flatMap(({ node, result: { problem } }) =>
     problem === null ? [] : [{ node, action: 'reload_env', message: problem }],

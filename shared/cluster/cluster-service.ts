@@ -6,7 +6,7 @@ import type { Context, ServiceBroker, ServiceSchema } from 'moleculer';
 import type { Logger } from 'pino';
 import { serviceCaller } from '../access.ts';
 import type { Coherence } from './coherence/coherence.ts';
-import { settingsReplacedKey } from '../contracts/feed.ts';
+import { settingsReloadedKey, settingsReplacedKey } from '../contracts/feed.ts';
 import { contractOf } from '../contracts/index.ts';
 import { tenantScope } from '../contracts/revision-scopes.ts';
 import type { Change } from '../commits/commit.ts';
@@ -73,7 +73,7 @@ function reloadWithTheOthers({ broker, coherence, settings, log }: ClusterServic
   const warn = (error: unknown): void =>
     log.warn({ err: error }, 'this node has not made up for a reload');
   coherence.onChange(({ keys }) => {
-    if (!keys.includes(settingsReplacedKey)) return;
+    if (!keys.includes(settingsReplacedKey) && !keys.includes(settingsReloadedKey)) return;
     try {
       const { changed } = settings.reload();
       if (changed.length > 0) callAs(broker, 'feed.settings-replaced', {}, options).catch(warn);

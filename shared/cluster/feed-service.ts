@@ -6,7 +6,7 @@ import type { Logger } from 'pino';
 import type { DataSource } from 'typeorm';
 import { serviceCaller } from '../access.ts';
 import { commitChange, recordEvents } from '../commits/commit.ts';
-import { settingsReplacedKey } from '../contracts/feed.ts';
+import { settingsReloadedKey, settingsReplacedKey } from '../contracts/feed.ts';
 import type { ActionName, ParamsOf, ResultOf } from '../contracts/index.ts';
 import { authScope } from '../contracts/revision-scopes.ts';
 import { codeOf, StrataError } from '../errors.ts';
@@ -29,8 +29,9 @@ export const feedService = (feed: Feed, commits: DataSource): ServiceSchema =>
       await feed.skipLost(body);
       return null;
     },
-    'feed.settings-replaced': async (_params, request) => {
-      const change = { result: undefined, keys: [settingsReplacedKey], events: [] };
+    'feed.settings-replaced': async ({ unchanged = false }, request) => {
+      const key = unchanged ? settingsReloadedKey : settingsReplacedKey;
+      const change = { result: undefined, keys: [key], events: [] };
       await commitChange(commits, request, authScope, async () => change);
       return null;
     },

@@ -39,7 +39,11 @@ export const ReloadRequest = Type.Object(
             }),
           ),
         },
-        { ...strict, description: 'Whose cached effective configurations are dropped' },
+        {
+          ...strict,
+          description:
+            'Whose cached effective configurations are dropped: all, unless tenants are named and no setting changed',
+        },
       ),
     ),
     reinit: Type.Optional(

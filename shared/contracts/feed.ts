@@ -31,6 +31,12 @@ export const ChangeRecord = Type.Object(
 export const settingsReplacedKey = 'settings_replaced';
 
 /**
+ * The key of a change that read the settings again on all nodes and found them as they were: it
+ * drops nothing, and a node that was away meanwhile reads its own.
+ */
+export const settingsReloadedKey = 'settings_reloaded';
+
+/**
  * The key of a change that concerns everything that was read with its scope, also what does not
  * exist: a tenant's that is erased, of which no node keeps anything.
  */
@@ -120,6 +126,14 @@ export const feedContracts = {
   'feed.settings-replaced': action({
     summary: 'Have every node forget what callers may do, once all have their new settings',
     access: internal,
+    query: {
+      unchanged: Type.Optional(
+        Type.Literal(true, {
+          description:
+            'No node has other settings than before: nothing is forgotten, and nodes that were away read theirs',
+        }),
+      ),
+    },
     result: Type.Null(),
   }),
   'feed.record': action({

@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -15,7 +15,13 @@ import { loadSettings } from '../../shared/settings.ts';
 import { baseUrl, eventually, startCluster, type Cluster } from '../support/cluster.ts';
 import { watch } from '../support/event-stream.ts';
 import { comparePast } from '../support/past-oracle.ts';
-import { Client, memberPassword, signIn } from '../support/strata.ts';
+import {
+  Client,
+  createTenant,
+  memberPassword,
+  signIn,
+  type TenantFixture,
+} from '../support/strata.ts';
 
 let cluster: Cluster;
 const folder = mkdtempSync(join(tmpdir(), 'strata-env-'));
@@ -180,6 +186,63 @@ test('new values of ENV_FILE apply on every node without a restart', async () =>
     `/tenants/${made.body.id}/config/risk`,
   );
   expect(risk.body.global_settings.max_cost_impact_auto).toBe(7.5);
+});
+
+describe('a reload for one tenant', () => {
+  const effective = (id: string): string => `/tenants/${id}/config/effective`;
+  const reloadFor = async (id: string) => {
+    const body = { reload_env: true, invalidate: { tenant_ids: [id] } };
+    return (await cluster.platform.post('/config/reload', body)).body;
+  };
+  /** How often a gateway answered from memory so far. */
+  async function hitsOf(client: Client): Promise<number> {
+    const { text } = await client.get('/metrics');
+    const line = 'strata_cache_hits_total{cache="dynamic_config_service"} ';
+    return Number.parseInt(text.split(line)[1]!, 10);
+  }
+  async function answersFromMemory(index: number, of: TenantFixture): Promise<boolean> {
+    const client = new Client(cluster.gateways[index]!.url, of.admin.token);
+    const before = await hitsOf(client);
+    await client.get(effective(of.id));
+    return (await hitsOf(client)) > before;
+  }
+
+  test('leaves what others have in memory on each node where no setting changed, and nothing where one did', async () => {
+    const { tenant, platform } = cluster;
+    const other = await createTenant(cluster.gateways[0]!.url, platform, 'Not reloaded');
+    const warm = async (): Promise<void> => {
+      for (const index of [0, 1])
+        for (const each of [tenant, other])
+          await eventually(async () => expect(await answersFromMemory(index, each)).toBe(true));
+    };
+    const named = { all: false, tenant_ids: [tenant.id] };
+    // The lease of a gateway may end in between on a busy machine, which then has nothing in memory.
+    await eventually(async () => {
+      await warm();
+      expect((await reloadFor(tenant.id)).invalidated).toEqual(named);
+      for (const index of [0, 1]) {
+        const found = [
+          await answersFromMemory(index, tenant),
+          await answersFromMemory(index, other),
+        ];
+        expect(found).toEqual([false, true]);
+      }
+    });
+
+    const text = readFileSync(envFile, 'utf8');
+    const changed = text.replace(/(HTTP_CLIENT_TIMEOUT_SECONDS)=\d+/, '$1=46');
+    expect(changed).not.toBe(text);
+    writeFileSync(envFile, changed);
+    await warm();
+    expect((await reloadFor(tenant.id)).invalidated).toEqual({ all: true, tenant_ids: [] });
+    for (const index of [0, 1]) {
+      const client = new Client(cluster.gateways[index]!.url, other.admin.token);
+      const { values } = (await client.get(effective(other.id))).body;
+      expect(values.http_client_timeout_seconds).toBe(46);
+    }
+    writeFileSync(envFile, text);
+    await reloadFor(tenant.id);
+  });
 });
 
 test('a gateway decides by its own memory, whatever becomes of the service that has the rules', async () => {

@@ -605,13 +605,13 @@ describe('reload on one node', () => {
     },
   );
 
-  test('named tenants are invalidated alone, except where a new environment concerns all', async () => {
+  test('named tenants are invalidated alone, also where the environment is read and is as it was', async () => {
     const invalidate = { tenant_ids: [tenant.id] };
     const named = { all: false, tenant_ids: [tenant.id] };
     expect((await reload({ invalidate })).invalidated).toEqual(named);
     const reinit = { dynamic_config_service: true };
     expect((await reload({ invalidate, reinit })).invalidated).toEqual(named);
-    expect((await reload({ invalidate, reload_env: true })).invalidated).toEqual(everything);
+    expect((await reload({ invalidate, reload_env: true })).invalidated).toEqual(named);
   });
 
   test.each<[object, boolean]>([
