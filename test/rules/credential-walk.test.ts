@@ -1,0 +1,181 @@
+/**
+ * What each kind of credential may call, over all contracts, as `checkAccess` decides it on every
+ * node; and that two scopes of one key open nothing that neither opens alone. The same over HTTP and
+ * the bus, for fewer kinds, is in gateway/isolation.test.ts and services/bus-access.test.ts.
+ */
+import { describe, expect, test } from '@jest/globals';
+import { checkAccess, type Caller } from '../../shared/access.ts';
+import { isPower, scopeOfPower, type LeadsTo } from '../../shared/contracts/consequences.ts';
+import { keyScopes, type Contract, type KeyScope } from '../../shared/contracts/contract.ts';
+import { contractTable } from '../../shared/contracts/index.ts';
+import { codeOf } from '../../shared/errors.ts';
+
+const own = '3c1d7a52-0f5e-4b7e-9b52-6f0d5a1b2c3d';
+const other = '9a41c0de-7a41-4f0e-8b6c-0d5e8a1b2c3d';
+const minutesAgo = (minutes: number): string =>
+  new Date(Date.now() - minutes * 60_000).toISOString();
+
+const all = Object.entries(contractTable) as [string, Contract][];
+/**
+ * Parameters of a call without power, and of one with it where the contract tells the two apart.
+ */
+function callsOf({ leadsTo }: Contract): Readonly<Record<string, unknown>>[] {
+  const plain = { tenant_id: own };
+  if (typeof leadsTo !== 'object') return [plain];
+  const candidates = [
+    { roles: ['operator'] },
+    { groups: ['sre'] },
+    { sign_in_policy: 'any' },
+    { status: 'active' },
+  ].map((body) => ({ ...plain, body }));
+  const powerful = candidates.filter((params) => leadsTo.includes(params));
+  expect(powerful.length).toBeGreaterThan(0);
+  return [plain, ...powerful];
+}
+
+const refusalOf = (
+  contract: Contract,
+  caller: Caller | undefined,
+  params: Readonly<Record<string, unknown>>,
+): unknown => {
+  try {
+    checkAccess(contract, caller, params);
+    return undefined;
+  } catch (error) {
+    return codeOf(error);
+  }
+};
+
+const person = (fields: Partial<Caller>): Caller => ({
+  type: 'user',
+  id: 'somebody',
+  tenant_id: own,
+  roles: [],
+  platform_roles: [],
+  session_id: 'a session',
+  signed_in_with: 'passkey',
+  authenticated_at: minutesAgo(1),
+  ...fields,
+});
+const platformRoles = ['platform_admin'];
+const everything = { roles: ['tenant_admin'] as const, platform_roles: platformRoles };
+const keyOf = (scopes: readonly KeyScope[], fields: Partial<Caller> = {}): Caller => {
+  const { session_id: _session, authenticated_at: _at, ...rest } = person(fields);
+  return { ...rest, scopes, api_key: { id: 'k', name: 'k', made_by: 'somebody' } };
+};
+
+/** Kinds of credentials, and the code that refuses each everywhere but where `except` says. */
+const shutOut: readonly [kind: string, Caller | undefined, code: string, except: string][] = [
+  ['nobody', undefined, 'auth_token_missing', 'none'],
+  ['whoever has not accepted an invitation', person({ tenant_id: null }), 'tenant_mismatch', 'own'],
+  [
+    'a member of a disabled tenant',
+    person({ tenant_disabled: true }),
+    'auth_tenant_disabled',
+    'disabled',
+  ],
+  [
+    'a password under a strong policy',
+    person({ ...everything, signed_in_with: 'password', stronger_sign_in_required: true }),
+    'auth_stronger_sign_in_required',
+    'weak',
+  ],
+  ['a key without scopes', keyOf([], everything), 'insufficient_scope', 'none'],
+];
+const admits: Readonly<Record<string, (contract: Contract) => boolean>> = {
+  none: () => false,
+  own: ({ access }) => access.level === 'authenticated',
+  disabled: ({ access }) => 'inDisabledTenant' in access,
+  weak: ({ access }) => 'withAnySignIn' in access,
+};
+
+describe.each(shutOut)('%s', (_kind, caller, code, except) => {
+  test.each(all)('%s', (_name, contract) => {
+    const { access } = contract;
+    if (access.level === 'public') return;
+    for (const params of callsOf(contract)) {
+      const refusal = refusalOf(contract, caller, params);
+      if (admits[except]!(contract)) expect(refusal).not.toBe(code);
+      else if (except === 'own')
+        expect(['tenant_mismatch', 'insufficient_role']).toContain(refusal);
+      else expect(['insufficient_role', code]).toContain(refusal);
+    }
+  });
+});
+
+const isPowerful = (leadsTo: LeadsTo | undefined, params: Readonly<Record<string, unknown>>) =>
+  leadsTo !== undefined &&
+  (typeof leadsTo === 'string' ? isPower(leadsTo) : leadsTo.includes(params));
+
+describe('what is powerful', () => {
+  const people: [string, Caller][] = [
+    ['an administrator of both', person({ ...everything })],
+    ['an operator', person({ roles: ['operator'] })],
+    ['a viewer', person({ roles: ['viewer'] })],
+    ['an administrator of another tenant', person({ roles: ['tenant_admin'], tenant_id: other })],
+  ];
+  test.each(people)('%s does nothing more by an old sign-in than by none of it', (_who, caller) => {
+    const old = { ...caller, authenticated_at: minutesAgo(11) };
+    for (const [name, contract] of all)
+      for (const params of callsOf(contract)) {
+        const fresh = refusalOf(contract, caller, params);
+        const late = refusalOf(contract, old, params);
+        const powerful = isPowerful(contract.leadsTo, params);
+        if (fresh !== undefined) expect([name, late]).toEqual([name, fresh]);
+        else if (powerful) expect([name, late]).toEqual([name, 'auth_reauth_required']);
+      }
+  });
+
+  test('is open to a key by the scope of its power alone, whoever owns the key', () => {
+    for (const [name, contract] of all)
+      for (const params of callsOf(contract)) {
+        const { leadsTo } = contract;
+        if (leadsTo === undefined || !isPowerful(leadsTo, params)) continue;
+        const power = typeof leadsTo === 'string' ? leadsTo : leadsTo.power;
+        const named = isPower(power) ? scopeOfPower(power) : null;
+        for (const scope of keyScopes) {
+          const opened = refusalOf(contract, keyOf([scope], everything), params) === undefined;
+          const may = scope === named && contract.keyScope !== null;
+          if (opened) expect([name, scope, may]).toEqual([name, scope, true]);
+        }
+      }
+  });
+});
+
+describe.each(['user', 'service_account'] as const)('the key of a %s', (type) => {
+  const opened = (scopes: readonly KeyScope[]): Set<string> => {
+    const caller = { ...keyOf(scopes, everything), type };
+    return new Set(
+      all.flatMap(([name, contract]) =>
+        callsOf(contract).flatMap((params, index) =>
+          refusalOf(contract, caller, params) === undefined ? [`${name} ${index}`] : [],
+        ),
+      ),
+    );
+  };
+  const alone = new Map(keyScopes.map((scope) => [scope, opened([scope])]));
+
+  test('with two scopes opens what either opens, and nothing else', () => {
+    for (const first of keyScopes)
+      for (const second of keyScopes) {
+        const either = new Set([...alone.get(first)!, ...alone.get(second)!]);
+        expect([first, second, [...opened([first, second])].toSorted()]).toEqual([
+          first,
+          second,
+          [...either].toSorted(),
+        ]);
+      }
+  });
+
+  test('with every scope opens no powerful call that its owner may not make', () => {
+    const narrow = { roles: ['viewer'] as const, platform_roles: [] };
+    for (const [name, contract] of all)
+      for (const params of callsOf(contract)) {
+        const key = { ...keyOf(keyScopes, narrow), type };
+        const owner = person(narrow);
+        if (refusalOf(contract, owner, params) === undefined) continue;
+        const opens = refusalOf(contract, key, params) === undefined;
+        expect([name, opens]).toEqual([name, false]);
+      }
+  });
+});
