@@ -20,6 +20,7 @@ import type { DataSource } from 'typeorm';
 import { serviceCaller } from '../../shared/access.ts';
 import type { StartWork } from '../../shared/cluster/readiness.ts';
 import { callAs, type Call } from '../../shared/cluster/request.ts';
+import { removeEndedShares } from '../../shared/commits/shares.ts';
 import { serviceOf } from '../../shared/cluster/service.ts';
 import { erasesTenants } from '../../shared/cluster/tenant-erasure.ts';
 import type { Mailer } from '../../shared/mail/mailer.ts';
@@ -122,7 +123,7 @@ export function authService({
       deferredEvents,
       notices,
     }),
-    ...passkeyActions(db, relyingParty, challenges, notices),
+    ...passkeyActions(db, settings, relyingParty, challenges, notices),
     ...ssoProviderActions(db, settings, guard),
     ...apiKeyActions(db, settings, notices),
     ...serviceAccountKeyActions(db, settings),
@@ -147,6 +148,7 @@ export function authService({
       const sweeps = {
         sessions: removeEndedSessions(settings),
         invitations: removeExpiredInvitations(settings),
+        shares: removeEndedShares,
         accounts: finishErasures((id) => finishErasure(db, call, id)),
       };
       sweeping = startSweeping({ db, log, name: 'auth', sweeps });

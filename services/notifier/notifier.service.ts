@@ -110,7 +110,7 @@ export function notifierService(options: NotifierOptions): ServiceSchema {
     ...automationActions({ ...approvals, changes }),
     ...linkActions(approvals, () => createDecisionLinks(settings())),
     ...deliveryActions(db, onQueued),
-    ...testActions(db, sender),
+    ...testActions(db, settings, sender),
     ...erasureActions(db),
   };
   const lifecycle = {

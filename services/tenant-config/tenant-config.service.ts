@@ -82,7 +82,7 @@ export function tenantConfigService({ db, settings, log }: TenantConfigOptions):
   const handlers = {
     ...tenantActions(db, settings),
     ...erasingActions(db, settings),
-    ...memberActions(db),
+    ...memberActions(db, settings),
     ...serviceAccountActions(db),
 
     'tenant-config.risk.get': risk.get,

@@ -94,5 +94,17 @@ export const commitSchema: Schema = {
       'PollsBeforeOfLeases1764300000000',
       'ALTER TABLE strata.leases ADD COLUMN ordinal int8, ADD COLUMN previous_token text',
     ),
+    migration(
+      'Shares1764500000007',
+      `
+      -- How much each holder has taken of something in a window that ends: see shares.ts.
+      CREATE TABLE strata.shares (
+        what text NOT NULL,
+        holder text NOT NULL,
+        taken int4 NOT NULL,
+        until timestamptz NOT NULL,
+        PRIMARY KEY (what, holder)
+      )`,
+    ),
   ],
 };

@@ -548,7 +548,7 @@ describe('changes', () => {
 
   test('limits, defaults, lifetimes and mail apply on reload; addresses and keys need a restart', () => {
     const groups =
-      /^(default|approval_webhook|smtp|webhook_allow(ed)?|http_client|watch_max|platform)_|^held_requests/;
+      /^(default|approval_webhook|smtp|webhook_allow(ed)?|http_client|watch_max|platform)_|^held_requests|_per_(caller|tenant|person|minute)$/;
     const others: Field[] = [
       'from_email',
       'mail_allowed_domains',

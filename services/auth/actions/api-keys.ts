@@ -2,7 +2,7 @@
  * API keys. They belong to who made them, in the tenant they were signed in to. Only a sign-in
  * makes or changes one, never a key; the contracts say so by `keyScope: null`.
  */
-import { MoreThan, type DataSource, type EntityManager } from 'typeorm';
+import { IsNull, LessThanOrEqual, MoreThan, type DataSource, type EntityManager } from 'typeorm';
 import type { Handlers } from '../../../shared/cluster/request.ts';
 import { commitChange, readSnapshot, type EventDraft } from '../../../shared/commits/commit.ts';
 import { apiKeyCacheKey } from '../../../shared/contracts/auth-api-keys.ts';
@@ -18,6 +18,7 @@ import { apiKeyView, dayMs, listedApiKey, makeApiKey } from '../rules/api-keys.t
 import { ownSessionOf } from '../rules/own-session.ts';
 import { ApiKeyEntity, type ApiKeyRow } from '../schema.ts';
 import { identityEvent } from '../stores/audit-events.ts';
+import { requireRoom } from '../stores/room.ts';
 import { requireGoodFor, requireOpenSession } from '../stores/sessions.ts';
 import { findUser } from '../stores/users.ts';
 
@@ -40,6 +41,27 @@ export function apiKeyActions(db: DataSource, settings: () => Settings, notices:
     if (!row) throw new StrataError('not_found', 'You have no such API key.');
     return row;
   }
+
+  /** Throws 409 where the person has as many keys in the tenant as they may. */
+  const requireRoomForKey = (
+    manager: EntityManager,
+    userId: string,
+    tenantId: string | null,
+  ): Promise<void> => {
+    const keys = { user_id: userId, tenant_id: tenantId ?? IsNull() };
+    const room = {
+      most: settings().api_keys_per_person,
+      what: tenantId === null ? 'API keys' : 'API keys in this tenant',
+      setting: 'API_KEYS_PER_PERSON',
+    };
+    return requireRoom(manager, userId, room, async () => {
+      const count = await manager.countBy(ApiKeyEntity, keys);
+      if (count < room.most) return count;
+      // One that has expired may be rotated, as long as there is room for it.
+      await manager.delete(ApiKeyEntity, { ...keys, expires_at: LessThanOrEqual(new Date()) });
+      return manager.countBy(ApiKeyEntity, keys);
+    });
+  };
 
   /**
    * The key as the gateway needs it, with what it may do on the platform now; whether it has
@@ -92,6 +114,7 @@ export function apiKeyActions(db: DataSource, settings: () => Settings, notices:
       const { row, key } = makeApiKey(holder, body, settings());
       const { result: owner } = await commitChange(db, request, authScope, async (manager) => {
         const { user, session } = await requireOpenSession(manager, ownSessionOf(request.caller));
+        await requireRoomForKey(manager, userId, tenantId);
         await manager.insert(ApiKeyEntity, { ...row, confined_to: session.confined_to });
         return {
           result: user,

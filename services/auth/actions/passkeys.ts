@@ -9,10 +9,12 @@ import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { isUniqueViolation } from '../../../shared/database/failures.ts';
 import { decodeCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';
 import { StrataError } from '../../../shared/errors.ts';
+import type { Settings } from '../../../shared/settings.ts';
 import type { AccountNotices } from '../mail/account-notices.ts';
 import { ownSessionOf } from '../rules/own-session.ts';
 import { PasskeyEntity, type PasskeyRow, type UserRow } from '../schema.ts';
 import { identityEvent, recordEvent } from '../stores/audit-events.ts';
+import { requireRoom } from '../stores/room.ts';
 import { requireGoodFor, requireOpenSession, requireStrongest } from '../stores/sessions.ts';
 import { lockForChange } from '../stores/users.ts';
 import { challengeSeconds, type Ceremony, type Challenges } from '../webauthn/challenges.ts';
@@ -36,11 +38,21 @@ const registrationOf = (userId: string): Ceremony => `register:${userId}`;
 
 export function passkeyActions(
   db: DataSource,
+  settings: () => Settings,
   relyingParty: RelyingParty,
   challenges: Challenges,
   notices: AccountNotices,
 ) {
-  /** Throws `conflict` where the passkey is registered already, with whatever account. */
+  const roomForPasskeys = () => ({
+    most: settings().passkeys_per_person,
+    what: 'passkeys',
+    setting: 'PASSKEYS_PER_PERSON',
+  });
+
+  /**
+   * Throws `conflict` where the passkey is registered already, with whatever account, and where
+   * there is no room for another.
+   */
   async function insert(row: Omit<PasskeyRow, 'confined_to'>, request: Request): Promise<UserRow> {
     const event = identityEvent('auth.passkey_registered', row.user_id, {
       passkey_id: row.id,
@@ -56,6 +68,9 @@ export function passkeyActions(
           lockForChange,
         );
         await requireStrongest(manager, session);
+        await requireRoom(manager, row.user_id, roomForPasskeys(), () =>
+          manager.countBy(PasskeyEntity, { user_id: row.user_id }),
+        );
         await manager.insert(PasskeyEntity, { ...row, confined_to: session.confined_to });
         await recordEvent(manager, event, request);
         return user;

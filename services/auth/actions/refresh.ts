@@ -2,10 +2,10 @@
 import type { DataSource, EntityManager } from 'typeorm';
 import type { Handlers, Request } from '../../../shared/cluster/request.ts';
 import { StrataError } from '../../../shared/errors.ts';
-import { deriveKey } from '../../../shared/security/derived-keys.ts';
 import type { Settings } from '../../../shared/settings.ts';
 import {
   judgeRefresh,
+  refreshKeyOf,
   refreshHash,
   successorOf,
   successorStoredAs,
@@ -30,10 +30,9 @@ interface Exchange {
  * stored hash.
  */
 function successorKeys({ secret_key: current, secret_key_previous: previous }: Settings) {
-  const keyOf = (secret: string): Buffer => deriveKey(secret, 'refresh token');
   return {
-    current: keyOf(current!),
-    all: [current!, previous].filter((secret) => secret !== null).map(keyOf),
+    current: refreshKeyOf(current!),
+    all: [current!, previous].filter((secret) => secret !== null).map(refreshKeyOf),
   };
 }
 

@@ -6,6 +6,7 @@ import { IsNull, type DataSource, type EntityManager } from 'typeorm';
 import type { Caller } from '../../../shared/access.ts';
 import type { Call, Handlers, Request } from '../../../shared/cluster/request.ts';
 import { commitChange, readSnapshot, type EventDraft } from '../../../shared/commits/commit.ts';
+import { holderOf, takeShares } from '../../../shared/commits/shares.ts';
 import { sessionCacheKey } from '../../../shared/contracts/auth.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { authScope } from '../../../shared/contracts/revision-scopes.ts';
@@ -17,14 +18,14 @@ import type { AccountNotices } from '../mail/account-notices.ts';
 import { platformRolesIn } from '../rules/accounts.ts';
 import { requireMembership } from '../rules/memberships.ts';
 import { ownSessionOf } from '../rules/own-session.ts';
-import { newRefreshToken } from '../rules/refresh-tokens.ts';
+import { refreshKeyOf } from '../rules/refresh-tokens.ts';
 import { SessionEntity, UserEntity, type SessionRow } from '../schema.ts';
 import type { SignIn } from '../sign-in/sign-in.ts';
 import { entryEvent, identityEvent } from '../stores/audit-events.ts';
 import {
   endSessions,
   idsOfOpenSessions,
-  insertRefreshToken,
+  putTokenBeside,
   requireGoodFor,
 } from '../stores/sessions.ts';
 import { findUser } from '../stores/users.ts';
@@ -159,8 +160,16 @@ export function sessionActions(
       const { user_id: userId, session_id: sessionId } = ownSessionOf(request.caller);
       const memberships = await request.call('tenant-config.members.of', { user_id: userId });
       requireMembership(memberships, tenantId);
-      const refreshToken = newRefreshToken();
-      const { result: session } = await commitChange(db, request, authScope, async (manager) => {
+      await takeShares(db, request.caller, [
+        {
+          what: 'tenant switch',
+          holder: holderOf(request.caller),
+          most: settings().tenant_switches_per_minute,
+          seconds: 60,
+          setting: 'TENANT_SWITCHES_PER_MINUTE',
+        },
+      ]);
+      const { result } = await commitChange(db, request, authScope, async (manager) => {
         const before = await manager.findOne(SessionEntity, {
           where: { id: sessionId, revoked_at: IsNull() },
           lock: { mode: 'pessimistic_write' },
@@ -170,17 +179,18 @@ export function sessionActions(
         const now = new Date();
         const change = { tenant_id: tenantId, last_used_at: now };
         await manager.update(SessionEntity, { id: sessionId }, change);
-        await insertRefreshToken(manager, sessionId, refreshToken, now);
+        const key = refreshKeyOf(settings().secret_key!);
+        const refreshToken = await putTokenBeside(manager, sessionId, key, now);
         const payload = { session_id: sessionId };
         const event = entryEvent('auth.tenant_switched', userId, tenantId, payload);
         return {
-          result: { ...before, ...change },
+          result: { session: { ...before, ...change }, refreshToken },
           keys: [sessionCacheKey({ session_id: sessionId })],
           events: [event],
         };
       });
       const user = await db.manager.findOneByOrFail(UserEntity, { id: userId });
-      return signIn.tokenResponse(user, { session, refreshToken }, request.call);
+      return signIn.tokenResponse(user, result, request.call);
     },
 
     async 'auth.me'(_params, { caller, call }) {

@@ -3,6 +3,7 @@
  * retry would was copied (RFC 9700, 4.14.2: refresh token rotation).
  */
 import { createHash, createHmac, randomBytes } from 'node:crypto';
+import { deriveKey } from '../../../shared/security/derived-keys.ts';
 
 const prefix = 'strr_';
 /** A token that is not exchanged for this long expires. */
@@ -18,6 +19,9 @@ export const newRefreshToken = (): string => prefix + randomBytes(32).toString('
 export const refreshHash = (token: string): string =>
   createHash('sha256').update(token).digest('hex');
 
+/** The key that tokens are made with which follow from others. */
+export const refreshKeyOf = (secretKey: string): Buffer => deriveKey(secretKey, 'refresh token');
+
 /**
  * The successor follows from the token and a key, so that a retry gets the same one although only
  * hashes are stored. Without the key nobody can go on from a stolen database, and from a stolen
@@ -25,6 +29,14 @@ export const refreshHash = (token: string): string =>
  */
 export const successorOf = (token: string, key: Buffer): string =>
   prefix + createHmac('sha256', key).update(token).digest('base64url');
+
+/**
+ * What a change of tenant gives beside a session's token, of which only the hash is known. It is
+ * the same for each change until either is exchanged, so that changes leave one more token, however
+ * many there are.
+ */
+export const besideToken = (hash: string, key: Buffer): string =>
+  prefix + createHmac('sha256', key).update(`beside ${hash}`).digest('base64url');
 
 /**
  * The successor that a token was exchanged for, when its stored hash is `stored`: the hash says

@@ -15,9 +15,11 @@ import { accountOf, platformRolesIn, platformRolesOf } from '../rules/accounts.t
 import { landingMembership, requireMembership, type Membership } from '../rules/memberships.ts';
 import { idleSeconds } from '../rules/refresh-tokens.ts';
 import type { UserRow } from '../schema.ts';
-import { entryEvent, recordEvent } from '../stores/audit-events.ts';
+import { entryEvent, identityEvent, recordEvent } from '../stores/audit-events.ts';
 import {
+  endSessions,
   findLastUsedTenant,
+  idsBeyond,
   insertSession,
   requireGoodFor,
   type Authentication,
@@ -129,6 +131,14 @@ export function createSignIn(db: DataSource, settings: () => Settings) {
     };
   }
 
+  /** Of more sessions than a person may have open those that were used longest ago end. */
+  async function endOldest(userId: string, request: Request): Promise<void> {
+    const ids = await idsBeyond(db.manager, userId, settings().sessions_per_person);
+    if (ids.length === 0) return;
+    const payload = { session_ids: ids, because: 'SESSIONS_PER_PERSON' };
+    await endSessions(db, request, ids, identityEvent('auth.session_ended', userId, payload));
+  }
+
   /** Makes the session, audits it, and gives its tokens. */
   async function complete(identity: ProvenIdentity, request: Request): Promise<TokenResponse> {
     const { userId, authentication, membership, confirm, refusal } = identity;
@@ -157,6 +167,7 @@ export function createSignIn(db: DataSource, settings: () => Settings) {
       return { user, session };
     });
     if (!opened) throw new StrataError(refusal);
+    await endOldest(userId, request);
     return tokenResponse(opened.user, opened.session, request.call);
   }
 

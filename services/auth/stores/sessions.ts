@@ -8,7 +8,12 @@ import { authScope } from '../../../shared/contracts/revision-scopes.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import type { OwnSession } from '../rules/own-session.ts';
 import type { SignInMethod } from '../../../shared/contracts/sign-in-policy.ts';
-import { newRefreshToken, refreshHash, sessionSeconds } from '../rules/refresh-tokens.ts';
+import {
+  besideToken,
+  newRefreshToken,
+  refreshHash,
+  sessionSeconds,
+} from '../rules/refresh-tokens.ts';
 import {
   PasskeyEntity,
   RefreshEntity,
@@ -93,6 +98,46 @@ export async function insertSession(
   await manager.insert(SessionEntity, session);
   await insertRefreshToken(manager, session.id, refreshToken, now);
   return { session, refreshToken };
+}
+
+/**
+ * The refresh token that a change of tenant gives beside the one in use, which stays good.
+ */
+export async function putTokenBeside(
+  manager: EntityManager,
+  sessionId: string,
+  key: Buffer,
+  now: Date,
+): Promise<string> {
+  const [inUse] = await manager.find(RefreshEntity, {
+    where: { session_id: sessionId, used_at: IsNull() },
+    order: { created_at: 'ASC' },
+    take: 1,
+  });
+  const token = inUse ? besideToken(inUse.hash, key) : newRefreshToken();
+  await manager.query(
+    `INSERT INTO auth.refresh_tokens (hash, session_id, created_at) VALUES ($1, $2, $3)
+     ON CONFLICT (hash) DO UPDATE SET created_at = $3`,
+    [refreshHash(token), sessionId, now],
+  );
+  return token;
+}
+
+/**
+ * A person's open sessions beyond the `most` that were used last: the oldest ones, which a further
+ * sign-in ends.
+ */
+export async function idsBeyond(
+  manager: EntityManager,
+  userId: string,
+  most: number,
+): Promise<string[]> {
+  const rows = await manager.query<{ id: string }[]>(
+    `SELECT id FROM auth.sessions WHERE user_id = $1 AND revoked_at IS NULL AND expires_at > now()
+     ORDER BY last_used_at DESC, id OFFSET $2 LIMIT 1000`,
+    [userId, most],
+  );
+  return rows.map(({ id }) => id);
 }
 
 /** Moves a session on from its refresh tokens to `successor`. */

@@ -4,10 +4,13 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { DataSource } from 'typeorm';
+import type { Caller } from '../../../shared/access.ts';
 import type { Handlers, Request } from '../../../shared/cluster/request.ts';
 import { auditFacts, recordEvents } from '../../../shared/commits/commit.ts';
+import { holderOf, takeShares } from '../../../shared/commits/shares.ts';
 import type { ParamsOf, ResultOf } from '../../../shared/contracts/index.ts';
 import { invalid } from '../../../shared/errors.ts';
+import type { Settings } from '../../../shared/settings.ts';
 import { channelDestinations, firstFilled, type Destination } from '../rules/destinations.ts';
 import type { ChannelConfig } from '../rules/frozen-config.ts';
 import { testBody, webhookId } from '../rules/notice.ts';
@@ -16,13 +19,14 @@ import type { Sender } from '../worker/send.ts';
 type TestRequest = ParamsOf<'notifier.test'>['body'];
 type TestResult = ResultOf<'notifier.test'>['results'][number];
 
-export const testActions = (db: DataSource, sender: Sender) =>
+export const testActions = (db: DataSource, settings: () => Settings, sender: Sender) =>
   ({
     async 'notifier.test'({ tenant_id: tenantId, body }, request) {
       const { config } = await request.call('tenant-config.notifications.open', {
         tenant_id: tenantId,
       });
       const destinations = await testDestinations(tenantId, body, config, request);
+      await takeTests(db, tenantId, request.caller, settings(), destinations.length);
       const results = await Promise.all(
         destinations.map((destination) => sendTest(sender, tenantId, destination, config)),
       );
@@ -39,6 +43,36 @@ export const testActions = (db: DataSource, sender: Sender) =>
       return { channel: body.channel, results };
     },
   }) satisfies Handlers;
+
+/** Throws `rate_limited` where the caller, or the tenant, has sent too many lately. */
+const takeTests = (
+  db: DataSource,
+  tenantId: string,
+  caller: Caller,
+  settings: Settings,
+  count: number,
+): Promise<void> =>
+  takeShares(
+    db,
+    caller,
+    [
+      {
+        what: 'test notice',
+        holder: holderOf(caller),
+        most: settings.test_notices_per_minute_per_caller,
+        seconds: 60,
+        setting: 'TEST_NOTICES_PER_MINUTE_PER_CALLER',
+      },
+      {
+        what: 'test notice',
+        holder: `tenant ${tenantId}`,
+        most: settings.test_notices_per_minute_per_tenant,
+        seconds: 60,
+        setting: 'TEST_NOTICES_PER_MINUTE_PER_TENANT',
+      },
+    ],
+    count,
+  );
 
 /**
  * The channel's destinations, or the one endpoint that is asked for. A mail goes to the caller

@@ -1,9 +1,56 @@
 /**
  * Asking people to become members: `auth` mails the links, for every action that invites somebody.
  */
+import type { DataSource, EntityManager } from 'typeorm';
+import type { Caller } from '../../../shared/access.ts';
 import type { Request } from '../../../shared/cluster/request.ts';
 import { actorOf } from '../../../shared/commits/commit.ts';
-import type { TenantRow } from '../schema.ts';
+import { holderOf, takeShares } from '../../../shared/commits/shares.ts';
+import { StrataError } from '../../../shared/errors.ts';
+import type { Settings } from '../../../shared/settings.ts';
+import { MemberEntity, type TenantRow } from '../schema.ts';
+
+/**
+ * Each is a mail to an address that its owner has not asked for. Throws `rate_limited` where the
+ * caller, or the tenant, has invited too many lately.
+ */
+export const takeInvitation = (
+  db: DataSource,
+  tenantId: string,
+  caller: Caller,
+  settings: Settings,
+): Promise<void> =>
+  takeShares(db, caller, [
+    {
+      what: 'invitation',
+      holder: holderOf(caller),
+      most: settings.invitations_per_minute_per_caller,
+      seconds: 60,
+      setting: 'INVITATIONS_PER_MINUTE_PER_CALLER',
+    },
+    {
+      what: 'invitation',
+      holder: `tenant ${tenantId}`,
+      most: settings.invitations_per_hour_per_tenant,
+      seconds: 3600,
+      setting: 'INVITATIONS_PER_HOUR_PER_TENANT',
+    },
+  ]);
+
+/** Throws `conflict` where as many as may have not accepted yet. */
+export async function requireRoomToInvite(
+  manager: EntityManager,
+  tenantId: string,
+  { invited_members_per_tenant: most }: Settings,
+): Promise<void> {
+  const invited = { tenant_id: tenantId, status: 'invited' } as const;
+  const count = await manager.countBy(MemberEntity, invited);
+  if (count < most) return;
+  throw new StrataError(
+    'conflict',
+    `${most} members of the tenant have not accepted their invitation (INVITED_MEMBERS_PER_TENANT). Remove some first.`,
+  );
+}
 
 /** Sends the invited member a link; the one of an earlier mail ends. */
 export async function invite(

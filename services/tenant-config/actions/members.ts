@@ -15,6 +15,7 @@ import { memberKey } from '../../../shared/contracts/members.ts';
 import { memberScope, tenantScope } from '../../../shared/contracts/revision-scopes.ts';
 import { decodeCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';
 import { StrataError } from '../../../shared/errors.ts';
+import type { Settings } from '../../../shared/settings.ts';
 import { diff } from '../../../shared/schema/diff.ts';
 import { hasDeciderRole, linkDeciderOf, rightOf, type AskedGroups } from '../rules/decider.ts';
 import { checkGrant } from '../rules/granting.ts';
@@ -33,7 +34,7 @@ import {
   requireAdministrator,
 } from '../stores/members.ts';
 import { findTenant, requireTenant } from '../stores/tenants.ts';
-import { invite, tryToInvite } from './inviting.ts';
+import { invite, requireRoomToInvite, takeInvitation, tryToInvite } from './inviting.ts';
 
 type Member = ResultOf<'tenant-config.members.add'>;
 
@@ -178,7 +179,7 @@ async function linkDecider(
   return { ...decider, name: named?.display_name ?? address, email: address };
 }
 
-export const memberActions = (db: DataSource) =>
+export const memberActions = (db: DataSource, settings: () => Settings) =>
   ({
     async 'tenant-config.members.list'({ tenant_id, limit = defaultLimit, cursor }, request) {
       const after = decodeCursor(cursor, 'id');
@@ -204,6 +205,9 @@ export const memberActions = (db: DataSource) =>
       const { email, roles, groups = [] } = body;
       checkGrant(request.caller, roles);
       const tenant = await findTenant(db.manager, tenant_id);
+      // Before anything is kept: an account is made for each address.
+      await requireRoomToInvite(db.manager, tenant_id, settings());
+      await takeInvitation(db, tenant_id, request.caller, settings());
       const account = await request.call('auth.users.ensure', {
         body: { email, tenant_id, tenant_name: tenant.name },
       });
@@ -213,6 +217,7 @@ export const memberActions = (db: DataSource) =>
       await commitChange(db, request, memberScope(tenant_id), async (manager) => {
         const known = await manager.findOneBy(MemberEntity, address);
         if (known) throw new StrataError('conflict', alreadyThere[known.status]);
+        if (status === 'invited') await requireRoomToInvite(manager, tenant_id, settings());
         await manager.insert(MemberEntity, row);
         const action = account.admitted ? 'added' : 'invited';
         return {
@@ -229,6 +234,7 @@ export const memberActions = (db: DataSource) =>
       const tenant = await findTenant(db.manager, tenant_id);
       const row = await findMember(db.manager, tenant_id, user_id);
       if (row.status === 'active') throw new StrataError('conflict', alreadyThere.active);
+      await takeInvitation(db, tenant_id, request.caller, settings());
       await invite(tenant, user_id, request);
       const [member] = await withAccounts([row], request);
       return member!;

@@ -1,0 +1,81 @@
+/**
+ * How much of something one holder has taken lately, counted in the database, so that it holds over
+ * all nodes and restarts. A window begins with what is taken first, and what is taken in it counts
+ * until it ends.
+ */
+import type { DataSource } from 'typeorm';
+import { actsByRoles, type Caller } from '../access.ts';
+import { StrataError } from '../errors.ts';
+
+export interface Share {
+  /** What is taken, such as `invitation`. */
+  readonly what: string;
+  /** A tenant, or a principal. */
+  readonly holder: string;
+  readonly most: number;
+  /** The length of a window. */
+  readonly seconds: 60 | 3600;
+  /** The variable that says how much. */
+  readonly setting: string;
+}
+
+const windows = { 60: 'minute', 3600: 'hour' } as const;
+
+export const holderOf = ({ type, id }: Caller): string => `${type} ${id}`;
+
+/**
+ * Takes `count` of the share. What is taken at once may pass the limit, so that something larger
+ * than the share is possible at all. Throws `rate_limited` where nothing is left of it.
+ */
+export async function takeShare(db: DataSource, share: Share, count = 1): Promise<void> {
+  const { what, holder, most, seconds, setting } = share;
+  const taken = await db.query<unknown[]>(
+    `INSERT INTO strata.shares AS s (what, holder, taken, until)
+     VALUES ($1, $2, $3, now() + make_interval(secs => $4))
+     ON CONFLICT (what, holder) DO UPDATE SET
+       taken = CASE WHEN s.until <= now() THEN $3 ELSE s.taken + $3 END,
+       until = CASE WHEN s.until <= now() THEN excluded.until ELSE s.until END
+     WHERE s.until <= now() OR s.taken < $5
+     RETURNING taken`,
+    [what, holder, count, seconds, most],
+  );
+  if (taken.length > 0) return;
+  const [left] = await db.query<{ seconds: number }[]>(
+    `SELECT ceil(extract(epoch FROM until - now()))::int AS seconds FROM strata.shares
+     WHERE what = $1 AND holder = $2`,
+    [what, holder],
+  );
+  const wait = Math.max(1, left?.seconds ?? 1);
+  throw new StrataError(
+    'rate_limited',
+    `There may be ${most} a ${windows[seconds]} (${setting}). Try again in ${wait} s.`,
+    { headers: { 'retry-after': String(wait) } },
+  );
+}
+
+/**
+ * Takes from each share of whoever acts by roles; Strata's services and its operators have no
+ * bounds. The caller's own share comes first, so that one person does not use up the tenant's.
+ */
+export async function takeShares(
+  db: DataSource,
+  caller: Caller,
+  shares: readonly Share[],
+  count = 1,
+): Promise<void> {
+  if (!actsByRoles(caller)) return;
+  for (const share of shares) await takeShare(db, share, count);
+}
+
+/** Removes windows that have ended: at most `most`. */
+export async function removeEndedShares(
+  manager: Pick<DataSource, 'query'>,
+  most: number,
+): Promise<{ shares: number }> {
+  const [, shares] = await manager.query<[unknown[], number]>(
+    `DELETE FROM strata.shares WHERE ctid = ANY (ARRAY(
+       SELECT ctid FROM strata.shares WHERE until < now() LIMIT $1 FOR UPDATE SKIP LOCKED))`,
+    [most],
+  );
+  return { shares };
+}
