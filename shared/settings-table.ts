@@ -497,6 +497,13 @@ export const settingsGroups = {
       max: 1000,
       description: 'Passkeys of one person',
     },
+    provider_links_per_person: {
+      type: 'integer',
+      default: 20,
+      min: 1,
+      max: 1000,
+      description: 'Identities at providers that one account is linked with',
+    },
     held_requests: {
       type: 'integer',
       default: 10_000,

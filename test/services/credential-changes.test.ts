@@ -401,3 +401,33 @@ describe('the owner gets a mail', () => {
     expect(mail.subject).toBe('A sign-in provider was linked with your account');
   });
 });
+
+test('an account has so many passkeys and links to providers', async () => {
+  const { client, sessionId } = await signedIn();
+  await database.query(`UPDATE auth.sessions SET method = 'passkey' WHERE id = $1`, [sessionId]);
+  const { id } = (await client.get('/auth/me')).body.user;
+  await database.query(
+    `INSERT INTO auth.passkeys (id, user_id, credential_id, public_key, counter, aaguid, transports, backup_eligible, backed_up, created_at)
+     SELECT gen_random_uuid(), $1::uuid, $1::uuid::text || n, '', 0, gen_random_uuid(), '{}', false, false, now() FROM generate_series(1, 19) n`,
+    [id],
+  );
+  const add = async (): Promise<Answer> => finishPasskey(client, await newPasskey(client));
+  expect(outcome(await add())).toBe('201');
+  const refused = await add();
+  expect([outcome(refused), refused.body.detail.message]).toEqual([
+    '409 conflict',
+    expect.stringContaining('(PASSKEYS_PER_PERSON)'),
+  ]);
+
+  await database.query(
+    `INSERT INTO auth.sso_identities (issuer, subject, user_id, created_at)
+     SELECT 'https://id.example', $1::uuid::text || n, $1::uuid, now() FROM generate_series(1, 20) n`,
+    [id],
+  );
+  const link = await begunLink(client);
+  const notLinked = await link();
+  expect([outcome(notLinked), notLinked.body.detail.message]).toEqual([
+    '409 conflict',
+    expect.stringContaining('(PROVIDER_LINKS_PER_PERSON)'),
+  ]);
+});

@@ -53,6 +53,7 @@ export function apiKeyActions(db: DataSource, settings: () => Settings, notices:
       most: settings().api_keys_per_person,
       what: tenantId === null ? 'API keys' : 'API keys in this tenant',
       setting: 'API_KEYS_PER_PERSON',
+      advice: 'Revoke one first.',
     };
     return requireRoom(manager, userId, room, async () => {
       const count = await manager.countBy(ApiKeyEntity, keys);

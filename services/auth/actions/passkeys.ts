@@ -47,6 +47,7 @@ export function passkeyActions(
     most: settings().passkeys_per_person,
     what: 'passkeys',
     setting: 'PASSKEYS_PER_PERSON',
+    advice: 'Remove one first.',
   });
 
   /**

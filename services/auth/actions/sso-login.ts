@@ -45,6 +45,7 @@ import {
 import type { SignIn, TokenResponse } from '../sign-in/sign-in.ts';
 import { anonymousEvent, identityEvent, recordEvent } from '../stores/audit-events.ts';
 import { proveAddress } from '../stores/proof.ts';
+import { requireRoom } from '../stores/room.ts';
 import { requireGoodFor, requireOpenSession, requireStrongest } from '../stores/sessions.ts';
 import { clientOf, findEnabledProvider, findProvidersOfAddress } from '../stores/sso-providers.ts';
 import { findUser, findUserByAddress, insertUser, lockForChange } from '../stores/users.ts';
@@ -303,6 +304,16 @@ export function ssoLoginActions(
       [issuer, subject, userId],
     );
     if (inserted.length > 0) {
+      const room = {
+        most: settings().provider_links_per_person,
+        what: 'links to identity providers',
+        setting: 'PROVIDER_LINKS_PER_PERSON',
+        advice: 'Sign in with one of those.',
+      };
+      await requireRoom(manager, userId, room, async () => {
+        const links = await manager.countBy(SsoIdentityEntity, { user_id: userId });
+        return links - inserted.length;
+      });
       const payload = { provider_id: provider.id, issuer, subject };
       const event = identityEvent('auth.sso_linked', userId, payload);
       await recordEvent(manager, event, request);

@@ -9,6 +9,8 @@ export interface Room {
   readonly what: string;
   /** The variable that says how many. */
   readonly setting: string;
+  /** What helps. */
+  readonly advice: string;
 }
 
 /**
@@ -18,7 +20,7 @@ export interface Room {
 export async function requireRoom(
   manager: EntityManager,
   userId: string,
-  { most, what, setting }: Room,
+  { most, what, setting, advice }: Room,
   count: () => Promise<number>,
 ): Promise<void> {
   await manager.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [
@@ -28,6 +30,6 @@ export async function requireRoom(
   if (kept < most) return;
   throw new StrataError(
     'conflict',
-    `You have ${kept} ${what}, and may have ${most} (${setting}). Remove one first.`,
+    `You have ${kept} ${what}, and may have ${most} (${setting}). ${advice}`,
   );
 }
