@@ -42,7 +42,7 @@ import { serviceAccountKeyActions } from './actions/service-account-keys.ts';
 import { sessionActions } from './actions/sessions.ts';
 import { ssoLoginActions } from './actions/sso-login.ts';
 import { ssoProviderActions } from './actions/sso-providers.ts';
-import { finishErasure, userActions } from './actions/users.ts';
+import { finishErasure, releaseInvited, userActions } from './actions/users.ts';
 import { createAccountNotices } from './mail/account-notices.ts';
 import { createDeferredMail } from './mail/deferred-mail.ts';
 import { createIdentityProviders } from './oidc/identity-provider.ts';
@@ -147,7 +147,9 @@ export function authService({
     async started(): Promise<void> {
       const sweeps = {
         sessions: removeEndedSessions(settings),
-        invitations: removeExpiredInvitations(settings),
+        invitations: removeExpiredInvitations(settings, (invited) =>
+          releaseInvited(db, call, invited, settings().session_retention_days),
+        ),
         shares: removeEndedShares,
         accounts: finishErasures((id) => finishErasure(db, call, id)),
       };

@@ -185,6 +185,12 @@ export const memberContracts = {
     path: memberPath,
     result: Type.Null(),
   }),
+  'tenant-config.members.lapse': action({
+    summary: 'Remove an invited member whose invitation expired long ago',
+    access: { level: 'internal' },
+    path: memberPath,
+    result: Type.Null(),
+  }),
   'tenant-config.members.erase': action({
     summary: 'Remove somebody whose account is erased from every tenant',
     access: { level: 'internal' },

@@ -79,7 +79,16 @@ test('sessions, links, approvals and deliveries go in time; what is live stays, 
   const old = await login(tenant.emails.viewer!);
   const oldNext = (await refresh(old.refresh_token)).body.refresh_token as string;
   const live = await login(tenant.emails.viewer!);
-  await tenant.admin.post(path('/users'), { email: 'late@example.com', roles: ['viewer'] });
+  const invite = (email: string) => tenant.admin.post(path('/users'), { email, roles: ['viewer'] });
+  await invite('late@example.com');
+  const removed = await invite('removed@example.com');
+  await tenant.admin.delete(path(`/users/${removed.body.user_id}`));
+  // One whom another tenant invites lately, and a person who has an account.
+  const second = await createTenant(strata.url, platform, 'Second');
+  await invite('wanted@example.com');
+  const wanted = { email: 'wanted@example.com', roles: ['viewer'] };
+  await second.admin.post(`/tenants/${second.id}/users`, wanted);
+  await invite(second.emails.viewer!);
 
   const decided = await ask('Decided long ago', { resource: 'run/checkout', cost_impact: 12.5 });
   const answer = await tenant.admin.post(path(`/approvals/${decided}/decision`), {
@@ -101,7 +110,8 @@ test('sessions, links, approvals and deliveries go in time; what is live stays, 
   const oldSession = `session_id = '${old.session_id}'`;
   await age('auth.sessions', ['expires_at', 'created_at'], 41, `id = '${old.session_id}'`);
   await age('auth.refresh_tokens', ['created_at', 'used_at'], 41, oldSession);
-  await age('auth.invitations', ['expires_at', 'created_at'], 41);
+  await age('auth.invitations', ['expires_at', 'created_at'], 41, `tenant_id = '${tenant.id}'`);
+  await age('auth.users', ['created_at'], 41, 'NOT email_verified');
   const approvalTimes = ['created_at', 'decided_at', 'acknowledged_at'];
   await age('notifier.approvals', approvalTimes, 30);
   await age('notifier.deliveries', ['created_at', 'settled_at'], 30);
@@ -117,7 +127,17 @@ test('sessions, links, approvals and deliveries go in time; what is live stays, 
     expect(await count('notifier.approvals WHERE id = $1', [decided])).toBe(0);
   }, 60_000);
   expect(await count('auth.refresh_tokens WHERE session_id = $1', [old.session_id])).toBe(0);
-  expect(await count('auth.invitations')).toBe(0);
+  await eventually(async () => expect(await count('auth.invitations')).toBe(1));
+  expect(await count(`tenant_config.members WHERE status = 'invited'`)).toBe(1);
+  const accounts = await database.query<{ email: string }>(
+    `SELECT email FROM auth.users WHERE email LIKE '%@example.com' OR email = $1 ORDER BY email`,
+    [second.emails.viewer],
+  );
+  expect(accounts.map(({ email }) => email)).toEqual([
+    'admin@example.com',
+    second.emails.viewer,
+    'wanted@example.com',
+  ]);
   await eventually(async () => expect(await count('notifier.endpoints')).toBe(0));
   expect(await count('notifier.deliveries WHERE approval_id = $1', [decided])).toBe(0);
   const orphans = 'notifier.attempts WHERE delivery_id NOT IN (SELECT id FROM notifier.deliveries)';

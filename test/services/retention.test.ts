@@ -174,11 +174,14 @@ test('invitations go long after their expiry; one that was used and can still be
        AS i (name, expired, used)`,
     [tenant],
   );
-  await batchesOf(
-    auth,
-    removeExpiredInvitations(() => settings),
+  const released: string[] = [];
+  const sweep = removeExpiredInvitations(
+    () => settings,
+    async ({ tenant_id: tenantId }) => void released.push(tenantId),
   );
+  await batchesOf(auth, sweep);
   expect(await ids('auth.invitations', 'tenant_name')).toEqual(new Set(['lately', 'open']));
+  expect(released).toEqual([tenant, tenant]);
 });
 
 interface OldApproval {
@@ -424,9 +427,13 @@ describe('a sweep', () => {
     expect(await batchesOf(auth, sweepSessions)).toEqual([{ sessions: 1, refresh_tokens: 0 }]);
   });
 
+  const sweepInvitations = removeExpiredInvitations(
+    () => settings,
+    async () => {},
+  );
   test.each([
     ['sessions', () => auth, sweepSessions, 'sessions_end'],
-    ['invitations', () => auth, removeExpiredInvitations(() => settings), 'invitations_expiry'],
+    ['invitations', () => auth, sweepInvitations, 'invitations_expiry'],
     ['deliveries', () => notifier, removeSettledDeliveries(() => settings), 'deliveries_settled'],
     ['approvals', () => notifier, removeEndedApprovals(() => settings), 'approvals_ended'],
   ] as const)('of %s has an index for what is old', async (_what, source, sweep, index) => {

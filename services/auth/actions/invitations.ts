@@ -266,8 +266,13 @@ export function invitationActions(
       return null;
     },
 
+    /** The row stays until its time is up, when the account goes with it that it was made for. */
     async 'auth.invitations.end'({ tenant_id, user_id }) {
-      await db.manager.delete(InvitationEntity, { tenant_id, user_id });
+      await db.manager.query(
+        `UPDATE auth.invitations SET expires_at = LEAST(expires_at, now())
+         WHERE tenant_id = $1 AND user_id = $2`,
+        [tenant_id, user_id],
+      );
       return null;
     },
   } satisfies Handlers;

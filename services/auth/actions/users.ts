@@ -1,9 +1,16 @@
 /**
  * Accounts: made and looked up for other services, listed and disabled by platform administrators.
  */
+import { randomUUID } from 'node:crypto';
 import { In, IsNull, MoreThan, Not, type DataSource, type EntityManager } from 'typeorm';
+import { serviceCaller } from '../../../shared/access.ts';
 import type { Call, Handlers, Request } from '../../../shared/cluster/request.ts';
-import { commitChange, type EventDraft } from '../../../shared/commits/commit.ts';
+import {
+  auditFacts,
+  commitChange,
+  recordEvents,
+  type EventDraft,
+} from '../../../shared/commits/commit.ts';
 import { authScope } from '../../../shared/contracts/revision-scopes.ts';
 import { decodeCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';
 import { StrataError } from '../../../shared/errors.ts';
@@ -16,11 +23,18 @@ import { UserEntity, type UserRow } from '../schema.ts';
 import type { PasswordHashing } from '../sign-in/password-hashing.ts';
 import { cacheKeysOfApiKeys } from '../stores/api-keys.ts';
 import { recordEvent } from '../stores/audit-events.ts';
-import { beginErasure, endErasure } from '../stores/erasure.ts';
+import { beginErasure, endErasure, lockUnclaimed } from '../stores/erasure.ts';
 import { endCredentials } from '../stores/proof.ts';
+import type { Invited } from '../stores/retention.ts';
 import { endSessionsOf } from '../stores/sessions.ts';
 import { isDomainVerified } from '../stores/sso-providers.ts';
-import { findUserByAddress, insertUser, lockForChange, type NewUser } from '../stores/users.ts';
+import {
+  findUserByAddress,
+  insertUser,
+  keepUnclaimed,
+  lockForChange,
+  type NewUser,
+} from '../stores/users.ts';
 
 /** An event about an account that somebody else caused: the caller is its actor. */
 const eventAbout = (action: string, userId: string, email: string): EventDraft => ({
@@ -59,6 +73,35 @@ export async function finishErasure(db: DataSource, call: Call, id: string): Pro
   await db.transaction((manager) => endErasure(manager, id));
 }
 
+/**
+ * What an invitation that expired long ago has left behind: the membership, and the account where
+ * it is nobody's and nobody's member. May be done again.
+ */
+export async function releaseInvited(
+  db: DataSource,
+  call: Call,
+  { tenant_id, user_id }: Invited,
+  days: number,
+): Promise<void> {
+  await call('tenant-config.members.lapse', { tenant_id, user_id });
+  const memberships = await Promise.all([
+    call('tenant-config.members.of', { user_id }),
+    call('tenant-config.members.invitations', { user_id }),
+  ]);
+  if (memberships.flat().length > 0) return;
+  const hasBegun = await db.transaction(async (manager) => {
+    const isUnclaimed = await lockUnclaimed(manager, user_id, days);
+    if (!isUnclaimed) return false;
+    await beginErasure(manager, user_id);
+    const payload = { because: 'invitation_expired' };
+    const event = { action: 'auth.user_deleted', tenant_id: null, target: user_id, payload };
+    const by = { caller: serviceCaller('auth'), requestId: randomUUID() };
+    await recordEvents(manager, [auditFacts(event, by)]);
+    return true;
+  });
+  if (hasBegun) await finishErasure(db, call, user_id);
+}
+
 export function userActions(
   db: DataSource,
   settings: () => Settings,
@@ -79,7 +122,10 @@ export function userActions(
     request: Request,
   ): Promise<boolean> {
     const id = await insertUser(manager, { ...account, display_name: null });
-    if (id === null) return false;
+    if (id === null) {
+      await keepUnclaimed(manager, account.email);
+      return false;
+    }
     const event = eventAbout('auth.user_created', id, account.email);
     await recordEvent(manager, event, request);
     return true;

@@ -101,6 +101,31 @@ export async function beginErasure(manager: EntityManager, userId: string): Prom
   await manager.query('DELETE FROM strata.actor_names WHERE actor_id = $1', [userId]);
 }
 
+/**
+ * Locks an account that is nobody's: made for an invitation so many days ago, never proved, entered
+ * or invited again. False where it is somebody's, or may become so.
+ */
+export async function lockUnclaimed(
+  manager: EntityManager,
+  userId: string,
+  days: number,
+): Promise<boolean> {
+  const rows = await manager.query<unknown[]>(
+    `SELECT FROM auth.users u
+     WHERE id = $1 AND NOT email_verified AND password_hash IS NULL AND status = 'active'
+       AND erasing_since IS NULL AND created_at < now() - make_interval(days => $2)
+       AND NOT EXISTS (SELECT FROM auth.invitations i
+         WHERE i.user_id = u.id AND i.expires_at >= now() - make_interval(days => $2))
+       AND NOT EXISTS (SELECT FROM auth.sessions s WHERE s.user_id = u.id)
+       AND NOT EXISTS (SELECT FROM auth.api_keys k WHERE k.user_id = u.id)
+       AND NOT EXISTS (SELECT FROM auth.passkeys p WHERE p.user_id = u.id)
+       AND NOT EXISTS (SELECT FROM auth.sso_identities l WHERE l.user_id = u.id)
+     FOR UPDATE`,
+    [userId, days],
+  );
+  return rows.length > 0;
+}
+
 /** Those that somebody began to erase, and that are not finished. */
 export async function findErasing(manager: EntityManager, most: number): Promise<string[]> {
   const rows = await manager.query<{ id: string }[]>(

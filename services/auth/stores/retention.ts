@@ -8,6 +8,12 @@ import type { Sweep } from '../../../shared/database/sweeper.ts';
 import type { Settings } from '../../../shared/settings.ts';
 import { findErasing } from './erasure.ts';
 
+/** Whom somebody invited, and into what. */
+export interface Invited {
+  readonly tenant_id: string;
+  readonly user_id: string;
+}
+
 /** Of a session: when it ended or will end. There is an index on exactly this. */
 const sessionEnd = 'LEAST(revoked_at, expires_at)';
 
@@ -54,22 +60,28 @@ export const removeEndedSessions =
 
 /**
  * Invitations that expired so many days ago, used or not. One that was used stays as long as
- * another: whoever used it and met a crash accepts it once more, signed in.
+ * another: whoever used it and met a crash accepts it once more, signed in. What each has left
+ * behind goes before it: `release` does that, and may be repeated.
  */
 export const removeExpiredInvitations =
-  (settings: () => Settings): Sweep =>
+  (settings: () => Settings, release: (invited: Invited) => Promise<void>): Sweep =>
   async (manager: EntityManager, most) => {
-    const [removed] = await manager.query<[{ invitations: number }]>(
+    const days = settings().session_retention_days;
+    const expired = await manager.query<(Invited & { id: string })[]>(
       `WITH expired AS (
-         SELECT id FROM auth.invitations
-         WHERE expires_at < now() - make_interval(days => $1)
-         ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED
-       ),
-       removed AS (DELETE FROM auth.invitations WHERE id IN (SELECT id FROM expired) RETURNING id)
-       SELECT count(*)::int AS invitations FROM removed`,
-      [settings().session_retention_days, most],
+         SELECT id, tenant_id, user_id FROM auth.invitations
+         WHERE expires_at < now() - make_interval(days => $1) ORDER BY expires_at LIMIT $2
+       ) SELECT * FROM expired`,
+      [days, most],
     );
-    return removed;
+    for (const { tenant_id, user_id } of expired) await release({ tenant_id, user_id });
+    // One that was sent again meanwhile stays.
+    await manager.query(
+      `DELETE FROM auth.invitations
+       WHERE id = ANY ($2) AND expires_at < now() - make_interval(days => $1)`,
+      [days, expired.map(({ id }) => id)],
+    );
+    return { invitations: expired.length };
   };
 
 /** Accounts whose erasure was cut off. `finish` does one, and may be repeated. */

@@ -29,6 +29,18 @@ export const lockForChange = (manager: EntityManager, id: string): Promise<UserR
     lock: { mode: 'pessimistic_write' },
   });
 
+/**
+ * An account that nobody has proved begins again, where somebody asks for it again: it is not taken
+ * away for an invitation of before.
+ */
+export async function keepUnclaimed(manager: EntityManager, address: string): Promise<void> {
+  await manager.query(
+    `UPDATE auth.users SET created_at = now()
+     WHERE email = $1 AND NOT email_verified AND password_hash IS NULL`,
+    [address],
+  );
+}
+
 export type NewUser = Pick<UserRow, 'email' | 'email_verified' | 'display_name' | 'password_hash'>;
 
 /** The id of the new account; null where its address has one already. */

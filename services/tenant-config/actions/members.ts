@@ -324,6 +324,16 @@ export const memberActions = (db: DataSource, settings: () => Settings) =>
       return null;
     },
 
+    async 'tenant-config.members.lapse'({ tenant_id, user_id }, request) {
+      await commitChange(db, request, memberScope(tenant_id), async (manager) => {
+        const invited = { tenant_id, user_id, status: 'invited' } as const;
+        const { affected } = await manager.delete(MemberEntity, invited);
+        const event = eventOf('removed', tenant_id, user_id, { because: 'invitation_expired' });
+        return { result: undefined, keys: [], events: affected ? [event] : [] };
+      });
+      return null;
+    },
+
     /**
      * Also the last administrator: nobody keeps their account for a tenant's sake, and the
      * platform's administrators add another.
