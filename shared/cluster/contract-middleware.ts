@@ -25,6 +25,7 @@ import type { CallingOptions, Context, Middleware, ServiceBroker } from 'molecul
 import type { Logger } from 'pino';
 import { checkAccess, serviceCaller, type Caller } from '../access.ts';
 import { refuseOlderThan, type Change } from '../commits/commit.ts';
+import { powerOf } from '../contracts/consequences.ts';
 import type { CacheRule, Contract } from '../contracts/contract.ts';
 import { contractOf, type ActionName } from '../contracts/index.ts';
 import { isDatabaseFailure, isDatabaseOutage, isRefusedData } from '../database/failures.ts';
@@ -204,6 +205,7 @@ export function contractMiddleware({
         checkAccess(contract, caller, params);
         checkParams(contract, params);
         const committed: Change[] = [];
+        const power = powerOf(contract.leadsTo, params);
         const request: Request = {
           caller: caller!,
           requestId: ctx.requestID ?? ctx.id,
@@ -213,6 +215,7 @@ export function contractMiddleware({
           checkAnswer: (answer) => checkResult(contract, name, answer),
           heardOf: (scope) => coherence.newestHeardOf(scope),
           committed,
+          ...(power !== undefined && { power }),
           until: performance.now() + requestTimeoutMs,
           log: log.child({ request_id: ctx.requestID, action: name }),
           call: callWithin(ctx, name),

@@ -8,6 +8,7 @@ import type { DataSource, EntityManager } from 'typeorm';
 import type { Caller } from '../access.ts';
 import type { Static } from 'typebox';
 import type { AuditFacts } from '../contracts/audit.ts';
+import type { PowerName } from '../contracts/consequences.ts';
 import type { ChangeRecord } from '../contracts/feed.ts';
 import { tenantOfScope } from '../contracts/revision-scopes.ts';
 import { hasBegun } from '../database/begun-together.ts';
@@ -29,6 +30,8 @@ export interface Committing {
    * answers.
    */
   readonly committed: Change[];
+  /** The power that the call takes (`shared/contracts/consequences.ts`); its audit events say it. */
+  readonly power?: PowerName;
 }
 
 /** An audit event before it has an id. */
@@ -49,7 +52,7 @@ export const actorOf = ({ type, id }: Caller): AuditEventFacts['actor'] => ({
 
 export const auditFacts = (
   draft: EventDraft,
-  by: { caller: Caller; requestId: string },
+  by: { readonly caller: Caller; readonly requestId: string; readonly power?: PowerName },
   at = new Date(),
 ): AuditEventFacts => ({
   id: randomUUID(),
@@ -57,10 +60,14 @@ export const auditFacts = (
   actor: draft.actor ?? actorOf(by.caller),
   tenant_id: draft.tenant_id,
   target: draft.target,
-  payload: draft.payload,
+  payload: by.power === undefined ? draft.payload : withPower(draft.payload, by.power),
   request_id: by.requestId,
   occurred_at: at.toISOString(),
 });
+
+/** So that everything powerful can be found in the audit, whatever its event is called. */
+const withPower = (payload: unknown, power: PowerName): object =>
+  typeof payload === 'object' && payload !== null ? { ...payload, power } : { power };
 
 export interface Outcome<T> {
   readonly result: T;

@@ -56,6 +56,15 @@ const outcome = ({ status, body }: Answer): string =>
 const reading = async (client: Client, path: string): Promise<string> =>
   outcome(await client.get(path));
 
+/** The power that each audit event of the tenant says, newest first. */
+async function powersOf(prefix: string): Promise<string[]> {
+  const { items } = (await tenant.admin.get('/audit/events?limit=200&order=desc')).body;
+  const events = items as { action: string; payload: { power?: string } }[];
+  return events
+    .filter(({ action }) => action.startsWith(prefix))
+    .map(({ payload }) => payload.power ?? 'none');
+}
+
 describe('the text of a key', () => {
   test('any one wrong character is noticed without looking anything up', () => {
     fc.assert(
@@ -181,6 +190,23 @@ test('a key changes who is asked and who decides with approvals:configure alone'
     '403 insufficient_scope',
   );
   expect(outcome(await able!.post(`${config}/rollback`, { undo: Number(revision) }))).toBe('200');
+  await eventually(async () =>
+    expect(await powersOf('config.notifications.')).toEqual(['approvers', 'approvers']),
+  );
+});
+
+test('the audit says of what is powerful which power it took, and of nothing else', async () => {
+  const users = `/tenants/${tenant.id}/users`;
+  for (const [email, roles] of [
+    ['audited-viewer@keys.example', ['viewer']],
+    ['audited-operator@keys.example', ['operator']],
+  ])
+    expect((await tenant.admin.post(users, { email, roles })).status).toBe(201);
+  expect((await tenant.admin.patch(risk(), {})).status).toBe(200);
+  await eventually(async () => {
+    expect((await powersOf('tenant.member_invited')).slice(0, 2)).toEqual(['sign_in', 'none']);
+    expect(new Set(await powersOf('config.risk.'))).toEqual(new Set(['none']));
+  });
 });
 
 test('a key of a platform administrator names people and providers with identity:manage alone', async () => {

@@ -53,9 +53,13 @@ export const rollbackAction = (db: DataSource, restorers: Restorers) =>
       const entry = await db.manager.findOneBy(HistoryEntity, { tenant_id, revision });
       if (!entry) throw new StrataError('not_found', 'The history has no such revision.');
       // It brings back who is asked for approval, and so takes what writing that takes.
-      if (entry.config_type === 'notification_config') requirePower(request.caller, 'approvers');
+      const powerful = entry.config_type === 'notification_config';
+      if (powerful) requirePower(request.caller, 'approvers');
       const restore = restorers[entry.config_type];
       const writeOptions = { ...options, ...(reason !== undefined && { reason }) };
-      return restore(tenant_id, entry.resource_id, entry[side], writeOptions, request);
+      return restore(tenant_id, entry.resource_id, entry[side], writeOptions, {
+        ...request,
+        ...(powerful && { power: 'approvers' }),
+      });
     },
   }) satisfies Handlers;
