@@ -409,6 +409,42 @@ describe("a tenant's own provider", () => {
     );
   });
 
+  test('sees and ends nothing that is good elsewhere', async () => {
+    const { home, email, person } = await guest();
+    const strong = await signIn(strata.url, email, memberPassword);
+    await strong.post('/auth/switch-tenant', { tenant_id: home.id });
+    const { body: key } = await strong.post('/auth/api-key', { name: 'at home' });
+    const third = await createTenant(strata.url, platform, `Third ${randomUUID()}`);
+    await third.admin.post(`/tenants/${third.id}/users`, { email, roles: ['viewer'] });
+    const { body: invitations } = await strong.get('/auth/invitations');
+    const invitation = `/auth/invitations/${invitations.items[0].id}`;
+    const { body: sessions } = await strong.get('/auth/sessions');
+    const own = sessions.items.find(({ current }: { current: boolean }) => current);
+
+    const { body } = await visit(person);
+    const session = new Client(strata.url, body.access_token);
+    for (const path of ['/auth/invitations', '/auth/api-keys'])
+      expect([path, (await session.get(path)).body.items]).toEqual([path, []]);
+    const { body: seen } = await session.get('/auth/sessions');
+    expect(seen.items.map(({ confined_to: id }: { confined_to: string }) => id)).toEqual(
+      seen.items.map(() => tenant.id),
+    );
+    const { body: activity } = await session.get('/auth/activity');
+    for (const event of activity.items) expect(event.tenant_id).toBe(tenant.id);
+    for (const answer of [
+      await session.delete(`/auth/sessions/${own.id}`),
+      await session.delete(`/auth/api-keys/${key.id}`),
+      await session.post(`${invitation}/decline`),
+      await session.post(`${invitation}/accept`),
+    ])
+      expect(codeOf(answer)).toEqual(needsStronger);
+    expect((await session.post('/auth/logout', { all: true })).status).toBe(204);
+    expect(codeOf(await session.get('/auth/me'))).toEqual([401, 'auth_session_revoked']);
+    expect((await strong.get('/auth/me')).status).toBe(200);
+    const atHome = new Client(strata.url, key.api_key);
+    expect((await atHome.get(`/tenants/${home.id}/config/risk`)).status).toBe(200);
+  });
+
   test("gives a platform administrator none of the platform's rights, by session or key", async () => {
     const [admin] = await database.query<{ id: string }>(
       `SELECT id FROM auth.users WHERE email = 'admin@example.com'`,

@@ -163,6 +163,9 @@ export function eventActions(db: DataSource, onErasure: () => void) {
           .createQueryBuilder(EventEntity, 'e')
           .where(isOfSignIn)
           .andWhere('e.target = :account', { account: caller.id });
+        // Whoever speaks for the tenant's own provider learns nothing of other tenants.
+        if (caller.confined_to !== undefined)
+          query.andWhere('e.tenant_id = :tenant', { tenant: caller.confined_to });
         return inOrder(query, 'desc', key);
       };
       return readPage({

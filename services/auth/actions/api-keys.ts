@@ -130,7 +130,11 @@ export function apiKeyActions(db: DataSource, settings: () => Settings, notices:
     async 'auth.api-key.list'({ limit = defaultLimit, cursor }, { caller }) {
       const after = decodeCursor(cursor, 'id');
       const rows = await db.manager.find(ApiKeyEntity, {
-        where: { user_id: caller.id, ...(after === undefined ? {} : { id: MoreThan(after) }) },
+        where: {
+          user_id: caller.id,
+          ...(caller.confined_to !== undefined && { tenant_id: caller.confined_to }),
+          ...(after === undefined ? {} : { id: MoreThan(after) }),
+        },
         order: { id: 'ASC' },
         take: limit + 1,
       });
@@ -150,6 +154,7 @@ export function apiKeyActions(db: DataSource, settings: () => Settings, notices:
       return null;
     },
 
+        requireGoodFor(request.caller.confined_to, row.tenant_id);
     async 'auth.api-key.rotate'({ key_id: id }, request) {
       const { key, secret } = newApiKey(id);
       const { result } = await commitChange(db, request, authScope, async (manager) => {

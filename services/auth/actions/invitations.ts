@@ -223,8 +223,12 @@ export function invitationActions(
     async 'auth.invitations.list'({ limit = defaultLimit, cursor }, request) {
       const after = decodeCursor(cursor, 'id') ?? '';
       const userId = request.caller.id;
+      const { confined_to: confinedTo } = request.caller;
       const pending = (await isProved(userId)) ? await pendingOf(userId, request) : [];
-      const rest = pending.filter(({ invitation }) => invitation.id > after);
+      const rest = pending.filter(
+        ({ invitation: { id, tenant_id: tenantId } }) =>
+          id > after && (confinedTo === undefined || tenantId === confinedTo),
+      );
       return pageOf(rest.slice(0, limit + 1), limit, ({ invitation }) => invitation.id, viewOf);
     },
 
@@ -239,6 +243,7 @@ export function invitationActions(
       await requireProved(request.caller.id);
       const { invitation } = await ownInvitation(id, request);
       const { tenant_id, user_id } = invitation;
+      requireGoodFor(request.caller.confined_to, tenant_id);
       await request.call('tenant-config.members.decline', { tenant_id, user_id });
       await db.manager.delete(InvitationEntity, { id });
       return null;

@@ -120,7 +120,11 @@ export function passkeyActions(
     async 'auth.webauthn.credentials.list'({ limit = defaultLimit, cursor }, { caller }) {
       const after = decodeCursor(cursor, 'id');
       const rows = await db.manager.find(PasskeyEntity, {
-        where: { user_id: caller.id, ...(after === undefined ? {} : { id: MoreThan(after) }) },
+        where: {
+          user_id: caller.id,
+          ...(caller.confined_to !== undefined && { confined_to: caller.confined_to }),
+          ...(after === undefined ? {} : { id: MoreThan(after) }),
+        },
         order: { id: 'ASC' },
         take: limit + 1,
       });

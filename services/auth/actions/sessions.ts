@@ -116,7 +116,7 @@ export function sessionActions(
     async 'auth.logout'({ body: { all = false } }, request) {
       const { caller } = request;
       const ownId = caller.session_id === undefined ? [] : [caller.session_id];
-      const ids = all ? await idsOfOpenSessions(db.manager, caller.id) : ownId;
+      const ids = all ? await idsOfOpenSessions(db.manager, caller.id, caller.confined_to) : ownId;
       // An API key has no session, and a service account none at all.
       if (ids.length === 0) return null;
       const payload = { all, session_id: caller.session_id ?? null, sessions_ended: ids.length };
@@ -129,9 +129,10 @@ export function sessionActions(
       const after = decodeCursor(cursor, 'id') ?? null;
       const rows = await db.query<SessionRow[]>(
         `SELECT * FROM auth.sessions WHERE user_id = $1 AND revoked_at IS NULL AND expires_at > now()
+           AND ($4::uuid IS NULL OR confined_to = $4)
            AND ($2::text IS NULL OR (created_at, id) < (SELECT created_at, id FROM auth.sessions WHERE user_id = $1 AND id::text = $2))
          ORDER BY created_at DESC, id DESC LIMIT $3`,
-        [caller.id, after, limit + 1],
+        [caller.id, after, limit + 1, caller.confined_to ?? null],
       );
       return pageOf(
         rows,
@@ -146,6 +147,7 @@ export function sessionActions(
       const open = { id, user_id: userId, revoked_at: IsNull() };
       const session = await db.manager.findOneBy(SessionEntity, open);
       if (!session) throw new StrataError('not_found', 'You have no such session.');
+      requireGoodFor(request.caller.confined_to, session.confined_to);
       const payload = { session_id: id };
       const event = identityEvent('auth.session_ended', userId, payload);
       await endOwnSessions([id], event, request);

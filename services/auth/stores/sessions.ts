@@ -36,10 +36,16 @@ export interface OpenedSession {
  */
 const whereOpen = "revoked_at IS NULL AND expires_at > now() - interval '1 hour'";
 
-export async function idsOfOpenSessions(manager: EntityManager, userId: string): Promise<string[]> {
+/** Of those that are confined to this tenant, where there is one; else of all. */
+export async function idsOfOpenSessions(
+  manager: EntityManager,
+  userId: string,
+  confinedTo: string | undefined,
+): Promise<string[]> {
   const rows = await manager.query<{ id: string }[]>(
-    `SELECT id FROM auth.sessions WHERE user_id = $1 AND ${whereOpen}`,
-    [userId],
+    `SELECT id FROM auth.sessions WHERE user_id = $1 AND ${whereOpen}
+       AND ($2::uuid IS NULL OR confined_to = $2)`,
+    [userId, confinedTo ?? null],
   );
   return rows.map(({ id }) => id);
 }
