@@ -34,6 +34,7 @@ import { apiKeyActions } from './actions/api-keys.ts';
 import { erasureActions } from './actions/erasure.ts';
 import { invitationActions } from './actions/invitations.ts';
 import { passkeyLoginActions } from './actions/passkey-login.ts';
+import { passwordKeyActions } from './actions/password-keys.ts';
 import { passkeyActions } from './actions/passkeys.ts';
 import { passwordLoginActions } from './actions/password-login.ts';
 import { passwordActions } from './actions/passwords.ts';
@@ -127,6 +128,7 @@ export function authService({
     ...ssoProviderActions(db, settings, guard),
     ...apiKeyActions(db, settings, notices),
     ...serviceAccountKeyActions(db, settings),
+    ...passwordKeyActions(db, notices),
     ...userActions(db, settings, hashing, notices),
     ...erasureActions(db),
     ...invitationActions(db, settings, { hashing, throttle, deferredMail, signIn }),

@@ -147,6 +147,8 @@ export interface ApiKeyRow {
   made_by: string | null;
   /** As of the session that made it: a confined key has no right on the platform. */
   confined_to: string | null;
+  /** How the session that gave it its secret was signed in; null for keys from before it was kept. */
+  made_with: SignInMethod | null;
   name: string;
   scopes: KeyScope[];
   /** HMAC-SHA-256 of the secret, as hex. */
@@ -322,6 +324,7 @@ export const ApiKeyEntity = new EntitySchema<ApiKeyRow>({
     tenant_id: { type: 'uuid', nullable: true },
     made_by: nullableText,
     confined_to: { type: 'uuid', nullable: true },
+    made_with: nullableText,
     name: text,
     scopes: { type: 'text', array: true },
     hash: text,
@@ -333,6 +336,7 @@ export const ApiKeyEntity = new EntitySchema<ApiKeyRow>({
   indices: [
     { name: 'api_keys_user_id', columns: ['user_id'] },
     { name: 'api_keys_service_account_id', columns: ['service_account_id'] },
+    { name: 'api_keys_tenant_id', columns: ['tenant_id', 'id'] },
   ],
   checks: [
     { name: 'api_keys_one_owner', expression: 'num_nonnulls(user_id, service_account_id) = 1' },
@@ -530,6 +534,11 @@ export const authSchema: Schema = {
       'ALTER TABLE auth.api_keys ADD COLUMN confined_to uuid',
       // Of the sessions through providers that are open already nobody knows through which.
       "UPDATE auth.sessions SET revoked_at = now() WHERE method = 'sso' AND revoked_at IS NULL",
+    ),
+    migration(
+      'AuthKeysMadeWith1765000000001',
+      'ALTER TABLE auth.api_keys ADD COLUMN made_with text',
+      'CREATE INDEX api_keys_tenant_id ON auth.api_keys (tenant_id, id)',
     ),
   ],
 };

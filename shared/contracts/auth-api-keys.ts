@@ -1,7 +1,19 @@
 /** API keys: made, listed, revoked and rotated by a signed-in person, resolved by the gateway. */
+import { AuditFacts } from './audit.ts';
 import { action, KeyScope, Page, page, keyScopes, type Access } from './contract.ts';
-import { CreatedAt, described, Nullable, strict, Timestamp, Uuid, SomeOf } from './fields.ts';
+import {
+  CreatedAt,
+  described,
+  Email,
+  Nullable,
+  strict,
+  Timestamp,
+  Uuid,
+  SomeOf,
+} from './fields.ts';
 import { authScope } from './revision-scopes.ts';
+import { SignInMethod } from './sign-in-policy.ts';
+import { tenantAdmins, tenantPath } from './tenant-document.ts';
 import { Type } from './type.ts';
 
 const signedIn: Access = { level: 'authenticated' };
@@ -30,9 +42,59 @@ export const ApiKey = Type.Object(
       Nullable(Timestamp),
       'When it was last used, to the minute; null: never',
     ),
+    made_with: described(
+      Nullable(SignInMethod),
+      'How the person who made it, or gave it its secret, was signed in; null where that was not kept yet',
+    ),
   },
   { ...strict, title: 'ApiKey', description: 'An API key, without its secret' },
 );
+/** Whose a key is. */
+const Owner = Type.Object(
+  {
+    type: Type.Enum(['user', 'service_account'], { description: 'A person, or a service account' }),
+    id: described(Uuid, "The account's id"),
+  },
+  strict,
+);
+/** A key that a session by password alone made, as it is listed for the tenant's administrators. */
+const PasswordKey = Type.Object(
+  {
+    id: key.id,
+    prefix: key.prefix,
+    name: key.name,
+    scopes: key.scopes,
+    owner: described(Owner, 'Whose it is'),
+    email: described(Nullable(Email), "The person's address; null for a service account"),
+    made_with: ApiKey.properties.made_with,
+    created_at: key.created_at,
+    expires_at: key.expires_at,
+    last_used_at: ApiKey.properties.last_used_at,
+  },
+  {
+    ...strict,
+    title: 'PasswordKey',
+    description: 'An API key that somebody made who was signed in by password alone',
+  },
+);
+/** How many of them an answer lists. */
+export const maxPasswordKeysShown = 100;
+export const PasswordKeys = Type.Object(
+  {
+    count: Type.Integer({ minimum: 0, description: 'How many there are, or were until now' }),
+    ended: Type.Boolean({ description: 'They were ended; else they stay good' }),
+    items: Type.Array(PasswordKey, {
+      maxItems: maxPasswordKeysShown,
+      description: `The first ${maxPasswordKeysShown} of them`,
+    }),
+  },
+  {
+    ...strict,
+    title: 'PasswordKeys',
+    description: 'API keys for the tenant that people made who were signed in by password alone',
+  },
+);
+
 /** What is asked for. */
 export const NewApiKey = Type.Object(
   {
@@ -111,7 +173,7 @@ export const apiKeyContracts = {
     result: Type.Object(
       {
         /** Whose it is: a person's, or a service account's of the tenant. */
-        owner: Type.Object({ type: Type.Enum(['user', 'service_account']), id: Uuid }, strict),
+        owner: Owner,
         tenant_id: Nullable(Uuid),
         platform_roles: Type.Array(Type.String()),
         name: Type.String(),
@@ -125,6 +187,24 @@ export const apiKeyContracts = {
       strict,
     ),
     cache: { cache: 'identity', key: apiKeyCacheKey, revisionScopes: () => [authScope] },
+  }),
+  'auth.api-key.by-password': action({
+    summary:
+      'API keys for the tenant that somebody made who was signed in by password alone, or in a way that was not kept yet',
+    rest: 'GET /tenants/{tenant_id}/password-keys',
+    access: tenantAdmins,
+    keyScope: 'members:read',
+    path: tenantPath,
+    query: page,
+    result: Page(PasswordKey),
+    response: 'list',
+  }),
+  'auth.api-key.settle-by-password': action({
+    summary: 'Say which those are, or end them, as the tenant now wants stronger sign-ins',
+    access: { level: 'internal' },
+    path: tenantPath,
+    body: Type.Object({ end: Type.Boolean(), actor: AuditFacts.properties.actor }, strict),
+    result: PasswordKeys,
   }),
   'auth.api-key.used': action({
     summary: 'Note that an API key was used',

@@ -2,6 +2,7 @@
  * Tenants themselves. The platform's administrators create, rename, disable, enable and delete
  * them.
  */
+import { PasswordKeys } from './auth-api-keys.ts';
 import { inBody, type CallParams } from './consequences.ts';
 import { action, Page, page, tenantRoles } from './contract.ts';
 import { CreatedAt, Email, Nullable, strict, TenantId, Text, UpdatedAt, UserId } from './fields.ts';
@@ -146,6 +147,12 @@ export const tenantContracts = {
         name: Type.Optional(Name),
         status: Type.Optional(Status),
         sign_in_policy: Type.Optional(SignInPolicy),
+        end_password_keys: Type.Optional(
+          Type.Boolean({
+            description:
+              'With sign_in_policy passkey_or_sso: end the API keys that people made who were signed in by password alone. Without it they stay good, and the answer lists them',
+          }),
+        ),
       },
       {
         ...strict,
@@ -154,7 +161,15 @@ export const tenantContracts = {
         description: 'What changes of a tenant',
       },
     ),
-    result: Tenant,
+    result: Type.Object(
+      { ...Tenant.properties, password_keys: Nullable(PasswordKeys) },
+      {
+        ...strict,
+        title: 'PatchedTenant',
+        description:
+          'The tenant; `password_keys` where the change asks for passkey_or_sso, null elsewhere',
+      },
+    ),
   }),
   'tenant-config.tenants.delete': action({
     summary:

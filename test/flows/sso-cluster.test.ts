@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { createHash, randomBytes } from 'node:crypto';
 import { startCluster, type Cluster } from '../support/cluster.ts';
 import { startHonestProvider, type HonestProvider } from '../support/identity-providers.ts';
-import { Client } from '../support/strata.ts';
+import { Client, createTenant } from '../support/strata.ts';
 
 const redirectUri = 'https://app.example.com/signed-in';
 let cluster: Cluster;
@@ -21,7 +21,7 @@ beforeAll(async () => {
     redirect_uris: [redirectUri],
   });
   cluster = await startCluster({
-    gateways: 1,
+    gateways: 2,
     environment: { WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8', WEBHOOK_ALLOW_HTTP: 'true' },
   });
   anyone = new Client(cluster.gateways[0]!.url);
@@ -42,6 +42,53 @@ beforeAll(async () => {
 afterAll(async () => {
   await cluster?.stop();
   await idp?.close();
+});
+
+async function signedInThroughIt(sub: string): Promise<{ access_token: string }> {
+  const verifier = randomBytes(32).toString('base64url');
+  const { body: begun } = await anyone.post('/auth/login/sso/start', {
+    provider_id: provider,
+    redirect_uri: redirectUri,
+    client_challenge: createHash('sha256').update(verifier).digest('base64url'),
+  });
+  const person = { sub, email: `${sub}@cluster.example`, email_verified: true };
+  const back = await idp.authorize(begun.authorization_url, person);
+  const { body } = await anyone.post('/auth/login/sso', {
+    code: back.searchParams.get('code'),
+    iss: back.searchParams.get('iss'),
+    state: begun.state,
+    client_verifier: verifier,
+  });
+  return body;
+}
+
+test("a session through a tenant's own provider goes nowhere else, on any gateway", async () => {
+  const { access_token: token } = await signedInThroughIt('two');
+  const home = await createTenant(anyone.url, cluster.platform, 'Elsewhere');
+  const asked = { email: 'two@cluster.example', roles: ['tenant_admin'] };
+  expect((await home.admin.post(`/tenants/${home.id}/users`, asked)).status).toBe(201);
+  for (const { url } of cluster.gateways) {
+    const session = new Client(url, token);
+    const { body } = await session.get('/auth/sessions');
+    expect(body.items[0]).toMatchObject({ method: 'sso', confined_to: cluster.tenant.id });
+    expect((await session.get('/auth/invitations')).body.items).toEqual([]);
+  }
+});
+
+test('keys that a password made are refused by every gateway once the change that ends them is answered', async () => {
+  const strict = await createTenant(anyone.url, cluster.platform, 'Strict');
+  const made = await strict.admin.post('/auth/api-key', { name: 'by password' });
+  const statuses = (path: string, token: string) =>
+    Promise.all(
+      cluster.gateways.map(async ({ url }) => (await new Client(url, token).get(path)).status),
+    );
+  const path = `/tenants/${strict.id}/config/risk`;
+  expect(await statuses(path, made.body.api_key)).toEqual([200, 200]);
+  const change = { sign_in_policy: 'passkey_or_sso', end_password_keys: true };
+  const { body } = await cluster.platform.patch(`/tenants/${strict.id}`, change);
+  expect(body.password_keys).toMatchObject({ count: 1, ended: true });
+  expect(await statuses(path, made.body.api_key)).toEqual([401, 401]);
+  expect(await statuses(path, strict.admin.token!)).toEqual([403, 403]);
 });
 
 test('any node ends what another began, once', async () => {

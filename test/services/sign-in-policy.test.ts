@@ -1,11 +1,12 @@
 /**
  * Policies on how to sign in: what a session by password alone may still do, and who sets a policy.
  */
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { restRoutes } from '../../gateway/rest.ts';
+import { eventually } from '../support/cluster.ts';
 import { watch } from '../support/event-stream.ts';
 import { strataDatabase, type Database } from '../support/postgres.ts';
 import {
@@ -146,6 +147,89 @@ test('a tenant_admin sets it, signed in strongly, and nothing else of the tenant
   expect(await setPolicy('any', tenant.admin)).toBe(weak);
   expect(await setPolicy('any', strong)).toBe('200');
   expect(outcome(await tenant.admin.get(risk()))).toBe('200');
+});
+
+describe('keys that a password made', () => {
+  type Key = { readonly id: string; readonly name: string };
+  const namesOf = ({ items }: { items: Key[] }): string[] => items.map(({ name }) => name).sort();
+  async function makeKey(by: Client, name: string, path = '/auth/api-key'): Promise<Client> {
+    const { status, body } = await by.post(path, { name });
+    expect(status).toBe(201);
+    return new Client(strata.url, body.api_key);
+  }
+
+  test('are named where the policy is turned on, and end where it says so', async () => {
+    const strict = await createTenant(strata.url, platform, 'Strict with keys');
+    const address = strict.emails.tenant_admin!;
+    const strong = await withPasskey(address, memberPassword);
+    const account = await strict.admin.post(`${tenantPath(strict.id)}/service-accounts`, {
+      name: 'robot',
+      roles: ['operator'],
+    });
+    const ofAccount = `${tenantPath(strict.id)}/service-accounts/${account.body.id}/api-keys`;
+    const weakKeys = [
+      await makeKey(strict.admin, 'by password'),
+      await makeKey(strict.admin, 'of the robot', ofAccount),
+      await makeKey(strong, 'from before it was kept'),
+    ];
+    const kept = await makeKey(strong, 'by passkey');
+    const elsewhere = await makeKey(other.admin, 'of another tenant');
+    await database.query(
+      `UPDATE auth.api_keys SET made_with = NULL WHERE name = 'from before it was kept'`,
+    );
+    const read = (key: Client, id = strict.id) => key.get(risk(id)).then(outcome);
+    const weakNames = ['by password', 'from before it was kept', 'of the robot'];
+    const list = `${tenantPath(strict.id)}/password-keys`;
+    expect(namesOf((await strong.get(list)).body)).toEqual(weakNames);
+    expect(outcome(await other.admin.get(list))).toBe('403 tenant_mismatch');
+    const own = await strong.get('/auth/api-keys');
+    expect(own.body.items).toContainEqual(
+      expect.objectContaining({ name: 'by passkey', made_with: 'passkey' }),
+    );
+
+    const policy = { sign_in_policy: 'passkey_or_sso' };
+    const turned = await strong.patch(tenantPath(strict.id), policy);
+    expect(turned.body.password_keys).toMatchObject({ count: 3, ended: false });
+    expect(namesOf(turned.body.password_keys)).toEqual(weakNames);
+    expect(turned.body.password_keys.items).toContainEqual(
+      expect.objectContaining({ name: 'by password', email: address, made_with: 'password' }),
+    );
+    expect(await Promise.all(weakKeys.map((key) => read(key)))).toEqual(['200', '200', '200']);
+
+    const ended = await strong.patch(tenantPath(strict.id), { ...policy, end_password_keys: true });
+    expect(ended.body.password_keys).toMatchObject({ count: 3, ended: true });
+    const refused = '401 auth_api_key_invalid';
+    expect(await Promise.all(weakKeys.map((key) => read(key)))).toEqual([
+      refused,
+      refused,
+      refused,
+    ]);
+    expect([await read(kept), await read(elsewhere, other.id)]).toEqual(['200', '200']);
+    expect((await strong.get(list)).body.items).toEqual([]);
+    await eventually(async () => {
+      const { body } = await platform.get(
+        `/audit/events?action=auth.api_key_ended&tenant_id=${strict.id}`,
+      );
+      expect(body.items).toHaveLength(3);
+    });
+  });
+
+  test('end with the policy only, and a new secret makes a key as strong as its session', async () => {
+    const strict = await createTenant(strata.url, platform, 'Strict with a new secret');
+    const made = await strict.admin.post('/auth/api-key', { name: 'rotated' });
+    const strong = await withPasskey(strict.emails.tenant_admin!, memberPassword);
+    const list = `${tenantPath(strict.id)}/password-keys`;
+    expect((await strong.get(list)).body.items).toHaveLength(1);
+    for (const body of [
+      { end_password_keys: true },
+      { end_password_keys: true, sign_in_policy: 'any' },
+    ])
+      expect(outcome(await strong.patch(tenantPath(strict.id), body))).toBe(
+        '422 validation_failed',
+      );
+    await strong.post(`/auth/api-keys/${made.body.id}/rotate`);
+    expect((await strong.get(list)).body.items).toEqual([]);
+  });
 });
 
 test("the platform's policy binds its administrators from the reload on, and nobody else", async () => {

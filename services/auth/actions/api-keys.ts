@@ -14,7 +14,14 @@ import { apiKeyPrefix, createApiKeys, newApiKey } from '../../../shared/security
 import type { Settings } from '../../../shared/settings.ts';
 import type { AccountNotices } from '../mail/account-notices.ts';
 import { platformRolesIn } from '../rules/accounts.ts';
-import { apiKeyView, dayMs, listedApiKey, makeApiKey } from '../rules/api-keys.ts';
+import {
+  apiKeyView,
+  dayMs,
+  inheritedFrom,
+  listedApiKey,
+  makeApiKey,
+  type NewKey,
+} from '../rules/api-keys.ts';
 import { ownSessionOf } from '../rules/own-session.ts';
 import { ApiKeyEntity, type ApiKeyRow } from '../schema.ts';
 import { identityEvent } from '../stores/audit-events.ts';
@@ -24,8 +31,11 @@ import { findUser } from '../stores/users.ts';
 
 type ResolvedKey = ResultOf<'auth.api-key.resolve'>;
 
-const eventAbout = (action: string, ownerId: string, { id, name, scopes }: ApiKeyRow): EventDraft =>
-  identityEvent(action, ownerId, { key_id: id, name, scopes });
+const eventAbout = (
+  action: string,
+  ownerId: string,
+  { id, name, scopes }: NewKey['row'],
+): EventDraft => identityEvent(action, ownerId, { key_id: id, name, scopes });
 
 export function apiKeyActions(db: DataSource, settings: () => Settings, notices: AccountNotices) {
   /** Throws `not_found` for a key that is another's, or nobody's. */
@@ -116,7 +126,7 @@ export function apiKeyActions(db: DataSource, settings: () => Settings, notices:
       const { result: owner } = await commitChange(db, request, authScope, async (manager) => {
         const { user, session } = await requireOpenSession(manager, ownSessionOf(request.caller));
         await requireRoomForKey(manager, userId, tenantId);
-        await manager.insert(ApiKeyEntity, { ...row, confined_to: session.confined_to });
+        await manager.insert(ApiKeyEntity, { ...row, ...inheritedFrom(session) });
         return {
           result: user,
           keys: [apiKeyCacheKey({ key_id: row.id })],
@@ -144,6 +154,7 @@ export function apiKeyActions(db: DataSource, settings: () => Settings, notices:
     async 'auth.api-key.revoke'({ key_id: id }, request) {
       await commitChange(db, request, authScope, async (manager) => {
         const row = await lockOwnKey(manager, request.caller.id, id);
+        requireGoodFor(request.caller.confined_to, row.tenant_id);
         await manager.delete(ApiKeyEntity, { id });
         return {
           result: undefined,
@@ -154,7 +165,6 @@ export function apiKeyActions(db: DataSource, settings: () => Settings, notices:
       return null;
     },
 
-        requireGoodFor(request.caller.confined_to, row.tenant_id);
     async 'auth.api-key.rotate'({ key_id: id }, request) {
       const { key, secret } = newApiKey(id);
       const { result } = await commitChange(db, request, authScope, async (manager) => {
@@ -164,6 +174,7 @@ export function apiKeyActions(db: DataSource, settings: () => Settings, notices:
         const change = {
           hash: createApiKeys(settings()).hash(secret),
           expires_at: new Date(Date.now() + row.days * dayMs),
+          made_with: session.method,
         };
         await manager.update(ApiKeyEntity, { id }, change);
         return {

@@ -11,9 +11,15 @@ import { maxKeysOfServiceAccount } from '../../../shared/contracts/service-accou
 import { decodeCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import type { Settings } from '../../../shared/settings.ts';
-import { apiKeyView, listedApiKey, makeApiKey } from '../rules/api-keys.ts';
+import {
+  apiKeyView,
+  inheritedFrom,
+  listedApiKey,
+  makeApiKey,
+  type NewKey,
+} from '../rules/api-keys.ts';
 import { ownSessionOf } from '../rules/own-session.ts';
-import { ApiKeyEntity, type ApiKeyRow } from '../schema.ts';
+import { ApiKeyEntity } from '../schema.ts';
 import { requireOpenSession } from '../stores/sessions.ts';
 
 interface AccountAddress {
@@ -28,7 +34,7 @@ const keysOf = ({ tenant_id, account_id: account }: AccountAddress) => ({
 /** In the chain of the tenant, whose principal it is. */
 const eventAbout = (
   action: string,
-  { id, name, scopes, tenant_id: tenantId, service_account_id: account }: ApiKeyRow,
+  { id, name, scopes, tenant_id: tenantId, service_account_id: account }: NewKey['row'],
 ): EventDraft => ({
   action,
   tenant_id: tenantId,
@@ -56,9 +62,9 @@ export function serviceAccountKeyActions(db: DataSource, settings: () => Setting
       const owner = { user_id: null, ...keysOf(address), made_by: request.caller.id };
       const { row, key } = makeApiKey(owner, body, settings());
       await commitChange(db, request, authScope, async (manager) => {
-        await requireOpenSession(manager, ownSessionOf(request.caller));
+        const { session } = await requireOpenSession(manager, ownSessionOf(request.caller));
         await requireRoom(manager, address);
-        await manager.insert(ApiKeyEntity, row);
+        await manager.insert(ApiKeyEntity, { ...row, ...inheritedFrom(session) });
         return {
           result: undefined,
           keys: [apiKeyCacheKey({ key_id: row.id })],

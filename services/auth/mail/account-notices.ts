@@ -19,6 +19,8 @@ const notices = {
   password_reset: 'Your password was reset',
   api_key_made: 'An API key was made for your account',
   api_key_rotated: 'An API key of your account has a new secret',
+  api_keys_ended:
+    'An administrator of a tenant now asks for stronger sign-ins, and ended API keys that were made after signing in with a password',
   passkey_added: 'A passkey was added to your account',
   passkey_removed: 'A passkey was removed from your account',
   provider_linked: 'A sign-in provider was linked with your account',

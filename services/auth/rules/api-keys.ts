@@ -4,7 +4,7 @@ import type { KeyScope } from '../../../shared/contracts/contract.ts';
 import type { ParamsOf } from '../../../shared/contracts/index.ts';
 import { apiKeyPrefix, createApiKeys, newApiKey } from '../../../shared/security/api-keys.ts';
 import type { Settings } from '../../../shared/settings.ts';
-import type { ApiKeyRow } from '../schema.ts';
+import type { ApiKeyRow, SessionRow } from '../schema.ts';
 
 export const dayMs = 86_400_000;
 const defaultDays = 90;
@@ -15,8 +15,17 @@ export type ApiKeyOwner = Pick<
   'user_id' | 'service_account_id' | 'tenant_id' | 'made_by'
 >;
 
+/** What a key inherits of the session that makes it. */
+export const inheritedFrom = ({
+  confined_to,
+  method,
+}: SessionRow): Pick<ApiKeyRow, 'confined_to' | 'made_with'> => ({
+  confined_to,
+  made_with: method,
+});
+
 export interface NewKey {
-  readonly row: ApiKeyRow;
+  readonly row: Omit<ApiKeyRow, 'confined_to' | 'made_with'>;
   /** The key itself: only here, since only its hash is stored. */
   readonly key: string;
 }
@@ -30,11 +39,10 @@ export function makeApiKey(
   const now = new Date();
   const id = randomUUID();
   const { key, secret } = newApiKey(id);
-  const row: ApiKeyRow = {
+  const row = {
     ...owner,
     id,
     name,
-    confined_to: null,
     scopes,
     hash: createApiKeys(settings).hash(secret),
     created_at: now,
@@ -45,7 +53,14 @@ export function makeApiKey(
   return { row, key };
 }
 
-export const apiKeyView = ({ id, name, scopes, tenant_id, expires_at, created_at }: ApiKeyRow) => ({
+export const apiKeyView = ({
+  id,
+  name,
+  scopes,
+  tenant_id,
+  expires_at,
+  created_at,
+}: NewKey['row']) => ({
   id,
   prefix: apiKeyPrefix(id),
   name,
@@ -58,4 +73,5 @@ export const apiKeyView = ({ id, name, scopes, tenant_id, expires_at, created_at
 export const listedApiKey = (row: ApiKeyRow) => ({
   ...apiKeyView(row),
   last_used_at: row.last_used_at?.toISOString() ?? null,
+  made_with: row.made_with,
 });

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import type { DataSource, EntityManager } from 'typeorm';
 import type { Handlers } from '../../../shared/cluster/request.ts';
-import { commitChange } from '../../../shared/commits/commit.ts';
+import { actorOf, commitChange } from '../../../shared/commits/commit.ts';
 import { memberKey } from '../../../shared/contracts/members.ts';
 import { memberScope, tenantScope } from '../../../shared/contracts/revision-scopes.ts';
 import { riskKey, type RiskConfig } from '../../../shared/contracts/risk.ts';
@@ -143,17 +143,19 @@ export function tenantActions(db: DataSource, settings: () => Settings) {
     /**
      * Disabling and another policy take effect on every node at once: what is cached of every
      * member and service account is dropped. Enabling a tenant takes back that its deletion was
-     * asked for.
+     * asked for. Where the keys that passwords made could not be ended, the policy holds already: the
+     * same request again ends them.
      */
     async 'tenant-config.tenants.patch'({ tenant_id: id, body }, request) {
       checkTenantChange(request.caller, id, body);
+      const { end_password_keys: endsKeys = false, ...asked } = body;
       const { result } = await commitChange(
         db,
         request,
         memberScope(id),
         async (manager, _revision, at) => {
           const before = await findTenant(manager, id);
-          const after: TenantRow = { ...before, ...body, updated_at: at };
+          const after: TenantRow = { ...before, ...asked, updated_at: at };
           if (after.status === 'active') after.deletion_asked_at = null;
           const { name, status, sign_in_policy, updated_at, deletion_asked_at } = after;
           const change = { name, status, sign_in_policy, updated_at, deletion_asked_at };
@@ -175,7 +177,7 @@ export function tenantActions(db: DataSource, settings: () => Settings) {
             },
             { name, status, sign_in_policy, erase_at: eraseTime(after, settings()) },
           );
-          request.checkAnswer(tenantOf(after));
+          request.checkAnswer({ ...tenantOf(after), password_keys: null });
           return {
             result: after,
             keys: [
@@ -188,7 +190,15 @@ export function tenantActions(db: DataSource, settings: () => Settings) {
           };
         },
       );
-      return tenantOf(result);
+      // After the policy holds: until then sessions by password may make further keys.
+      const passwordKeys =
+        body.sign_in_policy === 'passkey_or_sso'
+          ? await request.call('auth.api-key.settle-by-password', {
+              tenant_id: id,
+              body: { end: endsKeys, actor: actorOf(request.caller) },
+            })
+          : null;
+      return { ...tenantOf(result), password_keys: passwordKeys };
     },
 
     async 'tenant-config.tenants.delete'({ tenant_id: id }, request) {
