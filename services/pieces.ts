@@ -121,7 +121,7 @@ export const pieces: readonly Piece[] = [
   {
     name: 'audit',
     needs: ['database_url'],
-    calls: [],
+    calls: ['auth'],
     vital: [],
     hasTables: true,
     async load() {

@@ -38,6 +38,7 @@ import { passwordKeyActions } from './actions/password-keys.ts';
 import { passkeyActions } from './actions/passkeys.ts';
 import { passwordLoginActions } from './actions/password-login.ts';
 import { passwordActions } from './actions/passwords.ts';
+import { powerNoticeActions } from './actions/power-notices.ts';
 import { refreshActions } from './actions/refresh.ts';
 import { serviceAccountKeyActions } from './actions/service-account-keys.ts';
 import { sessionActions } from './actions/sessions.ts';
@@ -130,6 +131,7 @@ export function authService({
     ...serviceAccountKeyActions(db, settings),
     ...passwordKeyActions(db, notices),
     ...userActions(db, settings, hashing, notices),
+    ...powerNoticeActions(db, settings, deferredMail),
     ...erasureActions(db),
     ...invitationActions(db, settings, { hashing, throttle, deferredMail, signIn }),
   };

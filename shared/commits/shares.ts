@@ -25,11 +25,15 @@ export const holderOf = ({ type, id }: Caller): string => `${type} ${id}`;
 
 /**
  * Takes `count` of the share. What is taken at once may pass the limit, so that something larger
- * than the share is possible at all. Throws `rate_limited` where nothing is left of it.
+ * than the share is possible at all. Resolves to what is taken in this window; null where nothing
+ * was left of it.
  */
-export async function takeShare(db: DataSource, share: Share, count = 1): Promise<void> {
-  const { what, holder, most, seconds, setting } = share;
-  const taken = await db.query<unknown[]>(
+export async function tryTakeShare(
+  db: DataSource,
+  { what, holder, most, seconds }: Omit<Share, 'setting'>,
+  count = 1,
+): Promise<number | null> {
+  const [row] = await db.query<{ taken: number }[]>(
     `INSERT INTO strata.shares AS s (what, holder, taken, until)
      VALUES ($1, $2, $3, now() + make_interval(secs => $4))
      ON CONFLICT (what, holder) DO UPDATE SET
@@ -39,7 +43,14 @@ export async function takeShare(db: DataSource, share: Share, count = 1): Promis
      RETURNING taken`,
     [what, holder, count, seconds, most],
   );
-  if (taken.length > 0) return;
+  return row?.taken ?? null;
+}
+
+/** Throws `rate_limited` where nothing is left of the share. */
+export async function takeShare(db: DataSource, share: Share, count = 1): Promise<void> {
+  const { what, holder, most, seconds, setting } = share;
+  const taken = await tryTakeShare(db, share, count);
+  if (taken !== null) return;
   const [left] = await db.query<{ seconds: number }[]>(
     `SELECT ceil(extract(epoch FROM until - now()))::int AS seconds FROM strata.shares
      WHERE what = $1 AND holder = $2`,

@@ -1,4 +1,5 @@
 /** Accounts, signing in with a password, sessions. */
+import { AuditFacts } from './audit.ts';
 import { action, Page, page, TenantRole, type Access } from './contract.ts';
 import {
   CreatedAt,
@@ -421,6 +422,13 @@ export const authContracts = {
     changesNothing: true,
     path: { user_ids: Type.Array(Uuid) },
     result: Type.Array(Type.Object({ ...User.properties, status: UserStatus }, strict)),
+  }),
+  'auth.power-notices.send': action({
+    summary: 'Tell those concerned by mail what was changed in who may do what',
+    access: { level: 'internal' },
+    changesNothing: true,
+    body: Type.Array(AuditFacts),
+    result: Type.Null(),
   }),
   'auth.users.find': action({
     summary: 'The account of an e-mail address, if there is one',

@@ -68,6 +68,10 @@ function inOrder(
   });
 }
 
+/** Whether the event is of something powerful: `commit.ts` says so in its payload. */
+const hasPower = ({ payload }: AuditEventFacts): boolean =>
+  typeof payload === 'object' && payload !== null && 'power' in payload;
+
 /** An event, and in whose words its actor is named. */
 type Item = AuditEventFacts & { readonly seq: number; readonly hash: string };
 
@@ -109,13 +113,20 @@ export function eventActions(db: DataSource, onErasure: () => void) {
   }
 
   return {
-    async 'audit.append'({ body: events }) {
-      const { recorded, erases } = await db.transaction(async (manager) => ({
-        recorded: await appendEvents(manager, events),
+    async 'audit.append'({ body: events }, { call, log }) {
+      const { appended, erases } = await db.transaction(async (manager) => ({
+        appended: await appendEvents(manager, events),
         erases: await noteErasures(manager, events),
       }));
       if (erases) onErasure();
-      return { recorded };
+      const powerful = appended.filter(hasPower);
+      // The record does not wait for the mail: the event stands in the audit, also where nobody
+      // could be told.
+      if (powerful.length > 0)
+        call('auth.power-notices.send', { body: powerful }).catch((error: unknown) => {
+          log.error({ err: error }, 'nobody was told by mail of powerful changes');
+        });
+      return { recorded: appended.length };
     },
 
     async 'audit.events.list'(params, { caller }) {

@@ -17,17 +17,18 @@ import { ChainEntity, eventFrom, type ChainRow, type EventRow } from '../schema.
 import type { Cut } from './cuts.ts';
 
 /**
- * Gives the events their places in their chains, and returns how many were new: an event that is
+ * Gives the events their places in their chains, and returns those that were new: an event that is
  * recorded already counts as done, so that a delivery may be repeated. Under the lock on a chain's
  * head its events get consecutive numbers.
  */
 export async function appendEvents(
   manager: EntityManager,
   events: readonly AuditEventFacts[],
-): Promise<number> {
+): Promise<AuditEventFacts[]> {
   const heads = await lockHeads(manager, events);
   const recorded = await recordedIds(manager, events);
   const rows: unknown[] = [];
+  const appended: AuditEventFacts[] = [];
   for (const event of events) {
     if (recorded.has(event.id)) continue;
     recorded.add(event.id);
@@ -36,10 +37,11 @@ export async function appendEvents(
     const seq = previous.seq + 1;
     const head = { chain, seq, hash: eventHash(event, seq, previous.hash) };
     heads.set(chain, head);
+    appended.push(event);
     rows.push({ ...event, ...head, actor_type: event.actor.type, actor_id: event.actor.id });
   }
   if (rows.length > 0) await insertEvents(manager, rows, [...heads.values()]);
-  return rows.length;
+  return appended;
 }
 
 /**

@@ -1,0 +1,108 @@
+/** Mail that tells those concerned what was changed in who may do what. */
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { eventually } from '../support/cluster.ts';
+import { mailsTo } from '../support/mailboxes.ts';
+import { strataDatabase, type Database } from '../support/postgres.ts';
+import {
+  addMember,
+  adminPassword,
+  createTenant,
+  memberPassword,
+  signIn,
+  startStrata,
+  type Client,
+  type Running,
+} from '../support/strata.ts';
+
+let database: Database;
+let strata: Running;
+let platform: Client;
+beforeAll(async () => {
+  database = await strataDatabase();
+  strata = await startStrata({ DATABASE_URL: database.url });
+  platform = await signIn(strata.url, 'admin@example.com', adminPassword);
+});
+afterAll(async () => {
+  await strata?.stop('SIGKILL');
+  await database?.drop();
+});
+
+/** The notices of changed rights that name the action, the oldest first. */
+const noticesTo = async (address: string, action: string): Promise<string[]> => {
+  const texts = await mailsTo(address);
+  return texts.filter((text) => text.includes(`, ${action} was done by `));
+};
+
+test('those concerned learn by mail who changed rights, and nobody else does', async () => {
+  const tenant = await createTenant(strata.url, platform, 'Told');
+  const stranger = await createTenant(strata.url, platform, 'Stranger');
+  const { client: second } = await addMember(tenant.admin, tenant.id, {
+    email: 'second@told.example',
+    roles: ['tenant_admin'],
+  });
+  const members = await second.get(`/tenants/${tenant.id}/users`);
+  const { user_id: viewerId } = (
+    members.body as { items: { user_id: string; email: string }[] }
+  ).items.find(({ email }) => email === tenant.emails.viewer)!;
+  const patched = await second.patch(`/tenants/${tenant.id}/users/${viewerId}`, {
+    roles: ['tenant_admin'],
+  });
+  expect(patched.status).toBe(200);
+
+  const concerned = [tenant.emails.tenant_admin!, 'second@told.example', tenant.emails.viewer!];
+  for (const address of concerned)
+    await eventually(async () => {
+      const [notice] = await noticesTo(address, 'tenant.member_updated');
+      expect(notice).toContain(
+        `In tenant ${tenant.id}, tenant.member_updated was done by second@told.example.`,
+      );
+      expect(notice).toContain(`about ${viewerId}`);
+    });
+  for (const address of [tenant.emails.operator!, stranger.emails.tenant_admin!])
+    expect(await noticesTo(address, 'tenant.member_updated')).toEqual([]);
+});
+
+test("what is the platform's is told to its administrators, what is one's own by its own mail", async () => {
+  const tenant = await createTenant(strata.url, platform, 'Recovered');
+  const me = await tenant.operator.get('/auth/me');
+  const { id } = (me.body as { user: { id: string } }).user;
+  const patched = await platform.patch(`/auth/users/${id}`, { status: 'disabled' });
+  expect(patched.status).toBe(200);
+  for (const address of ['admin@example.com', tenant.emails.operator!])
+    await eventually(async () => {
+      const [notice] = await noticesTo(address, 'auth.user_disabled');
+      expect(notice).toContain('In the platform, ');
+      expect(notice).toContain(`about ${id}`);
+    });
+  const key = await tenant.admin.post('/auth/api-key', { name: 'k', scopes: ['config:read'] });
+  expect(key.status).toBe(201);
+  await eventually(async () => {
+    const texts = await mailsTo(tenant.emails.tenant_admin!);
+    expect(texts.join('\n')).toContain('An API key was made for your account');
+  });
+  expect(await noticesTo('admin@example.com', 'auth.api_key_created')).toEqual([]);
+});
+
+test('an address gets twenty of these mails an hour, the last of which says so', async () => {
+  const tenant = await createTenant(strata.url, platform, 'Busy');
+  const me = await tenant.operator.get('/auth/me');
+  const { id } = (me.body as { user: { id: string } }).user;
+  const admin = await signIn(strata.url, tenant.emails.tenant_admin!, memberPassword);
+  for (let nth = 0; nth < 30; nth += 1) {
+    const groups = [`group-${nth}`];
+    const { status } = await admin.patch(`/tenants/${tenant.id}/users/${id}`, { groups });
+    expect(status).toBe(200);
+  }
+  await eventually(async () => {
+    const notices = await noticesTo(tenant.emails.operator!, 'tenant.member_updated');
+    expect(notices.at(-1)).toContain('More of this hour is in the audit, and is not mailed.');
+  });
+  // Whoever comes later hears of what is done later: all that was done before has been told by then.
+  const fence = 'fence@busy.example';
+  await addMember(admin, tenant.id, { email: fence, roles: ['tenant_admin'] });
+  await admin.patch(`/tenants/${tenant.id}/users/${id}`, { groups: [] });
+  await eventually(async () => {
+    expect(await noticesTo(fence, 'tenant.member_updated')).toHaveLength(1);
+  });
+  expect(await noticesTo(tenant.emails.operator!, 'tenant.member_updated')).toHaveLength(20);
+});
