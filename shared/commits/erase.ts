@@ -1,9 +1,10 @@
 /**
  * What the tables of commits have of a tenant, for whoever erases one: its counters, its changes in
- * the feed, its names.
+ * the feed, its names, what it took lately.
  */
 import type { EntityManager } from 'typeorm';
 import { approvalScope, memberScope, tenantScope } from '../contracts/revision-scopes.ts';
+import { removeSharesOf, tenantHolder } from './shares.ts';
 
 /** Whether audit events of the tenant wait to be handed on. */
 export async function hasWaitingEvents(manager: EntityManager, tenantId: string): Promise<boolean> {
@@ -28,4 +29,5 @@ export async function eraseCommits(manager: EntityManager, tenantId: string): Pr
   );
   await manager.query('DELETE FROM strata.revisions WHERE scope = ANY ($1)', [scopes]);
   await manager.query('DELETE FROM strata.actor_names WHERE realm = $1', [tenantId]);
+  await removeSharesOf(manager, tenantHolder(tenantId));
 }

@@ -3,7 +3,7 @@
  * all nodes and restarts. A window begins with what is taken first, and what is taken in it counts
  * until it ends.
  */
-import type { DataSource } from 'typeorm';
+import type { DataSource, EntityManager } from 'typeorm';
 import { actsByRoles, type Caller } from '../access.ts';
 import { StrataError } from '../errors.ts';
 
@@ -21,7 +21,8 @@ export interface Share {
 
 const windows = { 60: 'minute', 3600: 'hour' } as const;
 
-export const holderOf = ({ type, id }: Caller): string => `${type} ${id}`;
+export const holderOf = ({ type, id }: Pick<Caller, 'type' | 'id'>): string => `${type} ${id}`;
+export const tenantHolder = (tenantId: string): string => `tenant ${tenantId}`;
 
 /**
  * Takes `count` of the share. What is taken at once may pass the limit, so that something larger
@@ -77,6 +78,10 @@ export async function takeShares(
   if (!actsByRoles(caller)) return;
   for (const share of shares) await takeShare(db, share, count);
 }
+
+/** For whoever erases the holder. */
+export const removeSharesOf = (manager: EntityManager, holder: string): Promise<unknown> =>
+  manager.query('DELETE FROM strata.shares WHERE holder = $1', [holder]);
 
 /** Removes windows that have ended: at most `most`. */
 export async function removeEndedShares(

@@ -9,7 +9,7 @@
 import type { Logger } from 'pino';
 import { In, IsNull, type DataSource } from 'typeorm';
 import type { Call, Handlers } from '../../../shared/cluster/request.ts';
-import { tryTakeShare } from '../../../shared/commits/shares.ts';
+import { holderOf, tryTakeShare } from '../../../shared/commits/shares.ts';
 import type { AuditEventFacts } from '../../../shared/commits/commit.ts';
 import { html } from '../../../shared/mail/html.ts';
 import type { Mail } from '../../../shared/mail/mailer.ts';
@@ -20,6 +20,9 @@ import { UserEntity, type UserRow } from '../schema.ts';
 
 /** To one address: a script that changes a thousand members does not fill mailboxes. */
 const mostPerHour = 20;
+
+/** An account, and where it is told. */
+type Told = Pick<UserRow, 'id' | 'email'>;
 
 const isUuid = (text: string): boolean => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(text);
 
@@ -58,13 +61,16 @@ export function powerNoticeActions(
   settings: () => Settings,
   deferredMail: DeferredMail,
 ) {
-  async function adminsOf(tenantId: string | null, call: Call): Promise<string[]> {
-    if (tenantId === null) return settings().platform_admin_emails.map(addressOf);
+  async function adminsOf(tenantId: string | null, call: Call): Promise<Told[]> {
+    if (tenantId === null) {
+      const listed = settings().platform_admin_emails.map(addressOf);
+      return db.manager.findBy(UserEntity, { email: In(listed), status: 'active' });
+    }
     const { admins } = await call('tenant-config.members.approvers', {
       tenant_id: tenantId,
       groups: [],
     });
-    return admins.map(({ email }) => email);
+    return admins.map(({ user_id: id, email }) => ({ id, email }));
   }
 
   /** Who did it, and whom it was done to, by id. */
@@ -77,13 +83,19 @@ export function powerNoticeActions(
     return new Map(users.map((user) => [user.id, user]));
   }
 
-  async function tell(to: string, event: AuditEventFacts, by: string, log: Logger): Promise<void> {
-    const share = { what: 'power notice', holder: to, most: mostPerHour, seconds: 3600 } as const;
+  async function tell(
+    { id, email }: Told,
+    event: AuditEventFacts,
+    by: string,
+    log: Logger,
+  ): Promise<void> {
+    const holder = holderOf({ type: 'user', id });
+    const share = { what: 'power notice', holder, most: mostPerHour, seconds: 3600 } as const;
     const taken = await tryTakeShare(db, share);
     if (taken === null) return;
     const isLast = taken === mostPerHour;
     const { frontend_origin: frontendOrigin } = settings();
-    deferredMail.send(powerNoticeMail(to, event, { by, isLast, frontendOrigin }), log);
+    deferredMail.send(powerNoticeMail(email, event, { by, isLast, frontendOrigin }), log);
   }
 
   return {
@@ -95,9 +107,10 @@ export function powerNoticeActions(
         const admins = await adminsOf(event.tenant_id, call);
         // Whoever has not proved their address yet gets the invitation, and no mail beside it.
         const meant = accounts.get(target ?? '');
-        const others = meant?.email_verified ? [meant.email] : [];
+        const told = [...admins, ...(meant?.email_verified ? [meant] : [])];
         const by = accounts.get(actor.id)?.email ?? `${actor.type} ${actor.id}`;
-        for (const to of new Set([...admins, ...others])) await tell(to, event, by, log);
+        const people = new Map(told.map((person) => [person.id, person]));
+        for (const person of people.values()) await tell(person, event, by, log);
       }
       return null;
     },

@@ -3,6 +3,7 @@
  * account that is erased.
  */
 import type { EntityManager } from 'typeorm';
+import { holderOf, removeSharesOf } from '../../../shared/commits/shares.ts';
 import { apiKeyCacheKey } from '../../../shared/contracts/auth-api-keys.ts';
 import { sessionCacheKey } from '../../../shared/contracts/auth.ts';
 
@@ -157,6 +158,7 @@ export async function endErasure(manager: EntityManager, userId: string): Promis
     await manager.query(`DELETE FROM auth.${table} WHERE user_id = $1`, [userId]);
   // Once more, in case somebody signed in while it began.
   await manager.query('DELETE FROM strata.actor_names WHERE actor_id = $1', [userId]);
+  await removeSharesOf(manager, holderOf({ type: 'user', id: userId }));
   await manager.query('DELETE FROM auth.users WHERE id = $1 AND erasing_since IS NOT NULL', [
     userId,
   ]);

@@ -7,7 +7,7 @@ import type { DataSource } from 'typeorm';
 import type { Caller } from '../../../shared/access.ts';
 import type { Handlers, Request } from '../../../shared/cluster/request.ts';
 import { auditFacts, recordEvents } from '../../../shared/commits/commit.ts';
-import { holderOf, takeShares } from '../../../shared/commits/shares.ts';
+import { holderOf, takeShares, tenantHolder } from '../../../shared/commits/shares.ts';
 import type { ParamsOf, ResultOf } from '../../../shared/contracts/index.ts';
 import { invalid } from '../../../shared/errors.ts';
 import type { Settings } from '../../../shared/settings.ts';
@@ -65,7 +65,7 @@ const takeTests = (
       },
       {
         what: 'test notice',
-        holder: `tenant ${tenantId}`,
+        holder: tenantHolder(tenantId),
         most: settings.test_notices_per_minute_per_tenant,
         seconds: 60,
         setting: 'TEST_NOTICES_PER_MINUTE_PER_TENANT',

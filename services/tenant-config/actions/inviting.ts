@@ -5,7 +5,7 @@ import type { DataSource, EntityManager } from 'typeorm';
 import type { Caller } from '../../../shared/access.ts';
 import type { Request } from '../../../shared/cluster/request.ts';
 import { actorOf } from '../../../shared/commits/commit.ts';
-import { holderOf, takeShares } from '../../../shared/commits/shares.ts';
+import { holderOf, takeShares, tenantHolder } from '../../../shared/commits/shares.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import type { Settings } from '../../../shared/settings.ts';
 import { MemberEntity, type TenantRow } from '../schema.ts';
@@ -30,7 +30,7 @@ export const takeInvitation = (
     },
     {
       what: 'invitation',
-      holder: `tenant ${tenantId}`,
+      holder: tenantHolder(tenantId),
       most: settings.invitations_per_hour_per_tenant,
       seconds: 3600,
       setting: 'INVITATIONS_PER_HOUR_PER_TENANT',
