@@ -1,12 +1,11 @@
 /**
  * One operation for each route: what `responses.ts` sends and `parameters.ts` reads, as schemas.
  */
-import type { TSchema } from 'typebox';
+import { IsObject, IsUnion, type TSchema } from 'typebox';
 import { admittedScopes } from '../../shared/access.ts';
 import { consequences, isPower } from '../../shared/contracts/consequences.ts';
 import type { Access, Contract, Rest } from '../../shared/contracts/contract.ts';
 import { exampleOf, hasExample } from '../../shared/contracts/examples.ts';
-import { isObject, isUnion } from '../../shared/contracts/type.ts';
 import type { RestRoute } from '../rest.ts';
 import { errorRefs, errorsOf } from './errors.ts';
 import { headersOf, ofEveryAnswer, refsOf } from '../response-headers.ts';
@@ -265,14 +264,14 @@ const eventStreamOf = (change: Schema): Schema => ({
 
 /** The document in what `Resource` and `Written` in shared/contracts/contract.ts make of it. */
 function documentIn(schema: TSchema): TSchema {
-  const document = isObject(schema) ? schema.properties.document : undefined;
+  const document = IsObject(schema) ? schema.properties.document : undefined;
   if (!document) throw new Error('The result of a resource or write has no document.');
   return document;
 }
 
 /** A result without the members that entity tag and headers say. */
 function without(result: TSchema, ...names: readonly string[]): TSchema {
-  if (!isObject(result) || !names.some((name) => name in result.properties)) return result;
+  if (!IsObject(result) || !names.some((name) => name in result.properties)) return result;
   const isShown = (name: string): boolean => !names.includes(name);
   return {
     ...result,
@@ -284,6 +283,6 @@ function without(result: TSchema, ...names: readonly string[]): TSchema {
 }
 
 function alternativesOf(schema: TSchema): readonly TSchema[] {
-  if (!isUnion(schema)) throw new Error('The result has no alternatives.');
+  if (!IsUnion(schema)) throw new Error('The result has no alternatives.');
   return schema.anyOf;
 }

@@ -3,13 +3,12 @@
  * and their pairs.
  */
 import { isDeepStrictEqual } from 'node:util';
-import type { TSchema } from 'typebox';
+import { Type, type TSchema } from 'typebox';
 import { AgentConfig } from '../contracts/agents.ts';
 import { valueTypes, type ValueType } from '../contracts/bounds.ts';
 import { RiskConfig } from '../contracts/risk.ts';
 import { ServiceInstance } from '../contracts/service-instances.ts';
 import { ServiceType } from '../contracts/service-types.ts';
-import { Type } from '../contracts/type.ts';
 import type { Problem } from '../errors.ts';
 import { pointerTo } from '../schema/json-pointer.ts';
 import { settingsTable } from '../settings-table.ts';

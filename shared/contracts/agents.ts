@@ -5,11 +5,10 @@
  * history and in cache keys, `config.agent.…` in audit events, `agent_configurations` for its
  * table.
  */
-import type { Static } from 'typebox';
+import { Type, type Static } from 'typebox';
 import { documentContracts } from './document-contracts.ts';
 import { AgentType, described, FreeForm, InstanceCount, strict, Text } from './fields.ts';
 import { ofTenant, tenantListing, tenantPath, type TenantAddress } from './tenant-document.ts';
-import { Type } from './type.ts';
 import { BusinessHours } from './weekly-hours.ts';
 
 const fields = {

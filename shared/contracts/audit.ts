@@ -1,7 +1,7 @@
 /** The audit: who did what, in chains that show whether anybody changed the record. */
+import { Type } from 'typebox';
 import { action, Page, page } from './contract.ts';
 import { ActorName, described, Nullable, strict, TenantId, Timestamp, Uuid } from './fields.ts';
-import { Type } from './type.ts';
 
 const facts = {
   id: described(Uuid, 'Names the event'),

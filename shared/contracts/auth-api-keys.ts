@@ -1,4 +1,5 @@
 /** API keys: made, listed, revoked and rotated by a signed-in person, resolved by the gateway. */
+import { Type } from 'typebox';
 import { AuditFacts } from './audit.ts';
 import { action, KeyScope, Page, page, keyScopes, type Access } from './contract.ts';
 import {
@@ -14,7 +15,6 @@ import {
 import { authScope } from './revision-scopes.ts';
 import { SignInMethod } from './sign-in-policy.ts';
 import { tenantAdmins, tenantPath } from './tenant-document.ts';
-import { Type } from './type.ts';
 
 const signedIn: Access = { level: 'authenticated' };
 const Scopes = Type.Array(KeyScope, {

@@ -2,11 +2,11 @@
  * Invitations to a tenant: sent by mail, accepted with the mailed link or signed in. The
  * memberships are `tenant-config`'s.
  */
+import { Type } from 'typebox';
 import { AuditFacts } from './audit.ts';
 import { Password, TenantRef, TokenResponse } from './auth.ts';
 import { action, Page, page, TenantRole, type Access } from './contract.ts';
 import { CreatedAt, described, Email, strict, Timestamp, UserId, Uuid } from './fields.ts';
-import { Type } from './type.ts';
 
 const open: Access = { level: 'public' };
 const signedIn: Access = { level: 'authenticated' };

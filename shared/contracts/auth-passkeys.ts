@@ -8,11 +8,10 @@ import type {
   PublicKeyCredentialRequestOptionsJSON,
   RegistrationResponseJSON,
 } from '@simplewebauthn/server';
-import type { TSchema } from 'typebox';
+import { Type, type TSchema } from 'typebox';
 import { claimedAddress, TokenResponse } from './auth.ts';
 import { action, Page, page, type Access } from './contract.ts';
 import { CreatedAt, described, Nullable, strict, Timestamp, Uuid } from './fields.ts';
-import { Type } from './type.ts';
 
 /**
  * What browsers make grows with them: fields beyond the ones named here are let through and not

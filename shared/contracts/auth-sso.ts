@@ -1,4 +1,5 @@
 /** Signing in through identity providers (OpenID Connect). */
+import { Type } from 'typebox';
 import { TokenResponse } from './auth.ts';
 import { action, Page, page, tenantRoles, type Access } from './contract.ts';
 import {
@@ -11,7 +12,6 @@ import {
   Uuid,
   SomeOf,
 } from './fields.ts';
-import { Type } from './type.ts';
 
 const Name = Type.String({
   minLength: 1,

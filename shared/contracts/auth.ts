@@ -1,4 +1,5 @@
 /** Accounts, signing in with a password, sessions. */
+import { Type } from 'typebox';
 import { AuditFacts } from './audit.ts';
 import { action, Page, page, TenantRole, type Access } from './contract.ts';
 import {
@@ -13,7 +14,6 @@ import {
 } from './fields.ts';
 import { authScope } from './revision-scopes.ts';
 import { SignInMethod, SignInPolicy } from './sign-in-policy.ts';
-import { Type } from './type.ts';
 
 /**
  * What somebody says their address is. Its form is not judged: an address that is none belongs to

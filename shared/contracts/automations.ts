@@ -3,6 +3,7 @@
  * `max_concurrent_automations` slots until it is finished or its time is up. It belongs to the
  * notifier, which keeps it beside the approval that it may wait for.
  */
+import { Type } from 'typebox';
 import { action, Page, page, type Access } from './contract.ts';
 import { decided, intent } from './decide.ts';
 import {
@@ -16,7 +17,6 @@ import {
   Uuid,
 } from './fields.ts';
 import { deciderRoles, longestWait, timeToWait } from './notifier.ts';
-import { Type } from './type.ts';
 
 /**
  * `waiting_approval` until the approval is decided, `waiting_slot` while it is granted and all

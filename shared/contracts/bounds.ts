@@ -3,14 +3,13 @@
  * whatever the layers say. One document each, key by key: `bounds_platform`, and
  * `bounds_{tenant_id}`, which keeps to the platform's.
  */
-import type { Static } from 'typebox';
+import { Type, type Static } from 'typebox';
 import { action, dryRun, Page, page } from './contract.ts';
 import { documentContracts } from './document-contracts.ts';
 import { Nullable, ServiceTypeName, strict, TenantId } from './fields.ts';
 import { impactQuery } from './impact.ts';
 import { ofPlatform, platformAdmins } from './platform-document.ts';
 import { ofTenant, tenantPath, tenantReaders, type TenantAddress } from './tenant-document.ts';
-import { Type } from './type.ts';
 
 /** The types of JSON that a bound can ask for. */
 export const valueTypes = ['boolean', 'integer', 'number', 'string', 'array', 'object'] as const;

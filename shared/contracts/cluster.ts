@@ -3,10 +3,10 @@
  * answers them by asking all of them. `cluster.node.*` is what one node does or says about itself;
  * it is called with that node's id.
  */
+import { Type } from 'typebox';
 import { action } from './contract.ts';
 import { described, Nullable, strict, TenantId, Timestamp, Uuid } from './fields.ts';
 import { tenantAdmins } from './tenant-document.ts';
-import { Type } from './type.ts';
 
 const internal = { level: 'internal' } as const;
 /**

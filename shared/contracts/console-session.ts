@@ -3,13 +3,13 @@
  * answered everything else of a `TokenResponse` and keeps the access token in its memory. The
  * gateway answers these itself; no other route takes a cookie.
  */
+import { Type } from 'typebox';
 import { invitationContracts } from './auth-invitations.ts';
 import { passkeyContracts } from './auth-passkeys.ts';
 import { ssoContracts } from './auth-sso.ts';
 import { authContracts, TokenResponse } from './auth.ts';
 import { action, type Access } from './contract.ts';
 import { described, Nullable, strict, Uuid } from './fields.ts';
-import { Type } from './type.ts';
 
 const { refresh_token: _inTheCookie, ...shown } = TokenResponse.properties;
 export const ConsoleTokens = Type.Object(shown, {

@@ -2,10 +2,10 @@
  * What effective configurations of a tenant can be asked for, by name, for people who pick from
  * lists.
  */
+import { Type } from 'typebox';
 import { action, tenantRoles } from './contract.ts';
 import { AgentType, Nullable, ServiceId, ServiceTypeName, strict } from './fields.ts';
 import { tenantPath } from './tenant-document.ts';
-import { Type } from './type.ts';
 
 /** Of agent types, and of services, in one answer. */
 export const mostContexts = 2000;

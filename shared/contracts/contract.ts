@@ -3,13 +3,12 @@
  * takes and answers, which cache key holds its answer and which keys a write drops. Routes,
  * OpenAPI, checks, types and caching derive from it.
  */
-import type { Static, TObject, TProperties, TSchema } from 'typebox';
+import { Type, type Static, type TObject, type TProperties, type TSchema } from 'typebox';
 import type { LeadsTo } from './consequences.ts';
 import type { ErrorCode } from './error-codes.ts';
 import { ActorName, Author, Nullable, Revision, strict, Timestamp } from './fields.ts';
 import { plannedToo } from './impact.ts';
 import type { RevisionScope } from './revision-scopes.ts';
-import { Type } from './type.ts';
 
 export const tenantRoles = ['tenant_admin', 'operator', 'viewer'] as const;
 export type TenantRole = (typeof tenantRoles)[number];

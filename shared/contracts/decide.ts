@@ -1,5 +1,5 @@
 /** Whether automation may do what it wants to do: the tenant's risk settings as one decision. */
-import type { Static, TProperties } from 'typebox';
+import { Type, type Static, type TProperties } from 'typebox';
 import { action, tenantRoles } from './contract.ts';
 import { Explanation, Revisions, stale } from './effective-config.ts';
 import {
@@ -13,7 +13,6 @@ import {
   Timestamp,
 } from './fields.ts';
 import { ActionToApprove, CostImpact, RiskLevel } from './notifier.ts';
-import { Type } from './type.ts';
 
 export const automationDecisions = ['allow', 'approval_required', 'deny'] as const;
 export type AutomationDecision = (typeof automationDecisions)[number];

@@ -2,7 +2,7 @@
  * Effective configurations: what holds for an agent on a service after the layers are merged, and
  * why.
  */
-import type { Static } from 'typebox';
+import { Type, type Static } from 'typebox';
 import { Bound } from './bounds.ts';
 import { action, readOfBoth, tenantRoles } from './contract.ts';
 import {
@@ -19,7 +19,6 @@ import {
   Uuid,
 } from './fields.ts';
 import { platformScope, tenantScope, type RevisionScope } from './revision-scopes.ts';
-import { Type } from './type.ts';
 
 /**
  * The layers by name, the one that decides first at the front.

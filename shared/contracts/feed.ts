@@ -2,10 +2,10 @@
  * The change feed, answered by every node with a database: how other nodes learn what was
  * committed, and hand over audit events.
  */
+import { Type } from 'typebox';
 import { AuditFacts } from './audit.ts';
 import { action } from './contract.ts';
 import { Nullable, strict } from './fields.ts';
-import { Type } from './type.ts';
 
 const internal = { level: 'internal' } as const;
 

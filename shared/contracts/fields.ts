@@ -2,8 +2,7 @@
  * Schemas of single fields that several contracts share, so that a rule such as "what an e-mail
  * address is" stands once.
  */
-import type { TSchema } from 'typebox';
-import { Type } from './type.ts';
+import { Type, type TSchema } from 'typebox';
 
 /** For objects whose unknown members are refused, which are nearly all. */
 export const strict = { additionalProperties: false } as const;

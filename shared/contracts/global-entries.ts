@@ -2,12 +2,11 @@
  * Global entries: the platform's configuration by key. Public ones are the layer `global` of every
  * effective configuration.
  */
-import type { Static } from 'typebox';
+import { Type, type Static } from 'typebox';
 import { action, Page, page } from './contract.ts';
 import { documentContracts } from './document-contracts.ts';
 import { ActorName, Author, Revision, strict, UpdatedAt } from './fields.ts';
 import { ofPlatform, platformAdmins } from './platform-document.ts';
-import { Type } from './type.ts';
 
 const keyPath = {
   key: Type.String({

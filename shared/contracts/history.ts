@@ -2,13 +2,12 @@
  * ConfigurationHistory: every write of a tenant's documents and of the platform's, with what it
  * changed; and rollback to what a revision left behind.
  */
-import type { TSchema } from 'typebox';
+import { Type, type TSchema } from 'typebox';
 import { action, Change, dryRun, Page, page, write, Written } from './contract.ts';
 import { ActorName, Author, described, Nullable, strict, Timestamp } from './fields.ts';
 import { impactQuery } from './impact.ts';
 import { platformAdmins } from './platform-document.ts';
 import { configurationReaders, tenantAdmins, tenantPath } from './tenant-document.ts';
-import { Type } from './type.ts';
 
 /** The tenant documents, by the names that the history gives them. */
 export const configTypes = [

@@ -2,9 +2,8 @@
  * What a change would do to effective configurations: the answer of a plan, and of a dry run that
  * is asked for it.
  */
-import type { Static, TProperties } from 'typebox';
+import { Type, type Static, type TProperties } from 'typebox';
 import { described, Nullable, strict, TenantId, Timestamp } from './fields.ts';
-import { Type } from './type.ts';
 
 const Count = Type.Integer({ minimum: 0, description: 'Number of tenants' });
 

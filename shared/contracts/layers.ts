@@ -2,7 +2,7 @@
  * What config-resolver asks the two owners of configuration for: the stored layers of one effective
  * configuration.
  */
-import type { Static, TSchema } from 'typebox';
+import { Type, type Static, type TSchema } from 'typebox';
 import { AgentConfig } from './agents.ts';
 import { Bounds } from './bounds.ts';
 import { action, read, Resource } from './contract.ts';
@@ -13,7 +13,6 @@ import { ServiceInstance } from './service-instances.ts';
 import { ServiceType } from './service-types.ts';
 import { platformScope, tenantScope } from './revision-scopes.ts';
 import { tenantPath } from './tenant-document.ts';
-import { Type } from './type.ts';
 
 /** Null where nothing is stored. */
 const Layer = <Document extends TSchema>(document: Document) => Nullable(Resource(document));

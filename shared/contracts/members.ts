@@ -2,6 +2,7 @@
  * Memberships: who belongs to a tenant, with which roles and approver groups. The accounts
  * themselves are `auth`'s.
  */
+import { Type } from 'typebox';
 import { exceedViewer, inBody, type CallParams } from './consequences.ts';
 import { action, Page, page, TenantRole, tenantRoles } from './contract.ts';
 import { described, Email, Nullable, strict, Timestamp, UserId, Uuid } from './fields.ts';
@@ -9,7 +10,6 @@ import { decisionRights } from './notifier.ts';
 import { memberScope } from './revision-scopes.ts';
 import { SignInPolicy } from './sign-in-policy.ts';
 import { tenantAdmins, tenantPath } from './tenant-document.ts';
-import { Type } from './type.ts';
 
 const Roles = Type.Array(TenantRole, {
   minItems: 1,

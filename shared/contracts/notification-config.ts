@@ -3,7 +3,7 @@
  * what happens when nobody decides. One document per tenant, null until it is set. Secrets are
  * stored encrypted and shown masked; `notificationSecrets` says where they are.
  */
-import type { Static, TSchema } from 'typebox';
+import { Type, type Static, type TSchema } from 'typebox';
 import { action, read } from './contract.ts';
 import { documentContracts } from './document-contracts.ts';
 import { Email, Line, Nullable, strict } from './fields.ts';
@@ -13,7 +13,6 @@ import {
   tenantPath,
   type TenantAddress,
 } from './tenant-document.ts';
-import { Type } from './type.ts';
 
 const optional = Type.Optional;
 const headerNameCharacters = "[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}";

@@ -2,6 +2,7 @@
  * notifier: approvals, the notices that tell people of them, and the links in mails by which they
  * are decided.
  */
+import { Type } from 'typebox';
 import {
   action,
   page,
@@ -25,7 +26,6 @@ import {
   Timestamp,
   Uuid,
 } from './fields.ts';
-import { Type } from './type.ts';
 
 const optional = Type.Optional;
 

@@ -3,14 +3,13 @@
  * the writing of exactly that. A plan's digest stands for the items and for all that their impact
  * depends on, so that what was looked at is what is applied.
  */
-import type { Static } from 'typebox';
+import { Type, type Static } from 'typebox';
 import { action, Change } from './contract.ts';
 import { strict, Uuid } from './fields.ts';
 import { Impact, impactCursor, planned } from './impact.ts';
 import { PlatformLayers } from './layers.ts';
 import { Bounds } from './bounds.ts';
 import { platformAdmins } from './platform-document.ts';
-import { Type } from './type.ts';
 
 export const PlanItem = Type.Object(
   {

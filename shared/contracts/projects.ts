@@ -2,11 +2,10 @@
  * A tenant's cloud projects. Not a layer of the effective configuration: service instances name the
  * project that they run in.
  */
-import type { Static } from 'typebox';
+import { Type, type Static } from 'typebox';
 import { documentContracts } from './document-contracts.ts';
 import { described, FreeForm, ProjectId, strict, Text } from './fields.ts';
 import { ofTenant, tenantListing, tenantPath, type TenantAddress } from './tenant-document.ts';
-import { Type } from './type.ts';
 
 const fields = {
   name: Type.Optional(Text('What people call it', 'Shop')),

@@ -2,11 +2,10 @@
  * A tenant's risk limits: what automation may do on its own, what a human may approve. One document
  * per tenant, always there.
  */
-import type { Static } from 'typebox';
+import { Type, type Static } from 'typebox';
 import { documentContracts } from './document-contracts.ts';
 import { Slug, strict } from './fields.ts';
 import { ofTenant, tenantPath, type TenantAddress } from './tenant-document.ts';
-import { Type } from './type.ts';
 import { BusinessHours, businessHoursKey } from './weekly-hours.ts';
 
 const limits = {

@@ -3,13 +3,13 @@
  * own, which outlive whoever made them. The accounts are `tenant-config`'s, as memberships are;
  * their keys are `auth`'s, as all keys are.
  */
+import { Type } from 'typebox';
 import { ApiKey, apiKeyCacheKey, IssuedApiKey, NewApiKey } from './auth-api-keys.ts';
 import { exceedViewer, inBody, type PowerfulFor } from './consequences.ts';
 import { action, Page, page, TenantRole, tenantRoles } from './contract.ts';
 import { Author, CreatedAt, described, Line, Nullable, strict, UpdatedAt, Uuid } from './fields.ts';
 import { memberScope } from './revision-scopes.ts';
 import { tenantAdmins, tenantPath } from './tenant-document.ts';
-import { Type } from './type.ts';
 
 /** How many accounts a tenant has, and keys an account, at most. */
 export const maxServiceAccounts = 200;

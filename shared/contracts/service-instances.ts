@@ -2,7 +2,7 @@
  * Service instances: what a tenant sets for one of its services, and the layer `service_instance`
  * of the effective configuration.
  */
-import type { Static } from 'typebox';
+import { Type, type Static } from 'typebox';
 import { documentContracts } from './document-contracts.ts';
 import {
   described,
@@ -21,7 +21,6 @@ import {
   tenantPath,
   type TenantAddress,
 } from './tenant-document.ts';
-import { Type } from './type.ts';
 import { BusinessHours, WeeklyHours } from './weekly-hours.ts';
 
 const fields = {

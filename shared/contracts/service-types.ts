@@ -3,13 +3,12 @@
  * row named `default` is the layer `service_type` of an effective configuration, and its
  * scaling_limits bound every service instance of the type.
  */
-import type { Static } from 'typebox';
+import { Type, type Static } from 'typebox';
 import { action, Page, page } from './contract.ts';
 import { documentContracts } from './document-contracts.ts';
 import { described, FreeForm, InstanceCount, ServiceTypeName, Slug, strict } from './fields.ts';
 import { ofPlatform, platformReaders } from './platform-document.ts';
 import { platformScope } from './revision-scopes.ts';
-import { Type } from './type.ts';
 
 /**
  * The configuration_name that is looked up; rows with other names are kept for an operator to

@@ -2,8 +2,7 @@
  * How somebody signed in, and how they must have: a tenant says so for its members, the platform
  * for its administrators.
  */
-import type { Static } from 'typebox';
-import { Type } from './type.ts';
+import { Type, type Static } from 'typebox';
 
 /** `sso` is any identity provider. */
 export const SignInMethod = Type.Enum(['password', 'passkey', 'sso']);

@@ -2,6 +2,7 @@
  * Tenants themselves. The platform's administrators create, rename, disable, enable and delete
  * them.
  */
+import { Type } from 'typebox';
 import { PasswordKeys } from './auth-api-keys.ts';
 import { inBody, type CallParams } from './consequences.ts';
 import { action, Page, page, tenantRoles } from './contract.ts';
@@ -9,7 +10,6 @@ import { CreatedAt, Email, Nullable, strict, TenantId, Text, UpdatedAt, UserId }
 import { MemberStatus } from './members.ts';
 import { SignInPolicy } from './sign-in-policy.ts';
 import { tenantPath } from './tenant-document.ts';
-import { Type } from './type.ts';
 
 const Status = Type.Enum(['active', 'disabled'], {
   description: 'Nobody can act in a tenant that is disabled',

@@ -2,13 +2,13 @@
  * Streams of what changed (Server-Sent Events). The gateway answers them; it reads the changes from
  * their owner, in order.
  */
+import { Type } from 'typebox';
 import { action, page, stream, streamOfBoth, tenantRoles } from './contract.ts';
 import { address, Revisions } from './effective-config.ts';
 import { Author, described, Nullable, Revision, strict, Timestamp, Uuid } from './fields.ts';
 import { ConfigType, WriteAction } from './history.ts';
 import { platformAdmins } from './platform-document.ts';
 import { configurationReaders, tenantPath } from './tenant-document.ts';
-import { Type } from './type.ts';
 
 /**
  * What a stream says of one revision: that it happened, to what and by whom. Values are read from

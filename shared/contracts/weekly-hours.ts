@@ -2,9 +2,8 @@
  * Hours of the week on a place's own clock: when automation keeps to business hours, when an
  * instance is maintained.
  */
-import type { Static } from 'typebox';
+import { Type, type Static } from 'typebox';
 import { described, SomeOf, strict } from './fields.ts';
-import { Type } from './type.ts';
 
 /** In the order of ISO 8601, which counts them from 1. */
 export const weekdays = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'] as const;

@@ -39,7 +39,6 @@ test('a node that is a gateway alone loads no library that it does not need to s
   const { packages } = loadedBy(['--input-type=module', '-e', code.join(' ')]);
   expect(packages).toEqual(expect.arrayContaining(['moleculer', 'nats', 'fastify']));
   const ofOthers = [
-    'typebox',
     'typeorm',
     'pg',
     'nodemailer',
