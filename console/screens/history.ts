@@ -19,7 +19,10 @@ import type { ScreenProperties } from './screen.ts';
 
 type TenantEntry = ResultOf<'tenant-config.history.list'>['items'][number];
 /** Of a tenant, or of the platform, whose kinds of documents are others. */
-type Entry = Omit<TenantEntry, 'config_type'> & { readonly config_type: string };
+type Entry = Omit<TenantEntry, 'config_type'> & {
+  readonly config_type: string;
+  readonly purged?: ResultOf<'global-config.history.list'>['items'][number]['purged'];
+};
 interface History {
   readonly items: readonly Entry[];
   readonly next_cursor: string | null;
@@ -166,8 +169,9 @@ function EntryRow({
   readonly onToggle: () => void;
   readonly onTakeBack: (way: Way) => void;
 }): VNode {
-  const { revision, action, changes, reason } = entry;
+  const { revision, action, changes, reason, purged } = entry;
   const id = `changes-${revision}`;
+  const hasValues = action !== 'purge' && (!purged || changes.length > 0);
   const places = changes.slice(0, 3).map(({ path }) => (path === '' ? 'all of it' : path));
   return html`<tbody class=${isOpen ? 'open' : ''}>
     <tr>
@@ -187,12 +191,17 @@ function EntryRow({
         <td colspan="5" id=${id}>
           <div class="ladder">
             <p class="fine"><${Who} id=${entry.changed_by} name=${nameBeside(entry, 'changed_by')} /> · <${Time} at=${entry.changed_at} />${entry.request_id !== null && html`<span> · request <code>${entry.request_id}</code></span>`}</p>
-            <${Changes} changes=${changes} />
+            ${
+              purged &&
+              html`<p>Values of this change were purged by <${Who} id=${purged.by} /> · <${Time} at=${purged.at} />: <q><bdi>${purged.reason}</bdi></q></p>`
+            }
+            ${hasValues && html`<${Changes} changes=${changes} />`}
             ${owner.screens !== undefined && view(Then, { screens: owner.screens, revision })}
             ${
               owner.mayTakeBack &&
+              hasValues &&
               html`<p class="buttons">
-                <button type="button" class="small" onClick=${() => onTakeBack('undo')}>Undo this change…</button>
+                ${!purged && html`<button type="button" class="small" onClick=${() => onTakeBack('undo')}>Undo this change…</button>`}
                 <button type="button" class="small" onClick=${() => onTakeBack('restore')}>Restore what it was after this…</button>
               </p>`
             }
@@ -231,8 +240,11 @@ async function reviewOf(
 ): Promise<Review> {
   const { config_type: type, resource_id: id, revision } = entry;
   const document = { config_type: type, resource_id: id };
-  const newest = await get<History>(historyAddress(owner, { ...document, limit: '1' }));
-  const latest = newest.items[0]?.revision ?? revision;
+  const newest = await get<History>(
+    historyAddress(owner, { ...document, limit: String(pageSize) }),
+  );
+  // A purge writes no document.
+  const latest = newest.items.find(({ action }) => action !== 'purge')?.revision ?? revision;
   const detailOf = (each: number) => get<Detail>(`${owner.base}/history/${each}`);
   const [{ before }, { after }] = await Promise.all([detailOf(revision), detailOf(latest)]);
   // Notification routes are there also while they say nothing.

@@ -350,6 +350,23 @@ const rollback: Command = {
   },
 };
 
+const purge: Command = {
+  name: 'config purge',
+  parameters: '<kind> <resource>',
+  summary: `take the past values of a document of the ${platformWord} out of history and audit, for good`,
+  flags: { reason: { type: 'string', summary: 'why; needed, and kept' } },
+  async run({ session, args: { kind, resource }, flags, answer }) {
+    const reason = textOf(flags.reason);
+    if (reason === undefined) throw new Misused('--reason is needed: it is kept');
+    const type = platformConfigTypes.find((name) => name === kind);
+    if (type === undefined) throw new Misused(`a kind is one of ${platformConfigTypes.join(', ')}`);
+    const body = { config_type: type, resource_id: resource!, reason };
+    const purged = await session.call('global-config.history.purge', { body });
+    const still = purged.still_in_force ? '; one of the values is the one of now, and stays' : '';
+    answer(purged, () => `purged from ${purged.entries} entries of the history${still}`);
+  },
+};
+
 export const configCommands: readonly Command[] = [
   get,
   effective,
@@ -359,4 +376,5 @@ export const configCommands: readonly Command[] = [
   unset,
   history,
   rollback,
+  purge,
 ];

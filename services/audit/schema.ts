@@ -172,5 +172,16 @@ export const auditSchema: Schema = {
          public_key text NOT NULL, signature text NOT NULL
        )`,
     ),
+    migration(
+      'AuditPurges1764900000003',
+      `-- Of events of the platform's chain about this document, up to this revision, the changes are purged.
+      CREATE TABLE audit.purges (prefix text, target text, below int8 NOT NULL, PRIMARY KEY (prefix, target))`,
+      'CREATE TABLE audit.purged_links (seq int8 PRIMARY KEY, proof_seq int8 NOT NULL)',
+      `CREATE OR REPLACE FUNCTION audit.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+         IF TG_OP = 'DELETE' AND current_setting('strata.erases_audit', true) = 'on' THEN RETURN NULL; END IF;
+         IF TG_OP = 'UPDATE' AND current_setting('strata.purges_audit', true) = 'on' THEN RETURN NULL; END IF;
+         RAISE EXCEPTION 'audit events are append-only' USING ERRCODE = 'insufficient_privilege';
+       END $$`,
+    ),
   ],
 };

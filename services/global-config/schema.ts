@@ -220,5 +220,13 @@ export const globalConfigSchema: Schema = {
       "SELECT FROM strata.revisions WHERE scope = 'platform' FOR UPDATE",
       'SELECT global_config.begin_history()',
     ),
+    migration(
+      'GlobalConfigPurges1764900000002',
+      `-- Documents that were left behind by revisions from \`since\` on and before \`below\` are not in the history any more.
+      CREATE TABLE global_config.purges (
+        config_type text NOT NULL, resource_id text NOT NULL, since int8 NOT NULL, below int8 NOT NULL,
+        purged_by text NOT NULL, purged_at timestamptz NOT NULL, reason text NOT NULL, PRIMARY KEY (config_type, resource_id)
+      )`,
+    ),
   ],
 };

@@ -200,7 +200,7 @@ export const effectiveConfigContracts = {
               withheld: Type.Optional(
                 Type.Literal(true, {
                   description:
-                    'Public entries of the platform were withdrawn since and are missing: what the values were then is not known from this answer',
+                    'Something of the platform is missing, withdrawn since or purged: what the values were then is not known from this answer',
                 }),
               ),
             },

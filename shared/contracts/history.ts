@@ -36,12 +36,27 @@ const PlatformConfigType = Type.Enum(platformConfigTypes, {
   description: "Kind of a document of the platform's",
 });
 
-export const writeActions = ['create', 'update', 'delete', 'rollback'] as const;
+/** `purge` writes no document: it takes past ones of the platform out of its history. */
+export const writeActions = ['create', 'update', 'delete', 'rollback', 'purge'] as const;
 export type WriteAction = (typeof writeActions)[number];
+/** What makes a document what it is. */
+export type DocumentAction = Exclude<WriteAction, 'purge'>;
 export const WriteAction = Type.Enum(writeActions, {
   title: 'WriteAction',
   description: 'How it was written',
 });
+
+/** The beginning of a document's audit events, by its kind. */
+const auditNames: Readonly<Record<PlatformConfigType, string>> = {
+  global_config: 'config.global.',
+  service_type_config: 'config.service_type.',
+  bounds_config: 'config.bounds.',
+};
+/** The audit event of a purge. */
+export const purgedAction = (type: PlatformConfigType): string => `${auditNames[type]}purged`;
+/** The beginning of the events that a purge concerns; undefined where it is none. */
+export const purgedBy = (action: string): string | undefined =>
+  Object.values(auditNames).find((name) => action === `${name}purged`);
 
 const entryFields = <Kind extends TSchema>(kind: Kind, resourceId: string) => ({
   revision: Type.Integer({ description: 'The revision that it made', examples: [12] }),
@@ -78,10 +93,25 @@ const HistoryDetail = Type.Object(
   },
 );
 
-const ofPlatform = entryFields(
-  PlatformConfigType,
-  'The key of a global entry, `{service_type}/{configuration_name}`, or `platform` for its bounds',
-);
+const PlatformResourceId =
+  'The key of a global entry, `{service_type}/{configuration_name}`, or `platform` for its bounds';
+const ofPlatform = {
+  ...entryFields(PlatformConfigType, PlatformResourceId),
+  purged: Type.Optional(
+    Type.Object(
+      {
+        by: described(Author, 'Who purged it'),
+        at: described(Timestamp, 'When it was purged'),
+        reason: Type.String({ description: 'Why, in the words of who purged it' }),
+      },
+      {
+        ...strict,
+        title: 'PurgedValues',
+        description: 'Where values of this write were purged',
+      },
+    ),
+  ),
+};
 const PlatformHistoryEntry = Type.Object(ofPlatform, {
   ...strict,
   title: 'PlatformHistoryEntry',
@@ -127,6 +157,21 @@ const rollbackBody = Type.Object(
 );
 
 const Restored = Type.Unknown({ description: 'The document, as it was' });
+
+const PurgedHistory = Type.Object(
+  {
+    revision: Type.Integer({ description: 'The revision that the purge made' }),
+    config_type: PlatformConfigType,
+    resource_id: Type.String({ description: PlatformResourceId }),
+    entries: Type.Integer({ description: 'How many entries of the history lost their values' }),
+    still_in_force: Type.Boolean({
+      description:
+        'Whether the document holds one of the purged values now, which stays until it is changed',
+    }),
+    at: described(Timestamp, 'When it was done'),
+  },
+  { ...strict, title: 'PurgedHistory', description: 'What was purged' },
+);
 
 const access = { level: 'tenant', roles: configurationReaders } as const;
 
@@ -201,5 +246,31 @@ export const historyContracts = {
     query: { ...dryRun, ...impactQuery },
     body: rollbackBody,
     result: Written(Restored),
+  }),
+  /** The values that a document had before the one of now, also in the audit. */
+  'global-config.history.purge': action({
+    summary: 'Take the past values of a document of the platform out of its history',
+    rest: 'POST /config/history/purge',
+    access: platformAdmins,
+    leadsTo: 'proof',
+    keyScope: null,
+    body: Type.Object(
+      {
+        config_type: PlatformConfigType,
+        resource_id: Type.String({
+          minLength: 1,
+          maxLength: 200,
+          description: PlatformResourceId,
+          examples: ['alerting_band'],
+        }),
+        reason: Type.String({
+          minLength: 1,
+          maxLength: 500,
+          description: 'Why, kept in the history and the audit',
+        }),
+      },
+      { ...strict, title: 'HistoryPurge', description: 'Whose past values go' },
+    ),
+    result: PurgedHistory,
   }),
 } as const;

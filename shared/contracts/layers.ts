@@ -243,7 +243,9 @@ export const layerContracts = {
         ),
         // Not said by a node of an earlier release.
         withheld: Type.Optional(
-          Type.Boolean({ description: 'Whether entries of then are missing, withdrawn since' }),
+          Type.Boolean({
+            description: 'Whether something of then is missing: withdrawn since, or purged',
+          }),
         ),
         entries: Type.Array(Resource(GlobalEntry)),
         service_types: Type.Record(Type.String(), Resource(ServiceType)),

@@ -10,7 +10,7 @@ import type { Request } from '../cluster/request.ts';
 import { namesIn, platformName, realmOf } from '../commits/actor-names.ts';
 import { commitCombined, storing, type Judge } from '../commits/combined.ts';
 import { commitChange, readSnapshot, type Work } from '../commits/commit.ts';
-import type { WriteAction } from '../contracts/history.ts';
+import type { DocumentAction } from '../contracts/history.ts';
 import { boundedProblems, invalid, StrataError, type Problem } from '../errors.ts';
 import { diff, type Difference } from '../schema/diff.ts';
 import { applyMergePatch } from '../schema/merge-patch.ts';
@@ -102,7 +102,7 @@ const pastTense = {
   update: 'updated',
   delete: 'deleted',
   rollback: 'rolled_back',
-} as const satisfies Record<WriteAction, string>;
+} as const satisfies Record<DocumentAction, string>;
 
 /** Only a rollback can ask for it: such a document has no DELETE. */
 const alwaysThere = (): StrataError =>
@@ -139,7 +139,7 @@ export function documentActions<Address, Document, Context>(
   }
   /** What a write makes of it; `next` null removes the document. */
   interface Plan {
-    readonly action: WriteAction;
+    readonly action: DocumentAction;
     readonly next: Next | null;
     /** It is answered as what created the document. */
     readonly isNew?: boolean;

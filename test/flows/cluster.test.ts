@@ -658,7 +658,7 @@ test('another tenant, another password and a disabled account hold on every node
     expect((await client.get('/auth/me')).body.detail.code).toBe('auth_session_revoked');
 });
 
-test('what was effective is the same on every node, and a rollback of the platform is seen at once', async () => {
+test('what was effective is the same on every node; a rollback and a purge are seen immediately', async () => {
   const { platform, tenant } = cluster;
   const atEach = (client: Client): Client[] =>
     cluster.gateways.map(({ url }) => new Client(url, client.token));
@@ -684,6 +684,20 @@ test('what was effective is the same on every node, and a rollback of the platfo
       expect((await reader.get(path)).body.config_value).toBe(values[index]);
     for (const reader of writers.tenant)
       expect((await reader.get(effective)).body.values['rolled-back']).toBe(values[index]);
+  }
+
+  await one!.put(path, { config_value: 'harmless', is_public: true });
+  const { body } = await one!.get(`/config/history/${revisions[1]}`);
+  const past = `${effective}?as_of=${body.changed_at}`;
+  for (const reader of writers.tenant)
+    expect((await reader.get(past)).body.values['rolled-back']).toBe('second');
+  const name = { config_type: 'global_config', resource_id: 'rolled-back' };
+  const purged = await other!.post('/config/history/purge', { ...name, reason: 'leaked' });
+  expect(purged.status).toBe(200);
+  for (const reader of writers.tenant) {
+    const { body: left } = await reader.get(past);
+    expect(left.values).not.toHaveProperty('rolled-back');
+    expect(left.as_of).toMatchObject({ withheld: true });
   }
 });
 

@@ -115,6 +115,14 @@ describe('one command', () => {
       outcome: 'updated',
       document: { config_value: 1 },
     });
+    const purge = ['config', 'purge', 'global_config', 'rolled'];
+    expect((await type(purge)).err).toContain('--reason is needed');
+    const purged = await type([...purge, '--reason', 'a password']);
+    expect(purged.out).toContain('one of the values is the one of now');
+    const after = await answered('config', 'history', 'platform', String(revision));
+    expect(after).toMatchObject({ after: null, purged: { reason: 'a password' } });
+    const again = await type(['config', 'rollback', 'platform', String(revision)]);
+    expect(again.err).toContain('was purged from the history');
   });
 
   test('a tenant is called by its name wherever its id is wanted', async () => {

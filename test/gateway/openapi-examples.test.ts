@@ -216,6 +216,12 @@ const given: Readonly<Record<string, () => Promise<Given>>> = {
   'global-config.rollback': async () => ({
     values: { revision: await newestOf(platform, '/config/history') },
   }),
+  'global-config.history.purge': async () => {
+    const name = 'purged-by-example';
+    await platform.put(`/config/global/${name}`, { config_value: 1 });
+    await platform.delete(`/config/global/${name}`);
+    return { values: { config_type: 'global_config', resource_id: name } };
+  },
   'global-config.plan.apply': async () => {
     const { body } = await platform.post('/config/plan', exampleOf('/config/plan'));
     return { values: { digest: body.digest } };

@@ -518,6 +518,154 @@ describe('what was withdrawn', () => {
   });
 });
 
+describe('a purge', () => {
+  const name = { config_type: 'global_config', resource_id: 'leaked' };
+  const path = '/config/global/leaked';
+  const canary = 'canary-of-a-purge';
+  const put = (value: unknown) => platform.put(path, { config_value: value, is_public: true });
+  const purge = (of: object = name, by = platform) =>
+    by.post('/config/history/purge', { ...of, reason: 'it was a password' });
+  const past = (at: string) =>
+    tenant.admin.get(`/tenants/${tenant.id}/config/effective?explain=true&as_of=${at}`);
+
+  /** Everything that a platform admin can read of the past, as text. */
+  async function everything(): Promise<string> {
+    const entries = await wholeHistory('&resource_id=leaked');
+    const details = await Promise.all(
+      entries.map(({ revision }) => platform.get(`/config/history/${revision}`)),
+    );
+    const audit = await platform.get('/audit/events?order=desc&limit=200');
+    return [JSON.stringify(entries), ...details.map(({ text }) => text), audit.text].join('\n');
+  }
+  const isRecorded = (revision: number) =>
+    eventually(async () => {
+      const { body } = await platform.get('/audit/events?order=desc&limit=20&target=leaked');
+      const found = body.items.some(
+        (event: { payload: { revision?: number } }) => event.payload.revision === revision,
+      );
+      expect(found).toBe(true);
+    });
+
+  test('takes past values from history, as_of and audit for good; rows and chain stay', async () => {
+    const first = await put(canary);
+    expect(codeIn(await purge())).toEqual([409, 'conflict']);
+    // Withdrawn, and still the value of now.
+    await platform.put(path, { config_value: canary });
+    expect(codeIn(await purge())).toEqual([409, 'conflict']);
+    const second = await put(`${canary} again`);
+    const [written] = await wholeHistory('&resource_id=leaked');
+    await delay(2);
+    expect((await past(written!.changed_at)).text).toContain(canary);
+    const last = await put('harmless');
+    await isRecorded(revisionIn(last));
+    expect(await everything()).toContain(canary);
+
+    const done = await purge();
+    expect(done.status).toBe(200);
+    expect(done.body).toMatchObject({ ...name, entries: 4, still_in_force: false });
+    await isRecorded(done.body.revision);
+    await eventually(async () => expect(await everything()).not.toContain(canary));
+    expect((await platform.get(path)).body.config_value).toBe('harmless');
+
+    const after = await wholeHistory('&resource_id=leaked');
+    expect(after.map(({ action }) => action)).toEqual([
+      'purge',
+      'update',
+      'update',
+      'update',
+      'create',
+    ]);
+    for (const entry of after.slice(1))
+      expect(entry).toMatchObject({ purged: { reason: 'it was a password' } });
+    const asOf = await past(written!.changed_at);
+    expect(asOf.text).not.toContain(canary);
+    expect(asOf.body.as_of).toMatchObject({ withheld: true });
+    expect(asOf.body.values).not.toHaveProperty('leaked');
+    const now = await platform.get(`/config/history/${revisionIn(last)}`);
+    expect(now.body).toMatchObject({ before: null, after: { config_value: 'harmless' } });
+
+    for (const body of [
+      { revision: revisionIn(first) },
+      { revision: revisionIn(second) },
+      { undo: revisionIn(last) },
+      { revision: done.body.revision },
+      { undo: done.body.revision },
+    ])
+      expect(codeIn(await platform.post('/config/rollback', body))).toEqual([409, 'conflict']);
+    expect((await platform.get('/audit/verify')).body).toMatchObject({ valid: true });
+    expect((await platform.get(path)).body.config_value).toBe('harmless');
+    await platform.delete(path);
+  });
+
+  test('reaches an entry that is gone, and refuses where there is nothing to purge', async () => {
+    await put(`${canary} of the deleted`);
+    const gone = await platform.delete(path);
+    await isRecorded(revisionIn(gone));
+    const done = await purge();
+    expect(done.status).toBe(200);
+    await eventually(async () => expect(await everything()).not.toContain(canary));
+    expect(codeIn(await purge())).toEqual([409, 'conflict']);
+    expect(codeIn(await purge({ ...name, resource_id: 'never-was' }))).toEqual([404, 'not_found']);
+    expect(codeIn(await purge(name, tenant.admin))).toEqual([403, 'insufficient_role']);
+  });
+
+  test('what was taken back by a rollback goes, though the value of now stood before it, too', async () => {
+    const good = await put('harmless');
+    const bad = await put(canary);
+    const back = await platform.post('/config/rollback', { revision: revisionIn(good) });
+    await isRecorded(revisionIn(back));
+    const done = await purge();
+    expect(done.body).toMatchObject({ still_in_force: true });
+    await eventually(async () => expect(await everything()).not.toContain(canary));
+    for (const body of [{ undo: revisionIn(back) }, { revision: revisionIn(bad) }])
+      expect(codeIn(await platform.post('/config/rollback', body))).toEqual([409, 'conflict']);
+    await put('later');
+    const again = await platform.post('/config/rollback', { revision: revisionIn(back) });
+    expect(again.body.config_value).toBe('harmless');
+    await platform.delete(path);
+  });
+
+  test('attests the first event that a cut left', async () => {
+    await isRecorded(revisionIn(await put(canary)));
+    const query = <Row>(text: string) =>
+      withClient(database.url, async (client) => (await client.query(text)).rows as Row[]);
+    const [last] = await query<{ seq: string; hash: string }>(
+      `SELECT seq, hash FROM audit.events WHERE chain = 'platform' AND seq = (
+         SELECT max(seq) - 1 FROM audit.events WHERE chain = 'platform' AND target = 'leaked')`,
+    );
+    const cut = await platform.post('/audit/cut', { ...last, seq: Number(last!.seq) });
+    expect(cut.status).toBe(200);
+    await eventually(async () => {
+      const left = `SELECT FROM audit.events WHERE chain = 'platform' AND seq <= ${last!.seq}`;
+      expect(await query(left)).toEqual([]);
+    });
+    await put('harmless');
+    expect((await purge()).status).toBe(200);
+    await eventually(async () => expect(await everything()).not.toContain(canary));
+    expect((await platform.get('/audit/verify')).body).toMatchObject({ valid: true });
+  });
+
+  test('an audit event whose hash nobody attests breaks the chain, purged or not', async () => {
+    const valid = async () => (await platform.get('/audit/verify')).body.valid;
+    expect(await valid()).toBe(true);
+    const change = (statement: string) =>
+      withClient(database.url, async (client) => {
+        await client.query('ALTER TABLE audit.events DISABLE TRIGGER append_only');
+        await client.query(statement);
+        await client.query('ALTER TABLE audit.events ENABLE TRIGGER append_only');
+      });
+    const first = "chain = 'platform' AND seq = (SELECT max(seq) FROM audit.purged_links)";
+    const set = (assignment: string) =>
+      change(`UPDATE audit.events SET ${assignment} WHERE ${first}`);
+    await set(`actor_id = actor_id || '-'`);
+    expect(await valid()).toBe(false);
+    await set(`actor_id = left(actor_id, -1)`);
+    expect(await valid()).toBe(true);
+    await set(`hash = repeat('a', 64)`);
+    expect(await valid()).toBe(false);
+  });
+});
+
 test('as_of is the same in embedded mode', async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'strata-past-'));
   chmodSync(dataDir, 0o755);

@@ -497,3 +497,66 @@ describe('verifications at the same time', () => {
     expect(delays.percentile(95) / 1e6).toBeLessThan(20);
   });
 });
+
+describe('a purge of a document', () => {
+  const ofDocument = (revision: number, over: Partial<AuditEventFacts> = {}): AuditEventFacts => ({
+    ...eventOf(randomUUID(), revision),
+    action: 'config.global.updated',
+    tenant_id: null,
+    target: 'leaked',
+    payload: { revision, reason: 'r', changes: [{ path: '', after: 'canary' }], power: 'proof' },
+    ...over,
+  });
+  const purgeOf = (below: number): AuditEventFacts =>
+    ofDocument(below + 1, { action: 'config.global.purged', payload: { below } });
+  const kept = async (): Promise<string[]> => {
+    const rows = await database.query<{ id: string }>(
+      "SELECT id FROM audit.events WHERE payload->'changes' IS NOT NULL",
+    );
+    return rows.map(({ id }) => id);
+  };
+  async function isPlatformWhole(): Promise<boolean> {
+    let cursor: string | undefined;
+    for (;;) {
+      const { chains, next_cursor: next } = await ask(
+        'audit.verify',
+        cursor === undefined ? {} : { cursor },
+      );
+      const platform = chains.find(({ tenant_id: tenantId }) => tenantId === null);
+      if (platform) return platform.broken_at === undefined && platform.head !== null;
+      expect(next).not.toBeNull();
+      cursor = next!;
+    }
+  }
+
+  test('takes its changes alone, of however many events, and the chain holds', async () => {
+    const many = Array.from({ length: 230 }, (_, index) => ofDocument(index + 1));
+    const later = ofDocument(300);
+    const others = [
+      ofDocument(5, { action: 'config.service_type.updated' }),
+      ofDocument(6, { target: 'leaked-not' }),
+      ofDocument(7, { tenant_id: randomUUID() }),
+    ];
+    await append([...many, ...others, later]);
+    await append([purgeOf(250)]);
+    expect((await kept()).toSorted()).toEqual([...others, later].map(({ id }) => id).toSorted());
+    const [left] = await database.query<{ payload: object }>(
+      'SELECT payload FROM audit.events WHERE id = $1',
+      [many[0]!.id],
+    );
+    expect(left!.payload).toEqual({ revision: 1, reason: 'r', power: 'proof', purged: true });
+    expect(await isPlatformWhole()).toBe(true);
+  });
+
+  test('an event that comes after the purge of its document loses them on arrival', async () => {
+    await append([purgeOf(250)]);
+    const before = await kept();
+    const late = ofDocument(249);
+    const after = ofDocument(251);
+    await append([late, after]);
+    // Handed over again, as after an answer that was lost.
+    await append([late]);
+    expect((await kept()).filter((id) => !before.includes(id))).toEqual([after.id]);
+    expect(await isPlatformWhole()).toBe(true);
+  });
+});

@@ -20,6 +20,7 @@ import { visibleTenant } from '../rules/visible-tenant.ts';
 import { EventEntity, eventFrom, type EventRow } from '../schema.ts';
 import { appendEvents } from '../stores/chains.ts';
 import { noteErasures } from '../stores/erased-chains.ts';
+import { notePurges } from '../stores/purged-events.ts';
 
 /** The moment that a parameter names. Throws 422 for a date that does not exist. */
 function momentIn(parameter: string, text: string): Date {
@@ -114,10 +115,11 @@ export function eventActions(db: DataSource, onErasure: () => void) {
 
   return {
     async 'audit.append'({ body: events }, { call, log }) {
-      const { appended, erases } = await db.transaction(async (manager) => ({
-        appended: await appendEvents(manager, events),
-        erases: await noteErasures(manager, events),
-      }));
+      const { appended, erases } = await db.transaction(async (manager) => {
+        const recorded = await appendEvents(manager, events);
+        await notePurges(manager, events);
+        return { appended: recorded, erases: await noteErasures(manager, events) };
+      });
       if (erases) onErasure();
       const powerful = appended.filter(hasPower);
       // The record does not wait for the mail: the event stands in the audit, also where nobody

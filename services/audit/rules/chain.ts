@@ -26,11 +26,31 @@ export const platformChain = 'platform';
 export const auditChainOf = (event: { readonly tenant_id: string | null }): string =>
   event.tenant_id ?? platformChain;
 
+/** The event that attests what purged events were; its target is the document. */
+export const eventsPurgedAction = 'audit.events_purged';
+
+/** What a later event of the chain tells of a purged one. */
+export interface Attested {
+  readonly hash: string;
+  /** Of the event before it. */
+  readonly previous: string;
+  /** Of what is left of the event, in its place. */
+  readonly left: string;
+}
+
+/** What is left of an event's payload when it is purged. */
+export function purgedPayload(payload: object): object {
+  const { changes: _gone, ...left } = payload as { changes?: unknown };
+  return { ...left, purged: true };
+}
+
 /** An event as it is recorded. */
 export interface Link {
   readonly seq: number;
   readonly hash: string;
   readonly event: AuditEventFacts;
+  /** Of an event whose changes were purged, so that its hash cannot be computed from it. */
+  readonly attested?: Attested;
 }
 /** How far a chain is known to hold. */
 export interface Position {
@@ -41,6 +61,12 @@ export interface Break {
   readonly seq: number;
   readonly id: string | null;
   readonly problem: string;
+}
+
+function holds({ event, seq, hash, attested }: Link, previous: string): boolean {
+  const computed = eventHash(event, seq, previous);
+  if (!attested) return computed === hash;
+  return attested.hash === hash && attested.previous === previous && attested.left === computed;
 }
 
 /**
@@ -55,7 +81,7 @@ export function checkLinks(
   for (const link of links) {
     if (link.seq !== seq + 1)
       return { seq, hash, broken: { seq: seq + 1, id: null, problem: 'the event is missing' } };
-    if (eventHash(link.event, link.seq, hash) !== link.hash) {
+    if (!holds(link, hash)) {
       const problem = 'the event is not what was recorded, or the one before it was changed';
       return { seq, hash, broken: { seq: link.seq, id: link.event.id, problem } };
     }

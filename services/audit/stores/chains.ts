@@ -8,7 +8,10 @@ import {
   auditChainOf,
   checkLinks,
   eventHash,
+  eventsPurgedAction,
   genesis,
+  platformChain,
+  type Attested,
   type Break,
   type Link,
   type Position,
@@ -207,6 +210,24 @@ interface Page {
   readonly isLast: boolean;
 }
 
+/** What the chain tells of its purged events after one number and until another. */
+async function readAttested(
+  manager: EntityManager,
+  chain: string,
+  after: number,
+  until: number,
+): Promise<ReadonlyMap<number, Attested>> {
+  if (chain !== platformChain) return new Map();
+  const rows = await manager.query<(Attested & { seq: number })[]>(
+    `SELECT l.seq, told->>'hash' AS hash, told->>'previous' AS previous, told->>'left' AS left
+     FROM audit.purged_links l JOIN audit.events p ON p.chain = $1 AND p.seq = l.proof_seq
+     CROSS JOIN LATERAL (SELECT p.payload->'links'->(l.seq::text) AS told) AS t
+     WHERE l.seq > $2 AND l.seq <= $3 AND p.action = $4 AND l.seq < l.proof_seq`,
+    [chain, after, until, eventsPurgedAction],
+  );
+  return new Map(rows.map(({ seq, ...attested }) => [seq, attested]));
+}
+
 /** What an event takes beside its payload, about. */
 const bytesBeside = 500;
 
@@ -229,8 +250,14 @@ async function readLinks(manager: EntityManager, chain: string, after: number): 
     [chain, after, pageEvents, pageBytes, bytesBeside],
   );
   const total = rows.at(-1)?.total ?? 0;
+  const attested = await readAttested(manager, chain, after, rows.at(-1)?.seq ?? after);
   return {
-    links: rows.map((row) => ({ seq: row.seq, hash: row.hash, event: eventFrom(row) })),
+    links: rows.map((row) => ({
+      seq: row.seq,
+      hash: row.hash,
+      event: eventFrom(row),
+      ...(attested.has(row.seq) && { attested: attested.get(row.seq)! }),
+    })),
     bytes: total,
     isLast: rows.length < pageEvents && total < pageBytes,
   };

@@ -125,7 +125,10 @@ async function inPast(
       platformAsOf: platform,
       withWithdrawn: true,
     });
-    const isExact = sources.tenant.revision === revision && sources.platform.revision === platform;
+    const isExact =
+      sources.tenant.revision === revision &&
+      sources.platform.revision === platform &&
+      sources.platform.withheld !== true;
     if (!isExact) return undefined;
     const now = await request.call('tenant-config.moment', { tenant_ids: [] });
     // Of an older revision of the platform the time is not asked for: earlier than it was is safe.

@@ -97,7 +97,10 @@ export function effectiveActions(
     if (together) return sourcesOf(address, together, environment);
     const { tenant, platform } = await inMemory.moment(tenantId, request);
     const then = { platformAsOf: platform, withWithdrawn: true };
-    return sourcesThen(address, tenant, environment, request, then);
+    const sources = await sourcesThen(address, tenant, environment, request, then);
+    // The moment is past already, and something of it was purged.
+    if (sources.platform.withheld) throw neverStill();
+    return sources;
   }
 
   return {

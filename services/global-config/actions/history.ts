@@ -2,20 +2,52 @@
 import type { DataSource } from 'typeorm';
 import type { Handlers } from '../../../shared/cluster/request.ts';
 import { platformRealm } from '../../../shared/commits/actor-names.ts';
+import { commitChange, type Work } from '../../../shared/commits/commit.ts';
+import { purgedAction } from '../../../shared/contracts/history.ts';
+import type { ResultOf } from '../../../shared/contracts/index.ts';
+import { platformScope } from '../../../shared/contracts/revision-scopes.ts';
 import { historyDetail, historyPage, withAuthors } from '../../../shared/documents/history.ts';
 import { HistoryEntity } from '../schema.ts';
-import { findEntry } from '../stores/history.ts';
+import { findEntry, recordHistory } from '../stores/history.ts';
+import { purgePast, withPurges } from '../stores/purges.ts';
 
 export const historyActions = (db: DataSource) =>
   ({
     async 'global-config.history.list'(params) {
       const rows = () => db.manager.createQueryBuilder(HistoryEntity, 'h').where('true');
-      return historyPage(db.manager, rows, params, platformRealm);
+      const page = await historyPage(db.manager, rows, params, platformRealm);
+      return { ...page, items: await withPurges(db.manager, page.items) };
     },
 
     async 'global-config.history.get'({ revision }) {
       const found = historyDetail(await findEntry(db.manager, revision));
-      const [entry] = await withAuthors(db.manager, platformRealm, [found]);
+      const entries = await withAuthors(db.manager, platformRealm, [found]);
+      const [entry] = await withPurges(db.manager, entries);
       return entry!;
+    },
+
+    /**
+     * The audit does the same with its events when it gets this one. That it is a change of the
+     * platform drops what nodes remember of the past.
+     */
+    async 'global-config.history.purge'({ body: { reason, ...name } }, request) {
+      const work: Work<ResultOf<'global-config.history.purge'>> = async (manager, revision, at) => {
+        const by = { purged_by: request.caller.id, purged_at: at, reason };
+        const { below, ...purged } = await purgePast(manager, name, by);
+        const { config_type: configType, resource_id: resourceId } = name;
+        const time = at.toISOString();
+        const none = { before: null, after: null };
+        const row = { revision, action: 'purge', ...none, at: time, reason } as const;
+        await recordHistory(manager, { configType, resourceId }, row, request);
+        const event = {
+          action: purgedAction(configType),
+          tenant_id: null,
+          target: resourceId,
+          payload: { revision, reason, below },
+        };
+        return { result: { revision, ...name, ...purged, at: time }, keys: [], events: [event] };
+      };
+      const { result } = await commitChange(db, request, platformScope, work);
+      return result;
     },
   }) satisfies Handlers;

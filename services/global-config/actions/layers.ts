@@ -14,6 +14,7 @@ import { storedEntry } from '../documents/global-entry.ts';
 import { storedServiceType } from '../documents/service-type.ts';
 import { GlobalEntity, ServiceTypeEntity } from '../schema.ts';
 import { documentsAt, findEntry, revisionAt, withdrawnSince } from '../stores/history.ts';
+import { isPurgedAt } from '../stores/purges.ts';
 import { described } from './entries.ts';
 
 /**
@@ -139,12 +140,13 @@ export const layerActions = (db: DataSource) =>
           isPast && !withWithdrawn
             ? await shownNow(manager, stored, revision)
             : { layers: stored, withheld: false };
+        const isPurged = isPast && (await isPurgedAt(manager, revision));
         const { entries, types, bounds } = layers;
         return {
           revision,
           newest,
           tenant_revision: tenantRevision,
-          withheld,
+          withheld: withheld || isPurged,
           bounds,
           entries: entries.map(described),
           service_types: byType(types),

@@ -14,6 +14,7 @@ import {
 } from '../../../shared/documents/history.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import { HistoryEntity, type HistoryRow } from '../schema.ts';
+import { refusePurged } from './purges.ts';
 
 export async function recordHistory(
   manager: EntityManager,
@@ -59,8 +60,8 @@ export interface Restored extends Pick<HistoryRow, 'config_type' | 'resource_id'
 }
 
 /**
- * What a revision left behind, or found. As `findEntry`; it also knows what the last write of a
- * document left behind that was before the history began.
+ * What a revision left behind, or found. As `findEntry`, and 409 where that was purged; it also
+ * knows what the last write of a document left behind that was before the history began.
  */
 export async function findRestored(
   manager: EntityManager,
@@ -69,6 +70,7 @@ export async function findRestored(
   const entry = await manager.findOneBy(HistoryEntity, { revision });
   if (entry) {
     const { config_type, resource_id } = entry;
+    await refusePurged(manager, entry, side);
     return { config_type, resource_id, document: entry[side] };
   }
   if (side === 'before') throw await unknownRevision(manager, revision);
@@ -110,7 +112,7 @@ export async function documentsAt<Document>(
   const rows = await manager.query<StoredRow[]>(
     `WITH last AS (
        SELECT resource_id, max(revision) AS revision FROM global_config.configuration_history
-       WHERE config_type = $1 AND revision <= $2
+       WHERE config_type = $1 AND revision <= $2 AND action <> 'purge'
          AND revision > (SELECT revision FROM global_config.history_beginning)
        GROUP BY resource_id
      )
