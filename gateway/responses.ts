@@ -3,6 +3,7 @@
  * which is what the fast path may send a second time without asking Fastify.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { hash } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Contract, ResponseKind } from '../shared/contracts/contract.ts';
 import { authorName, etag } from '../shared/documents/preconditions.ts';
@@ -24,6 +25,7 @@ interface Resource {
 }
 /** An effective configuration: what it was merged from is its entity tag. */
 interface Effective {
+  readonly as_of?: unknown;
   readonly revision: { readonly tenant: number; readonly platform: number };
   /** Shown in the entity tag alone. */
   readonly environment: string;
@@ -79,8 +81,9 @@ export function repeatableResponse(kind: ResponseKind, result: unknown): Repeata
   if (kind === 'effective') {
     const effective = result as Effective;
     const { environment: _environment, stale: _stale, ...shown } = effective;
-    const tag = tagOf(effective);
-    return { headers: { etag: tag }, tag, text: JSON.stringify(shown) };
+    const text = JSON.stringify(shown);
+    const tag = tagOf(effective, text);
+    return { headers: { etag: tag }, tag, text };
   }
   return { headers: {}, text: JSON.stringify(result) };
 }
@@ -166,10 +169,13 @@ function sendTagged(
 
 /**
  * Equal tags of one address stand for equal values: of the layers, only the environment has no
- * revision.
+ * revision. A past answer changes under its revisions when something of it is withdrawn or purged,
+ * so its tag is of what it says.
  */
-const tagOf = ({ revision, environment }: Effective): string =>
-  `"${revision.tenant}.${revision.platform}-${environment}"`;
+function tagOf({ revision, environment, as_of: asOf }: Effective, text: string): string {
+  const ofRevisions = `${revision.tenant}.${revision.platform}-${environment}`;
+  return asOf ? `"${ofRevisions}-${hash('sha256', text, 'base64url')}"` : `"${ofRevisions}"`;
+}
 
 function sendWritten(written: Written | { dry_run: true }, reply: FastifyReply): FastifyReply {
   if ('dry_run' in written) return sendJson(written, reply);

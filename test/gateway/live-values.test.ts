@@ -295,6 +295,18 @@ describe('effective values are watched', () => {
     for (const each of [nothing, resumed, again]) each.leave();
   });
 
+  test('who comes back from before a withdrawal is told to read everything again, and no key', async () => {
+    await writePlatform('taken_back', 'canary');
+    const left = idOf(await read({}, context));
+    await platform.put('/config/global/taken_back', { config_value: 'canary' });
+    const resumed = await stream(tenant.viewer, context, left);
+    await resumed.until(({ event }) => event === 'reset');
+    expect(changesOf(resumed)).toEqual([]);
+    expect(JSON.stringify(resumed.events)).not.toContain('taken_back');
+    resumed.leave();
+    await platform.delete('/config/global/taken_back');
+  });
+
   test('those who come back together share the question of what was', async () => {
     const left = idOf(await read({}, context));
     await writeAgent('live', { n: Math.random() });

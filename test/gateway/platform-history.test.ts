@@ -454,7 +454,14 @@ describe('what was withdrawn', () => {
       expect(answer.text).not.toContain('canary');
       expect(answer.body).toMatchObject({ as_of: { at: first, withheld: true } });
     };
+    const unlessTagged = (tag: string) =>
+      tenant.admin.get(`/tenants/${tenant.id}/config/effective?as_of=${first}`, {
+        'if-none-match': tag,
+      });
+    const tag = (await unlessTagged('"none"')).headers.get('etag')!;
+    expect((await unlessTagged(tag)).status).toBe(304);
     await withdraw('canary');
+    expect((await unlessTagged(tag)).status).toBe(200);
     await expectWithheld();
     await platform.delete(path);
     await expectWithheld();

@@ -107,7 +107,9 @@ interface Past {
 
 /**
  * Undefined where either revision is none of those that history can still show, or was lost by a
- * restore.
+ * restore; and where something was withdrawn or purged since. Anyone can name a revision, so naming
+ * the keys that differ from it would tell of what readers may not see any more: a tenant that sets
+ * the key would learn whether its value is the one that was withdrawn.
  */
 async function inPast(
   params: ParamsOf<'config-resolver.past-digests'>,
@@ -121,15 +123,9 @@ async function inPast(
   if (made?.revision !== revision) return undefined;
   try {
     const question = { tenant_id, ...addressOf(params) };
-    const sources = await sourcesThen(question, revision, {}, request, {
-      platformAsOf: platform,
-      withWithdrawn: true,
-    });
-    const isExact =
-      sources.tenant.revision === revision &&
-      sources.platform.revision === platform &&
-      sources.platform.withheld !== true;
-    if (!isExact) return undefined;
+    const sources = await sourcesThen(question, revision, {}, request, { platformAsOf: platform });
+    const isExact = sources.tenant.revision === revision && sources.platform.revision === platform;
+    if (!isExact || sources.platform.withheld) return undefined;
     const now = await request.call('tenant-config.moment', { tenant_ids: [] });
     // Of an older revision of the platform the time is not asked for: earlier than it was is safe.
     const ofPlatform = now.platform === platform ? now.platform_changed_at : 0;

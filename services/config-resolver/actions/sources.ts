@@ -64,10 +64,7 @@ export interface SourcesThen extends Sources {
 
 interface PastOptions {
   readonly platformAsOf?: number;
-  /**
-   * Also entries that were withdrawn since, whose values are then shown to no reader: for what is
-   * read as it is now, and to tell a stream which of its keys are other than they were.
-   */
+  /** Also entries that were withdrawn since: for what is read as it is now. */
   readonly withWithdrawn?: boolean;
 }
 
