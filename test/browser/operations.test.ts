@@ -415,6 +415,33 @@ describe('the platform', () => {
     await seen.close();
   });
 
+  test('what was purged is shown as such, and the value of now can be restored after it', async () => {
+    const path = '/config/global/purged-here';
+    await platform.put(path, { config_value: 'a password' });
+    await platform.put(path, { config_value: 'harmless' });
+    const name = { config_type: 'global_config', resource_id: 'purged-here' };
+    await platform.post('/config/history/purge', { ...name, reason: 'it was a password' });
+    const seen = await asPlatform();
+    const { page } = seen;
+    await page.goto('/console/platform/history?resource_id=purged-here');
+    const rows = page.locator('table.history > tbody');
+    await rows.nth(2).waitFor();
+    for (const row of [0, 1, 2]) await rows.nth(row).getByRole('button').first().click();
+    const [purge, update, create] = await rows.allInnerTexts();
+    expect(purge).toMatch(/purge[^]*it was a password/);
+    expect(create).toContain('Values of this change were purged');
+    expect([purge, create].join()).not.toContain('Restore');
+    expect(`${update}${create}`).not.toContain('a password"');
+    expect(update).not.toContain('Undo');
+
+    // The purge is newer, and no revision of the document.
+    const tried = page.waitForResponse((response) => response.url().includes('/config/rollback'));
+    await rows.nth(1).getByRole('button', { name: 'Restore what it was after this…' }).click();
+    expect((await tried).status()).toBe(200);
+    expect(seen.faults).toEqual([]);
+    await seen.close();
+  });
+
   test('the record of a tenant is exported in its order, and what was exported is cut off after a confirmation', async () => {
     const { id } = beta;
     const chain = async (): Promise<{ seq: number; hash: string }[]> => {
