@@ -588,6 +588,11 @@ describe('a purge', () => {
     expect(asOf.text).not.toContain(canary);
     expect(asOf.body.as_of).toMatchObject({ withheld: true });
     expect(asOf.body.values).not.toHaveProperty('leaked');
+    // What the document is since stays in the past of moments after the purge.
+    await platform.put('/config/global/since', { config_value: 1 });
+    const since = await past(done.body.at);
+    expect(since.body.values.leaked).toBe('harmless');
+    expect(since.body.as_of).not.toHaveProperty('withheld');
     const now = await platform.get(`/config/history/${revisionIn(last)}`);
     expect(now.body).toMatchObject({ before: null, after: { config_value: 'harmless' } });
 
@@ -614,6 +619,36 @@ describe('a purge', () => {
     expect(codeIn(await purge())).toEqual([409, 'conflict']);
     expect(codeIn(await purge({ ...name, resource_id: 'never-was' }))).toEqual([404, 'not_found']);
     expect(codeIn(await purge(name, tenant.admin))).toEqual([403, 'insufficient_role']);
+  });
+
+  test.each([
+    ['service_type_config', 'cloud_run/purged', '/config/service-types/cloud_run/purged'],
+    ['bounds_config', 'platform', '/config/bounds'],
+  ] as const)('takes them from a %s, too', async (type, id, address) => {
+    const body = (most: number) =>
+      type === 'bounds_config'
+        ? { max_instances: { maximum: most } }
+        : { default_settings: { secret: most } };
+    // No other number of these tests.
+    expect((await platform.put(address, body(918_273))).status).toBeLessThan(300);
+    const last = await platform.put(address, body(5));
+    const read = async () => {
+      const history = await wholeHistory(`&config_type=${type}&resource_id=${id}`);
+      const audit = await platform.get(`/audit/events?order=desc&limit=50&target=${id}`);
+      return { history: JSON.stringify(history), audit: audit.text };
+    };
+    await eventually(async () =>
+      expect((await read()).audit).toContain(`"revision":${revisionIn(last)},`),
+    );
+    const before = await read();
+    for (const text of Object.values(before)) expect(text).toContain('918273');
+    expect((await purge({ config_type: type, resource_id: id })).status).toBe(200);
+    await eventually(async () => {
+      const after = await read();
+      for (const text of Object.values(after)) expect(text).not.toContain('918273');
+    });
+    expect((await platform.get('/audit/verify')).body).toMatchObject({ valid: true });
+    await platform.delete(address);
   });
 
   test('what was taken back by a rollback goes, though the value of now stood before it, too', async () => {
