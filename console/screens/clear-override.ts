@@ -3,16 +3,15 @@
  * after a look at it.
  */
 import type { VNode } from 'preact';
-import { html, view } from '../html.ts';
-import { Value } from '../parts.ts';
 import { removalAt } from '../format.ts';
-import { layers, layerTitles, type Rung } from './ladder.ts';
+import { html, view } from '../html.ts';
+import { useLoaded } from '../loading.ts';
+import { Dialog, ProblemBox, Value } from '../parts.ts';
+import { changesValue, EffectOf } from './effect.ts';
+import { titleOf, type Rung } from './ladder.ts';
 import { ReviewAndPublish } from './review.ts';
-
-interface Question {
-  readonly agent_type?: string;
-  readonly service_id?: string;
-}
+import { readStored } from './stored.ts';
+import type { Context as Question, EffectiveChange } from './trial.ts';
 
 /** Where the document of a layer is; undefined for those that a tenant does not write. */
 function addressOf(tenantId: string, { layer }: Rung, question: Question): string | undefined {
@@ -33,7 +32,7 @@ export function ClearOverride({
   tenantId,
   name,
   rung,
-  rungs,
+  value,
   question,
   onClose,
   onCleared,
@@ -41,30 +40,60 @@ export function ClearOverride({
   readonly tenantId: string;
   readonly name: string;
   readonly rung: Rung;
-  readonly rungs: readonly Rung[];
+  /** What holds now. */
+  readonly value: unknown;
   readonly question: Question;
   readonly onClose: () => void;
   readonly onCleared: () => void;
 }): VNode | null {
   const address = addressOf(tenantId, rung, question);
-  if (address === undefined || rung.path === undefined) return null;
-  const below = rungs.slice(layers.indexOf(rung.layer) + 1).find(({ state }) => state !== 'unset');
+  const path = rung.path;
+  const { data: stored, problem } = useLoaded(address ?? '', async (aborted) =>
+    address === undefined ? undefined : readStored(address, aborted),
+  );
+  if (address === undefined || path === undefined) return null;
+  const title = `Clear ${name}`;
+  if (!stored)
+    return html`<${Dialog} title=${title} onClose=${onClose}>
+      ${problem ? view(ProblemBox, { problem }) : html`<p class="empty" role="status">Trying it…</p>`}
+    <//>`;
   return view(ReviewAndPublish, {
-    title: `Clear ${name}`,
+    title,
     address,
     method: 'PATCH',
-    body: removalAt(rung.path),
-    revision: rung.revision ?? undefined,
+    body: removalAt(path),
+    revision: stored.revision,
     about: html`<p>
-      ${layerTitles[rung.layer]} will not say anything about <strong><bdi>${name}</bdi></strong> any more.${' '}
-      ${
-        below
-          ? html`<span>Below it ${layerTitles[below.layer]} says <${Value} value=${below.value} />.</span>`
-          : html`<span>No layer below it says anything.</span>`
-      }
+      ${titleOf(rung)} will not say anything about <strong><bdi>${name}</bdi></strong> any more.
     </p>`,
+    effect: {
+      context: {
+        ...(question.agent_type && { agent_type: question.agent_type }),
+        ...(question.service_id && { service_id: question.service_id }),
+        ...(question.service_type && { service_type: question.service_type }),
+      },
+      show: (changes) => view(Becomes, { name, value, changes }),
+    },
     verb: 'Clear the override',
     onClose,
     onPublished: onCleared,
   });
+}
+
+/** What the trial said, for these names. */
+function Becomes({
+  name,
+  value,
+  changes,
+}: {
+  readonly name: string;
+  readonly value: unknown;
+  readonly changes: readonly EffectiveChange[];
+}): VNode {
+  const change = changes.find(({ key }) => key === name);
+  const others = changes.filter((each) => each.key !== name && changesValue(each));
+  return html`<div class="becomes">
+    <p>${change ? view(EffectOf, { change }) : html`<span>It stays <${Value} value=${value} />.</span>`}</p>
+    ${others.map((other) => html`<p key=${other.key}><bdi>${other.key}</bdi>: ${view(EffectOf, { change: other })}</p>`)}
+  </div>`;
 }

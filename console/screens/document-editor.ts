@@ -269,7 +269,11 @@ function Editor(properties: EditorProperties): VNode {
         isNew,
         hasImpact: kind.hasImpact ?? false,
         isPlannable: kind.isPlatform ?? false,
-        about: view(Inherited, { tenantId, emptied: emptiedBy(kind.name, id, patch ?? {}) }),
+        about: view(Inherited, {
+          address,
+          patch: patch ?? {},
+          emptied: emptiedBy(kind.name, id, patch ?? {}),
+        }),
         verb: 'Publish',
         onClose: () => setReviewing(undefined),
         onPublished: () => void afterPublishing(),

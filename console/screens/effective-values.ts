@@ -16,7 +16,15 @@ import { Empty, Heading, ProblemBox, Time, TypedField, Value, Who } from '../par
 import { hasRole } from '../session.ts';
 import { AsOf } from './as-of.ts';
 import { ClearOverride } from './clear-override.ts';
-import { glyphOf, ladderOf, layerTitles, type Explained, type Rung } from './ladder.ts';
+import {
+  glyphOf,
+  ladderOf,
+  layerTitles,
+  placeTitle,
+  titleOf,
+  type Explained,
+  type Rung,
+} from './ladder.ts';
 import type { ScreenProperties } from './screen.ts';
 
 type Effective = ResultOf<'config-resolver.resolve'>;
@@ -184,7 +192,7 @@ function entriesOf(effective: Effective): readonly Entry[] {
       const explained = explain[key]!;
       const value = effective.values[key];
       const text = `${key} ${shortJson(value, 500)} ${explained.layer}`.toLowerCase();
-      return { key, value, explained, rungs: ladderOf(explained, explain), text };
+      return { key, value, explained, rungs: ladderOf(explained), text };
     });
 }
 
@@ -284,7 +292,7 @@ function Keys({
         tenantId,
         name: clearing.entry.key,
         rung: clearing.rung,
-        rungs: clearing.entry.rungs,
+        value: clearing.entry.value,
         question,
         onClose: () => setClearing(undefined),
         onCleared: () => {
@@ -327,7 +335,7 @@ function KeyRow({
         <span class=${`layer ${explained.enforced ? 'bound' : ''}`}>${
           explained.enforced
             ? `bound of ${boundOwners[explained.enforced.by]}`
-            : layerTitles[explained.layer]
+            : placeTitle(explained.layer, explained.path)
         }</span>
       </td>
       <td class="wide">${Who({ id: explained.updated_by, name: nameBeside(explained, 'updated_by') })}</td>
@@ -404,7 +412,7 @@ function Ladder({
           <th scope="col"><span class="unseen">Action</span></th>
         </tr>
       </thead>
-      <tbody>${rungs.map((rung) => html`<${RungRow} key=${rung.layer} rung=${rung} onClear=${onClear} />`)}</tbody>
+      <tbody>${rungs.map((rung) => html`<${RungRow} key=${`${rung.layer} ${rung.path ?? ''}`} rung=${rung} onClear=${onClear} />`)}</tbody>
     </table>
   </div>`;
 }
@@ -424,10 +432,10 @@ function RungRow({
   /** Absent where what is shown is of another moment. */
   readonly onClear?: ((rung: Rung) => void) | undefined;
 }): VNode {
-  const { layer, state, value, path, updatedBy, updatedAt, revision } = rung;
+  const { state, value, path, updatedBy, updatedAt, revision } = rung;
   const isSet = state !== 'unset';
   return html`<tr class=${`rung ${state}`}>
-    <th scope="row"><span class=${`mark ${state}`} aria-hidden="true"></span>${layerTitles[layer]}</th>
+    <th scope="row"><span class=${`mark ${state}`} aria-hidden="true"></span>${titleOf(rung)}</th>
     <td>${isSet && html`<${Value} value=${value} longest=${200} />`}</td>
     <td class="state">${stateTexts[state]}</td>
     <td>${isSet && html`<${Who} id=${updatedBy} name=${rung.updatedByName} />`}</td>

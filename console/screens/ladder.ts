@@ -1,7 +1,7 @@
 /** The six layers of one key as rungs, highest first, from what `explain=true` answers. */
 import type { LayerName } from '../../shared/contracts/effective-config.ts';
 import type { ResultOf } from '../../shared/contracts/index.ts';
-import { nameBeside } from '../format.ts';
+import { namesIn, nameBeside } from '../format.ts';
 
 export type Explanations = NonNullable<ResultOf<'config-resolver.resolve'>['explain']>;
 export type Explained = Explanations[string];
@@ -30,11 +30,14 @@ export const layerTitles: Readonly<Record<Explained['layer'], string>> = {
 
 export interface Rung {
   readonly layer: LayerName;
+  /** Which of the values that one layer may have for a key; undefined where it has but one. */
+  readonly part?: string | undefined;
   /** `overruled`: it would decide, and a bound put another value in its place. */
   readonly state: 'decides' | 'overruled' | 'shadowed' | 'unset';
   readonly value?: unknown;
   /** Of the value inside its document. */
   readonly path?: string;
+  /** Who set this value, when, and by which change: not who wrote its document last. */
   readonly updatedBy?: string | null;
   /** What they are called, where the answer says so. */
   readonly updatedByName?: string | undefined;
@@ -44,44 +47,54 @@ export interface Rung {
   readonly isClearable: boolean;
 }
 
-interface Held {
-  readonly value: unknown;
-  readonly path: string;
-}
+type Held = Omit<Explained['shadowed'][number], 'layer'> & { readonly layer: LayerName };
 
-/**
- * Who wrote a layer, and when, is that of its document: where the layer is shadowed here, another
- * key that it decides says so. Global entries are each a document of their own.
- */
-export function ladderOf(explained: Explained, all: Explanations): Rung[] {
-  const asked = explained.enforced?.asked;
-  return layers.map((layer) => {
-    const held = heldBy(layer, explained);
-    if (held === undefined) return { layer, state: 'unset', isClearable: false };
-    const decides = explained.layer === layer;
-    const isOverruled = !decides && asked?.layer === layer;
-    const written = decides ? explained : writtenIn(layer, all);
-    return {
-      layer,
-      state: decides ? 'decides' : isOverruled ? 'overruled' : 'shadowed',
-      ...held,
-      updatedBy: written?.updated_by ?? null,
-      updatedByName: written && nameBeside(written, 'updated_by'),
-      updatedAt: written?.updated_at ?? null,
-      revision: written?.revision ?? null,
-      isClearable: isClearable(layer, held.path),
-    };
+/** Every value that there is for the key, the highest at the front; a layer without one is unset. */
+export function ladderOf(explained: Explained): Rung[] {
+  const { layer: deciding, enforced, shadowed } = explained;
+  const asked = enforced?.asked;
+  // A bound that removes the key leaves no value, and what the layer says is what was asked for.
+  const isRemoved = !Object.hasOwn(explained, 'value');
+  const own: Held | undefined =
+    deciding === 'bounds'
+      ? undefined
+      : { ...explained, layer: deciding, value: isRemoved ? asked?.value : explained.value };
+  return layers.flatMap((layer): Rung[] => {
+    const held = [
+      ...(own?.layer === layer ? [own] : []),
+      ...shadowed.filter((each) => each.layer === layer),
+    ];
+    if (held.length === 0) return [{ layer, state: 'unset', isClearable: false }];
+    const others = held.filter((each) => each !== own);
+    return held
+      .toSorted((one, other) => Number(isForAll(one.path)) - Number(isForAll(other.path)))
+      .map((each) => {
+        const isOverruled = isRemoved ? each === own : asked?.layer === layer && each === others[0];
+        return {
+          layer,
+          part: partOf(layer, each.path),
+          state: isOverruled ? 'overruled' : each === own ? 'decides' : 'shadowed',
+          value: each.value,
+          path: each.path,
+          updatedBy: each.updated_by,
+          updatedByName: nameBeside(each, 'updated_by'),
+          updatedAt: each.updated_at,
+          revision: each.revision,
+          isClearable: isClearable(layer, each.path),
+        };
+      });
   });
 }
 
-function heldBy(layer: LayerName, explained: Explained): Held | undefined {
-  const { value, path, shadowed } = explained;
-  if (explained.layer === layer) return { value, path };
-  return shadowed.find((each) => each.layer === layer);
-}
+/** What holds for all services yields to what holds for the one type. */
+const isForAll = (path: string): boolean =>
+  path.startsWith('/global_settings/') || path.startsWith('/default_settings/');
 
-const writtenIn = (layer: LayerName, all: Explanations): Explained | undefined =>
-  layer === 'global' ? undefined : Object.values(all).find((each) => each.layer === layer);
+function partOf(layer: LayerName, path: string): string | undefined {
+  if (layer !== 'tenant_risk') return undefined;
+  const [place, serviceType] = namesIn(path);
+  return place === 'service_overrides' ? `for ${serviceType}` : 'for all services';
+}
 
 /** The risk limits themselves are always there; what a service type has instead of them can go. */
 const isClearable = (layer: LayerName, path: string): boolean =>
@@ -90,3 +103,10 @@ const isClearable = (layer: LayerName, path: string): boolean =>
   (layer === 'tenant_risk' && path.startsWith('/service_overrides/'));
 
 export const glyphOf = ({ state }: Rung): string => state;
+
+export const titleOf = ({ layer, part }: Pick<Rung, 'layer' | 'part'>): string =>
+  part === undefined ? layerTitles[layer] : `${layerTitles[layer]} ${part}`;
+
+/** The layer and part of a value that an answer names. */
+export const placeTitle = (layer: Explained['layer'], path: string): string =>
+  layer === 'bounds' ? layerTitles.bounds : titleOf({ layer, part: partOf(layer, path) });

@@ -12,8 +12,10 @@ import { useLoaded } from '../loading.ts';
 import { Changes, Dialog, ProblemBox } from '../parts.ts';
 import { addToPlan, type PlanItem } from '../plan-items.ts';
 import { BlastRadius, type Impact } from './impact.ts';
+import { trialAddress, type Context, type EffectiveChange } from './trial.ts';
 
 interface Trial {
+  readonly effective?: readonly EffectiveChange[];
   readonly changes: readonly {
     readonly path: string;
     readonly before?: unknown;
@@ -35,6 +37,11 @@ export interface Review {
   /** There is no document yet, and none may come up meanwhile. */
   readonly isNew?: boolean;
   readonly about?: ComponentChildren;
+  /** The effective values that the trial is to say the future of, and how that is shown. */
+  readonly effect?: {
+    readonly context: Context;
+    readonly show: (changes: readonly EffectiveChange[]) => ComponentChildren;
+  };
   /** Whether a trial can say what changes in effective configurations. */
   readonly hasImpact?: boolean;
   /** Whether it can be one of several writes of a plan. */
@@ -60,7 +67,7 @@ function conditionOf({ revision, isNew }: Review): Record<string, string> {
 
 export function ReviewAndPublish(review: Review): VNode {
   const { title, address, method, body, revision, about, verb, onClose, onPublished } = review;
-  const { hasImpact = false, isPlannable = false } = review;
+  const { hasImpact = false, isPlannable = false, effect } = review;
   const [reason, setReason] = useState(review.reason ?? '');
   const [refusal, setRefusal] = useState<Problem>();
   const [isBusy, setBusy] = useState(false);
@@ -69,7 +76,7 @@ export function ReviewAndPublish(review: Review): VNode {
   const trial = useLoaded(key, async (aborted) => {
     const answer = await call<Trial>(
       method,
-      `${address}?dry_run=true${hasImpact ? '&impact=true' : ''}`,
+      trialAddress(address, { hasImpact, context: effect?.context }),
       {
         ...(body !== undefined && { body }),
         headers: condition,
@@ -117,7 +124,7 @@ export function ReviewAndPublish(review: Review): VNode {
       ${about}
       ${
         trial.data
-          ? html`<${Changes} changes=${changes} />`
+          ? html`<div>${effect && trial.data.effective && effect.show(trial.data.effective)}<${Changes} changes=${changes} /></div>`
           : trial.isBusy && html`<p class="empty" role="status">Trying it…</p>`
       }
       ${trial.data?.warnings?.map(

@@ -4,6 +4,7 @@ import type { Bounds } from '../../shared/contracts/bounds.ts';
 import type { PlatformConfigType } from '../../shared/contracts/history.ts';
 import type { ServiceType } from '../../shared/contracts/service-types.ts';
 import { migration, type Schema } from '../../shared/database/open.ts';
+import { keyChangesOfHistory, keyChangesTable } from '../../shared/documents/key-changes.ts';
 import {
   historyColumns,
   type HistoryRow as AnyHistoryRow,
@@ -228,5 +229,7 @@ export const globalConfigSchema: Schema = {
         purged_by text NOT NULL, purged_at timestamptz NOT NULL, reason text NOT NULL, PRIMARY KEY (config_type, resource_id)
       )`,
     ),
+    migration('GlobalConfigKeyChanges1764900000101', ...keyChangesTable(schema, '')),
+    migration('GlobalConfigKeyChanges1764900000102', keyChangesOfHistory(schema, '')),
   ],
 };

@@ -9,6 +9,7 @@ import type { NotificationConfig } from '../../shared/contracts/notification-con
 import type { SignInPolicy } from '../../shared/contracts/sign-in-policy.ts';
 import { migration, type Schema } from '../../shared/database/open.ts';
 import type { Stored } from '../../shared/documents/document-kind.ts';
+import { keyChangesOfHistory, keyChangesTable } from '../../shared/documents/key-changes.ts';
 import {
   historyColumns,
   type HistoryRow as AnyHistoryRow,
@@ -249,5 +250,7 @@ export const tenantConfigSchema: Schema = {
          ADD COLUMN deletion_asked_at timestamptz, ADD COLUMN erasing_since timestamptz, ADD COLUMN erased_by text[]`,
       'CREATE INDEX tenants_deletion ON tenant_config.tenants (deletion_asked_at) WHERE deletion_asked_at IS NOT NULL',
     ),
+    migration('TenantConfigKeyChanges1764900000101', ...keyChangesTable(schema, 'tenant_id')),
+    migration('TenantConfigKeyChanges1764900000102', keyChangesOfHistory(schema, 'tenant_id')),
   ],
 };

@@ -35,6 +35,7 @@ import { documentActions } from '../../shared/documents/document.ts';
 import type { Settings } from '../../shared/settings.ts';
 import { boundActions } from './actions/bounds.ts';
 import { contextActions } from './actions/contexts.ts';
+import { withEffectiveTrials } from './actions/effective-trials.ts';
 import { erasingActions } from './actions/erasing.ts';
 import { historyActions } from './actions/history.ts';
 import { layerActions } from './actions/layers.ts';
@@ -65,6 +66,23 @@ export function tenantConfigService({ db, settings, log }: TenantConfigOptions):
   const risk = documentActions(db, riskKind(settings));
   const agents = documentActions(db, agentKind);
   const services = documentActions(db, serviceInstanceKind);
+  const writes = {
+    risk: withEffectiveTrials(db, risk, 'tenant_risk_config', ({ tenant_id: id }) => id),
+    agents: withEffectiveTrials(
+      db,
+      agents,
+      'agent_config',
+      ({ agent_type: type }) => type,
+      ({ agent_type }) => ({ agent_type }),
+    ),
+    services: withEffectiveTrials(
+      db,
+      services,
+      'service_config',
+      ({ service_id: id }) => id,
+      ({ service_id }) => ({ service_id }),
+    ),
+  };
   const projects = documentActions(db, projectKind);
   const bounds = documentActions(db, boundsKind);
   const notifications = documentActions(db, notificationKind(settings));
@@ -86,19 +104,19 @@ export function tenantConfigService({ db, settings, log }: TenantConfigOptions):
     ...serviceAccountActions(db),
 
     'tenant-config.risk.get': risk.get,
-    'tenant-config.risk.put': risk.put,
-    'tenant-config.risk.patch': risk.patch,
+    'tenant-config.risk.put': writes.risk.put,
+    'tenant-config.risk.patch': writes.risk.patch,
 
     'tenant-config.agents.get': agents.get,
-    'tenant-config.agents.put': agents.put,
-    'tenant-config.agents.patch': agents.patch,
-    'tenant-config.agents.delete': agents.delete,
+    'tenant-config.agents.put': writes.agents.put,
+    'tenant-config.agents.patch': writes.agents.patch,
+    'tenant-config.agents.delete': writes.agents.delete,
     'tenant-config.agents.list': listing<AgentConfig>(db, AgentEntity),
 
     'tenant-config.services.get': services.get,
-    'tenant-config.services.put': services.put,
-    'tenant-config.services.patch': services.patch,
-    'tenant-config.services.delete': services.delete,
+    'tenant-config.services.put': writes.services.put,
+    'tenant-config.services.patch': writes.services.patch,
+    'tenant-config.services.delete': writes.services.delete,
     'tenant-config.services.list': listing<ServiceInstance>(db, ServiceInstanceEntity),
 
     'tenant-config.projects.get': projects.get,

@@ -6,7 +6,9 @@
  * table.
  */
 import { Type, type Static } from 'typebox';
+import { dryRun } from './contract.ts';
 import { documentContracts } from './document-contracts.ts';
+import { effectiveTrials } from './effective-trial.ts';
 import { AgentType, described, FreeForm, InstanceCount, strict, Text } from './fields.ts';
 import { ofTenant, tenantListing, tenantPath, type TenantAddress } from './tenant-document.ts';
 import { BusinessHours } from './weekly-hours.ts';
@@ -78,6 +80,7 @@ export const agentKey = ({ tenant_id, agent_type }: AgentAddress): string =>
 
 const agent = documentContracts({
   ...ofTenant,
+  trial: { ...dryRun, ...effectiveTrials.agents },
   title: 'an agent configuration',
   url: '/tenants/{tenant_id}/config/agents/{agent_type}',
   path: { ...tenantPath, agent_type: AgentType },

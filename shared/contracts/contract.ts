@@ -5,6 +5,7 @@
  */
 import { Type, type Static, type TObject, type TProperties, type TSchema } from 'typebox';
 import type { LeadsTo } from './consequences.ts';
+import { EffectiveChanges } from './effective-trial.ts';
 import type { ErrorCode } from './error-codes.ts';
 import { ActorName, Author, Nullable, Revision, strict, Timestamp } from './fields.ts';
 import { plannedToo } from './impact.ts';
@@ -487,6 +488,7 @@ export const Written = <T extends TSchema>(document: T) =>
         invalidates: Type.Array(Type.String(), { description: 'Cache keys that would be dropped' }),
         warnings,
         ...plannedToo,
+        effective: Type.Optional(EffectiveChanges),
       },
       { ...strict, title: 'DryRun', description: 'What a write would change' },
     ),

@@ -5,6 +5,7 @@
 import { Type, type Static } from 'typebox';
 import { Bound } from './bounds.ts';
 import { action, readOfBoth, tenantRoles } from './contract.ts';
+import { EffectiveChanges } from './effective-trial.ts';
 import {
   ActorName,
   AgentType,
@@ -68,26 +69,34 @@ const AskedFor = Type.Object(
   { ...strict, description: 'What the layers alone would say; null: nothing' },
 );
 
+/** Who set a value, and where: of the change that set this key, not of the document's last one. */
+const written = {
+  source: Type.String({
+    description: 'The cache key of the document that holds it; `env` for the environment',
+  }),
+  revision: Nullable(
+    Type.Integer({ description: 'Of the change that set the value; null for the environment' }),
+  ),
+  updated_by: described(Nullable(Author), 'Who set the value; null for the environment'),
+  updated_by_name: ActorName,
+  updated_at: described(Nullable(Timestamp), 'When; null for the environment'),
+};
+
 export const Explanation = Type.Object(
   {
     value: Type.Optional(Type.Unknown({ description: 'Absent where a bound removed the key' })),
     layer: Type.Enum([...layerNames, 'bounds'], {
       description: '`bounds` where the value is that of a bound, and no layer holds it',
     }),
-    source: Type.String({
-      description: 'The cache key of the deciding document; `env` for the environment',
-    }),
+    ...written,
     path: Type.String({ description: 'JSON Pointer (RFC 6901) of the value inside the source' }),
-    revision: Nullable(Type.Integer({ description: 'Of that document' })),
-    updated_by: described(Nullable(Author), 'Who wrote it last; null for the environment'),
-    updated_by_name: ActorName,
-    updated_at: described(Nullable(Timestamp), 'When; null for the environment'),
     shadowed: Type.Array(
       Type.Object(
         {
           layer: LayerName,
           value: Type.Unknown({ description: 'What it says' }),
           path: Type.String({ description: 'JSON Pointer (RFC 6901) inside its document' }),
+          ...written,
         },
         strict,
       ),
@@ -246,6 +255,23 @@ export const effectiveConfigContracts = {
         ].join('|'),
       revisionScopes: ({ tenant_id }) => effectiveScopes(tenant_id),
     },
+  }),
+  'config-resolver.preview': action({
+    summary: 'What a document that is not written yet would make of an effective configuration',
+    access: { level: 'internal' },
+    changesNothing: true,
+    path,
+    query: address,
+    body: Type.Object(
+      {
+        config_type: Type.Enum(['tenant_risk_config', 'agent_config', 'service_config']),
+        resource_id: Type.String(),
+        before: Type.Unknown({ description: 'The document as it is; null: there is none' }),
+        after: Type.Unknown({ description: 'As it would be' }),
+      },
+      strict,
+    ),
+    result: Type.Object({ effective: EffectiveChanges }, strict),
   }),
   'config-resolver.digests': action({
     summary: 'What several contexts of a tenant are at one moment, as digests',

@@ -6,7 +6,17 @@ import { Type, type Static, type TSchema } from 'typebox';
 import { AgentConfig } from './agents.ts';
 import { Bounds } from './bounds.ts';
 import { action, read, Resource } from './contract.ts';
-import { FreeForm, Identifier, Nullable, Slug, strict, Timestamp, Uuid } from './fields.ts';
+import {
+  ActorName,
+  Author,
+  FreeForm,
+  Identifier,
+  Nullable,
+  Slug,
+  strict,
+  Timestamp,
+  Uuid,
+} from './fields.ts';
 import { GlobalEntry } from './global-entries.ts';
 import { RiskConfig } from './risk.ts';
 import { ServiceInstance } from './service-instances.ts';
@@ -16,6 +26,24 @@ import { tenantPath } from './tenant-document.ts';
 
 /** Null where nothing is stored. */
 const Layer = <Document extends TSchema>(document: Document) => Nullable(Resource(document));
+
+/** Values of layers, by where they stand, as of a revision. */
+const places = {
+  revision: Type.Integer({ minimum: 0 }),
+  places: Type.Array(
+    Type.Object(
+      { config_type: Type.String(), resource_id: Type.String(), path: Type.String() },
+      strict,
+    ),
+    { description: 'Documents as the history names them, and a JSON Pointer in each' },
+  ),
+};
+const author = {
+  revision: Type.Integer(),
+  updated_by: Author,
+  updated_at: Timestamp,
+};
+const authorsDescription = 'In their order; null where the history does not say';
 
 /** What a document says of some keys, and nothing else of it; null: nothing. */
 const Said = Nullable(FreeForm);
@@ -185,6 +213,22 @@ export const layerContracts = {
       strict,
     ),
   }),
+  'tenant-config.layers.authors': action({
+    summary: "Who set the values at some places of the tenant's layers",
+    access: { level: 'internal' },
+    changesNothing: true,
+    path: tenantPath,
+    body: Type.Object(places, strict),
+    result: Type.Object(
+      {
+        authors: Type.Array(
+          Nullable(Type.Object({ ...author, updated_by_name: ActorName }, strict)),
+          { description: authorsDescription },
+        ),
+      },
+      strict,
+    ),
+  }),
   'tenant-config.layers.nearest': action({
     summary: "The tenant's names that are nearest to these, which it does not have",
     access: { level: 'internal' },
@@ -215,6 +259,20 @@ export const layerContracts = {
       {
         tenants: Type.Array(TenantSaid),
         next: Nullable(Uuid),
+      },
+      strict,
+    ),
+  }),
+  'global-config.layers.authors': action({
+    summary: "Who set the values at some places of the platform's layers",
+    access: { level: 'internal' },
+    changesNothing: true,
+    body: Type.Object(places, strict),
+    result: Type.Object(
+      {
+        authors: Type.Array(Nullable(Type.Object(author, strict)), {
+          description: authorsDescription,
+        }),
       },
       strict,
     ),

@@ -3,7 +3,9 @@
  * per tenant, always there.
  */
 import { Type, type Static } from 'typebox';
+import { dryRun } from './contract.ts';
 import { documentContracts } from './document-contracts.ts';
+import { effectiveTrials } from './effective-trial.ts';
 import { Slug, strict } from './fields.ts';
 import { ofTenant, tenantPath, type TenantAddress } from './tenant-document.ts';
 import { BusinessHours, businessHoursKey } from './weekly-hours.ts';
@@ -101,6 +103,7 @@ export const riskKey = ({ tenant_id }: TenantAddress): string => `risk_config_${
 
 const risk = documentContracts({
   ...ofTenant,
+  trial: { ...dryRun, ...effectiveTrials.risk },
   title: "the tenant's risk limits",
   url: '/tenants/{tenant_id}/config/risk',
   permanent: true,

@@ -3,7 +3,9 @@
  * of the effective configuration.
  */
 import { Type, type Static } from 'typebox';
+import { dryRun } from './contract.ts';
 import { documentContracts } from './document-contracts.ts';
+import { effectiveTrials } from './effective-trial.ts';
 import {
   described,
   FreeForm,
@@ -62,6 +64,7 @@ export const serviceInstanceKey = ({ tenant_id, service_id }: ServiceInstanceAdd
 
 const service = documentContracts({
   ...ofTenant,
+  trial: { ...dryRun, ...effectiveTrials.services },
   title: "a service instance's overrides",
   url: '/tenants/{tenant_id}/services/{service_id}',
   path: { ...tenantPath, service_id: ServiceId },

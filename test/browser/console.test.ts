@@ -287,6 +287,48 @@ describe('effective values', () => {
     await seen.close();
   });
 
+  test('two values of the risk limits are two rungs, each with whose it is, and clearing one says that the other holds', async () => {
+    const { admin, id } = tenant;
+    const risk = `/tenants/${id}/config/risk`;
+    const set = await admin.patch(risk, { global_settings: { max_concurrent_automations: 8 } });
+    const over = await admin.patch(risk, {
+      service_overrides: { cloud_sql: { max_concurrent_automations: 2 } },
+    });
+    await admin.patch(risk, { global_settings: { max_resource_scaling: 6 } });
+    const seen = await tabOf('tenant_admin');
+    const effective = new EffectiveValuesPage(seen.page);
+    await effective.open(id, '?service_type=cloud_sql&open=max_concurrent_automations');
+    const rungs = await effective.rungs('max_concurrent_automations');
+    expect(rungs.filter(({ layer }) => layer.startsWith('Tenant risk limits'))).toEqual([
+      {
+        layer: 'Tenant risk limits for cloud_sql',
+        value: '2',
+        state: 'decides',
+        revision: over.headers.get('x-config-revision'),
+      },
+      {
+        layer: 'Tenant risk limits for all services',
+        value: '8',
+        state: 'shadowed',
+        revision: set.headers.get('x-config-revision'),
+      },
+    ]);
+    await effective.clear('max_concurrent_automations', 'for cloud_sql');
+    const review = new ReviewDialog(seen.page);
+    await review.dialog
+      .getByText('It becomes 8, which Tenant risk limits for all services says.')
+      .waitFor();
+    await review.publish('Clear the override');
+    await eventually(async () => {
+      const { body } = await admin.get(
+        `/tenants/${id}/config/effective?service_type=cloud_sql&explain=true`,
+      );
+      expect(body.values.max_concurrent_automations).toBe(8);
+    });
+    expect(seen.faults).toEqual([]);
+    await seen.close();
+  });
+
   test('clearing an override shows what will hold, writes nothing before that, and then it holds', async () => {
     const seen = await tabOf('tenant_admin');
     const effective = new EffectiveValuesPage(seen.page);
@@ -300,9 +342,11 @@ describe('effective values', () => {
     const review = new ReviewDialog(seen.page);
     expect(await review.changes()).toEqual([['/default_region', '"europe-west4"', 'not set']]);
     await eventually(async () =>
-      expect(await review.dialog.innerText()).toContain('Global entry says "europe-west1"'),
+      expect(await review.dialog.innerText()).toContain(
+        'It becomes "europe-west1", which Global entry says.',
+      ),
     );
-    expect(new Set(writes)).toEqual(new Set(['?dry_run=true']));
+    expect(writes.every((search) => search.startsWith('?dry_run=true&effective=true'))).toBe(true);
     await review.publish('Clear the override', 'Où? Ici – 東京');
     await effective.ladder('default_region').getByText('Environment default').waitFor();
     await seen.page.locator('.rung.decides').getByText('Global entry').waitFor();

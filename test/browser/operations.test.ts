@@ -618,7 +618,7 @@ test('emptied overrides show what the layers below say, before anything is publi
   await document.field('/default_region').fill('');
   await document.review();
   const { dialog } = new ReviewDialog(seen.page);
-  await dialog.getByText(/default_region: no layer below says anything/).waitFor();
+  await dialog.getByText(/default_region: There is no value any more/).waitFor();
   await acme.admin.patch(`/tenants/${acme.id}/config/risk`, {
     service_overrides: { cloud_run: { max_cost_impact_auto: 40 } },
   });
@@ -630,7 +630,11 @@ test('emptied overrides show what the layers below say, before anything is publi
     .locator('textarea')
     .fill(JSON.stringify({ ...limits, service_overrides: { cloud_run: {} } }));
   await document.review();
-  await dialog.getByText(/max_cost_impact_auto: Tenant risk limits says 15 instead/).waitFor();
+  await dialog
+    .getByText(
+      /max_cost_impact_auto: It becomes 15, which Tenant risk limits for all services says/,
+    )
+    .waitFor();
   expect(seen.faults).toEqual([]);
   await seen.close();
 });

@@ -25,7 +25,7 @@ import {
   createTenant,
   signIn,
   startStrata,
-  type Client,
+  Client,
   type Running,
   type TenantFixture,
 } from '../support/strata.ts';
@@ -49,6 +49,72 @@ afterAll(async () => {
 const key = 'max_concurrent_automations';
 const effective = (query = ''): string =>
   `/tenants/${tenant.id}/config/effective?agent_type=scaler&service_id=web&explain=true${query}`;
+
+test('a value is by whoever set it, not by whoever wrote its document last', async () => {
+  const { id, admin } = tenant;
+  const address = `/tenants/${id}/config/agents/author`;
+  const explained = async () =>
+    (await admin.get(`/tenants/${id}/config/effective?agent_type=author&explain=true`)).body
+      .explain;
+  const written = async (answer: ReturnType<Client['put']>): Promise<number> =>
+    Number((await answer).headers.get('x-config-revision'));
+
+  const first = await written(admin.put(address, { default_memory: '1Gi', default_cpu: '1' }));
+  const second = await written(admin.put(address, { default_memory: '1Gi', default_cpu: '2' }));
+  let of = await explained();
+  expect(of.default_memory.revision).toBe(first);
+  expect(of.default_cpu.revision).toBe(second);
+  const back = await written(admin.post(`/tenants/${id}/config/rollback`, { revision: first }));
+  of = await explained();
+  expect(of.default_memory.revision).toBe(first);
+  expect(of.default_cpu).toMatchObject({ value: '1', revision: back });
+  expect((await admin.delete(address)).status).toBe(204);
+  const again = await written(admin.put(address, { default_memory: '1Gi' }));
+  expect((await explained()).default_memory.revision).toBe(again);
+  const { body: then } = await admin.get(
+    `/tenants/${id}/config/effective?agent_type=author&explain=true&as_of=${second}`,
+  );
+  expect(then.explain.default_memory.revision).toBe(first);
+  await admin.delete(address);
+});
+
+test('a trial says what becomes of one effective configuration', async () => {
+  const { id, admin } = tenant;
+  const risk = `/tenants/${id}/config/risk`;
+  await admin.patch(risk, {
+    global_settings: { max_resource_scaling: 8 },
+    service_overrides: { cloud_sql: { max_resource_scaling: 5 } },
+  });
+  const clearing = { service_overrides: { cloud_sql: { max_resource_scaling: null } } };
+  const trial = await admin.patch(
+    `${risk}?dry_run=true&effective=true&for_service_type=cloud_sql`,
+    clearing,
+  );
+  expect(trial.body.effective).toEqual([
+    {
+      key: 'max_resource_scaling',
+      before: 5,
+      after: 8,
+      decided_by: 'tenant_risk',
+      path: '/global_settings/max_resource_scaling',
+      enforced: false,
+    },
+  ]);
+  const elsewhere = await admin.patch(`${risk}?dry_run=true&effective=true`, clearing);
+  expect(elsewhere.body.effective).toEqual([]);
+  const real = await admin.patch(`${risk}?effective=true`, clearing);
+  expect(real.body.errors).toEqual([{ path: '/effective', message: 'is for dry_run=true' }]);
+});
+
+test('a key that may write and not read is told nothing of effective values', async () => {
+  const { id, admin } = tenant;
+  const made = await admin.post('/auth/api-key', { name: 'writer', scopes: ['config:write'] });
+  const writer = new Client(strata.url, made.body.api_key);
+  const answer = await writer.patch(`/tenants/${id}/config/risk?dry_run=true&effective=true`, {
+    global_settings: { max_resource_scaling: 9 },
+  });
+  expect([answer.status, answer.body.detail.code]).toEqual([403, 'insufficient_scope']);
+});
 
 test('each layer wins over the one below it and is shadowed by the one above', async () => {
   const { id, admin, emails } = tenant;
@@ -84,7 +150,7 @@ test('each layer wins over the one below it and is shadowed by the one above', a
     },
   ] as const;
   const ofPlatform = new Set<string>(['global', 'service_type']);
-  const below: { layer: string; value: string; path: string }[] = [];
+  const below: object[] = [];
   for (const { layer, source, path, write } of steps) {
     const written = await write();
     expect(written.status).toBeLessThan(300);
@@ -104,7 +170,8 @@ test('each layer wins over the one below it and is shadowed by the one above', a
     expect(Math.floor(new Date(body.explain[custom].updated_at).getTime() / 1000)).toBe(
       new Date(written.headers.get('last-modified')!).getTime() / 1000,
     );
-    below.unshift({ layer, value: layer, path });
+    const { shadowed: _shadowed, ...own } = body.explain[custom];
+    below.unshift(own);
   }
 });
 

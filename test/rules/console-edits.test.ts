@@ -3,7 +3,7 @@
  * rungs.
  */
 import { describe, expect, test } from '@jest/globals';
-import { ladderOf, layers, type Explained } from '../../console/screens/ladder.ts';
+import { ladderOf, titleOf, type Explained } from '../../console/screens/ladder.ts';
 import { namesIn, pointerOf, removalAt, timeAgo } from '../../console/format.ts';
 import {
   applyPatch,
@@ -96,33 +96,41 @@ describe('the ladder', () => {
     shadowed: [],
   };
 
-  test('has a rung for each layer, and says of shadowed ones who wrote their document', () => {
-    const risk: Explained = {
-      ...base,
-      layer: 'tenant_risk',
-      path: '/global_settings/o',
-      revision: 3,
-      updated_by: 'bob',
-    };
+  const by = (author: string | null, revision: number | null) => ({
+    source: 'somewhere',
+    revision,
+    updated_by: author,
+    updated_at: author && '2026-01-02T00:00:00.000Z',
+  });
+
+  test('has a rung for each value, two of one layer too, and says who set each', () => {
     const key: Explained = {
       ...base,
       shadowed: [
-        { layer: 'tenant_risk', value: 2, path: '/service_overrides/cloud_run/k' },
-        { layer: 'env', value: 3, path: '/k' },
+        { layer: 'tenant_risk', value: 2, path: '/service_overrides/cloud_run/k', ...by('bob', 3) },
+        { layer: 'tenant_risk', value: 8, path: '/global_settings/k', ...by('eve', 2) },
+        { layer: 'env', value: 3, path: '/k', ...by(null, null) },
       ],
     };
-    const rungs = ladderOf(key, { key, other: risk });
-    expect(rungs.map(({ layer, state }) => [layer, state])).toEqual([
-      ['service_instance', 'unset'],
-      ['agent', 'decides'],
-      ['tenant_risk', 'shadowed'],
-      ['service_type', 'unset'],
-      ['global', 'unset'],
-      ['env', 'shadowed'],
+    const rungs = ladderOf(key);
+    expect(rungs.map((rung) => [titleOf(rung), rung.state, rung.value, rung.updatedBy])).toEqual([
+      ['Service instance', 'unset', undefined, undefined],
+      ['Agent configuration', 'decides', 1, 'ada'],
+      ['Tenant risk limits for cloud_run', 'shadowed', 2, 'bob'],
+      ['Tenant risk limits for all services', 'shadowed', 8, 'eve'],
+      ['Service type', 'unset', undefined, undefined],
+      ['Global entry', 'unset', undefined, undefined],
+      ['Environment default', 'shadowed', 3, null],
     ]);
-    expect(rungs[2]).toMatchObject({ value: 2, updatedBy: 'bob', revision: 3, isClearable: true });
-    expect(rungs[5]).toMatchObject({ value: 3, updatedBy: null, isClearable: false });
-    expect(layers).toHaveLength(rungs.length);
+    expect(rungs.map(({ isClearable }) => isClearable)).toEqual([
+      false,
+      true,
+      true,
+      false,
+      false,
+      false,
+      false,
+    ]);
   });
 
   test('says which layer a bound overruled', () => {
@@ -130,7 +138,7 @@ describe('the ladder', () => {
       ...base,
       layer: 'bounds',
       value: 2,
-      shadowed: [{ layer: 'agent', value: 9, path: '/k' }],
+      shadowed: [{ layer: 'agent', value: 9, path: '/k', ...by('ada', 1) }],
       enforced: {
         by: 'tenant',
         rule: { maximum: 2 },
@@ -138,7 +146,7 @@ describe('the ladder', () => {
         asked: { layer: 'agent', value: 9 },
       },
     };
-    expect(ladderOf(key, { key })[1]).toMatchObject({
+    expect(ladderOf(key)[1]).toMatchObject({
       layer: 'agent',
       state: 'overruled',
       value: 9,

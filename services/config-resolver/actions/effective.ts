@@ -1,5 +1,5 @@
 /** The effective configuration of one question, and of every agent type of a tenant. */
-import type { Handlers, Request } from '../../../shared/cluster/request.ts';
+import type { Handlers } from '../../../shared/cluster/request.ts';
 import { platformScope, tenantScope } from '../../../shared/contracts/revision-scopes.ts';
 import { invalid, StrataError } from '../../../shared/errors.ts';
 import { momentOf } from '../../../shared/schema/moment.ts';
@@ -13,11 +13,13 @@ import {
   layersWithoutHistory,
   type Sources,
 } from '../rules/layers.ts';
+import { effectiveChanges } from '../rules/preview.ts';
 import { unknownNames } from '../rules/unknown.ts';
 import { noteEnvironment } from './digests.ts';
+import { authorsOf } from './authors.ts';
 import { neverStill, noSuchTenant, type LayersInMemory } from './layers-in-memory.ts';
 import { refuseUnknown } from './refuse-unknown.ts';
-import { namesOf, sourcesOf, sourcesThen, type Question, type SourcesThen } from './sources.ts';
+import { sourcesNow, sourcesThen, sourcesWith, type SourcesThen } from './sources.ts';
 
 /**
  * `as_of` as a revision or, in the form that Strata writes timestamps, a moment. Throws 422 for a
@@ -83,26 +85,6 @@ export function effectiveActions(
   environments: Environments,
   inMemory: LayersInMemory,
 ) {
-  async function sourcesNow(
-    address: Question,
-    environment: Sources['environment'],
-    request: Request,
-  ): Promise<Sources> {
-    const { tenant_id: tenantId } = address;
-    const least = {
-      tenant: request.least[tenantScope(tenantId)] ?? 0,
-      platform: request.least[platformScope] ?? 0,
-    };
-    const together = await inMemory.together(tenantId, namesOf([address]), least, request);
-    if (together) return sourcesOf(address, together, environment);
-    const { tenant, platform } = await inMemory.moment(tenantId, request);
-    const then = { platformAsOf: platform, withWithdrawn: true };
-    const sources = await sourcesThen(address, tenant, environment, request, then);
-    // The moment is past already, and something of it was purged.
-    if (sources.platform.withheld) throw neverStill();
-    return sources;
-  }
-
   return {
     async 'config-resolver.resolve'(params, request) {
       const current = settings();
@@ -112,7 +94,7 @@ export function effectiveActions(
       const asOf = revisionOrMoment(params.as_of);
       const past =
         asOf === undefined ? undefined : await sourcesThen(params, asOf, environment, request);
-      const sources = past ?? (await sourcesNow(params, environment, request));
+      const sources = past ?? (await sourcesNow(params, environment, inMemory, request));
       const { tenant, platform, serviceType } = sources;
       const unknown = unknownNames(params, sources);
       if (params.strict) await refuseUnknown(unknown, params, request);
@@ -125,7 +107,9 @@ export function effectiveActions(
           revision: { tenant: tenant.revision, platform: platform.revision },
           ...(past && { as_of: asOfShown(past) }),
           unknown,
-          ...(params.explain ? explainValues(sources) : effectiveValues(sources)),
+          ...(params.explain
+            ? explainValues(sources, await authorsOf(sources, request))
+            : effectiveValues(sources)),
           environment: environmentFingerprint(environment),
         },
         asOf: {
@@ -133,6 +117,15 @@ export function effectiveActions(
           [platformScope]: past?.platform.newest ?? platform.revision,
         },
       };
+    },
+
+    /** The layers are those of now, and only the document is exchanged. */
+    async 'config-resolver.preview'({ body: { before, after, ...name }, ...question }, request) {
+      const environment = environmentDefaults(settings());
+      const sources = await sourcesNow(question, environment, inMemory, request);
+      const as = (document: unknown): Sources =>
+        sourcesWith(question, sources, { ...name, document });
+      return { effective: effectiveChanges(as(before), as(after)) };
     },
 
     async 'config-resolver.configurations'({ tenant_id }, request) {

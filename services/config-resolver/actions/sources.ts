@@ -1,10 +1,11 @@
 /** From a question to what its answer is merged from. */
 import type { Request } from '../../../shared/cluster/request.ts';
 import type { Address } from '../../../shared/contracts/effective-config.ts';
-import type { ResultOf } from '../../../shared/contracts/index.ts';
+import type { ParamsOf, ResultOf } from '../../../shared/contracts/index.ts';
+import { platformScope, tenantScope } from '../../../shared/contracts/revision-scopes.ts';
 import { invalid, StrataError } from '../../../shared/errors.ts';
 import type { Sources } from '../rules/layers.ts';
-import type { Together } from './layers-in-memory.ts';
+import { neverStill, type LayersInMemory, type Together } from './layers-in-memory.ts';
 
 /** Which effective configuration is asked for. */
 export type Question = Address & { readonly tenant_id: string };
@@ -54,6 +55,58 @@ function serviceTypeOf(
     throw invalid([{ path: '/service_type', message }]);
   }
   return serviceType ?? null;
+}
+
+/** The sources as they are, of one moment, which is no older than the caller wants. */
+export async function sourcesNow(
+  question: Question,
+  environment: Sources['environment'],
+  inMemory: LayersInMemory,
+  request: Pick<Request, 'call' | 'least'>,
+): Promise<Sources> {
+  const { tenant_id: tenantId } = question;
+  const least = {
+    tenant: request.least[tenantScope(tenantId)] ?? 0,
+    platform: request.least[platformScope] ?? 0,
+  };
+  const together = await inMemory.together(tenantId, namesOf([question]), least, request);
+  if (together) return sourcesOf(question, together, environment);
+  const { tenant, platform } = await inMemory.moment(tenantId, request);
+  const then = { platformAsOf: platform, withWithdrawn: true };
+  const sources = await sourcesThen(question, tenant, environment, request, then);
+  // The moment is past already, and something of it was purged.
+  if (sources.platform.withheld) throw neverStill();
+  return sources;
+}
+
+/** What the sources are once a document is another one, or is gone. */
+export function sourcesWith(
+  question: Question,
+  sources: Sources,
+  { config_type: type, resource_id: id, document }: ProposedDocument,
+): Sources {
+  const { tenant } = sources;
+  // Who wrote it is nobody's question here.
+  const stored =
+    document === null
+      ? null
+      : ({ document, revision: 0, updated_by: 'nobody', updated_at: '' } as const);
+  const next = {
+    ...tenant,
+    ...(type === 'tenant_risk_config' && { risk: stored as Sources['tenant']['risk'] }),
+    ...(type === 'agent_config' &&
+      id === question.agent_type && { agent: stored as Sources['tenant']['agent'] }),
+    ...(type === 'service_config' &&
+      id === question.service_id && { service: stored as Sources['tenant']['service'] }),
+  };
+  return { ...sources, tenant: next, serviceType: serviceTypeOf(question, next) };
+}
+
+/** A document that passed its kind's rules, as the history names it; null for none. */
+export interface ProposedDocument {
+  readonly config_type: ParamsOf<'config-resolver.preview'>['body']['config_type'];
+  readonly resource_id: string;
+  readonly document: unknown;
 }
 
 /** What an answer is merged from, and from when. */

@@ -18,6 +18,7 @@ import {
   type LayerName,
 } from '../../../shared/contracts/effective-config.ts';
 import { globalEntryKey } from '../../../shared/contracts/global-entries.ts';
+import type { ConfigType, PlatformConfigType } from '../../../shared/contracts/history.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { riskDefaults, riskKey } from '../../../shared/contracts/risk.ts';
 import { serviceInstanceKey } from '../../../shared/contracts/service-instances.ts';
@@ -89,6 +90,21 @@ type Origin = Pick<
 >;
 type Place = Origin & Pick<Static<typeof Explanation>, 'layer' | 'path'>;
 
+/** A document as the history of its owner names it. */
+interface DocumentName {
+  readonly owner: 'tenant' | 'platform';
+  readonly config_type: ConfigType | PlatformConfigType;
+  readonly resource_id: string;
+}
+/** Where a value stands. */
+export interface PlaceName extends DocumentName {
+  readonly path: string;
+}
+/** Who set a value and when; whose history does not say, undefined. */
+export type AuthorAt = (
+  place: PlaceName,
+) => Pick<Origin, 'revision' | 'updated_by' | 'updated_by_name' | 'updated_at'> | undefined;
+
 /** Values of a layer that stand in one place of its documents. */
 interface Rung {
   readonly values: Readonly<Record<string, unknown>>;
@@ -103,10 +119,12 @@ interface LayerDefinition {
    */
   readonly rungs: (from: LayeredValues) => readonly Rung[];
   /**
-   * The document that set `key`. Only the global layer looks at it: it holds one document per key,
-   * the others one for all.
+   * The document that set `key`, and who wrote it last. Only the global layer looks at the key: it
+   * holds one document per key, the others one for all.
    */
   readonly origin: (from: Sources, key: string) => Origin;
+  /** That document by its name; undefined where nobody writes it. */
+  readonly document: (from: Sources, key: string) => DocumentName | undefined;
 }
 
 const under =
@@ -165,6 +183,11 @@ const definitions: Readonly<Record<LayerName, LayerDefinition>> = {
         }),
         tenant.service,
       ),
+    document: ({ tenant }) => ({
+      owner: 'tenant',
+      config_type: 'service_config',
+      resource_id: tenant.service!.document.service_id,
+    }),
   },
   agent: {
     rungs({ tenant }) {
@@ -177,6 +200,11 @@ const definitions: Readonly<Record<LayerName, LayerDefinition>> = {
         agentKey({ tenant_id: tenantId, agent_type: tenant.agent!.document.agent_type }),
         tenant.agent,
       ),
+    document: ({ tenant }) => ({
+      owner: 'tenant',
+      config_type: 'agent_config',
+      resource_id: tenant.agent!.document.agent_type,
+    }),
   },
   tenant_risk: {
     rungs({ tenant, serviceType }) {
@@ -188,6 +216,11 @@ const definitions: Readonly<Record<LayerName, LayerDefinition>> = {
       return [{ values: ofType, pathOf: under('service_overrides', serviceType) }, ofTenant];
     },
     origin: ({ tenant, tenantId }) => originOf(riskKey({ tenant_id: tenantId }), tenant.risk),
+    document: ({ tenantId }) => ({
+      owner: 'tenant',
+      config_type: 'tenant_risk_config',
+      resource_id: tenantId,
+    }),
   },
   service_type: {
     rungs(from) {
@@ -207,6 +240,11 @@ const definitions: Readonly<Record<LayerName, LayerDefinition>> = {
         }),
         serviceTypeOf(from),
       ),
+    document: ({ serviceType }) => ({
+      owner: 'platform',
+      config_type: 'service_type_config',
+      resource_id: `${serviceType!}/${defaultConfiguration}`,
+    }),
   },
   global: {
     rungs({ platform }) {
@@ -220,10 +258,16 @@ const definitions: Readonly<Record<LayerName, LayerDefinition>> = {
         globalEntryKey({ key }),
         platform.entries.find(({ document }) => document.config_key === key),
       ),
+    document: (_from, key) => ({
+      owner: 'platform',
+      config_type: 'global_config',
+      resource_id: key,
+    }),
   },
   env: {
     rungs: ({ environment }) => [{ values: environment, pathOf: under() }],
     origin: () => originOf('env', null),
+    document: () => undefined,
   },
 };
 
@@ -313,16 +357,65 @@ export function effectiveValues(from: Sources): Effective {
  * What `effectiveValues` is, and for every key why: where its value was set, what that shadows, and
  * what bounds did.
  */
-export function explainValues(from: Sources): Effective & { explain: Explanations } {
+export function explainValues(
+  from: Sources,
+  authorAt: AuthorAt = () => undefined,
+): Effective & { explain: Explanations } {
   const rungs = rungsOf(from);
   const bounded = applied(rungs, from);
   const enforced = enforcedKeys(bounded);
   const keys = new Set([...Object.keys(bounded.values), ...enforced]);
-  const explain = [...keys].map((key) => [key, explanationOf(key, rungs, bounded, from)] as const);
+  const explain = [...keys].map(
+    (key) => [key, explanationOf(key, rungs, bounded, from, authorAt)] as const,
+  );
   return { values: bounded.values, enforced, explain: Object.fromEntries(explain) };
 }
 
 type Explanations = Record<string, Static<typeof Explanation>>;
+
+/** Every place that an explanation may name, for whoever finds out who wrote there. */
+export function placesOf(from: Sources): PlaceName[] {
+  const ofLayers = rungsOf(from).flatMap((rung) =>
+    Object.keys(rung.values).flatMap((key) => placeAt(rung, key, from) ?? []),
+  );
+  const ofBounds = boundSets(from).flatMap(({ by, bounds }) =>
+    by === 'type' ? [] : Object.keys(bounds).map((key) => placeOfBound(key, by, from)),
+  );
+  return [...ofLayers, ...ofBounds];
+}
+
+function placeAt(
+  { layer, pathOf }: RungOfLayer,
+  key: string,
+  from: Sources,
+): PlaceName | undefined {
+  const document = layer.document(from, key);
+  return document && { ...document, path: pathOf(key) };
+}
+
+function placeOfBound(
+  key: string,
+  by: Exclude<BoundInForce['by'], 'type'>,
+  from: Sources,
+): PlaceName {
+  if (by === 'service_type')
+    return {
+      ...definitions.service_type.document(from, key)!,
+      path: pointerTo(['scaling_limits', key]),
+    };
+  return {
+    owner: by,
+    config_type: 'bounds_config',
+    resource_id: by === 'tenant' ? from.tenantId : 'platform',
+    path: pointerTo([key]),
+  };
+}
+
+/** Where a value stands, and who set it there, or wrote the document where that is not known. */
+const writtenAt = (origin: Origin, place: PlaceName | undefined, authorAt: AuthorAt): Origin => ({
+  ...origin,
+  ...(place && authorAt(place)),
+});
 
 /** What one key becomes, and by what. */
 export interface DecidedValue {
@@ -375,6 +468,7 @@ function explanationOf(
   rungs: readonly RungOfLayer[],
   { values, bounded }: Bounded,
   from: Sources,
+  authorAt: AuthorAt,
 ): Static<typeof Explanation> {
   const found = rungs.filter((rung) => Object.hasOwn(rung.values, key));
   const rungAt = ({ layer }: Pick<Held, 'layer'>): RungOfLayer | undefined =>
@@ -383,21 +477,24 @@ function explanationOf(
   const { asked = null, enforced, warned = [] } = result ?? {};
   const deciding = decidingRung(key, rungs, result);
   const askedBy = asked && rungAt(asked)?.layer.name;
+  const writtenOn = (rung: RungOfLayer): Origin =>
+    writtenAt(rung.layer.origin(from, key), placeAt(rung, key, from), authorAt);
   return {
     ...(Object.hasOwn(values, key) && { value: values[key] }),
     ...(deciding
       ? {
           layer: deciding.layer.name,
-          ...deciding.layer.origin(from, key),
+          ...writtenOn(deciding),
           path: deciding.pathOf(key),
         }
-      : originOfBound(key, enforced!, from)),
+      : originOfBound(key, enforced!, from, authorAt)),
     shadowed: found
       .filter((rung) => rung !== deciding)
       .map((rung) => ({
         layer: rung.layer.name,
         value: rung.values[key],
         path: rung.pathOf(key),
+        ...writtenOn(rung),
       })),
     ...(enforced && {
       enforced: {
@@ -412,19 +509,23 @@ function explanationOf(
 const shownBound = ({ by, rule, revision }: BoundInForce) => ({ by, rule, revision });
 
 /** Where a value comes from that no layer holds: the bound that put it there. */
-function originOfBound(key: string, { by }: BoundInForce, from: Sources): Place {
+function originOfBound(
+  key: string,
+  { by }: BoundInForce,
+  from: Sources,
+  authorAt: AuthorAt,
+): Place {
+  // A type has no value of its own to put there.
+  const place = placeOfBound(key, by === 'type' ? 'platform' : by, from);
+  const { path } = place;
   if (by === 'service_type') {
-    const { origin } = definitions.service_type;
-    return {
-      layer: 'service_type',
-      ...origin(from, key),
-      path: pointerTo(['scaling_limits', key]),
-    };
+    const origin = definitions.service_type.origin(from, key);
+    return { layer: 'service_type', ...writtenAt(origin, place, authorAt), path };
   }
   const { platform, tenant, tenantId } = from;
   const origin =
     by === 'tenant'
       ? originOf(tenantBoundsKey({ tenant_id: tenantId }), tenant.bounds)
       : originOfPlatform(platformBoundsKey, platform.bounds);
-  return { layer: 'bounds', ...origin, path: pointerTo([key]) };
+  return { layer: 'bounds', ...writtenAt(origin, place, authorAt), path };
 }

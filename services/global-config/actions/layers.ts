@@ -13,7 +13,13 @@ import { boundsKind } from '../documents/bounds.ts';
 import { storedEntry } from '../documents/global-entry.ts';
 import { storedServiceType } from '../documents/service-type.ts';
 import { GlobalEntity, ServiceTypeEntity } from '../schema.ts';
-import { documentsAt, findEntry, revisionAt, withdrawnSince } from '../stores/history.ts';
+import {
+  documentsAt,
+  findEntry,
+  keyAuthors,
+  revisionAt,
+  withdrawnSince,
+} from '../stores/history.ts';
 import { isPurgedAt } from '../stores/purges.ts';
 import { described } from './entries.ts';
 
@@ -116,6 +122,10 @@ export const layerActions = (db: DataSource) =>
           service_types: byType(types),
         };
       }),
+
+    'global-config.layers.authors': async ({ body: { places, revision } }) => ({
+      authors: await keyAuthors(db.manager, places, revision),
+    }),
 
     /**
      * One snapshot: entries, service types and bounds are exactly those of the revision, at a

@@ -12,6 +12,12 @@ import {
   type HistoryName,
   type TakeBack,
 } from '../../../shared/documents/history.ts';
+import {
+  authorsOf,
+  changesOfPlace,
+  type KeyAuthor,
+  type Place,
+} from '../../../shared/documents/key-changes.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import { HistoryEntity, type HistoryRow } from '../schema.ts';
 import { refusePurged } from './purges.ts';
@@ -161,3 +167,24 @@ async function unknownRevision(manager: EntityManager, revision: number): Promis
   if (revision <= beginning.revision) return beforeHistory(beginning);
   return new StrataError('not_found', 'The history has no such revision.');
 }
+
+/**
+ * Who set what stood at these places of the platform's documents at a revision. Of what stood
+ * before the history began it is known who wrote the document last.
+ */
+export const keyAuthors = (
+  manager: EntityManager,
+  places: readonly Place[],
+  revision: number,
+): Promise<(KeyAuthor | null)[]> =>
+  authorsOf(
+    manager,
+    places,
+    `(SELECT revision, changed_by, changed_at FROM ${changesOfPlace('global_config')}
+       AND revision <= $4 AND revision > (SELECT revision FROM global_config.history_beginning)
+       ORDER BY revision DESC LIMIT 1)
+     UNION ALL
+     SELECT revision, updated_by, updated_at FROM global_config.history_baseline
+     WHERE config_type = p.config_type AND resource_id = p.resource_id`,
+    [revision],
+  );

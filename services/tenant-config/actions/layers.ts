@@ -21,7 +21,7 @@ import {
   ServiceInstanceEntity,
   storedFrom,
 } from '../schema.ts';
-import { documentAt, documentsAt, momentOf, revisionAt } from '../stores/history.ts';
+import { documentAt, documentsAt, keyAuthors, momentOf, revisionAt } from '../stores/history.ts';
 import { readMentions } from '../stores/mentions.ts';
 
 /** The documents that the effective configuration is made of, by their names in the history. */
@@ -227,6 +227,17 @@ export const layerActions = (db: DataSource) =>
           bounds: await documentAt<Bounds>(manager, bounds, asOf),
         };
       }),
+
+    async 'tenant-config.layers.authors'({ tenant_id: tenantId, body: { places, revision } }) {
+      const authors = await keyAuthors(db.manager, tenantId, places, revision);
+      const ids = authors.flatMap((each) => each?.updated_by ?? []);
+      const names = await namesIn(db.manager, tenantId, ids);
+      return {
+        authors: authors.map(
+          (each) => each && { ...each, updated_by_name: names.of(each.updated_by) },
+        ),
+      };
+    },
 
     'tenant-config.layers.mentions': ({ body }) => readMentions(db.manager, body),
 

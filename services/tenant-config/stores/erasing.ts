@@ -65,7 +65,7 @@ export async function hasDocuments(manager: EntityManager, id: string): Promise<
 export const quietSince = ({ request_timeout_ms: ms }: Settings): Date =>
   new Date(Date.now() - 2 * ms);
 
-/** Removes a part of its history, and answers how many entries. */
+/** Removes a part of its history, and answers how many rows. */
 export async function eraseHistory(
   manager: EntityManager,
   id: string,
@@ -76,7 +76,13 @@ export async function eraseHistory(
        SELECT tenant_id, revision FROM tenant_config.configuration_history WHERE tenant_id = $1 LIMIT $2)`,
     [id, most],
   );
-  return removed;
+  if (removed === most) return removed;
+  const [, keys] = await manager.query<[unknown[], number]>(
+    `DELETE FROM tenant_config.key_changes WHERE ctid = ANY (ARRAY(
+       SELECT ctid FROM tenant_config.key_changes WHERE tenant_id = $1 LIMIT $2))`,
+    [id, most - removed],
+  );
+  return removed + keys;
 }
 
 /**

@@ -9,6 +9,12 @@ import {
   leftBehind,
   type HistoryName as AnyHistoryName,
 } from '../../../shared/documents/history.ts';
+import {
+  authorsOf,
+  changesOfPlace,
+  type KeyAuthor,
+  type Place,
+} from '../../../shared/documents/key-changes.ts';
 import { HistoryEntity } from '../schema.ts';
 
 /** A document, as the history names it. */
@@ -134,3 +140,18 @@ export async function revisionAt(
   });
   return row?.revision ?? 0;
 }
+
+/** Who set what stood at these places of the tenant's documents at a revision. */
+export const keyAuthors = (
+  manager: EntityManager,
+  tenantId: string,
+  places: readonly Place[],
+  revision: number,
+): Promise<(KeyAuthor | null)[]> =>
+  authorsOf(
+    manager,
+    places,
+    `SELECT revision, changed_by, changed_at FROM ${changesOfPlace('tenant_config')}
+       AND tenant_id = $4 AND revision <= $5 ORDER BY revision DESC LIMIT 1`,
+    [tenantId, revision],
+  );

@@ -1,0 +1,41 @@
+/** Trials of writes that say what would become of effective values. */
+
+/** What a write would make of one key of effective values, in the server's words. */
+export interface EffectiveChange {
+  readonly key: string;
+  readonly before?: unknown;
+  readonly after?: unknown;
+  readonly decided_by: string | null;
+  readonly path: string | null;
+  readonly enforced: boolean;
+}
+
+/** Whom effective values are asked for. */
+export interface Context {
+  readonly agent_type?: string;
+  readonly service_id?: string;
+  readonly service_type?: string;
+}
+
+/** What the address of a document says itself of the context. */
+const ownNames: readonly { readonly pattern: RegExp; readonly names: readonly string[] }[] = [
+  { pattern: /\/config\/agents\//, names: ['agent_type'] },
+  { pattern: /\/services\//, names: ['service_id', 'service_type'] },
+];
+
+/** A write's address as that of its trial, which says also what is asked for beside. */
+export function trialAddress(
+  address: string,
+  {
+    hasImpact = false,
+    context,
+  }: { readonly hasImpact?: boolean; readonly context?: Context | undefined },
+): string {
+  const parameters = new URLSearchParams({ dry_run: 'true' });
+  if (hasImpact) parameters.set('impact', 'true');
+  if (context) parameters.set('effective', 'true');
+  const own = ownNames.find(({ pattern }) => pattern.test(address))?.names ?? [];
+  for (const [name, value] of Object.entries(context ?? {}))
+    if (value !== undefined && !own.includes(name)) parameters.set(`for_${name}`, value);
+  return `${address}?${parameters}`;
+}

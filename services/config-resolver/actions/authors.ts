@@ -1,0 +1,44 @@
+/** Who set each value of one effective configuration, as the owners' histories say it. */
+import type { Request } from '../../../shared/cluster/request.ts';
+import { codeOf } from '../../../shared/errors.ts';
+import { placesOf, type AuthorAt, type PlaceName, type Sources } from '../rules/layers.ts';
+
+const nameOf = ({ owner, config_type: type, resource_id: id, path }: PlaceName): string =>
+  JSON.stringify([owner, type, id, path]);
+
+/** Owners of the release before know only who wrote a document last. */
+const unlessOlder = (error: unknown): { readonly authors: readonly [] } => {
+  if (codeOf(error) === 'upgrade_under_way') return { authors: [] };
+  throw error;
+};
+
+/** As of the revisions of the sources, so that a write meanwhile is nobody's here. */
+export async function authorsOf(
+  sources: Sources,
+  { call }: Pick<Request, 'call'>,
+): Promise<AuthorAt> {
+  const { tenantId, tenant, platform } = sources;
+  const places = placesOf(sources);
+  const asked = (owner: PlaceName['owner'], revision: number) => ({
+    revision,
+    places: places
+      .filter((place) => place.owner === owner)
+      .map(({ owner: _owner, ...place }) => place),
+  });
+  const ofTenant = asked('tenant', tenant.revision);
+  const ofPlatform = asked('platform', platform.revision);
+  const [byTenant, byPlatform] = await Promise.all([
+    call('tenant-config.layers.authors', { tenant_id: tenantId, body: ofTenant }).catch(
+      unlessOlder,
+    ),
+    call('global-config.layers.authors', { body: ofPlatform }).catch(unlessOlder),
+  ]);
+  const found = new Map<string, ReturnType<AuthorAt>>();
+  ofTenant.places.forEach((place, index) =>
+    found.set(nameOf({ owner: 'tenant', ...place }), byTenant.authors[index] ?? undefined),
+  );
+  ofPlatform.places.forEach((place, index) =>
+    found.set(nameOf({ owner: 'platform', ...place }), byPlatform.authors[index] ?? undefined),
+  );
+  return (place) => found.get(nameOf(place));
+}

@@ -1,0 +1,55 @@
+/**
+ * Trials of writes that also say what would become of one effective configuration: what is read
+ * there before it is published is the server's word, not a reader's own merge.
+ */
+import { Type } from 'typebox';
+import { AgentType, described, Nullable, ServiceId, ServiceTypeName, strict } from './fields.ts';
+
+/** Of a trial of a write: what it would make of one effective configuration. */
+export const EffectiveChanges = Type.Array(
+  Type.Object(
+    {
+      key: Type.String({ description: 'The key of effective configurations' }),
+      before: Type.Optional(Type.Unknown({ description: 'Absent where there is no value' })),
+      after: Type.Optional(Type.Unknown({ description: 'Absent where there is no value' })),
+      decided_by: Nullable(
+        Type.String({
+          description: 'The layer of the value after, `bounds` for that of a bound; null: no value',
+        }),
+      ),
+      path: Nullable(
+        Type.String({ description: 'JSON Pointer of the value after, inside its document' }),
+      ),
+      enforced: Type.Boolean({ description: 'A bound decides the value after' }),
+    },
+    { ...strict, title: 'PreviewedValue', description: 'What one key is, and would be' },
+  ),
+  {
+    description:
+      'The keys that are decided otherwise, or that a layer would say something else of, also where the value stays',
+  },
+);
+
+/**
+ * Of a write that can be tried with what it would make of one effective configuration. For what the
+ * document itself is for, its path says.
+ */
+const asked = {
+  effective: Type.Optional(
+    Type.Boolean({ description: 'With dry_run: also what effective values become' }),
+  ),
+};
+const forAgent = {
+  for_agent_type: Type.Optional(described(AgentType, 'With effective: for this agent')),
+};
+const forService = {
+  for_service_id: Type.Optional(described(ServiceId, 'With effective: for this service')),
+  for_service_type: Type.Optional(
+    described(ServiceTypeName, 'With effective: for this type of service'),
+  ),
+};
+export const effectiveTrials = {
+  risk: { ...asked, ...forAgent, ...forService },
+  agents: { ...asked, ...forService },
+  services: { ...asked, ...forAgent },
+};
