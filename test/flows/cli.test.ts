@@ -514,6 +514,34 @@ test('audit: a chain is exported as lines of JSON, and what was exported is cut 
   expect(verified).toMatchObject({ code: 0, out: expect.stringMatching(/cut_at/) });
 });
 
+test('config purge: by people alone, with a reason, of what is no more in force', async () => {
+  const signedOut = { STRATA_API_KEY: '' };
+  const path = '/config/global/cli.leaked';
+  await platform.put(path, { config_value: 'a password' });
+  const purge = ['config', 'purge', 'global_config', 'cli.leaked', '--reason', 'leaked'];
+  expect(await asPlatform(...purge)).toMatchObject({
+    code: 1,
+    err: expect.stringMatching(/scope/),
+  });
+  const login = ['login', '--email', 'admin@example.com'];
+  const password = { environment: signedOut, input: adminPassword };
+  expect((await cli.run(login, password)).code).toBe(0);
+  const asPerson = (...args: string[]) => cli.run(args, { environment: signedOut });
+  expect((await asPerson(...purge)).err).toMatch(/^strata: conflict: .* holds now/);
+  await platform.delete(path);
+  expect((await asPerson(...purge.slice(0, 4))).err).toMatch(/^strata: --reason is needed/);
+  expect((await asPerson('config', 'purge', 'globl', 'cli.leaked', '--reason', 'r')).err).toMatch(
+    /^strata: a kind is one of global_config, /,
+  );
+  expect(await asPerson(...purge)).toMatchObject({
+    code: 0,
+    out: expect.stringContaining('2 entries'),
+  });
+  expect((await asPerson('logout')).code).toBe(0);
+  const history = await asPlatform('config', 'history', '--tenant', 'platform');
+  expect(history.out).not.toContain('a password');
+});
+
 test('tenants: found by a word, disabled, deleted, and the deletion taken back', async () => {
   const name = 'Passing Trade';
   await platform.post('/tenants', { name, admin: { email: 'ada@passing.example' } });
