@@ -93,7 +93,7 @@ export const pieces: readonly Piece[] = [
   {
     name: 'config-resolver',
     needs: [],
-    calls: ['tenant-config', 'global-config'],
+    calls: ['tenant-config', 'global-config', 'notifier'],
     vital: ['tenant-config', 'global-config'],
     async load() {
       const { configResolverService } =

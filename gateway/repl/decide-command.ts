@@ -1,4 +1,5 @@
 /** The command that asks whether automation may act. */
+import type { TakesBack } from '../../shared/contracts/decide.ts';
 import { exitCodes, type Command } from './command.ts';
 import { intentFlags, intentOf, numberOf } from './intent.ts';
 import { columns, valueShown } from './output.ts';
@@ -12,14 +13,17 @@ export const decideCommand: Command = {
   flags: {
     ...intentFlags,
     scaling: { type: 'string', summary: 'the factor by which it scales' },
-    rollback: { type: 'boolean', summary: 'it takes back an earlier change' },
+    'takes-back': {
+      type: 'string',
+      summary: 'the automation, or the revision, that it takes back',
+    },
     at: { type: 'string', summary: 'at this time, such as 2027-01-31T18:00:00Z' },
   },
   async run({ session, args: { tenant, action }, flags, answer }) {
     const body = given({
       ...intentOf(action!, flags),
       resource_scaling: numberOf('scaling', flags),
-      is_rollback: flags.rollback,
+      takes_back: takenBack(textOf(flags['takes-back'])),
       at: textOf(flags.at),
     });
     const decided = await session.call('config-resolver.decide', { tenant_id: tenant, body });
@@ -33,8 +37,14 @@ export const decideCommand: Command = {
       }));
       const later = decided.retry_at === undefined ? '' : `, again at ${decided.retry_at}`;
       const reasons = rows.length === 0 ? [] : [columns(rows)];
-      return [`${decided.decision}${later}`, ...reasons].join('\n');
+      const warnings = (decided.warnings ?? []).map(({ path, message }) => `${path}: ${message}`);
+      return [`${decided.decision}${later}`, ...warnings, ...reasons].join('\n');
     });
     return decided.decision === 'allow' ? 0 : exitCodes.refused;
   },
+};
+
+const takenBack = (named: string | undefined): TakesBack | undefined => {
+  if (named === undefined) return undefined;
+  return /^[0-9]{1,15}$/.test(named) ? { revision: Number(named) } : { automation_id: named };
 };

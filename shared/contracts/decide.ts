@@ -11,6 +11,7 @@ import {
   strict,
   TenantId,
   Timestamp,
+  Uuid,
 } from './fields.ts';
 import { ActionToApprove, CostImpact, RiskLevel } from './notifier.ts';
 
@@ -36,6 +37,32 @@ export const decisionRules = [
   'too_many_automations',
 ] as const;
 
+/** Either field; a rollback is proven by what it names, never by saying that it is one. */
+const TakesBack = Type.Object(
+  {
+    automation_id: Type.Optional(
+      described(Uuid, 'An automation of the tenant that ran, for the same service'),
+    ),
+    revision: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        description:
+          'A write of the document of the service; without one, of the agent; without either, of a document that the tenant has one of',
+        examples: [12],
+      }),
+    ),
+  },
+  {
+    ...strict,
+    minProperties: 1,
+    maxProperties: 1,
+    title: 'TakesBack',
+    description: 'What a rollback takes back: an automation or a revision, not both',
+    examples: [{ revision: 12 }],
+  },
+);
+export type TakesBack = Static<typeof TakesBack>;
+
 /** What automation says of its intent. */
 export const intent = {
   action: ActionToApprove,
@@ -47,7 +74,10 @@ export const intent = {
   resource_scaling: Type.Optional(
     Type.Number({ minimum: 0, description: 'Factor by which a resource would be scaled' }),
   ),
-  is_rollback: Type.Optional(Type.Boolean({ description: 'It takes back an earlier change' })),
+  is_rollback: Type.Optional(
+    Type.Boolean({ description: 'It takes back an earlier change; needs `takes_back` to count' }),
+  ),
+  takes_back: Type.Optional(TakesBack),
 } as const satisfies TProperties;
 const Intent = Type.Object(intent, strict);
 export type Intent = Static<typeof Intent>;
@@ -80,6 +110,18 @@ export const decided = {
   reasons: Type.Array(DecisionReason, {
     description: 'Every rule that applies; the first one decides',
   }),
+  warnings: Type.Optional(
+    Type.Array(
+      Type.Object(
+        {
+          path: Type.String({ description: 'JSON Pointer (RFC 6901) into the request' }),
+          message: Type.String({ description: 'Why it does not count, and what to name' }),
+        },
+        { ...strict, title: 'DecisionWarning', description: 'What did not count' },
+      ),
+      { description: 'Absent where everything that was said counts' },
+    ),
+  ),
   retry_at: Type.Optional(described(Timestamp, 'When business hours open next')),
   revision: described(Revisions, 'Of the configuration that decided'),
 } as const satisfies TProperties;
@@ -111,9 +153,21 @@ export const decideContracts = {
       min_revision: Type.Optional(
         Type.Integer({ minimum: 0, description: 'Of the tenant: by no older configuration' }),
       ),
+      is_proven: Type.Optional(
+        Type.Boolean({
+          description: 'Whether what `takes_back` names was found before; looked up where absent',
+        }),
+      ),
     },
     body: Type.Object({ ...intent, at: Timestamp }, strict),
-    result: Type.Object({ decided: Decided, slots: Type.Object(setting, strict) }, strict),
+    result: Type.Object(
+      {
+        decided: Decided,
+        slots: Type.Object(setting, strict),
+        is_proven: Type.Boolean({ description: 'Whether what `takes_back` names was found' }),
+      },
+      strict,
+    ),
   }),
   'config-resolver.approval-terms': action({
     summary: 'What an approval may cost and how long it waits, by the effective risk settings',

@@ -198,6 +198,15 @@ export const historyContracts = {
     path: { ...tenantPath, revision: ofWrite },
     result: HistoryDetail,
   }),
+  'tenant-config.history.resource': action({
+    summary: 'Which document a revision wrote',
+    access: { level: 'internal' },
+    path: { ...tenantPath, revision: ofWrite },
+    result: Type.Object(
+      { config_type: ofTenant.config_type, resource_id: ofTenant.resource_id },
+      strict,
+    ),
+  }),
   /**
    * Names no key to drop: which document it writes stands in the history, so the service adds that
    * document's key.

@@ -1,11 +1,13 @@
 /** Deciding over REST: the tenant's own effective limits, whoever asks, and nothing for a typo. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { randomUUID } from 'node:crypto';
 import { strataDatabase, type Database } from '../support/postgres.ts';
 import {
   adminPassword,
   createTenant,
   signIn,
   startStrata,
+  type Answer,
   type Client,
   type Running,
   type TenantFixture,
@@ -139,4 +141,55 @@ test('another tenant decides nothing here', async () => {
   const other = await createTenant(strata.url, platform, 'Else');
   const refused = await ask({}, other.admin);
   expect([refused.status, refused.body.detail.code]).toEqual([403, 'tenant_mismatch']);
+});
+
+test('a rollback counts where it names what it takes back, of this tenant and this service', async () => {
+  const { id, admin } = tenant;
+  const other = await createTenant(strata.url, platform, 'Foreign');
+  for (const at of [`/tenants/${id}/services/db`, `/tenants/${other.id}/services/web`])
+    await (at.includes(id) ? admin : other.admin).put(at, { service_type: 'cloud_run' });
+  const revisionOf = async (answer: Promise<Answer>) =>
+    Number((await answer).headers.get('x-config-revision'));
+  const web = await revisionOf(admin.patch(`/tenants/${id}/services/web`, { min_instances: 2 }));
+  const start = async (by: Client, of: string, body: object) => {
+    const made = await by.post(`/tenants/${of}/automations`, { ...plain, ...body });
+    expect([made.status, made.text]).toEqual([201, expect.any(String)]);
+    return made.body;
+  };
+  const onWeb = { service_id: 'web' };
+  const ran = await start(admin, id, onWeb);
+  const waits = await start(admin, id, { ...onWeb, risk_level: 'high' });
+  const foreign = await start(other.admin, other.id, onWeb);
+
+  const risky = { ...onWeb, risk_level: 'high', is_rollback: true };
+  const outcome = async (body: object) => {
+    const { status, body: answer } = await ask({ ...risky, ...body });
+    expect(status).toBe(200);
+    return [answer.decision, answer.warnings?.[0].path];
+  };
+  const counts = ['allow', undefined];
+  const asked = ['approval_required', '/takes_back'];
+  expect(await outcome({})).toEqual(['approval_required', '/is_rollback']);
+  expect(await outcome({ takes_back: { automation_id: ran.id } })).toEqual(counts);
+  expect(await outcome({ takes_back: { revision: web } })).toEqual(counts);
+  const ofDb = { service_id: 'db' };
+  for (const [why, body] of Object.entries({
+    'of another service': { ...ofDb, takes_back: { automation_id: ran.id } },
+    'that never ran': { takes_back: { automation_id: waits.id } },
+    "of another tenant's": { takes_back: { automation_id: foreign.id } },
+    'that is none': { takes_back: { automation_id: randomUUID() } },
+    'a revision of another document': { ...ofDb, takes_back: { revision: web } },
+    'a revision that is none': { takes_back: { revision: 1_000_000 } },
+  }))
+    expect([why, await outcome(body)]).toEqual([why, asked]);
+
+  const refused = await ask({ ...risky, takes_back: { automation_id: ran.id, revision: web } });
+  expect(refused.status).toBe(422);
+  const said = await start(admin, id, risky);
+  expect([said.state, said.warnings[0].path]).toEqual(['waiting_approval', '/is_rollback']);
+  expect(said.warnings[0].message).toContain('takes_back');
+  const { body: approval } = await admin.get(`/tenants/${id}/approvals/${said.approval_id}`);
+  expect(approval.resource).toEqual(onWeb);
+  const proven = await start(admin, id, { ...risky, takes_back: { automation_id: ran.id } });
+  expect([proven.state, proven.reasons[0].rule]).toEqual(['running', 'auto_approve_rollbacks']);
 });

@@ -149,7 +149,7 @@ describe('decide', () => {
       ],
     ],
   ])('%s', (_name, limits, intent, at, decision, rules) => {
-    const decided = decide(effective(limits), { ...plain, ...intent }, at);
+    const decided = decide(effective(limits), { ...plain, ...intent }, at, true);
     expect([decided.decision, rulesOf(decided)]).toEqual([decision, rules]);
   });
 
@@ -210,6 +210,23 @@ describe('decide', () => {
     ]);
   });
 
+  test('what says that it is a rollback is none until what it takes back is found', () => {
+    const risky: Intent = { ...plain, risk_level: 'high', is_rollback: true };
+    const named: Intent = { ...risky, takes_back: { revision: 3 } };
+    const outcome = (intent: Intent, isProven?: boolean) => {
+      const { decision, warnings } = decide(effective({}), intent, monday, isProven);
+      return [decision, warnings?.map(({ path }) => path)];
+    };
+    expect(outcome(risky)).toEqual(['approval_required', ['/is_rollback']]);
+    expect(outcome(named)).toEqual(['approval_required', ['/takes_back']]);
+    expect(outcome(named, true)).toEqual(['allow', undefined]);
+    expect(outcome({ ...named, is_rollback: false }, true)).toEqual([
+      'approval_required',
+      undefined,
+    ]);
+    expect(outcome({ ...plain, risk_level: 'high' })).toEqual(['approval_required', undefined]);
+  });
+
   test('stale limits mark the decision', () => {
     expect(decide({ ...effective({}), stale: true }, plain, monday).stale).toBe(true);
     expect(decide(effective({}), plain, monday)).not.toHaveProperty('stale');
@@ -239,7 +256,7 @@ describe('decide', () => {
   test('is what an oracle says of 20,000 random cases', () => {
     fc.assert(
       fc.property(anyLimits, anyIntent, fc.constantFrom(monday, sunday), (limits, intent, at) => {
-        const { decision } = decide(effective(limits), intent, at);
+        const { decision } = decide(effective(limits), intent, at, true);
         return decision === oracle(limits, intent, at);
       }),
       { numRuns: 20_000 },

@@ -7,6 +7,7 @@ import { invalid } from '../../../shared/errors.ts';
 import { momentOf } from '../../../shared/schema/moment.ts';
 import { decide, settingOf } from '../rules/decide.ts';
 import { refuseUnknown } from './refuse-unknown.ts';
+import { isTakenBackFound } from './taken-back.ts';
 
 type Params = ParamsOf<'config-resolver.decide'>;
 
@@ -26,13 +27,13 @@ const questionOf = ({ tenant_id, body }: Params) => ({
 
 /**
  * Any node decides by itself, from its own memory of what is effective. Which names are near an
- * unknown one, the service says.
+ * unknown one, and whether what is taken back exists, the service says.
  */
 export const derivedDecision: DerivedRead<'config-resolver.decide', 'config-resolver.resolve'> = {
   from: 'config-resolver.resolve',
   question: questionOf,
   derive: ({ body }, effective) =>
-    effective.unknown.length > 0
+    effective.unknown.length > 0 || body.takes_back !== undefined
       ? undefined
       : {
           answer: decide(effective, body, momentAsked(body)),
@@ -45,7 +46,8 @@ export const decideActions = {
     const effective = await request.call('config-resolver.resolve', questionOf(params));
     const address = { tenant_id: params.tenant_id, ...addressOf(params.body) };
     await refuseUnknown(effective.unknown, address, request);
-    return decide(effective, params.body, momentAsked(params.body));
+    const isProven = await isTakenBackFound(params.tenant_id, params.body, request);
+    return decide(effective, params.body, momentAsked(params.body), isProven);
   },
 
   async 'config-resolver.admission'(params, request) {
@@ -56,9 +58,12 @@ export const decideActions = {
     });
     const address = { tenant_id: params.tenant_id, ...addressOf(params.body) };
     await refuseUnknown(effective.unknown, address, request);
+    const isProven =
+      params.is_proven ?? (await isTakenBackFound(params.tenant_id, params.body, request));
     return {
-      decided: decide(effective, params.body, momentAsked(params.body)),
+      decided: decide(effective, params.body, momentAsked(params.body), isProven),
       slots: settingOf(effective, 'max_concurrent_automations'),
+      is_proven: isProven,
     };
   },
 

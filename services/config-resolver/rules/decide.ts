@@ -19,6 +19,8 @@ interface Case {
   readonly limits: Partial<RiskLimits>;
   readonly hours: unknown;
   readonly intent: Intent;
+  /** Whether what it takes back exists. */
+  readonly isRollback: boolean;
   readonly at: number;
 }
 
@@ -60,9 +62,8 @@ const rules: readonly Rule[] = [
   {
     rule: 'auto_approve_rollbacks',
     decision: 'allow',
-    applies: ({ limits, intent }) =>
-      intent.is_rollback === true && limits.auto_approve_rollbacks === true,
-    asked: ({ intent }) => intent.is_rollback,
+    applies: ({ limits, isRollback }) => isRollback && limits.auto_approve_rollbacks === true,
+    asked: ({ intent }) => intent.takes_back,
   },
   {
     rule: 'require_approval_for_high_risk',
@@ -97,11 +98,20 @@ export type ExplainedConfiguration = Pick<
   'values' | 'explain' | 'revision' | 'stale'
 >;
 
-/** `at` in Unix milliseconds. Stale limits make a decision that is marked so. */
-export function decide(effective: ExplainedConfiguration, intent: Intent, at: number): Decided {
+/**
+ * `at` in Unix milliseconds; `isProven` where what `takes_back` names was found. Stale limits make a
+ * decision that is marked so.
+ */
+export function decide(
+  effective: ExplainedConfiguration,
+  intent: Intent,
+  at: number,
+  isProven = false,
+): Decided {
   const { values, revision, stale } = effective;
   const limits: Partial<RiskLimits> = values;
-  const of: Case = { limits, hours: values.business_hours, intent, at };
+  const isRollback = isProven && claimsRollback(intent);
+  const of: Case = { limits, hours: values.business_hours, intent, isRollback, at };
   const applying = rules.filter((rule) => rule.applies(of));
   const [deciding] = applying;
   return {
@@ -111,11 +121,23 @@ export function decide(effective: ExplainedConfiguration, intent: Intent, at: nu
       asked: asked(of),
       ...settingOf(effective, rule),
     })),
+    ...(claimsRollback(intent) && !isRollback && { warnings: [unprovenWarning(intent)] }),
     ...(deciding?.rule === 'business_hours_only' && retryAt(of)),
     revision,
     ...(stale && { stale }),
   };
 }
+
+const claimsRollback = ({ is_rollback: said, takes_back: named }: Intent): boolean =>
+  said ?? named !== undefined;
+
+const whatToName =
+  'Name in takes_back the automation_id of an automation of this tenant that ran for the same service_id and service_type, or the revision of a write of the document of this service_id (without one, of this agent_type; without either, of a document that the tenant has one of).';
+
+const unprovenWarning = ({ takes_back: named }: Intent) =>
+  named === undefined
+    ? { path: '/is_rollback', message: `Does not count as a rollback. ${whatToName}` }
+    : { path: '/takes_back', message: `Not found, so it does not count. ${whatToName}` };
 
 function retryAt({ hours, at }: Case): { retry_at: string } | undefined {
   const opening = areHours(hours) ? opensNext(hours, at) : null;

@@ -170,12 +170,18 @@ async function start(
   const { db, changes, onQueued, onChanged } = options;
   const intent = intentOf(body);
   const at = (await databaseTime(db.manager)).toISOString();
-  const decide: Decide = (least) =>
-    request.call('config-resolver.admission', {
+  let isProven: boolean | undefined;
+  // Looked up once, before any transaction: under the lock it would want a second connection.
+  const decide: Decide = async (least) => {
+    const admission = await request.call('config-resolver.admission', {
       tenant_id: tenantId,
       ...(least !== undefined && { min_revision: least }),
+      ...(isProven !== undefined && { is_proven: isProven }),
       body: { ...intent, at },
     });
+    isProven = admission.is_proven;
+    return admission;
+  };
   let least: number | undefined;
   for (let tries = 1; tries <= mostTries; tries += 1) {
     const repeated = await findRepeated(db.manager, tenantId, body);
@@ -183,7 +189,7 @@ async function start(
     const admission = await decide(least);
     const needsApproval = admission.decided.decision === 'approval_required';
     const approval = needsApproval
-      ? await approvalFor(options, tenantId, body, request)
+      ? await approvalFor(options, tenantId, body, admission.is_proven, request)
       : undefined;
     const decideAgain = tries > triesAhead ? decide : undefined;
     const made = { tenantId, body, intent, admission, approval, decideAgain };
@@ -247,18 +253,20 @@ async function approvalFor(
   { db, maxPending }: AutomationOptions,
   tenantId: string,
   body: StartBody,
+  isProven: boolean,
   request: Request,
 ): Promise<ApprovalToMake> {
   await refuseTooManyPending(db.manager, tenantId, maxPending());
-  const approval = approvalOf(body);
+  const approval = approvalOf(body, isProven);
   return { body: approval, plan: await planOf(tenantId, approval, request) };
 }
 
-/** What people are asked. */
-function approvalOf(body: StartBody): ApprovalRequest {
+/** What people are asked. They are shown a rollback only where what it takes back was found. */
+function approvalOf(body: StartBody, isProven: boolean): ApprovalRequest {
   const { action, risk_level, cost_impact, title, description } = body;
-  const { agent_type, service_id, service_type, resource_scaling, is_rollback } = body;
-  const touched = { agent_type, service_id, service_type, resource_scaling, is_rollback };
+  const { agent_type, service_id, service_type, resource_scaling } = body;
+  const takes_back = isProven ? body.takes_back : undefined;
+  const touched = { agent_type, service_id, service_type, resource_scaling, takes_back };
   const said = Object.entries(touched).filter(([, value]) => value !== undefined);
   const subject = service_id ?? service_type ?? agent_type;
   return {

@@ -43,6 +43,15 @@ export const historyActions = (db: DataSource) =>
       return entry!;
     },
 
+    async 'tenant-config.history.resource'({ tenant_id, revision }) {
+      const row = await db.manager.findOne(HistoryEntity, {
+        where: { tenant_id, revision },
+        select: { config_type: true, resource_id: true },
+      });
+      if (!row) throw new StrataError('not_found', 'The history has no such revision.');
+      return { config_type: row.config_type, resource_id: row.resource_id };
+    },
+
     /** Without gaps, since every revision of a tenant has its row. */
     async 'tenant-config.changes'({ tenant_id, after, limit = defaultLimit }) {
       // The revision first: it is at least what the rows read after it are from.
