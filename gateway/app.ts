@@ -94,7 +94,7 @@ export async function buildApp(options: AppOptions): Promise<App> {
   limitRate(app, rateLimit);
   // Open streams would keep the server from closing.
   app.addHook('preClose', async () => watch.stop());
-  serveHealth(app, readiness, metrics);
+  serveHealth(app, readiness, metrics, settings.current.metrics_port);
   serveDocs(app, settings.current.base_url, version);
   serveConsole(app, consoleFilesInTime(settings.current.base_url));
   registerRoutes(app, {

@@ -73,7 +73,7 @@ export const nodePaths = {
   '/metrics': operationOf(
     'node.metrics',
     'Figures of this node, for Prometheus',
-    'Who may call: anyone who reaches it; keep it from the internet.',
+    'Who may call: anyone who reaches it. 404 where METRICS_PORT is set: the figures are there alone.',
     {
       200: answered('Text format of Prometheus', {
         'text/plain': {

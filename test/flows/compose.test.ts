@@ -6,7 +6,9 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { execFile, execFileSync } from 'node:child_process';
 import { Redis } from 'ioredis';
 import { connect } from 'nats';
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import http from 'node:http';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { parse } from 'yaml';
@@ -222,6 +224,15 @@ test('the address that clients use follows the port, on every node', async () =>
   expect(described.body.servers).toEqual([{ url: 'http://localhost:9000' }]);
 });
 
+/** Of a path that is sent as it is written: fetch would tidy it. */
+async function bareStatus(url: string, path: string): Promise<number | undefined> {
+  const { hostname, port } = new URL(url);
+  const request = http.get({ hostname, port, path, agent: false });
+  const [response] = (await once(request, 'response')) as [http.IncomingMessage];
+  response.resume();
+  return response.statusCode;
+}
+
 test('nginx in front starts before gateways have addresses, and finds them anew when they change', async () => {
   const [gateway] = nodesOf('gateway');
   const names = await startNameServer();
@@ -236,6 +247,8 @@ test('nginx in front starts before gateways have addresses, and finds them anew 
     await eventually(async () => expect(await health()).toBe(502));
     names.answer(['127.0.0.1']);
     await eventually(async () => expect(await health()).toBe(200));
+    for (const path of ['/metrics', '/metrics/', '/%6detrics', '//metrics', '/x/../readyz?a=1'])
+      expect([path, await bareStatus(front.url, path)]).toEqual([path, 404]);
   } finally {
     await front.stop('SIGKILL');
     names.stop();

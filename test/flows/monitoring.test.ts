@@ -157,6 +157,16 @@ describe.each(pieces.map(({ name }) => name))('/metrics of %s', (piece) => {
   });
 });
 
+test('clients of a gateway do not get its figures: they are on METRICS_PORT alone', async () => {
+  const gateway = nodeOf('gateway');
+  for (const path of ['/metrics', '/metrics/'])
+    expect(await new Client(gateway.running.url).get(path)).toMatchObject({
+      status: 404,
+      body: { detail: { code: 'not_found', message: 'The figures are on METRICS_PORT.' } },
+    });
+  expect(await scrape(gateway)).toContain('strata_http_requests_total');
+});
+
 test('alerts and dashboard ask for what is there, by labels that it has', async () => {
   const texts = await Promise.all(nodes.map(scrape));
   const names = new Set(texts.flatMap((text) => [...typesIn(text).keys()]));
