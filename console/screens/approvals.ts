@@ -176,16 +176,18 @@ function Decide({
   };
   if (!hasRole('tenant_admin', 'operator')) return html`<div />`;
   if (isOwn) return html`<p class="notice">You asked for this, so somebody else decides it.</p>`;
+  const refused = approval.viewer?.may_decide === false;
   return html`<div class="decide">
     ${view(ProblemBox, { problem })}
+    ${refused && html`<p class="notice" id="why-not">${approval.viewer?.why_not}</p>`}
     <label>
       Comment
       <textarea rows="2" maxlength="2000" value=${comment} placeholder="Why, for whoever reads it later"
         onInput=${(event: InputEvent) => setComment((event.target as HTMLTextAreaElement).value)}></textarea>
     </label>
     <div class="buttons">
-      <button type="button" disabled=${busy !== undefined} aria-busy=${busy === 'approve'} onClick=${() => decide('approve')}>Approve</button>
-      <button type="button" class="danger" disabled=${busy !== undefined} aria-busy=${busy === 'deny'} onClick=${() => decide('deny')}>Deny</button>
+      <button type="button" disabled=${refused || busy !== undefined} aria-describedby=${refused ? 'why-not' : undefined} aria-busy=${busy === 'approve'} onClick=${() => decide('approve')}>Approve</button>
+      <button type="button" class="danger" disabled=${refused || busy !== undefined} aria-describedby=${refused ? 'why-not' : undefined} aria-busy=${busy === 'deny'} onClick=${() => decide('deny')}>Deny</button>
       ${
         approval.acknowledged === null &&
         html`<button type="button" class="secondary" disabled=${busy !== undefined} title="Escalation pauses" onClick=${() => void act('ack', 'ack')}>I am on it</button>`

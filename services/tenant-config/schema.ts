@@ -14,6 +14,7 @@ import {
   historyColumns,
   type HistoryRow as AnyHistoryRow,
 } from '../../shared/documents/history.ts';
+import type { Given } from './rules/given.ts';
 
 export interface TenantRow {
   id: string;
@@ -42,6 +43,8 @@ export interface MemberRow {
   status: 'invited' | 'active';
   /** When the person was invited or, without an invitation, made a member. */
   added_at: Date;
+  /** By whom and when roles and groups were given; null where that was before it was kept. */
+  given: Given | null;
 }
 export interface ServiceAccountRow {
   tenant_id: string;
@@ -53,6 +56,8 @@ export interface ServiceAccountRow {
   created_by: string;
   created_at: Date;
   updated_at: Date;
+  /** By whom and when roles were given; null where that was before it was kept. */
+  given: Given | null;
 }
 /** A row of a table of documents. */
 export interface DocumentRow {
@@ -126,6 +131,7 @@ export const MemberEntity = new EntitySchema<MemberRow>({
     groups: { type: 'text', array: true },
     status: text,
     added_at: time,
+    given: { ...json, nullable: true },
   },
   indices: [{ name: 'members_user_id', columns: ['user_id'] }],
 });
@@ -143,6 +149,7 @@ export const ServiceAccountEntity = new EntitySchema<ServiceAccountRow>({
     created_by: text,
     created_at: time,
     updated_at: time,
+    given: { ...json, nullable: true },
   },
 });
 const documentEntity = (name: string, tableName: string): EntitySchema<DocumentRow> =>
@@ -249,6 +256,11 @@ export const tenantConfigSchema: Schema = {
       `ALTER TABLE tenant_config.tenants
          ADD COLUMN deletion_asked_at timestamptz, ADD COLUMN erasing_since timestamptz, ADD COLUMN erased_by text[]`,
       'CREATE INDEX tenants_deletion ON tenant_config.tenants (deletion_asked_at) WHERE deletion_asked_at IS NOT NULL',
+    ),
+    migration(
+      'TenantConfigGiven1764500000101',
+      'ALTER TABLE tenant_config.members ADD COLUMN given json',
+      'ALTER TABLE tenant_config.service_accounts ADD COLUMN given json',
     ),
     migration('TenantConfigKeyChanges1764900000101', ...keyChangesTable(schema, 'tenant_id')),
     migration('TenantConfigKeyChanges1764900000102', keyChangesOfHistory(schema, 'tenant_id')),

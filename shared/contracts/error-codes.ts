@@ -52,6 +52,11 @@ export const errorTable = {
   insufficient_role: { status: 403, message: 'Your roles do not allow this.' },
   insufficient_scope: { status: 403, message: 'The API key lacks the scope for this.' },
   approval_own_request: { status: 403, message: 'Whoever asked for an approval cannot decide it.' },
+  approval_decider_added_by_requester: {
+    status: 403,
+    message:
+      'Who asked for this approval gave you the right to decide it less than 24 hours before.',
+  },
   tenant_mismatch: { status: 403, message: 'You are not a member of this tenant.' },
   auth_no_tenant_membership: { status: 403, message: 'You are not a member of that tenant.' },
   auth_tenant_disabled: { status: 403, message: 'The tenant is disabled.' },

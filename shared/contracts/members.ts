@@ -218,6 +218,21 @@ export const memberContracts = {
         Type.String({ maxLength: 254, description: 'One of these three says who' }),
       ),
       groups: Type.Array(Type.String(), { description: 'Approver groups that were asked so far' }),
+      asked: Type.Optional(
+        Type.Object(
+          { at: Type.String(), by: Type.Array(Type.String()) },
+          {
+            ...strict,
+            description:
+              'When the approval was asked for, and which principals asked; absent: now, by nobody who gave anything',
+          },
+        ),
+      ),
+      recipients: Type.Optional(
+        Type.Array(Type.String(), {
+          description: 'Addresses without an account that counted when it was asked for',
+        }),
+      ),
     },
     result: Type.Object(
       {
@@ -236,6 +251,11 @@ export const memberContracts = {
             strict,
           ),
         ),
+        why_not: Nullable(
+          Type.Enum(['added_later', 'added_by_requester'], {
+            description: 'Why a right that they have now does not count for the approval',
+          }),
+        ),
       },
       strict,
     ),
@@ -246,7 +266,13 @@ export const memberContracts = {
     changesNothing: true,
     path: { ...tenantPath, groups: Type.Array(Type.String()) },
     result: Type.Object(
-      { groups: Type.Record(Type.String(), Type.Array(Approver)), admins: Type.Array(Approver) },
+      {
+        groups: Type.Record(Type.String(), Type.Array(Approver)),
+        admins: Type.Array(Approver),
+        groups_with_deciders: Type.Array(Type.String(), {
+          description: 'Those of the groups that have somebody who could decide',
+        }),
+      },
       strict,
     ),
   }),

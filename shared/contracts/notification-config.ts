@@ -501,6 +501,15 @@ const notifications = documentContracts({
   key: notificationKey,
 });
 
+/** What of a configuration says who decides. */
+const DecidingRules = Type.Object(
+  {
+    approver_groups: EffectiveNotifications.properties.approver_groups,
+    approval_policy: EffectiveNotifications.properties.approval_policy,
+  },
+  strict,
+);
+
 export const notificationContracts = {
   'tenant-config.notifications.get': notifications.get,
   'tenant-config.notifications.put': notifications.put,
@@ -517,7 +526,25 @@ export const notificationContracts = {
     summary: 'The effective notification_config with its secrets decrypted, for the notifier',
     access: { level: 'internal' },
     changesNothing: true,
-    path: tenantPath,
-    result: Type.Object({ config: EffectiveNotifications, revision: Type.Integer() }, strict),
+    path: {
+      ...tenantPath,
+      asked_by: Type.Optional(
+        Type.Array(Type.String(), { description: 'Principals who ask for an approval' }),
+      ),
+    },
+    result: Type.Object(
+      {
+        config: EffectiveNotifications,
+        revision: Type.Integer(),
+        counted_recipients: Type.Array(Type.String(), {
+          description: 'Mail addresses without those that whoever asks added in the last 24 hours',
+        }),
+        recent_changes: Type.Array(
+          Type.Object({ before: DecidingRules, after: DecidingRules }, strict),
+          { description: 'By whoever asks, in the last 24 hours, newest first' },
+        ),
+      },
+      strict,
+    ),
   }),
 } as const;

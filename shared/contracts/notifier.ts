@@ -276,6 +276,30 @@ export const Approval = Type.Object(
   { ...strict, title: 'Approval', description: "A request for a human's approval" },
 );
 
+/** An approval for the person who looks at it. */
+const ViewedApproval = Type.Object(
+  {
+    ...Approval.properties,
+    viewer: optional(
+      Type.Object(
+        {
+          may_decide: Type.Boolean({ description: 'Whether they could decide now' }),
+          code: Nullable(
+            Type.String({ description: 'Error code of a decision of theirs; null: none' }),
+          ),
+          why_not: Nullable(Type.String({ description: 'Why they may not; null: they may' })),
+        },
+        {
+          ...strict,
+          title: 'ApprovalViewer',
+          description: 'Whoever looks, where a person signed in, while it is pending',
+        },
+      ),
+    ),
+  },
+  { ...strict, title: 'ViewedApproval', description: 'An approval, and whether you may decide it' },
+);
+
 const { id: _id, revision: _revision, ...told } = Approval.properties;
 /** What a webhook receives. */
 export const Notice = Type.Object(
@@ -467,7 +491,7 @@ export const notifierContracts = {
         }),
       ),
     },
-    result: Approval,
+    result: ViewedApproval,
     minTimeoutMs: timeToWait,
   }),
   'notifier.approvals.changes': action({

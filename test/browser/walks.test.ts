@@ -2,6 +2,7 @@
  * Walks through every screen that ask one thing of each: that roles see what they may do, and that
  * what people wrote stays text.
  */
+import { grown } from '../support/grown.ts';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { startReceiver, type Receiver } from '../support/receiver.ts';
 import { eventually } from '../support/cluster.ts';
@@ -121,6 +122,7 @@ beforeAll(async () => {
   await made(admin.post('/auth/api-key', { name: hostile('own-key'), scopes: ['config:read'] }));
   await made(admin.post(`/tenants/${id}/users`, { email: 'late@acme.example', roles: ['viewer'] }));
   const wish = { action: 'scale', risk_level: 'low' };
+  await grown(database, id);
   ids.approval = (
     await made(
       machine.post(`/tenants/${id}/approvals`, {

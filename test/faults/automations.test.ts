@@ -3,6 +3,7 @@
  * beyond its time, each asked for once. Judged by the rows at the end, whose times are the
  * database's, so that no moment in between goes unseen.
  */
+import { grown } from '../support/grown.ts';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { setTimeout as delay } from 'node:timers/promises';
 import { eventually, killed, startCluster, type Cluster } from '../support/cluster.ts';
@@ -25,6 +26,7 @@ beforeAll(async () => {
   });
   nodes.push(...(await Promise.all(['notifier-1', 'notifier-2'].map(start))));
   admin = cluster.tenant.admin;
+  await grown(cluster.database, cluster.tenant.id);
 });
 afterAll(() => cluster?.stop());
 

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createDecisionLinks } from '../../services/notifier/rules/decision-links.ts';
 import type { AuditEvent } from '../support/audit.ts';
 import { eventually } from '../support/cluster.ts';
+import { grown } from '../support/grown.ts';
 import { holdLock } from '../support/held-lock.ts';
 import { strataDatabase, type Database } from '../support/postgres.ts';
 import {
@@ -94,6 +95,8 @@ afterAll(async () => {
   await database?.drop();
 });
 
+const grow = (): Promise<void> => grown(database, tenant.id);
+
 /** `watchers` has a viewer alone, `ghosts` nobody. */
 const chains = { none: [], sre: ['sre'], ghosts: ['ghosts'], watchers: ['watchers'] };
 type Chain = keyof typeof chains;
@@ -106,6 +109,7 @@ const configure = async (policy: object | undefined): Promise<void> => {
     ...(policy && { approval_policy: policy }),
   });
   expect([saved.status, saved.text]).toEqual([200, expect.any(String)]);
+  await grow();
 };
 const askers: Record<string, () => Client> = {
   ada: () => people.ada!,
@@ -263,6 +267,7 @@ test('groups decide from the hop on that asks them, and those before them still 
     roles: ['operator'],
     groups: ['leads'],
   });
+  await grow();
   const [first, second] = [await ask('ada', 'hops'), await ask('ada', 'hops')];
   expect((await decide(eve.client, first.id)).body.detail.code).toBe('insufficient_role');
   await database.query(`UPDATE notifier.approvals SET hop = 1 WHERE id = ANY($1)`, [
@@ -310,6 +315,9 @@ test('a right that is given or taken while somebody decides is the one of the mo
   await tenant.admin.patch(path(`/users/${ids.bob}`), { groups: [] });
   expect((await decide(people.bob!, id)).body.detail.code).toBe('insufficient_role');
   await tenant.admin.patch(path(`/users/${ids.bob}`), { groups: ['sre'] });
+  // Who may decide was settled when it was asked for: what is given again counts for later ones.
+  expect((await decide(people.bob!, id)).body.detail.code).toBe('insufficient_role');
+  await grow();
   expect((await decide(people.bob!, id)).status).toBe(200);
 });
 
@@ -335,6 +343,92 @@ test('the policy is the one of when it was asked for', async () => {
   expect((await decide(keys.bob!, asked.id)).body.detail.code).toBe('insufficient_scope');
   expect((await decide(people.bob!, asked.id)).body.state).toBe('pending');
   expect((await decide(people.carl!, asked.id)).body.state).toBe('approved');
+});
+
+describe('who asks cannot have redefined who decides', () => {
+  const codeOf = (answer: Answer) => [answer.status, answer.body.detail?.code];
+
+  test('a mailbox that the requester named within a day decides nothing, anybody else counts', async () => {
+    await configure(undefined);
+    const mailbox = 'mine@elsewhere.example';
+    await people.dora!.patch(path('/config/notifications'), {
+      email: { approval_recipients: [listed, mailbox] },
+    });
+    const [theirs, ofOthers] = [await askedBy(people.dora!, 'none'), await ask('ada', 'none')];
+    expect(codeOf(await follow(mailbox, theirs.id))).toEqual([403, 'insufficient_role']);
+    expect((await follow(listed, theirs.id)).status).toBe(200);
+    expect((await follow(mailbox, ofOthers.id)).status).toBe(200);
+  });
+
+  test('groups that the requester took out within a day are asked all the same', async () => {
+    await configure({ required: { low: 2 }, machines: false });
+    await people.dora!.patch(path('/config/notifications'), {
+      approver_groups: { action_overrides: { sre: ['others'] } },
+      approval_policy: { required: { low: 1 }, machines: true },
+    });
+    const theirs = await askedBy(people.dora!, 'sre');
+    expect(theirs).toMatchObject({ chain: ['sre'], policy: { required: 2, machines: false } });
+    expect(await ask('ada', 'sre')).toMatchObject({ chain: ['others'], policy: { required: 1 } });
+  });
+
+  test('mailboxes are none of several people', async () => {
+    await configure({ required: { low: 2 } });
+    const { id } = await ask('bob', 'none');
+    const refused = await follow(listed, id);
+    expect(codeOf(refused)).toEqual([403, 'insufficient_role']);
+    expect(refused.body.detail.message).toContain('people with accounts');
+  });
+
+  test('whoever the requester put into a group within a day is refused, and told why', async () => {
+    await configure(undefined);
+    await people.dora!.patch(path(`/users/${ids.carl}`), { groups: ['sre', 'others'] });
+    const [theirs, ofOthers] = [await askedBy(people.dora!, 'sre'), await ask('ada', 'sre')];
+    const refused = [403, 'approval_decider_added_by_requester'];
+    expect(codeOf(await decide(people.carl!, theirs.id))).toEqual(refused);
+    expect(codeOf(await follow(emails.carl!, theirs.id))).toEqual(refused);
+    const { body: seen } = await people.carl!.get(path(`/approvals/${theirs.id}`));
+    expect(seen.viewer).toMatchObject({ may_decide: false, code: refused[1] });
+    expect(seen.viewer.why_not).toContain('less than 24 hours');
+    const { body: seenByBob } = await people.bob!.get(path(`/approvals/${theirs.id}`));
+    expect(seenByBob.viewer).toEqual({ may_decide: true, code: null, why_not: null });
+    expect((await decide(people.bob!, theirs.id)).status).toBe(200);
+    expect((await decide(people.carl!, ofOthers.id)).status).toBe(200);
+    await people.dora!.patch(path(`/users/${ids.carl}`), { groups: ['others'] });
+  });
+
+  test('nobody is added after it was asked for: no member, no recipient', async () => {
+    await configure(undefined);
+    const [ofGroup, ofNone] = [await ask('bob', 'sre'), await ask('bob', 'none')];
+    await people.dora!.patch(path(`/users/${ids.carl}`), { groups: ['sre', 'others'] });
+    const late = 'late@elsewhere.example';
+    await people.dora!.patch(path('/config/notifications'), {
+      email: { approval_recipients: [late] },
+    });
+    const refused = await decide(people.carl!, ofGroup.id);
+    expect(codeOf(refused)).toEqual([403, 'insufficient_role']);
+    expect(refused.body.detail.message).toContain('after this approval was asked for');
+    expect(codeOf(await follow(late, ofNone.id))).toEqual([403, 'insufficient_role']);
+    await people.dora!.patch(path(`/users/${ids.carl}`), { groups: ['others'] });
+    await grow();
+  });
+
+  test('a mailbox does not come to decide because the groups were emptied after it was asked for', async () => {
+    await configure(undefined);
+    const { id } = await ask('ada', 'sre');
+    for (const name of ['bob', 'vic'])
+      await people.dora!.patch(path(`/users/${ids[name]}`), { groups: [] });
+    expect(codeOf(await follow(listed, id))).toEqual([403, 'insufficient_role']);
+    expect((await decide(people.dora!, id)).status).toBe(200);
+    for (const name of ['bob', 'vic'])
+      await people.dora!.patch(path(`/users/${ids[name]}`), { groups: ['sre'] });
+    await grow();
+  });
+
+  async function askedBy(client: Client, action: string) {
+    const made = await client.post(path('/approvals'), { action, risk_level: 'low', title: 'T' });
+    expect([made.status, made.text]).toEqual([202, expect.any(String)]);
+    return made.body;
+  }
 });
 
 describe('as many as the policy wants', () => {
@@ -422,6 +516,9 @@ test('the audit proves a decision: who asked, who decided by which means and rig
   expect((await follow(listed, id)).status).toBe(403);
   const gil = { email: 'gil@rights.example', roles: ['tenant_admin'] };
   const { user_id: idOfGil } = await addMember(tenant.admin, tenant.id, gil);
+  // Whoever became one after it was asked for would not count.
+  expect((await follow(gil.email, id)).status).toBe(403);
+  await grow();
   expect((await follow(gil.email, id)).status).toBe(200);
   const events = await eventually(async () => {
     const { body } = await tenant.admin.get(

@@ -2,6 +2,7 @@
  * Automations from the question to the end: slots, approvals, expiry, and races that are made to
  * happen.
  */
+import { grown } from '../support/grown.ts';
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { eventually } from '../support/cluster.ts';
@@ -36,6 +37,7 @@ afterAll(async () => {
 beforeEach(async () => {
   tenant = await createTenant(strata.url, platform, `Slots ${randomUUID()}`);
   await limitTo(2);
+  await grown(database, tenant.id);
 });
 
 const plain = { action: 'scale', risk_level: 'low' };

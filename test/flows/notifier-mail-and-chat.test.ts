@@ -360,8 +360,12 @@ describe('what a mail says and does', () => {
     for (const each of [id, listed]) expect((await read(each)).state).toBe('pending');
     expect(await told(await ask('Asked later'), 'Asked later')).toEqual(['demoted@mail.example']);
 
+    // A role that is given after it was asked for does not count for it.
     await tenant.admin.patch(`${users}/${people.demoted}`, { roles: ['operator'] });
-    const again = linkIn('Held', 'demoted@mail.example');
+    const demoted = linkIn('Held', 'demoted@mail.example');
+    expect((await fetch(demoted, { method: 'POST' })).status).toBe(403);
+    await platform.patch(`/auth/users/${people.disabled}`, { status: 'active' });
+    const again = linkIn('Held', 'disabled@mail.example');
     await platform.patch(`/tenants/${tenant.id}`, { status: 'disabled' });
     expect((await fetch(again, { method: 'POST' })).status).toBe(403);
     await platform.patch(`/tenants/${tenant.id}`, { status: 'active' });

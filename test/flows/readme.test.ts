@@ -42,7 +42,7 @@ test('the tour runs as pasted', async () => {
   expect(output).toContain('"dry_run":true');
   expect(output).toContain('{"decision":"deny","reasons":[{"rule":"max_cost_impact_approval"');
   expect(output).toContain('{"decision":"allow"');
-  expect(output).toMatch(/"approved_by":\[\{"type":"user","by":"[^"]+","name":"admin@example.com"/);
+  expect(output).toMatch(/"approved_by":\[\{"type":"user","by":"[^"]+","name":"ada@acme.example"/);
   expect(output).toMatch(/^running$/m);
   expect(output).toMatch(/^finished$/m);
   expect(output).toContain('approval.requested Scale checkout to 6 pending signature holds');

@@ -19,6 +19,7 @@ const candidate: Candidate = {
   api_key: null,
   via: 'api',
   isMachine: false,
+  whyNot: null,
   right: 'role',
   revisions: {},
 };

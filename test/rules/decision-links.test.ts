@@ -138,6 +138,7 @@ describe('who decides by a link', () => {
     account: null,
     member: null,
     config: null,
+    recipients: ['ann@example.com'],
     asked: manned,
   };
   const as = (right: DecisionRight, who = id) => ({ id: who, right });
@@ -210,6 +211,11 @@ describe('who decides by a link', () => {
       'an address that the configuration names last',
       { config: { email: { default_recipients: ['ann@example.com'] } }, asked: none },
       as('recipient', 'ann@example.com'),
+    ],
+    [
+      'an address that the configuration did not name when it was asked for',
+      { config: listed, recipients: [], asked: none },
+      null,
     ],
     [
       'an address that the configuration names no more',

@@ -2,22 +2,28 @@
 import canonicalize from 'canonicalize';
 import { createHash, randomUUID } from 'node:crypto';
 import type { EntityManager } from 'typeorm';
+import { isMachine } from '../../../shared/access.ts';
 import type { Handlers, Request } from '../../../shared/cluster/request.ts';
 import { auditFacts, readSnapshot, recordEvents } from '../../../shared/commits/commit.ts';
 import { addressOf } from '../../../shared/contracts/effective-config.ts';
 import type { ParamsOf } from '../../../shared/contracts/index.ts';
 import { approvalScope } from '../../../shared/contracts/revision-scopes.ts';
 import { defaultLimit } from '../../../shared/documents/paging.ts';
-import { invalid, StrataError } from '../../../shared/errors.ts';
+import { codeOf, invalid, StrataError } from '../../../shared/errors.ts';
 import { momentOf } from '../../../shared/schema/moment.ts';
 import { approvalView } from '../rules/approval.ts';
-import { frozenPolicyOf } from '../rules/approval-policy.ts';
+import {
+  chainWithout,
+  frozenPolicyOf,
+  requireRight,
+  strictestOf,
+} from '../rules/approval-policy.ts';
 import { costProblems, timeoutSeconds, type ApprovalTerms } from '../rules/approval-terms.ts';
 import { destinationsOf } from '../rules/destinations.ts';
 import { approverChainOf, firstTimes, type EscalationLimits } from '../rules/escalation.ts';
 import type { FrozenConfig } from '../rules/frozen-config.ts';
 import { noticesOf } from '../rules/notice.ts';
-import { requesterOf } from '../rules/principals.ts';
+import { principalsOf, requesterOf } from '../rules/principals.ts';
 import { requestProofOf } from '../rules/proof.ts';
 import { ApprovalEntity, type ApprovalRow, type FrozenPolicy } from '../schema.ts';
 import { changedAfter, markChanged, requireApproval } from '../stores/approvals.ts';
@@ -56,8 +62,9 @@ export function approvalActions(options: ApprovalOptions) {
 
     async 'notifier.approvals.get'(
       { tenant_id: tenantId, approval_id: id, revision, wait = 0 },
-      { caller },
+      request,
     ) {
+      const { caller } = request;
       let known: number | null | undefined = revision;
       const row = await approvalChanges.until({
         tenantId,
@@ -70,7 +77,10 @@ export function approvalActions(options: ApprovalOptions) {
           return next.state !== 'pending' || next.revision !== known;
         },
       });
-      return approvalView(requireApproval(row));
+      const shown = requireApproval(row);
+      if (shown.state !== 'pending' || caller.type !== 'user' || isMachine(caller))
+        return approvalView(shown);
+      return { ...approvalView(shown), viewer: await viewerOf(tenantId, shown, request) };
     },
 
     async 'notifier.approvals.changes'({ tenant_id: tenantId, after, limit = defaultLimit }) {
@@ -90,6 +100,18 @@ export function approvalActions(options: ApprovalOptions) {
       return approvalView(row);
     },
   } satisfies Handlers;
+}
+
+/** Whether the person who looks could decide now, and if not, why. */
+async function viewerOf(tenantId: string, row: ApprovalRow, request: Request) {
+  const candidate = await callingCandidate(tenantId, request)(row);
+  try {
+    requireRight(row, candidate);
+    return { may_decide: true, code: null, why_not: null };
+  } catch (error) {
+    if (!(error instanceof StrataError)) throw error;
+    return { may_decide: false, code: codeOf(error), why_not: error.message };
+  }
 }
 
 export type ApprovalRequest = ParamsOf<'notifier.approvals.request'>['body'];
@@ -170,31 +192,46 @@ export async function planOf(
   request: Request,
 ): Promise<ApprovalPlan> {
   const context = addressOf(body);
-  const [{ config, revision }, terms] = await Promise.all([
-    request.call('tenant-config.notifications.open', { tenant_id: tenantId }),
-    request.call('config-resolver.approval-terms', { tenant_id: tenantId, ...context }),
-  ]);
+  const [{ config, revision, counted_recipients: counted, recent_changes: recent }, terms] =
+    await Promise.all([
+      request.call('tenant-config.notifications.open', {
+        tenant_id: tenantId,
+        asked_by: principalsOf(requesterOf(request.caller, '')),
+      }),
+      request.call('config-resolver.approval-terms', { tenant_id: tenantId, ...context }),
+    ]);
   const {
     approver_groups: approverGroups,
     escalation,
     approval_policy: approvalPolicy,
     ...channelConfig
   } = config;
-  const chain = approverChainOf(approverGroups, body.action, body.risk_level);
+  const chainOf = (groups: typeof approverGroups): string[] =>
+    approverChainOf(groups, body.action, body.risk_level);
+  const chain = chainWithout(
+    chainOf(approverGroups),
+    recent.map(({ before, after }) => ({
+      before: chainOf(before.approver_groups),
+      after: chainOf(after.approver_groups),
+    })),
+  );
   const approvers = await request.call('tenant-config.members.approvers', {
     tenant_id: tenantId,
     groups: chain,
   });
   return {
     chain,
-    frozen: { config: channelConfig, revision, ...approvers },
+    frozen: { config: channelConfig, revision, ...approvers, recipients: counted },
     limits: {
       max_hops: escalation.max_hops,
       window_seconds: escalation.escalation_window_minutes * 60,
       timeout_seconds: timeoutSeconds(terms),
     },
     terms,
-    policy: frozenPolicyOf(approvalPolicy, body.risk_level),
+    policy: strictestOf([
+      frozenPolicyOf(approvalPolicy, body.risk_level),
+      ...recent.map(({ before }) => frozenPolicyOf(before.approval_policy, body.risk_level)),
+    ]),
     requesterName: await requesterNameOf(tenantId, request),
   };
 }

@@ -23,7 +23,7 @@ import {
   type Candidate,
 } from '../rules/approval-policy.ts';
 import { noticesOf } from '../rules/notice.ts';
-import { storedKeyOf } from '../rules/principals.ts';
+import { principalsOf, storedKeyOf } from '../rules/principals.ts';
 import { proofOf, withdrawalProofOf } from '../rules/proof.ts';
 import { ApprovalEntity, type ApprovalRow, type StoredApprover } from '../schema.ts';
 import { findApproval, lockApproval, markChanged } from '../stores/approvals.ts';
@@ -60,7 +60,13 @@ type DecisionBody = ParamsOf<'notifier.approvals.decide'>['body'];
  * Finds who wants to decide, with the right that they have now; it depends on the groups that were
  * asked so far.
  */
-export type FindCandidate = (groups: readonly string[]) => Promise<Candidate>;
+export type FindCandidate = (row: ApprovalRow) => Promise<Candidate>;
+
+/** By what a right to decide is found: the groups that were asked so far, when, and by whom. */
+export const askedOf = (row: ApprovalRow) => ({
+  groups: groupsAsked(row.chain, row.hop),
+  asked: { at: row.created_at.toISOString(), by: principalsOf(row.requested_by) },
+});
 
 /** Whoever calls the API, or the console. */
 export function callingCandidate(tenantId: string, { caller, call }: Request): FindCandidate {
@@ -71,18 +77,29 @@ export function callingCandidate(tenantId: string, { caller, call }: Request): F
     via: 'api',
     isMachine: isMachine(caller),
   } as const;
-  return async (groups) => {
+  return async (row) => {
     if (caller.type === 'operator')
-      return { ...known, name: caller.id, email: null, right: 'console', revisions: {} };
+      return {
+        ...known,
+        name: caller.id,
+        email: null,
+        right: 'console',
+        whyNot: null,
+        revisions: {},
+      };
     const who =
       caller.type === 'service_account' ? { account_id: caller.id } : { user_id: caller.id };
-    const { decider, revisions } = await call('tenant-config.members.decider', {
+    const {
+      decider,
+      why_not: whyNot,
+      revisions,
+    } = await call('tenant-config.members.decider', {
       tenant_id: tenantId,
       ...who,
-      groups: [...groups],
+      ...askedOf(row),
     });
     const { name = caller.id, email = null, right = null } = decider ?? {};
-    return { ...known, name, email, right, revisions };
+    return { ...known, name, email, right, whyNot, revisions };
   };
 }
 
@@ -112,8 +129,9 @@ export async function decide(
 ): Promise<Approval> {
   const { db, onQueued, onChanged } = options;
   for (let attempt = 0; attempt < maxAttempts; attempt += 1) {
-    const { chain, hop } = await findApproval(db.manager, tenantId, id);
-    const candidate = await findCandidate(groupsAsked(chain, hop));
+    const asked = await findApproval(db.manager, tenantId, id);
+    const { hop } = asked;
+    const candidate = await findCandidate(asked);
     try {
       const row = await db.transaction((manager) =>
         settle(manager, options, { tenantId, id, hop, body, candidate }, request),
@@ -157,7 +175,7 @@ async function settle(
   refuseDecided(row, now);
   refuseTwice(row, candidate, decision);
 
-  const { isMachine: _isMachine, revisions: _revisions, ...who } = candidate;
+  const { isMachine: _isMachine, whyNot: _whyNot, revisions: _revisions, ...who } = candidate;
   const approver: StoredApprover = { ...who, right, at: now.toISOString(), comment };
   const earlier = row.approved_by ?? [];
   const approvedBy = decision === 'approve' ? [...earlier, approver] : earlier;

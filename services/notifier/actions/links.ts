@@ -10,15 +10,23 @@ import { StrataError } from '../../../shared/errors.ts';
 import { approvalView, type Approval } from '../rules/approval.ts';
 import { groupsAsked, requireRight, type Candidate } from '../rules/approval-policy.ts';
 import type { DecisionLink, DecisionLinks } from '../rules/decision-links.ts';
+import type { FrozenConfig } from '../rules/frozen-config.ts';
 import { overlap } from '../rules/principals.ts';
 import { databaseTime } from '../stores/clock.ts';
 import { findApproval } from '../stores/approvals.ts';
-import { decide, type ApprovalOptions } from './deciding.ts';
+import type { ApprovalRow } from '../schema.ts';
+import { askedOf, decide, type ApprovalOptions } from './deciding.ts';
+
+/** The addresses that decide without an account, which none does once a group could have. */
+const recipientsOf = (
+  { recipients = [], groups_with_deciders: staffed = [] }: FrozenConfig,
+  groups: readonly string[],
+): string[] => (groups.some((group) => staffed.includes(group)) ? [] : [...recipients]);
 
 type LinkView = ResultOf<'notifier.links.show'>;
 
 export function linkActions(options: ApprovalOptions, decisionLinks: () => DecisionLinks) {
-  const { db } = options;
+  const { db, vault } = options;
 
   /**
    * Only the database's clock says whether a link has expired. A made-up token, known by its
@@ -38,18 +46,20 @@ export function linkActions(options: ApprovalOptions, decisionLinks: () => Decis
   /** In whose name a link decides now: a member's, or that of an address without an account. */
   async function candidateOf(
     { tenantId, recipient }: DecisionLink,
-    groups: readonly string[],
+    row: ApprovalRow,
     { call }: Request,
   ): Promise<{ readonly candidate: Candidate; readonly tenantName: string }> {
     const found = await call('tenant-config.members.decider', {
       tenant_id: tenantId,
       email: recipient,
-      groups: [...groups],
+      ...askedOf(row),
+      recipients: recipientsOf(vault.open(row.frozen, tenantId), groupsAsked(row.chain, row.hop)),
     });
-    const { decider, revisions, tenant_name: tenantName } = found;
+    const { decider, why_not: whyNot, revisions, tenant_name: tenantName } = found;
     const { id = recipient, name = recipient, right = null } = decider ?? {};
     const known = { type: 'user', api_key: null, via: 'link', isMachine: false } as const;
-    return { candidate: { ...known, id, name, email: recipient, right, revisions }, tenantName };
+    const candidate = { ...known, id, name, email: recipient, right, whyNot, revisions };
+    return { candidate, tenantName };
   }
 
   /**
@@ -58,7 +68,7 @@ export function linkActions(options: ApprovalOptions, decisionLinks: () => Decis
   async function openLink(token: string, request: Request) {
     const link = await openToken(token);
     const row = await findApproval(db.manager, link.tenantId, link.approvalId);
-    const found = await candidateOf(link, groupsAsked(row.chain, row.hop), request);
+    const found = await candidateOf(link, row, request);
     requireRight(row, found.candidate);
     return { link, row, ...found };
   }
@@ -73,8 +83,8 @@ export function linkActions(options: ApprovalOptions, decisionLinks: () => Decis
     async 'notifier.links.decide'({ token }, request) {
       const { link, tenantName } = await openLink(token, request);
       const { tenantId, approvalId, decision } = link;
-      const find = async (groups: readonly string[]): Promise<Candidate> => {
-        const { candidate } = await candidateOf(link, groups, request);
+      const find = async (row: ApprovalRow): Promise<Candidate> => {
+        const { candidate } = await candidateOf(link, row, request);
         return candidate;
       };
       const decided = await decide(options, tenantId, approvalId, { decision }, find, request);

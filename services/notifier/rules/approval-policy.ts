@@ -13,6 +13,36 @@ export const frozenPolicyOf = (
   riskLevel: RiskLevel,
 ): FrozenPolicy => ({ required: required[riskLevel], allow_self, machines });
 
+/** The strictest of the policy and of those that whoever asks replaced. */
+export const strictestOf = ([first, ...others]: readonly [
+  FrozenPolicy,
+  ...FrozenPolicy[],
+]): FrozenPolicy =>
+  others.reduce(
+    (policy, other) => ({
+      required: Math.max(policy.required, other.required),
+      allow_self: policy.allow_self && other.allow_self,
+      machines: policy.machines && other.machines,
+    }),
+    first,
+  );
+
+/**
+ * The chain with the changes of whoever asks taken back, newest first. Where nothing would be left
+ * the chain stays: groups where there were none leave nobody out who could decide otherwise.
+ */
+export function chainWithout(
+  chain: readonly string[],
+  changes: readonly { readonly before: string[]; readonly after: string[] }[],
+): string[] {
+  const earlier = changes.reduce<readonly string[]>((groups, { before, after }) => {
+    const removed = before.filter((group) => !after.includes(group) && !groups.includes(group));
+    const kept = groups.filter((group) => before.includes(group) || !after.includes(group));
+    return [...removed, ...kept];
+  }, chain);
+  return [...(earlier.length > 0 ? earlier : chain)];
+}
+
 /**
  * Of an approval from before there were policies: the strictest that it may have been asked for
  * under.
@@ -29,6 +59,8 @@ export const groupsAsked = (chain: readonly string[], hop: number): string[] =>
 export type Candidate = Omit<StoredApprover, 'at' | 'comment' | 'right'> & {
   /** Null where they have none now. */
   readonly right: DecisionRight | null;
+  /** Why a right that they have now does not count for this approval. */
+  readonly whyNot: 'added_later' | 'added_by_requester' | null;
   /** An API key, whoever's it is. */
   readonly isMachine: boolean;
   /** Of the scopes that say the right, by which it was read. */
@@ -54,6 +86,13 @@ export function requireRight(
       `This needs ${policy.required} people with accounts. An address without one does not count: whoever changes the configuration could name any number of them.`,
     );
   if (candidate.right !== null) return candidate.right;
+  if (candidate.whyNot === 'added_by_requester')
+    throw new StrataError('approval_decider_added_by_requester');
+  if (candidate.whyNot === 'added_later')
+    throw new StrataError(
+      'insufficient_role',
+      'You were given the right to decide after this approval was asked for. Who may decide it was settled then.',
+    );
   if (candidate.via === 'link')
     throw new StrataError(
       'insufficient_role',

@@ -20,4 +20,11 @@ export interface FrozenConfig {
   readonly groups: Approvers['groups'];
   /** Administrators of the tenant, who are told where nobody else would be. */
   readonly admins: Approvers['admins'];
+  /**
+   * Addresses whose links may decide without an account, in lower case. Those from before this was
+   * kept have none.
+   */
+  readonly recipients?: readonly string[];
+  /** Groups of the chain that had somebody who could decide: after one of them no address does. */
+  readonly groups_with_deciders?: readonly string[];
 }

@@ -18,6 +18,7 @@ import { StrataError } from '../../../shared/errors.ts';
 import type { Settings } from '../../../shared/settings.ts';
 import { diff } from '../../../shared/schema/diff.ts';
 import { hasDeciderRole, linkDeciderOf, rightOf, type AskedGroups } from '../rules/decider.ts';
+import { givenNow, givenOnJoining, standingFor, type Asked } from '../rules/given.ts';
 import { checkGrant } from '../rules/granting.ts';
 import {
   MemberEntity,
@@ -101,11 +102,13 @@ const byThemselves = (event: EventDraft, userId: string): EventDraft => ({
 async function admit(manager: EntityManager, row: MemberRow): Promise<EventDraft> {
   const { tenant_id: tenantId, user_id: userId, roles, groups } = row;
   const address = { tenant_id: tenantId, user_id: userId };
-  await manager.update(MemberEntity, address, { status: 'active' });
+  const given = givenOnJoining(row, row.given, new Date());
+  await manager.update(MemberEntity, address, { status: 'active', given });
   return byThemselves(eventOf('joined', tenantId, userId, { roles, groups }), userId);
 }
 
-type Decider = ResultOf<'tenant-config.members.decider'>['decider'];
+type Decider = Pick<ResultOf<'tenant-config.members.decider'>, 'decider' | 'why_not'>;
+const nobody: Decider = { decider: null, why_not: null };
 
 /**
  * Whether the groups have somebody who could decide: with a role that decides, and an account that
@@ -115,10 +118,12 @@ async function askedGroups(
   manager: EntityManager,
   tenantId: string,
   names: readonly string[],
+  when: Asked,
   request: Request,
 ): Promise<AskedGroups> {
   if (names.length === 0) return { names, haveDeciders: false };
-  const rows = await findApprovers(manager, tenantId, names);
+  const found = await findApprovers(manager, tenantId, names);
+  const rows = found.map((row) => standingFor(row, when).standing);
   const deciders = rows.filter(
     ({ roles, groups }) => hasDeciderRole(roles) && groups.some((group) => names.includes(group)),
   );
@@ -141,14 +146,17 @@ async function memberDecider(
   tenantId: string,
   userId: string,
   asked: AskedGroups,
+  when: Asked,
   request: Request,
 ): Promise<Decider> {
   const [account] = await request.call('auth.users.get', { user_ids: [userId] });
   const member = await activeMember(manager, tenantId, userId);
-  const right = member && rightOf(member, asked);
-  if (account?.status !== 'active' || !right) return null;
+  if (!member || account?.status !== 'active') return nobody;
+  const { standing, whyNot } = standingFor(member, when);
+  const right = rightOf(standing, asked);
+  if (!right) return { decider: null, why_not: rightOf(member, asked) && whyNot };
   const { email, display_name: name } = account;
-  return { id: userId, name: name ?? email, email, right };
+  return { decider: { id: userId, name: name ?? email, email, right }, why_not: null };
 }
 
 async function accountDecider(
@@ -156,27 +164,40 @@ async function accountDecider(
   tenantId: string,
   accountId: string,
   asked: AskedGroups,
+  when: Asked,
 ): Promise<Decider> {
   const address = { tenant_id: tenantId, id: accountId, status: 'active' } as const;
   const account = await manager.findOneBy(ServiceAccountEntity, address);
-  const right = account && rightOf({ roles: account.roles, groups: [] }, asked);
-  return right && { id: accountId, name: account.name, email: null, right };
+  if (!account) return nobody;
+  const own = { roles: account.roles, groups: [], given: account.given };
+  const { standing, whyNot } = standingFor(own, when);
+  const right = rightOf(standing, asked);
+  if (!right) return { decider: null, why_not: rightOf(own, asked) && whyNot };
+  return { decider: { id: accountId, name: account.name, email: null, right }, why_not: null };
 }
 
 async function linkDecider(
   manager: EntityManager,
   { id: tenantId, notification_config: config }: TenantRow,
   address: string,
+  recipients: readonly string[],
   asked: AskedGroups,
+  when: Asked,
   request: Request,
 ): Promise<Decider> {
   const account = await request.call('auth.users.find', { email: address });
   const member = account && (await activeMember(manager, tenantId, account.id));
-  const decider = linkDeciderOf({ address, account, member, config, asked });
-  if (!decider || !account || decider.id !== account.id)
-    return decider && { ...decider, name: address, email: address };
+  const { standing, whyNot } = member
+    ? standingFor(member, when)
+    : { standing: null, whyNot: null };
+  const facts = { address, account, config, recipients, asked };
+  const decider = linkDeciderOf({ ...facts, member: standing });
+  if (!decider) return { decider: null, why_not: linkDeciderOf({ ...facts, member }) && whyNot };
+  if (!account || decider.id !== account.id)
+    return { decider: { ...decider, name: address, email: address }, why_not: null };
   const [named] = await request.call('auth.users.get', { user_ids: [account.id] });
-  return { ...decider, name: named?.display_name ?? address, email: address };
+  const name = named?.display_name ?? address;
+  return { decider: { ...decider, name, email: address }, why_not: null };
 }
 
 export const memberActions = (db: DataSource, settings: () => Settings) =>
@@ -213,7 +234,9 @@ export const memberActions = (db: DataSource, settings: () => Settings) =>
       });
       const address = { tenant_id, user_id: account.id };
       const status = account.admitted ? 'active' : 'invited';
-      const row: MemberRow = { ...address, roles, groups, status, added_at: new Date() };
+      const now = new Date();
+      const given = givenNow({ roles, groups }, request.caller, now);
+      const row: MemberRow = { ...address, roles, groups, status, added_at: now, given };
       await commitChange(db, request, memberScope(tenant_id), async (manager) => {
         const known = await manager.findOneBy(MemberEntity, address);
         if (known) throw new StrataError('conflict', alreadyThere[known.status]);
@@ -250,7 +273,8 @@ export const memberActions = (db: DataSource, settings: () => Settings) =>
           const after: MemberRow = { ...before, ...body };
           checkGrant(request.caller, after.roles, before.roles);
           const { roles, groups } = after;
-          await manager.update(MemberEntity, { tenant_id, user_id }, { roles, groups });
+          const given = givenNow(after, request.caller, new Date(), before);
+          await manager.update(MemberEntity, { tenant_id, user_id }, { roles, groups, given });
           if (isAdministrator(before)) await requireAdministrator(manager, tenant_id);
           const changes = diff({ roles: before.roles, groups: before.groups }, { roles, groups });
           return {
@@ -368,6 +392,7 @@ export const memberActions = (db: DataSource, settings: () => Settings) =>
           groups: [],
           status: 'active',
           added_at: new Date(),
+          given: givenNow({ roles, groups: [] }, request.caller, new Date()),
         });
         const event = eventOf('added', tenant_id, user_id, { roles, groups: [] });
         return { result: undefined, keys: [memberKey(address)], events: [event] };
@@ -376,7 +401,7 @@ export const memberActions = (db: DataSource, settings: () => Settings) =>
     },
 
     async 'tenant-config.members.decider'(
-      { tenant_id, user_id, account_id, email, groups },
+      { tenant_id, user_id, account_id, email, groups, asked, recipients = [] },
       request,
     ) {
       const { manager } = db;
@@ -388,16 +413,19 @@ export const memberActions = (db: DataSource, settings: () => Settings) =>
       ]);
       const tenant = await findTenant(manager, tenant_id);
       const { name: tenant_name } = tenant;
-      if (tenant.status === 'disabled') return { tenant_name, revisions, decider: null };
-      const asked = await askedGroups(manager, tenant_id, groups, request);
+      if (tenant.status === 'disabled') return { tenant_name, revisions, ...nobody };
+      const when: Asked = asked ?? { at: new Date().toISOString(), by: [] };
+      const ofGroups = await askedGroups(manager, tenant_id, groups, when, request);
       const find = (): Promise<Decider> => {
         if (user_id !== undefined)
-          return memberDecider(manager, tenant_id, user_id, asked, request);
-        if (account_id !== undefined) return accountDecider(manager, tenant_id, account_id, asked);
-        if (email !== undefined) return linkDecider(manager, tenant, email, asked, request);
+          return memberDecider(manager, tenant_id, user_id, ofGroups, when, request);
+        if (account_id !== undefined)
+          return accountDecider(manager, tenant_id, account_id, ofGroups, when);
+        if (email !== undefined)
+          return linkDecider(manager, tenant, email, recipients, ofGroups, when, request);
         throw new Error('nobody is named who would decide');
       };
-      return { tenant_name, revisions, decider: await find() };
+      return { tenant_name, revisions, ...(await find()) };
     },
 
     async 'tenant-config.members.approvers'({ tenant_id, groups }, request) {
@@ -417,6 +445,12 @@ export const memberActions = (db: DataSource, settings: () => Settings) =>
           groups.map((group) => [group, approversWho((row) => row.groups.includes(group))]),
         ),
         admins: approversWho((row) => row.roles.includes('tenant_admin')),
+        groups_with_deciders: groups.filter((group) =>
+          rows.some(
+            (row) =>
+              emails.has(row.user_id) && row.groups.includes(group) && hasDeciderRole(row.roles),
+          ),
+        ),
       };
     },
   }) satisfies Handlers;

@@ -5,13 +5,18 @@
 import type { DataSource } from 'typeorm';
 import type { Handlers } from '../../../shared/cluster/request.ts';
 import { readSnapshot, refuseOlderThan } from '../../../shared/commits/commit.ts';
-import { notificationSecrets } from '../../../shared/contracts/notification-config.ts';
+import {
+  notificationSecrets,
+  type NotificationConfig,
+} from '../../../shared/contracts/notification-config.ts';
 import { tenantScope } from '../../../shared/contracts/revision-scopes.ts';
 import { senderInUse } from '../../../shared/mail/sender.ts';
 import { concealSecrets, openSecrets } from '../../../shared/security/document-secrets.ts';
 import type { Settings } from '../../../shared/settings.ts';
 import { notificationContext, notificationVault } from '../documents/notification-config.ts';
 import { effectiveNotifications } from '../rules/effective-notifications.ts';
+import { countedRecipients, type RecentChange } from '../rules/recent-changes.ts';
+import { recentChanges } from '../stores/recent-notifications.ts';
 import { findTenant } from '../stores/tenants.ts';
 
 export const notificationActions = (db: DataSource, settings: () => Settings) =>
@@ -32,8 +37,20 @@ export const notificationActions = (db: DataSource, settings: () => Settings) =>
       return { ...config, email: { ...config.email, from_email: sender } };
     },
 
-    async 'tenant-config.notifications.open'({ tenant_id }) {
-      const tenant = await findTenant(db.manager, tenant_id);
+    async 'tenant-config.notifications.open'({ tenant_id, asked_by: askedBy }) {
+      const scope = tenantScope(tenant_id);
+      const { value } = await readSnapshot(db, scope, async (manager) => ({
+        tenant: await findTenant(manager, tenant_id),
+        changes: askedBy ? await recentChanges(manager, tenant_id, askedBy) : [],
+      }));
+      const { tenant, changes } = value;
+      const rulesOf = (part: RecentChange['before']) => {
+        const { approver_groups, approval_policy } = effectiveNotifications(
+          withoutNulls(part),
+          settings(),
+        );
+        return { approver_groups, approval_policy };
+      };
       const config = openSecrets(
         tenant.notification_config,
         notificationSecrets,
@@ -43,6 +60,18 @@ export const notificationActions = (db: DataSource, settings: () => Settings) =>
       return {
         config: effectiveNotifications(config, settings()),
         revision: tenant.notification_revision,
+        counted_recipients: countedRecipients(tenant.notification_config, changes),
+        recent_changes: changes.map(({ before, after }) => ({
+          before: rulesOf(before),
+          after: rulesOf(after),
+        })),
       };
     },
   }) satisfies Handlers;
+
+/** A part that the document lacks is null where the database made the object. */
+const withoutNulls = (part: RecentChange['before']): NotificationConfig | null =>
+  part &&
+  (Object.fromEntries(
+    Object.entries(part).filter(([, value]) => value !== null),
+  ) as NotificationConfig);

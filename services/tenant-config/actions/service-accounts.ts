@@ -16,6 +16,7 @@ import {
 import { decodeCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import { diff } from '../../../shared/schema/diff.ts';
+import { givenNow } from '../rules/given.ts';
 import { checkGrant } from '../rules/granting.ts';
 import { ServiceAccountEntity, TenantEntity, type ServiceAccountRow } from '../schema.ts';
 import { requireTenant } from '../stores/tenants.ts';
@@ -24,6 +25,7 @@ type ServiceAccount = ResultOf<'tenant-config.service-accounts.create'>;
 
 const viewOf = ({
   tenant_id: _tenant,
+  given: _given,
   created_at,
   updated_at,
   ...account
@@ -99,6 +101,7 @@ export const serviceAccountActions = (db: DataSource) =>
         created_by: request.caller.id,
         created_at: now,
         updated_at: now,
+        given: givenNow({ roles, groups: [] }, request.caller, now),
       };
       await commitChange(db, request, memberScope(tenant_id), async (manager) => {
         await requireTenant(manager, tenant_id);
@@ -123,11 +126,19 @@ export const serviceAccountActions = (db: DataSource) =>
         memberScope(tenant_id),
         async (manager) => {
           const before = await findAccount(manager, tenant_id, id);
-          const after: ServiceAccountRow = { ...before, ...body, updated_at: new Date() };
+          const now = new Date();
+          const changed = { ...before, ...body, updated_at: now };
+          const given = givenNow({ roles: changed.roles, groups: [] }, request.caller, now, {
+            ...before,
+            // Whoever enables an account gives it its roles.
+            roles: before.status === 'active' ? before.roles : [],
+            groups: [],
+          });
+          const after: ServiceAccountRow = { ...changed, given };
           const hadRoles = before.status === 'active' ? before.roles : [];
           checkGrant(request.caller, after.roles, hadRoles);
           const { name, description, roles, status, updated_at } = after;
-          const change = { name, description, roles, status, updated_at };
+          const change = { name, description, roles, status, updated_at, given };
           await manager.update(ServiceAccountEntity, { tenant_id, id }, change);
           await noteActor(manager, [tenant_id], { id, name, address: null });
           const changes = diff(settingsOf(before), settingsOf(after));

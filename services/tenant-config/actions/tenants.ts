@@ -52,6 +52,7 @@ async function insertTenant(
     roles: ['tenant_admin'],
     groups: [],
     added_at: now,
+    given: null,
   });
 }
 

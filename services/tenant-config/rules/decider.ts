@@ -1,7 +1,8 @@
 /**
  * Who may decide an approval now, and by which right: signed in, with an API key, or by a link that
  * was mailed to an address. The mail gave no right: a link holds only while the person could decide
- * otherwise, and an address without an account only while the configuration names it.
+ * otherwise, and an address without an account only while the configuration names it, and named it
+ * when the approval was asked for. Roles and groups are those that count for it (given.ts).
  *
  * | Groups that were asked so far      | decide                                                                       |
  * | ---------------------------------- | ---------------------------------------------------------------------------- |
@@ -21,6 +22,7 @@
  */
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import type { NotificationConfig } from '../../../shared/contracts/notification-config.ts';
+import { recipientsOf } from './recent-changes.ts';
 import { deciderRoles, type DecisionRight } from '../../../shared/contracts/notifier.ts';
 import type { MemberRow } from '../schema.ts';
 
@@ -57,6 +59,8 @@ export interface LinkFacts {
   /** The account's membership; null where it has none that counts. */
   readonly member: Pick<MemberRow, 'user_id' | 'roles' | 'groups'> | null;
   readonly config: NotificationConfig | null;
+  /** Addresses that counted when the approval was asked for, in lower case. */
+  readonly recipients: readonly string[];
   readonly asked: AskedGroups;
 }
 
@@ -69,6 +73,7 @@ export function linkDeciderOf({
   account,
   member,
   config,
+  recipients,
   asked,
 }: LinkFacts): { readonly id: string; readonly right: DecisionRight } | null {
   if (account?.status === 'disabled') return null;
@@ -77,12 +82,7 @@ export function linkDeciderOf({
     return right && { id: member.user_id, right };
   }
   if (account?.email_verified) return null;
-  const isListed = recipientsOf(config).includes(address.toLowerCase());
+  const lower = address.toLowerCase();
+  const isListed = recipients.includes(lower) && recipientsOf(config).includes(lower);
   return isListed && !asked.haveDeciders ? { id: address, right: 'recipient' } : null;
-}
-
-function recipientsOf(config: NotificationConfig | null): string[] {
-  const { approval_recipients: approval = [], default_recipients: other = [] } =
-    config?.email ?? {};
-  return [...approval, ...other].map((address) => address.toLowerCase());
 }

@@ -1,0 +1,103 @@
+/**
+ * By whom and when a member or a service account was given what they decide by, and whether that
+ * counts for an approval. A right holds only if it is there now, was there when the approval was
+ * asked for, and was not given by whoever asked within the 24 hours before.
+ */
+import type { Caller } from '../../../shared/access.ts';
+import { actorOf } from '../../../shared/commits/commit.ts';
+import type { TenantRole } from '../../../shared/contracts/contract.ts';
+
+interface Standing {
+  readonly roles: readonly TenantRole[];
+  readonly groups: readonly string[];
+}
+
+export interface Gift {
+  readonly at: string;
+  /** Principals, as rules/principals.ts of the notifier names them. */
+  readonly by: readonly string[];
+}
+/** By role or group; what is missing was given before this was kept. */
+export type Given = Readonly<Record<string, Gift>>;
+
+/** The approval that somebody wants to decide. */
+export interface Asked {
+  readonly at: string;
+  readonly by: readonly string[];
+}
+
+/** For how long before an approval what its requester gives away does not count. */
+export const hoursOfDistrust = 24;
+
+const roleEntry = (role: string): string => `role ${role}`;
+const groupEntry = (group: string): string => `group ${group}`;
+const entriesOf = ({ roles, groups }: Standing): string[] => [
+  ...roles.map(roleEntry),
+  ...groups.map(groupEntry),
+];
+const nothing: Standing = { roles: [], groups: [] };
+
+/** Who gives something: the caller, and the maker of their key. */
+export function giversOf(caller: Caller): string[] {
+  const { type, id } = actorOf(caller);
+  const maker = caller.api_key?.made_by;
+  return [`${type} ${id}`, ...(maker ? [`user ${maker}`] : [])];
+}
+
+/** What is kept is kept as it was given first; what is new is given now. */
+export function givenNow(
+  after: Standing,
+  caller: Caller,
+  at: Date,
+  before: Standing & { readonly given: Given | null } = { ...nothing, given: null },
+): Given {
+  const gift: Gift = { at: at.toISOString(), by: giversOf(caller) };
+  const had = new Set(entriesOf(before));
+  const kept = before.given ?? {};
+  return Object.fromEntries(
+    entriesOf(after).flatMap((entry) => {
+      if (!had.has(entry)) return [[entry, gift]];
+      return kept[entry] ? [[entry, kept[entry]]] : [];
+    }),
+  );
+}
+
+/** Whoever accepts an invitation has from then on what the inviter gave. */
+export const givenOnJoining = (standing: Standing, given: Given | null, at: Date): Given =>
+  Object.fromEntries(
+    entriesOf(standing).map((entry) => [
+      entry,
+      { at: at.toISOString(), by: given?.[entry]?.by ?? [] },
+    ]),
+  );
+
+export type WhyNot = 'added_later' | 'added_by_requester';
+
+/** Why one thing that was given does not count for the approval; null where it does. */
+function whyNot(gift: Gift | undefined, asked: Asked): WhyNot | null {
+  if (!gift) return null;
+  const [at, askedAt] = [Date.parse(gift.at), Date.parse(asked.at)];
+  if (at > askedAt) return 'added_later';
+  const isRecent = at > askedAt - hoursOfDistrust * 3_600_000;
+  return isRecent && gift.by.some((by) => asked.by.includes(by)) ? 'added_by_requester' : null;
+}
+
+/** The roles and groups that count for an approval, and why others do not. */
+export function standingFor<Row extends Standing & { readonly given: Given | null }>(
+  row: Row,
+  asked: Asked,
+): { readonly standing: Row; readonly whyNot: WhyNot | null } {
+  const reasons = new Set<WhyNot>();
+  const counts = (entry: string): boolean => {
+    const reason = whyNot(row.given?.[entry], asked);
+    if (reason) reasons.add(reason);
+    return reason === null;
+  };
+  const standing = {
+    ...row,
+    roles: row.roles.filter((role) => counts(roleEntry(role))),
+    groups: row.groups.filter((group) => counts(groupEntry(group))),
+  };
+  const reason = reasons.has('added_by_requester') ? 'added_by_requester' : [...reasons][0];
+  return { standing, whyNot: reason ?? null };
+}
