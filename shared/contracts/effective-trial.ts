@@ -3,7 +3,7 @@
  * there before it is published is the server's word, not a reader's own merge.
  */
 import { Type } from 'typebox';
-import { AgentType, described, Nullable, ServiceId, ServiceTypeName, strict } from './fields.ts';
+import { described, Identifier, Nullable, Slug, strict } from './fields.ts';
 
 /** Of a trial of a write: what it would make of one effective configuration. */
 export const EffectiveChanges = Type.Array(
@@ -32,7 +32,8 @@ export const EffectiveChanges = Type.Array(
 
 /**
  * Of a write that can be tried with what it would make of one effective configuration. For what the
- * document itself is for, its path says.
+ * document itself is for, its path says. The names have no example: a write that is shown with one
+ * would be refused without `effective`.
  */
 const asked = {
   effective: Type.Optional(
@@ -40,13 +41,11 @@ const asked = {
   ),
 };
 const forAgent = {
-  for_agent_type: Type.Optional(described(AgentType, 'With effective: for this agent')),
+  for_agent_type: Type.Optional(described(Slug, 'With effective: for this agent')),
 };
 const forService = {
-  for_service_id: Type.Optional(described(ServiceId, 'With effective: for this service')),
-  for_service_type: Type.Optional(
-    described(ServiceTypeName, 'With effective: for this type of service'),
-  ),
+  for_service_id: Type.Optional(described(Identifier, 'With effective: for this service')),
+  for_service_type: Type.Optional(described(Slug, 'With effective: for this type of service')),
 };
 export const effectiveTrials = {
   risk: { ...asked, ...forAgent, ...forService },

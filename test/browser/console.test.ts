@@ -7,7 +7,7 @@ import { createServer } from 'node:http';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import type { Page } from 'playwright-core';
-import { layerTitles, type Explained } from '../../console/screens/ladder.ts';
+import { placeTitle } from '../../console/screens/ladder.ts';
 import { eventually } from '../support/cluster.ts';
 import { invitationToken, mailsTo } from '../support/mailboxes.ts';
 import {
@@ -178,13 +178,13 @@ describe('effective values', () => {
     const decided = await effective.decided();
     expect(decided.map(({ key }) => key)).toEqual(keys);
     for (const { key, value = '', ...rung } of decided) {
-      const { layer, updated_by: by, updated_by_name: name, revision } = body.explain[key];
+      const { layer, path, updated_by: by, updated_by_name: name, revision } = body.explain[key];
       if (layer === 'bounds') continue;
       const cut = value.replace('…', '');
       expect([key, rung, JSON.stringify(body.values[key]).startsWith(cut)]).toEqual([
         key,
         {
-          layer: layerTitles[layer as Explained['layer']],
+          layer: placeTitle(layer, path),
           by: by === null ? '–' : name,
           revision: revision === null ? '' : String(revision),
         },
@@ -198,7 +198,18 @@ describe('effective values', () => {
     expect(rungs).toEqual([
       { layer: 'Service instance', value: '', state: 'not set', revision: '' },
       { layer: 'Agent configuration', value: '', state: 'not set', revision: '' },
-      { layer: 'Tenant risk limits', value: '40', state: 'decides', revision: String(revision) },
+      {
+        layer: 'Tenant risk limits for cloud_run',
+        value: '40',
+        state: 'decides',
+        revision: String(revision),
+      },
+      {
+        layer: 'Tenant risk limits for all services',
+        value: '25',
+        state: 'shadowed',
+        revision: String(revision),
+      },
       { layer: 'Service type', value: '', state: 'not set', revision: '' },
       { layer: 'Global entry', value: '', state: 'not set', revision: '' },
       { layer: 'Environment default', value: '15', state: 'shadowed', revision: '' },
@@ -369,12 +380,12 @@ describe('effective values', () => {
     const effective = new EffectiveValuesPage(seen.page);
     await effective.open(tenant.id, `${question}&open=min_instances`);
     const service = `/tenants/${tenant.id}/services/checkout`;
-    await tenant.admin.patch(service, { min_instances: 3 });
     await effective.clear('min_instances', 'Service instance');
-    await new ReviewDialog(seen.page).dialog
-      .getByRole('alert')
-      .getByText('precondition_failed')
-      .waitFor();
+    const review = new ReviewDialog(seen.page);
+    await review.changes();
+    await tenant.admin.patch(service, { min_instances: 3 });
+    await review.send('Clear the override');
+    await review.dialog.getByRole('alert').getByText('precondition_failed').waitFor();
     expect((await tenant.admin.get(service)).body.min_instances).toBe(3);
     await seen.close();
   });

@@ -388,6 +388,7 @@ test('an account that is erased leaves its id without a name, and nothing that i
     'audit.events',
     'tenant_config.agent_configurations',
     'tenant_config.configuration_history',
+    'tenant_config.key_changes',
   ]);
   expect(await entries()).toHaveLength(1);
   expect((await platform.get('/audit/verify')).body.chains).toContainEqual(

@@ -348,8 +348,9 @@ describe('a fault raises the alert that is meant for it', () => {
     await redis.stop('SIGKILL');
     // Until the gateway has asked Redis again.
     await eventually(async () => {
-      const { text } = await platform.get('/metrics');
-      expect(text).toMatch(/^strata_dependency_up\{dependency="redis"\} 0$/m);
+      expect(await scrape(nodeOf('gateway'))).toMatch(
+        /^strata_dependency_up\{dependency="redis"\} 0$/m,
+      );
     });
     await ring(['StrataRedisAway'], await watch(6));
     redis = await startRedis({ port });
@@ -371,8 +372,7 @@ describe('a fault raises the alert that is meant for it', () => {
     await nats.stop('SIGKILL');
     // Until leases have run out, and what was asked of others has failed.
     await eventually(async () => {
-      const { text } = await platform.get('/metrics');
-      expect(text).toMatch(/^strata_coherence_lease 0$/m);
+      expect(await scrape(nodeOf('gateway'))).toMatch(/^strata_coherence_lease 0$/m);
     });
     const expected = ['StrataBusAway', 'StrataReadsThrough', 'StrataStaleAnswers'];
     await ring(expected, await watch(8, read), read);

@@ -79,7 +79,7 @@ describe('the emergency stop', () => {
           { layer: 'service_instance', value: true, path: '/automation_enabled' },
           { layer: 'tenant_risk', value: true, path: '/global_settings/automation_enabled' },
           { layer: 'env', value: true, path: '/automation_enabled' },
-        ],
+        ].map((each) => expect.objectContaining(each)),
         enforced: {
           by,
           rule: stop.automation_enabled,

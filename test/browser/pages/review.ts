@@ -15,9 +15,14 @@ export class ReviewDialog {
     return Promise.all(rows.map((row) => row.locator('th, td').allInnerTexts()));
   }
 
-  async publish(verb: string, reason = ''): Promise<void> {
+  async send(verb: string, reason = ''): Promise<void> {
     await this.dialog.getByLabel('Reason').fill(reason);
     await this.dialog.getByRole('button', { name: verb, exact: true }).click();
+  }
+
+  /** Sends it, and waits until it is taken. */
+  async publish(verb: string, reason = ''): Promise<void> {
+    await this.send(verb, reason);
     await this.dialog.waitFor({ state: 'detached' });
   }
 }
