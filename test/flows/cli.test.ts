@@ -12,6 +12,7 @@ import { table } from '../../client/cli/table.ts';
 import { installClient, nodes, type InstalledClient } from '../support/client-package.ts';
 import { eventually } from '../support/cluster.ts';
 import { commandLine, type CommandLine, type Ended } from '../support/command-line.ts';
+import { grown } from '../support/grown.ts';
 import { strataDatabase, type Database } from '../support/postgres.ts';
 import {
   adminPassword,
@@ -396,6 +397,7 @@ describe('signing in', () => {
   });
 
   test('approvals: requested with a key, waited for, decided by a person', async () => {
+    await grown(database, tenant.id);
     const request = ['approvals', 'request', 'scale_min_instances', 'Twice as many'];
     const asked = await answered([...request, '--risk', 'high', '--cost', '20']);
     expect(asked).toMatchObject({ state: 'pending', title: 'Twice as many', cost_impact: 20 });
