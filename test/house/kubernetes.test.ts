@@ -197,10 +197,11 @@ test('each piece has one Deployment of two nodes, and a budget that lets one of 
   expect(ofKind('Job').map((job) => containerOf(job).args)).toEqual([['--migrate']]);
 });
 
-test('Deployments differ by their piece alone, and gateways by the port of clients', () => {
+test('Deployments differ by their piece and its secrets, and gateways by the port of clients', () => {
   const withoutPiece = deployments.map((deployment) => {
-    const text = JSON.stringify(deployment);
-    return text
+    const shared = structuredClone(deployment);
+    containerOf(shared).env = [];
+    return JSON.stringify(shared)
       .replaceAll(`"${componentOf(deployment)}"`, '"piece"')
       .replace('{"name":"http","containerPort":8080},', '');
   });
@@ -267,11 +268,12 @@ describe('settings', () => {
     const given = Object.fromEntries(
       required.map((each: { name: string }) => [each.name, 'a secret of at least 32 bytes, say']),
     );
+    const address = { DATABASE_URL: 'postgres://strata:p@postgres:5432/strata' };
     const environment = {
       ...data,
       ...given,
+      ...('DATABASE_URL' in given && address),
       NODE_ID: `${name}-7d4b9c-x2x1z`,
-      DATABASE_URL: 'postgres://strata:p@postgres:5432/strata',
       NATS_PASSWORD: 'p',
     };
     const piece = pieces.filter((each) => each.name === name);
@@ -280,8 +282,10 @@ describe('settings', () => {
 
   test('docs/deploy.md names every key of the Secret', () => {
     const page = readFileSync(join(root, 'docs/deploy.md'), 'utf8');
-    const keys = containerOf(deployments[0]).env.flatMap(
-      ({ valueFrom }: Manifest) => valueFrom.secretKeyRef?.key ?? [],
+    const keys = workloads.flatMap((workload) =>
+      containerOf(workload).env.flatMap(
+        ({ valueFrom }: Manifest) => valueFrom.secretKeyRef?.key ?? [],
+      ),
     );
     expect(keys.length).toBeGreaterThan(5);
     for (const key of keys) expect(page).toContain(`\`${key}\``);

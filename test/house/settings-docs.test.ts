@@ -4,6 +4,7 @@ import { parse } from 'dotenv';
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse as parseYaml } from 'yaml';
+import { pieces } from '../../services/pieces.ts';
 import { loadSettings, variableOf } from '../../shared/settings.ts';
 import { settingsGroups, settingsTable } from '../../shared/settings-table.ts';
 import { renderEnvExample } from './env-example.ts';
@@ -50,14 +51,16 @@ const notOfCompose: Readonly<Record<string, string>> = {
   DB_NAME: 'the default, which the image is told',
   DB_USER: 'the same',
   DB_SSL: 'PostgreSQL is of compose',
-  SMTP_TLS_CA: 'a file, which the container would have to have',
 };
 
 test('docker-compose.yml passes every setting on under its name', () => {
   const text = readFileSync(join(root, 'docker-compose.yml'), 'utf8');
-  const { 'x-environment': environment } = parseYaml(text) as {
-    'x-environment': Record<string, string | number>;
+  const { services } = parseYaml(text, { merge: true }) as {
+    services: Record<string, { image?: string; environment: Record<string, string | number> }>;
   };
+  const ours = Object.values(services).filter(({ image }) => image === 'strata');
+  expect(ours.length).toBeGreaterThan(pieces.length);
+  const environment = Object.assign({}, ...ours.map((each) => each.environment));
   expect([...Object.keys(environment), ...Object.keys(notOfCompose)].sort()).toEqual(
     Object.keys(settingsTable).map(variableOf).sort(),
   );
