@@ -195,7 +195,7 @@ function Editor(properties: EditorProperties): VNode {
   return html`<div class="editor" tabindex="-1">
     ${
       isNew
-        ? html`<p class="notice">There is none yet: publishing makes it.</p>`
+        ? html`<p class="notice">There is none yet${isWritable ? ': publishing makes it.' : '. Your role may read it, and not publish one.'}</p>`
         : html`<p class="fine">Revision <span class="number">${base.revision}</span> · <${Who} id=${base.updatedBy} name=${base.updatedByName} /> · <${Time} at=${base.updatedAt} /></p>`
     }
     ${published !== undefined && !isEdited && html`<p class="notice" role="status">Published as revision ${published}.</p>`}

@@ -12,7 +12,7 @@ import { html, view } from '../html.ts';
 import { useLive, useLoaded } from '../loading.ts';
 import { Empty, Heading, ProblemBox, TableRegion } from '../parts.ts';
 import { roleText } from '../roles.ts';
-import { groupsOf, membersAddress, nameOfMember, type Member } from './members.ts';
+import { groupsOf, membersAddress, nameOfMember, statusText, type Member } from './members.ts';
 import type { ScreenProperties } from './screen.ts';
 
 type Routes = ResultOf<'tenant-config.notifications.effective'>;
@@ -24,9 +24,13 @@ interface Group {
   readonly askedFor: readonly string[];
 }
 
-/** Whoever is invited, or only views, decides nothing. */
-const decides = ({ status, roles }: Member): boolean =>
-  status === 'active' && roles.some((role) => role !== 'viewer');
+/** Whoever is invited or disabled, or only views, decides nothing. */
+const decides = ({ can_act: canAct, roles }: Member): boolean =>
+  canAct && roles.some((role) => role !== 'viewer');
+
+/** Why somebody in a group does not count. */
+const whyNot = (member: Member): string =>
+  member.can_act ? roleText(member.roles) : statusText(member);
 
 function askersOf({ approver_groups: groups }: Routes): Map<string, string[]> {
   const askers = new Map<string, string[]>();
@@ -131,7 +135,7 @@ function GroupRow({
     <td>
       ${members.map(
         (member, index) =>
-          html`<span key=${member.user_id}>${index > 0 && ', '}<bdi title=${member.email}>${nameOfMember(member)}</bdi>${!decides(member) && html` <span class="fine">${member.status === 'invited' ? 'invited' : roleText(member.roles)}</span>`}</span>`,
+          html`<span key=${member.user_id}>${index > 0 && ', '}<bdi title=${member.email}>${nameOfMember(member)}</bdi>${!decides(member) && html` <span class="fine">${whyNot(member)}</span>`}</span>`,
       )}
       ${members.length === 0 && html`<span class="muted">nobody</span>`}
       ${isStuck && html`<div class="warning">Nobody in it may decide: a tenant admin has to.</div>`}
@@ -191,7 +195,7 @@ function ChangeGroup({
       ${members.map(
         (member) => html`<label class="check" key=${member.user_id}>
           <input type="checkbox" checked=${chosen.has(member.user_id)} onChange=${() => toggle(member.user_id)} />
-          <span><bdi>${nameOfMember(member)}</bdi> <small>${roleText(member.roles)}${member.status === 'invited' && ', invited'}</small></span>
+          <span><bdi>${nameOfMember(member)}</bdi> <small>${roleText(member.roles)}${!member.can_act && `, ${statusText(member)}`}</small></span>
         </label>`,
       )}
     </fieldset>

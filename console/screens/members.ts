@@ -22,6 +22,10 @@ export type Member = ResultOf<'tenant-config.members.list'>['items'][number];
 export const membersAddress = (tenantId: string): string => `/tenants/${tenantId}/users`;
 export const nameOfMember = ({ display_name: name, email }: Member): string => name ?? email;
 
+/** What keeps somebody from acting, or that nothing does. */
+export const statusText = ({ status, account_status: account }: Member): string =>
+  account === 'disabled' ? 'account disabled' : status;
+
 const byName = (one: Member, other: Member): number =>
   nameOfMember(one).localeCompare(nameOfMember(other));
 
@@ -148,7 +152,7 @@ function MemberRow({
       )}
       ${member.groups.length === 0 && html`<span class="muted">–</span>`}
     </td>
-    <td><span class=${`state-of ${member.status}`}>${member.status}</span></td>
+    <td><span class=${`state-of ${member.account_status === 'disabled' ? 'disabled' : member.status}`}>${statusText(member)}</span></td>
     <td class="wide"><${Time} at=${member.added_at} /></td>
     <td class="action">
       ${member.status === 'invited' && html`<button type="button" class="small" aria-label=${`Send again to ${name}`} onClick=${onInvite}>Send again</button> `}

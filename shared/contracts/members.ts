@@ -36,6 +36,15 @@ const Member = Type.Object(
     roles: Roles,
     groups: Groups,
     status: MemberStatus,
+    account_status: Nullable(
+      Type.Enum(['active', 'disabled'], {
+        description:
+          'Of the account, which a platform administrator disables; null until they have accepted',
+      }),
+    ),
+    can_act: Type.Boolean({
+      description: 'Whether they can use their roles: a member, whose account is not disabled',
+    }),
     added_at: described(Timestamp, 'When they were invited or added'),
   },
   { ...strict, title: 'Member', description: 'A person in a tenant' },

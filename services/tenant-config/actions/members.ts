@@ -39,15 +39,23 @@ import { invite, requireRoomToInvite, takeInvitation, tryToInvite } from './invi
 
 type Member = ResultOf<'tenant-config.members.add'>;
 
-const memberOf = (row: MemberRow, email: string, displayName: string | null): Member => ({
-  user_id: row.user_id,
-  email,
-  display_name: displayName,
-  roles: row.roles,
-  groups: row.groups,
-  status: row.status,
-  added_at: row.added_at.toISOString(),
-});
+type Account = ResultOf<'auth.users.get'>[number];
+
+/** What the account of somebody who has not accepted says is not the tenant's to know. */
+function memberOf(row: MemberRow, account: Account | undefined): Member {
+  const known = row.status === 'active' ? account : undefined;
+  return {
+    user_id: row.user_id,
+    email: account?.email ?? '',
+    display_name: known?.display_name ?? null,
+    roles: row.roles,
+    groups: row.groups,
+    status: row.status,
+    account_status: known?.status ?? null,
+    can_act: known?.status === 'active',
+    added_at: row.added_at.toISOString(),
+  };
+}
 
 const alreadyThere = {
   active: 'This person is a member already. Change their roles instead.',
@@ -73,11 +81,7 @@ async function withAccounts(rows: readonly MemberRow[], request: Request): Promi
     user_ids: rows.map((row) => row.user_id),
   });
   const byId = new Map(accounts.map((account) => [account.id, account]));
-  return rows.map((row) => {
-    const account = byId.get(row.user_id);
-    const name = row.status === 'active' ? account?.display_name : null;
-    return memberOf(row, account?.email ?? '', name ?? null);
-  });
+  return rows.map((row) => memberOf(row, byId.get(row.user_id)));
 }
 
 const eventOf = (
@@ -250,7 +254,8 @@ export const memberActions = (db: DataSource, settings: () => Settings) =>
         };
       });
       if (status === 'invited') await tryToInvite(tenant, account.id, request);
-      return memberOf(row, account.email, null);
+      const [member] = await withAccounts([row], request);
+      return member!;
     },
 
     async 'tenant-config.members.invite'({ tenant_id, user_id }, request) {
