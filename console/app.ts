@@ -27,6 +27,7 @@ import {
 } from './session.ts';
 import { AcceptInvitation } from './screens/accept-invitation.ts';
 import { Account } from './screens/account.ts';
+import { Accounts } from './screens/accounts.ts';
 import { Approvals } from './screens/approvals.ts';
 import { Audit, AuditOfPlatform } from './screens/audit.ts';
 import { Automations } from './screens/automations.ts';
@@ -123,6 +124,7 @@ interface PlatformScreen {
 /** For the platform's administrators, whichever tenant they act for. */
 const platformScreens: readonly PlatformScreen[] = [
   { name: 'tenants', title: 'Tenants', component: Tenants },
+  { name: 'accounts', title: 'Accounts', component: Accounts },
   { name: 'global', title: 'Global configuration', component: GlobalConfiguration },
   { name: 'service-types', title: 'Service types', component: ServiceTypes },
   { name: 'bounds', title: 'Bounds and stop', component: PlatformBounds },

@@ -219,6 +219,7 @@ describe('walked', () => {
     ].map((screen) => `/tenants/${id}/${screen}`);
     const ofPlatform = [
       'tenants',
+      'accounts',
       'global',
       'service-types',
       'service-types/cloud_run/default',

@@ -21,7 +21,7 @@ import { EffectiveValuesPage } from './pages/effective-values.ts';
 import { FormDialog } from './pages/form-dialog.ts';
 import { HistoryPage } from './pages/history.ts';
 import { DeliveriesPage, NotificationsPage } from './pages/notifications.ts';
-import { PlanPage, PlatformDocumentPage, TenantsPage } from './pages/platform.ts';
+import { AccountsPage, PlanPage, PlatformDocumentPage, TenantsPage } from './pages/platform.ts';
 import { ReviewDialog } from './pages/review.ts';
 import { SignInPage } from './pages/sign-in.ts';
 import { hostile, platformAdmin, setStage, type Stage } from './stage.ts';
@@ -275,6 +275,32 @@ describe('notifications', () => {
 });
 
 describe('the platform', () => {
+  test('accounts are found by their address, disabled and enabled, and each says whether it can sign in', async () => {
+    const email = beta.emails.viewer!;
+    const seen = await asPlatform();
+    const accounts = new AccountsPage(seen.page);
+    await accounts.open();
+    await accounts.find(email);
+    await accounts.row(acme.emails.viewer!).waitFor({ state: 'detached' });
+    await accounts.turn('Disable', email);
+    await accounts.row(email).getByText('no: the account is disabled').waitFor();
+    await standAt(seen.page, 'accounts');
+    const users = `/tenants/${beta.id}/users`;
+    const member = async () =>
+      (await beta.admin.get(users)).body.items.find(
+        (each: { email: string }) => each.email === email,
+      );
+    expect(await member()).toMatchObject({ account_status: 'disabled', can_act: false });
+    await accounts.open();
+    await accounts.find(email);
+    await accounts.turn('Enable', email);
+    await accounts.row(email).getByText('yes', { exact: true }).waitFor();
+    expect(await member()).toMatchObject({ account_status: 'active', can_act: true });
+    await accounts.find('nobody@nowhere.example');
+    await seen.page.getByText('No account has this address.').waitFor();
+    await seen.close();
+  });
+
   test('tenants are found, created, and disabled with what that means', async () => {
     const seen = await asPlatform();
     const tenants = new TenantsPage(seen.page);

@@ -39,6 +39,36 @@ export class TenantsPage {
   }
 }
 
+export class AccountsPage {
+  readonly page: Page;
+  constructor(page: Page) {
+    this.page = page;
+  }
+
+  async open(): Promise<void> {
+    await this.page.goto('/console/platform/accounts');
+    await this.page.getByRole('heading', { name: 'Accounts' }).waitFor();
+  }
+
+  async find(email: string): Promise<void> {
+    await this.page.getByLabel('Address').fill(email);
+    await this.page.getByRole('button', { name: 'Find' }).click();
+    await this.page.waitForURL(`**/accounts?email=${encodeURIComponent(email)}`);
+  }
+
+  row(email: string): Locator {
+    return this.page.locator('tbody tr').filter({ hasText: email });
+  }
+
+  async turn(verb: 'Disable' | 'Enable', email: string): Promise<void> {
+    await this.row(email)
+      .getByRole('button', { name: `${verb.toLowerCase()} ${email}` })
+      .click();
+    await this.page.getByRole('button', { name: `${verb} the account` }).click();
+    await this.page.getByRole('dialog').waitFor({ state: 'detached' });
+  }
+}
+
 export class PlatformDocumentPage {
   readonly page: Page;
   constructor(page: Page) {
