@@ -2,6 +2,7 @@
  * The commands that the console and the command line share. What only the console has is in
  * `console-commands.ts`.
  */
+import { accountCommands } from './account-commands.ts';
 import { approvalCommands } from './approval-commands.ts';
 import { auditCommands } from './audit-commands.ts';
 import { callCommand } from './call-command.ts';
@@ -16,5 +17,6 @@ export const commands: readonly Command[] = [
   decideCommand,
   ...approvalCommands,
   ...tenantCommands,
+  ...accountCommands,
   callCommand,
 ];

@@ -563,6 +563,25 @@ test('tenants: found by a word, disabled, deleted, and the deletion taken back',
   expect((await tenants('list', 'passing', '--json')).out).toContain('"erase_at": null');
 });
 
+test('accounts: found by their address, disabled, and enabled again', async () => {
+  const email = tenant.emails.viewer!;
+  const key = await keyOf(platform, ['platform:read', 'identity:manage']);
+  const accounts = (...args: string[]) =>
+    cli.run(['accounts', ...args], { environment: { STRATA_API_KEY: key } });
+  expect((await accounts('find', email)).out).toMatch(
+    /^email +id +status +name\nviewer@\S+ +\S+ +active +-?/,
+  );
+  expect((await accounts('disable', email)).out).toMatch(/ disabled /m);
+  const asThem = () =>
+    new Client(strata.url).post('/auth/login', { email, password: memberPassword });
+  expect((await asThem()).status).toBe(401);
+  expect((await accounts('enable', email)).out).toMatch(/ active /m);
+  expect((await asThem()).status).toBe(200);
+  expect((await accounts('find', 'nobody@nowhere.example')).err).toMatch(
+    /^strata: there is no account of nobody@nowhere\.example/,
+  );
+});
+
 describe('completion', () => {
   /** What bash makes of a line, with the real script. */
   const completed = async (...words: string[]): Promise<string[]> => {
