@@ -104,7 +104,19 @@ export function notifierService(options: NotifierOptions): ServiceSchema {
     call('auth.sso.providers.domains', { tenant_id: tenantId });
   const sender = createSender({ settings, http, mailer, verifiedDomains });
   const maxPending = (): number => settings().approvals_max_pending;
-  const approvals = { db, vault, onQueued, onChanged, approvalChanges, maxPending };
+  let withoutDeciders = 0;
+  const onNobodyDecides = (): void => {
+    withoutDeciders += 1;
+  };
+  const approvals = {
+    db,
+    vault,
+    onQueued,
+    onChanged,
+    approvalChanges,
+    maxPending,
+    onNobodyDecides,
+  };
   const handlers = {
     ...approvalActions(approvals),
     ...automationActions({ ...approvals, changes }),
@@ -121,6 +133,12 @@ export function notifierService(options: NotifierOptions): ServiceSchema {
       const announce = (tenantId: string): void => changes.announce(tenantId);
       givingSlots = startGivingSlots({ db, log, call, announce });
       registerFigures(metrics, db, delivering);
+      showFigure(metrics, {
+        name: 'strata_approvals_without_deciders_total',
+        help: 'Approvals that this node made while no group of theirs had anybody who could decide',
+        type: 'counter',
+        read: () => withoutDeciders,
+      });
       const sweeps = {
         deliveries: removeSettledDeliveries(settings),
         approvals: removeEndedApprovals(settings),

@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createDecisionLinks } from '../../services/notifier/rules/decision-links.ts';
 import type { AuditEvent } from '../support/audit.ts';
-import { eventually } from '../support/cluster.ts';
+import { eventually, figureOf } from '../support/cluster.ts';
 import { grown } from '../support/grown.ts';
 import { holdLock } from '../support/held-lock.ts';
 import { strataDatabase, type Database } from '../support/postgres.ts';
@@ -563,4 +563,14 @@ test('the audit proves a decision: who asked, who decided by which means and rig
       },
     },
   ]);
+});
+
+test('an approval whose groups have nobody who could decide is counted, for the alert', async () => {
+  await configure(undefined);
+  const counted = () => figureOf(platform, 'strata_approvals_without_deciders_total');
+  const before = await counted();
+  for (const chain of ['sre', 'none'] as const) await ask('bob', chain);
+  expect(await counted()).toBe(before);
+  for (const chain of ['ghosts', 'watchers'] as const) await ask('bob', chain);
+  expect(await counted()).toBe(before + 2);
 });

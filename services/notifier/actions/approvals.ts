@@ -254,12 +254,13 @@ async function requesterNameOf(tenantId: string, { caller, call }: Request): Pro
  */
 export async function insertApproval(
   manager: EntityManager,
-  { vault }: ApprovalOptions,
+  { vault, onNobodyDecides }: ApprovalOptions,
   tenantId: string,
   body: ApprovalRequest,
   { chain, frozen, limits, policy, requesterName }: ApprovalPlan,
   request: Request,
 ): Promise<ApprovalRow | null> {
+  if (chain.length > 0 && frozen.groups_with_deciders?.length === 0) onNobodyDecides();
   const now = await databaseTime(manager);
   const row: ApprovalRow = {
     id: randomUUID(),

@@ -41,6 +41,8 @@ export interface ApprovalOptions {
   readonly approvalChanges: TenantChanges<ApprovalRow>;
   /** How many approvals of a tenant may be pending. */
   readonly maxPending: () => number;
+  /** Called for each approval none of whose groups has anybody who could decide. */
+  readonly onNobodyDecides: () => void;
 }
 
 function refuseDecided(row: ApprovalRow, now: Date): void {
