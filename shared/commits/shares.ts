@@ -3,6 +3,7 @@
  * all nodes and restarts. A window begins with what is taken first, and what is taken in it counts
  * until it ends.
  */
+import { LRUCache } from 'lru-cache';
 import type { DataSource, EntityManager } from 'typeorm';
 import { actsByRoles, type Caller } from '../access.ts';
 import { StrataError } from '../errors.ts';
@@ -47,17 +48,26 @@ export async function tryTakeShare(
   return row?.taken ?? null;
 }
 
+/**
+ * Shares that nothing is left of until their window ends: whoever asks on and on is refused from
+ * memory, and does not keep the database from others. A limit that was raised is another key.
+ */
+const exhausted = new LRUCache<string, true>({ max: 10_000, ttl: 1, ttlAutopurge: false });
+
 /** Throws `rate_limited` where nothing is left of the share. */
 export async function takeShare(db: DataSource, share: Share, count = 1): Promise<void> {
   const { what, holder, most, seconds, setting } = share;
-  const taken = await tryTakeShare(db, share, count);
-  if (taken !== null) return;
-  const [left] = await db.query<{ seconds: number }[]>(
-    `SELECT ceil(extract(epoch FROM until - now()))::int AS seconds FROM strata.shares
-     WHERE what = $1 AND holder = $2`,
-    [what, holder],
-  );
-  const wait = Math.max(1, left?.seconds ?? 1);
+  const key = `${what} ${holder} ${most}`;
+  if (!exhausted.has(key)) {
+    if ((await tryTakeShare(db, share, count)) !== null) return;
+    const [left] = await db.query<{ seconds: number }[]>(
+      `SELECT ceil(extract(epoch FROM until - now()))::int AS seconds FROM strata.shares
+       WHERE what = $1 AND holder = $2`,
+      [what, holder],
+    );
+    exhausted.set(key, true, { ttl: Math.max(1, left?.seconds ?? 1) * 1000 });
+  }
+  const wait = Math.max(1, Math.ceil(exhausted.getRemainingTTL(key) / 1000));
   throw new StrataError(
     'rate_limited',
     `There may be ${most} a ${windows[seconds]} (${setting}). Try again in ${wait} s.`,

@@ -85,6 +85,8 @@ describe('an invitation', () => {
         roles: ['operator'],
         groups: ['sre'],
         status: 'invited',
+        account_status: null,
+        can_act: false,
         added_at: expect.any(String),
       },
     ]);

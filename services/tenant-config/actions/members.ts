@@ -229,10 +229,11 @@ export const memberActions = (db: DataSource, settings: () => Settings) =>
     async 'tenant-config.members.add'({ tenant_id, body }, request) {
       const { email, roles, groups = [] } = body;
       checkGrant(request.caller, roles);
+      // First, so that a flood is refused from memory.
+      await takeInvitation(db, tenant_id, request.caller, settings());
       const tenant = await findTenant(db.manager, tenant_id);
       // Before anything is kept: an account is made for each address.
       await requireRoomToInvite(db.manager, tenant_id, settings());
-      await takeInvitation(db, tenant_id, request.caller, settings());
       const account = await request.call('auth.users.ensure', {
         body: { email, tenant_id, tenant_name: tenant.name },
       });
