@@ -6,7 +6,7 @@ import { withRecentSignIn } from './session.ts';
 export interface Action {
   readonly isBusy: boolean;
   readonly problem: Problem | undefined;
-  /** Does it, and asks to sign in again where it wants that: `work` then begins anew. */
+  /** Does it, and asks to sign in again where it wants that: `work` then begins again. */
   readonly run: (work: () => Promise<unknown>) => Promise<void>;
 }
 

@@ -415,7 +415,7 @@ function OfPlatform({ place: { name, rest } }: { readonly place: Place }): VNode
   return view(screen.component, { key: screen.name, rest });
 }
 
-/** Somebody who is a member of no tenant, or goes on in none. */
+/** Somebody who is a member of no tenant, or continues in none. */
 function WithoutTenant(): VNode {
   if (path.value !== '')
     return html`<${Message} title="There is nothing here"><p>The address names no screen.</p><//>`;

@@ -78,7 +78,7 @@ export function ShownOnce({
 
 export interface Choice {
   readonly name: string;
-  /** As it is shown; the name unless told. */
+  /** As it is shown; the name by default. */
   readonly title?: string;
   readonly says?: string;
 }

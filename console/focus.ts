@@ -1,12 +1,12 @@
 /**
  * The place of whoever works by keyboard, or is read to. Browsers forget it when what has the focus
- * is drawn anew, goes, or is disabled: the next key would begin at the top of the page. It goes on
+ * is drawn again, goes, or is disabled: the next key would begin at the top of the page. It continues
  * at what took the place, or else at what is around it.
  */
 
 export interface Place {
   readonly element: HTMLElement;
-  /** What it is called, with all that is around it: what is drawn anew is called the same. */
+  /** What it is called, with all that is around it: what is drawn again is called the same. */
   readonly path: string;
   /** What it is in, inside first. */
   readonly around: readonly HTMLElement[];

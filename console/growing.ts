@@ -14,7 +14,7 @@ interface Grown {
 }
 
 /**
- * How many of `total` to show now. Begins anew with another `of`, such as what a filter asks for.
+ * How many of `total` to show now. Begins again with another `of`, such as what a filter asks for.
  */
 export function useGrowing(of: unknown, total: number): number {
   const [grown, setGrown] = useState<Grown>({ of, count: atFirst });

@@ -8,7 +8,7 @@
  * |-------------------------------------|-----------------------------------------------------------------|
  * | a connection that is silently cut   | the gateway sends something every 15 s; 45 s of silence end it    |
  * | a gateway that restarts             | asked again after 1 s, later less often, 10 s at most, and at once when anything is answered again |
- * | changes while no stream was open    | the stream goes on after the last revision, or says `reset`; of the session everything is asked anew |
+ * | changes while no stream was open    | the stream continues after the last revision, or says `reset`; of the session everything is asked again |
  * | a change before the stream began    | what was read until then is read again once it runs              |
  * | several changes at once             | each is kept until every screen has looked at it                 |
  * | a session that has ended            | said by its own stream, and by the end of the others; the page asks to sign in |
@@ -69,7 +69,7 @@ type News =
 function take(news: News): void {
   if ('change' in news) changes.add(news.change);
   else if ('approval' in news) approvals.add(news.approval);
-  // Says whether the session goes on, and in which tenants with which roles.
+  // Says whether the session continues, and in which tenants with which roles.
   else if ('session' in news) void renew().catch(() => undefined);
   // Another tab may say it before this one knows its session.
   else if (tokens.value && !hasEnded.value) void lookAround();
@@ -106,7 +106,7 @@ export const followApprovals = (tenantId: string): (() => void) =>
   });
 
 /**
- * Where the stream begins anew what is shown may be from before it; where it goes on, what was
+ * Where the stream begins again what is shown may be from before it; where it continues, what was
  * missed follows.
  */
 const mayHaveMissed = ({ name, goesOn }: ServerEvent): boolean =>
@@ -199,7 +199,7 @@ interface ServerEvent {
   readonly name: string | undefined;
   readonly id: string | undefined;
   readonly data: string;
-  /** An event with an id came before it, after which the stream goes on. */
+  /** An event with an id came before it, after which the stream continues. */
   readonly goesOn: boolean;
 }
 

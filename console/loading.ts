@@ -21,7 +21,7 @@ interface State<T> {
 
 /**
  * Calls `reload` when somebody changes the tenant's configuration, or the part of it that
- * `concerns` names: after the first so many changes that this tab has heard of, or from now on.
+ * `concerns` names: after the first so many changes that this tab has observed, or from now on.
  */
 export function useLive(
   reload: () => void,

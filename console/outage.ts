@@ -1,6 +1,6 @@
 /**
  * Whether all of Strata answers. A page that nobody touches asks now and then: so it says by itself
- * when what it shows may be old, and goes on by itself, without being loaded again, once everything
+ * when what it shows may be old, and continues by itself, without being loaded again, once everything
  * is back.
  *
  * | Danger                                         | Bounded by                                                                |

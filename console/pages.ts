@@ -1,5 +1,5 @@
 /**
- * Lists of the API that may be long: page by page as somebody goes on, or all of them once somebody
+ * Lists of the API that may be long: page by page as somebody continues, or all of them once somebody
  * looks for something.
  */
 import { useEffect, useState } from 'preact/hooks';
@@ -13,7 +13,7 @@ interface Page<T> {
 
 interface State<T> {
   /**
-   * What these pages are of: an address, and how often it was asked for anew, by somebody or after
+   * What these pages are of: an address, and how often it was asked for again, by somebody or after
    * an outage.
    */
   readonly key: string;
@@ -39,7 +39,7 @@ export interface Pages<T> {
 const mostItems = 50_000;
 const pageSize = '200';
 
-/** `wantsAll` goes on to the end by itself. */
+/** `wantsAll` continues to the end by itself. */
 export function usePages<T>(address: string, wantsAll: boolean): Pages<T> {
   const [round, setRound] = useState(0);
   const [wanted, setWanted] = useState(1);

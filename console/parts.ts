@@ -172,7 +172,7 @@ export function Changes({ changes }: { readonly changes: readonly Change[] }): V
 
 /**
  * A field that says what was typed once that is finished, by Enter or by leaving it. Until then the
- * text is its own: what comes for the screen meanwhile draws it anew, and would put back what was
+ * text is its own: what comes for the screen meanwhile draws it again, and would put back what was
  * there before.
  */
 export function TypedField({

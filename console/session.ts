@@ -54,7 +54,7 @@ function end(): void {
 }
 
 /**
- * One at a time over all tabs: whoever waits goes on with the cookie that the one before was given.
+ * One at a time over all tabs: whoever waits continues with the cookie that the one before was given.
  */
 const inTurn = <T>(work: () => Promise<T>): Promise<T> =>
   navigator.locks.request('strata-session', work) as Promise<T>;
@@ -69,7 +69,7 @@ async function refreshed(tenantId?: string): Promise<Tokens | null> {
 
 let renewing: Promise<boolean> | undefined;
 
-/** Whether the session goes on. A failure that may pass leaves it as it is. */
+/** Whether the session continues. A failure that may pass leaves it as it is. */
 export function renew(): Promise<boolean> {
   renewing ??= inTurn(async () => {
     try {

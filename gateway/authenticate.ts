@@ -123,7 +123,7 @@ export function createAuthenticator(
   const issuersSaid = new LRUCache<string, true>({ max: 100 });
   let latest = createKeyMaterial(settings.current);
 
-  /** Made anew when a reload has replaced the settings. */
+  /** Made again when a reload has replaced the settings. */
   function keyMaterial(): KeyMaterial {
     if (latest.settings !== settings.current) latest = createKeyMaterial(settings.current);
     return latest;

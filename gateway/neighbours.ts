@@ -4,7 +4,7 @@
  * the credential belongs to.
  *
  * To them each gateway is a node of Moleculer's protocol in the namespace NATS_NAMESPACE, `strata`
- * unless told, which answers the actions of the contracts. It is no part of the nodes' own bus
+ * by default, which answers the actions of the contracts. It is no part of the nodes' own bus
  * (`shared/cluster/sealing.ts`): of a neighbour's packet nothing is believed but its credential, an
  * API key or access token in `meta.credential`, and nothing that a neighbour registers, emits or
  * answers is ever looked at.
@@ -58,7 +58,7 @@ interface Request {
 }
 
 const ver = ServiceBroker.PROTOCOL_VERSION;
-/** Well within the 30 s after which Moleculer gives a node up unless told otherwise. */
+/** Well within the 30 s after which Moleculer gives a node up by default. */
 const heartbeatMs = 2000;
 /**
  * Answers to DISCOVER between two heartbeats. Who got none asks again when it hears the next;

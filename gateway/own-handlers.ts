@@ -15,7 +15,7 @@ export interface OwnRequest {
   /** Milliseconds that are left of the request's time. */
   readonly timeout: () => number;
   /**
-   * Who calls, found and checked anew, a promise only where memory does not do; throws where they
+   * Who calls, found and checked again, a promise only where memory does not do; throws where they
    * have lost the right.
    */
   readonly recheck: () => Caller | Promise<Caller>;

@@ -28,7 +28,7 @@ interface Minute {
   readonly until: number;
 }
 
-/** Of very many addresses, those that were silent longest begin anew. */
+/** Of very many addresses, those that were silent longest begin again. */
 export function countsInMemory(now = () => performance.now()): RequestCounts {
   const minutes = new LRUCache<string, Minute>(upTo(100_000));
 
@@ -119,8 +119,8 @@ const nameOf = ({ tally: { address } }: Told): string => `strata:requests:${addr
  * turn of the event loop: asking for each would cost as much as answering it.
  *
  * So all gateways together answer no more than the limit and the share of each. Even that takes
- * half of the limit within the moment in which they tell each other. While Redis is away each goes
- * on alone from what it knows.
+ * half of the limit within the moment in which they tell each other. While Redis is away each
+ * continues alone from what it knows.
  */
 export function countsInRedis(redis: Redis, now = () => performance.now()): RequestCounts {
   const tallies = new LRUCache<string, Tally>(upTo(100_000));

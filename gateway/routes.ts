@@ -260,7 +260,7 @@ const nobody: Caller = {
 };
 
 /**
- * The error for a caller who cannot be checked, for a reason of ours: the route's own code where it
+ * The error for a caller who cannot be checked, because of an internal error: the route's own code where it
  * has one, and the cause in the log. A public route checks nobody, so its own codes are for
  * failures behind it.
  */

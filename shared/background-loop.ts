@@ -17,7 +17,7 @@ export interface BackgroundLoopOptions {
   readonly retryMs: number;
   /** Said in the log of the first of several looks that fail. */
   readonly complaint: string;
-  /** Until the first look, in milliseconds; none unless told. */
+  /** Until the first look, in milliseconds; none by default. */
   readonly firstMs?: number;
 }
 

@@ -140,14 +140,14 @@ export const settingsGroups = {
       form: address,
       requires_restart: true,
       description:
-        'Address by which clients reach the gateways, the same on every node; http://HOST:PORT unless told, http://localhost:PORT where HOST is every address',
+        'Address by which clients reach the gateways, the same on every node; http://HOST:PORT by default, http://localhost:PORT where HOST is every address',
     },
     frontend_origin: {
       type: 'string',
       default: null,
       form: origin,
       description:
-        'Origin of the user interface, for passkeys and sign-in; that of BASE_URL unless told',
+        'Origin of the user interface, for passkeys and sign-in; that of BASE_URL by default',
     },
     trusted_proxies: {
       type: 'list',
@@ -174,7 +174,7 @@ export const settingsGroups = {
       default: null,
       form: nodeName,
       requires_restart: true,
-      description: 'Name of this node, unique in the cluster; host name and process id unless told',
+      description: 'Name of this node, unique in the cluster; host name and process id by default',
     },
     strata_operator: {
       type: 'string',
@@ -182,7 +182,7 @@ export const settingsGroups = {
       form: personName,
       requires_restart: true,
       description:
-        'Name under which commands of the REPL are audited; that of the system user unless told',
+        'Name under which commands of the REPL are audited; that of the system user by default',
     },
     log_level: {
       type: 'string',
@@ -340,7 +340,7 @@ export const settingsGroups = {
       secret: true,
       requires_restart: true,
       description:
-        'Signs one-time approve and deny links in e-mails; derived from SECRET_KEY unless told',
+        'Signs one-time approve and deny links in e-mails; derived from SECRET_KEY by default',
     },
     access_token_ttl_seconds: {
       type: 'integer',
@@ -368,7 +368,7 @@ export const settingsGroups = {
       default: null,
       secret: true,
       description:
-        'Password of the first platform admin, 12 characters or more; random and printed once unless told',
+        'Password of the first platform admin, 12 characters or more; random and printed once by default',
     },
   },
   'Lifetimes and limits': {

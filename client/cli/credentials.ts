@@ -13,7 +13,7 @@ import { SignIns } from './sign-ins.ts';
  * shells keep them.
  */
 export const options = {
-  url: { type: 'string', summary: 'where Strata is; STRATA_URL unless told' },
+  url: { type: 'string', summary: 'where Strata is; STRATA_URL by default' },
   tenant: {
     type: 'string',
     summary: 'the tenant by name or id; STRATA_TENANT, else that of the key or the sign-in',

@@ -208,7 +208,7 @@ async function planOf(
   return { items: effective, plan: await wholePlan(session, effective) };
 }
 
-/** Goes on until every tenant was looked at. */
+/** Continues until every tenant was looked at. */
 async function wholePlan(session: HttpSession, items: PlanItem[]): Promise<Plan | undefined> {
   if (items.length === 0) return undefined;
   let plan = await session.call('global-config.plan', { body: { items, limit: 200 } });

@@ -17,7 +17,7 @@ import type {
 const tries = 3;
 
 /**
- * The same request again where nothing was heard of the one before, or only that the gateway can't
+ * The same request again where nothing came back for the one before, or only that the gateway can't
  * now.
  */
 async function insist<T>(signal: AbortSignal, send: () => Promise<T>): Promise<T> {
@@ -118,7 +118,7 @@ function running(gateway: Gateway, begun: Row, begunAt: Instant, closing: AbortS
     turn(rowOf(answer));
   }
 
-  /** Since when it runs is not known when it does, so its time is begun anew at once. */
+  /** Since when it runs is not known when it does, so its time is begun again at once. */
   async function waitForTurn(): Promise<void> {
     const answer = await gateway.json(`${path}?state=${row.state}&wait=${longestWait}`, {
       signal: ended.signal,

@@ -3,7 +3,7 @@
  * for a moment.
  *
  * Gateways answer such a broker as they answer over REST, by the key's scopes. They don't tell it
- * of changes, so what it keeps is bounded by age alone: a second unless told. While no gateway
+ * of changes, so what it keeps is bounded by age alone: a second by default. While no gateway
  * answers, the last known result is given, marked with `stale: true`.
  */
 import type { BrokerOptions, CallingOptions, Middleware } from 'moleculer';
@@ -16,7 +16,7 @@ export interface BusOptions {
   readonly apiKey: string | (() => string);
   /** The node id, for which NATS gives this service its subjects. */
   readonly nodeId: string;
-  /** NATS_NAMESPACE of the cluster; `strata` unless told. */
+  /** NATS_NAMESPACE of the cluster; `strata` by default. */
   readonly namespace?: string;
   readonly natsUser?: string;
   readonly natsPassword?: string;
@@ -27,11 +27,11 @@ export interface BusOptions {
    */
   readonly natsTlsCa?: string;
   /**
-   * How long effective configurations are given again without a call. 1,000 unless told; 0 keeps
+   * How long effective configurations are given again without a call. 1,000 by default; 0 keeps
    * nothing.
    */
   readonly maxAgeMs?: number;
-  /** 10,000 unless told. */
+  /** 10,000 by default. */
   readonly requestTimeoutMs?: number;
 }
 

@@ -68,12 +68,12 @@ export class LiveConfig {
   /** The stream spoke of this revision. */
   #wanted: Revision = nothing;
   /**
-   * How often the stream said that values changed or begin anew, and how many of these are in the
+   * How often the stream said that values changed or begin again, and how many of these are in the
    * values.
    */
   #told = 0;
   #toldSeen = 0;
-  /** The last of them that said that revisions begin anew. */
+  /** The last of them that said that revisions begin again. */
   #reset = 0;
   /** By the monotonic clock, and why. */
   #streamNotBefore = 0;

@@ -17,7 +17,7 @@ export interface Revision {
 }
 
 /**
- * Where values were last heard of: a stream that is open, a read, or the file of an earlier run.
+ * Where values were last observed: a stream that is open, a read, or the file of an earlier run.
  */
 export type Origin = 'stream' | 'poll' | 'file';
 
@@ -176,7 +176,7 @@ export interface Intent extends Context {
   readonly isRollback?: boolean | undefined;
 }
 export interface Question extends Intent {
-  /** A time, UTC ISO 8601; now unless told. */
+  /** A time, UTC ISO 8601; now by default. */
   readonly at?: string | undefined;
 }
 export interface Reason {
@@ -200,8 +200,8 @@ export interface AutomationRequest extends Intent {
   readonly description?: string | undefined;
   readonly ttlSeconds?: number | undefined;
   /**
-   * The same key with the same request gives the same automation; a new one for each call unless
-   * told.
+   * The same key with the same request gives the same automation; a new one for each call by
+   * default.
    */
   readonly idempotencyKey?: string | undefined;
 }
@@ -247,18 +247,18 @@ export interface ConnectOptions<S = undefined> {
    * answers.
    */
   readonly lastKnownGood?: string | KeyValueStorage | undefined;
-  /** From this age on `limit` gives the safe end, and `stale` is true. 15,000 unless told. */
+  /** From this age on `limit` gives the safe end, and `stale` is true. 15,000 by default. */
   readonly maxStalenessMs?: number | undefined;
   readonly startup?:
     | {
-        /** How long `connect` tries to get values before it rejects. 30,000 unless told. */
+        /** How long `connect` tries to get values before it rejects. 30,000 by default. */
         readonly timeoutMs?: number | undefined;
       }
     | undefined;
   /** Ends the client as `close` does, also while it connects. */
   readonly signal?: AbortSignal | undefined;
   /**
-   * Told of what is wrong and does not stop the client, once for each; `console.warn` unless told.
+   * Told of what is wrong and does not stop the client, once for each; `console.warn` by default.
    */
   readonly warn?: ((message: string) => void) | undefined;
 }

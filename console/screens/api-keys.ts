@@ -176,7 +176,7 @@ function Make({
       <small>1 to 365.</small>
     </label>
     ${view(Choices, { label: 'What it may do', options: scopesFor(owner), chosen: scopes, onChange: setScopes })}
-    <p class="fine">Within the roles that its owner has when it is used. ${owner.isPerson ? 'It ends with your membership.' : 'It goes on when you have left.'}</p>
+    <p class="fine">Within the roles that its owner has when it is used. ${owner.isPerson ? 'It ends with your membership.' : 'It continues when you have left.'}</p>
   <//>`;
 }
 

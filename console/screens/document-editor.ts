@@ -96,7 +96,7 @@ interface EditorProperties {
   readonly id: string;
   readonly title: string;
   readonly first: Stored;
-  /** How many changes this tab had heard of when `first` was asked for. */
+  /** How many changes this tab had observed when `first` was asked for. */
   readonly heardBefore: number;
   readonly schema: Schema;
 }

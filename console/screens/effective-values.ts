@@ -207,7 +207,7 @@ interface Rows {
 }
 
 /**
- * Draws the row of each entry once. Of a thousand rows, drawing them anew or taking them out of the
+ * Draws the row of each entry once. Of a thousand rows, drawing them again or taking them out of the
  * page takes longer than a filter may; hiding them does not. `onClear` is absent where what is
  * shown is of another moment.
  */

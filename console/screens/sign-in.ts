@@ -35,7 +35,7 @@ export const SignInAgain = (): VNode =>
     <${SignInForm} />
   <//>`;
 
-/** The session goes on where it was. */
+/** The session continues where it was. */
 const inSameTenant = (): object =>
   isAskedAgain.value && tenant.value ? { tenant_id: tenant.value.id } : {};
 

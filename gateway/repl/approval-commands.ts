@@ -25,7 +25,7 @@ const list: Command = {
   complete: { tenant: tenantIds },
   flags: {
     state: { type: 'string', summary: `only ${approvalStates.join(', ')}` },
-    limit: { type: 'string', summary: 'how many, 20 unless told' },
+    limit: { type: 'string', summary: 'how many, 20 by default' },
   },
   async run({ session, args, flags, answer }) {
     const page = await session.call(

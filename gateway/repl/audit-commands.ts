@@ -75,8 +75,8 @@ const tail: Command = {
     actor: { type: 'string', summary: 'only this actor, by id or e-mail address' },
     action: { type: 'string', summary: 'only this action, or those that begin so: config.*' },
     target: { type: 'string', summary: 'only what was done to this' },
-    minutes: { type: 'string', summary: 'how far back, 60 unless told' },
-    limit: { type: 'string', summary: 'how many, 20 unless told' },
+    minutes: { type: 'string', summary: 'how far back, 60 by default' },
+    limit: { type: 'string', summary: 'how many, 20 by default' },
     follow: { type: 'boolean', summary: 'go on until Ctrl-C' },
   },
   async run({ session, flags, print, signal }) {

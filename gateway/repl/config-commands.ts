@@ -310,7 +310,7 @@ const history: Command = {
       summary: `only ${configTypes.join(', ')}; of the platform ${platformConfigTypes.join(', ')}`,
     },
     resource: { type: 'string', summary: 'only this resource_id' },
-    limit: { type: 'string', summary: 'how many, 20 unless told' },
+    limit: { type: 'string', summary: 'how many, 20 by default' },
   },
   async run({ session, args: { tenant, revision }, flags, answer }) {
     const isPlatform = tenant === platformWord;

@@ -22,7 +22,7 @@ const list: Command = {
   name: 'tenants list',
   parameters: '[word]',
   summary: 'all, or those with the word in their names',
-  flags: { limit: { type: 'string', summary: 'how many, 20 unless told' } },
+  flags: { limit: { type: 'string', summary: 'how many, 20 by default' } },
   async run({ session, args: { word }, flags, answer }) {
     const params = given({ q: word, limit: countOf(flags.limit, 20) });
     const page = await session.call('tenant-config.tenants.list', params);

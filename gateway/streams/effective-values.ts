@@ -8,7 +8,7 @@
  *
  * | Danger                                      | Bounded by                                                              |
  * |---------------------------------------------|-------------------------------------------------------------------------|
- * | an answer from before the change that was heard of | it is asked for with the least revisions that it must include    |
+ * | an answer from before the change that was observed | it is asked for with the least revisions that it must include    |
  * | a heartbeat that confirms what has changed  | sent only with a lease, and while nothing is left to be read or sent     |
  * | a reader who was behind for several changes | knows which digests it was sent last: the difference is sent at once     |
  * | a platform change for many tenants          | so many questions at a time                                             |
@@ -257,7 +257,7 @@ class WatchedTenant {
   }
 
   onChange(revision: Revisions): void {
-    // A change is heard of twice: what has been asked for is asked for no more.
+    // A change is observed twice: what has been asked for is asked for no more.
     const known = highest(this.#least, this.revision);
     this.#least = highest(this.#least, revision);
     const isNews = revision.tenant > known.tenant || revision.platform > known.platform;

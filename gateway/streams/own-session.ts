@@ -9,7 +9,7 @@
  * |---------------------------------------|--------------------------------------------------------------------------|
  * | a change of somebody else's is told   | only keys of this person's memberships are looked for                    |
  * | changes that were missed              | told of as of no tenant in particular                                    |
- * | a change that is heard of twice       | it is told of once, unless very many memberships change at the same time |
+ * | a change that is observed twice       | it is sent once, unless very many memberships change at the same time |
  * | a reader without room                 | what was not told is kept once for each tenant, and told when there is    |
  */
 import { LRUCache } from 'lru-cache';
@@ -22,13 +22,13 @@ import type { StreamHub } from './stream-hub.ts';
 
 /** A comment is sent with every so many heartbeats. */
 const beatsPerComment = 3;
-/** A change is heard of again within seconds: so many memberships may change in these. */
+/** A change is observed again within seconds: so many memberships may change in these. */
 const maxHeardOf = 10_000;
 
 export class OwnSessions {
   readonly #hub: StreamHub;
   readonly #byUser = new Map<string, Set<SessionSubscription>>();
-  /** The revision of the last change that was heard of, by the membership's cache key. */
+  /** The revision of the last change that was observed, by the membership's cache key. */
   readonly #heardOf = new LRUCache<string, number>(upTo(maxHeardOf));
 
   constructor(hub: StreamHub) {

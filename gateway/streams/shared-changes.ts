@@ -9,7 +9,7 @@
  * | Danger                           | Bounded by                                                                        |
  * |----------------------------------|-----------------------------------------------------------------------------------|
  * | a change that nobody announced   | the feed, within a quarter of the fence; without a lease the owner is asked every 5 s |
- * | a database that went back        | its lost revisions are skipped, so that what a stream goes on from no longer fits  |
+ * | a database that went back        | its lost revisions are skipped, so that what a stream continues from no longer fits  |
  * | the owner is away                | streams stay, and it is asked again every second                                  |
  * | a stream that resumes from far back | reads for itself, a page at a time and only while its reader has room          |
  */
@@ -74,7 +74,7 @@ export class SharedChanges {
   #isStale = true;
   #reading: Promise<void> | undefined;
   #lastBeat = 0;
-  /** The newest revision that was heard of. */
+  /** The newest revision that was observed. */
   #announced = 0;
 
   constructor(
@@ -108,7 +108,7 @@ export class SharedChanges {
 
   /** The scope has this revision now. */
   onChange(revision: number): void {
-    // A change is heard of twice: what has been asked for is asked for no more.
+    // A change is observed twice: what has been asked for is asked for no more.
     if (revision <= Math.max(this.#announced, this.#head ?? 0)) return;
     this.#announced = revision;
     this.#readAgain();
@@ -228,7 +228,7 @@ export class SharedChanges {
       const { items, revision } = await this.#read(lastSent);
       const steps = stepsAfter(this.#kind, lastSent, items, revision);
       if (steps.length === 0) {
-        // Nothing is told of what came after it, or another gateway has heard of it first.
+        // Nothing is told of what came after it, or another gateway has observed it first.
         subscription.lastSent = Math.max(lastSent, revision);
         this.onChange(subscription.lastSent);
         return;

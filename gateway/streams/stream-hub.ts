@@ -220,7 +220,7 @@ export class StreamHub {
   }
 }
 
-/** Requests are answered in between. What is known of rights is asked anew then. */
+/** Requests are answered in between. What is known of rights is asked again then. */
 function inSlices(
   streams: readonly EventStream[],
   size: number,

@@ -155,7 +155,7 @@ export interface ApiKeyRow {
   hash: string;
   created_at: Date;
   expires_at: Date;
-  /** Lifetime that was asked for; a rotation begins it anew. */
+  /** Lifetime that was asked for; a rotation begins it again. */
   days: number;
   last_used_at: Date | null;
 }

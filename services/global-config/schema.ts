@@ -86,7 +86,7 @@ export const BoundsEntity = new EntitySchema<BoundsRow>({
 /**
  * ConfigurationHistory of the platform: one row for each of its revisions since the history began.
  * What stood then is in `history_baseline`, when that was in the one row of `history_beginning`. A
- * write that leaves no row, by a node of an earlier release, begins the history anew, so that it is
+ * write that leaves no row, by a node of an earlier release, begins the history again, so that it is
  * whole from its beginning on.
  */
 export const HistoryEntity = new EntitySchema<HistoryRow>({

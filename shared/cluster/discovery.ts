@@ -18,7 +18,7 @@ import { performance } from 'node:perf_hooks';
 import { moleculerMiddleware } from './moleculer-middleware.ts';
 
 /**
- * How often each node says that it is there, and after how long a silence it is taken for gone, in
+ * How often each node says that it is there, and after how long a silence it is marked down, in
  * seconds.
  */
 export const heartbeats = { heartbeatInterval: 2, heartbeatTimeout: 6 } as const;
@@ -41,7 +41,7 @@ interface Heartbeat {
 }
 
 export class Discovery extends Discoverers.Local {
-  /** Nodes that were taken for gone for their silence alone. */
+  /** Nodes that were marked down for their silence alone. */
   readonly #silent = new Set<string>();
   /** Nodes that have not answered yet, and when they were asked, by performance.now(). */
   readonly #asked = new Map<string, number>();

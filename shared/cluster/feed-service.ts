@@ -152,7 +152,7 @@ async function roundTrip(broker: ServiceBroker, withinMs: number): Promise<boole
       delay(withinMs, false, { signal: timeout.signal }),
     ]);
   } catch {
-    // The connection is closed, or being made anew.
+    // The connection is closed, or being made again.
     return false;
   } finally {
     timeout.abort();

@@ -190,7 +190,7 @@ function showCoherence(registry: Registry, coherence: Coherence): void {
   });
   showFigure(registry, {
     name: 'strata_coherence_resets_total',
-    help: 'How often the database was another one than before, restarted or restored, so that memory began anew',
+    help: 'How often the database was another one than before, restarted or restored, so that memory began again',
     type: 'counter',
     read: () => figures.resets,
   });

@@ -6,7 +6,7 @@
  * |---------|--------------------------------------------------------------------------------------------|
  * | 0       | 0x01, the format; JSON begins with another byte                                            |
  * | 1–4     | which SECRET_KEY                                                                           |
- * | 5–20    | the sender's process: random, made anew by every start                                     |
+ * | 5–20    | the sender's process: random, made again by every start                                     |
  * | 21–36   | the receiver's process, zeros for every node                                               |
  * | 37–42   | the packet's number, counted by its sender over all receivers, as a big-endian integer     |
  * | 43–     | encrypted: one byte with the length of the sender's node name, the name, the message       |

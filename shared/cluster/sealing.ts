@@ -1,5 +1,5 @@
 /**
- * Between Strata's own nodes nobody is believed who does not hold SECRET_KEY. Every packet of
+ * Strata's own nodes authenticate each other by SECRET_KEY. Every packet of
  * theirs is sealed (`sealed-packet.ts`), and what arrives otherwise is dropped before Moleculer
  * sees it. So whatever Moleculer hears is from a node of Strata's: requests and answers, events,
  * and who is up and answers what.
@@ -231,7 +231,7 @@ export function sealingMiddleware(secretKeys: SecretKeys, nodeId: string, bus: B
           return Promise.reject(
             new StrataError(
               'service_unavailable',
-              `The node ${target} has not been heard of. Try again.`,
+              `The node ${target} is not known here yet. Try again.`,
             ),
           );
         return next(topic, sealForPeer(peer, command, message), meta);

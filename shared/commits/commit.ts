@@ -23,7 +23,7 @@ export type Change = Static<typeof ChangeRecord>;
 export interface Committing {
   readonly caller: Caller;
   readonly requestId: string;
-  /** The newest revision of a scope that this node has heard of, 0 where it has of none. */
+  /** The newest revision of a scope that this node has observed, 0 where it has of none. */
   readonly heardOf: (scope: string) => number;
   /**
    * What was committed is added here; the contract middleware makes it known to all nodes before it
@@ -95,7 +95,7 @@ export type Work<T> = (manager: EntityManager, revision: number, at: Date) => Pr
  *
  * The scope's counter is locked first. So writers of one scope follow each other, revisions have no
  * gaps, and what `work` reads is current. Where the database was restored to before a revision that
- * this node has heard of, the counter goes on after that one, and after one more, so that no
+ * this node has observed, the counter continues after that one, and after one more, so that no
  * revision means two things and nothing continues from a lost one. `work` is given the revision
  * that its rows will carry and the time of the change. That is the database's, taken under the
  * lock: clocks of nodes differ, and a later revision must not look older. With `discard` everything

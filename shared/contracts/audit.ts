@@ -82,7 +82,7 @@ export const auditContracts = {
     result: Type.Object({ recorded: Type.Integer() }, strict),
   }),
   'audit.events.list': action({
-    summary: 'Audit events, oldest first unless told',
+    summary: 'Audit events, oldest first by default',
     rest: 'GET /audit/events',
     access: reader,
     keyScope: 'audit:read',
@@ -202,7 +202,7 @@ export const auditContracts = {
               head: Nullable(
                 Type.String({
                   description:
-                    'Hash of the last event; null where there is none, the chain is broken, or goes on in the next piece',
+                    'Hash of the last event; null where there is none, the chain is broken, or continues in the next piece',
                 }),
               ),
               cut: Type.Optional(

@@ -108,7 +108,7 @@ export const NewApiKey = Type.Object(
     scopes: Type.Optional(
       SomeOf(keyScopes, {
         minItems: 1,
-        description: 'What it may do; config:read unless told',
+        description: 'What it may do; config:read by default',
       }),
     ),
     expires_in_days: Type.Optional(

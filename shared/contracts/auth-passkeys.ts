@@ -247,7 +247,7 @@ export const passkeyContracts = {
         challenge_id: described(Uuid, 'Of the ceremony that began'),
         credential: Assertion,
         tenant_id: Type.Optional(
-          described(Uuid, 'The tenant to act in; the one last used unless told'),
+          described(Uuid, 'The tenant to act in; the one last used by default'),
         ),
       },
       { ...strict, title: 'PasskeySignIn', description: 'Signing in with a passkey' },

@@ -81,7 +81,7 @@ export const TokenResponse = Type.Object(
     session_id: SessionId,
     ...identity,
   },
-  { ...strict, title: 'TokenResponse', description: 'A session that has begun or goes on' },
+  { ...strict, title: 'TokenResponse', description: 'A session that has begun or continues' },
 );
 
 /** What a request needs of a session, whatever signed it in. Cached under `session_{sid}`. */
@@ -176,7 +176,7 @@ export const authContracts = {
         email: Type.String(claimedAddress),
         password: Password,
         tenant_id: Type.Optional(
-          described(Uuid, 'The tenant to act in; the one last used unless told'),
+          described(Uuid, 'The tenant to act in; the one last used by default'),
         ),
       },
       { ...strict, title: 'PasswordSignIn', description: 'Signing in with a password' },

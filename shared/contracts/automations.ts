@@ -21,7 +21,7 @@ import { deciderRoles, longestWait, timeToWait } from './notifier.ts';
 /**
  * `waiting_approval` until the approval is decided, `waiting_slot` while it is granted and all
  * slots are taken. Only `running` holds a slot. `expired` are those that were neither finished nor
- * heard of in their time.
+ * observed in their time.
  */
 export const automationStates = [
   'waiting_approval',
@@ -35,11 +35,11 @@ export type AutomationState = (typeof automationStates)[number];
 const AutomationState = Type.Enum(automationStates, {
   title: 'AutomationState',
   description:
-    'Only `running` holds a slot. `waiting_approval` until the approval is decided, `waiting_slot` while all slots are taken; `expired`: neither finished nor heard of in its time',
+    'Only `running` holds a slot. `waiting_approval` until the approval is decided, `waiting_slot` while all slots are taken; `expired`: neither finished nor observed in its time',
 });
 
 /** In seconds. */
-export const automationTtl = { least: 5, most: 86_400, unlessTold: 300 } as const;
+export const automationTtl = { least: 5, most: 86_400, default: 300 } as const;
 const Automation = Type.Object(
   {
     id: described(Uuid, "The automation's id"),
@@ -93,7 +93,7 @@ export const automationContracts = {
           Type.Integer({
             minimum: automationTtl.least,
             maximum: automationTtl.most,
-            description: `How long it runs without a heartbeat; ${automationTtl.unlessTold} unless told`,
+            description: `How long it runs without a heartbeat; ${automationTtl.default} by default`,
           }),
         ),
         idempotency_key: Type.Optional(
@@ -141,7 +141,7 @@ export const automationContracts = {
     minTimeoutMs: timeToWait,
   }),
   'notifier.automations.heartbeat': action({
-    summary: 'Say that an automation still runs: its time begins anew',
+    summary: 'Say that an automation still runs: its time begins again',
     rest: 'POST /tenants/{tenant_id}/automations/{automation_id}/heartbeat',
     access: who,
     leadsTo: 'operations',

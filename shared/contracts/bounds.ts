@@ -37,8 +37,7 @@ export const Bound = Type.Object(
     ...limits,
     mode: Type.Optional(
       Type.Enum(['enforce', 'warn'], {
-        description:
-          '`warn` changes no value, and says where one is outside; `enforce` unless told',
+        description: '`warn` changes no value, and says where one is outside; `enforce` by default',
       }),
     ),
     service_types: Type.Optional(

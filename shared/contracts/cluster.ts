@@ -24,7 +24,7 @@ export const ReloadRequest = Type.Object(
   {
     reload_env: Type.Optional(
       Type.Boolean({
-        description: 'Read the settings from the environment anew',
+        description: 'Read the settings from the environment again',
         examples: [true],
       }),
     ),
@@ -56,7 +56,7 @@ export const ReloadRequest = Type.Object(
             Type.Boolean({ description: 'The cache of effective configurations' }),
           ),
         },
-        { ...strict, description: 'Caches that begin anew' },
+        { ...strict, description: 'Caches that begin again' },
       ),
     ),
     dry_run: Type.Optional(
@@ -96,9 +96,9 @@ export const ReloadResponse = Type.Object(
     status: Type.Union([Type.Literal('ok'), Type.Literal('partial')], {
       description: '`partial` where some node did not do its part',
     }),
-    reloaded_env: Type.Boolean({ description: 'Whether settings were read anew' }),
+    reloaded_env: Type.Boolean({ description: 'Whether settings were read again' }),
     invalidated: Invalidated,
-    reinitialized: Type.Array(Type.String(), { description: 'Caches that began anew' }),
+    reinitialized: Type.Array(Type.String(), { description: 'Caches that began again' }),
     timestamp: described(Timestamp, 'When it was done'),
     requires_restart: Type.Array(Type.String(), {
       description: 'Settings that changed but need a restart',

@@ -140,7 +140,7 @@ export const decideContracts = {
     changesNothing: true,
     path: { tenant_id: TenantId },
     body: Type.Object(
-      { ...intent, at: Type.Optional(described(Timestamp, 'When it would act; now unless told')) },
+      { ...intent, at: Type.Optional(described(Timestamp, 'When it would act; now by default')) },
       strict,
     ),
     result: Decided,

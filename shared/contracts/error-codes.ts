@@ -121,16 +121,22 @@ export const errorTable = {
     status: 500,
     message: 'An unexpected error happened. It is in the log under the request id.',
   },
-  auth_login_internal_error: { status: 500, message: 'Login failed for a reason of ours.' },
-  auth_refresh_internal_error: { status: 500, message: 'Refreshing failed for a reason of ours.' },
+  auth_login_internal_error: { status: 500, message: 'Login failed because of an internal error.' },
+  auth_refresh_internal_error: {
+    status: 500,
+    message: 'Refreshing failed because of an internal error.',
+  },
   auth_webauthn_internal_error: {
     status: 500,
-    message: 'Passkey login failed for a reason of ours.',
+    message: 'Passkey login failed because of an internal error.',
   },
-  auth_sso_internal_error: { status: 500, message: 'Single sign-on failed for a reason of ours.' },
+  auth_sso_internal_error: {
+    status: 500,
+    message: 'Single sign-on failed because of an internal error.',
+  },
   auth_api_key_internal_error: {
     status: 500,
-    message: 'The API key could not be made for a reason of ours.',
+    message: 'The API key could not be made because of an internal error.',
   },
   auth_sso_provider_error: {
     status: 502,

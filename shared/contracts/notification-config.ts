@@ -109,7 +109,7 @@ export const WebhookEndpoint = Type.Object(
       maxLength: 2048,
       pattern: '^https?://[^\\s\\x00-\\x1f\\x7f]+$',
       description:
-        'Endpoint address; with another one, path and query included, its secrets are given anew',
+        'Endpoint address; with another one, path and query included, its secrets are given again',
       examples: ['https://hooks.acme.example/strata'],
     }),
     headers: optional(Headers),

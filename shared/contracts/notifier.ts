@@ -447,7 +447,7 @@ export const notifierContracts = {
         expires_at: optional(
           described(
             Timestamp,
-            'Until when it can be decided; at most approval_timeout_minutes from now, which it is unless told',
+            'Until when it can be decided; at most approval_timeout_minutes from now, which it is by default',
           ),
         ),
         idempotency_key: optional(
@@ -609,7 +609,7 @@ export const notifierContracts = {
           Type.Integer({
             minimum: 0,
             maximum: 99,
-            description: 'Which webhook endpoint, from 0; all unless told',
+            description: 'Which webhook endpoint, from 0; all by default',
           }),
         ),
       },

@@ -4,7 +4,7 @@
  * | Rule | Why |
  * |---|---|
  * | a statement removes at most `batchRows` rows of a table, and locked rows are left for the next time | nobody waits for a sweep for longer than one statement takes |
- * | a batch is a transaction under an advisory lock, which the others only try | one node sweeps at a time; when it is gone another goes on within a minute |
+ * | a batch is a transaction under an advisory lock, which the others only try | one node sweeps at a time; when it is gone another continues within a minute |
  * | a pause follows each batch | the database has most of its time for whoever waits for an answer |
  * | what fails is logged once, and tried again each minute | a sweep that cannot work is seen, and does not fill the log |
  */

@@ -154,7 +154,7 @@ export interface HistoryListParams<ConfigType extends string> {
 
 /**
  * A page of a history, the newest first. `rows` gives all rows of whose history it is, under the
- * alias `h`, for each step anew.
+ * alias `h`, for each step again.
  */
 export async function historyPage<Row extends HistoryRow<string>>(
   manager: EntityManager,

@@ -20,7 +20,7 @@ export interface OutgoingRequest {
   readonly timeoutMs?: number;
   /** For each of name, connection and TLS. Otherwise HTTP_CLIENT_CONNECT_TIMEOUT_SECONDS. */
   readonly connectTimeoutMs?: number;
-  /** How much of the response's body is read; 4 KiB unless told. */
+  /** How much of the response's body is read; 4 KiB by default. */
   readonly maxResponseBytes?: number;
   readonly signal?: AbortSignal;
 }

@@ -115,7 +115,7 @@ export function sealSecrets<T>(
 }
 
 /**
- * A stored secret that stays; one of the former binding is sealed anew. What does not open is no
+ * A stored secret that stays; one of the former binding is sealed again. What does not open is no
  * matter of this write.
  */
 function boundToAddress(sealed: string, vault: Vault, context: string, place: SecretPlace): string {

@@ -68,7 +68,7 @@ export const effective: Group = async ({ rounds, seconds }) => {
       min_instances: 1,
       max_instances: 5,
     });
-    const anew = await mergedAnew(rounds, platform, admin, id);
+    const again = await mergedAnew(rounds, platform, admin, id);
     const expected = await admin.get(
       `/tenants/${id}/config/effective?agent_type=cost_optimizer&service_id=checkout`,
     );
@@ -118,7 +118,7 @@ export const effective: Group = async ({ rounds, seconds }) => {
           peer: 'the same reads, warm',
           unit: 'ms',
           goal: { atMost: 4 },
-          ...anew,
+          ...again,
         },
       ],
     };

@@ -23,7 +23,7 @@ export interface Target {
   readonly requests: readonly Sent[];
   /** The body of every answer. Where it holds `###`, numbers are not compared. */
   readonly expect: string;
-  /** Of every answer; 200 unless told. */
+  /** Of every answer; 200 by default. */
   readonly status?: number;
 }
 export interface Load {

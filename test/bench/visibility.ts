@@ -91,7 +91,7 @@ async function checkVisible(
   for (const { revision, answeredAt } of writes) {
     const ofWrite = known.filter(([each]) => each === revision);
     const dropped = ofWrite.reduce((sum, [, count]) => sum + count, 0);
-    assert.equal(dropped, nodes, `so many nodes have heard of revision ${revision}`);
+    assert.equal(dropped, nodes, `so many nodes have observed revision ${revision}`);
     const last = Math.max(...ofWrite.map(([, , at]) => at));
     assert(last <= answeredAt, `revision ${revision} was answered before every node knew it`);
   }

@@ -53,7 +53,7 @@ async function throughput(stage: Stage, rounds: number, seconds: number): Promis
   const receiver = await startProgram('test/bench/peers/receiver.ts', [secret], loadCore);
   const folder = mkdtempSync(join(tmpdir(), 'strata-bench-'));
   const count = 1000 * Math.ceil(seconds);
-  /** What the receiver has counted; at /reset it begins anew afterwards. */
+  /** What the receiver has counted; at /reset it begins again afterwards. */
   const tally = async (path = '/'): Promise<Tally> => {
     const response = await fetch(receiver.said + path);
     return (await response.json()) as Tally;

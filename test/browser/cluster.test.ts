@@ -129,7 +129,7 @@ afterAll(async () => {
   if (figures.length > 0) process.stdout.write(`${figures.join('\n')}\n`);
 });
 
-/** A window in which somebody has signed in by the page, through both gateways unless told. */
+/** A window in which somebody has signed in by the page, through both gateways by default. */
 async function signedIn(
   email: string,
   { at = origin, password = memberPassword }: { at?: string; password?: string } = {},
@@ -245,7 +245,7 @@ describe('walked', () => {
         expect([path, await page.getByRole('alert').allInnerTexts()]).toEqual([path, []]);
         expect([path, await page.getByText('names no screen').count()]).toEqual([path, 0]);
       }
-      // What is loaded anew stays where it was.
+      // What is loaded again stays where it was.
       await page.reload();
       await page.getByRole('navigation', { name: 'Screens' }).waitFor();
       await quiet();
@@ -477,7 +477,7 @@ describe('parts that are away', () => {
     return { values, edits, document };
   }
 
-  /** Nobody has loaded a page anew, and nothing that was typed is gone. */
+  /** Nobody has loaded a page again, and nothing that was typed is gone. */
   async function isAsItWas(pair: Pair): Promise<void> {
     for (const page of pages(pair)) expect(await isMarked(page)).toBe(true);
     expect(await pair.document.field('/default_cpu').inputValue()).toBe('2');
@@ -521,7 +521,7 @@ describe('parts that are away', () => {
     await values.close();
   });
 
-  test('PostgreSQL is away: what is shown is marked as old, a write is refused with the reason, and then it goes on by itself', async () => {
+  test('PostgreSQL is away: what is shown is marked as old, a write is refused with the reason, and then it continues by itself', async () => {
     const { id } = tenant;
     const path = `/tenants/${id}/config/agents/outage`;
     const pair = await twoTabs('outage');

@@ -222,7 +222,7 @@ describe('effective values', () => {
     await seen.close();
   });
 
-  test('what somebody types into a question stays while the screen is drawn anew', async () => {
+  test('what somebody types into a question stays while the screen is drawn again', async () => {
     const seen = await tabOf('operator');
     const { page } = seen;
     const release = await held(page, '**/contexts');
@@ -886,7 +886,7 @@ describe('history', () => {
 });
 
 describe('the session', () => {
-  test('no token is in storage, address or document, and a reload goes on', async () => {
+  test('no token is in storage, address or document, and a reload continues', async () => {
     const seen = await signedIn('tenant_admin');
     const { page, context } = seen;
     await new EffectiveValuesPage(page).loaded();
@@ -963,7 +963,7 @@ describe('the session', () => {
     await seen.close();
   });
 
-  test('mailed links lead here: an invitation is accepted, a password set anew, and no secret stays in the address', async () => {
+  test('mailed links lead here: an invitation is accepted, a password set again, and no secret stays in the address', async () => {
     const email = 'grace@acme.example';
     await tenant.admin.post(`/tenants/${tenant.id}/users`, { email, roles: ['viewer'] });
     await invitationToken(email, 1);

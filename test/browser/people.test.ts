@@ -251,7 +251,7 @@ describe('the own account', () => {
     await seen.close();
   });
 
-  test('what changes how one signs in asks who it is where that was long ago, and then goes on', async () => {
+  test('what changes how one signs in asks who it is where that was long ago, and then continues', async () => {
     const seen = await signedIn('operator');
     const { page } = seen;
     const account = new AccountPage(page);
@@ -538,7 +538,7 @@ describe('the keyboard alone', () => {
     await seen.close();
   });
 
-  test('goes on where it was once something is published, in a field that was drawn anew, and in the form', async () => {
+  test('continues where it was once something is published, in a field that was drawn again, and in the form', async () => {
     const { id, admin } = tenant;
     const path = `/tenants/${id}/config/agents/by_keyboard`;
     await admin.put(path, { default_region: 'before' });

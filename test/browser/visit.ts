@@ -22,7 +22,7 @@ export interface Visit {
    */
   readonly faults: readonly string[];
   /**
-   * Goes to an address of the console without loading the page anew, and waits until all that it
+   * Goes to an address of the console without loading the page again, and waits until all that it
    * asks for is there.
    */
   readonly goInside: (address: string) => Promise<void>;

@@ -39,7 +39,7 @@ const insist = (work: () => Promise<Answer>): Promise<Answer> =>
     return given;
   }, 120_000);
 
-/** Asks until it runs, or does not, and then finishes, or is never heard of again. */
+/** Asks until it runs, or does not, and then finishes, or is never observed again. */
 async function automate(index: number): Promise<void> {
   const risk = index % 3 === 0 ? 'high' : 'low';
   const body = {

@@ -155,7 +155,7 @@ const basesOf = (backup: string): string[] =>
 
 /**
  * Begins a backup and kills it. One that was whole by then, which a busy machine noticed too late,
- * is begun anew.
+ * is begun again.
  */
 async function cutOffBackup(dataDir: string, backup: string): Promise<void> {
   for (let tries = 1; tries <= 20; tries += 1) {
@@ -238,7 +238,7 @@ test('after kill -9 under writers it goes back to a moment, and later to the end
     ofAgent!.answered.at(-1)!.revision,
   );
 
-  // The log goes on in another timeline, which no new backup begins.
+  // The log continues in another timeline, which no new backup begins.
   const again = new Writer((value) => known.put(agent, { custom: { value } }));
   await again.more(5);
   await killAll(strata, dataDir);
@@ -281,14 +281,14 @@ test('a restore refuses what is no whole backup, and moments that it cannot reac
   await writeFile(join(base, 'files', 'PG_VERSION'), '18\n');
   const { first_segment: first } = readManifest(base)!;
   rmSync(join(backup, 'wal', `${first}.gz`));
-  expect(await restore()).toMatch(new RegExp(`lacks ${first}, and goes on after it`));
+  expect(await restore()).toMatch(new RegExp(`lacks ${first}, and continues after it`));
   await appendFile(join(base, 'manifest.json'), ' x');
   expect(await restore()).toMatch(/manifest\.json is damaged/);
   rmSync(join(base, 'manifest.json'));
   expect(await restore()).toMatch(/has no complete backup/);
 });
 
-test('a backup waits for one that was killed until the server has noticed, and is refused beside one that goes on', async () => {
+test('a backup waits for one that was killed until the server has noticed, and is refused beside one that continues', async () => {
   const dataDir = join(scratch, 'turns');
   const backup = join(scratch, 'of-turns');
   const server = await openEmbeddedPostgres({ dataDir });

@@ -1,7 +1,7 @@
 /**
  * Guarantee G1, that no read is older than an answered write, under the faults of G3: real
  * processes, a real bus and database, and a checker of everything that was read.
- * `npm run test:soak` goes on for longer.
+ * `npm run test:soak` continues for longer.
  */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';

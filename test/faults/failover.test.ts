@@ -1,7 +1,7 @@
 /**
  * A standby of PostgreSQL takes the place of the primary under running nodes. With a synchronous
  * one nothing that was answered is lost; what an asynchronous one has not received is, and no node
- * goes on answering it.
+ * continues answering it.
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { startCluster, type Cluster } from '../support/cluster.ts';
@@ -27,7 +27,7 @@ test('a synchronous standby has everything that was answered', async () => {
   expect(lost).toEqual([]);
 });
 
-test('what an asynchronous standby has not received is lost, and no node goes on answering it', async () => {
+test('what an asynchronous standby has not received is lost, and no node continues answering it', async () => {
   await server.addStandby({ synchronous: false });
   const { lost } = await survive(cluster, failOver(server, { synchronous: false }));
   expect(lost.length).toBeGreaterThan(0);

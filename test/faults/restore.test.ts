@@ -88,8 +88,8 @@ test.each([
   ['the database', 'while writes go on at once', 8],
   ['the files of the server', 'while writes go on at once', 8],
   ['a backup', 'to a moment', 0],
-  // Then only gateways have heard of what was lost.
-  ['the database', 'while the services start anew', 0],
+  // Then only gateways have observed what was lost.
+  ['the database', 'while the services start again', 0],
 ])(
   '%s, %s: nobody answers what was lost, streams and clients are told',
   async (what, when, writesAtOnce) => {
@@ -98,7 +98,7 @@ test.each([
       global: await eventually(() => writeGlobal('kept')),
     };
     const goBack = await backups[what]!(cluster);
-    // To copy the files, the server was stopped: until a gateway has heard of it again, its streams
+    // To copy the files, the server was stopped: until a gateway has observed it again, its streams
     // are refused, or end.
     for (const gateway of [0, 1])
       await eventually(async () => {
@@ -130,7 +130,7 @@ test.each([
     // a poll.
     await Promise.all([0, 1].map((gateway) => polledAgain(at(gateway, cluster.platform))));
 
-    const startAnew = when === 'while the services start anew' ? [...cluster.services] : [];
+    const startAnew = when === 'while the services start again' ? [...cluster.services] : [];
     await Promise.all(startAnew.map(killed));
     await goBack();
     await useTransactionIds();
@@ -146,7 +146,7 @@ test.each([
     }
 
     for (const stream of streams) await stream.until(({ event }) => event === 'reset');
-    // Whoever goes on by the numbers alone would find them again.
+    // Whoever continues by the numbers alone would find them again.
     await eventually(async () => {
       for (const each of [1, 2, 3, 4]) await writeAgent(`new ${each}`);
       for (const each of [1, 2, 3, 4]) await writeGlobal(`new ${each}`);

@@ -3,7 +3,7 @@
  * under load: services first, gateways last, then the wrong order, too. What clients see is judged
  * as under faults: nothing stale, nothing lost. Before that the old release is rolled to itself,
  * and no step may show an error that this did not, nor many more of them. Ends with 1 if anything
- * was wrong. The last release before the checkout unless told.
+ * was wrong. The last release before the checkout by default.
  */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
@@ -104,7 +104,7 @@ const steps: readonly Step[] = [
   { name: 'gateways back', kind: 'gateways', isNew: false },
 ];
 
-/** Which folder each node is started from, by its name; that of the old release unless told. */
+/** Which folder each node is started from, by its name; that of the old release by default. */
 const folders = new Map<string, string>();
 const names: Readonly<Record<Kind, readonly string[]>> = {
   services: ['config-1', 'config-2', 'identity-1', 'identity-2'],
@@ -119,7 +119,7 @@ async function roll(cluster: Cluster, kind: Kind, folder: string): Promise<void>
     await node.stop();
     const again = await cluster.revive(node);
     if (kind === 'gateways') await untilReady(again);
-    // By then every node has heard of it, also on a busy machine.
+    // By then every node has observed it, also on a busy machine.
     else await delay(3000);
   }
   // Both releases for a while, with nothing on its way.

@@ -382,7 +382,7 @@ describe('whoever waits for it', () => {
   const approve = (id: string) =>
     tenant.admin.post(path(`/${id}/decision`), { decision: 'approve' });
 
-  test('is answered when it changes, and goes on from what it knows', async () => {
+  test('is answered when it changes, and continues from what it knows', async () => {
     const made = await request();
     const waited = tenant.operator.get(path(`/${made.id}?wait=30`));
     await new Promise((resolve) => setTimeout(resolve, 300));
@@ -405,7 +405,7 @@ describe('whoever waits for it', () => {
     expect((await tenant.operator.get(path(`/${made.id}?wait=61`))).status).toBe(422);
   });
 
-  test('is told by the stream, and goes on after what it has', async () => {
+  test('is told by the stream, and continues after what it has', async () => {
     const stream = await watch(tenant.operator, path('/watch'));
     const ready = await stream.until(({ event }) => event === 'ready');
     const { id } = await request();

@@ -117,7 +117,7 @@ test('the same key gives the same automation, whatever becomes of it', async () 
   expect((await post({ ...body, cost_impact: 2 })).status).toBe(409);
 });
 
-test('one that is not heard of in its time gives up its slot, and hears of that', async () => {
+test('one that is not observed in its time gives up its slot, and hears of that', async () => {
   const [lost, alive] = [await start(), await start()];
   expect((await start()).state).toBe('denied');
   await letTimePass([lost.id]);

@@ -362,7 +362,7 @@ describe('signing in', () => {
     expect((await new Client(strata.url, token).get('/auth/me')).status).toBe(401);
   });
 
-  test('a key from a file, from stdin, or kept; a person goes on in another tenant', async () => {
+  test('a key from a file, from stdin, or kept; a person continues in another tenant', async () => {
     const environment = signedOut;
     const input = `${adminKey}\n`;
     writeFileSync(join(cli.folder, 'key'), input);

@@ -273,7 +273,7 @@ test('a program in the strictest TypeScript knows the types of its keys', async 
   }
 });
 
-test('a stream that is cut goes on where it was: each write is told once', async () => {
+test('a stream that is cut continues where it was: each write is told once', async () => {
   const proxy = await startProxy(Number(new URL(strata.url).port));
   const config = await connect({
     url: `http://127.0.0.1:${proxy.port}`,

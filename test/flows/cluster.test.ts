@@ -351,7 +351,7 @@ test('a node that does not answer is named, and the others are reloaded', async 
 test('a node that stays silent is named when a tenant drops its entries, and the others drop them', async () => {
   const risk = `/tenants/${cluster.tenant.id}/config/risk`;
   await at(0).get(risk);
-  // The node that was paused before is well, but the others may not have heard of it yet.
+  // The node that was paused before is well, but the others may not have observed it yet.
   await eventually(async () => {
     const { body } = await cluster.platform.post('/config/reload', { ...reload, dry_run: true });
     expect(body.nodes.sort()).toEqual(nodes);

@@ -233,7 +233,7 @@ async function bareStatus(url: string, path: string): Promise<number | undefined
   return response.statusCode;
 }
 
-test('nginx in front starts before gateways have addresses, and finds them anew when they change', async () => {
+test('nginx in front starts before gateways have addresses, and finds them again when they change', async () => {
   const [gateway] = nodesOf('gateway');
   const names = await startNameServer();
   const front = await startFront(names.port, new URL(gateway!.running.url).port);

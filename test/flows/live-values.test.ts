@@ -125,7 +125,7 @@ test('a stream that begins, and a 304, are never from before an answered write',
   }
 });
 
-test('a stream goes on at the other gateway with the keys that differ', async () => {
+test('a stream continues at the other gateway with the keys that differ', async () => {
   const from = await stream(0);
   const left = (await from.until(({ event }) => event === 'ready')).idText!;
   from.leave();

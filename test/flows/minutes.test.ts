@@ -59,7 +59,7 @@ afterAll(async () => {
   await database?.drop();
 });
 
-test('400 slow, silent and half-open clients are gone within 70 s, and a stream goes on', async () => {
+test('400 slow, silent and half-open clients are gone within 70 s, and a stream continues', async () => {
   const { hostname, port } = new URL(strata.url);
   const kinds = Object.values(slowClients);
   const connections = Array.from({ length: 400 }, (_each, index) => {

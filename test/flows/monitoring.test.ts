@@ -95,7 +95,7 @@ afterAll(async () => {
 const nodeOf = (piece: string): Node => nodes.find((node) => node.piece === piece)!;
 
 const scrape = async ({ metricsPort }: Node): Promise<string> => {
-  // Less than Prometheus waits unless told, and less than a query waits for a database that stalls.
+  // Less than Prometheus waits by default, and less than a query waits for a database that stalls.
   const signal = AbortSignal.timeout(6000);
   return (await fetch(`http://127.0.0.1:${metricsPort}/metrics`, { signal })).text();
 };

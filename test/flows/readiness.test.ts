@@ -159,7 +159,7 @@ test('a service that is registered and does not run is away, and nobody waits fo
   await allReady();
 });
 
-test('polls that a paused node answers late are no reason to begin anew', async () => {
+test('polls that a paused node answers late are no reason to begin again', async () => {
   const operators = [0, 1].map((each) => new Client(gatewayUrl(each), cluster.platform.token));
   const both = <R>(work: (gateway: Client) => Promise<R>): Promise<R[]> =>
     Promise.all(operators.map(work));

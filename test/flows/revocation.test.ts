@@ -1,6 +1,6 @@
 /**
  * Whatever ends a right is refused on every one of three gateways by the time it is answered; a
- * gateway that is cut off goes on by what it knows for a while, and for no longer.
+ * gateway that is cut off continues by what it knows for a while, and for no longer.
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { setTimeout as delay } from 'node:timers/promises';

@@ -132,7 +132,7 @@ const finish = (
   fields: Record<string, unknown>,
 ) => anyone.post('/auth/login/sso', { state, client_verifier: verifier, ...fields });
 
-/** Goes on as a browser does: through the honest provider and back. */
+/** Continues as a browser does: through the honest provider and back. */
 async function goOn(started: Started, person: Person) {
   const { searchParams } = await honest.authorize(started.url.href, person);
   return finish(started, { code: searchParams.get('code'), iss: searchParams.get('iss') });

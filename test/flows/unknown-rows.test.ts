@@ -199,7 +199,7 @@ async function everythingReads(): Promise<void> {
 }
 
 let asked = 0;
-/** The work of the other tenant goes on: what it asks is delivered. */
+/** The work of the other tenant continues: what it asks is delivered. */
 async function othersWork(): Promise<void> {
   const title = `Healthy ${(asked += 1)}`;
   await ask(well, title);

@@ -68,7 +68,7 @@ describe('a tenant is watched', () => {
     expect(streams[0]!.headers.get('content-type')).toBe('text/event-stream');
   });
 
-  test('Last-Event-ID goes on where a stream was left, over either gateway, for more than a page', async () => {
+  test('Last-Event-ID continues where a stream was left, over either gateway, for more than a page', async () => {
     const stream = await watch(at(0), path());
     const left = (await stream.until(({ event }) => event === 'ready')).id!;
     stream.leave();
@@ -131,7 +131,7 @@ describe('the platform is watched', () => {
     stream.leave();
   });
 
-  test('where the changes are pruned, reset says so and the stream goes on', async () => {
+  test('where the changes are pruned, reset says so and the stream continues', async () => {
     await at(0, cluster.platform).put('/config/global/watched', { config_value: 3 });
     await cluster.database.query(`DELETE FROM strata.changes WHERE scope = 'platform'`);
     const stream = await watch(at(0, cluster.platform), '/config/watch', 1);

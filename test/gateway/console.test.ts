@@ -207,7 +207,7 @@ describe('its session', () => {
     expect(answer.headers['set-cookie']![0]).toMatch(new RegExp(`^${name}=`));
   });
 
-  test('the cookie goes on in the session, and is a new one each time', async () => {
+  test('the cookie continues in the session, and is a new one each time', async () => {
     const signedIn = await anyone.post(session, credentials(), asPage);
     const renewed = await refresh(cookieOf(signedIn));
     expect(renewed.status).toBe(200);

@@ -826,7 +826,7 @@ describe('where the platform is older than its history', () => {
       { older: 'unseen' },
     ],
     ['removes a document', 'DELETE FROM global_config.global_configurations WHERE $1 > 0', {}],
-  ])('it begins anew where a node of the release before %s', async (_what, change, values) => {
+  ])('it begins again where a node of the release before %s', async (_what, change, values) => {
     // It would decide what the entry is to say.
     await admin.delete('/config/bounds');
     await put('seen');

@@ -163,7 +163,7 @@ async function main(): Promise<number> {
   const mutants = readMutants();
   if (mutants.length === 0) throw new Error(`No mutant is called ${words.join(' or ')}.`);
   const began = performance.now();
-  // One for all runs: to start it anew takes longer than most of the tests.
+  // One for all runs: to start it again takes longer than most of the tests.
   const postgres = await startPostgres();
   process.env.TEST_DATABASE_URL = postgres.url;
   const checkouts = Array.from({ length: Number(options.jobs) }, () => Checkout.create());

@@ -154,7 +154,7 @@ test('where another server answers, what was known of revisions counts no more',
   expect(keysOf(coherence)).toEqual(['k']);
 });
 
-test('where the database knows an older poll than the last, or none, it went back, and everything begins anew', async () => {
+test('where the database knows an older poll than the last, or none, it went back, and everything begins again', async () => {
   for (const previous_token of ['an older one', null]) {
     const feed: { previous?: Partial<PollResult> } = {};
     const coherence = await startNode(async () => ({ ...nothingNew, ...feed.previous }));
@@ -166,7 +166,7 @@ test('where the database knows an older poll than the last, or none, it went bac
   }
 });
 
-test('a poll whose answer was lost is no reason to begin anew', async () => {
+test('a poll whose answer was lost is no reason to begin again', async () => {
   const feed = { lost: false };
   const coherence = await startNode(async () => {
     if (feed.lost) throw new Error('lost');
@@ -304,7 +304,7 @@ async function startTeller() {
   return { feed, coherence, heard };
 }
 
-test('a database that is another one than before is told every revision that was heard of, until it takes it', async () => {
+test('a database that is another one than before is told every revision that was observed, until it takes it', async () => {
   const { feed, coherence, heard } = await startTeller();
   const resets = { count: 0 };
   coherence.onReset(() => {
@@ -334,7 +334,7 @@ test('a database that is another one than before is told every revision that was
   expect(feed.told).toHaveLength(2);
 });
 
-test('a revision that two transactions have made is told at once, before newer ones are heard of', async () => {
+test('a revision that two transactions have made is told at once, before newer ones are observed', async () => {
   const { feed, coherence, heard } = await startTeller();
   heard(8, '80');
   heard(8, '80');

@@ -194,7 +194,7 @@ describe('single flight', () => {
     await expect(second.answer).resolves.toMatchObject({ value: 'one', hit: false });
   });
 
-  test('a failed load fails all who share it, and the next reader begins anew', async () => {
+  test('a failed load fails all who share it, and the next reader begins again', async () => {
     const { begin } = setUp();
     const [first, second] = [begin(), begin()];
     first.fail(new Error('no'));

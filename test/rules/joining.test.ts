@@ -1,5 +1,5 @@
 /**
- * When a node joins the others: as soon as it has heard of what it calls and is made, and it
+ * When a node joins the others: as soon as it has observed what it calls and is made, and it
  * connects while it is being made.
  */
 import { afterEach, expect, jest, test } from '@jest/globals';
@@ -73,7 +73,7 @@ const stopTime = () => jest.useFakeTimers({ doNotFake: ['nextTick', 'queueMicrot
 const halfASecondPasses = () => jest.advanceTimersByTimeAsync(500);
 const noTimePasses = () => jest.advanceTimersByTimeAsync(0);
 
-test('a node that has heard of all that it calls joins without waiting for more, and is heard of', async () => {
+test('a node that has observed all that it calls joins without waiting for more, and is observed', async () => {
   const first = node('Fake', 'first');
   const second = node('Fake', 'second');
   for (const { broker } of [first, second]) await broker.start();
@@ -90,7 +90,7 @@ test('a node that has heard of all that it calls joins without waiting for more,
   expect(first.broker.registry.hasService('one-of-joining', 'joining')).toBe(true);
 });
 
-test('a node that has not heard of all that it calls gives the rest half a second', async () => {
+test('a node that has not observed all that it calls gives the rest half a second', async () => {
   const { broker: first } = node('Fake', 'first');
   await first.start();
   stopTime();

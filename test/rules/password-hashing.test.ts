@@ -11,7 +11,7 @@ import {
 
 const password = 'grapefruit lamp seventy';
 
-test('one hashes in the slot, three wait in the queue, the rest are refused; afterwards it goes on', async () => {
+test('one hashes in the slot, three wait in the queue, the rest are refused; afterwards it continues', async () => {
   const hashing = createPasswordHashing({ concurrency: 1, queueLimit: 3 });
   const stored = await hashing.hash(password, 'here');
   const verifications = Array.from({ length: 10 }, () => hashing.verify(stored, password, 'here'));
@@ -86,7 +86,7 @@ test('no account matches nothing, not even the password that stands in for its h
   expect(await hashing.verify(null, 'a password that nobody has', 'here')).toBe(false);
 });
 
-test('a hash made with other parameters is to be made anew', async () => {
+test('a hash made with other parameters is to be made again', async () => {
   const stored = await createPasswordHashing().hash(password, 'here');
   expect(needsRehash(stored)).toBe(false);
   expect(needsRehash(stored.replace('t=2', 't=1'))).toBe(true);

@@ -24,7 +24,7 @@ const pieceNamed = (wanted: string): Piece => pieces.find(({ name }) => name ===
 
 /**
  * What is wrong with the settings of a node that hosts the pieces of these names; of all pieces
- * unless told.
+ * by default.
  */
 function problemsOf(
   environment: Environment,

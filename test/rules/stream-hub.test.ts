@@ -103,7 +103,7 @@ test('a turn of many streams lets requests be answered in between', async () => 
   const hub = createHub();
   for (let time = 0; time < 3; time += 1) openAll(hub);
   await jest.advanceTimersByTimeAsync(15_100);
-  // 900 streams in each of 10 turns, 500 in one go, whose rights are looked at anew.
+  // 900 streams in each of 10 turns, 500 in one go, whose rights are looked at again.
   expect(figures.looks).toBe(2 * 10 * rights);
 });
 

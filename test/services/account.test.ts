@@ -106,7 +106,7 @@ describe('sessions', () => {
 describe('another tenant', () => {
   const effective = (tenant: TenantFixture): string => `/tenants/${tenant.id}/config/effective`;
 
-  test('the session goes on there at once, also with the token from before', async () => {
+  test('the session continues there at once, also with the token from before', async () => {
     const { body: before } = await login(first.emails.operator!, first.id);
     expect(outcome(await as(before.access_token).get(effective(first)))).toBe('200');
     const switched = await as(before.access_token).post('/auth/switch-tenant', {
@@ -176,7 +176,7 @@ describe('a sign-in without a tenant', () => {
     expect(await landing()).toBe(first.id);
   });
 
-  test('lands in none of several that were never used, and from there goes on in one', async () => {
+  test('lands in none of several that were never used, and from there continues in one', async () => {
     const { id } = (await login(email())).body.user;
     await database.query('DELETE FROM auth.sessions WHERE user_id = $1', [id]);
     const { body } = await login(email());

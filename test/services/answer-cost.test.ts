@@ -173,7 +173,7 @@ describe('of effective values that are kept in memory', () => {
   };
   const statementsOf = async (work: () => Promise<void>) => (await costOf(work)).statements;
 
-  test('a platform write costs the same statements, however many contexts of however many tenants are merged anew', async () => {
+  test('a platform write costs the same statements, however many contexts of however many tenants are merged again', async () => {
     const all = readAll(tenants, agents);
     await all();
     expect(await statementsOf(all)).toBe(0);

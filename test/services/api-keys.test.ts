@@ -296,7 +296,7 @@ test('rotation ends the old secret, revocation the key, disabling the account un
   expect(await reading(second, risk())).toBe('401 auth_api_key_invalid');
 });
 
-test('it expires, in 90 days unless told, 365 at most', async () => {
+test('it expires, in 90 days by default, 365 at most', async () => {
   const viewer = tenant.viewer;
   const { expires_at: end, id, api_key: key } = await make(viewer, {});
   expect(Math.round((Date.parse(end) - Date.now()) / 86_400_000)).toBe(90);

@@ -361,7 +361,7 @@ describe('a chain that is cut', () => {
     expect(await left()).toHaveLength(9);
   });
 
-  test('goes on from a signed statement, and verifies from there', async () => {
+  test('continues from a signed statement, and verifies from there', async () => {
     const events = await exported();
     const cut = await cutAt(5, events[4]!.hash);
     expect(cut).toMatchObject({ tenant_id: tenantId, seq: 5, hash: events[4]!.hash });

@@ -398,7 +398,7 @@ describe('PostgreSQL', () => {
   const beginAll = () =>
     Promise.all(cases.map(async ({ action, begin }) => ({ action, send: await begin() })));
 
-  test('stalls: each action has its code before the request times out, and goes on afterwards', async () => {
+  test('stalls: each action has its code before the request times out, and continues afterwards', async () => {
     const requests = await beginAll();
     const backends = await database.query<{ pid: number }>(
       'SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()',

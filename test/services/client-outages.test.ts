@@ -9,7 +9,7 @@ test('50 cuts of the connection lose nothing and repeat nothing', async () => {
   const gateway = await startEffectiveGateway();
   gateway.values = '{"count":0}';
   const proxy = await startProxy(gateway.port);
-  // A minute lies between two cuts, of the clock alone: after it waits begin anew.
+  // A minute lies between two cuts, of the clock alone: after it waits begin again.
   const { now } = Date;
   let laterMs = 0;
   const clock = jest.spyOn(Date, 'now').mockImplementation(() => now.call(Date) + laterMs);
@@ -18,7 +18,7 @@ test('50 cuts of the connection lose nothing and repeat nothing', async () => {
   const told: Change[] = [];
   config.on('change', ({ changes }) => told.push(...changes));
   try {
-    // Less than the longest wait, at which a client is whose waits never begin anew.
+    // Less than the longest wait, at which a client is whose waits never begin again.
     for (let cut = 1; cut <= 50; cut += 1) {
       await eventually(async () => expect(config.state.status).toBe('live'), 15_000);
       laterMs += 61_000;
@@ -203,7 +203,7 @@ describe('by a clock that stands still unless it is turned', () => {
     for (const { state } of [config, askedAgain])
       expect(state).toMatchObject({ status: 'offline', error: { code: 'auth_token_expired' } });
     expect(config.limit('max_cost_impact_auto')).toBe(0);
-    // It goes on asking, of each configuration at least twice in a minute and at most six times.
+    // It continues asking, of each configuration at least twice in a minute and at most six times.
     const lately = gateway.refusals.filter((at) => at > Date.now() - 60_000);
     expect(lately.length).toBeGreaterThanOrEqual(4);
     expect(lately.length).toBeLessThanOrEqual(14);

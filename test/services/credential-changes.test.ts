@@ -76,7 +76,7 @@ afterAll(async () => {
   await Promise.all([smtp?.stop(), honest?.close(), database?.drop()]);
 });
 
-/** Where requests come from, unless told. */
+/** Where requests come from, by default. */
 const home = { 'x-forwarded-for': '203.0.113.77' };
 const anyone = (): Client => new Client(strata.url);
 const outcome = ({ status, body }: Answer): string =>

@@ -311,7 +311,7 @@ test('a revision that was lost is never given out again, nor is the one after it
     { scope: 'tenant:never-was', revision: 3, id: null },
   ]);
   expect((await commit(scope, 'k')).revision).toBe(10);
-  // Another node that had heard of it says so later.
+  // Another node that had observed it says so later.
   await feed.skipLost([{ scope, revision: 8, id: null }]);
   const { id, revision } = await commit(scope, 'k');
   expect(revision).toBe(11);
@@ -320,7 +320,7 @@ test('a revision that was lost is never given out again, nor is the one after it
   expect((await commit(scope, 'k')).revision).toBe(12);
 });
 
-test('no node commits a revision that it has heard of, nor the one after it, which would continue from it', async () => {
+test('no node commits a revision that it has observed, nor the one after it, which would continue from it', async () => {
   const heard = async (scope: string, heardOf: number): Promise<number> =>
     (await commit(scope, 'k', db, heardOf)).revision;
   expect(await heard('tenant:heard', 0)).toBe(1);

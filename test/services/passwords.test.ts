@@ -62,7 +62,7 @@ afterAll(async () => {
   await Promise.all([smtp?.stop(), redis?.stop('SIGKILL'), database?.drop()]);
 });
 
-/** Where requests come from, unless told: failures of one network count together. */
+/** Where requests come from, by default: failures of one network count together. */
 const home = '192.0.2.1';
 const anyone = (): Client => new Client(strata.url);
 const outcome = ({ status, body }: Answer): string =>

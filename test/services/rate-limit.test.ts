@@ -279,7 +279,7 @@ describe('in Redis', () => {
       const address = `flood-${limit}`;
       const left = [1.5 * limit, 1.5 * limit];
       let answered = 0;
-      /** Asks whenever it has heard of the last, a hundred at a time, as fast as it can. */
+      /** Asks whenever it has observed the last, a hundred at a time, as fast as it can. */
       const flood = async (counts: RequestCounts, gateway: number): Promise<void> => {
         while (left[gateway]! > 0) {
           const requests = Math.min(100, Math.ceil(left[gateway]!));
@@ -317,7 +317,7 @@ describe('in Redis', () => {
     expect(ahead(counts, 'hangs', 10_000, 1)).toEqual([504]);
   });
 
-  test('while Redis is away each goes on alone from what it knows', async () => {
+  test('while Redis is away each continues alone from what it knows', async () => {
     const both = gateways();
     await add(both[0]!, 'away');
     await server.stop('SIGKILL');

@@ -330,7 +330,7 @@ describe('endpoints', () => {
     expect(await ids('notifier.endpoints', 'key')).toEqual(new Set(['used', 'k']));
   });
 
-  test('are held by a notice that is being queued, keep their pause, and are made anew where they are gone', async () => {
+  test('are held by a notice that is being queued, keep their pause, and are made again where they are gone', async () => {
     await endpointServed('old', 90);
     await endpointServed('older', 100);
     const approval = { id: randomUUID(), tenant_id: tenant };

@@ -96,7 +96,7 @@ test('fifty refreshes of one token at once get one successor; so does a retry', 
   expect((await refresh(first)).body.refresh_token).toBe([...successors][0]);
 });
 
-test('an answer that was lost logs nobody out: within 10 s the token gives the same successor, which goes on', async () => {
+test('an answer that was lost logs nobody out: within 10 s the token gives the same successor, which continues', async () => {
   const { body } = await login();
   const lost = await refresh(body.refresh_token);
   await backdate(body.session_id, 'used_at', '9 seconds');

@@ -287,7 +287,7 @@ test('a claim of where one comes from counts only from a trusted proxy', async (
   }
 });
 
-test('while Redis is away each node counts on its own, and signing in goes on', async () => {
+test('while Redis is away each node counts on its own, and signing in continues', async () => {
   await state.quit();
   await redis.stop('SIGKILL');
   expect(codes([await login(0, 'admin@example.com', '198.51.100.77', adminPassword)])).toEqual([

@@ -1,6 +1,6 @@
 /**
  * A cluster of real processes over a real bus: gateways, and two of each service, several to a
- * process unless told.
+ * process by default.
  */
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -86,7 +86,7 @@ export interface ClusterOptions {
   readonly cuttable?: readonly string[];
   /**
    * The folder of the release that a node runs, by its name, asked at each start; this checkout
-   * unless told.
+   * by default.
    */
   readonly folderOf?: (name: string) => string | undefined;
 }

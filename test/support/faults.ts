@@ -165,7 +165,7 @@ async function cutOff(
 }
 
 /**
- * A gateway that is cut off goes on answering what it knew of a tenant that nobody writes to,
+ * A gateway that is cut off continues answering what it knew of a tenant that nobody writes to,
  * marked as stale.
  */
 async function cutOffGateway(cluster: Cluster, ms: number): Promise<void> {
@@ -286,7 +286,7 @@ function unequalFences(): Fault {
 }
 
 /**
- * A second process with the name of one that runs. Whichever of them goes on, neither answers for
+ * A second process with the name of one that runs. Whichever of them continues, neither answers for
  * the other.
  */
 async function startTwin(cluster: Cluster): Promise<void> {
@@ -432,7 +432,7 @@ const copyFiles = (from: string, to: string): void => {
   execFileSync('cp', ['-a', from, to]);
 };
 
-/** A standby takes the primary's place, which has not heard of it for a while when it is killed. */
+/** A standby takes the primary's place, which has not observed it for a while when it is killed. */
 export const failOver = (
   server: ReplicatedServer,
   { synchronous }: { synchronous: boolean },

@@ -69,7 +69,7 @@ async function killOne(cluster: Cluster, victims: readonly Victim[]): Promise<st
   }
 }
 
-/** After the last kill each writer goes on until it has been answered so many times. */
+/** After the last kill each writer continues until it has been answered so many times. */
 const answersAfterwards = 6;
 
 /**

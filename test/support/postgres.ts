@@ -45,7 +45,7 @@ export interface Server {
   readonly setClock: (seconds: number) => Promise<void>;
 }
 
-/** libfaketime of this machine reads the clock anew from its file after this long. */
+/** libfaketime of this machine reads the clock again from its file after this long. */
 const clockCacheSeconds = 1;
 
 /** What makes a process of this machine take its clock from a file: libfaketime. */
@@ -205,7 +205,7 @@ export interface Database {
   readonly drop: () => Promise<void>;
 }
 
-/** A fresh, empty database, on the server of this run unless told. */
+/** A fresh, empty database, on the server of this run by default. */
 export async function createDatabase(server = process.env.TEST_DATABASE_URL!): Promise<Database> {
   const name = freshName();
   await withClient(server, (client) => client.query(`CREATE DATABASE ${name}`));
@@ -271,7 +271,7 @@ async function makeTemplate(client: pg.Client, server: string, template: string)
   await client.query('SELECT pg_advisory_unlock(hashtextextended($1, 0))', [template]);
 }
 
-/** As operators do. Other work of this process goes on meanwhile, such as a proxy. */
+/** As operators do. Other work of this process continues meanwhile, such as a proxy. */
 export async function migrate(url: string): Promise<void> {
   await promisify(execFile)(process.execPath, ['strata.ts', '--migrate'], {
     cwd: root,

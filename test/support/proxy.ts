@@ -29,7 +29,7 @@ export interface Proxy {
   readonly slow: (ms: number) => void;
   /** What connects from now on reaches another port. */
   readonly lead: (targetPort: number) => void;
-  /** What connects from now on is forwarded again, and what was held up goes on. */
+  /** What connects from now on is forwarded again, and what was held up continues. */
   readonly mend: () => void;
   readonly stop: () => Promise<void>;
 }

@@ -27,7 +27,7 @@ export interface Receiver {
 }
 
 /**
- * `answer` is given the number of the request, from 0; 204 unless told. It speaks https where there
+ * `answer` is given the number of the request, from 0; 204 by default. It speaks https where there
  * is a key.
  */
 export async function startReceiver(

@@ -4,7 +4,7 @@ import { connect, type Socket } from 'node:net';
 const head = (length: number): string =>
   `POST /auth/login HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ${length}\r\n\r\n`;
 
-/** What a client sends, and what it goes on sending, a piece at a time, for ever. */
+/** What a client sends, and what it continues sending, a piece at a time, for ever. */
 export interface SlowClient {
   readonly sends: string;
   readonly drips?: string;

@@ -21,7 +21,7 @@ export interface Running {
 
 /**
  * Where and by whom a program is started: in this checkout, with the Node and as the user of the
- * tests, unless told.
+ * tests, by default.
  */
 export interface StartedBy {
   readonly folder?: string;
@@ -193,7 +193,7 @@ export interface NewMember {
   readonly email: string;
   readonly roles: readonly string[];
   readonly groups?: readonly string[];
-  /** Set when the person accepts; `memberPassword` unless told. Only for whoever has no account. */
+  /** Set when the person accepts; `memberPassword` by default. Only for whoever has no account. */
   readonly password?: string;
 }
 interface AddedMember {

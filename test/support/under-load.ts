@@ -94,7 +94,7 @@ export async function askDuring(
     }
   };
   const lanes = Promise.all(Object.entries(lanesOf(cluster, url)).map(lane));
-  // One that fails is heard of below, once the fault is over.
+  // One that fails is observed below, once the fault is over.
   lanes.catch(() => {});
   const lateness = watchLateness();
   await delay(300);

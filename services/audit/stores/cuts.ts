@@ -1,6 +1,6 @@
 /**
  * The cut of a chain: its events up to a number go, and a signed statement of that number and its
- * hash takes their place, from which the chain goes on. Whoever cuts names the hash of the last
+ * hash takes their place, from which the chain continues. Whoever cuts names the hash of the last
  * event, and so has read it; what goes was verified before. The statement is also an event in the
  * platform's chain, which proves it when SECRET_KEY has long been another.
  */

@@ -103,7 +103,7 @@ async function lastErased(manager: EntityManager, chain: string): Promise<Positi
 export interface ErasedPart {
   /** The last hash that is kept: what follows is verified from there. */
   readonly position: Position;
-  /** When the erasure ended (RFC 3339); absent while it goes on. */
+  /** When the erasure ended (RFC 3339); absent while it continues. */
   readonly erased_at?: string;
   readonly broken?: Break;
 }

@@ -15,7 +15,7 @@ export function passwordLoginActions(
 ) {
   /**
    * The password may have been changed while it was being verified. Another sign-in may also have
-   * hashed the same one anew.
+   * hashed the same one again.
    */
   const isStillPassword = async (
     password: string,

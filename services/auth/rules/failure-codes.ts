@@ -57,7 +57,7 @@ const classified =
       if (answer !== error)
         request.log.error(
           { err: error, code: codeOf(answer) },
-          'sign-in failed for a reason of ours',
+          'sign-in failed because of an internal error',
         );
       throw answer;
     }

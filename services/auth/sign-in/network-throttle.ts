@@ -10,7 +10,7 @@
  *
  * A guard asks no other node, because a stalled Redis would then hold up everybody's hashing. So a
  * network whose guesses come at once on several nodes gets a few more than its due: those that are
- * being hashed, and those that other nodes have hashed since this one last heard of the count,
+ * being hashed, and those that other nodes have hashed since this one last observed the count,
  * which it does with each failure of its own.
  */
 import type { Redis } from 'ioredis';

@@ -154,7 +154,7 @@ export async function rotateRefreshToken(
   successor: string,
   now: Date,
 ): Promise<void> {
-  // A change of tenant leaves two unused tokens. Both are used up: whoever goes on from the other
+  // A change of tenant leaves two unused tokens. Both are used up: whoever continues from the other
   // one has stolen it.
   await manager.update(
     RefreshEntity,

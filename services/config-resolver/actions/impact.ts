@@ -31,7 +31,7 @@ const maxItemBytes = 2 * 1024 * 1024;
 const maxMoved = 10;
 
 /**
- * Where an answer goes on: its items after a tenant and so many items of another one, its counts
+ * Where an answer continues: its items after a tenant and so many items of another one, its counts
  * after a third. What was counted comes along, so that every page has the counts of all tenants up
  * to there.
  */

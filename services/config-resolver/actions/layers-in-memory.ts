@@ -1,7 +1,7 @@
 /**
  * The layers of now, from this node's memory: a tenant's are read again when the tenant has
  * changed, the platform's when the platform has, once for all contexts. So a platform write costs
- * the database the same, however many contexts are merged anew.
+ * the database the same, however many contexts are merged again.
  *
  * Either is exact for its own revision, but together they must also be of one moment: a tenant's
  * write and then one of the platform may reach this node in the other order, and an older tenant
@@ -71,7 +71,7 @@ export function layersInMemory(): LayersInMemory {
           calls.call('tenant-config.layers.now', { tenant_id: tenantId, ...names, ...min }),
         );
         if (tenant.risk === null) throw noSuchTenant();
-        // What the tenant's read has seen of the platform may not have been heard of here.
+        // What the tenant's read has seen of the platform may not have been observed here.
         leastOfPlatform = Math.max(leastOfPlatform, tenant.platform_revision);
         const platform = await atLeast(leastOfPlatform, (min) =>
           calls.call('global-config.layers.now', min),

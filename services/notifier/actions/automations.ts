@@ -128,7 +128,7 @@ function refuseEnded(row: AutomationRow): never {
   throw new StrataError('conflict', why);
 }
 
-/** Else somebody could free the slot of an automation that goes on. */
+/** Else somebody could free the slot of an automation that continues. */
 function refuseOthers({ requested_by: by }: AutomationRow, caller: Caller): void {
   if (!actsByRoles(caller) || caller.roles.includes('tenant_admin')) return;
   const { type, id } = actorOf(caller);
@@ -154,7 +154,7 @@ const mostTries = 20;
  * ones decide under the lock.
  */
 const triesAhead = 2;
-/** Until this node has heard of a change of the platform. */
+/** Until this node has observed a change of the platform. */
 const pauseMs = 50;
 
 /**
@@ -312,7 +312,7 @@ async function insert(
   const held = await heldRevisions(manager, tenantId);
   const admission = await newestAdmission(made, held);
   const now = await clockTime(manager);
-  const ttl = body.ttl_seconds ?? automationTtl.unlessTold;
+  const ttl = body.ttl_seconds ?? automationTtl.default;
   const asked: AutomationRow = {
     id: randomUUID(),
     tenant_id: tenantId,

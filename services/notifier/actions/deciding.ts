@@ -119,7 +119,7 @@ const maxAttempts = 50;
 
 /**
  * Takes a decision: a denial ends the approval, an approval does once there are as many as it
- * needs. The end cancels what was not sent, and tells those who may have heard of it.
+ * needs. The end cancels what was not sent, and tells those who may have observed it.
  */
 export async function decide(
   options: ApprovalOptions,

@@ -6,7 +6,7 @@
  * | never more running than the limit     | whoever starts one holds the tenant's row, and counts under it            |
  * | no limit that was changed before      | the configuration's revisions are held, and are those of the decision     |
  * | an approval and its automation        | one transaction makes both; its decision is read where slots are given    |
- * | a slot of somebody who is gone        | its time, by the database's clock; a heartbeat begins it anew             |
+ * | a slot of somebody who is gone        | its time, by the database's clock; a heartbeat begins it again             |
  */
 import type { EntityManager } from 'typeorm';
 import { holdRevisions } from '../../../shared/commits/commit.ts';
@@ -129,7 +129,7 @@ export async function denyGranted(
   return denied.length > 0;
 }
 
-/** The time of one that runs begins anew. Undefined where it does not run, or its time is up. */
+/** The time of one that runs begins again. Undefined where it does not run, or its time is up. */
 export const prolong = async (
   manager: EntityManager,
   tenantId: string,

@@ -52,7 +52,7 @@ export async function queueNotices(
 /**
  * Makes sure that the endpoints are there until their notices are: without one a notice would never
  * be sent. Those that were not used of late are marked first, and so neither look unused any more
- * nor can be removed meanwhile (retention.ts); those that are gone are made anew. All others are
+ * nor can be removed meanwhile (retention.ts); those that are gone are made again. All others are
  * only read, since each row that is written here holds up whoever sends to it.
  */
 async function holdEndpoints(

@@ -139,7 +139,7 @@ export function startEscalating({
 
 /**
  * A hop is told to those whom it asks. The end of an approval is told to everybody who may have
- * heard of it; exhaustion also to those whom the last hop asks, as the last call.
+ * observed it; exhaustion also to those whom the last hop asks, as the last call.
  */
 async function whoHears(
   manager: EntityManager,

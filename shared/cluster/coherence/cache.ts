@@ -359,7 +359,7 @@ export class CoherentCache {
 
   /**
    * Removes everything, and what is known of revisions as well: the database has gone back to an
-   * older state, in which they count anew. Answers on their way from before are given to those who
+   * older state, in which they count again. Answers on their way from before are given to those who
    * wait for them and otherwise ignored.
    */
   reset(): void {

@@ -13,7 +13,7 @@
  * | token, server  | a database that went back to an older state, or another one | everything is forgotten, the floors too          |
  * | answered       | a poll that finds such a database, and whose answer is lost  | the next one is told what that found              |
  * | ordinal        | a poll that is answered after a later one, whose token would pass for that | it renews nothing                 |
- * | known revisions | a revision that a restore has lost being given out again | skipped, where a node that runs has heard of it; known-revisions.ts |
+ * | known revisions | a revision that a restore has lost being given out again | skipped, where a node that runs has observed it; known-revisions.ts |
  * | outdated loads, floors | loads in flight while a key is dropped        | see cache.ts                                          |
  * | load ahead of the feed | a reader seeing the loaded value, then an older one from another entry of the scope | the older entries are dropped, and loaded again once |
  * | last known     | the owner or the database being away                  | the last known value, marked stale; else 503          |
@@ -247,7 +247,7 @@ export class Coherence {
   }
 
   /**
-   * The newest revision of the scope that this node has heard of, also where the database has lost
+   * The newest revision of the scope that this node has observed, also where the database has lost
    * it since; 0 where of none.
    */
   newestHeardOf(scope: string): number {
@@ -256,7 +256,7 @@ export class Coherence {
 
   /**
    * Calls the listener when the database may have gone back to an older state, so that revisions
-   * that were heard of may be gone, and when changes were missed that nobody can tell any more.
+   * that were observed may be gone, and when changes were missed that nobody can tell any more.
    * Returns how to stop listening.
    */
   onReset(listener: () => void): () => void {
@@ -482,7 +482,7 @@ export class Coherence {
     }
   }
 
-  /** Applies what a poll brought, or begins anew where it cannot say what was missed. */
+  /** Applies what a poll brought, or begins again where it cannot say what was missed. */
   #catchUp({ cursor, complete, changes, previous_token: previousToken, server }: PollResult): void {
     const isSameServer = this.#server === undefined || this.#server === server;
     // The database has none of this process' polls, or an older one: it went back to a state from
@@ -505,7 +505,7 @@ export class Coherence {
   #reset(): void {
     this.figures.resets += 1;
     this.#options.log.warn(
-      'the database is another one than before, or was restarted or restored; the caches begin anew',
+      'the database is another one than before, or was restarted or restored; the caches begin again',
     );
     this.#applied.clear();
     this.#known.suspect();

@@ -30,7 +30,7 @@ export type Leave = ParamsOf<'feed.leave'>['body'];
 export interface Lease {
   /** The process that holds it. Two processes with one NODE_ID are two holders. */
   readonly holder: string;
-  /** Made anew by each poll. */
+  /** Made again by each poll. */
   readonly token: string;
   /** T of the holder, in milliseconds: its lease lasts no longer than that after the poll began. */
   readonly fenceMs: number;
@@ -322,7 +322,7 @@ export function createFeed(db: DataSource, { gatherMs = 0 }: { readonly gatherMs
 
     /**
      * Never gives those of these revisions out again that a restore or a failover has lost: the
-     * counter of their scope goes on after the newest of them, and after one more, so that nothing
+     * counter of their scope continues after the newest of them, and after one more, so that nothing
      * that continues from a lost revision fits what follows. A revision counts as lost where the
      * counter is lower, or where another transaction has been given it since.
      */

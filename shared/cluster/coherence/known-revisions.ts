@@ -1,9 +1,9 @@
 /**
- * The newest revision of each scope that this process has heard of. Where the database goes back to
+ * The newest revision of each scope that this process has observed. Where the database goes back to
  * an older state, the revisions after it are lost, and would be given out again for something else:
  * clients who have one as an entity tag, as the id of an event or as the least revision of a read
- * could not tell. So no node commits a revision that it has heard of (`commitChange`), and whoever
- * has heard of a lost one has the database skip it (`Feed.skipLost`).
+ * could not tell. So no node commits a revision that it has observed (`commitChange`), and whoever
+ * has observed a lost one has the database skip it (`Feed.skipLost`).
  */
 import { LRUCache } from 'lru-cache';
 import type { ParamsOf } from '../../contracts/index.ts';

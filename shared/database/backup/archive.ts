@@ -12,7 +12,7 @@ import { compressed, isWalFile } from './wal.ts';
 /**
  * So many files (1 GiB) wait for a backup directory that cannot be written. After that they are
  * given up, since a full disk would stop every write: the archive then has a gap, which a restore
- * reports, and the next `npm run backup` begins anew after it.
+ * reports, and the next `npm run backup` begins again after it.
  */
 const mayWait = 64;
 

@@ -1,6 +1,6 @@
 /**
  * Files that are there whole or not at all, however the process or the machine ends. Readable by
- * their owner alone unless told.
+ * their owner alone by default.
  */
 import { createHash } from 'node:crypto';
 import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeFileSync } from 'node:fs';

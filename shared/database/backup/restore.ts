@@ -1,5 +1,5 @@
 /**
- * `npm run restore`: makes the embedded server's files anew from a backup directory, as they were
+ * `npm run restore`: makes the embedded server's files again from a backup directory, as they were
  * at a moment or as late as the log reaches. Where DATA_DIR has the server that crashed, what it
  * had not archived yet is taken from there.
  *
@@ -47,7 +47,7 @@ import {
 export interface RestoreRequest {
   readonly place: Place;
   readonly directory: string;
-  /** In UTC, such as `2026-11-22T09:30:00.123456Z`. As late as possible unless told. */
+  /** In UTC, such as `2026-11-22T09:30:00.123456Z`. As late as possible by default. */
   readonly until?: string;
   readonly say: Say;
 }
@@ -96,7 +96,7 @@ export async function restoreBackup(request: RestoreRequest): Promise<Restored> 
   const gap = gapAfter(base.manifest, [walOf(directory), ...crashed]);
   if (gap !== undefined && request.until === undefined)
     throw new CannotStart(
-      `The log in ${walOf(directory)} lacks ${gap}, and goes on after it. Give --until with a moment before that was written.`,
+      `The log in ${walOf(directory)} lacks ${gap}, and continues after it. Give --until with a moment before that was written.`,
     );
 
   say(`Restores ${basename(base.directory)}.`);
@@ -140,7 +140,7 @@ function logOfTheCrash(cluster: string, directory: string): string[] {
   return systemIdentifier === ownerOf(directory) ? [join(cluster, 'pg_wal')] : [];
 }
 
-/** The newest base that was finished by then and that the timeline goes on from. */
+/** The newest base that was finished by then and that the timeline continues from. */
 function baseFor(directory: string, timeline: Timeline, until: string | undefined): Base {
   const bases = basesIn(directory).filter(({ manifest }) =>
     leadsTo(timeline, { timeline: manifest.timeline, position: positionOf(manifest.stop) }),

@@ -38,7 +38,7 @@ export interface BackupRequest {
   readonly directory: string;
   readonly version: string;
   readonly secretKeyId: string;
-  /** So many bases stay, and the log from the oldest of them on; all of them unless told. */
+  /** So many bases stay, and the log from the oldest of them on; all of them by default. */
   readonly keep?: number;
   readonly say: Say;
 }
