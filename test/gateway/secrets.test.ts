@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import PostalMime from 'postal-mime';
 import { restRoutes } from '../../gateway/rest.ts';
 import { eventually } from '../support/cluster.ts';
+import { grown } from '../support/grown.ts';
 import { invitationToken } from '../support/mailboxes.ts';
 import { strataDatabase, type Database } from '../support/postgres.ts';
 import { startReceiver } from '../support/receiver.ts';
@@ -341,6 +342,7 @@ async function makeSecrets(): Promise<Readonly<Record<string, string>>> {
   await admin.put(`/tenants/${id}/config/notifications`, {
     email: { approval_recipients: ['canary-links@mail.example'] },
   });
+  await grown(database, id);
   await admin.post(`/tenants/${id}/approvals`, {
     action: 'scale',
     risk_level: 'low',
