@@ -1,6 +1,6 @@
 /**
- * Accounts of people, for the platform's administrators: found by address, whether each can sign
- * in, disabled and enabled, and begun again for whoever has lost what they sign in with.
+ * Accounts of people, for the platform's administrators: found by address, what keeps each out,
+ * disabled and enabled, and begun again for whoever has lost what they sign in with.
  */
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
@@ -25,12 +25,12 @@ export function Accounts(): VNode {
     withQuery('/auth/users', { email: wanted.trim() }),
     false,
   );
+  const [typed, setTyped] = useState(wanted);
   const [open, setOpen] = useState<Open>();
   const [said, setSaid] = useState<string>();
   const find = (event: Event): void => {
     event.preventDefault();
-    const email = String(new FormData(event.target as HTMLFormElement).get('email')).trim();
-    setQuery({ email });
+    setQuery({ email: typed.trim() });
   };
   const done = (says: string): void => {
     setOpen(undefined);
@@ -42,7 +42,8 @@ export function Accounts(): VNode {
     <form role="search" class="question" onSubmit=${find}>
       <label>
         Address
-        <input type="search" name="email" value=${wanted} placeholder="the whole address" maxlength="254" autocomplete="off" spellcheck=${false} />
+        <input type="search" name="email" value=${typed} placeholder="the whole address" maxlength="254" autocomplete="off" spellcheck=${false}
+          onInput=${(event: InputEvent) => setTyped((event.target as HTMLInputElement).value)} />
       </label>
       <button type="submit">Find</button>
     </form>
@@ -57,9 +58,9 @@ export function Accounts(): VNode {
 }
 
 /** What keeps somebody from signing in, as far as their account says. */
-function signsIn({ status, email_verified: isVerified }: Account): string {
-  if (status === 'disabled') return 'no: the account is disabled';
-  return isVerified ? 'yes' : 'not yet: has followed no mailed link';
+function keptOutBy({ status, email_verified: isVerified }: Account): string {
+  if (status === 'disabled') return 'the account is disabled';
+  return isVerified ? '–' : 'no mailed link was followed yet';
 }
 
 function AccountTable({
@@ -72,7 +73,7 @@ function AccountTable({
   return html`<${TableRegion} label="Accounts">
     <table class="lines">
       <thead>
-        <tr><th scope="col">Person</th><th scope="col">Status</th><th scope="col">Can sign in</th><th scope="col" class="wide">Id</th><th scope="col" class="wide">Made</th><th scope="col"><span class="unseen">Actions</span></th></tr>
+        <tr><th scope="col">Person</th><th scope="col">Status</th><th scope="col">Kept out by</th><th scope="col" class="wide">Id</th><th scope="col" class="wide">Made</th><th scope="col"><span class="unseen">Actions</span></th></tr>
       </thead>
       <tbody>
         ${accounts.map((account) => {
@@ -81,7 +82,7 @@ function AccountTable({
           return html`<tr key=${id}>
             <th scope="row"><bdi>${email}</bdi>${name !== null && html`<div class="fine"><bdi>${name}</bdi></div>`}</th>
             <td><span class=${`state-of ${status}`}>${status}</span></td>
-            <td>${signsIn(account)}</td>
+            <td>${keptOutBy(account)}</td>
             <td class="wide"><code>${id}</code></td>
             <td class="wide"><${Time} at=${made} /></td>
             <td class="action">
