@@ -257,8 +257,9 @@ describe('effective values', () => {
     const keys = await new EffectiveValuesPage(other.page).keys();
     expect(keys.map(({ key }) => key)).toEqual(['default_region']);
     expect(await other.page.getByRole('button', { name: 'Clear…' }).count()).toBe(0);
-    const offered = await other.page.locator('#service_id-names option').allTextContents();
-    expect(offered).toContain('Checkout (cloud_run)');
+    await other.page
+      .locator('#service_id-names option', { hasText: 'Checkout (cloud_run)' })
+      .waitFor({ state: 'attached' });
     await Promise.all([seen.close(), other.close()]);
   });
 
