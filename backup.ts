@@ -6,8 +6,8 @@ import { existsSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import pg from 'pg';
-import { CannotStart, messageOf, WrongUsage } from './shared/cannot-start.ts';
-import { explained, makeDataDirectory } from './shared/data-directory.ts';
+import { CannotStart, messageOf, WrongUsage } from './shared/process/cannot-start.ts';
+import { explained, makeDataDirectory } from './shared/process/data-directory.ts';
 import { restoreBackup } from './shared/database/backup/restore.ts';
 import { stopArchiving, takeBackup } from './shared/database/backup/take.ts';
 import { openEmbeddedPostgres, placeIn } from './shared/database/embedded.ts';
@@ -21,7 +21,7 @@ import {
   readEnvironment,
   wantsStacks,
   type Settings,
-} from './shared/settings.ts';
+} from './shared/settings/settings.ts';
 
 const usage = `Usage:
   npm run backup -- <dir>                     takes a backup of the embedded database, and archives its log in <dir> from then on

@@ -12,10 +12,10 @@
  *   broker.call('config-resolver.resolve', { tenant_id, agent_type })
  */
 import { derivedReads } from './services/derived-reads.ts';
-import { nodeOptions } from './shared/cluster/broker.ts';
-import { neighbourOptions } from './shared/cluster/neighbour.ts';
-import { liveSettings } from './shared/live-settings.ts';
-import { loadSettings, readEnvironment } from './shared/settings.ts';
+import { nodeOptions } from './shared/node/broker.ts';
+import { neighbourOptions } from './shared/bus/neighbour.ts';
+import { liveSettings } from './shared/settings/live-settings.ts';
+import { loadSettings, readEnvironment } from './shared/settings/settings.ts';
 
 // Such a service hosts no piece of Strata, so its settings need neither database nor Redis.
 const first = loadSettings(readEnvironment());

@@ -4,21 +4,21 @@
  */
 import type { Redis } from 'ioredis';
 import { readFileSync } from 'node:fs';
-import type { AppOptions } from './gateway/app.ts';
+import type { AppOptions } from './gateway/http/app.ts';
 import type { Gateway, MadeGateway } from './gateway/gateway.ts';
 import { derivedReads } from './services/derived-reads.ts';
 import { pieces as everyPiece, type Parts, type Piece, type PieceCode } from './services/pieces.ts';
-import type { FirstAdmin } from './services/auth/sign-in/first-admin.ts';
-import { CannotStart, messageOf, WrongUsage } from './shared/cannot-start.ts';
-import { createNode, joinOnceMade } from './shared/cluster/broker.ts';
-import { reportWaiting } from './shared/cluster/bus.ts';
-import { showNode } from './shared/cluster/metrics.ts';
-import { calledElsewhere, createReadiness, type StartWork } from './shared/cluster/readiness.ts';
-import { startStatusServer } from './shared/cluster/status-server.ts';
+import type { FirstAdmin } from './services/auth/accounts/first-admin.ts';
+import { CannotStart, messageOf, WrongUsage } from './shared/process/cannot-start.ts';
+import { createNode, joinOnceMade } from './shared/node/broker.ts';
+import { reportWaiting } from './shared/bus/bus.ts';
+import { showNode } from './shared/telemetry/metrics.ts';
+import { calledElsewhere, createReadiness, type StartWork } from './shared/node/readiness.ts';
+import { startStatusServer } from './shared/node/status-server.ts';
 import type { NodeDatabase } from './shared/database/node-database.ts';
 import type { Schema } from './shared/database/open.ts';
-import { Interrupted, Lifetime } from './shared/lifetime.ts';
-import { firstSettings } from './shared/live-settings.ts';
+import { Interrupted, Lifetime } from './shared/process/lifetime.ts';
+import { firstSettings } from './shared/settings/live-settings.ts';
 import { createMailer } from './shared/mail/mailer.ts';
 import { nearestName } from './shared/nearest.ts';
 import {
@@ -29,8 +29,8 @@ import {
   unknownSettings,
   wantsStacks,
   type Settings,
-} from './shared/settings.ts';
-import { createShortLivedState } from './shared/short-lived-state.ts';
+} from './shared/settings/settings.ts';
+import { createShortLivedState } from './shared/concurrency/short-lived-state.ts';
 
 const packageFile = new URL('package.json', import.meta.url);
 const { version } = JSON.parse(readFileSync(packageFile, 'utf8')) as { version: string };

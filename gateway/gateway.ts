@@ -2,9 +2,9 @@
  * Puts the gateway together, starts it as the settings say, and stops it without losing a request.
  */
 import type { AddressInfo } from 'node:net';
-import { cannotListen } from '../shared/listening.ts';
-import { takesClearCredentials } from '../shared/settings.ts';
-import { buildApp, type App, type AppOptions } from './app.ts';
+import { cannotListen } from '../shared/process/listening.ts';
+import { takesClearCredentials } from '../shared/settings/settings.ts';
+import { buildApp, type App, type AppOptions } from './http/app.ts';
 import { openToNeighbours } from './neighbours.ts';
 
 export interface Gateway {

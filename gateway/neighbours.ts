@@ -5,7 +5,7 @@
  *
  * To them each gateway is a node of Moleculer's protocol in the namespace NATS_NAMESPACE, `strata`
  * by default, which answers the actions of the contracts. It is no part of the nodes' own bus
- * (`shared/cluster/sealing.ts`): of a neighbour's packet nothing is believed but its credential, an
+ * (`shared/bus/sealing.ts`): of a neighbour's packet nothing is believed but its credential, an
  * API key or access token in `meta.credential`, and nothing that a neighbour registers, emits or
  * answers is ever looked at.
  *
@@ -19,8 +19,8 @@ import { randomUUID } from 'node:crypto';
 import { performance } from 'node:perf_hooks';
 import type { Logger } from 'pino';
 import { checkAccess } from '../shared/access.ts';
-import { natsConnectionOf } from '../shared/cluster/bus.ts';
-import { callAs, timeLeft } from '../shared/cluster/request.ts';
+import { natsConnectionOf } from '../shared/bus/bus.ts';
+import { callAs, timeLeft } from '../shared/contract-runtime/request.ts';
 import { isRead, type Contract } from '../shared/contracts/contract.ts';
 import {
   contractOf,
@@ -30,7 +30,7 @@ import {
 } from '../shared/contracts/index.ts';
 import { codeOf, errorResponse, invalid, StrataError } from '../shared/errors.ts';
 import { InexactJson, parseExactJson } from '../shared/schema/exact-json.ts';
-import type { Authenticator, Identity } from './authenticate.ts';
+import type { Authenticator, Identity } from './http/authenticate.ts';
 
 export interface NeighboursOptions {
   readonly broker: ServiceBroker;

@@ -9,12 +9,12 @@ import type { ServiceSchema } from 'moleculer';
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import type { DataSource } from 'typeorm';
-import type { ServingPiece, StartWork } from '../shared/cluster/readiness.ts';
+import type { ServingPiece, StartWork } from '../shared/node/readiness.ts';
 import type { Schema } from '../shared/database/open.ts';
 import type { Mailer } from '../shared/mail/mailer.ts';
-import type { HostedPiece, Settings } from '../shared/settings.ts';
-import type { ShortLivedState } from '../shared/short-lived-state.ts';
-import type { FirstAdmin } from './auth/sign-in/first-admin.ts';
+import type { HostedPiece, Settings } from '../shared/settings/settings.ts';
+import type { ShortLivedState } from '../shared/concurrency/short-lived-state.ts';
+import type { FirstAdmin } from './auth/accounts/first-admin.ts';
 
 /** What a process opens once and hands to each service that it hosts. */
 export interface Parts {

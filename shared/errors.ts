@@ -4,7 +4,7 @@
  */
 import { Errors } from 'moleculer';
 import { errorTable, type ErrorCode } from './contracts/error-codes.ts';
-import { maxPathLength, maxProblems } from './problem-bounds.ts';
+import { maxPathLength, maxProblems } from './schema/problem-bounds.ts';
 
 /**
  * What is wrong at one place of a request; `path` is a JSON Pointer (RFC 6901), into the body where

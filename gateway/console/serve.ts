@@ -1,7 +1,7 @@
 /** Serves the console: one page for all of its addresses, and the files that the page loads. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { StrataError } from '../../shared/errors.ts';
-import { pageHeaders } from '../security-headers.ts';
+import { pageHeaders } from '../http/security-headers.ts';
 import type { ConsoleFiles, Encoded } from './files.ts';
 
 /** Paths that take GET only, like the routes below. */

@@ -6,10 +6,10 @@
 import type { ServiceBroker } from 'moleculer';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Caller } from '../../shared/access.ts';
-import { callAs, type CallOptions } from '../../shared/cluster/request.ts';
+import { callAs, type CallOptions } from '../../shared/contract-runtime/request.ts';
 import type { ParamsOf, ResultOf } from '../../shared/contracts/index.ts';
 import { codeOf, statusOf, StrataError } from '../../shared/errors.ts';
-import type { OwnHandlers, OwnRequest } from '../own-handlers.ts';
+import type { OwnHandlers, OwnRequest } from '../http/own-handlers.ts';
 
 type Tokens = ResultOf<'auth.login'>;
 type ShownTokens = Exclude<ResultOf<'gateway.console.refresh'>, null>;

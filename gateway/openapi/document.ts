@@ -1,7 +1,7 @@
 /** The OpenAPI 3.1 document, made of the contracts. */
-import { restRoutes } from '../rest.ts';
+import { restRoutes } from '../http/rest.ts';
 import { errorResponses, errorSchemas } from './errors.ts';
-import { headers } from '../response-headers.ts';
+import { headers } from '../http/response-headers.ts';
 import { nodePaths, nodeSchemas } from './node-operations.ts';
 import { operationOf } from './operations.ts';
 import { createComponents } from './schemas.ts';

@@ -5,7 +5,7 @@
 import http from 'node:http';
 import type { Contract, Rest } from '../../shared/contracts/contract.ts';
 import { errorTable } from '../../shared/contracts/error-codes.ts';
-import { headersOfError, ofEveryAnswer, refsOf } from '../response-headers.ts';
+import { headersOfError, ofEveryAnswer, refsOf } from '../http/response-headers.ts';
 import { refTo } from './schemas.ts';
 
 const Problem = {

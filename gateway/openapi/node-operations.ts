@@ -1,7 +1,7 @@
 /** Routes of a node that have no contract: what monitoring asks, and this document itself. */
-import { readinessStatuses } from '../../shared/cluster/readiness.ts';
+import { readinessStatuses } from '../../shared/node/readiness.ts';
 import { errorRefs } from './errors.ts';
-import { ofEveryAnswer, refsOf } from '../response-headers.ts';
+import { ofEveryAnswer, refsOf } from '../http/response-headers.ts';
 import { jsonOf } from './operations.ts';
 import { refTo } from './schemas.ts';
 import { topicOf } from './topics.ts';

@@ -6,9 +6,9 @@ import { admittedScopes } from '../../shared/access.ts';
 import { consequences, isPower } from '../../shared/contracts/consequences.ts';
 import type { Access, Contract, Rest } from '../../shared/contracts/contract.ts';
 import { exampleOf, hasExample } from '../../shared/contracts/examples.ts';
-import type { RestRoute } from '../rest.ts';
+import type { RestRoute } from '../http/rest.ts';
 import { errorRefs, errorsOf } from './errors.ts';
-import { headersOf, ofEveryAnswer, refsOf } from '../response-headers.ts';
+import { headersOf, ofEveryAnswer, refsOf } from '../http/response-headers.ts';
 import type { Components, Parameter, Schema } from './schemas.ts';
 import { topicOf } from './topics.ts';
 

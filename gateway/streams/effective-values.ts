@@ -18,8 +18,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ServiceBroker } from 'moleculer';
 import { serviceCaller } from '../../shared/access.ts';
-import { callAs } from '../../shared/cluster/request.ts';
-import type { Coherence } from '../../shared/cluster/coherence/coherence.ts';
+import { callAs } from '../../shared/contract-runtime/request.ts';
+import type { Coherence } from '../../shared/coherence/coherence.ts';
 import type { Change } from '../../shared/commits/commit.ts';
 import type { Address, Digests } from '../../shared/contracts/effective-config.ts';
 import { settingsReplacedKey } from '../../shared/contracts/feed.ts';

@@ -4,7 +4,7 @@
  */
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import type { OwnRequest } from '../own-handlers.ts';
+import type { OwnRequest } from '../http/own-handlers.ts';
 
 /** How long a reader may take to fetch the rest of a stream that has ended. */
 const graceMs = 1000;

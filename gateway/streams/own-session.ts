@@ -13,7 +13,7 @@
  * | a reader without room                 | what was not told is kept once for each tenant, and told when there is    |
  */
 import { LRUCache } from 'lru-cache';
-import { upTo } from '../../shared/growing-cache.ts';
+import { upTo } from '../../shared/concurrency/growing-cache.ts';
 import type { Change } from '../../shared/commits/commit.ts';
 import { memberOfKey } from '../../shared/contracts/members.ts';
 import { comment, frame, retryLine, type EventStream, type Subscription } from './event-stream.ts';

@@ -10,13 +10,13 @@
  * | a slow reader                 | gets nothing while its buffer is full, and is cut off after 15 s                 |
  * | the gateway stops             | streams end, stragglers are cut a second later                                   |
  */
-import type { Coherence } from '../../shared/cluster/coherence/coherence.ts';
+import type { Coherence } from '../../shared/coherence/coherence.ts';
 import { authScope, memberScope } from '../../shared/contracts/revision-scopes.ts';
 import { StrataError } from '../../shared/errors.ts';
-import type { LiveSettings } from '../../shared/live-settings.ts';
+import type { LiveSettings } from '../../shared/settings/live-settings.ts';
 import { EventStream, type Holder } from './event-stream.ts';
 import { RightsRound, type Verdict } from './rights.ts';
-import type { OwnRequest } from '../own-handlers.ts';
+import type { OwnRequest } from '../http/own-handlers.ts';
 
 /** Every stream's turn comes once in this time. */
 const heartbeatMs = 5000;

@@ -5,9 +5,9 @@
 import type { ServiceSchema } from 'moleculer';
 import type { Logger } from 'pino';
 import type { DataSource } from 'typeorm';
-import type { BackgroundLoop } from '../../shared/background-loop.ts';
-import { serviceOf } from '../../shared/cluster/service.ts';
-import type { Settings } from '../../shared/settings.ts';
+import type { BackgroundLoop } from '../../shared/concurrency/background-loop.ts';
+import { serviceOf } from '../../shared/contract-runtime/service.ts';
+import type { Settings } from '../../shared/settings/settings.ts';
 import { cutActions } from './actions/cuts.ts';
 import { eventActions } from './actions/events.ts';
 import { verifyActions, type Verified } from './actions/verify.ts';

@@ -3,8 +3,8 @@
  * are cached on the caller's node, what it merges on its own.
  */
 import type { ServiceSchema } from 'moleculer';
-import { serviceOf } from '../../shared/cluster/service.ts';
-import type { Settings } from '../../shared/settings.ts';
+import { serviceOf } from '../../shared/contract-runtime/service.ts';
+import type { Settings } from '../../shared/settings/settings.ts';
 import { decideActions } from './actions/decide.ts';
 import { digestActions } from './actions/digests.ts';
 import { effectiveActions } from './actions/effective.ts';

@@ -10,7 +10,7 @@
  */
 import type { ServiceSchema } from 'moleculer';
 import type { DataSource } from 'typeorm';
-import { serviceOf } from '../../shared/cluster/service.ts';
+import { serviceOf } from '../../shared/contract-runtime/service.ts';
 import { boundActions } from './actions/bounds.ts';
 import { changeActions } from './actions/changes.ts';
 import { entryActions } from './actions/entries.ts';

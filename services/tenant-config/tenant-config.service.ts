@@ -18,9 +18,9 @@ import type { ServiceBroker, ServiceSchema } from 'moleculer';
 import type { Logger } from 'pino';
 import type { DataSource } from 'typeorm';
 import { serviceCaller } from '../../shared/access.ts';
-import type { BackgroundLoop } from '../../shared/background-loop.ts';
-import { callAs, type Call } from '../../shared/cluster/request.ts';
-import { serviceOf } from '../../shared/cluster/service.ts';
+import type { BackgroundLoop } from '../../shared/concurrency/background-loop.ts';
+import { callAs, type Call } from '../../shared/contract-runtime/request.ts';
+import { serviceOf } from '../../shared/contract-runtime/service.ts';
 import { agentKey, type AgentConfig } from '../../shared/contracts/agents.ts';
 import { tenantBoundsKey } from '../../shared/contracts/bounds.ts';
 import { notificationKey } from '../../shared/contracts/notification-config.ts';
@@ -32,7 +32,7 @@ import {
   type ServiceInstance,
 } from '../../shared/contracts/service-instances.ts';
 import { documentActions } from '../../shared/documents/document.ts';
-import type { Settings } from '../../shared/settings.ts';
+import type { Settings } from '../../shared/settings/settings.ts';
 import { boundActions } from './actions/bounds.ts';
 import { contextActions } from './actions/contexts.ts';
 import { withEffectiveTrials } from './actions/effective-trials.ts';

@@ -11,7 +11,7 @@ import { ServiceInstance } from '../contracts/service-instances.ts';
 import { ServiceType } from '../contracts/service-types.ts';
 import type { Problem } from '../errors.ts';
 import { pointerTo } from '../schema/json-pointer.ts';
-import { settingsTable } from '../settings-table.ts';
+import { settingsTable } from '../settings/settings-table.ts';
 import { satisfies, type Limits } from './limits.ts';
 
 /** Settings that the environment's layer holds by their own names, beside the risk defaults. */

@@ -15,7 +15,7 @@
  */
 import { LRUCache } from 'lru-cache';
 import type { EntityManager } from 'typeorm';
-import { upTo } from '../growing-cache.ts';
+import { upTo } from '../concurrency/growing-cache.ts';
 import { isPlatformAdmin, type Caller } from '../access.ts';
 
 /** A tenant's id, or `platformRealm`. */

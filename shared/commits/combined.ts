@@ -27,7 +27,7 @@ import { tenantOfScope } from '../contracts/revision-scopes.ts';
 import { begunTogether } from '../database/begun-together.ts';
 import { isDatabaseFailure } from '../database/failures.ts';
 import { StrataError } from '../errors.ts';
-import { Turns } from '../turns.ts';
+import { Turns } from '../concurrency/turns.ts';
 import { noteIfOfPlatform, realmOf } from './actor-names.ts';
 import {
   countUpTo,

@@ -4,7 +4,7 @@
  */
 import type { Logger } from 'pino';
 import type { DataSource } from 'typeorm';
-import { startBackgroundLoop, type BackgroundLoop } from '../background-loop.ts';
+import { startBackgroundLoop, type BackgroundLoop } from '../concurrency/background-loop.ts';
 import type { AuditEventFacts } from './commit.ts';
 
 const batchEvents = 200;

@@ -16,7 +16,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
-import { explained, makeDataDirectory } from '../data-directory.ts';
+import { explained, makeDataDirectory } from '../process/data-directory.ts';
 import { accountToRunAs, assertReachable } from './embedded/account.ts';
 import { binariesDir } from './embedded/binaries.ts';
 import { isAbsentOrEmpty, makeCluster } from './embedded/cluster.ts';

@@ -4,8 +4,8 @@
  */
 import type { DataSource } from 'typeorm';
 import { commitSchema } from '../commits/schema.ts';
-import type { Lifetime } from '../lifetime.ts';
-import type { Settings } from '../settings.ts';
+import type { Lifetime } from '../process/lifetime.ts';
+import type { Settings } from '../settings/settings.ts';
 import { openEmbeddedPostgres } from './embedded.ts';
 import {
   migrate,

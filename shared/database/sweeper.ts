@@ -10,7 +10,7 @@
  */
 import type { Logger } from 'pino';
 import type { DataSource, EntityManager } from 'typeorm';
-import { WakeableWait } from '../wakeable-wait.ts';
+import { WakeableWait } from '../concurrency/wakeable-wait.ts';
 
 export const batchRows = 1000;
 const pauseMs = 50;

@@ -1,5 +1,5 @@
 /** Why a database cannot be used by a start, for operators. */
-import { CannotStart, messageOf } from '../cannot-start.ts';
+import { CannotStart, messageOf } from '../process/cannot-start.ts';
 
 /** SQLSTATE class 28: invalid authorization. */
 const isRefusal = (code: string): boolean => code.startsWith('28');

@@ -23,7 +23,7 @@
 import type { TSchema } from 'typebox';
 import type { EntityManager } from 'typeorm';
 import type { Caller } from '../access.ts';
-import type { Request } from '../cluster/request.ts';
+import type { Request } from '../contract-runtime/request.ts';
 import type { WriteAction } from '../contracts/history.ts';
 import type { RevisionScope } from '../contracts/revision-scopes.ts';
 import type { Problem, StrataError } from '../errors.ts';

@@ -5,8 +5,8 @@
 import type { DataSource, EntityManager } from 'typeorm';
 import type { Caller } from '../access.ts';
 import { allEnded } from '../database/all-ended.ts';
-import type { Loaded } from '../cluster/coherence/entry.ts';
-import type { Request } from '../cluster/request.ts';
+import type { Loaded } from '../coherence/entry.ts';
+import type { Request } from '../contract-runtime/request.ts';
 import { namesIn, platformName, realmOf } from '../commits/actor-names.ts';
 import { commitCombined, storing, type Judge } from '../commits/combined.ts';
 import { commitChange, readSnapshot, type Work } from '../commits/commit.ts';

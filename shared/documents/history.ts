@@ -3,7 +3,7 @@
  * alike. What a row has, how a write becomes one, and what readers are shown of it.
  */
 import type { EntityManager, EntitySchemaColumnOptions, SelectQueryBuilder } from 'typeorm';
-import type { Request } from '../cluster/request.ts';
+import type { Request } from '../contract-runtime/request.ts';
 import { namesIn, type Realm } from '../commits/actor-names.ts';
 import type { WriteAction } from '../contracts/history.ts';
 import { invalid } from '../errors.ts';

@@ -2,7 +2,7 @@
 import type { createTransport, SendMailOptions } from 'nodemailer';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Settings } from '../settings.ts';
+import type { Settings } from '../settings/settings.ts';
 import { writeEml } from './eml-files.ts';
 import { MailError, mailError, refusals, type Refusal } from './mail-error.ts';
 

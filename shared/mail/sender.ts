@@ -1,6 +1,6 @@
 /** Whose address may stand as the sender of a tenant's mails. */
 import { domainToASCII } from 'node:url';
-import type { Settings } from '../settings.ts';
+import type { Settings } from '../settings/settings.ts';
 
 /**
  * Whether one of the domains, which are in lower case and in ASCII, is that of the address. A

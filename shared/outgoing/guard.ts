@@ -7,7 +7,7 @@ import type { LookupAddress } from 'node:dns';
 import { isIP, type LookupFunction } from 'node:net';
 import { callbackify } from 'node:util';
 import ipaddr from 'ipaddr.js';
-import type { Settings } from '../settings.ts';
+import type { Settings } from '../settings/settings.ts';
 import { OutgoingError } from './outgoing-error.ts';
 import { createResolve, type Resolve } from './resolve.ts';
 

@@ -5,7 +5,7 @@
 import { Agent as HttpAgent, type IncomingHttpHeaders } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import type { Got, PlainResponse } from 'got';
-import type { Settings } from '../settings.ts';
+import type { Settings } from '../settings/settings.ts';
 import type { Guard } from './guard.ts';
 import { OutgoingError, type OutgoingReason } from './outgoing-error.ts';
 

@@ -1,6 +1,6 @@
 /** What differs between two documents, for the history, audit events and dry runs. */
 import { isDeepStrictEqual } from 'node:util';
-import { maxPathLength } from '../problem-bounds.ts';
+import { maxPathLength } from './problem-bounds.ts';
 import { pointerToken } from './json-pointer.ts';
 
 /** One difference; a side that does not exist is left out. `path` is a JSON Pointer (RFC 6901). */

@@ -5,7 +5,7 @@
  * are told.
  */
 import type { Problem } from '../errors.ts';
-import { maxPathLength, maxProblems } from '../problem-bounds.ts';
+import { maxPathLength, maxProblems } from './problem-bounds.ts';
 import { pointerToken } from './json-pointer.ts';
 
 /** The text is no JSON at all. */

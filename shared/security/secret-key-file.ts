@@ -2,9 +2,9 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync, linkSync, readFileSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { explained, makeDataDirectory } from '../data-directory.ts';
-import { settingsGroups } from '../settings-table.ts';
-import { SettingsInvalid } from '../settings.ts';
+import { explained, makeDataDirectory } from '../process/data-directory.ts';
+import { settingsGroups } from '../settings/settings-table.ts';
+import { SettingsInvalid } from '../settings/settings.ts';
 
 const { form } = settingsGroups['Keys and sign-in'].secret_key;
 

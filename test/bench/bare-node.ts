@@ -4,9 +4,9 @@
  */
 import type { DataSource } from 'typeorm';
 import { derivedReads } from '../../services/derived-reads.ts';
-import { createNode, type Node } from '../../shared/cluster/broker.ts';
-import { liveSettings } from '../../shared/live-settings.ts';
-import { loadSettings } from '../../shared/settings.ts';
+import { createNode, type Node } from '../../shared/node/broker.ts';
+import { liveSettings } from '../../shared/settings/live-settings.ts';
+import { loadSettings } from '../../shared/settings/settings.ts';
 import { secretKey } from '../support/strata.ts';
 
 /** With `commits` it also answers the change feed. */

@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { TSchema } from 'typebox';
-import { restRoutes } from '../../gateway/rest.ts';
+import { restRoutes } from '../../gateway/http/rest.ts';
 import { hostileBodies, type HostileBody } from '../support/hostile-bodies.ts';
 import { hostileJson } from '../support/hostile-json.ts';
 import { Client, createTenant } from '../support/strata.ts';

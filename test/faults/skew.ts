@@ -46,7 +46,7 @@ function newestTag(): string | undefined {
 /** Without a tag the commit that wrote what later ones must keep, as each release does. */
 function lastRelease(): string {
   const ref =
-    newestTag() ?? git('log', '-1', '--format=%h', 'HEAD^', '--', 'test/house/contracts.txt');
+    newestTag() ?? git('log', '-1', '--format=%h', 'HEAD^', '--', 'test/repository/contracts.txt');
   if (ref === '') throw new Error('This history has no older release. Name one: --ref <commit>.');
   return ref;
 }

@@ -8,7 +8,7 @@ import { chmodSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } f
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { dirname, join } from 'node:path';
-import { table } from '../../client/cli/table.ts';
+import { table } from '../../cli/https/table.ts';
 import { installClient, nodes, type InstalledClient } from '../support/client-package.ts';
 import { eventually } from '../support/cluster.ts';
 import { commandLine, type CommandLine, type Ended } from '../support/command-line.ts';

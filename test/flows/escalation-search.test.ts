@@ -8,7 +8,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { documentedPath } from '../../gateway/openapi/document.ts';
-import { restRoutes, type RestRoute } from '../../gateway/rest.ts';
+import { restRoutes, type RestRoute } from '../../gateway/http/rest.ts';
 import { powerOf } from '../../shared/contracts/consequences.ts';
 import { isRead, keyScopes, type KeyScope } from '../../shared/contracts/contract.ts';
 import { exampleOf } from '../../shared/contracts/examples.ts';

@@ -1,7 +1,7 @@
 /** The configuration endpoints that clients rely on: the answer of each, and each side effect. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { documentedPath } from '../../gateway/openapi/document.ts';
-import { restRoutes } from '../../gateway/rest.ts';
+import { restRoutes } from '../../gateway/http/rest.ts';
 import { strataDatabase, type Database } from '../support/postgres.ts';
 import {
   adminPassword,

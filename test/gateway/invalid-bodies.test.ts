@@ -8,7 +8,7 @@ import addFormats from 'ajv-formats';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { TSchema } from 'typebox';
-import { restRoutes, type RestRoute } from '../../gateway/rest.ts';
+import { restRoutes, type RestRoute } from '../../gateway/http/rest.ts';
 import { contractTable } from '../../shared/contracts/index.ts';
 import { applyMergePatch } from '../../shared/schema/merge-patch.ts';
 import { eventually } from '../support/cluster.ts';

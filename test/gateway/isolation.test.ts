@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import jwt from 'jsonwebtoken';
 import { randomUUID } from 'node:crypto';
 import { createAccessTokens, type AccessClaims } from '../../shared/security/access-tokens.ts';
-import { restRoutes } from '../../gateway/rest.ts';
+import { restRoutes } from '../../gateway/http/rest.ts';
 import { scopeOfPower } from '../../shared/contracts/consequences.ts';
 import {
   keyScopes,

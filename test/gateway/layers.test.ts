@@ -12,13 +12,13 @@ import { globalConfigSchema } from '../../services/global-config/schema.ts';
 import { layerActions as tenantLayers } from '../../services/tenant-config/actions/layers.ts';
 import { tenantConfigSchema } from '../../services/tenant-config/schema.ts';
 import { serviceCaller } from '../../shared/access.ts';
-import { createNode } from '../../shared/cluster/broker.ts';
-import { callAs } from '../../shared/cluster/request.ts';
-import { serviceOf } from '../../shared/cluster/service.ts';
+import { createNode } from '../../shared/node/broker.ts';
+import { callAs } from '../../shared/contract-runtime/request.ts';
+import { serviceOf } from '../../shared/contract-runtime/service.ts';
 import type { ActionName, ParamsOf, ResultOf } from '../../shared/contracts/index.ts';
 import { openDatabase } from '../../shared/database/open.ts';
-import { liveSettings } from '../../shared/live-settings.ts';
-import { loadSettings } from '../../shared/settings.ts';
+import { liveSettings } from '../../shared/settings/live-settings.ts';
+import { loadSettings } from '../../shared/settings/settings.ts';
 import { strataDatabase, type Database } from '../support/postgres.ts';
 import {
   adminPassword,

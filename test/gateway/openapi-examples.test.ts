@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import { documentedPath } from '../../gateway/openapi/document.ts';
-import { restRoutes, type RestRoute } from '../../gateway/rest.ts';
+import { restRoutes, type RestRoute } from '../../gateway/http/rest.ts';
 import { eventually } from '../support/cluster.ts';
 import { invitationToken } from '../support/mailboxes.ts';
 import { strataDatabase, type Database } from '../support/postgres.ts';

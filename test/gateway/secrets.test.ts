@@ -5,7 +5,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import PostalMime from 'postal-mime';
-import { restRoutes } from '../../gateway/rest.ts';
+import { restRoutes } from '../../gateway/http/rest.ts';
 import { eventually } from '../support/cluster.ts';
 import { grown } from '../support/grown.ts';
 import { invitationToken } from '../support/mailboxes.ts';

@@ -7,7 +7,7 @@ import { once } from 'node:events';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { promisify } from 'node:util';
-import { createGatewayServer } from '../../gateway/server.ts';
+import { createGatewayServer } from '../../gateway/http/server.ts';
 import { eventually } from '../support/cluster.ts';
 import { lastAnswer, open, slowClients, type Connection } from '../support/slow-clients.ts';
 

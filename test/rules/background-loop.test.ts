@@ -4,7 +4,7 @@
  */
 import { expect, test } from '@jest/globals';
 import { pino, type Logger } from 'pino';
-import { startBackgroundLoop } from '../../shared/background-loop.ts';
+import { startBackgroundLoop } from '../../shared/concurrency/background-loop.ts';
 import { eventually } from '../support/cluster.ts';
 
 /** Longer than any test. */

@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from '@jest/globals';
 import type { TSchema } from 'typebox';
-import { restRoutes } from '../../gateway/rest.ts';
+import { restRoutes } from '../../gateway/http/rest.ts';
 import { InexactJson, parseExactJson } from '../../shared/schema/exact-json.ts';
 import { problemsOf } from '../../shared/schema/validate.ts';
 import { quickCost } from '../support/cost.ts';

@@ -3,10 +3,10 @@
  * go.
  */
 import { describe, expect, test } from '@jest/globals';
-import { isPlainWord } from '../../client/cli/completion-command.ts';
-import { credentialsOf, keyOf, urlOf } from '../../client/cli/credentials.ts';
-import { assigned, removed } from '../../gateway/repl/assignments.ts';
-import { columns, json, printable } from '../../gateway/repl/output.ts';
+import { isPlainWord } from '../../cli/https/completion-command.ts';
+import { credentialsOf, keyOf, urlOf } from '../../cli/https/credentials.ts';
+import { assigned, removed } from '../../cli/assignments.ts';
+import { columns, json, printable } from '../../cli/output.ts';
 
 describe('single values', () => {
   test.each<[string, unknown]>([

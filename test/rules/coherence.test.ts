@@ -7,13 +7,9 @@ import { performance } from 'node:perf_hooks';
 import { setTimeout as delay } from 'node:timers/promises';
 import pino from 'pino';
 import type { Change } from '../../shared/commits/commit.ts';
-import {
-  Coherence,
-  untilNextPoll,
-  type ClusterLink,
-} from '../../shared/cluster/coherence/coherence.ts';
-import type { PollResult } from '../../shared/cluster/coherence/feed.ts';
-import type { KnownRevision } from '../../shared/cluster/coherence/known-revisions.ts';
+import { Coherence, untilNextPoll, type ClusterLink } from '../../shared/coherence/coherence.ts';
+import type { PollResult } from '../../shared/coherence/feed.ts';
+import type { KnownRevision } from '../../shared/coherence/known-revisions.ts';
 import { settingsReplacedKey, wholeScopeKey } from '../../shared/contracts/feed.ts';
 import { StrataError } from '../../shared/errors.ts';
 import { eventually } from '../support/cluster.ts';

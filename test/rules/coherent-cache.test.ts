@@ -1,10 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
-import {
-  CoherentCache,
-  type CacheOptions,
-  type Load,
-} from '../../shared/cluster/coherence/cache.ts';
-import type { Loaded } from '../../shared/cluster/coherence/entry.ts';
+import { CoherentCache, type CacheOptions, type Load } from '../../shared/coherence/cache.ts';
+import type { Loaded } from '../../shared/coherence/entry.ts';
 import fc from '../support/properties.ts';
 
 const outage = Object.assign(new Error('the owner is away'), { outage: true });

@@ -3,7 +3,7 @@
  * seconds.
  */
 import { describe, expect, test } from '@jest/globals';
-import { heldOf } from '../../shared/cluster/cluster-service.ts';
+import { heldOf } from '../../shared/node/cluster-service.ts';
 import { diff } from '../../shared/schema/diff.ts';
 import { InexactJson, parseExactJson } from '../../shared/schema/exact-json.ts';
 import { costsOf, growth } from '../support/cost.ts';

@@ -1,6 +1,6 @@
 /** Answers that are remembered beside the cached entry that they were derived from. */
 import { expect, test } from '@jest/globals';
-import { RememberedAnswers } from '../../shared/cluster/derived-reads.ts';
+import { RememberedAnswers } from '../../shared/contract-runtime/derived-reads.ts';
 
 const params = (cost_impact: unknown, tenant_id = 'a') => ({ tenant_id, body: { cost_impact } });
 const entryOf = (isFresh: () => boolean) => {

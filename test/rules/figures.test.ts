@@ -1,7 +1,7 @@
 /** Figures that are read when Prometheus asks. */
 import { expect, test } from '@jest/globals';
 import { Registry } from 'prom-client';
-import { askedOfDatabase, showFigure } from '../../shared/cluster/figures.ts';
+import { askedOfDatabase, showFigure } from '../../shared/telemetry/figures.ts';
 
 const shownBy = async (registry: Registry): Promise<string[]> =>
   (await registry.metrics()).split('\n').filter((line) => line !== '' && !line.startsWith('#'));

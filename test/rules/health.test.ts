@@ -1,6 +1,6 @@
 /** How the parts of a node are asked for their health: seldom, once at a time, and not for long. */
 import { afterEach, expect, jest, test } from '@jest/globals';
-import { boundedProbe } from '../../shared/cluster/health.ts';
+import { boundedProbe } from '../../shared/node/health.ts';
 
 /** By the clock of the test, which stands still unless it is turned. */
 function stoppedClock(): { turn: (ms: number) => void } {

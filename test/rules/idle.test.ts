@@ -4,9 +4,9 @@ import os from 'node:os';
 import perfHooks from 'node:perf_hooks';
 import { setTimeout as delay } from 'node:timers/promises';
 import { getHeapSpaceStatistics } from 'node:v8';
-import { createNode } from '../../shared/cluster/broker.ts';
-import { liveSettings } from '../../shared/live-settings.ts';
-import { loadSettings } from '../../shared/settings.ts';
+import { createNode } from '../../shared/node/broker.ts';
+import { liveSettings } from '../../shared/settings/live-settings.ts';
+import { loadSettings } from '../../shared/settings/settings.ts';
 import { eventually } from '../support/cluster.ts';
 
 const settings = liveSettings(loadSettings({ LOG_LEVEL: 'silent' }, { pieces: [] }), {}, []);

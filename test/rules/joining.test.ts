@@ -4,7 +4,7 @@
  */
 import { afterEach, expect, jest, test } from '@jest/globals';
 import { ServiceBroker } from 'moleculer';
-import { joinOnceMade } from '../../shared/cluster/broker.ts';
+import { joinOnceMade } from '../../shared/node/broker.ts';
 import { eventually } from '../support/cluster.ts';
 
 const brokers: ServiceBroker[] = [];

@@ -16,7 +16,7 @@ import type { BoundSet } from '../../shared/bounds/bounds-in-force.ts';
 import type { Bounds } from '../../shared/contracts/bounds.ts';
 import { layerNames, type LayerName } from '../../shared/contracts/effective-config.ts';
 import { riskDefaults } from '../../shared/contracts/risk.ts';
-import { loadSettings } from '../../shared/settings.ts';
+import { loadSettings } from '../../shared/settings/settings.ts';
 import fc from '../support/properties.ts';
 
 const name = fc.oneof(

@@ -1,7 +1,7 @@
 /** Which leases of the table may still be good, by this process's own clock alone. */
 import { expect, test } from '@jest/globals';
-import type { Lease } from '../../shared/cluster/coherence/feed.ts';
-import { LeaseTable } from '../../shared/cluster/coherence/lease-table.ts';
+import type { Lease } from '../../shared/coherence/feed.ts';
+import { LeaseTable } from '../../shared/coherence/lease-table.ts';
 
 const lease = (holder: string, token: string, fenceMs = 2000): Lease => ({
   holder,

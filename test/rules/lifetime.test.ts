@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { Interrupted, Lifetime } from '../../shared/lifetime.ts';
+import { Interrupted, Lifetime } from '../../shared/process/lifetime.ts';
 
 describe('what was opened is closed', () => {
   test('last opened, first closed, once; what cannot be closed keeps nothing open', async () => {

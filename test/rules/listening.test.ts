@@ -1,6 +1,6 @@
 /** Why a port cannot be listened on, also for errors that a test cannot bring about everywhere. */
 import { expect, test } from '@jest/globals';
-import { cannotListen } from '../../shared/listening.ts';
+import { cannotListen } from '../../shared/process/listening.ts';
 
 test.each([
   ['EADDRINUSE', '::1', 80, /^\[::1\]:80 is taken .* set PORT to another port\.$/],

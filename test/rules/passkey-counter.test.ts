@@ -1,6 +1,6 @@
 /** What a passkey's signature counter says: one row a pair of counters. */
 import { expect, test } from '@jest/globals';
-import { judgeCounter } from '../../services/auth/rules/passkey-counter.ts';
+import { judgeCounter } from '../../services/auth/passkeys/rules/passkey-counter.ts';
 
 test.each([
   // stored, presented, judgement of a key that stays on its device, judgement of one that is

@@ -5,7 +5,7 @@
 import { expect, test } from '@jest/globals';
 import { randomBytes } from 'node:crypto';
 import pino from 'pino';
-import { createRelyingParty } from '../../services/auth/webauthn/relying-party.ts';
+import { createRelyingParty } from '../../services/auth/passkeys/webauthn/relying-party.ts';
 import { newCredential, type CoseKey } from '../support/browser.ts';
 
 const origin = 'https://app.example.com';

@@ -3,11 +3,11 @@
  * blind to compatibility forms.
  */
 import { describe, expect, test } from '@jest/globals';
-import { createHashingQueue } from '../../services/auth/sign-in/hashing-queue.ts';
+import { createHashingQueue } from '../../services/auth/passwords/hashing-queue.ts';
 import {
   createPasswordHashing,
   needsRehash,
-} from '../../services/auth/sign-in/password-hashing.ts';
+} from '../../services/auth/passwords/password-hashing.ts';
 
 const password = 'grapefruit lamp seventy';
 

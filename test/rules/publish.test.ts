@@ -6,9 +6,9 @@ import { expect, jest, test } from '@jest/globals';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as delay } from 'node:timers/promises';
 import pino from 'pino';
-import { Coherence, type ClusterLink } from '../../shared/cluster/coherence/coherence.ts';
-import type { Lease } from '../../shared/cluster/coherence/feed.ts';
-import { WakeableWait } from '../../shared/wakeable-wait.ts';
+import { Coherence, type ClusterLink } from '../../shared/coherence/coherence.ts';
+import type { Lease } from '../../shared/coherence/feed.ts';
+import { WakeableWait } from '../../shared/concurrency/wakeable-wait.ts';
 
 const fenceMs = 1000;
 const change = { id: '7', scope: 'tenant:x', revision: 1, keys: ['risk_config_x'] };

@@ -1,11 +1,11 @@
 /** What a node says of itself for a moment only, which no real outage can be made to last. */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import pino from 'pino';
-import { createNode, type Node } from '../../shared/cluster/broker.ts';
-import { Coherence } from '../../shared/cluster/coherence/coherence.ts';
-import { createReadiness } from '../../shared/cluster/readiness.ts';
-import { liveSettings } from '../../shared/live-settings.ts';
-import { loadSettings } from '../../shared/settings.ts';
+import { createNode, type Node } from '../../shared/node/broker.ts';
+import { Coherence } from '../../shared/coherence/coherence.ts';
+import { createReadiness } from '../../shared/node/readiness.ts';
+import { liveSettings } from '../../shared/settings/live-settings.ts';
+import { loadSettings } from '../../shared/settings/settings.ts';
 
 /** Its last look at the database has failed. */
 let node: Node;

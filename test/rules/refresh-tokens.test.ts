@@ -7,7 +7,7 @@ import {
   successorOf,
   successorStoredAs,
   type Judgement,
-} from '../../services/auth/rules/refresh-tokens.ts';
+} from '../../services/auth/sessions/rules/refresh-tokens.ts';
 
 const now = new Date('2026-01-31T00:00:00Z');
 const ago = (seconds: number): Date => new Date(now.getTime() - seconds * 1000);

@@ -1,6 +1,6 @@
 /** What the log says of an error: where it came from only where nobody expected it. */
 import { expect, test } from '@jest/globals';
-import { describeError } from '../../shared/cluster/log.ts';
+import { describeError } from '../../shared/telemetry/log.ts';
 import { StrataError } from '../../shared/errors.ts';
 
 test.each([

@@ -10,7 +10,7 @@ import {
   ReplayWindow,
   seal,
   type Envelope,
-} from '../../shared/cluster/sealed-packet.ts';
+} from '../../shared/bus/sealed-packet.ts';
 import { createKeyRing } from '../../shared/security/derived-keys.ts';
 
 const ringOf = (secretKey: string) =>

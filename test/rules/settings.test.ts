@@ -15,8 +15,8 @@ import {
   variableOf,
   type Environment,
   type SettingProblem,
-} from '../../shared/settings.ts';
-import { settingsTable, type Field, type Row } from '../../shared/settings-table.ts';
+} from '../../shared/settings/settings.ts';
+import { settingsTable, type Field, type Row } from '../../shared/settings/settings-table.ts';
 
 const key = 'k'.repeat(32);
 const rows = Object.entries(settingsTable) as [Field, Row][];

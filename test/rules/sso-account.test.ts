@@ -6,7 +6,7 @@ import {
   provesAddress,
   type SsoClaims,
   type SsoJudgement,
-} from '../../services/auth/rules/sso-account.ts';
+} from '../../services/auth/single-sign-on/rules/sso-account.ts';
 
 const rules = {
   tenant_id: 't',

@@ -3,12 +3,12 @@ import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import { pino } from 'pino';
-import type { OwnRequest } from '../../gateway/own-handlers.ts';
+import type { OwnRequest } from '../../gateway/http/own-handlers.ts';
 import { StreamHub } from '../../gateway/streams/stream-hub.ts';
-import { Coherence } from '../../shared/cluster/coherence/coherence.ts';
+import { Coherence } from '../../shared/coherence/coherence.ts';
 import { StrataError } from '../../shared/errors.ts';
-import { liveSettings } from '../../shared/live-settings.ts';
-import { loadSettings } from '../../shared/settings.ts';
+import { liveSettings } from '../../shared/settings/live-settings.ts';
+import { loadSettings } from '../../shared/settings/settings.ts';
 
 const rights = 3;
 const perRight = 1000;

@@ -6,12 +6,12 @@ import {
   networkWaitMs,
   throttleKey,
   waitAfter,
-} from '../../services/auth/rules/throttle.ts';
+} from '../../services/auth/throttling/rules/throttle.ts';
 import {
   createNetworkThrottle,
   type NetworkThrottle,
-} from '../../services/auth/sign-in/network-throttle.ts';
-import { createThrottle, type Throttle } from '../../services/auth/sign-in/throttle.ts';
+} from '../../services/auth/throttling/network-throttle.ts';
+import { createThrottle, type Throttle } from '../../services/auth/throttling/throttle.ts';
 import { StrataError } from '../../shared/errors.ts';
 
 test('ten failures are free, then 30 s doubling to 15 min', () => {

@@ -1,6 +1,6 @@
 /** Who is committed with whom: the turns of what waits for one scope. */
 import { expect, test } from '@jest/globals';
-import { Turns } from '../../shared/turns.ts';
+import { Turns } from '../../shared/concurrency/turns.ts';
 
 /** Turns that end when the test says so. */
 function startTurns(most: number) {

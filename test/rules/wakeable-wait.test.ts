@@ -4,7 +4,7 @@
  */
 import { expect, test } from '@jest/globals';
 import { performance } from 'node:perf_hooks';
-import { WakeableWait } from '../../shared/wakeable-wait.ts';
+import { WakeableWait } from '../../shared/concurrency/wakeable-wait.ts';
 
 const longMs = 60_000;
 

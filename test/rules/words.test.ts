@@ -1,6 +1,6 @@
 /** How a line that an operator types becomes words. */
 import { expect, test } from '@jest/globals';
-import { wordsOf } from '../../gateway/repl/words.ts';
+import { wordsOf } from '../../cli/words.ts';
 
 test.each<[string, string[]]>([
   ['', []],

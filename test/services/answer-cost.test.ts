@@ -10,13 +10,13 @@ import { seedRisk } from '../../services/tenant-config/rules/risk.ts';
 import { tenantConfigSchema } from '../../services/tenant-config/schema.ts';
 import { tenantConfigService } from '../../services/tenant-config/tenant-config.service.ts';
 import { serviceCaller } from '../../shared/access.ts';
-import { createNode, type Node } from '../../shared/cluster/broker.ts';
-import { callAs } from '../../shared/cluster/request.ts';
+import { createNode, type Node } from '../../shared/node/broker.ts';
+import { callAs } from '../../shared/contract-runtime/request.ts';
 import { commitSchema } from '../../shared/commits/schema.ts';
 import type { ActionName, ParamsOf, ResultOf } from '../../shared/contracts/index.ts';
 import { migrate, openDatabase } from '../../shared/database/open.ts';
-import { liveSettings } from '../../shared/live-settings.ts';
-import { loadSettings } from '../../shared/settings.ts';
+import { liveSettings } from '../../shared/settings/live-settings.ts';
+import { loadSettings } from '../../shared/settings/settings.ts';
 import { createDatabase, type Database } from '../support/postgres.ts';
 
 const person = randomUUID();

@@ -6,7 +6,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { isoCBOR } from '@simplewebauthn/server/helpers';
 import { createHash, generateKeyPairSync, randomBytes } from 'node:crypto';
-import { apiKeyActions } from '../../services/auth/actions/api-keys.ts';
+import { apiKeyActions } from '../../services/auth/api-keys/actions/api-keys.ts';
 import { withFailureCodes } from '../../services/auth/rules/failure-codes.ts';
 import { authSchema } from '../../services/auth/schema.ts';
 import { serviceCaller } from '../../shared/access.ts';
@@ -14,7 +14,7 @@ import { contracts, type ActionName } from '../../shared/contracts/index.ts';
 import type { Contract, FailureCodes } from '../../shared/contracts/contract.ts';
 import { openDatabase } from '../../shared/database/open.ts';
 import { errorTable, type ErrorCode } from '../../shared/contracts/error-codes.ts';
-import { loadSettings } from '../../shared/settings.ts';
+import { loadSettings } from '../../shared/settings/settings.ts';
 import { assertion, flags } from '../support/browser.ts';
 import { eventually } from '../support/cluster.ts';
 import { startHonestProvider, type HonestProvider } from '../support/identity-providers.ts';

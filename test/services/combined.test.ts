@@ -9,7 +9,7 @@ import pino from 'pino';
 import type { DataSource } from 'typeorm';
 import { projectKind } from '../../services/tenant-config/documents/project.ts';
 import { tenantConfigSchema } from '../../services/tenant-config/schema.ts';
-import type { Request } from '../../shared/cluster/request.ts';
+import type { Request } from '../../shared/contract-runtime/request.ts';
 import { maxWrites } from '../../shared/commits/combined.ts';
 import { lockAndCountFirst, type Change } from '../../shared/commits/commit.ts';
 import { startRelay } from '../../shared/commits/relay.ts';

@@ -6,11 +6,11 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { serviceCaller } from '../../shared/access.ts';
-import { createNode } from '../../shared/cluster/broker.ts';
-import type { Request } from '../../shared/cluster/request.ts';
+import { createNode } from '../../shared/node/broker.ts';
+import type { Request } from '../../shared/contract-runtime/request.ts';
 import { NoAnswerError } from '../../shared/errors.ts';
-import { liveSettings } from '../../shared/live-settings.ts';
-import { loadSettings } from '../../shared/settings.ts';
+import { liveSettings } from '../../shared/settings/live-settings.ts';
+import { loadSettings } from '../../shared/settings/settings.ts';
 
 const settings = loadSettings({ LOG_LEVEL: 'silent' }, { pieces: [] });
 const { broker } = createNode({ settings: liveSettings(settings, {}, []) });

@@ -4,7 +4,10 @@
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { createHash, generateKeyPairSync, randomBytes, randomUUID } from 'node:crypto';
-import { accountNoticeMail, shownNetworkOf } from '../../services/auth/mail/account-notices.ts';
+import {
+  accountNoticeMail,
+  shownNetworkOf,
+} from '../../services/auth/accounts/mail/account-notices.ts';
 import { authScope } from '../../shared/contracts/revision-scopes.ts';
 import { audited } from '../support/audit.ts';
 import { newCredential } from '../support/browser.ts';

@@ -27,7 +27,7 @@ import { channels } from '../../shared/contracts/notifier.ts';
 import { migrate, openDatabase } from '../../shared/database/open.ts';
 import { commitSchema } from '../../shared/commits/schema.ts';
 import { holdLock } from '../support/held-lock.ts';
-import { loadSettings } from '../../shared/settings.ts';
+import { loadSettings } from '../../shared/settings/settings.ts';
 import { createDatabase, type Database } from '../support/postgres.ts';
 
 const tenant = randomUUID();

@@ -5,11 +5,11 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, jest, test } from '@jest/globals';
 import { connect, type NatsConnection } from 'nats';
 import { performance } from 'node:perf_hooks';
-import { createNode, type Node } from '../../shared/cluster/broker.ts';
-import { natsConnectionOf } from '../../shared/cluster/bus.ts';
-import { nodesOf } from '../../shared/cluster/nodes.ts';
-import { liveSettings } from '../../shared/live-settings.ts';
-import { loadSettings } from '../../shared/settings.ts';
+import { createNode, type Node } from '../../shared/node/broker.ts';
+import { natsConnectionOf } from '../../shared/bus/bus.ts';
+import { nodesOf } from '../../shared/node/nodes.ts';
+import { liveSettings } from '../../shared/settings/live-settings.ts';
+import { loadSettings } from '../../shared/settings/settings.ts';
 import { eventually } from '../support/cluster.ts';
 import { startNats, type Process } from '../support/servers.ts';
 import { secretKey } from '../support/strata.ts';

@@ -9,7 +9,7 @@ import { EntitySchema, type DataSource } from 'typeorm';
 import { tenantActions } from '../../services/tenant-config/actions/tenants.ts';
 import { notificationKind } from '../../services/tenant-config/documents/notification-config.ts';
 import { tenantConfigSchema } from '../../services/tenant-config/schema.ts';
-import type { Request } from '../../shared/cluster/request.ts';
+import type { Request } from '../../shared/contract-runtime/request.ts';
 import { commitSchema } from '../../shared/commits/schema.ts';
 import type { NotificationConfig } from '../../shared/contracts/notification-config.ts';
 import { tenantScope } from '../../shared/contracts/revision-scopes.ts';
@@ -17,7 +17,7 @@ import type { TenantAddress } from '../../shared/contracts/tenant-document.ts';
 import { migrate, migration, openDatabase, type Schema } from '../../shared/database/open.ts';
 import type { DocumentKind } from '../../shared/documents/document-kind.ts';
 import { documentActions, type DocumentActions } from '../../shared/documents/document.ts';
-import { loadSettings } from '../../shared/settings.ts';
+import { loadSettings } from '../../shared/settings/settings.ts';
 import { queuedBehindRevision } from '../support/held-lock.ts';
 import { createDatabase, type Database } from '../support/postgres.ts';
 

@@ -13,7 +13,7 @@ import { serviceCaller, type Caller } from '../../shared/access.ts';
 import { commitSchema } from '../../shared/commits/schema.ts';
 import { migrate, openDatabase } from '../../shared/database/open.ts';
 import { codeOf } from '../../shared/errors.ts';
-import { loadSettings } from '../../shared/settings.ts';
+import { loadSettings } from '../../shared/settings/settings.ts';
 import { eventually } from '../support/cluster.ts';
 import { createDatabase, type Database } from '../support/postgres.ts';
 

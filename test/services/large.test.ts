@@ -4,14 +4,14 @@
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { DataSource } from 'typeorm';
-import { createNode, type Node } from '../../shared/cluster/broker.ts';
-import { liveSettings } from '../../shared/live-settings.ts';
-import { createLog } from '../../shared/cluster/log.ts';
+import { createNode, type Node } from '../../shared/node/broker.ts';
+import { liveSettings } from '../../shared/settings/live-settings.ts';
+import { createLog } from '../../shared/telemetry/log.ts';
 import { migrate, openDatabase } from '../../shared/database/open.ts';
 import type { AuditEventFacts } from '../../shared/commits/commit.ts';
 import { startRelay } from '../../shared/commits/relay.ts';
 import { commitSchema } from '../../shared/commits/schema.ts';
-import { loadSettings } from '../../shared/settings.ts';
+import { loadSettings } from '../../shared/settings/settings.ts';
 import { eventually } from '../support/cluster.ts';
 import { createDatabase, type Database } from '../support/postgres.ts';
 import { startNats, type Process } from '../support/servers.ts';

@@ -12,7 +12,7 @@ import { sendEmail } from '../../services/notifier/channels/email.ts';
 import { createMailer, type Mail, type Mailer } from '../../shared/mail/mailer.ts';
 import { MailError } from '../../shared/mail/mail-error.ts';
 import { html } from '../../shared/mail/html.ts';
-import { loadSettings, type Settings } from '../../shared/settings.ts';
+import { loadSettings, type Settings } from '../../shared/settings/settings.ts';
 import {
   startMailServer,
   type MailServer,

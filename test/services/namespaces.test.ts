@@ -2,12 +2,12 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { ServiceBroker } from 'moleculer';
 import { openToNeighbours, type Neighbours } from '../../gateway/neighbours.ts';
-import { createNode, type Node } from '../../shared/cluster/broker.ts';
-import { neighbourOptions } from '../../shared/cluster/neighbour.ts';
-import { nodesOf } from '../../shared/cluster/nodes.ts';
+import { createNode, type Node } from '../../shared/node/broker.ts';
+import { neighbourOptions } from '../../shared/bus/neighbour.ts';
+import { nodesOf } from '../../shared/node/nodes.ts';
 import { StrataError } from '../../shared/errors.ts';
-import { liveSettings } from '../../shared/live-settings.ts';
-import { loadSettings, type Settings } from '../../shared/settings.ts';
+import { liveSettings } from '../../shared/settings/live-settings.ts';
+import { loadSettings, type Settings } from '../../shared/settings/settings.ts';
 import { eventually } from '../support/cluster.ts';
 import { startNats, type Process } from '../support/servers.ts';
 import { secretKey } from '../support/strata.ts';

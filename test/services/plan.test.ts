@@ -9,8 +9,8 @@ import { globalConfigSchema } from '../../services/global-config/schema.ts';
 import { tenantConfigSchema } from '../../services/tenant-config/schema.ts';
 import { tenantConfigService } from '../../services/tenant-config/tenant-config.service.ts';
 import { serviceCaller, type Caller } from '../../shared/access.ts';
-import { createNode, type Node } from '../../shared/cluster/broker.ts';
-import { callAs } from '../../shared/cluster/request.ts';
+import { createNode, type Node } from '../../shared/node/broker.ts';
+import { callAs } from '../../shared/contract-runtime/request.ts';
 import { commitSchema } from '../../shared/commits/schema.ts';
 import type { Violation } from '../../shared/contracts/bounds.ts';
 import type { ImpactContext, ImpactItem } from '../../shared/contracts/impact.ts';
@@ -18,8 +18,8 @@ import type { ActionName, ParamsOf, ResultOf } from '../../shared/contracts/inde
 import type { PlanItem } from '../../shared/contracts/plan.ts';
 import { riskDefaults } from '../../shared/contracts/risk.ts';
 import { migrate, openDatabase } from '../../shared/database/open.ts';
-import { liveSettings } from '../../shared/live-settings.ts';
-import { loadSettings } from '../../shared/settings.ts';
+import { liveSettings } from '../../shared/settings/live-settings.ts';
+import { loadSettings } from '../../shared/settings/settings.ts';
 import { createDatabase, type Database } from '../support/postgres.ts';
 import { randomFrom } from '../support/values-of-schema.ts';
 

@@ -5,16 +5,16 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
-import { trustOf } from '../../gateway/client-address.ts';
-import { createRateLimit, type Standing } from '../../gateway/rate-limit.ts';
+import { trustOf } from '../../gateway/http/client-address.ts';
+import { createRateLimit, type Standing } from '../../gateway/http/rate-limit.ts';
 import {
   countsInMemory,
   countsInRedis,
   minuteMs,
   type RequestCounts,
-} from '../../gateway/request-counts.ts';
-import { liveSettings } from '../../shared/live-settings.ts';
-import { loadSettings } from '../../shared/settings.ts';
+} from '../../gateway/http/request-counts.ts';
+import { liveSettings } from '../../shared/settings/live-settings.ts';
+import { loadSettings } from '../../shared/settings/settings.ts';
 import { eventually } from '../support/cluster.ts';
 import { startRedis, type Process } from '../support/servers.ts';
 

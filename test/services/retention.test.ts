@@ -12,7 +12,7 @@ import {
   removeEndedSessions,
   removeExpiredInvitations,
 } from '../../services/auth/stores/retention.ts';
-import { findLastUsedTenant, insertSession } from '../../services/auth/stores/sessions.ts';
+import { findLastUsedTenant, insertSession } from '../../services/auth/sessions/stores/sessions.ts';
 import type { NewDelivery } from '../../services/notifier/rules/notice.ts';
 import { notifierSchema } from '../../services/notifier/schema.ts';
 import { queueNotices } from '../../services/notifier/stores/notices.ts';
@@ -25,7 +25,7 @@ import {
 import { commitSchema } from '../../shared/commits/schema.ts';
 import { migrate, openDatabase } from '../../shared/database/open.ts';
 import { batchRows, startSweeping, type Sweep } from '../../shared/database/sweeper.ts';
-import { loadSettings } from '../../shared/settings.ts';
+import { loadSettings } from '../../shared/settings/settings.ts';
 import { eventually } from '../support/cluster.ts';
 import { createDatabase, type Database } from '../support/postgres.ts';
 

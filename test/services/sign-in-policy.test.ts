@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { restRoutes } from '../../gateway/rest.ts';
+import { restRoutes } from '../../gateway/http/rest.ts';
 import { eventually } from '../support/cluster.ts';
 import { watch } from '../support/event-stream.ts';
 import { strataDatabase, type Database } from '../support/postgres.ts';

@@ -7,7 +7,7 @@ import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { commandFirst, table } from '../../client/cli/table.ts';
+import { commandFirst, table } from '../../cli/https/table.ts';
 import type { InstalledClient } from './client-package.ts';
 
 const failed = 1;

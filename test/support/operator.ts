@@ -7,7 +7,7 @@ import { stripVTControlCharacters } from 'node:util';
 import { inherited } from './servers.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
-const entry = 'gateway/repl/operator.ts';
+const entry = 'cli/bus/operator.ts';
 
 export interface Said {
   readonly code: number | null;

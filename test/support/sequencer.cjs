@@ -7,7 +7,16 @@ const { basename, dirname } = require('node:path');
 const { default: TestSequencer } = require('@jest/test-sequencer');
 
 /** From clusters that run for minutes to what needs no process at all. One that is not listed comes first. */
-const folders = ['faults', 'browser', 'flows', 'gateway', 'services', 'house', 'mutants', 'rules'];
+const folders = [
+  'faults',
+  'browser',
+  'flows',
+  'gateway',
+  'services',
+  'repository',
+  'mutants',
+  'rules',
+];
 
 const placeOf = ({ path }) => folders.indexOf(basename(dirname(path)));
 

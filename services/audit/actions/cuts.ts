@@ -1,12 +1,12 @@
 /** Exporting a chain, and cutting off what was exported. */
 import type { DataSource } from 'typeorm';
 import { seesPlatform, type Caller } from '../../../shared/access.ts';
-import type { Handlers } from '../../../shared/cluster/request.ts';
+import type { Handlers } from '../../../shared/contract-runtime/request.ts';
 import { auditFacts } from '../../../shared/commits/commit.ts';
 import { decodeCursor, defaultLimit, readPage } from '../../../shared/documents/paging.ts';
 import { invalid, StrataError } from '../../../shared/errors.ts';
 import { momentOf } from '../../../shared/schema/moment.ts';
-import type { Settings } from '../../../shared/settings.ts';
+import type { Settings } from '../../../shared/settings/settings.ts';
 import { platformChain } from '../rules/chain.ts';
 import { visibleTenant } from '../rules/visible-tenant.ts';
 import { EventEntity, eventFrom } from '../schema.ts';

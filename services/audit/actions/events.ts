@@ -4,7 +4,7 @@
  */
 import type { DataSource, SelectQueryBuilder } from 'typeorm';
 import { seesPlatform, type Caller } from '../../../shared/access.ts';
-import type { Handlers } from '../../../shared/cluster/request.ts';
+import type { Handlers } from '../../../shared/contract-runtime/request.ts';
 import {
   idsByAddress,
   namesInRealms,

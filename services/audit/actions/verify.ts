@@ -5,11 +5,11 @@
  * after its piece was verified is as good as changed after a proof in one piece.
  */
 import type { DataSource, EntityManager } from 'typeorm';
-import type { Handlers } from '../../../shared/cluster/request.ts';
+import type { Handlers } from '../../../shared/contract-runtime/request.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { decodeCursor, encodeCursor } from '../../../shared/documents/paging.ts';
 import { invalid } from '../../../shared/errors.ts';
-import type { Settings } from '../../../shared/settings.ts';
+import type { Settings } from '../../../shared/settings/settings.ts';
 import { platformChain, type Position } from '../rules/chain.ts';
 import { visibleTenant } from '../rules/visible-tenant.ts';
 import { chainNames, chainStart, verifyChain, type VerifiedPart } from '../stores/chains.ts';

@@ -4,7 +4,10 @@
  */
 import type { Logger } from 'pino';
 import type { DataSource } from 'typeorm';
-import { startBackgroundLoop, type BackgroundLoop } from '../../../shared/background-loop.ts';
+import {
+  startBackgroundLoop,
+  type BackgroundLoop,
+} from '../../../shared/concurrency/background-loop.ts';
 import { removeCutEvents } from '../stores/cuts.ts';
 import { erasePiece } from '../stores/erased-chains.ts';
 

@@ -3,7 +3,7 @@
  * removes them.
  */
 import type { DataSource } from 'typeorm';
-import type { Handlers } from '../../../shared/cluster/request.ts';
+import type { Handlers } from '../../../shared/contract-runtime/request.ts';
 import { commitChange } from '../../../shared/commits/commit.ts';
 import { authScope } from '../../../shared/contracts/revision-scopes.ts';
 import {

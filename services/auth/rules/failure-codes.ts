@@ -3,7 +3,7 @@
  * (`failures`), so that operators can alert on each way of signing in. What an action refuses in
  * its own words stays as it is.
  */
-import type { Handlers, Request } from '../../../shared/cluster/request.ts';
+import type { Handlers, Request } from '../../../shared/contract-runtime/request.ts';
 import type { FailureCodes } from '../../../shared/contracts/contract.ts';
 import type { ErrorCode } from '../../../shared/contracts/error-codes.ts';
 import { contractOf } from '../../../shared/contracts/index.ts';

@@ -5,7 +5,7 @@
  * that it would tell of.
  */
 import type { DataSource } from 'typeorm';
-import type { Request } from '../../../shared/cluster/request.ts';
+import type { Request } from '../../../shared/contract-runtime/request.ts';
 import type { EventDraft } from '../../../shared/commits/commit.ts';
 import { recordEvent } from './audit-events.ts';
 

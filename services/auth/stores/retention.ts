@@ -5,7 +5,7 @@
  */
 import type { EntityManager } from 'typeorm';
 import type { Sweep } from '../../../shared/database/sweeper.ts';
-import type { Settings } from '../../../shared/settings.ts';
+import type { Settings } from '../../../shared/settings/settings.ts';
 import { findErasing } from './erasure.ts';
 
 /** Whom somebody invited, and into what. */

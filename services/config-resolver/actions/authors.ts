@@ -1,5 +1,5 @@
 /** Who set each value of one effective configuration, as the owners' histories say it. */
-import type { Request } from '../../../shared/cluster/request.ts';
+import type { Request } from '../../../shared/contract-runtime/request.ts';
 import { codeOf } from '../../../shared/errors.ts';
 import { placesOf, type AuthorAt, type PlaceName, type Sources } from '../rules/layers.ts';
 

@@ -1,6 +1,6 @@
 /** Whether automation may act, answered from effective configurations in memory. */
-import type { DerivedRead } from '../../../shared/cluster/derived-reads.ts';
-import type { Handlers } from '../../../shared/cluster/request.ts';
+import type { DerivedRead } from '../../../shared/contract-runtime/derived-reads.ts';
+import type { Handlers } from '../../../shared/contract-runtime/request.ts';
 import { addressOf } from '../../../shared/contracts/effective-config.ts';
 import type { ParamsOf } from '../../../shared/contracts/index.ts';
 import { invalid } from '../../../shared/errors.ts';

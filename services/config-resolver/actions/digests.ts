@@ -2,7 +2,7 @@
  * Effective values as digests, for whoever tells others what has changed: several contexts at once,
  * and as they were.
  */
-import type { Handlers, Request } from '../../../shared/cluster/request.ts';
+import type { Handlers, Request } from '../../../shared/contract-runtime/request.ts';
 import {
   addressOf,
   type Address,
@@ -10,7 +10,7 @@ import {
 } from '../../../shared/contracts/effective-config.ts';
 import type { ParamsOf } from '../../../shared/contracts/index.ts';
 import { codeOf, errorResponse } from '../../../shared/errors.ts';
-import type { Settings } from '../../../shared/settings.ts';
+import type { Settings } from '../../../shared/settings/settings.ts';
 import { digestsOf } from '../rules/digests.ts';
 import type { Environments } from '../rules/environments.ts';
 import {

@@ -1,9 +1,9 @@
 /** The effective configuration of one question, and of every agent type of a tenant. */
-import type { Handlers } from '../../../shared/cluster/request.ts';
+import type { Handlers } from '../../../shared/contract-runtime/request.ts';
 import { platformScope, tenantScope } from '../../../shared/contracts/revision-scopes.ts';
 import { invalid, StrataError } from '../../../shared/errors.ts';
 import { momentOf } from '../../../shared/schema/moment.ts';
-import type { Settings } from '../../../shared/settings.ts';
+import type { Settings } from '../../../shared/settings/settings.ts';
 import type { Environments } from '../rules/environments.ts';
 import {
   effectiveValues,

@@ -5,14 +5,14 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
 import { Type, type Static } from 'typebox';
 import canonicalize from 'canonicalize';
-import type { Handlers, Request } from '../../../shared/cluster/request.ts';
+import type { Handlers, Request } from '../../../shared/contract-runtime/request.ts';
 import { strict, Uuid } from '../../../shared/contracts/fields.ts';
 import { Impact, type ImpactItem } from '../../../shared/contracts/impact.ts';
 import type { ParamsOf, ResultOf } from '../../../shared/contracts/index.ts';
 import type { PlatformLayers, TenantSaid } from '../../../shared/contracts/layers.ts';
 import { invalid, StrataError } from '../../../shared/errors.ts';
 import { problemsOf } from '../../../shared/schema/validate.ts';
-import type { Settings } from '../../../shared/settings.ts';
+import type { Settings } from '../../../shared/settings/settings.ts';
 import { emptyCounts, Impacts } from '../rules/impact.ts';
 import { environmentDefaults } from '../rules/layers.ts';
 

@@ -11,7 +11,7 @@
  * than that, a moment of them is read from the history, which no write moves any more.
  */
 import { LRUCache } from 'lru-cache';
-import type { Request } from '../../../shared/cluster/request.ts';
+import type { Request } from '../../../shared/contract-runtime/request.ts';
 import type { ParamsOf, ResultOf } from '../../../shared/contracts/index.ts';
 import { codeOf, StrataError } from '../../../shared/errors.ts';
 

@@ -2,7 +2,7 @@
  * The refusal of names that name nothing: a typo must not find the looser limit that is left
  * without its layer.
  */
-import type { Request } from '../../../shared/cluster/request.ts';
+import type { Request } from '../../../shared/contract-runtime/request.ts';
 import type { AddressField } from '../../../shared/contracts/effective-config.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import { nearestNames } from '../../../shared/nearest.ts';

@@ -1,5 +1,5 @@
 /** From a question to what its answer is merged from. */
-import type { Request } from '../../../shared/cluster/request.ts';
+import type { Request } from '../../../shared/contract-runtime/request.ts';
 import type { Address } from '../../../shared/contracts/effective-config.ts';
 import type { ParamsOf, ResultOf } from '../../../shared/contracts/index.ts';
 import { platformScope, tenantScope } from '../../../shared/contracts/revision-scopes.ts';

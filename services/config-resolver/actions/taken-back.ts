@@ -1,5 +1,5 @@
 /** Whether what a rollback takes back exists, and is of what the rollback touches. */
-import type { Request } from '../../../shared/cluster/request.ts';
+import type { Request } from '../../../shared/contract-runtime/request.ts';
 import type { Intent } from '../../../shared/contracts/decide.ts';
 import { codeOf } from '../../../shared/errors.ts';
 

@@ -2,7 +2,7 @@
  * The environments that effective values were merged with in the last minutes: a client that comes
  * back may know values of any of them.
  */
-import type { Settings } from '../../../shared/settings.ts';
+import type { Settings } from '../../../shared/settings/settings.ts';
 import { environmentDefaults, environmentFingerprint } from './layers.ts';
 
 /** As long as the feed keeps what clients may come back to. */

@@ -30,7 +30,7 @@ import {
 import { platformName } from '../../../shared/commits/actor-names.ts';
 import { businessHoursKey } from '../../../shared/contracts/weekly-hours.ts';
 import { pointerTo } from '../../../shared/schema/json-pointer.ts';
-import type { Settings } from '../../../shared/settings.ts';
+import type { Settings } from '../../../shared/settings/settings.ts';
 import { applyBounds, type Bounded, type BoundedValue, type Held } from './apply-bounds.ts';
 
 /** What one effective configuration is merged from. */

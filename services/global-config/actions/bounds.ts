@@ -1,6 +1,6 @@
 /** Actions on the platform's bounds. */
 import type { DataSource } from 'typeorm';
-import type { Handlers } from '../../../shared/cluster/request.ts';
+import type { Handlers } from '../../../shared/contract-runtime/request.ts';
 import { documentActions } from '../../../shared/documents/document.ts';
 import { boundsKind } from '../documents/bounds.ts';
 import type { Planner } from './plan.ts';

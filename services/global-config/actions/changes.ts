@@ -1,6 +1,6 @@
 /** The platform's changes, for watch streams. */
 import type { DataSource } from 'typeorm';
-import type { Handlers } from '../../../shared/cluster/request.ts';
+import type { Handlers } from '../../../shared/contract-runtime/request.ts';
 import { changesAfter, revisionOf } from '../../../shared/commits/commit.ts';
 import { platformScope } from '../../../shared/contracts/revision-scopes.ts';
 import { defaultLimit } from '../../../shared/documents/paging.ts';

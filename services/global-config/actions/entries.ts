@@ -1,6 +1,6 @@
 /** Actions on global entries. */
 import type { DataSource } from 'typeorm';
-import type { Handlers, Request } from '../../../shared/cluster/request.ts';
+import type { Handlers, Request } from '../../../shared/contract-runtime/request.ts';
 import { namesIn, platformRealm } from '../../../shared/commits/actor-names.ts';
 import {
   globalEntryKey,

@@ -1,6 +1,6 @@
 /** Actions on the platform's ConfigurationHistory: its pages, and one entry in full. */
 import type { DataSource } from 'typeorm';
-import type { Handlers } from '../../../shared/cluster/request.ts';
+import type { Handlers } from '../../../shared/contract-runtime/request.ts';
 import { platformRealm } from '../../../shared/commits/actor-names.ts';
 import { commitChange, type Work } from '../../../shared/commits/commit.ts';
 import { purgedAction } from '../../../shared/contracts/history.ts';

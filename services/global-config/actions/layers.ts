@@ -2,7 +2,7 @@
  * What config-resolver asks of the platform: its two layers, and its bounds, as they are or were.
  */
 import { In, type DataSource, type EntityManager } from 'typeorm';
-import type { Handlers } from '../../../shared/cluster/request.ts';
+import type { Handlers } from '../../../shared/contract-runtime/request.ts';
 import { readSnapshot, revisionOf } from '../../../shared/commits/commit.ts';
 import type { Bounds } from '../../../shared/contracts/bounds.ts';
 import type { StoredGlobalEntry } from '../../../shared/contracts/global-entries.ts';

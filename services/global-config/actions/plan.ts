@@ -13,7 +13,7 @@ import { createHash } from 'node:crypto';
 import type { DataSource, EntityManager } from 'typeorm';
 import { seesPlatform } from '../../../shared/access.ts';
 import { changedKeys, layersOfKeys, withPairs } from '../../../shared/bounds/platform-layers.ts';
-import type { Handlers, Request } from '../../../shared/cluster/request.ts';
+import type { Handlers, Request } from '../../../shared/contract-runtime/request.ts';
 import {
   changesAfter,
   commitChanges,

@@ -4,7 +4,7 @@
  */
 import type { DataSource } from 'typeorm';
 import { seesPlatform } from '../../../shared/access.ts';
-import type { Handlers, Request } from '../../../shared/cluster/request.ts';
+import type { Handlers, Request } from '../../../shared/contract-runtime/request.ts';
 import { platformBoundsKey } from '../../../shared/contracts/bounds.ts';
 import type { PlatformConfigType } from '../../../shared/contracts/history.ts';
 import { serviceTypeKey } from '../../../shared/contracts/service-types.ts';

@@ -1,7 +1,7 @@
 /** Actions on service types. */
 import type { DataSource } from 'typeorm';
 import { seesPlatform } from '../../../shared/access.ts';
-import type { Handlers } from '../../../shared/cluster/request.ts';
+import type { Handlers } from '../../../shared/contract-runtime/request.ts';
 import { readSnapshot } from '../../../shared/commits/commit.ts';
 import { platformScope } from '../../../shared/contracts/revision-scopes.ts';
 import { defaultConfiguration } from '../../../shared/contracts/service-types.ts';

@@ -3,7 +3,7 @@
  * over the baseline of what stood then. What was before that is in the audit only.
  */
 import type { EntityManager } from 'typeorm';
-import type { Request } from '../../../shared/cluster/request.ts';
+import type { Request } from '../../../shared/contract-runtime/request.ts';
 import type { PlatformConfigType } from '../../../shared/contracts/history.ts';
 import { columnsOf } from '../../../shared/database/columns.ts';
 import type { Stored, WriteRecord } from '../../../shared/documents/document-kind.ts';

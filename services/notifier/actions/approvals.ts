@@ -3,7 +3,7 @@ import canonicalize from 'canonicalize';
 import { createHash, randomUUID } from 'node:crypto';
 import type { EntityManager } from 'typeorm';
 import { isMachine } from '../../../shared/access.ts';
-import type { Handlers, Request } from '../../../shared/cluster/request.ts';
+import type { Handlers, Request } from '../../../shared/contract-runtime/request.ts';
 import { auditFacts, readSnapshot, recordEvents } from '../../../shared/commits/commit.ts';
 import { addressOf } from '../../../shared/contracts/effective-config.ts';
 import type { ParamsOf } from '../../../shared/contracts/index.ts';

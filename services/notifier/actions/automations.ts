@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { EntityManager } from 'typeorm';
 import { actsByRoles, type Caller } from '../../../shared/access.ts';
-import type { Handlers, Request } from '../../../shared/cluster/request.ts';
+import type { Handlers, Request } from '../../../shared/contract-runtime/request.ts';
 import { actorOf } from '../../../shared/commits/commit.ts';
 import { automationTtl, type AutomationState } from '../../../shared/contracts/automations.ts';
 import type { Intent } from '../../../shared/contracts/decide.ts';

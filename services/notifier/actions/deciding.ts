@@ -5,7 +5,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { DataSource, EntityManager } from 'typeorm';
 import { isMachine } from '../../../shared/access.ts';
-import type { Request } from '../../../shared/cluster/request.ts';
+import type { Request } from '../../../shared/contract-runtime/request.ts';
 import {
   actorOf,
   auditFacts,

@@ -1,6 +1,6 @@
 /** Reading the delivery log, and sending a notice again. */
 import type { DataSource, EntityManager } from 'typeorm';
-import type { Handlers, Request } from '../../../shared/cluster/request.ts';
+import type { Handlers, Request } from '../../../shared/contract-runtime/request.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import { auditFacts, recordEvents } from '../../../shared/commits/commit.ts';

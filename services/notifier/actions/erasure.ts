@@ -2,7 +2,7 @@
  * Erasing what the notifier has of a tenant. Notices that have not been sent are not sent any more.
  */
 import type { DataSource } from 'typeorm';
-import type { Handlers } from '../../../shared/cluster/request.ts';
+import type { Handlers } from '../../../shared/contract-runtime/request.ts';
 import { erasePieceOfTenant } from '../stores/erasure.ts';
 
 export const erasureActions = (db: DataSource) =>

@@ -3,7 +3,7 @@
  * could decide otherwise. Opening a link only shows what it would decide; deciding is a second
  * request, because mail scanners open links.
  */
-import type { Handlers, Request } from '../../../shared/cluster/request.ts';
+import type { Handlers, Request } from '../../../shared/contract-runtime/request.ts';
 import { addressOf } from '../../../shared/contracts/effective-config.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { StrataError } from '../../../shared/errors.ts';

@@ -5,12 +5,12 @@
 import { randomUUID } from 'node:crypto';
 import type { DataSource } from 'typeorm';
 import type { Caller } from '../../../shared/access.ts';
-import type { Handlers, Request } from '../../../shared/cluster/request.ts';
+import type { Handlers, Request } from '../../../shared/contract-runtime/request.ts';
 import { auditFacts, recordEvents } from '../../../shared/commits/commit.ts';
 import { holderOf, takeShares, tenantHolder } from '../../../shared/commits/shares.ts';
 import type { ParamsOf, ResultOf } from '../../../shared/contracts/index.ts';
 import { invalid } from '../../../shared/errors.ts';
-import type { Settings } from '../../../shared/settings.ts';
+import type { Settings } from '../../../shared/settings/settings.ts';
 import { channelDestinations, firstFilled, type Destination } from '../rules/destinations.ts';
 import type { ChannelConfig } from '../rules/frozen-config.ts';
 import { testBody, webhookId } from '../rules/notice.ts';

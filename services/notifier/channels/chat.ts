@@ -1,7 +1,7 @@
 /** Notices to a Google Chat space, by the incoming webhook that the tenant made for it. */
-import { approvalAddress } from '../../../shared/console-links.ts';
+import { approvalAddress } from '../../../shared/mail/console-links.ts';
 import type { HttpClient } from '../../../shared/outgoing/http-client.ts';
-import type { Settings } from '../../../shared/settings.ts';
+import type { Settings } from '../../../shared/settings/settings.ts';
 import { chatMessage, type ChatLink, type ChatNotice } from '../rules/chat-message.ts';
 import { parseBody } from '../rules/notice.ts';
 import type { NoticeChannel, Outcome } from './channel.ts';

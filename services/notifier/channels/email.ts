@@ -3,7 +3,7 @@ import { basename } from 'node:path';
 import { MailError } from '../../../shared/mail/mail-error.ts';
 import type { Mailer, SentMail } from '../../../shared/mail/mailer.ts';
 import { senderInUse } from '../../../shared/mail/sender.ts';
-import type { Settings } from '../../../shared/settings.ts';
+import type { Settings } from '../../../shared/settings/settings.ts';
 import { renderApprovalMail } from '../rules/approval-mail.ts';
 import type { DecisionLinks } from '../rules/decision-links.ts';
 import {

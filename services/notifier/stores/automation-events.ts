@@ -1,7 +1,7 @@
 /** The audit of automations: that one was asked for, and each state it came to. */
 import type { EntityManager } from 'typeorm';
 import { serviceCaller } from '../../../shared/access.ts';
-import type { Request } from '../../../shared/cluster/request.ts';
+import type { Request } from '../../../shared/contract-runtime/request.ts';
 import { auditFacts, recordEvents } from '../../../shared/commits/commit.ts';
 import type { AutomationState } from '../../../shared/contracts/automations.ts';
 import type { AutomationRow } from '../schema.ts';

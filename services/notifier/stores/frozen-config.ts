@@ -1,5 +1,5 @@
 import { createVault } from '../../../shared/security/vault.ts';
-import type { Settings } from '../../../shared/settings.ts';
+import type { Settings } from '../../../shared/settings/settings.ts';
 import type { FrozenConfig } from '../rules/frozen-config.ts';
 
 export interface FrozenConfigVault {

@@ -6,7 +6,7 @@
  */
 import type { EntityManager } from 'typeorm';
 import type { Removed, Sweep } from '../../../shared/database/sweeper.ts';
-import type { Settings } from '../../../shared/settings.ts';
+import type { Settings } from '../../../shared/settings/settings.ts';
 
 /**
  * Of an approval `a` that is not pending: when it ended, at the latest. An exhausted one ends with

@@ -5,8 +5,11 @@
  */
 import type { Logger } from 'pino';
 import type { DataSource, EntityManager } from 'typeorm';
-import { startBackgroundLoop, type BackgroundLoop } from '../../../shared/background-loop.ts';
-import type { Call } from '../../../shared/cluster/request.ts';
+import {
+  startBackgroundLoop,
+  type BackgroundLoop,
+} from '../../../shared/concurrency/background-loop.ts';
+import type { Call } from '../../../shared/contract-runtime/request.ts';
 import { codeOf } from '../../../shared/errors.ts';
 import { keptDecision, slotLimit, tooMany, type Admission } from '../rules/automation.ts';
 import { AutomationEntity, type AutomationRow } from '../schema.ts';

@@ -6,7 +6,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { DataSource } from 'typeorm';
-import { startBackgroundLoop } from '../../../shared/background-loop.ts';
+import { startBackgroundLoop } from '../../../shared/concurrency/background-loop.ts';
 import {
   claimDue,
   releaseClaims,

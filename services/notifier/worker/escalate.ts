@@ -5,7 +5,10 @@
 import type { Logger } from 'pino';
 import type { DataSource, EntityManager } from 'typeorm';
 import { serviceCaller } from '../../../shared/access.ts';
-import { startBackgroundLoop, type BackgroundLoop } from '../../../shared/background-loop.ts';
+import {
+  startBackgroundLoop,
+  type BackgroundLoop,
+} from '../../../shared/concurrency/background-loop.ts';
 import { auditFacts, recordEvents } from '../../../shared/commits/commit.ts';
 import type { ApprovalState, NoticeType } from '../../../shared/contracts/notifier.ts';
 import { groupAt } from '../rules/approval.ts';

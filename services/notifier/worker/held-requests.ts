@@ -10,7 +10,7 @@
  */
 import type { Caller } from '../../../shared/access.ts';
 import { StrataError } from '../../../shared/errors.ts';
-import type { Settings } from '../../../shared/settings.ts';
+import type { Settings } from '../../../shared/settings/settings.ts';
 
 export class HeldRequests {
   readonly #settings: () => Settings;

@@ -2,7 +2,7 @@
 import type { Channel } from '../../../shared/contracts/notifier.ts';
 import type { Mailer } from '../../../shared/mail/mailer.ts';
 import type { HttpClient } from '../../../shared/outgoing/http-client.ts';
-import type { Settings } from '../../../shared/settings.ts';
+import type { Settings } from '../../../shared/settings/settings.ts';
 import type { NoticeChannel, Outcome, OutgoingNotice } from '../channels/channel.ts';
 import { chatChannel } from '../channels/chat.ts';
 import { emailChannel } from '../channels/email.ts';

@@ -3,7 +3,7 @@ import canonicalize from 'canonicalize';
 import { createHash } from 'node:crypto';
 import type { DataSource } from 'typeorm';
 import { differingKeys } from '../../../shared/bounds/platform-layers.ts';
-import type { Handlers, Request } from '../../../shared/cluster/request.ts';
+import type { Handlers, Request } from '../../../shared/contract-runtime/request.ts';
 import { commitChange, revisionOf, type Work } from '../../../shared/commits/commit.ts';
 import type { Bounds } from '../../../shared/contracts/bounds.ts';
 import type { ParamsOf } from '../../../shared/contracts/index.ts';

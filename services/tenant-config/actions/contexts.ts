@@ -1,6 +1,6 @@
 /** The names by which effective configurations of a tenant are asked for. */
 import type { DataSource } from 'typeorm';
-import type { Handlers } from '../../../shared/cluster/request.ts';
+import type { Handlers } from '../../../shared/contract-runtime/request.ts';
 import { mostContexts } from '../../../shared/contracts/contexts.ts';
 
 interface ServiceNames {

@@ -1,6 +1,6 @@
 /** Writes of documents whose dry run also says what would become of an effective configuration. */
 import type { DataSource } from 'typeorm';
-import type { Request } from '../../../shared/cluster/request.ts';
+import type { Request } from '../../../shared/contract-runtime/request.ts';
 import { commitChange } from '../../../shared/commits/commit.ts';
 import { tenantScope } from '../../../shared/contracts/revision-scopes.ts';
 import type { ParamsOf } from '../../../shared/contracts/index.ts';

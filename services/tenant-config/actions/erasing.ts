@@ -10,11 +10,11 @@
  * | end | worker/erasing.ts: history, counters, the row of the tenant | `tenant.erased` in the platform's chain, upon which audit keeps the hashes alone |
  */
 import { IsNull, LessThan, Not, type DataSource } from 'typeorm';
-import type { Handlers } from '../../../shared/cluster/request.ts';
+import type { Handlers } from '../../../shared/contract-runtime/request.ts';
 import { commitChange } from '../../../shared/commits/commit.ts';
 import { wholeScopeKey } from '../../../shared/contracts/feed.ts';
 import { memberScope, tenantScope } from '../../../shared/contracts/revision-scopes.ts';
-import type { Settings } from '../../../shared/settings.ts';
+import type { Settings } from '../../../shared/settings/settings.ts';
 import {
   AgentEntity,
   BoundsEntity,

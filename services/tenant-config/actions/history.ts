@@ -3,7 +3,7 @@
  * follow.
  */
 import { MoreThan, type DataSource } from 'typeorm';
-import type { Handlers } from '../../../shared/cluster/request.ts';
+import type { Handlers } from '../../../shared/contract-runtime/request.ts';
 import { revisionOf } from '../../../shared/commits/commit.ts';
 import { tenantScope } from '../../../shared/contracts/revision-scopes.ts';
 import {

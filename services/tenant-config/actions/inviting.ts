@@ -3,11 +3,11 @@
  */
 import type { DataSource, EntityManager } from 'typeorm';
 import type { Caller } from '../../../shared/access.ts';
-import type { Request } from '../../../shared/cluster/request.ts';
+import type { Request } from '../../../shared/contract-runtime/request.ts';
 import { actorOf } from '../../../shared/commits/commit.ts';
 import { holderOf, takeShares, tenantHolder } from '../../../shared/commits/shares.ts';
 import { StrataError } from '../../../shared/errors.ts';
-import type { Settings } from '../../../shared/settings.ts';
+import type { Settings } from '../../../shared/settings/settings.ts';
 import { MemberEntity, type TenantRow } from '../schema.ts';
 
 /**

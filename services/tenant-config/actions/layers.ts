@@ -3,7 +3,7 @@
  * types it has configured.
  */
 import { In, type DataSource, type EntityManager } from 'typeorm';
-import type { Handlers } from '../../../shared/cluster/request.ts';
+import type { Handlers } from '../../../shared/contract-runtime/request.ts';
 import { namesIn } from '../../../shared/commits/actor-names.ts';
 import { revisionOf, revisionsOf } from '../../../shared/commits/commit.ts';
 import type { AgentConfig } from '../../../shared/contracts/agents.ts';

@@ -3,7 +3,7 @@
  * addresses come from `auth`.
  */
 import { MoreThan, type DataSource, type EntityManager } from 'typeorm';
-import type { Handlers, Request } from '../../../shared/cluster/request.ts';
+import type { Handlers, Request } from '../../../shared/contract-runtime/request.ts';
 import {
   commitChange,
   readSnapshot,
@@ -15,7 +15,7 @@ import { memberKey } from '../../../shared/contracts/members.ts';
 import { memberScope, tenantScope } from '../../../shared/contracts/revision-scopes.ts';
 import { decodeCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';
 import { StrataError } from '../../../shared/errors.ts';
-import type { Settings } from '../../../shared/settings.ts';
+import type { Settings } from '../../../shared/settings/settings.ts';
 import { diff } from '../../../shared/schema/diff.ts';
 import { hasDeciderRole, linkDeciderOf, rightOf, type AskedGroups } from '../rules/decider.ts';
 import { givenNow, givenOnJoining, standingFor, type Asked } from '../rules/given.ts';

@@ -3,7 +3,7 @@
  * notifier with them open.
  */
 import type { DataSource } from 'typeorm';
-import type { Handlers } from '../../../shared/cluster/request.ts';
+import type { Handlers } from '../../../shared/contract-runtime/request.ts';
 import { readSnapshot, refuseOlderThan } from '../../../shared/commits/commit.ts';
 import {
   notificationSecrets,
@@ -12,7 +12,7 @@ import {
 import { tenantScope } from '../../../shared/contracts/revision-scopes.ts';
 import { senderInUse } from '../../../shared/mail/sender.ts';
 import { concealSecrets, openSecrets } from '../../../shared/security/document-secrets.ts';
-import type { Settings } from '../../../shared/settings.ts';
+import type { Settings } from '../../../shared/settings/settings.ts';
 import { notificationContext, notificationVault } from '../documents/notification-config.ts';
 import { effectiveNotifications } from '../rules/effective-notifications.ts';
 import { countedRecipients, type RecentChange } from '../rules/recent-changes.ts';

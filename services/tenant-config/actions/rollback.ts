@@ -4,7 +4,7 @@
  */
 import type { DataSource } from 'typeorm';
 import { requirePower } from '../../../shared/access.ts';
-import type { Handlers, Request } from '../../../shared/cluster/request.ts';
+import type { Handlers, Request } from '../../../shared/contract-runtime/request.ts';
 import type { ConfigType } from '../../../shared/contracts/history.ts';
 import type { ParamsOf } from '../../../shared/contracts/index.ts';
 import type { DocumentActions, WrittenDocument } from '../../../shared/documents/document.ts';

@@ -4,7 +4,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { MoreThan, type DataSource, type EntityManager } from 'typeorm';
-import type { Handlers } from '../../../shared/cluster/request.ts';
+import type { Handlers } from '../../../shared/contract-runtime/request.ts';
 import { noteActor } from '../../../shared/commits/actor-names.ts';
 import { commitChange, readSnapshot, type EventDraft } from '../../../shared/commits/commit.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';

@@ -1,7 +1,7 @@
 /** Actions on tenants themselves, for the platform's administrators. */
 import { randomUUID } from 'node:crypto';
 import type { DataSource, EntityManager } from 'typeorm';
-import type { Handlers } from '../../../shared/cluster/request.ts';
+import type { Handlers } from '../../../shared/contract-runtime/request.ts';
 import { actorOf, commitChange } from '../../../shared/commits/commit.ts';
 import { memberKey } from '../../../shared/contracts/members.ts';
 import { memberScope, tenantScope } from '../../../shared/contracts/revision-scopes.ts';
@@ -11,7 +11,7 @@ import { columnsOf } from '../../../shared/database/columns.ts';
 import { decodeCursor, defaultLimit, pageOf } from '../../../shared/documents/paging.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import { diff } from '../../../shared/schema/diff.ts';
-import type { Settings } from '../../../shared/settings.ts';
+import type { Settings } from '../../../shared/settings/settings.ts';
 import { checkWord } from '../rules/granting.ts';
 import { seedRisk } from '../rules/risk.ts';
 import { checkTenantChange } from '../rules/tenant-change.ts';

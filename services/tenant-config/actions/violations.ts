@@ -5,7 +5,7 @@
 import { In, type DataSource, type EntitySchema, type SelectQueryBuilder } from 'typeorm';
 import { contradicted, yieldingPairs } from '../../../shared/bounds/bounds-document.ts';
 import type { BoundInForce, BoundSet } from '../../../shared/bounds/bounds-in-force.ts';
-import type { Handlers, Request } from '../../../shared/cluster/request.ts';
+import type { Handlers, Request } from '../../../shared/contract-runtime/request.ts';
 import { agentKey, type AgentConfig } from '../../../shared/contracts/agents.ts';
 import { tenantBoundsKey, type Bounds, type Violation } from '../../../shared/contracts/bounds.ts';
 import { riskKey, type RiskConfig } from '../../../shared/contracts/risk.ts';

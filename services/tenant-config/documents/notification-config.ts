@@ -2,7 +2,7 @@
  * A tenant's notification_config: a column of the tenant, null until it is set, its secrets
  * encrypted.
  */
-import type { Call } from '../../../shared/cluster/request.ts';
+import type { Call } from '../../../shared/contract-runtime/request.ts';
 import {
   notificationSecrets,
   NullableNotificationConfig,
@@ -14,7 +14,7 @@ import type { DocumentKind, Stored } from '../../../shared/documents/document-ki
 import { createGuard } from '../../../shared/outgoing/guard.ts';
 import { concealSecrets, sealSecrets } from '../../../shared/security/document-secrets.ts';
 import { createVault } from '../../../shared/security/vault.ts';
-import type { Settings } from '../../../shared/settings.ts';
+import type { Settings } from '../../../shared/settings/settings.ts';
 import {
   notificationProblems,
   refusedAddresses,

@@ -3,7 +3,7 @@ import type { BoundSet } from '../../../shared/bounds/bounds-in-force.ts';
 import { RiskConfig } from '../../../shared/contracts/risk.ts';
 import type { TenantAddress } from '../../../shared/contracts/tenant-document.ts';
 import type { DocumentKind } from '../../../shared/documents/document-kind.ts';
-import type { Settings } from '../../../shared/settings.ts';
+import type { Settings } from '../../../shared/settings/settings.ts';
 import { checkRisk, seedRisk } from '../rules/risk.ts';
 import { boundViolations, valuesOfRisk } from '../../../shared/bounds/placed-values.ts';
 import { RiskEntity } from '../schema.ts';

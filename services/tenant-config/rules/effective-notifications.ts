@@ -8,7 +8,7 @@ import {
   type NotificationConfig,
   type WebhookEndpoint,
 } from '../../../shared/contracts/notification-config.ts';
-import type { Settings } from '../../../shared/settings.ts';
+import type { Settings } from '../../../shared/settings/settings.ts';
 
 /**
  * The whole document in use. Webhooks come as a list, whether one or several were written; a

@@ -2,7 +2,7 @@
 import type { Caller } from '../../../shared/access.ts';
 import type { TenantRole } from '../../../shared/contracts/contract.ts';
 import { StrataError } from '../../../shared/errors.ts';
-import { isPlatformAdminAddress, type Settings } from '../../../shared/settings.ts';
+import { isPlatformAdminAddress, type Settings } from '../../../shared/settings/settings.ts';
 
 /** Throws 403 where an API key makes a tenant_admin, who has every right in the tenant. */
 export function checkGrant(

@@ -1,6 +1,6 @@
 /** A tenant as it is answered. */
 import type { ResultOf } from '../../../shared/contracts/index.ts';
-import type { Settings } from '../../../shared/settings.ts';
+import type { Settings } from '../../../shared/settings/settings.ts';
 import type { TenantRow } from '../schema.ts';
 
 const dayMs = 86_400_000;

@@ -1,6 +1,6 @@
 /** The bounds that a tenant's documents keep to. The platform's are `global-config`'s. */
 import type { BoundSet } from '../../../shared/bounds/bounds-in-force.ts';
-import type { Request } from '../../../shared/cluster/request.ts';
+import type { Request } from '../../../shared/contract-runtime/request.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { codeOf, isOutage, StrataError } from '../../../shared/errors.ts';
 

@@ -7,7 +7,7 @@ import { serviceCaller } from '../../../shared/access.ts';
 import { auditFacts, recordEvents } from '../../../shared/commits/commit.ts';
 import { eraseCommits, hasWaitingEvents } from '../../../shared/commits/erase.ts';
 import { erasedAction, erasingServices } from '../../../shared/contracts/tenants.ts';
-import type { Settings } from '../../../shared/settings.ts';
+import type { Settings } from '../../../shared/settings/settings.ts';
 
 /** Of a tenant: its deletion was asked for $1 days ago, and nobody has taken it back. */
 const due = `status = 'disabled' AND erasing_since IS NULL

@@ -1,6 +1,6 @@
 /** ConfigurationHistory: one row for each revision of a tenant. */
 import { LessThanOrEqual, type EntityManager } from 'typeorm';
-import type { Request } from '../../../shared/cluster/request.ts';
+import type { Request } from '../../../shared/contract-runtime/request.ts';
 import type { ConfigType } from '../../../shared/contracts/history.ts';
 import { run, type Statement } from '../../../shared/database/planned-once.ts';
 import type { Stored, WriteRecord } from '../../../shared/documents/document-kind.ts';

@@ -2,7 +2,7 @@
  * The managed service types, which are `global-config`'s: instances and risk overrides name them,
  * and keep to their limits.
  */
-import type { Request } from '../../../shared/cluster/request.ts';
+import type { Request } from '../../../shared/contract-runtime/request.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import { StrataError } from '../../../shared/errors.ts';
 

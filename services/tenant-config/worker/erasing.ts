@@ -5,9 +5,12 @@
  */
 import type { Logger } from 'pino';
 import type { DataSource } from 'typeorm';
-import { startBackgroundLoop, type BackgroundLoop } from '../../../shared/background-loop.ts';
-import type { Call } from '../../../shared/cluster/request.ts';
-import type { Settings } from '../../../shared/settings.ts';
+import {
+  startBackgroundLoop,
+  type BackgroundLoop,
+} from '../../../shared/concurrency/background-loop.ts';
+import type { Call } from '../../../shared/contract-runtime/request.ts';
+import type { Settings } from '../../../shared/settings/settings.ts';
 import { dueTenants, endErasure, eraseHistory, hasDocuments } from '../stores/erasing.ts';
 
 const pollMs = 5000;

@@ -12,7 +12,7 @@
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { CannotStart } from '../../cannot-start.ts';
+import { CannotStart } from '../../process/cannot-start.ts';
 import { writeWhole, type Copied } from './durable-files.ts';
 
 export interface BackedUpFile extends Copied {

@@ -22,7 +22,7 @@ import {
 } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
 import pg from 'pg';
-import { CannotStart, messageOf } from '../../cannot-start.ts';
+import { CannotStart, messageOf } from '../../process/cannot-start.ts';
 import { assertReachable, firstClosed } from '../embedded/account.ts';
 import { isAbsentOrEmpty } from '../embedded/cluster.ts';
 import { assertNotOfOthers, stopLeftOver } from '../embedded/left-over.ts';

@@ -8,7 +8,7 @@ import { readdir } from 'node:fs/promises';
 import { join, relative, resolve, sep } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
-import { CannotStart } from '../../cannot-start.ts';
+import { CannotStart } from '../../process/cannot-start.ts';
 import { firstClosed } from '../embedded/account.ts';
 import type { Account, Say } from '../embedded/place.ts';
 import { directoryFileIn } from './archive-command.ts';

@@ -2,7 +2,7 @@
 import { chmodSync, existsSync, lstatSync, readFileSync, statSync, symlinkSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join, relative, resolve } from 'node:path';
-import { CannotStart } from '../../cannot-start.ts';
+import { CannotStart } from '../../process/cannot-start.ts';
 
 /**
  * The directory that has `bin/postgres` and `bin/initdb`, ready to run. Throws where there is no

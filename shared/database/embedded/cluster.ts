@@ -13,7 +13,7 @@ import {
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { CannotStart, oneLine } from '../../cannot-start.ts';
+import { CannotStart, oneLine } from '../../process/cannot-start.ts';
 import { environment, type Place, type Say } from './place.ts';
 
 export const isAbsentOrEmpty = (directory: string): boolean =>

@@ -5,7 +5,7 @@ import { createServer, Socket, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
-import { CannotStart, oneLine } from '../../cannot-start.ts';
+import { CannotStart, oneLine } from '../../process/cannot-start.ts';
 import { archiveCommand } from '../backup/archive-command.ts';
 import { stopLeftOver } from './left-over.ts';
 import { environment, type Place, type Say } from './place.ts';

@@ -14,7 +14,7 @@ import { json } from 'node:stream/consumers';
 import { setImmediate } from 'node:timers/promises';
 import { BasicClientSideCache, createClient } from '@redis/client';
 import { serviceCaller } from '../../../shared/access.ts';
-import { callAs } from '../../../shared/cluster/request.ts';
+import { callAs } from '../../../shared/contract-runtime/request.ts';
 import { bareNode, machineMs } from '../bare-node.ts';
 
 /** Of the reads by now. */

@@ -1,6 +1,6 @@
 /**
  * What writes wait for when a region is cut off from the writer and the database, by the rules of
- * leases (shared/cluster/coherence/lease-table.ts): only clocks and the lease table take part, so
+ * leases (shared/coherence/lease-table.ts): only clocks and the lease table take part, so
  * nothing here is measured.
  */
 import { EventQueue, seeded } from './events.ts';

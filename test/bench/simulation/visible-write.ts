@@ -1,6 +1,6 @@
 /**
  * How long a write takes until it is answered, which is when every node that may cache has dropped
- * what it made old: the path of `Coherence.publish` (shared/cluster/coherence/coherence.ts) as a
+ * what it made old: the path of `Coherence.publish` (shared/coherence/coherence.ts) as a
  * simulation of discrete events. It knows no figure by itself: what each step takes is measured
  * apart (../costs.ts), and what is assumed beside that is a table in docs/scaling.md.
  */

@@ -1,0 +1,22 @@
+/**
+ * The commands that the console and the command line share. What only the console has is in
+ * `console-commands.ts`.
+ */
+import { accountCommands } from './commands/account-commands.ts';
+import { approvalCommands } from './commands/approval-commands.ts';
+import { auditCommands } from './commands/audit-commands.ts';
+import { callCommand } from './commands/call-command.ts';
+import type { Command } from './command.ts';
+import { configCommands } from './commands/config-commands.ts';
+import { decideCommand } from './commands/decide-command.ts';
+import { tenantCommands } from './commands/tenant-commands.ts';
+
+export const commands: readonly Command[] = [
+  ...configCommands,
+  ...auditCommands,
+  decideCommand,
+  ...approvalCommands,
+  ...tenantCommands,
+  ...accountCommands,
+  callCommand,
+];

@@ -1,0 +1,132 @@
+/**
+ * The command line `strata`: the console's commands over HTTPS, for whoever has an API key or a
+ * sign-in. Answers go to stdout, all else to stderr, a failure in one line. Ends with 0, with 1
+ * where something failed, with 2 where `plan` or `diff` found differences, with 3 where `decide` or
+ * an approval says no.
+ */
+import { readFileSync, realpathSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { Misused } from '../command.ts';
+import { candidatesFor } from '../completion.ts';
+import { helpOn } from '../help.ts';
+import { execute, parse, splitFlags } from '../interpreter.ts';
+import { printable, printableLine } from '../output.ts';
+import { Failed } from '../session.ts';
+import { askingWord, isPlainWord } from './completion-command.ts';
+import { credentialsOf } from './credentials.ts';
+import { httpSession } from './http-session.ts';
+import { commandFirst, table } from './table.ts';
+
+const failed = 1;
+/** By convention 128 and the number of the signal. */
+const interruptedBySignal = 130;
+/** The Tab key does not wait for a gateway that is far away. */
+const completionMs = 2000;
+
+const print = (text: string): void => {
+  process.stdout.write(`${printable(text)}\n`);
+};
+const complain = (text: string): void => {
+  process.stderr.write(`strata: ${printableLine(text)}\n`);
+};
+
+async function main(given: readonly string[], signal: AbortSignal): Promise<number> {
+  if (given[0] === askingWord) return offer(given.slice(1), signal);
+  const words = commandFirst(given.map((word) => (word === '-h' ? '--help' : word)));
+  const [first] = words;
+  if (first === '--version') {
+    print(version());
+    return 0;
+  }
+  if (first === undefined || first === 'help' || words.includes('--help')) {
+    const named = table.commandAt(words)?.name.split(' ');
+    const asked = words.filter((word) => word !== 'help' && !word.startsWith('-'));
+    print(`${helpOn(named ?? asked, table)}`);
+    return 0;
+  }
+  if (first.startsWith('-')) splitFlags(table.options, words);
+  const typed = parse(words, table);
+  const credentials = credentialsOf(typed.flags, process.env);
+  const session = httpSession(credentials, { signal, warn: complain });
+  const told =
+    typed.command.flags?.tenant && credentials.tenant !== undefined
+      ? { ...typed, flags: { ...typed.flags, tenant: credentials.tenant } }
+      : typed;
+  return execute(told, session, { print, signal });
+}
+
+/**
+ * What a shell may put in place of the last word. It never fails: the Tab key has no place for an
+ * error.
+ */
+async function offer(given: readonly string[], signal: AbortSignal): Promise<number> {
+  try {
+    const last = given.at(-1) ?? '';
+    const before = commandFirst(given.slice(0, -1));
+    const told = before.filter(isOption);
+    // The value of the last one may be what is asked for.
+    const { flags } = splitFlags(table.options, isUnfinished(told) ? told.slice(0, -1) : told);
+    const surroundings = { signal, warn: () => {}, timeoutMs: completionMs };
+    const session = httpSession(credentialsOf(flags, process.env), surroundings);
+    const candidates = await candidatesFor(before, last, session, table);
+    for (const candidate of candidates.filter(isPlainWord)) print(candidate);
+  } catch {
+    // Nothing is offered.
+  }
+  return 0;
+}
+
+const takesValue = (word: string | undefined): boolean =>
+  word !== undefined && table.options[word.replace(/^--/, '')]?.type === 'string';
+
+/** Whether the word is an option that every command has, or the value of one. */
+function isOption(word: string, index: number, words: readonly string[]): boolean {
+  const [name] = word.split('=');
+  const isKnown = word.startsWith('--') && table.options[name!.slice(2)] !== undefined;
+  return isKnown || takesValue(words[index - 1]);
+}
+
+const isUnfinished = (told: readonly string[]): boolean =>
+  told.length > 0 && takesValue(told.at(-1)) && !takesValue(told.at(-2));
+
+function version(): string {
+  const manifest = join(dirname(realpathSync(process.argv[1]!)), '../../client/package.json');
+  return (JSON.parse(readFileSync(manifest, 'utf8')) as { version: string }).version;
+}
+
+/** A failure in one line: what, where, and what to do. */
+function describe(error: unknown): string {
+  if (!(error instanceof Failed)) return (error as Error).message.replaceAll('\n', '; ');
+  const places = error.problems.map(({ path, message }) => `${path || '/'} ${message}`);
+  const hint = hints.get(error.code);
+  return [
+    `${error.code}: ${error.message}`,
+    ...(places.length > 0 ? [` ${places.join('; ')}`] : []),
+    ...(hint === undefined ? [] : [` ${hint}`]),
+    ...(error.requestId === undefined ? [] : [` (request ${error.requestId})`]),
+  ].join('');
+}
+
+const hints: ReadonlyMap<string, string> = new Map([
+  ['auth_api_key_invalid', 'Check STRATA_API_KEY or --api-key-file, or use strata login.'],
+  ['auth_token_invalid', 'Check STRATA_API_KEY or --api-key-file, or use strata login.'],
+  ['auth_token_expired', 'Use strata login.'],
+  ['auth_session_revoked', 'Use strata login.'],
+  ['tenant_mismatch', 'strata whoami says whose tenant you act in, strata switch goes to another.'],
+]);
+
+const interrupted = new AbortController();
+process.once('SIGINT', () => interrupted.abort());
+// Whoever reads the answer may stop reading, as head does.
+process.stdout.on('error', () => process.exit(0));
+
+main(process.argv.slice(2), interrupted.signal)
+  .catch((error: unknown) => {
+    if (interrupted.signal.aborted) return interruptedBySignal;
+    const isOurs = error instanceof Misused || error instanceof Failed;
+    complain(isOurs ? describe(error) : `it went wrong: ${describe(error)}`);
+    return failed;
+  })
+  .then((code) => {
+    process.stdout.write('', () => process.exit(code));
+  });

@@ -1,0 +1,159 @@
+/**
+ * Puts the gateway together: Fastify with everything that a request passes on its way, and the fast
+ * path ahead of it.
+ */
+import fastify, { LogController, type FastifyBaseLogger, type FastifyInstance } from 'fastify';
+import type { Redis } from 'ioredis';
+import type { ServiceBroker } from 'moleculer';
+import { randomUUID } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import type { Logger } from 'pino';
+import type { Registry } from 'prom-client';
+import type { Coherence } from '../../shared/coherence/coherence.ts';
+import type { LocalCache } from '../../shared/coherence/local-cache.ts';
+import type { ReadinessCheck } from '../../shared/node/readiness.ts';
+import type { LiveSettings } from '../../shared/settings/live-settings.ts';
+import { createAuthenticator, type Authenticator } from './authenticate.ts';
+import { consoleFilesInTime } from '../console/files-in-time.ts';
+import { serveConsole } from '../console/serve.ts';
+import { consoleSessionHandlers } from '../console/session.ts';
+import { allowOrigins } from './cors.ts';
+import { mapErrors, refuseBeforeRouting } from './error-responses.ts';
+import { createFastPath } from '../fast-path/fast-path.ts';
+import { observeRequests } from './metrics.ts';
+import { serveDocs, serveHealth } from './node-routes.ts';
+import { trustOf } from './client-address.ts';
+import { createRateLimit, limitRate } from './rate-limit.ts';
+import { bodyLimit, parseBodies } from './request-body.ts';
+import { countsInMemory, countsInRedis } from './request-counts.ts';
+import { createRequestLog, recordResponses } from './request-log.ts';
+import { registerRoutes } from './routes.ts';
+import { httpsOnly, jsonHeaders } from './security-headers.ts';
+import { createGatewayServer, type GatewayServer } from './server.ts';
+import { createWatch } from '../streams/watch.ts';
+
+export interface AppOptions {
+  readonly broker: ServiceBroker;
+  /** Tells the watch streams what changed. */
+  readonly coherence: Coherence;
+  readonly localCache: LocalCache;
+  /** Read at every request where a reload may change them. */
+  readonly settings: LiveSettings;
+  readonly log: Logger;
+  /** The node's registry; the gateway adds its own figures and serves all of them. */
+  readonly metrics: Registry;
+  readonly readiness: ReadinessCheck;
+  /** Of Strata, for the OpenAPI document. */
+  readonly version: string;
+  /** Shares the rate limit between gateways; without it each gateway counts for itself. */
+  readonly redis?: Redis;
+}
+
+export interface App {
+  readonly app: FastifyInstance;
+  /** The server that `app` listens with; it has to be stopped before the app is closed. */
+  readonly server: GatewayServer;
+  readonly authenticator: Authenticator;
+}
+
+export async function buildApp(options: AppOptions): Promise<App> {
+  const { broker, coherence, localCache, settings, log, metrics, readiness, version, redis } =
+    options;
+  const watch = createWatch(broker, coherence, settings);
+  const streams = { ...watch, max: () => settings.current.watch_max_streams };
+  const record = createRequestLog(log, observeRequests(metrics, streams));
+  const authenticator = createAuthenticator(broker, localCache, settings, log);
+  const trust = trustOf(settings.current.trusted_proxies);
+  const counts = redis ? countsInRedis(redis) : countsInMemory();
+  const rateLimit = createRateLimit(settings, counts, trust);
+  const fastPath = createFastPath({ authenticator, settings, rateLimit, requestIdOf, record });
+  const server = createGatewayServer(fastPath, requestIdOf);
+
+  const app = fastify({
+    serverFactory: server.create,
+    loggerInstance: withoutChildren(log) as FastifyBaseLogger,
+    logController: new LogController({ disableRequestLogging: true }),
+    bodyLimit,
+    trustProxy: trust,
+    requestIdHeader: false,
+    genReqId: requestIdOf,
+    return503OnClosing: false,
+    forceCloseConnections: 'idle',
+    routerOptions: { ignoreTrailingSlash: true, maxParamLength: 500 },
+    frameworkErrors: refuseBeforeRouting,
+    clientErrorHandler: server.refuse,
+    exposeHeadRoutes: true,
+  });
+  keepSettings(app, settings);
+  addCommonHeaders(app);
+  if (settings.current.base_url.startsWith('https:')) keepToHttps(app);
+  recordResponses(app, record);
+  mapErrors(app, log);
+  parseBodies(app);
+  await allowOrigins(app, settings);
+  limitRate(app, rateLimit);
+  // Open streams would keep the server from closing.
+  app.addHook('preClose', async () => watch.stop());
+  serveHealth(app, readiness, metrics, settings.current.metrics_port);
+  serveDocs(app, settings.current.base_url, version);
+  serveConsole(app, consoleFilesInTime(settings.current.base_url));
+  registerRoutes(app, {
+    broker,
+    localCache,
+    authenticator,
+    fastPath,
+    own: { ...watch.handlers, ...consoleSessionHandlers(broker) },
+    requestTimeoutMs: settings.current.request_timeout_ms,
+  });
+  return { app, server, authenticator };
+}
+
+/**
+ * The caller's own request id where it is a sane one, else a random one: a number would tell
+ * callers how much others ask.
+ */
+function requestIdOf({ headers }: IncomingMessage): string {
+  const given = headers['x-request-id'];
+  const isSane = typeof given === 'string' && /^[A-Za-z0-9._-]{1,128}$/.test(given);
+  return isSane ? given : randomUUID();
+}
+
+/**
+ * The same log, which Fastify may not derive one from for every request: that costs more than the
+ * request id that our lines name.
+ */
+function withoutChildren(log: Logger): Logger {
+  const single = Object.create(log, { child: { value: () => single } }) as Logger;
+  return single;
+}
+
+/**
+ * A reload may come between the hooks that set headers and the route that teaches them to the fast
+ * path.
+ */
+function keepSettings(app: FastifyInstance, settings: LiveSettings): void {
+  app.decorateRequest('settings', undefined);
+  app.addHook('onRequest', (request, _reply, done) => {
+    request.settings = settings.current;
+    done();
+  });
+}
+
+/** The request id, and the security headers that the response has not set otherwise. */
+function addCommonHeaders(app: FastifyInstance): void {
+  app.addHook('onSend', (request, reply, payload, done) => {
+    reply.header('x-request-id', request.id);
+    for (const name in jsonHeaders) {
+      if (!reply.hasHeader(name)) reply.header(name, jsonHeaders[name]);
+    }
+    done(null, payload);
+  });
+}
+
+/** Ahead of the handlers, so that the fast path learns it with the answer. */
+function keepToHttps(app: FastifyInstance): void {
+  app.addHook('onRequest', (_request, reply, done) => {
+    reply.headers(httpsOnly);
+    done();
+  });
+}

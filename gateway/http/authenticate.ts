@@ -1,0 +1,352 @@
+/**
+ * Who a request is from: its credential (an access token or an API key) is verified, and the
+ * session or key, and the membership behind it, are looked up. All three are cached reads, so a
+ * caller who is known costs no call and no promise.
+ */
+import { LRUCache } from 'lru-cache';
+import type { ServiceBroker } from 'moleculer';
+import type { IncomingHttpHeaders } from 'node:http';
+import type { Logger } from 'pino';
+import { serviceCaller, type Caller } from '../../shared/access.ts';
+import type { CachedEntry } from '../../shared/coherence/entry.ts';
+import { cachedAnswer, type LocalCache } from '../../shared/coherence/local-cache.ts';
+import { callAs, type CallOptions } from '../../shared/contract-runtime/request.ts';
+import { contractTable, type ParamsOf, type ResultOf } from '../../shared/contracts/index.ts';
+import { needsStrongerSignIn, type SignInPolicy } from '../../shared/contracts/sign-in-policy.ts';
+import { codeOf, StrataError } from '../../shared/errors.ts';
+import { upTo } from '../../shared/concurrency/growing-cache.ts';
+import type { LiveSettings } from '../../shared/settings/live-settings.ts';
+import { createAccessTokens } from '../../shared/security/access-tokens.ts';
+import { createApiKeys, looksLikeApiKey, parseApiKey } from '../../shared/security/api-keys.ts';
+import type { Settings } from '../../shared/settings/settings.ts';
+
+export interface Identity {
+  readonly caller: Caller;
+  /** Known from before an outage: good enough to read, not to write. */
+  readonly stale: boolean;
+}
+
+export interface Authenticator {
+  /**
+   * The identity that was found for this credential before, where every entry that it followed from
+   * is still fresh in this node's memory at `now` (performance.now()); undefined else. Never stale:
+   * what is stale has no fresh entry.
+   */
+  readonly known: (headers: IncomingHttpHeaders, now: number) => Identity | undefined;
+  /**
+   * Finds the identity, with calls over the bus where this node's memory does not do, within
+   * `timeLeft` milliseconds. Undefined where the request brings no credential. Throws 401 or 403
+   * where the credential is no good, and what a call throws during an outage.
+   */
+  readonly find: (
+    headers: IncomingHttpHeaders,
+    requestId: string,
+    timeLeft: () => number,
+  ) => Promise<Identity | undefined>;
+}
+
+/** What the gateway asks on its own behalf to find out who calls. */
+type Resolving =
+  | 'auth.sessions.resolve'
+  | 'auth.api-key.resolve'
+  | 'tenant-config.members.resolve'
+  | 'tenant-config.service-accounts.resolve';
+
+interface Resolved<T> {
+  /** Null where there is no such thing. */
+  readonly value: T | null;
+  /** Given where this node's memory answered. */
+  readonly entry?: CachedEntry<unknown> | undefined;
+}
+
+/** A credential that was found good. */
+interface Verified {
+  /** Whose it is, and for which tenant. */
+  readonly holder: Pick<Caller, 'type' | 'id' | 'tenant_id' | 'platform_roles'>;
+  /** Known from before an outage. */
+  readonly stale: boolean;
+  /** The platform's, for a session of one of its administrators. */
+  readonly platformPolicy?: SignInPolicy;
+  readonly entry: CachedEntry<unknown> | undefined;
+  /** Milliseconds since 1970; it is verified again after that. */
+  readonly expiresAt: number;
+  /** What the caller has from this credential and not from their account. */
+  readonly own: Partial<Caller>;
+}
+
+/** What somebody is in the tenant of their credential. */
+interface Standing {
+  readonly tenant_status: 'active' | 'disabled';
+  readonly roles: Caller['roles'];
+  /** Absent for a service account, which does not sign in. */
+  readonly sign_in_policy?: SignInPolicy;
+}
+
+interface KnownIdentity {
+  readonly credential: string;
+  readonly identity: Identity;
+  readonly expiresAt: number;
+  /** All that the identity followed from. */
+  readonly entries: readonly CachedEntry<unknown>[];
+}
+
+/**
+ * What is made of the settings' keys. A request keeps to the key material that it began under, so
+ * that nothing that was verified with old keys is remembered under new ones.
+ */
+interface KeyMaterial {
+  readonly settings: Settings;
+  readonly tokens: ReturnType<typeof createAccessTokens>;
+  readonly apiKeys: ReturnType<typeof createApiKeys>;
+  /** By the end of the credential. The oldest go first: they expire first, too. */
+  readonly identities: LRUCache<string, KnownIdentity>;
+}
+
+const createKeyMaterial = (settings: Settings): KeyMaterial => ({
+  settings,
+  tokens: createAccessTokens(settings),
+  apiKeys: createApiKeys(settings),
+  identities: new LRUCache(upTo(20_000)),
+});
+
+/** The use of an API key is noted once in this time. */
+const noteUseMs = 60_000;
+
+export function createAuthenticator(
+  broker: ServiceBroker,
+  localCache: LocalCache,
+  settings: LiveSettings,
+  log: Logger,
+): Authenticator {
+  const gateway = serviceCaller(broker.nodeID);
+  const usesNoted = new LRUCache<string, true>({ ...upTo(20_000), ttl: noteUseMs });
+  const issuersSaid = new LRUCache<string, true>({ max: 100 });
+  let latest = createKeyMaterial(settings.current);
+
+  /** Made again when a reload has replaced the settings. */
+  function keyMaterial(): KeyMaterial {
+    if (latest.settings !== settings.current) latest = createKeyMaterial(settings.current);
+    return latest;
+  }
+
+  async function resolve<A extends Resolving>(
+    name: A,
+    params: ParamsOf<A>,
+    call: CallOptions,
+  ): Promise<Resolved<ResultOf<A>>> {
+    const contract = contractTable[name];
+    const entry = localCache.find(contract, params);
+    try {
+      const known = cachedAnswer(contract, params, gateway, entry, performance.now());
+      if (known !== undefined) return { value: known as ResultOf<A>, entry };
+      return { value: await callAs(broker, name, params, call) };
+    } catch (error) {
+      // Where memory said so, the entry says it again next time; one that is not fresh answers
+      // nothing.
+      if (codeOf(error) === 'not_found') return { value: null, entry };
+      throw error;
+    }
+  }
+
+  /**
+   * Only who holds SECRET_KEY makes such tokens: nodes with another BASE_URL, or this one before
+   * its BASE_URL was changed.
+   */
+  function sayOtherIssuer(issuer: string): void {
+    if (issuersSaid.has(issuer)) return;
+    issuersSaid.set(issuer, true);
+    const { base_url: own } = settings.current;
+    log.warn(
+      `Access tokens of ${issuer} are refused, since BASE_URL is ${own} on this node. Set BASE_URL to one address on all nodes.`,
+    );
+  }
+
+  async function verifyAccessToken(
+    token: string,
+    { tokens }: KeyMaterial,
+    call: CallOptions,
+  ): Promise<Verified> {
+    const result = tokens.verify(token);
+    if (!result.ok) {
+      if (result.issuer !== undefined) sayOtherIssuer(result.issuer);
+      throw new StrataError(result.code);
+    }
+    const params = { session_id: result.claims.sid };
+    const { value: session, entry } = await resolve('auth.sessions.resolve', params, call);
+    if (session?.status !== 'active') throw new StrataError('auth_session_revoked');
+    return {
+      holder: {
+        type: 'user',
+        id: session.user_id,
+        tenant_id: session.tenant_id,
+        platform_roles: session.platform_roles,
+      },
+      stale: isStale(session),
+      entry,
+      expiresAt: result.claims.exp * 1000,
+      platformPolicy: session.sign_in_policy,
+      own: {
+        session_id: session.session_id,
+        authenticated_at: session.authenticated_at,
+        signed_in_with: session.method,
+        ...(session.confined_to !== undefined && { confined_to: session.confined_to }),
+      },
+    };
+  }
+
+  async function verifyApiKey(
+    text: string,
+    { apiKeys }: KeyMaterial,
+    call: CallOptions,
+  ): Promise<Verified> {
+    const parsed = parseApiKey(text);
+    if (!parsed) throw new StrataError('auth_api_key_invalid');
+    const params = { key_id: parsed.id };
+    const { value: key, entry } = await resolve('auth.api-key.resolve', params, call);
+    if (!key?.usable || !apiKeys.fits(parsed.secret, key.hash))
+      throw new StrataError('auth_api_key_invalid');
+    const expiresAt = Date.parse(key.expires_at);
+    if (expiresAt <= Date.now()) throw new StrataError('auth_api_key_invalid');
+    noteUse(parsed.id, call);
+    return {
+      holder: { ...key.owner, tenant_id: key.tenant_id, platform_roles: key.platform_roles },
+      stale: isStale(key),
+      entry,
+      // Verified again when its next use has to be noted.
+      expiresAt: Math.min(expiresAt, Date.now() + noteUseMs),
+      own: {
+        scopes: key.scopes,
+        api_key: { id: parsed.id, name: key.name, made_by: key.made_by },
+      },
+    };
+  }
+
+  /** Nobody waits for it, and a use that could not be noted keeps nobody out. */
+  function noteUse(keyId: string, call: CallOptions): void {
+    if (usesNoted.has(keyId)) return;
+    usesNoted.set(keyId, true);
+    callAs(broker, 'auth.api-key.used', { key_id: keyId }, call).catch((error: unknown) =>
+      log.warn({ err: error }, 'the use of an API key was not noted'),
+    );
+  }
+
+  /**
+   * Roles in the tenant are those of now; none where the membership has ended or the tenant is
+   * disabled. Throws where a service account has.
+   */
+  async function standingOf(
+    { type, id, tenant_id: tenantId }: Verified['holder'],
+    call: CallOptions,
+  ): Promise<Resolved<Standing> | undefined> {
+    if (tenantId === null) return undefined;
+    if (type === 'user') {
+      const member = { tenant_id: tenantId, user_id: id };
+      return resolve('tenant-config.members.resolve', member, call);
+    }
+    const params = { tenant_id: tenantId, account_id: id };
+    const account = await resolve('tenant-config.service-accounts.resolve', params, call);
+    if (account.value?.status !== 'active') throw new StrataError('auth_api_key_invalid');
+    return account;
+  }
+
+  async function identify(
+    credential: string,
+    { holder, stale, platformPolicy, entry, expiresAt, own }: Verified,
+    { identities }: KeyMaterial,
+    call: CallOptions,
+  ): Promise<Identity> {
+    const entries = [entry];
+    const standing = await standingOf(holder, call);
+    if (standing) entries.push(standing.entry);
+    const inTenant = standing?.value ?? null;
+    const isDisabled = inTenant?.tenant_status === 'disabled';
+    const { signed_in_with: method } = own;
+    const policies = [platformPolicy, inTenant?.sign_in_policy];
+    const isWeak = method !== undefined && needsStrongerSignIn(method, policies);
+    const identity: Identity = {
+      caller: {
+        ...holder,
+        tenant_id: inTenant ? holder.tenant_id : null,
+        roles: isDisabled ? [] : (inTenant?.roles ?? []),
+        ...(isDisabled && { tenant_disabled: true }),
+        ...(isWeak && { stronger_sign_in_required: true }),
+        ...own,
+      },
+      stale: stale || isStale(inTenant),
+    };
+    const present = entries.filter((each) => each !== undefined);
+    if (present.length === entries.length)
+      identities.set(tailOf(credential), { credential, identity, expiresAt, entries: present });
+    return identity;
+  }
+
+  return {
+    known(headers, now) {
+      const credential = credentialOf(headers);
+      if (credential === undefined) return undefined;
+      const known = keyMaterial().identities.peek(tailOf(credential));
+      if (!known || known.credential !== credential || known.expiresAt <= Date.now())
+        return undefined;
+      for (const entry of known.entries) {
+        if (!entry.isFresh(now)) return undefined;
+        entry.recordHit(now);
+      }
+      return known.identity;
+    },
+
+    async find(headers, requestId, timeLeft) {
+      const credential = credentialOf(headers);
+      if (credential === undefined) return undefined;
+      const keys = keyMaterial();
+      const call: CallOptions = { caller: gateway, requestId, timeout: timeLeft };
+      const { text, isApiKey } = secretOf(headers);
+      const verified = isApiKey
+        ? await verifyApiKey(text, keys, call)
+        : await verifyAccessToken(text, keys, call);
+      return identify(credential, verified, keys, call);
+    },
+  };
+}
+
+/** The cache marks what stands in for an owner that is away. */
+const isStale = (value: object | null): boolean => value !== null && 'stale' in value;
+
+/**
+ * Cache key of a credential. The NUL prefix keeps an X-API-Key from colliding with an Authorization
+ * header.
+ */
+export function credentialOf(headers: IncomingHttpHeaders): string | undefined {
+  const apiKey = headers['x-api-key'];
+  return apiKey === undefined ? headers.authorization : `\0${String(apiKey)}`;
+}
+
+/**
+ * The last 43 characters, which in an access token are its signature. Looking up by them alone and
+ * comparing the rest once is ten times as fast as hashing all of a token.
+ */
+const tailOf = (credential: string): string => credential.slice(-43);
+
+/**
+ * The id of the API key that a request brings; undefined where it brings none, or one that is none.
+ */
+export function apiKeyIdOf(headers: IncomingHttpHeaders): string | undefined {
+  if (headers['x-api-key'] === undefined && !/^Bearer +[^\s]+$/i.test(headers.authorization ?? ''))
+    return undefined;
+  const { text, isApiKey } = secretOf(headers);
+  return isApiKey ? parseApiKey(text)?.id : undefined;
+}
+
+/**
+ * The access token or API key of a request that brings one. API keys may come as Bearer tokens,
+ * too.
+ */
+function secretOf({ authorization, 'x-api-key': apiKey }: IncomingHttpHeaders): {
+  readonly text: string;
+  readonly isApiKey: boolean;
+} {
+  if (apiKey !== undefined) return { text: String(apiKey), isApiKey: true };
+  const token = /^Bearer +([^\s]+)$/i.exec(authorization!)?.[1];
+  if (token === undefined)
+    throw new StrataError('auth_token_invalid', 'Authorization must be: Bearer <token>.');
+  return { text: token, isApiKey: looksLikeApiKey(token) };
+}

@@ -1,0 +1,136 @@
+/** The page behind the links in an approval mail. */
+import { createHash } from 'node:crypto';
+import type { ResultOf } from '../../shared/contracts/index.ts';
+import type { ErrorResponse } from '../../shared/errors.ts';
+import { html, type Html } from '../../shared/mail/html.ts';
+
+export type DecisionView = ResultOf<'notifier.links.show'>;
+
+const style = html`
+:root { color-scheme: light dark; --ink: #1b1f24; --muted: #57606a; --line: #d5dae0; --paper: #ffffff; --ground: #f3f5f7; --accent: #1f4fbf; --on-accent: #ffffff; --deny: #a4161a; --on-deny: #ffffff; }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e8ebef; --muted: #a4adb8; --line: #3a424d; --paper: #1a1f26; --ground: #101318; --accent: #8fb0ff; --on-accent: #0b1533; --deny: #ff9b9b; --on-deny: #3a0609; }
+}
+* { box-sizing: border-box; }
+body { margin: 0; padding: 24px 16px; background: var(--ground); color: var(--ink); font: 16px/1.5 system-ui, sans-serif; }
+main { max-width: 40rem; margin: 0 auto; padding: 24px; background: var(--paper); border: 1px solid var(--line); border-radius: 8px; }
+.tenant { margin: 0 0 4px; color: var(--muted); overflow-wrap: anywhere; unicode-bidi: isolate; }
+h1 { margin: 0 0 16px; font-size: 1.375rem; line-height: 1.3; overflow-wrap: anywhere; unicode-bidi: isolate; }
+dl { display: grid; grid-template-columns: minmax(7rem, max-content) 1fr; gap: 8px 16px; margin: 0; padding: 16px 0; border-top: 1px solid var(--line); border-bottom: 1px solid var(--line); }
+dt { color: var(--muted); }
+dd { margin: 0; min-width: 0; overflow-wrap: anywhere; unicode-bidi: isolate; }
+.number { font-variant-numeric: tabular-nums; }
+pre { margin: 0; font: 0.875rem/1.5 ui-monospace, monospace; white-space: pre-wrap; overflow-wrap: anywhere; }
+ul { margin: 0; padding: 0; list-style: none; }
+.description { margin: 16px 0 0; white-space: pre-wrap; overflow-wrap: anywhere; unicode-bidi: isolate; }
+.note { margin: 16px 0 0; }
+.state { margin: 16px 0 0; font-weight: 600; }
+button { margin-top: 16px; padding: 12px 24px; border: 0; border-radius: 4px; background: var(--accent); color: var(--on-accent); font: inherit; font-weight: 600; cursor: pointer; }
+button.deny { background: var(--deny); color: var(--on-deny); }
+button:focus-visible { outline: 3px solid var(--ink); outline-offset: 2px; }
+@media (max-width: 30rem) {
+  body { padding: 0; }
+  main { padding: 16px; border: 0; border-radius: 0; }
+  dl { grid-template-columns: 1fr; gap: 0; }
+  dd { margin-bottom: 12px; }
+  dd:last-child { margin-bottom: 0; }
+  button { width: 100%; }
+}
+`;
+const styleHash = createHash('sha256').update(String(style)).digest('base64');
+
+/** The page loads nothing, runs nothing, and has the one style of above. */
+export const decisionPagePolicy = `default-src 'none'; style-src 'sha256-${styleHash}'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'`;
+
+/**
+ * What somebody sees who follows such a link: a button that decides, or how it was decided. Works
+ * without scripts. Looking at it decides nothing, since mail scanners follow links, too.
+ */
+export function decisionPage(view: DecisionView): string {
+  const { title, tenant_name: tenant, description } = view;
+  return pageOf(
+    title,
+    html`<p class="tenant">${tenant}</p>
+<h1>${title}</h1>
+<dl>${rowsOf(view).map(row)}
+</dl>
+${description === null ? '' : html`<p class="description">${description}</p>`}
+${view.state === 'pending' ? openPart(view) : html`<p class="state">It is ${view.state}.</p>`}`,
+  );
+}
+
+/**
+ * What somebody sees whose link decides nothing: it has expired, say, or they asked for the
+ * approval themselves.
+ */
+export function refusedLinkPage({ detail, request_id: requestId }: ErrorResponse['body']): string {
+  const title = 'This link decides nothing';
+  return pageOf(
+    title,
+    html`<h1>${title}</h1>
+<p class="state">${detail.message}</p>
+<p class="note tenant">${detail.code} · request ${requestId}</p>`,
+  );
+}
+
+const pageOf = (title: string, content: Html): string =>
+  String(html`<!doctype html>
+<html lang="en">
+<head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>${title}</title><style>${style}</style></head>
+<body>
+<main>
+${content}
+</main>
+</body>
+</html>
+`);
+
+type Row = readonly [label: string, value: string | number | Html];
+const row = ([label, value]: Row): Html => html`
+<dt>${label}</dt><dd>${value}</dd>`;
+
+/** Without what the approval does not say. */
+function rowsOf(view: DecisionView): Row[] {
+  const { cost_impact: cost, resource, required, approved_by: approvers } = view;
+  const counted = `${approvers.length} of ${required}`;
+  const rows: readonly (Row | undefined)[] = [
+    ['Action', view.action],
+    ['Risk', view.risk_level],
+    resource === null ? undefined : ['Resource', resourceOf(resource)],
+    cost === null ? undefined : ['Cost impact', html`<span class="number">${cost}</span>`],
+    view.service_id === undefined ? undefined : ['Service', view.service_id],
+    view.service_type === undefined ? undefined : ['Service type', view.service_type],
+    view.agent_type === undefined ? undefined : ['Agent', view.agent_type],
+    ['Asked by', askerOf(view.requested_by)],
+    ['Approved so far', approvers.length === 0 ? counted : approversOf(approvers, counted)],
+  ];
+  return rows.filter((each) => each !== undefined);
+}
+
+const resourceOf = (resource: NonNullable<DecisionView['resource']>): string | Html =>
+  typeof resource === 'string' ? resource : html`<pre>${JSON.stringify(resource, null, 2)}</pre>`;
+
+function askerOf({ id, name, api_key: key }: DecisionView['requested_by']): string {
+  const who = name ?? id;
+  return key === null ? who : `${who}, with the API key ${key.name}`;
+}
+
+function approversOf(approvers: DecisionView['approved_by'], counted: string): Html {
+  const items = approvers.map(({ name, at, comment }) => {
+    const said = comment === null || comment === '' ? '' : html`: ${comment}`;
+    return html`<li>${name}, ${minute(at)}${said}</li>`;
+  });
+  return html`${counted}<ul>${items}</ul>`;
+}
+
+/** From 2026-01-31T12:00:00.000Z to 2026-01-31 12:00 UTC. */
+const minute = (time: string): string => `${time.slice(0, 16).replace('T', ' ')} UTC`;
+
+function openPart({ decision, expires_at: until, ...view }: DecisionView): Html {
+  const missing = view.required - view.approved_by.length;
+  if (decision === 'approve' && view.has_approved)
+    return html`<p class="state">You have approved it. It needs ${missing} more.</p>`;
+  const verb = decision === 'approve' ? 'Approve' : 'Deny';
+  return html`<p class="note">Open until ${minute(until)}. Nothing has happened yet.</p>
+<form method="post"><button class="${decision}" type="submit">${verb}</button></form>`;
+}

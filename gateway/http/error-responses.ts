@@ -1,0 +1,158 @@
+/**
+ * Every refusal of the gateway in the one envelope that docs and clients know, whoever found the
+ * reason: a handler, Fastify or Node.
+ */
+import http from 'node:http';
+import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { randomUUID } from 'node:crypto';
+import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import type { Logger } from 'pino';
+import { codeOf, StrataError, errorResponse, statusOf } from '../../shared/errors.ts';
+import { decisionPagePolicy, refusedLinkPage } from './decision-page.ts';
+import { jsonHeaders, pageHeaders } from './security-headers.ts';
+
+/** Fastify's own refusals in our codes. */
+const ownErrors: Readonly<Record<string, () => StrataError>> = {
+  FST_ERR_CTP_BODY_TOO_LARGE: () => new StrataError('payload_too_large'),
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: () => new StrataError('unsupported_media_type'),
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: () =>
+    new StrataError('invalid_json', 'The body is not as long as Content-Length says.'),
+  FST_ERR_CTP_EMPTY_JSON_BODY: () => new StrataError('invalid_json', 'The body is empty.'),
+  FST_ERR_MAX_PARAM_LENGTH: () => new StrataError('not_found', 'A part of the path is too long.'),
+  FST_ERR_BAD_URL: () => new StrataError('not_found', 'The path is not valid.'),
+  FST_ERR_ASYNC_CONSTRAINT: () => new StrataError('not_found'),
+};
+
+function ownErrorOf(error: FastifyError): unknown {
+  const own = ownErrors[error.code];
+  return own ? own() : error;
+}
+
+function sendError(error: unknown, requestId: string, reply: FastifyReply): FastifyReply {
+  const { status, headers, body } = errorResponse(error, requestId);
+  return (
+    reply
+      .code(status)
+      .headers(headers)
+      .header('content-type', 'application/json')
+      // Bytes, since Fastify would add a charset to the type of a text.
+      .send(Buffer.from(JSON.stringify(body)))
+  );
+}
+
+/** People follow the links of mails in browsers, which show JSON as it is. */
+function sendErrorPage(error: unknown, requestId: string, reply: FastifyReply): FastifyReply {
+  const { status, headers, body } = errorResponse(error, requestId);
+  return reply
+    .code(status)
+    .headers({ ...headers, ...pageHeaders })
+    .header('cache-control', 'no-store')
+    .header('content-type', 'text/html; charset=utf-8')
+    .header('content-security-policy', decisionPagePolicy)
+    .send(refusedLinkPage(body));
+}
+
+/** Refusals of Fastify's router, which come before any hook has run. */
+export const refuseBeforeRouting = (
+  error: FastifyError,
+  { id }: FastifyRequest,
+  reply: FastifyReply,
+): FastifyReply =>
+  sendError(ownErrorOf(error), id, reply.headers(jsonHeaders).header('x-request-id', id));
+
+/**
+ * Errors of hooks and handlers, and paths that do not exist. An unexpected error goes to the log
+ * with its cause.
+ */
+export function mapErrors(app: FastifyInstance, log: Logger): void {
+  app.setErrorHandler((error: FastifyError, request, reply) => {
+    const { id } = request;
+    const own = ownErrorOf(error);
+    if (hasHungUp(request))
+      log.info({ request_id: id }, 'the client hung up before its request ended');
+    else if (codeOf(own) === 'internal_error')
+      log.error({ request_id: id, err: error }, 'unexpected error');
+    return wantsPage(request) ? sendErrorPage(own, id, reply) : sendError(own, id, reply);
+  });
+  app.setNotFoundHandler(() => {
+    throw new StrataError('not_found', 'There is nothing at this path.');
+  });
+}
+
+/** The connection is gone, and part of the body never came: nobody reads an answer. */
+const hasHungUp = ({ raw }: FastifyRequest): boolean => raw.destroyed && !raw.complete;
+
+const wantsPage = ({ routeOptions, headers }: FastifyRequest): boolean =>
+  routeOptions.config?.isPage === true && (headers.accept?.includes('text/html') ?? false);
+
+/**
+ * With a refusal ahead of Fastify, so that the rest of the request is not waited for: the
+ * connection ends.
+ */
+export const hangingUp = { connection: 'close' };
+
+/** A refusal ahead of Fastify. `more` are further headers. */
+export function refuseRequest(
+  error: StrataError,
+  requestId: string,
+  response: ServerResponse,
+  more: OutgoingHttpHeaders,
+): void {
+  const { status, headers, body } = errorResponse(error, requestId);
+  const text = JSON.stringify(body);
+  response
+    .writeHead(status, {
+      ...jsonHeaders,
+      ...more,
+      ...headers,
+      'content-type': 'application/json',
+      'content-length': Buffer.byteLength(text),
+      'x-request-id': requestId,
+    })
+    .end(text);
+}
+
+/** How long a client that is refused may take to read that and to hang up, in milliseconds. */
+const hangUpMs = 1000;
+
+/**
+ * Answers what is no request, or none that arrives in time: the envelope goes to the connection,
+ * which then ends.
+ */
+export function refuseUnreadable({ code }: { readonly code?: string }, socket: Socket): void {
+  if (code === 'ECONNRESET' || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const requestId = randomUUID();
+  const { status, body } = errorResponse(unreadableError(code), requestId);
+  const text = JSON.stringify(body);
+  const head = [
+    `HTTP/1.1 ${status} ${http.STATUS_CODES[status]}`,
+    'Content-Type: application/json',
+    `Content-Length: ${Buffer.byteLength(text)}`,
+    `X-Request-ID: ${requestId}`,
+    'Connection: close',
+  ];
+  socket.end(`${head.join('\r\n')}\r\n\r\n${text}`);
+  if (status === statusOf('request_timeout')) {
+    // The rest of the request must not arrive after all and be acted upon.
+    socket.destroySoon();
+    return;
+  }
+  // The client may leave its half open for ever.
+  const straggler = setTimeout(() => socket.destroy(), hangUpMs);
+  socket.once('close', () => clearTimeout(straggler));
+}
+
+function unreadableError(code: string | undefined): StrataError {
+  switch (code) {
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return new StrataError('request_timeout');
+    case 'HPE_HEADER_OVERFLOW':
+      return new StrataError('invalid_request', 'The headers are too large.');
+    default:
+      return new StrataError('invalid_request');
+  }
+}

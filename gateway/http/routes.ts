@@ -1,0 +1,305 @@
+/**
+ * One route per contract. On its way a request passes:
+ *
+ * | Step       | When                     | What it does                                                                    |
+ * |------------|--------------------------|---------------------------------------------------------------------------------|
+ * | admit      | before the body is read  | finds the caller, checks access by path and query, refuses writes on stale trust |
+ * | parameters | with the body            | puts path, query, headers and body together                                     |
+ * | memory     | for cached reads         | answers from the local cache                                                    |
+ * | ask        | for everything else      | calls the action, or the gateway's own handler                                  |
+ * | teach      | for cached reads         | has the fast path answer for the URL from now on                                |
+ * | respond    |                          | turns the result into the response of its kind                                  |
+ */
+import type {
+  FastifyInstance,
+  FastifyReply,
+  FastifyRequest,
+  HTTPMethods,
+  RouteOptions,
+} from 'fastify';
+import type { ServiceBroker } from 'moleculer';
+import type { OutgoingHttpHeaders } from 'node:http';
+import { checkAccess, isPublic, type Caller } from '../../shared/access.ts';
+import type { CachedEntry } from '../../shared/coherence/entry.ts';
+import { checkParams } from '../../shared/contract-runtime/contract-middleware.ts';
+import { cachedAnswer, type LocalCache } from '../../shared/coherence/local-cache.ts';
+import { callAs, timeLeft } from '../../shared/contract-runtime/request.ts';
+import { isRead, type Contract } from '../../shared/contracts/contract.ts';
+import type { ActionName, ParamsOf } from '../../shared/contracts/index.ts';
+import { codeOf, isOutage, saysDatabase, statusOf, StrataError } from '../../shared/errors.ts';
+import type { Settings } from '../../shared/settings/settings.ts';
+import { apiKeyIdOf, credentialOf, type Authenticator, type Identity } from './authenticate.ts';
+import { withoutPort } from './client-address.ts';
+import type { FastPath } from '../fast-path/fast-path.ts';
+import { consolePaths } from '../console/serve.ts';
+import { nodePaths } from './node-routes.ts';
+import type { OwnHandler, OwnHandlers } from './own-handlers.ts';
+import { parametersOf, urlParamsOf } from './parameters.ts';
+import { respond } from './responses.ts';
+import { restRoutes, type RestRoute } from './rest.ts';
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Those of when it came. */
+    settings: Settings | undefined;
+    /** Undefined where nobody is signed in, which only public routes let pass. */
+    identity: Identity | undefined;
+    /** Parameters from path and query. */
+    urlParams: Record<string, unknown> | undefined;
+    /** Milliseconds that are left of the request's time. */
+    timeLeft: () => number;
+  }
+  interface FastifyContextConfig {
+    /** Browsers are answered with a page, refusals too. */
+    isPage?: boolean;
+  }
+}
+
+export interface RoutesOptions {
+  readonly broker: ServiceBroker;
+  readonly localCache: LocalCache;
+  readonly authenticator: Authenticator;
+  readonly fastPath: FastPath;
+  readonly own: OwnHandlers;
+  readonly requestTimeoutMs: number;
+}
+
+export function registerRoutes(app: FastifyInstance, options: RoutesOptions): void {
+  app.decorateRequest('identity', undefined);
+  app.decorateRequest('urlParams', undefined);
+  app.decorateRequest('timeLeft', () => options.requestTimeoutMs);
+  const pages = restRoutes.filter(({ contract }) => contract.response === 'page');
+  for (const route of restRoutes) {
+    if (!pages.includes(route)) app.route(routeOf(route, options));
+  }
+  // Browsers send forms. The forms of our pages say everything by their address, so the body is
+  // ignored.
+  void app.register(async (forms) => {
+    forms.addContentTypeParser(
+      'application/x-www-form-urlencoded',
+      { parseAs: 'buffer' },
+      async () => undefined,
+    );
+    for (const route of pages) forms.route(routeOf(route, options));
+  });
+  refuseOtherMethods(app);
+}
+
+function routeOf({ name, contract, rest }: RestRoute, options: RoutesOptions): RouteOptions {
+  const { localCache, authenticator, fastPath, requestTimeoutMs } = options;
+  const url = fastifyPath(rest.path);
+  // Where the path has no tenant, the caller's own is meant.
+  const meansOwnTenant =
+    'tenant_id' in contract.params.properties &&
+    !rest.pathParams.includes('tenant_id') &&
+    contract.access.level === 'tenant';
+  const handle = handlerOf(name, contract, options);
+
+  /** Throws where this caller may not call. */
+  function enter(request: FastifyRequest, identity: Identity | undefined): void {
+    request.identity = identity;
+    const params = request.urlParams!;
+    if (meansOwnTenant) params.tenant_id ??= identity?.caller.tenant_id ?? undefined;
+    checkAccess(contract, identity?.caller, params);
+    if (identity?.stale && !isRead(contract)) {
+      const error = new StrataError(
+        'service_unavailable',
+        'Your session cannot be checked now, so nothing is written. Try again.',
+      );
+      throw uncheckableCaller(contract, error, request);
+    }
+  }
+
+  /** Where a parameter makes the call public, a credential that is no good counts as none. */
+  async function findCaller(request: FastifyRequest): Promise<void> {
+    let identity: Identity | undefined;
+    try {
+      identity = await authenticator.find(request.headers, request.id, request.timeLeft);
+    } catch (error) {
+      if (!isPublic(contract.access, request.urlParams!))
+        throw uncheckableCaller(contract, error, request);
+    }
+    enter(request, identity);
+  }
+
+  /**
+   * Before the body is read, let alone judged. Makes no promise where the caller is known from
+   * memory.
+   */
+  function admit(request: FastifyRequest): Promise<void> | undefined {
+    request.urlParams = urlParamsOf(contract, rest, request);
+    request.timeLeft = timeLeft(requestTimeoutMs);
+    // A credential that comes along changes nothing, so neither a bad one nor one that cannot be
+    // checked is in anyone's way.
+    if (contract.access.level === 'public') {
+      enter(request, undefined);
+      return undefined;
+    }
+    const known = authenticator.known(request.headers, performance.now());
+    if (!known) return findCaller(request);
+    enter(request, known);
+    return undefined;
+  }
+
+  async function ask(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    params: Record<string, unknown>,
+    caller: Caller,
+  ): Promise<FastifyReply> {
+    const result = await handle(params, {
+      caller,
+      requestId: request.id,
+      timeout: request.timeLeft,
+      client: {
+        ip: withoutPort(request.ip),
+        user_agent: request.headers['user-agent']?.slice(0, 500) ?? '',
+      },
+      recheck() {
+        const admitted = admit(request);
+        const found = (): Caller => request.identity?.caller ?? nobody;
+        return admitted === undefined ? found() : admitted.then(found);
+      },
+      get right() {
+        return [name, request.urlParams!.tenant_id, credentialOf(request.headers)].join('\n');
+      },
+      get apiKeyId() {
+        return apiKeyIdOf(request.headers);
+      },
+      headers: request.headers,
+      response: reply.raw,
+      setHeader: (header, value) => void reply.removeHeader(header).header(header, value),
+    });
+    teach(request, reply, localCache.find(contract, params));
+    return respond(contract, result, request, reply);
+  }
+
+  /** Has the fast path answer for this URL from now on, as long as the entry is fresh. */
+  function teach(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    entry: CachedEntry<unknown> | undefined,
+  ): void {
+    if (!entry || meansOwnTenant || request.identity?.stale) return;
+    fastPath.learn(request.url, {
+      contract,
+      route: url,
+      params: request.urlParams!,
+      entry,
+      origin: request.headers.origin,
+      hookHeaders: reply.getHeaders() as OutgoingHttpHeaders,
+      settings: request.settings,
+    });
+  }
+
+  const letOthersGo = (request: FastifyRequest): void =>
+    fastPath.asked(request.url, request.headers.origin);
+
+  return {
+    method: rest.method,
+    url,
+    exposeHeadRoute: contract.response !== 'stream',
+    config: { isPage: contract.response === 'page' },
+    onRequest(request, _reply, done) {
+      // Fastify waits for a promise, or for `done` where there is none.
+      const admitted = admit(request);
+      if (!admitted) done();
+      return admitted;
+    },
+    handler(request, reply) {
+      const { identity } = request;
+      const caller = identity?.caller ?? nobody;
+      const params = parametersOf(contract, rest, request, request.urlParams!);
+      if (identity?.stale) reply.header('x-config-stale', 'true');
+      const entry = localCache.find(contract, params);
+      const known = entry && cachedAnswer(contract, params, caller, entry, performance.now());
+      if (known === undefined) {
+        const answer = ask(request, reply, params, caller);
+        return contract.cache ? answer.finally(() => letOthersGo(request)) : answer;
+      }
+      teach(request, reply, entry);
+      respond(contract, known, request, reply);
+      letOthersGo(request);
+      return undefined;
+    },
+  };
+}
+
+/**
+ * The gateway's own handler of the action, else a call of the action, whose parameters are checked
+ * on its way.
+ */
+function handlerOf(
+  name: ActionName,
+  contract: Contract,
+  { broker, own }: Pick<RoutesOptions, 'broker' | 'own'>,
+): OwnHandler {
+  const ownHandler = own[name];
+  if (!ownHandler) {
+    return (params, { caller, requestId, client, timeout }) =>
+      callAs(broker, name, params as ParamsOf<typeof name>, {
+        caller,
+        requestId,
+        client,
+        timeout,
+      });
+  }
+  return async (params, request) => {
+    checkParams(contract, params);
+    return ownHandler(params, request);
+  };
+}
+
+/** Who calls where nobody is signed in. */
+const nobody: Caller = {
+  type: 'user',
+  id: 'anonymous',
+  tenant_id: null,
+  roles: [],
+  platform_roles: [],
+};
+
+/**
+ * The error for a caller who cannot be checked, because of an internal error: the route's own code where it
+ * has one, and the cause in the log. A public route checks nobody, so its own codes are for
+ * failures behind it.
+ */
+function uncheckableCaller(
+  { access, failures }: Contract,
+  error: unknown,
+  request: FastifyRequest,
+): unknown {
+  const isOurs = statusOf(codeOf(error)) >= 500;
+  if (access.level === 'public' || failures === undefined || !isOurs) return error;
+  const isDatabase = isOutage(error) || saysDatabase(error);
+  const code = isDatabase ? failures.database : failures.unexpected;
+  request.log.error({ err: error, code, request_id: request.id }, 'the caller cannot be checked');
+  return new StrataError(code, undefined, { cause: error });
+}
+
+const everyMethod: HTTPMethods[] = ['GET', 'PUT', 'PATCH', 'POST', 'DELETE', 'OPTIONS', 'TRACE'];
+
+/** What a path does not take is 405, and OPTIONS says what it takes. */
+function refuseOtherMethods(app: FastifyInstance): void {
+  const readOnly = [...nodePaths, ...consolePaths];
+  const allowed = new Map<string, HTTPMethods[]>(readOnly.map((path) => [path, ['GET']]));
+  for (const { rest } of restRoutes) {
+    const url = fastifyPath(rest.path);
+    allowed.set(url, [...(allowed.get(url) ?? []), rest.method]);
+  }
+  for (const [url, methods] of allowed) {
+    const list = methods.join(', ');
+    app.route({
+      method: everyMethod.filter((method) => !methods.includes(method)),
+      url,
+      handler: async ({ method }, reply) => {
+        reply.header('allow', list);
+        if (method === 'OPTIONS') return reply.code(204).send();
+        throw new StrataError('method_not_allowed', `This path takes ${list}.`);
+      },
+    });
+  }
+}
+
+/** Fastify writes `:name` where contracts write `{name}`. */
+const fastifyPath = (path: string): string => path.replaceAll(/\{([a-z_]+)\}/g, ':$1');

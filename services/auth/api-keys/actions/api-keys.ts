@@ -1,0 +1,203 @@
+/**
+ * API keys. They belong to who made them, in the tenant they were signed in to. Only a sign-in
+ * makes or changes one, never a key; the contracts say so by `keyScope: null`.
+ */
+import { IsNull, LessThanOrEqual, MoreThan, type DataSource, type EntityManager } from 'typeorm';
+import type { Handlers } from '../../../../shared/contract-runtime/request.ts';
+import { commitChange, readSnapshot, type EventDraft } from '../../../../shared/commits/commit.ts';
+import { apiKeyCacheKey } from '../../../../shared/contracts/auth-api-keys.ts';
+import { authScope } from '../../../../shared/contracts/revision-scopes.ts';
+import type { ResultOf } from '../../../../shared/contracts/index.ts';
+import { decodeCursor, defaultLimit, pageOf } from '../../../../shared/documents/paging.ts';
+import { StrataError } from '../../../../shared/errors.ts';
+import { apiKeyPrefix, createApiKeys, newApiKey } from '../../../../shared/security/api-keys.ts';
+import type { Settings } from '../../../../shared/settings/settings.ts';
+import type { AccountNotices } from '../../accounts/mail/account-notices.ts';
+import { platformRolesIn } from '../../accounts/rules/accounts.ts';
+import {
+  apiKeyView,
+  dayMs,
+  inheritedFrom,
+  listedApiKey,
+  makeApiKey,
+  type NewKey,
+} from '../rules/api-keys.ts';
+import { ownSessionOf } from '../../sessions/rules/own-session.ts';
+import { ApiKeyEntity, type ApiKeyRow } from '../../schema.ts';
+import { identityEvent } from '../../stores/audit-events.ts';
+import { requireRoom } from '../../stores/room.ts';
+import { requireGoodFor, requireOpenSession } from '../../sessions/stores/sessions.ts';
+import { findUser } from '../../accounts/stores/users.ts';
+
+type ResolvedKey = ResultOf<'auth.api-key.resolve'>;
+
+const eventAbout = (
+  action: string,
+  ownerId: string,
+  { id, name, scopes }: NewKey['row'],
+): EventDraft => identityEvent(action, ownerId, { key_id: id, name, scopes });
+
+export function apiKeyActions(db: DataSource, settings: () => Settings, notices: AccountNotices) {
+  /** Throws `not_found` for a key that is another's, or nobody's. */
+  async function lockOwnKey(
+    manager: EntityManager,
+    userId: string,
+    id: string,
+  ): Promise<ApiKeyRow> {
+    const row = await manager.findOne(ApiKeyEntity, {
+      where: { id, user_id: userId },
+      lock: { mode: 'pessimistic_write' },
+    });
+    if (!row) throw new StrataError('not_found', 'You have no such API key.');
+    return row;
+  }
+
+  /** Throws 409 where the person has as many keys in the tenant as they may. */
+  const requireRoomForKey = (
+    manager: EntityManager,
+    userId: string,
+    tenantId: string | null,
+  ): Promise<void> => {
+    const keys = { user_id: userId, tenant_id: tenantId ?? IsNull() };
+    const room = {
+      most: settings().api_keys_per_person,
+      what: tenantId === null ? 'API keys' : 'API keys in this tenant',
+      setting: 'API_KEYS_PER_PERSON',
+      advice: 'Revoke one first.',
+    };
+    return requireRoom(manager, userId, room, async () => {
+      const count = await manager.countBy(ApiKeyEntity, keys);
+      if (count < room.most) return count;
+      // One that has expired may be rotated, as long as there is room for it.
+      await manager.delete(ApiKeyEntity, { ...keys, expires_at: LessThanOrEqual(new Date()) });
+      return manager.countBy(ApiKeyEntity, keys);
+    });
+  };
+
+  /**
+   * The key as the gateway needs it, with what it may do on the platform now; whether it has
+   * expired is the gateway's to see.
+   */
+  async function resolve(manager: EntityManager, id: string): Promise<ResolvedKey | null> {
+    const row = await manager.findOneBy(ApiKeyEntity, { id });
+    if (!row) return null;
+    const owned = await ownerOf(manager, row);
+    return (
+      owned && {
+        ...owned,
+        tenant_id: row.tenant_id,
+        name: row.name,
+        made_by: row.made_by,
+        scopes: row.scopes,
+        hash: row.hash,
+        expires_at: row.expires_at.toISOString(),
+      }
+    );
+  }
+
+  /**
+   * What follows from whose it is. Whether a service account is there and active is tenant-config's
+   * to say.
+   */
+  async function ownerOf(
+    manager: EntityManager,
+    key: ApiKeyRow,
+  ): Promise<Pick<ResolvedKey, 'owner' | 'platform_roles' | 'usable'> | null> {
+    const { user_id: userId, service_account_id: accountId } = key;
+    if (accountId !== null) {
+      const owner = { type: 'service_account', id: accountId } as const;
+      return { owner, platform_roles: [], usable: true };
+    }
+    const user = userId === null ? null : await findUser(manager, userId);
+    if (!user) return null;
+    return {
+      owner: { type: 'user', id: user.id },
+      platform_roles: platformRolesIn(key, user, settings()),
+      usable: user.status === 'active',
+    };
+  }
+
+  return {
+    async 'auth.api-key.create'({ body }, request) {
+      const { id: userId, tenant_id: tenantId } = request.caller;
+      const ids = { user_id: userId, service_account_id: null, tenant_id: tenantId };
+      const holder = { ...ids, made_by: userId };
+      const { row, key } = makeApiKey(holder, body, settings());
+      const { result: owner } = await commitChange(db, request, authScope, async (manager) => {
+        const { user, session } = await requireOpenSession(manager, ownSessionOf(request.caller));
+        await requireRoomForKey(manager, userId, tenantId);
+        await manager.insert(ApiKeyEntity, { ...row, ...inheritedFrom(session) });
+        return {
+          result: user,
+          keys: [apiKeyCacheKey({ key_id: row.id })],
+          events: [eventAbout('auth.api_key_created', request.caller.id, row)],
+        };
+      });
+      notices.send(owner.email, { kind: 'api_key_made', which: apiKeyPrefix(row.id) }, request);
+      return { ...apiKeyView(row), api_key: key };
+    },
+
+    async 'auth.api-key.list'({ limit = defaultLimit, cursor }, { caller }) {
+      const after = decodeCursor(cursor, 'id');
+      const rows = await db.manager.find(ApiKeyEntity, {
+        where: {
+          user_id: caller.id,
+          ...(caller.confined_to !== undefined && { tenant_id: caller.confined_to }),
+          ...(after === undefined ? {} : { id: MoreThan(after) }),
+        },
+        order: { id: 'ASC' },
+        take: limit + 1,
+      });
+      return pageOf(rows, limit, ({ id }) => id, listedApiKey);
+    },
+
+    async 'auth.api-key.revoke'({ key_id: id }, request) {
+      await commitChange(db, request, authScope, async (manager) => {
+        const row = await lockOwnKey(manager, request.caller.id, id);
+        requireGoodFor(request.caller.confined_to, row.tenant_id);
+        await manager.delete(ApiKeyEntity, { id });
+        return {
+          result: undefined,
+          keys: request.keys,
+          events: [eventAbout('auth.api_key_revoked', request.caller.id, row)],
+        };
+      });
+      return null;
+    },
+
+    async 'auth.api-key.rotate'({ key_id: id }, request) {
+      const { key, secret } = newApiKey(id);
+      const { result } = await commitChange(db, request, authScope, async (manager) => {
+        const { user, session } = await requireOpenSession(manager, ownSessionOf(request.caller));
+        const row = await lockOwnKey(manager, request.caller.id, id);
+        requireGoodFor(session.confined_to, row.confined_to);
+        const change = {
+          hash: createApiKeys(settings()).hash(secret),
+          expires_at: new Date(Date.now() + row.days * dayMs),
+          made_with: session.method,
+        };
+        await manager.update(ApiKeyEntity, { id }, change);
+        return {
+          result: { owner: user, rotated: { ...row, ...change } },
+          keys: request.keys,
+          events: [eventAbout('auth.api_key_rotated', request.caller.id, row)],
+        };
+      });
+      const { owner, rotated } = result;
+      notices.send(owner.email, { kind: 'api_key_rotated', which: apiKeyPrefix(id) }, request);
+      return { ...apiKeyView(rotated), api_key: key };
+    },
+
+    'auth.api-key.resolve': ({ key_id: id }) =>
+      readSnapshot(db, authScope, (manager) => resolve(manager, id)),
+
+    /** Once a minute at most: a key in heavy use would write its row all the time. */
+    async 'auth.api-key.used'({ key_id: id }) {
+      await db.query(
+        `UPDATE auth.api_keys SET last_used_at = now() WHERE id = $1 AND (last_used_at IS NULL OR last_used_at < now() - interval '1 minute')`,
+        [id],
+      );
+      return null;
+    },
+  } satisfies Handlers;
+}

@@ -1,0 +1,115 @@
+/**
+ * API keys of service accounts. The accounts are tenant-config's, which says at each use whether
+ * one is there and which roles it has; a key whose account is gone is good for nothing.
+ */
+import { LessThanOrEqual, MoreThan, type DataSource, type EntityManager } from 'typeorm';
+import type { Handlers } from '../../../../shared/contract-runtime/request.ts';
+import { commitChange, type EventDraft } from '../../../../shared/commits/commit.ts';
+import { apiKeyCacheKey } from '../../../../shared/contracts/auth-api-keys.ts';
+import { authScope } from '../../../../shared/contracts/revision-scopes.ts';
+import { maxKeysOfServiceAccount } from '../../../../shared/contracts/service-accounts.ts';
+import { decodeCursor, defaultLimit, pageOf } from '../../../../shared/documents/paging.ts';
+import { StrataError } from '../../../../shared/errors.ts';
+import type { Settings } from '../../../../shared/settings/settings.ts';
+import {
+  apiKeyView,
+  inheritedFrom,
+  listedApiKey,
+  makeApiKey,
+  type NewKey,
+} from '../rules/api-keys.ts';
+import { ownSessionOf } from '../../sessions/rules/own-session.ts';
+import { ApiKeyEntity } from '../../schema.ts';
+import { requireOpenSession } from '../../sessions/stores/sessions.ts';
+
+interface AccountAddress {
+  readonly tenant_id: string;
+  readonly account_id: string;
+}
+const keysOf = ({ tenant_id, account_id: account }: AccountAddress) => ({
+  tenant_id,
+  service_account_id: account,
+});
+
+/** In the chain of the tenant, whose principal it is. */
+const eventAbout = (
+  action: string,
+  { id, name, scopes, tenant_id: tenantId, service_account_id: account }: NewKey['row'],
+): EventDraft => ({
+  action,
+  tenant_id: tenantId,
+  target: account,
+  payload: { key_id: id, name, scopes },
+});
+
+export function serviceAccountKeyActions(db: DataSource, settings: () => Settings) {
+  /** Throws 409 where the account has as many keys as it may. Expired ones give way. */
+  async function requireRoom(manager: EntityManager, address: AccountAddress): Promise<void> {
+    const keys = keysOf(address);
+    await manager.delete(ApiKeyEntity, { ...keys, expires_at: LessThanOrEqual(new Date()) });
+    const count = await manager.countBy(ApiKeyEntity, keys);
+    if (count < maxKeysOfServiceAccount) return;
+    throw new StrataError(
+      'conflict',
+      `A service account has at most ${maxKeysOfServiceAccount} API keys. Revoke one first.`,
+    );
+  }
+
+  return {
+    async 'auth.service-account-key.create'({ body, ...address }, request) {
+      // Throws 404 where the tenant has no such account.
+      await request.call('tenant-config.service-accounts.resolve', address);
+      const owner = { user_id: null, ...keysOf(address), made_by: request.caller.id };
+      const { row, key } = makeApiKey(owner, body, settings());
+      await commitChange(db, request, authScope, async (manager) => {
+        const { session } = await requireOpenSession(manager, ownSessionOf(request.caller));
+        await requireRoom(manager, address);
+        await manager.insert(ApiKeyEntity, { ...row, ...inheritedFrom(session) });
+        return {
+          result: undefined,
+          keys: [apiKeyCacheKey({ key_id: row.id })],
+          events: [eventAbout('auth.service_account_key_created', row)],
+        };
+      });
+      return { ...apiKeyView(row), api_key: key };
+    },
+
+    async 'auth.service-account-key.list'({ limit = defaultLimit, cursor, ...address }, request) {
+      await request.call('tenant-config.service-accounts.resolve', address);
+      const after = decodeCursor(cursor, 'id');
+      const rows = await db.manager.find(ApiKeyEntity, {
+        where: { ...keysOf(address), ...(after === undefined ? {} : { id: MoreThan(after) }) },
+        order: { id: 'ASC' },
+        take: limit + 1,
+      });
+      return pageOf(rows, limit, ({ id }) => id, listedApiKey);
+    },
+
+    async 'auth.service-account-key.revoke'({ key_id: id, ...address }, request) {
+      await commitChange(db, request, authScope, async (manager) => {
+        const row = await manager.findOneBy(ApiKeyEntity, { id, ...keysOf(address) });
+        if (!row) throw new StrataError('not_found', 'The service account has no such API key.');
+        await manager.delete(ApiKeyEntity, { id });
+        return {
+          result: undefined,
+          keys: request.keys,
+          events: [eventAbout('auth.service_account_key_revoked', row)],
+        };
+      });
+      return null;
+    },
+
+    async 'auth.service-account-key.revoke-all'(address, request) {
+      await commitChange(db, request, authScope, async (manager) => {
+        const rows = await manager.findBy(ApiKeyEntity, keysOf(address));
+        await manager.delete(ApiKeyEntity, keysOf(address));
+        return {
+          result: undefined,
+          keys: rows.map(({ id }) => apiKeyCacheKey({ key_id: id })),
+          events: [],
+        };
+      });
+      return null;
+    },
+  } satisfies Handlers;
+}

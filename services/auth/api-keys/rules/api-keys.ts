@@ -1,0 +1,77 @@
+/** API keys as they are made and shown, whether people's own or those of service accounts. */
+import { randomUUID } from 'node:crypto';
+import type { KeyScope } from '../../../../shared/contracts/contract.ts';
+import type { ParamsOf } from '../../../../shared/contracts/index.ts';
+import { apiKeyPrefix, createApiKeys, newApiKey } from '../../../../shared/security/api-keys.ts';
+import type { Settings } from '../../../../shared/settings/settings.ts';
+import type { ApiKeyRow, SessionRow } from '../../schema.ts';
+
+export const dayMs = 86_400_000;
+const defaultDays = 90;
+const defaultScopes: KeyScope[] = ['config:read'];
+
+export type ApiKeyOwner = Pick<
+  ApiKeyRow,
+  'user_id' | 'service_account_id' | 'tenant_id' | 'made_by'
+>;
+
+/** What a key inherits of the session that makes it. */
+export const inheritedFrom = ({
+  confined_to,
+  method,
+}: SessionRow): Pick<ApiKeyRow, 'confined_to' | 'made_with'> => ({
+  confined_to,
+  made_with: method,
+});
+
+export interface NewKey {
+  readonly row: Omit<ApiKeyRow, 'confined_to' | 'made_with'>;
+  /** The key itself: only here, since only its hash is stored. */
+  readonly key: string;
+}
+
+export function makeApiKey(
+  owner: ApiKeyOwner,
+  asked: ParamsOf<'auth.api-key.create'>['body'],
+  settings: Settings,
+): NewKey {
+  const { name, scopes = defaultScopes, expires_in_days: days = defaultDays } = asked;
+  const now = new Date();
+  const id = randomUUID();
+  const { key, secret } = newApiKey(id);
+  const row = {
+    ...owner,
+    id,
+    name,
+    scopes,
+    hash: createApiKeys(settings).hash(secret),
+    created_at: now,
+    expires_at: new Date(now.getTime() + days * dayMs),
+    days,
+    last_used_at: null,
+  };
+  return { row, key };
+}
+
+export const apiKeyView = ({
+  id,
+  name,
+  scopes,
+  tenant_id,
+  expires_at,
+  created_at,
+}: NewKey['row']) => ({
+  id,
+  prefix: apiKeyPrefix(id),
+  name,
+  scopes,
+  tenant_id,
+  expires_at: expires_at.toISOString(),
+  created_at: created_at.toISOString(),
+});
+
+export const listedApiKey = (row: ApiKeyRow) => ({
+  ...apiKeyView(row),
+  last_used_at: row.last_used_at?.toISOString() ?? null,
+  made_with: row.made_with,
+});

@@ -1,0 +1,35 @@
+/** Invitations: their tokens, how long they last, and what accepting one asks of the person. */
+import { createHash, randomBytes } from 'node:crypto';
+import { invalid } from '../../../../shared/errors.ts';
+
+/** How long a mailed link is good for. */
+export const invitationDays = 7;
+export const invitationMs = invitationDays * 86_400_000;
+
+/** 256 random bits; only their hash is stored. */
+export const newInvitationToken = (): string => randomBytes(32).toString('base64url');
+
+export const invitationHash = (token: string): string =>
+  createHash('sha256').update(token).digest('hex');
+
+/** What the account of an invited person can be entered with, once its address is proved. */
+export interface WaysIn {
+  readonly hasPassword: boolean;
+  /** A passkey, a link to an identity provider, or a provider that knows the address. */
+  readonly hasAnother: boolean;
+}
+
+/**
+ * Throws 422 where the person gives a password that would replace one, or none where nothing else
+ * would let them in: a link that was mailed a week ago must not change what somebody signs in with.
+ */
+export function requireFittingPassword(
+  password: string | undefined,
+  { hasPassword, hasAnother }: WaysIn,
+): void {
+  const refuse = (message: string) => invalid([{ path: '/password', message }]);
+  if (password !== undefined && hasPassword)
+    throw refuse('this account has a password: leave it out, and sign in with it');
+  if (password === undefined && !hasPassword && !hasAnother)
+    throw refuse('is required: nothing signs in to this account yet');
+}

@@ -1,0 +1,58 @@
+/**
+ * Rows of invitations: one for each member who has not accepted yet, with the hash of the link that
+ * was mailed last.
+ */
+import { randomUUID } from 'node:crypto';
+import type { EntityManager } from 'typeorm';
+import { invitationHash, invitationMs } from '../rules/invitations.ts';
+import { InvitationEntity, type InvitationRow } from '../../schema.ts';
+
+export type NewInvitation = Pick<
+  InvitationRow,
+  'tenant_id' | 'user_id' | 'tenant_name' | 'invited_by'
+>;
+
+/**
+ * Puts the invitation in the place of an earlier one of the same member, whose link ends with that.
+ */
+export async function putInvitation(
+  manager: EntityManager,
+  { tenant_id, user_id, tenant_name, invited_by }: NewInvitation,
+  token: string,
+): Promise<void> {
+  const now = new Date();
+  const expiresAt = new Date(now.getTime() + invitationMs);
+  const hash = invitationHash(token);
+  await manager.query(
+    `INSERT INTO auth.invitations AS i
+       (id, tenant_id, user_id, tenant_name, token_hash, invited_by, created_at, expires_at, used_at)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, NULL)
+     ON CONFLICT (user_id, tenant_id) DO UPDATE SET tenant_name = $4, token_hash = $5,
+       invited_by = $6, created_at = $7, expires_at = $8, used_at = NULL`,
+    [randomUUID(), tenant_id, user_id, tenant_name, hash, invited_by, now, expiresAt],
+  );
+}
+
+/** The invitation of a mailed link that has not been used; null for any other token. */
+export const findUnusedInvitation = (
+  manager: EntityManager,
+  token: string,
+): Promise<InvitationRow | null> =>
+  manager
+    .createQueryBuilder(InvitationEntity, 'i')
+    .where('i.token_hash = :hash AND i.used_at IS NULL AND i.expires_at > now()', {
+      hash: invitationHash(token),
+    })
+    .getOne();
+
+/** Uses the link up; false where another request was faster, or a later mail has another link. */
+export async function useInvitation(
+  manager: EntityManager,
+  { id, token_hash: hash }: InvitationRow,
+): Promise<boolean> {
+  const [, count] = await manager.query<[unknown[], number]>(
+    'UPDATE auth.invitations SET used_at = now() WHERE id = $1 AND token_hash = $2 AND used_at IS NULL',
+    [id, hash],
+  );
+  return count === 1;
+}

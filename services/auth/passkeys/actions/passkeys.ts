@@ -1,0 +1,161 @@
+/**
+ * One's own passkeys: adding one (options with a challenge, then the credential that answers it),
+ * listing and removing them.
+ */
+import { randomUUID } from 'node:crypto';
+import { MoreThan, type DataSource } from 'typeorm';
+import type { Handlers, Request } from '../../../../shared/contract-runtime/request.ts';
+import type { ResultOf } from '../../../../shared/contracts/index.ts';
+import { isUniqueViolation } from '../../../../shared/database/failures.ts';
+import { decodeCursor, defaultLimit, pageOf } from '../../../../shared/documents/paging.ts';
+import { StrataError } from '../../../../shared/errors.ts';
+import type { Settings } from '../../../../shared/settings/settings.ts';
+import type { AccountNotices } from '../../accounts/mail/account-notices.ts';
+import { ownSessionOf } from '../../sessions/rules/own-session.ts';
+import { PasskeyEntity, type PasskeyRow, type UserRow } from '../../schema.ts';
+import { identityEvent, recordEvent } from '../../stores/audit-events.ts';
+import { requireRoom } from '../../stores/room.ts';
+import {
+  requireGoodFor,
+  requireOpenSession,
+  requireStrongest,
+} from '../../sessions/stores/sessions.ts';
+import { lockForChange } from '../../accounts/stores/users.ts';
+import { challengeSeconds, type Ceremony, type Challenges } from '../webauthn/challenges.ts';
+import type { RelyingParty } from '../webauthn/relying-party.ts';
+
+const viewOf = (
+  row: Omit<PasskeyRow, 'confined_to'>,
+): ResultOf<'auth.webauthn.register.verify'> => ({
+  id: row.id,
+  name: row.name,
+  aaguid: row.aaguid,
+  transports: row.transports,
+  backup_eligible: row.backup_eligible,
+  backed_up: row.backed_up,
+  created_at: row.created_at.toISOString(),
+  last_used_at: row.last_used_at?.toISOString() ?? null,
+});
+
+/** Each account has ceremonies of its own, so that nobody answers another's challenge. */
+const registrationOf = (userId: string): Ceremony => `register:${userId}`;
+
+export function passkeyActions(
+  db: DataSource,
+  settings: () => Settings,
+  relyingParty: RelyingParty,
+  challenges: Challenges,
+  notices: AccountNotices,
+) {
+  const roomForPasskeys = () => ({
+    most: settings().passkeys_per_person,
+    what: 'passkeys',
+    setting: 'PASSKEYS_PER_PERSON',
+    advice: 'Remove one first.',
+  });
+
+  /**
+   * Throws `conflict` where the passkey is registered already, with whatever account, and where
+   * there is no room for another.
+   */
+  async function insert(row: Omit<PasskeyRow, 'confined_to'>, request: Request): Promise<UserRow> {
+    const event = identityEvent('auth.passkey_registered', row.user_id, {
+      passkey_id: row.id,
+      name: row.name,
+      aaguid: row.aaguid,
+      backup_eligible: row.backup_eligible,
+    });
+    try {
+      return await db.transaction(async (manager) => {
+        const { user, session } = await requireOpenSession(
+          manager,
+          ownSessionOf(request.caller),
+          lockForChange,
+        );
+        await requireStrongest(manager, session);
+        await requireRoom(manager, row.user_id, roomForPasskeys(), () =>
+          manager.countBy(PasskeyEntity, { user_id: row.user_id }),
+        );
+        await manager.insert(PasskeyEntity, { ...row, confined_to: session.confined_to });
+        await recordEvent(manager, event, request);
+        return user;
+      });
+    } catch (error) {
+      if (!isUniqueViolation(error)) throw error;
+      throw new StrataError('conflict', 'This passkey is registered already.');
+    }
+  }
+
+  return {
+    async 'auth.webauthn.register.options'(_params, { caller }) {
+      const user = await db.transaction(async (manager) => {
+        const own = await requireOpenSession(manager, ownSessionOf(caller), lockForChange);
+        await requireStrongest(manager, own.session);
+        return own.user;
+      });
+      const known = await db.manager.findBy(PasskeyEntity, { user_id: user.id });
+      const publicKey = await relyingParty.registrationOptions(user, known);
+      const { challenge } = publicKey;
+      const challengeId = await challenges.keep(registrationOf(user.id), { challenge });
+      return { challenge_id: challengeId, publicKey, expires_in: challengeSeconds };
+    },
+
+    async 'auth.webauthn.register.verify'(
+      { body: { challenge_id: challengeId, credential, name = null } },
+      request,
+    ) {
+      const userId = request.caller.id;
+      const { challenge } = await challenges.take(registrationOf(userId), challengeId);
+      const verified = await relyingParty.verifyRegistration(credential, challenge, request.log);
+      if (!verified) throw new StrataError('auth_webauthn_verification_failed');
+      const row = {
+        id: randomUUID(),
+        user_id: userId,
+        name,
+        ...verified,
+        created_at: new Date(),
+        last_used_at: null,
+      };
+      const owner = await insert(row, request);
+      notices.send(owner.email, { kind: 'passkey_added' }, request);
+      return viewOf(row);
+    },
+
+    async 'auth.webauthn.credentials.list'({ limit = defaultLimit, cursor }, { caller }) {
+      const after = decodeCursor(cursor, 'id');
+      const rows = await db.manager.find(PasskeyEntity, {
+        where: {
+          user_id: caller.id,
+          ...(caller.confined_to !== undefined && { confined_to: caller.confined_to }),
+          ...(after === undefined ? {} : { id: MoreThan(after) }),
+        },
+        order: { id: 'ASC' },
+        take: limit + 1,
+      });
+      return pageOf(rows, limit, ({ id }) => id, viewOf);
+    },
+
+    async 'auth.webauthn.credentials.remove'({ id }, request) {
+      const { caller } = request;
+      const event = identityEvent('auth.passkey_removed', caller.id, {
+        passkey_id: id,
+      });
+      const owner = await db.transaction(async (manager) => {
+        const { user, session } = await requireOpenSession(
+          manager,
+          ownSessionOf(caller),
+          lockForChange,
+        );
+        const passkey = await manager.findOneBy(PasskeyEntity, { id, user_id: caller.id });
+        if (!passkey) throw new StrataError('not_found', 'You have no such passkey.');
+        await requireStrongest(manager, session);
+        requireGoodFor(session.confined_to, passkey.confined_to);
+        await manager.delete(PasskeyEntity, { id });
+        await recordEvent(manager, event, request);
+        return user;
+      });
+      notices.send(owner.email, { kind: 'passkey_removed' }, request);
+      return null;
+    },
+  } satisfies Handlers;
+}

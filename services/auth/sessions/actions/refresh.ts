@@ -1,0 +1,104 @@
+/** Exchanging a refresh token for a new pair. */
+import type { DataSource, EntityManager } from 'typeorm';
+import type { Handlers, Request } from '../../../../shared/contract-runtime/request.ts';
+import { StrataError } from '../../../../shared/errors.ts';
+import type { Settings } from '../../../../shared/settings/settings.ts';
+import {
+  judgeRefresh,
+  refreshKeyOf,
+  refreshHash,
+  successorOf,
+  successorStoredAs,
+  type Judgement,
+} from '../rules/refresh-tokens.ts';
+import { RefreshEntity, SessionEntity, type RefreshRow, type SessionRow } from '../../schema.ts';
+import type { SignIn } from '../sign-in.ts';
+import { identityEvent } from '../../stores/audit-events.ts';
+import { endSessions, rotateRefreshToken } from '../stores/sessions.ts';
+import { findUser } from '../../accounts/stores/users.ts';
+
+interface Exchange {
+  readonly judgement: Judgement;
+  /** Null where the token is unknown. */
+  readonly session: SessionRow | null;
+  /** What to go on with; undefined where nothing is given out. */
+  readonly successor?: string | undefined;
+}
+
+/**
+ * Of SECRET_KEY, and after it of SECRET_KEY_PREVIOUS: which of them made a successor is told by its
+ * stored hash.
+ */
+function successorKeys({ secret_key: current, secret_key_previous: previous }: Settings) {
+  return {
+    current: refreshKeyOf(current!),
+    all: [current!, previous].filter((secret) => secret !== null).map(refreshKeyOf),
+  };
+}
+
+export function refreshActions(db: DataSource, settings: () => Settings, signIn: SignIn) {
+  const findToken = (manager: EntityManager, hash: string): Promise<RefreshRow | null> =>
+    manager.findOneBy(RefreshEntity, { hash });
+
+  async function lockSessionOf(manager: EntityManager, hash: string): Promise<SessionRow | null> {
+    const token = await findToken(manager, hash);
+    if (!token) return null;
+    return manager.findOne(SessionEntity, {
+      where: { id: token.session_id },
+      lock: { mode: 'pessimistic_write' },
+    });
+  }
+
+  /** Judges the token, and rotates it where it is unused. */
+  async function exchange(manager: EntityManager, presented: string): Promise<Exchange> {
+    const hash = refreshHash(presented);
+    const session = await lockSessionOf(manager, hash);
+    // Read again under the session's lock: another request may have used the token meanwhile.
+    const token = session && (await findToken(manager, hash));
+    const next = token?.successor ? await findToken(manager, token.successor) : null;
+    const successorUsed = next !== null && next.used_at !== null;
+    const now = new Date();
+    const judgement = judgeRefresh(token, session, successorUsed, now);
+    const keys = successorKeys(settings());
+    if (session && judgement === 'rotate') {
+      const successor = successorOf(presented, keys.current);
+      await rotateRefreshToken(manager, session.id, presented, successor, now);
+      return { judgement, session, successor };
+    }
+    if (token?.successor && judgement === 'repeat')
+      return {
+        judgement,
+        session,
+        successor: successorStoredAs(token.successor, presented, keys.all),
+      };
+    return { judgement, session };
+  }
+
+  async function endStolenSession(session: SessionRow, request: Request): Promise<void> {
+    const { id, user_id: userId } = session;
+    const payload = { session_id: id };
+    const event = identityEvent('auth.refresh_reused', userId, payload);
+    await endSessions(db, request, [id], event);
+  }
+
+  return {
+    async 'auth.refresh'({ body: { refresh_token: presented } }, request) {
+      const { judgement, session, successor } = await db.transaction((manager) =>
+        exchange(manager, presented),
+      );
+      if (!session || judgement === 'invalid') throw new StrataError('auth_refresh_invalid');
+      if (judgement === 'expired') throw new StrataError('auth_refresh_expired');
+      if (judgement === 'reused') {
+        await endStolenSession(session, request);
+        throw new StrataError('auth_refresh_reused');
+      }
+      // A retry whose successor was made with a key that this node does not have, while the nodes
+      // change theirs. Another node knows it.
+      if (successor === undefined)
+        throw new StrataError('service_unavailable', 'SECRET_KEY is being changed. Try again.');
+      const user = await findUser(db.manager, session.user_id);
+      if (user?.status !== 'active') throw new StrataError('auth_refresh_invalid');
+      return signIn.tokenResponse(user, { session, refreshToken: successor }, request.call);
+    },
+  } satisfies Handlers;
+}

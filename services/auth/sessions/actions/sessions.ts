@@ -1,0 +1,214 @@
+/**
+ * Sessions: who one is, listing and ending one's own, going on in another tenant, and what the
+ * gateway asks of them.
+ */
+import { IsNull, type DataSource, type EntityManager } from 'typeorm';
+import type { Caller } from '../../../../shared/access.ts';
+import type { Call, Handlers, Request } from '../../../../shared/contract-runtime/request.ts';
+import { commitChange, readSnapshot, type EventDraft } from '../../../../shared/commits/commit.ts';
+import { holderOf, takeShares } from '../../../../shared/commits/shares.ts';
+import { sessionCacheKey } from '../../../../shared/contracts/auth.ts';
+import type { ResultOf } from '../../../../shared/contracts/index.ts';
+import { authScope } from '../../../../shared/contracts/revision-scopes.ts';
+import type { SignInPolicy } from '../../../../shared/contracts/sign-in-policy.ts';
+import { decodeCursor, defaultLimit, pageOf } from '../../../../shared/documents/paging.ts';
+import { StrataError } from '../../../../shared/errors.ts';
+import type { Settings } from '../../../../shared/settings/settings.ts';
+import type { AccountNotices } from '../../accounts/mail/account-notices.ts';
+import { platformRolesIn } from '../../accounts/rules/accounts.ts';
+import { requireMembership } from '../../accounts/rules/memberships.ts';
+import { ownSessionOf } from '../rules/own-session.ts';
+import { refreshKeyOf } from '../rules/refresh-tokens.ts';
+import { SessionEntity, UserEntity, type SessionRow } from '../../schema.ts';
+import type { SignIn } from '../sign-in.ts';
+import { entryEvent, identityEvent } from '../../stores/audit-events.ts';
+import {
+  endSessions,
+  idsOfOpenSessions,
+  putTokenBeside,
+  requireGoodFor,
+} from '../stores/sessions.ts';
+import { findUser } from '../../accounts/stores/users.ts';
+
+type SessionView = ResultOf<'auth.sessions.list'>['items'][number];
+type SessionState = ResultOf<'auth.sessions.resolve'>;
+
+const viewOf = (row: SessionRow, currentId: string | undefined): SessionView => ({
+  id: row.id,
+  tenant_id: row.tenant_id,
+  method: row.method,
+  confined_to: row.confined_to,
+  created_at: row.created_at.toISOString(),
+  last_used_at: row.last_used_at.toISOString(),
+  expires_at: row.expires_at.toISOString(),
+  ip: row.ip,
+  user_agent: row.user_agent,
+  current: row.id === currentId,
+});
+
+/** The platform's policy binds its administrators; everyone else is their tenant's to bind. */
+function platformPolicyFor(platformRoles: readonly string[], settings: Settings): SignInPolicy {
+  const isBound = platformRoles.length > 0 && settings.platform_sign_in_policy === 'passkey_or_sso';
+  return isBound ? 'passkey_or_sso' : 'any';
+}
+
+/** Who a service account is: in its tenant and in no other. */
+async function serviceAccountOf(
+  { id, tenant_id: tenantId }: Caller,
+  call: Call,
+): Promise<ResultOf<'auth.me'>> {
+  if (tenantId === null) throw new StrataError('not_found', 'There is no account for this caller.');
+  const address = { tenant_id: tenantId, account_id: id };
+  const account = await call('tenant-config.service-accounts.resolve', address);
+  const { tenant_name: tenantName, roles, name } = account;
+  return {
+    user: null,
+    service_account: { id, name },
+    tenant: { id: tenantId, name: tenantName, roles },
+    memberships: [{ tenant_id: tenantId, name: tenantName, roles }],
+    session_id: null,
+  };
+}
+
+export function sessionActions(
+  db: DataSource,
+  settings: () => Settings,
+  signIn: SignIn,
+  notices: AccountNotices,
+) {
+  /**
+   * Ends sessions of the caller's account, and mails its owner where one of them is not the session
+   * of this request.
+   */
+  async function endOwnSessions(
+    ids: readonly string[],
+    event: EventDraft,
+    request: Request,
+  ): Promise<void> {
+    const { id: userId, session_id: currentId } = request.caller;
+    const endsOthers = ids.some((id) => id !== currentId);
+    const owner = endsOthers ? await findUser(db.manager, userId) : null;
+    await endSessions(db, request, ids, event);
+    if (owner) notices.send(owner.email, { kind: 'sessions_ended' }, request);
+  }
+
+  async function stateOf(manager: EntityManager, id: string): Promise<SessionState | null> {
+    const session = await manager.findOneBy(SessionEntity, { id });
+    const user = session && (await findUser(manager, session.user_id));
+    if (!user) return null;
+    const isActive =
+      session.revoked_at === null && session.expires_at > new Date() && user.status === 'active';
+    const platformRoles = platformRolesIn(session, user, settings());
+    return {
+      session_id: id,
+      user_id: user.id,
+      tenant_id: session.tenant_id,
+      platform_roles: platformRoles,
+      status: isActive ? 'active' : 'revoked',
+      authenticated_at: session.authenticated_at.toISOString(),
+      method: session.method,
+      ...(session.confined_to !== null && { confined_to: session.confined_to }),
+      sign_in_policy: platformPolicyFor(platformRoles, settings()),
+    };
+  }
+
+  return {
+    async 'auth.logout'({ body: { all = false } }, request) {
+      const { caller } = request;
+      const ownId = caller.session_id === undefined ? [] : [caller.session_id];
+      const ids = all ? await idsOfOpenSessions(db.manager, caller.id, caller.confined_to) : ownId;
+      // An API key has no session, and a service account none at all.
+      if (ids.length === 0) return null;
+      const payload = { all, session_id: caller.session_id ?? null, sessions_ended: ids.length };
+      const event = identityEvent('auth.logged_out', caller.id, payload);
+      await endOwnSessions(ids, event, request);
+      return null;
+    },
+
+    async 'auth.sessions.list'({ limit = defaultLimit, cursor }, { caller }) {
+      const after = decodeCursor(cursor, 'id') ?? null;
+      const rows = await db.query<SessionRow[]>(
+        `SELECT * FROM auth.sessions WHERE user_id = $1 AND revoked_at IS NULL AND expires_at > now()
+           AND ($4::uuid IS NULL OR confined_to = $4)
+           AND ($2::text IS NULL OR (created_at, id) < (SELECT created_at, id FROM auth.sessions WHERE user_id = $1 AND id::text = $2))
+         ORDER BY created_at DESC, id DESC LIMIT $3`,
+        [caller.id, after, limit + 1, caller.confined_to ?? null],
+      );
+      return pageOf(
+        rows,
+        limit,
+        ({ id }) => id,
+        (row) => viewOf(row, caller.session_id),
+      );
+    },
+
+    async 'auth.sessions.end'({ session_id: id }, request) {
+      const userId = request.caller.id;
+      const open = { id, user_id: userId, revoked_at: IsNull() };
+      const session = await db.manager.findOneBy(SessionEntity, open);
+      if (!session) throw new StrataError('not_found', 'You have no such session.');
+      requireGoodFor(request.caller.confined_to, session.confined_to);
+      const payload = { session_id: id };
+      const event = identityEvent('auth.session_ended', userId, payload);
+      await endOwnSessions([id], event, request);
+      return null;
+    },
+
+    /**
+     * The refresh token in use stays good until either is exchanged, so that a lost answer logs
+     * nobody out.
+     */
+    async 'auth.switch-tenant'({ body: { tenant_id: tenantId } }, request) {
+      const { user_id: userId, session_id: sessionId } = ownSessionOf(request.caller);
+      const memberships = await request.call('tenant-config.members.of', { user_id: userId });
+      requireMembership(memberships, tenantId);
+      await takeShares(db, request.caller, [
+        {
+          what: 'tenant switch',
+          holder: holderOf(request.caller),
+          most: settings().tenant_switches_per_minute,
+          seconds: 60,
+          setting: 'TENANT_SWITCHES_PER_MINUTE',
+        },
+      ]);
+      const { result } = await commitChange(db, request, authScope, async (manager) => {
+        const before = await manager.findOne(SessionEntity, {
+          where: { id: sessionId, revoked_at: IsNull() },
+          lock: { mode: 'pessimistic_write' },
+        });
+        if (!before) throw new StrataError('auth_session_revoked');
+        requireGoodFor(before.confined_to, tenantId);
+        const now = new Date();
+        const change = { tenant_id: tenantId, last_used_at: now };
+        await manager.update(SessionEntity, { id: sessionId }, change);
+        const key = refreshKeyOf(settings().secret_key!);
+        const refreshToken = await putTokenBeside(manager, sessionId, key, now);
+        const payload = { session_id: sessionId };
+        const event = entryEvent('auth.tenant_switched', userId, tenantId, payload);
+        return {
+          result: { session: { ...before, ...change }, refreshToken },
+          keys: [sessionCacheKey({ session_id: sessionId })],
+          events: [event],
+        };
+      });
+      const user = await db.manager.findOneByOrFail(UserEntity, { id: userId });
+      return signIn.tokenResponse(user, result, request.call);
+    },
+
+    async 'auth.me'(_params, { caller, call }) {
+      if (caller.type === 'service_account') return serviceAccountOf(caller, call);
+      const user = await findUser(db.manager, caller.id);
+      if (!user) throw new StrataError('not_found', 'There is no account for this caller.');
+      const memberships = await call('tenant-config.members.of', { user_id: user.id });
+      const current = memberships.find(({ tenant_id: id }) => id === caller.tenant_id) ?? null;
+      return {
+        ...signIn.identityOf(user, current, memberships, caller.confined_to ?? null),
+        service_account: null,
+        session_id: caller.session_id ?? null,
+      };
+    },
+
+    'auth.sessions.resolve': ({ session_id: id }) =>
+      readSnapshot(db, authScope, (manager) => stateOf(manager, id)),
+  } satisfies Handlers;
+}

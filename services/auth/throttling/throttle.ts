@@ -1,0 +1,91 @@
+/**
+ * Slows guessing: after too many failures of one key, attempts are refused with 429 until a wait is
+ * over.
+ */
+import type { Redis } from 'ioredis';
+import type { Logger } from 'pino';
+import { codeOf, statusOf, StrataError } from '../../../shared/errors.ts';
+import {
+  failedAttemptsInMemory,
+  failedAttemptsInRedis,
+  type FailedAttempts,
+} from './stores/failed-attempts.ts';
+import { sharedCounts } from './stores/shared-counts.ts';
+
+/** Keys are made by `throttleKey`. */
+export interface Throttle {
+  /**
+   * Runs an attempt, or throws `rate_limited`. Only a 401 counts as a failure: nothing else says
+   * that a guess was wrong. A success forgets the failures before it.
+   */
+  readonly attempt: <T>(key: string, log: Logger, work: () => Promise<T>) => Promise<T>;
+  /** Counts something that is slowed however it ends, or throws `rate_limited`. */
+  readonly count: (key: string, log: Logger) => Promise<void>;
+  /** Forgets the failures of someone who has proved in another way who they are. */
+  readonly forgive: (key: string, log: Logger) => Promise<void>;
+}
+
+/** `queueLimit` bounds the attempts of one key that wait on this node. */
+export function createThrottle(redis: Redis | undefined, { queueLimit = 64 } = {}): Throttle {
+  const inRedis = redis && failedAttemptsInRedis(redis);
+  const withStore = sharedCounts<FailedAttempts>(inRedis, failedAttemptsInMemory());
+  const inTurn = createTurns(queueLimit);
+
+  async function begin(key: string, log: Logger): Promise<void> {
+    const waitMs = await withStore(log, (store) => store.begin(key));
+    requireNoWait(waitMs);
+  }
+
+  async function attempt<T>(key: string, log: Logger, work: () => Promise<T>): Promise<T> {
+    await begin(key, log);
+    try {
+      const result = await work();
+      await withStore(log, (store) => store.forgetAll(key));
+      return result;
+    } catch (error) {
+      const wasWrongGuess = statusOf(codeOf(error)) === 401;
+      if (!wasWrongGuess) await withStore(log, (store) => store.forgetOne(key));
+      throw error;
+    }
+  }
+
+  return {
+    attempt: (key, log, work) => inTurn(key, () => attempt(key, log, work)),
+    count: begin,
+    forgive: (key, log) => withStore(log, (store) => store.forgetAll(key)),
+  };
+}
+
+/**
+ * Attempts of one key follow each other on this node. An attempt counts as failed while it runs, so
+ * right passwords sent at once would otherwise be taken for guesses. Throws `service_unavailable`
+ * once `queueLimit` attempts of the key are here.
+ */
+function createTurns(queueLimit: number) {
+  const queues = new Map<string, Promise<unknown>[]>();
+
+  return async <T>(key: string, work: () => Promise<T>): Promise<T> => {
+    const queue = queues.get(key) ?? [];
+    if (queue.length >= queueLimit)
+      throw new StrataError('service_unavailable', 'Too many attempts at once. Try again.');
+    const previous = Promise.allSettled(queue.slice(-1));
+    const mine = previous.then(work);
+    queue.push(mine);
+    queues.set(key, queue);
+    try {
+      return await mine;
+    } finally {
+      queue.shift();
+      if (queue.length === 0) queues.delete(key);
+    }
+  };
+}
+
+/** Throws `rate_limited` where there is time left to wait. */
+export function requireNoWait(waitMs: number, why = 'Too many failed attempts.'): void {
+  if (waitMs <= 0) return;
+  const seconds = String(Math.ceil(waitMs / 1000));
+  throw new StrataError('rate_limited', `${why} Try again in ${seconds} s.`, {
+    headers: { 'retry-after': seconds },
+  });
+}

@@ -1,0 +1,160 @@
+/** The change feed over the bus: nodes with a database answer it, the others poll it there. */
+import type { ServiceBroker, ServiceSchema } from 'moleculer';
+import { performance } from 'node:perf_hooks';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Logger } from 'pino';
+import type { DataSource } from 'typeorm';
+import { serviceCaller } from '../access.ts';
+import { commitChange, recordEvents } from '../commits/commit.ts';
+import { settingsReloadedKey, settingsReplacedKey } from '../contracts/feed.ts';
+import type { ActionName, ParamsOf, ResultOf } from '../contracts/index.ts';
+import { authScope } from '../contracts/revision-scopes.ts';
+import { codeOf, StrataError } from '../errors.ts';
+import { natsConnectionOf, reportAfterMs } from '../bus/bus.ts';
+import { invalidateEvent } from '../node/cluster-service.ts';
+import type { ClusterLink } from './coherence.ts';
+import type { Feed, Poll, PollResult } from './feed.ts';
+import { callAs, type CallOptions } from '../contract-runtime/request.ts';
+import { serviceOf } from '../contract-runtime/service.ts';
+
+/** On every node with a database. */
+export const feedService = (feed: Feed, commits: DataSource): ServiceSchema =>
+  serviceOf('feed', {
+    'feed.poll': ({ body }) => feed.poll(body),
+    'feed.leave': async ({ body }) => {
+      await feed.leave(body);
+      return null;
+    },
+    'feed.skip-lost': async ({ body }) => {
+      await feed.skipLost(body);
+      return null;
+    },
+    'feed.settings-replaced': async ({ unchanged = false }, request) => {
+      const key = unchanged ? settingsReloadedKey : settingsReplacedKey;
+      const change = { result: undefined, keys: [key], events: [] };
+      await commitChange(commits, request, authScope, async () => change);
+      return null;
+    },
+    'feed.record': async ({ body }) => {
+      await recordEvents(commits.manager, body);
+      return null;
+    },
+  });
+
+export interface ClusterLinkOptions {
+  readonly nodeId: string;
+  /** A poll over the bus that takes longer is given up: the lease would be over. */
+  readonly fenceMs: number;
+  /** The feed in this node's own database; undefined where it has none and asks over the bus. */
+  readonly feed: Feed | undefined;
+  /** Sends no broadcasts. */
+  readonly silent: boolean;
+  readonly log: Logger;
+}
+
+export function clusterLink(broker: ServiceBroker, options: ClusterLinkOptions): ClusterLink {
+  const { feed, silent } = options;
+  const broadcast: ClusterLink['broadcast'] = (change) => {
+    if (!silent) void broker.broadcast(invalidateEvent, change);
+  };
+  const hearsOthers = (withinMs: number): Promise<boolean> => roundTrip(broker, withinMs);
+  if (!feed) return { ...linkOverBus(broker, options), hearsOthers, broadcast };
+  const { poll, leave, leases, skipLost } = feed;
+  return { poll, leave, leases, skipLost, hearsOthers, broadcast };
+}
+
+/** Answered by any node that has a database. */
+function linkOverBus(
+  broker: ServiceBroker,
+  { nodeId, fenceMs, log }: ClusterLinkOptions,
+): Pick<ClusterLink, 'poll' | 'leave' | 'skipLost' | 'pollsOverBus'> {
+  const options = { caller: serviceCaller(nodeId), requestId: nodeId, timeout: fenceMs };
+  const call = callWhereOffered(broker, log);
+  return {
+    pollsOverBus: true,
+    poll: (poll) => asNodesKnowIt(poll, (body) => call('feed.poll', { body }, options)),
+    leave: async (leave) => {
+      const soon = { ...options, timeout: fenceMs / 4 };
+      await call('feed.leave', { body: leave }, soon);
+    },
+    skipLost: async (known) => {
+      const { timeout: _ofPolls, ...unhurried } = options;
+      await call('feed.skip-lost', { body: known }, unhurried);
+    },
+  };
+}
+
+/**
+ * While no node knows `server`, `ordinal` and `answered`, in a rolling upgrade, the poll goes
+ * without them: the lease table then shows the cursor whichever server it is from, a poll that
+ * comes late renews the lease, and one without an answer hides what it found, as it always was in
+ * the release of those nodes. A poll that was refused instead would cost the lease.
+ */
+async function asNodesKnowIt(
+  poll: Poll,
+  ask: (poll: Poll) => Promise<PollResult>,
+): Promise<PollResult> {
+  try {
+    return await ask(poll);
+  } catch (error) {
+    if (codeOf(error) !== 'upgrade_under_way') throw error;
+    const { server: _server, ordinal: _ordinal, answered: _answered, ...known } = poll;
+    return ask(known);
+  }
+}
+
+/**
+ * Calls the feed where some node offers it. Where none does, Moleculer would log each call, twice a
+ * second for as long as this node waits; instead one line says what it waits for, and nothing is
+ * called.
+ */
+function callWhereOffered(broker: ServiceBroker, log: Logger) {
+  let absentSince: number | undefined;
+  let isReported = false;
+
+  function noteAbsence(): void {
+    const now = performance.now();
+    absentSince ??= now;
+    if (isReported || now - absentSince < reportAfterMs) return;
+    isReported = true;
+    log.warn(
+      'No node with a database, such as auth or tenant-config, is heard on NATS. This node waits for one, and meanwhile keeps nothing in memory. Start one, or see that NATS_URL, NATS_NAMESPACE and SECRET_KEY are the same on all nodes.',
+    );
+  }
+
+  return async <A extends ActionName>(
+    action: A,
+    params: ParamsOf<A>,
+    options: CallOptions,
+  ): Promise<ResultOf<A>> => {
+    const isOffered = broker.registry.getActionEndpoints(action)?.hasAvailable() ?? false;
+    if (!isOffered) {
+      noteAbsence();
+      throw new StrataError('service_unavailable', 'No node that has the change feed is there.');
+    }
+    absentSince = undefined;
+    isReported = false;
+    return callAs(broker, action, params, options);
+  };
+}
+
+/**
+ * Whether NATS answers in time. Its answer comes after everything that it had for this node. True
+ * in embedded mode.
+ */
+async function roundTrip(broker: ServiceBroker, withinMs: number): Promise<boolean> {
+  const connection = natsConnectionOf(broker);
+  if (!connection) return true;
+  const timeout = new AbortController();
+  try {
+    return await Promise.race([
+      connection.flush().then(() => true),
+      delay(withinMs, false, { signal: timeout.signal }),
+    ]);
+  } catch {
+    // The connection is closed, or being made again.
+    return false;
+  } finally {
+    timeout.abort();
+  }
+}

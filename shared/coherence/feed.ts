@@ -1,0 +1,374 @@
+/**
+ * The change feed and the caching leases, in the database beside the commits. Used by coherence.ts,
+ * on nodes without a database over the bus. Polls that arrive at the same moment are answered
+ * together, since what PostgreSQL does for a poll is mostly the same for many.
+ *
+ * The feed is read by snapshot, not by a sequence: a slow transaction that got a lower id may
+ * commit later, and whoever reads up to `max(id)` would skip it. A cursor is the snapshot of the
+ * poll before, so that a poll takes exactly the changes that were not visible then, however long
+ * other transactions of the server stay open. (PostgreSQL manual, "Transaction ID and Snapshot
+ * Information Functions".)
+ *
+ * The cursor ends at the poll's own transaction, which renewed the lease and is on disk. A
+ * transaction beyond it may have ended without leaving a trace there, and after a crash PostgreSQL
+ * hands its id out again. Changes in between are read again by the next poll, and applying a change
+ * twice is harmless.
+ */
+import type { ClientBase } from 'pg';
+import type { DataSource } from 'typeorm';
+import type { ParamsOf, ResultOf } from '../contracts/index.ts';
+import { isRefusedData } from '../database/failures.ts';
+import { StrataError } from '../errors.ts';
+import { Turns } from '../concurrency/turns.ts';
+import type { KnownRevision } from './known-revisions.ts';
+
+export type Poll = ParamsOf<'feed.poll'>['body'];
+export type PollResult = ResultOf<'feed.poll'>;
+export type Leave = ParamsOf<'feed.leave'>['body'];
+
+/** A row of the lease table. */
+export interface Lease {
+  /** The process that holds it. Two processes with one NODE_ID are two holders. */
+  readonly holder: string;
+  /** Made again by each poll. */
+  readonly token: string;
+  /** T of the holder, in milliseconds: its lease lasts no longer than that after the poll began. */
+  readonly fenceMs: number;
+  /** The holder's cursor is past the change that was asked for. */
+  readonly hasRead: boolean;
+}
+
+export interface LeaseTableRead {
+  readonly leases: readonly Lease[];
+  /** As in `PollResult`. */
+  readonly server: string;
+}
+
+/** One reading of the lease table is for at most so many changes. */
+const maxTogether = 1000;
+
+/** Changes are kept this long. A node that was away for longer is told that changes are missing. */
+const retentionMinutes = 15;
+/** The id of no transaction, and greater than that of any. */
+const beyondAll = 2n ** 64n - 1n;
+
+/**
+ * Which server answered: the database cluster, its timeline and its start. It changes when a
+ * standby takes over, when a backup is restored and when the server starts again.
+ */
+const server = `(SELECT system_identifier FROM pg_control_system())::text
+  || ' ' || left(pg_walfile_name(pg_current_wal_lsn()), 8)
+  || ' ' || extract(epoch FROM pg_postmaster_start_time())::text`;
+
+/**
+ * Each write waits for this, and its plan takes longer than its work: with a name, a connection
+ * plans it once.
+ */
+const leaseTable = {
+  name: 'strata_leases',
+  text: `SELECT ${server} AS server, COALESCE((
+     SELECT json_agg(json_build_object('holder', holder, 'token', token, 'fenceMs', fence_ms,
+       'read', ARRAY(SELECT id::text FROM unnest($1::xid8[]) id WHERE pg_visible_in_snapshot(id, cursor))))
+     FROM strata.leases
+   ), '[]') AS leases`,
+};
+
+/** What a poll has of its own. */
+interface Renewal {
+  readonly holder: string;
+  /** The transaction that renewed the lease, one for all polls of a batch. */
+  readonly id: string;
+  readonly previous_token: string | null;
+}
+
+/** What a poll brings, the same for all with its cursor. */
+type Reading = Omit<PollResult, 'previous_token'>;
+
+/** A poll that waits for the others of its batch. */
+interface Waiting {
+  readonly poll: Poll;
+  readonly answered: PromiseWithResolvers<PollResult>;
+}
+
+/**
+ * Renews the leases of the polls `$1`, in the order of holders, so that two transactions which renew
+ * the same leases never wait for each other. A poll that comes after a later one of its holder
+ * renews nothing: a node that stood still answers what it was asked then, and an older token in the
+ * table would pass for a database that went back.
+ *
+ * `previous_token` is of the last poll that its holder has been answered, not always of the one
+ * before. A poll whose answer was lost has put its own token in place of what it found there, and so
+ * hides from the next one that the database went back.
+ */
+const renewLeases = {
+  name: 'strata_renew_leases',
+  text: `WITH here AS MATERIALIZED (SELECT ${server} AS server),
+       polls AS MATERIALIZED (
+         SELECT * FROM json_to_recordset($1::json) AS poll
+           (holder text, token text, ordinal int8, answered text, fence_ms int4, cursor pg_snapshot, server text)
+       ),
+       before AS (SELECT holder, token, previous_token FROM strata.leases WHERE holder IN (SELECT holder FROM polls)),
+       renewed AS (
+         INSERT INTO strata.leases AS lease (holder, token, previous_token, ordinal, fence_ms, cursor)
+         SELECT holder, polls.token,
+           CASE WHEN COALESCE(before.token = answered, true) THEN before.token ELSE before.previous_token END,
+           ordinal, fence_ms, CASE WHEN polls.server = here.server THEN cursor END
+         FROM polls LEFT JOIN before USING (holder) CROSS JOIN here ORDER BY holder
+         ON CONFLICT (holder) DO UPDATE
+         SET token = excluded.token, previous_token = excluded.previous_token, ordinal = excluded.ordinal,
+           fence_ms = excluded.fence_ms, cursor = excluded.cursor
+         WHERE COALESCE(lease.ordinal <= excluded.ordinal, true)
+         RETURNING holder, pg_current_xact_id()::text AS id, previous_token
+       )
+     SELECT holder, id, previous_token FROM renewed`,
+};
+
+/**
+ * A node that has missed more begins with empty caches: to be told each change would take it
+ * longer, and the feed's node as well.
+ */
+const maxMissed = 10_000;
+
+/**
+ * From each of the cursors `$1`, for polls that the transaction `$2` has renewed the leases of.
+ * PostgreSQL expects a third of the feed after a cursor that it does not know. The limit tells it
+ * better, which keeps it with the index however long the feed is, and from compiling the statement
+ * for longer than it takes (`jit_above_cost`).
+ */
+const readChanges = {
+  name: 'strata_read_changes',
+  text: `SELECT concat_ws(':', LEAST(pg_snapshot_xmin(now), own), own,
+         COALESCE((SELECT string_agg(x::text, ',' ORDER BY x) FROM pg_snapshot_xip(now) x WHERE x < own), '')) AS cursor,
+       ${server} AS server,
+       COALESCE(pg_snapshot_xmax(since) <= own
+         AND pg_snapshot_xmax(since) > pruned
+         AND NOT EXISTS (
+           SELECT FROM pg_snapshot_xip(since) x
+           WHERE x <= pruned AND pg_visible_in_snapshot(x, now)
+             AND NOT EXISTS (SELECT FROM strata.changes WHERE id = x)
+         ) AND missed.number <= ${maxMissed}, false) AS complete,
+       COALESCE(missed.changes, '[]') AS changes
+     FROM unnest($1::pg_snapshot[]) WITH ORDINALITY AS cursors (since, place),
+       (SELECT pg_current_snapshot() AS now, $2::xid8 AS own, (SELECT pruned FROM strata.feed_state) AS pruned) AS state,
+       LATERAL (
+         SELECT count(*) AS number,
+           json_agg(json_build_object('id', id::text, 'scope', scope, 'revision', revision, 'keys', keys) ORDER BY id, revision) AS changes
+         FROM (
+           (SELECT id, scope, revision, keys FROM strata.changes WHERE id >= pg_snapshot_xmax(since) ORDER BY id LIMIT ${maxMissed + 1})
+           UNION ALL SELECT id, scope, revision, keys FROM strata.changes WHERE id = ANY (ARRAY(SELECT pg_snapshot_xip(since)))
+         ) AS each
+       ) AS missed
+     ORDER BY place`,
+};
+
+/** The lease table, with which of the changes that were asked about each holder has read. */
+interface LeasesOfChanges<Ids = ReadonlySet<string>> {
+  readonly leases: readonly (Omit<Lease, 'hasRead'> & { readonly read: Ids })[];
+  readonly server: string;
+}
+
+const leasesOf = ({ leases, server }: LeasesOfChanges, changeId: string): LeaseTableRead => ({
+  leases: leases.map(({ read, ...lease }) => ({ ...lease, hasRead: read.has(changeId) })),
+  server,
+});
+
+/** Whoever asks about a change. */
+interface Asked extends Pick<PromiseWithResolvers<LeaseTableRead>, 'resolve' | 'reject'> {
+  readonly changeId: string;
+}
+
+/** The answer to a poll that renewed nothing. Its holder has been answered a later one. */
+const tooLate = (): PromiseRejectedResult => ({
+  status: 'rejected',
+  reason: new StrataError('timeout', 'A later poll of this node has been answered.'),
+});
+
+/**
+ * `gatherMs`: how long a poll waits for others, with which it goes to the database in the same two
+ * statements.
+ */
+export function createFeed(db: DataSource, { gatherMs = 0 }: { readonly gatherMs?: number } = {}) {
+  /** Polls that have arrived and not been sent. */
+  let gathering: Waiting[] | undefined;
+
+  /** All statements of the work go to the same server: a connection never changes it. */
+  async function onOneConnection<T>(work: (client: ClientBase) => Promise<T>): Promise<T> {
+    const runner = db.createQueryRunner();
+    try {
+      return await work(await runner.connect());
+    } finally {
+      await runner.release();
+    }
+  }
+
+  const readLeases = (changeIds: readonly string[]): Promise<LeasesOfChanges> =>
+    onOneConnection(async (client) => {
+      const { rows } = await client.query<LeasesOfChanges<string[]>>({
+        ...leaseTable,
+        values: [changeIds],
+      });
+      const { leases, server } = rows[0]!;
+      // Each of the changes is looked for in each of these.
+      return { leases: leases.map((lease) => ({ ...lease, read: new Set(lease.read) })), server };
+    });
+
+  /**
+   * What is asked while the table is being read is answered by the next reading, which begins after
+   * it: a lease may be made any time.
+   */
+  const readings = new Turns<Asked>(maxTogether, async (_name, asked) => {
+    try {
+      const read = await readLeases(asked.map(({ changeId }) => changeId));
+      for (const { changeId, resolve } of asked) resolve(leasesOf(read, changeId));
+    } catch (error) {
+      for (const { reject } of asked) reject(error);
+    }
+    return [];
+  });
+
+  /**
+   * Renews the leases and reads the changes since the cursors. In this order: a writer that does
+   * not see a lease has committed before the read, which then sees its change. That holds for each
+   * of the polls: the one transaction that renews all leases has ended when the one read begins,
+   * and no poll joins once they have been sent.
+   *
+   * A lease shows the cursor only where it is of this server. A server that was restored, or
+   * recovered from a crash, gives transaction ids out again, and a cursor from before would say of
+   * those that their changes have been read.
+   */
+  const pollAll = (polls: readonly Poll[]): Promise<PromiseSettledResult<PollResult>[]> =>
+    onOneConnection(async (client) => {
+      const renewed = await client.query<Renewal>({
+        ...renewLeases,
+        values: [JSON.stringify(polls)],
+      });
+      const ownId = renewed.rows[0]?.id;
+      if (ownId === undefined) return polls.map(() => tooLate());
+      // Nodes that were answered together have the same.
+      const cursors = [...new Set(polls.map(({ cursor }) => cursor))];
+      const read = await client.query<Reading>({ ...readChanges, values: [cursors, ownId] });
+      const readings = new Map(cursors.map((cursor, place) => [cursor, read.rows[place]!]));
+      const renewals = new Map(renewed.rows.map((renewal) => [renewal.holder, renewal]));
+      return polls.map(({ holder, cursor }) => {
+        const renewal = renewals.get(holder);
+        if (!renewal) return tooLate();
+        const reading = readings.get(cursor)!;
+        // Not complete: there is no cursor, or it is from another database, or changes after it are
+        // pruned. A transaction that was open at the cursor and has ended counts as pruned where it
+        // left no change, because one that was removed looks the same.
+        const changes = reading.complete ? reading.changes : [];
+        const { previous_token } = renewal;
+        return { status: 'fulfilled', value: { ...reading, changes, previous_token } };
+      });
+    });
+
+  /** A poll that the database refuses for what is in it takes no others with it. */
+  async function pollTogether(polls: readonly Poll[]): Promise<PromiseSettledResult<PollResult>[]> {
+    try {
+      return await pollAll(polls);
+    } catch (reason) {
+      if (polls.length === 1 || !isRefusedData(reason))
+        return polls.map(() => ({ status: 'rejected', reason }));
+      return Promise.all(polls.map(async (poll) => (await pollTogether([poll]))[0]!));
+    }
+  }
+
+  async function send(batch: readonly Waiting[]): Promise<void> {
+    const results = await pollTogether(batch.map(({ poll }) => poll));
+    for (const [index, { answered }] of batch.entries()) {
+      const result = results[index]!;
+      if (result.status === 'fulfilled') answered.resolve(result.value);
+      else answered.reject(result.reason);
+    }
+  }
+
+  function gather(): Waiting[] {
+    const batch: Waiting[] = [];
+    setTimeout(() => {
+      if (gathering === batch) gathering = undefined;
+      void send(batch);
+    }, gatherMs);
+    return batch;
+  }
+
+  return {
+    /** Renews the lease and reads the changes since the cursor. */
+    poll(poll: Poll): Promise<PollResult> {
+      // One statement renews each lease once; a holder polls again where it has given a poll up.
+      const isRepeated = gathering?.some(({ poll: { holder } }) => holder === poll.holder);
+      if (!gathering || isRepeated) gathering = gather();
+      const answered = Promise.withResolvers<PollResult>();
+      gathering.push({ poll, answered });
+      return answered.promise;
+    },
+
+    /**
+     * Gives the lease back that one of these polls made, however late this arrives: not one of a
+     * later poll.
+     */
+    async leave({ holder, tokens }: Leave): Promise<void> {
+      await db.query('DELETE FROM strata.leases WHERE holder = $1 AND token = ANY ($2)', [
+        holder,
+        tokens,
+      ]);
+    },
+
+    /** All leases, good or not: only whoever watches the table can tell. `changeId` may be '0'. */
+    leases(changeId: string): Promise<LeaseTableRead> {
+      const { promise, resolve, reject } = Promise.withResolvers<LeaseTableRead>();
+      readings.add('leases', { changeId, resolve, reject });
+      return promise;
+    },
+
+    /**
+     * Never gives those of these revisions out again that a restore or a failover has lost: the
+     * counter of their scope continues after the newest of them, and after one more, so that nothing
+     * that continues from a lost revision fits what follows. A revision counts as lost where the
+     * counter is lower, or where another transaction has been given it since.
+     */
+    async skipLost(known: readonly KnownRevision[]): Promise<void> {
+      // Two joins, since one with OR would look through all changes for each revision.
+      const lost = await db.query<(KnownRevision & { was_given_again: boolean })[]>(
+        `WITH known AS (SELECT * FROM json_to_recordset($1::json) AS known (scope text, revision int8, id text))
+         SELECT known.*, false AS was_given_again FROM known JOIN strata.revisions r USING (scope)
+         WHERE r.revision < known.revision
+         UNION ALL
+         SELECT known.*, true FROM known JOIN strata.changes c USING (scope, revision) WHERE c.id::text <> known.id`,
+        [JSON.stringify(known)],
+      );
+      // One by one, since whoever locks several scopes at once may wait for a writer who waits for
+      // one of them.
+      for (const { scope, revision, was_given_again: wasGivenAgain } of lost)
+        await db.query(
+          `UPDATE strata.revisions SET revision = GREATEST(revision, $2) + 1
+           WHERE scope = $1 AND (revision < $2 OR $3)`,
+          [scope, revision, wasGivenAgain],
+        );
+    },
+
+    /**
+     * Removes changes older than the retention, and notes up to where, so that a poll from before
+     * is told that changes are missing. All changes of a transaction go together: what is left of
+     * one would pass for all of it. So only those go whose ids are below that of any change that is
+     * kept. One from the future keeps nothing: the server's clock was set back, perhaps by years.
+     * Removes the given leases, unless they were renewed meanwhile.
+     */
+    async prune(ended: readonly Pick<Lease, 'holder' | 'token'>[]): Promise<void> {
+      await db.query(
+        `WITH kept AS MATERIALIZED (
+           SELECT id FROM strata.changes
+           WHERE created_at BETWEEN (SELECT clock_timestamp() - make_interval(mins => $1)) AND (SELECT clock_timestamp())
+           ORDER BY id LIMIT 1
+         ), removed AS (
+           DELETE FROM strata.changes WHERE id < COALESCE((SELECT id FROM kept), '${beyondAll}'::xid8) RETURNING id
+         ), ended AS (
+           DELETE FROM strata.leases l USING json_to_recordset($2::json) AS e (holder text, token text)
+           WHERE l.holder = e.holder AND l.token = e.token
+         )
+         UPDATE strata.feed_state SET pruned = GREATEST(pruned, (SELECT max(id) FROM removed)) WHERE EXISTS (SELECT FROM removed)`,
+        [retentionMinutes, JSON.stringify(ended)],
+      );
+    },
+  };
+}
+export type Feed = ReturnType<typeof createFeed>;

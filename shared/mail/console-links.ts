@@ -1,0 +1,26 @@
+/**
+ * Where mails and chat messages lead people: to the console, under the address by which browsers
+ * reach the gateways.
+ */
+import type { Settings } from '../settings/settings.ts';
+
+type Known = Pick<Settings, 'base_url'>;
+
+/**
+ * A secret stands in the fragment, which browsers send to no server and so to no access log; the
+ * console takes it out of the address.
+ */
+const withSecret = ({ base_url: base }: Known, page: string, token: string): string =>
+  `${base}/console/${page}#token=${token}`;
+
+export const invitationLink = (settings: Known, token: string): string =>
+  withSecret(settings, 'accept-invitation', token);
+
+export const approvalAddress = (
+  { base_url: base }: Known,
+  tenantId: string,
+  approvalId: string,
+): string => `${base}/console/tenants/${tenantId}/approvals/${approvalId}`;
+
+export const resetLink = (settings: Known, token: string): string =>
+  withSecret(settings, 'reset-password', token);

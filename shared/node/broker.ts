@@ -1,0 +1,203 @@
+/**
+ * What every node has: the broker's options with the contracts in front of each action, coherent
+ * caches, the node's own service and, beside a database, the change feed and the audit relay. Used
+ * by start.ts for its pieces, by the operator's console, and by moleculer.config.ts for neighbours,
+ * which need no service of Strata's on their node.
+ */
+import { ServiceBroker, type BrokerOptions } from 'moleculer';
+import type { Logger } from 'pino';
+import type { Registry } from 'prom-client';
+import type { DataSource } from 'typeorm';
+import type { LiveSettings } from '../settings/live-settings.ts';
+import type { Settings } from '../settings/settings.ts';
+import { baseUrlMetadata, baseUrlMiddleware } from './base-url.ts';
+import { Bus, natsTransporter } from '../bus/bus.ts';
+import { chunkingMiddleware } from '../bus/chunking.ts';
+import { Coherence } from '../coherence/coherence.ts';
+import { contractMiddleware } from '../contract-runtime/contract-middleware.ts';
+import type { DerivedReads } from '../contract-runtime/derived-reads.ts';
+import { Discovery, discoveryMiddleware, heartbeats } from '../bus/discovery.ts';
+import type { Probe } from './health.ts';
+import { createLocalCache, type LocalCache } from '../coherence/local-cache.ts';
+import { brokerLog, createLog } from '../telemetry/log.ts';
+import { createMetrics } from '../telemetry/metrics.ts';
+import { nodeLifecycle } from './node-lifecycle.ts';
+import { nodesOf } from './nodes.ts';
+import type { StartWork } from './readiness.ts';
+import { sealingMiddleware } from '../bus/sealing.ts';
+import { RunningCalls, unansweredCallsMiddleware } from '../bus/unanswered-calls.ts';
+
+/**
+ * Its subjects on NATS, `MOL-strata-nodes.…`, are for sealed packets alone. Neighbours have others
+ * (`gateway/neighbours.ts`), also those of another installation, since no NATS_NAMESPACE ends like
+ * this.
+ */
+const nodesNamespace = ({ nats_namespace: namespace }: Settings): string => `${namespace}-nodes`;
+
+export interface NodeOptions {
+  readonly settings: LiveSettings;
+  /** The commit tables, on nodes whose pieces have a database. */
+  readonly commits?: DataSource;
+  /** Further needs of this node by name, such as redis, each with whether it answers. */
+  readonly probes?: Readonly<Record<string, Probe>>;
+  /** What the start of this node has yet to do before anybody can be served. */
+  readonly unfinished?: ReadonlySet<StartWork>;
+  /**
+   * What this node answers from its own memory by the rules of a service; otherwise the service is
+   * asked.
+   */
+  readonly derivedReads?: DerivedReads;
+  /** BASE_URL, on nodes whose pieces use it: all of these have to agree. */
+  readonly baseUrl?: string;
+  /** Sends no broadcasts, so that the feed and the fence alone must hold. For tests. */
+  readonly silent?: boolean;
+}
+
+export interface Node {
+  readonly broker: ServiceBroker;
+  readonly coherence: Coherence;
+  readonly localCache: LocalCache;
+  readonly log: Logger;
+  readonly metrics: Registry;
+}
+
+export interface NodeParts {
+  readonly options: BrokerOptions;
+  readonly coherence: Coherence;
+  readonly bus: Bus;
+  readonly log: Logger;
+}
+
+/** A node that is not started yet: its broker's options and the parts that these refer to. */
+export function nodeOptions({
+  settings,
+  commits,
+  probes = {},
+  unfinished = new Set(),
+  derivedReads = {},
+  baseUrl,
+  silent = false,
+}: NodeOptions): NodeParts {
+  const { current } = settings;
+  const log = createLog(current);
+  settings.onReload(({ log_level: level }) => {
+    log.level = level;
+  });
+  const bus = new Bus(log);
+  const running = new RunningCalls();
+  const coherence = new Coherence({
+    nodeId: current.node_id,
+    fenceMs: current.coherence_fence_ms,
+    requestTimeoutMs: current.request_timeout_ms,
+    ttlMinutes: () => settings.current.cache_default_ttl,
+    staleIdentityMs: () => settings.current.access_token_ttl_seconds * 1000,
+    log,
+  });
+  const lifecycle = nodeLifecycle({
+    settings,
+    commits,
+    probes,
+    unfinished,
+    silent,
+    coherence,
+    bus,
+    running,
+    log,
+  });
+  const contracts = contractMiddleware({
+    coherence,
+    bus,
+    log,
+    requestTimeoutMs: current.request_timeout_ms,
+    onCommitted: lifecycle.onCommitted,
+    derivedReads,
+  });
+  // The one that is named first is the nearest to NATS, so that each chunk is sealed.
+  const transport =
+    current.nats_url === null
+      ? []
+      : [
+          discoveryMiddleware(),
+          unansweredCallsMiddleware(bus, running),
+          sealingMiddleware(current, current.node_id, bus),
+          chunkingMiddleware(current.request_timeout_ms),
+        ];
+
+  const comparison = baseUrl === undefined ? [] : [baseUrlMiddleware(baseUrl, log)];
+
+  const options: BrokerOptions = {
+    namespace: nodesNamespace(current),
+    nodeID: current.node_id,
+    ...brokerLog(log),
+    transporter: natsTransporter(current),
+    requestTimeout: current.request_timeout_ms,
+    ...heartbeats,
+    registry: { discoverer: new Discovery() },
+    // The contract middleware checks parameters.
+    validator: false,
+    ...(baseUrl === undefined ? {} : { metadata: baseUrlMetadata(baseUrl) }),
+    middlewares: [contracts, lifecycle.middleware, ...comparison, ...transport],
+    // start.ts handles signals.
+    skipProcessEventRegistration: true,
+    // A broker that stops lets running requests end, this long at most.
+    tracking: { enabled: true, shutdownTimeout: 10_000 },
+  };
+  return { options, coherence, bus, log };
+}
+
+export function createNode(options: NodeOptions): Node {
+  const { options: brokerOptions, coherence, bus, log } = nodeOptions(options);
+  return {
+    broker: new ServiceBroker(brokerOptions),
+    coherence,
+    localCache: createLocalCache(coherence),
+    log,
+    metrics: createMetrics({ coherence, bus, commits: options.commits }),
+  };
+}
+
+export interface Joining {
+  /** Says that the rest of the node is there. */
+  readonly made: Promise<unknown>;
+  /** The services that it calls on other nodes. */
+  readonly calls: readonly string[];
+}
+
+/**
+ * Starts the broker, so that the node joins, once `made` says that the rest of it is there: others
+ * wait for a node that has joined and is busy. It connects to NATS meanwhile, and asks who is
+ * there. Moleculer gives other nodes half a second to answer, of which it takes as much as the
+ * services that it calls need: of a node that answers later it hears later, as of one that starts
+ * later.
+ */
+export async function joinOnceMade(broker: ServiceBroker, { made, calls }: Joining): Promise<void> {
+  const { transit } = broker;
+  if (!transit) await made;
+  else {
+    const connect = transit.connect.bind(transit);
+    transit.connect = async () => {
+      await Promise.all([Promise.race([connect(), heardOf(broker, calls)]), made]);
+      // As Moleculer notes itself after its half second. Until then it would not say to others what
+      // this node hosts.
+      transit.connected = true;
+      transit.isReady = true;
+    };
+  }
+  await broker.start();
+}
+
+/**
+ * Resolves once other nodes have said that they host each of these services; without any, once one
+ * has said what it hosts.
+ */
+function heardOf(broker: ServiceBroker, services: readonly string[]): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  function look(): void {
+    const offered = new Set(nodesOf(broker).flatMap((node) => node.services));
+    if (!services.every((name) => offered.has(name))) return;
+    broker.localBus.off('$services.changed', look);
+    resolve();
+  }
+  broker.localBus.on('$services.changed', look);
+  return promise;
+}

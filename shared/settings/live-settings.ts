@@ -1,0 +1,80 @@
+/** The settings of a running process, which `/config/reload` can replace while it runs. */
+import {
+  describeChanges,
+  frozen,
+  isEmbedded,
+  loadSettings,
+  readEnvironment,
+  type HostedPiece,
+  type SettingChanges,
+  type Settings,
+} from './settings.ts';
+import { ensureSecretKey } from '../security/secret-key-file.ts';
+
+export interface LiveSettings {
+  /** Replaced as a whole by a reload, so that two looks at one object never differ. */
+  readonly current: Settings;
+  /** What a reload would change. Throws SettingsInvalid, as `reload` does. */
+  preview(): SettingChanges;
+  /** Re-reads the environment; keeps the old settings where the new ones are not valid. */
+  reload(): SettingChanges;
+  /**
+   * Calls the listener with the new settings after each reload, for what does not look at them at
+   * every use.
+   */
+  onReload(listener: (settings: Settings) => void): void;
+}
+
+/**
+ * `pinned` are variables that this process decided itself, such as its node's name: they win over
+ * the environment, so that a reload does not take them away.
+ */
+export function liveSettings(
+  first: Settings,
+  pinned: Readonly<Record<string, string>>,
+  pieces: readonly HostedPiece[],
+): LiveSettings {
+  let current = first;
+  const listeners: ((settings: Settings) => void)[] = [];
+  const loadAgain = (): Settings => loadSettings({ ...readEnvironment(), ...pinned }, { pieces });
+  return {
+    get current() {
+      return current;
+    },
+    preview: () => describeChanges(current, loadAgain()),
+    reload() {
+      const loaded = loadAgain();
+      const changes = describeChanges(current, loaded);
+      current = loaded;
+      for (const listener of listeners) listener(loaded);
+      return changes;
+    },
+    onReload(listener) {
+      listeners.push(listener);
+    },
+  };
+}
+
+export interface FirstSettings {
+  readonly settings: LiveSettings;
+  /** Embedded mode wrote a SECRET_KEY of its own just now. */
+  readonly madeSecretKey: boolean;
+}
+
+/**
+ * The settings that a node starts with; `isPart`: there are other pieces than these. Throws
+ * SettingsInvalid, and then leaves no key behind.
+ */
+export function firstSettings(
+  pieces: readonly HostedPiece[],
+  { isPart }: { readonly isPart: boolean },
+): FirstSettings {
+  const loaded = loadSettings(readEnvironment(), { pieces, isPart });
+  const pinned = { NODE_ID: loaded.node_id };
+  if (!isEmbedded(loaded) || loaded.secret_key !== null)
+    return { settings: liveSettings(loaded, pinned, pieces), madeSecretKey: false };
+  const { key, made } = ensureSecretKey(loaded.data_dir);
+  const withKey = frozen({ ...loaded, secret_key: key });
+  const settings = liveSettings(withKey, { ...pinned, SECRET_KEY: key }, pieces);
+  return { settings, madeSecretKey: made };
+}

@@ -1,0 +1,789 @@
+/**
+ * Every setting, in reading order. The environment variable is the field in capitals.
+ *
+ * A row is all there is to a setting: its type in `Settings`, the check at the start, what a reload
+ * reports, and its lines in `.env.example`, which `npm run settings` writes.
+ */
+import ipaddr from 'ipaddr.js';
+import { signInPolicies } from '../contracts/sign-in-policy.ts';
+import { BusinessHours } from '../contracts/weekly-hours.ts';
+import { problemsOf } from '../schema/validate.ts';
+
+/** What the text of a variable has to look like. */
+export interface Form {
+  readonly fits: (text: string) => boolean;
+  /** What is wrong with a text that does not fit; follows the name of the variable. */
+  readonly says: string;
+}
+
+interface Base {
+  /** Kept to the byte, where other texts are trimmed, and never shown. */
+  readonly secret?: true;
+  /** Read once at the start: a reload names the variable instead of applying it. */
+  readonly requires_restart?: true;
+  /** One sentence for operators, without a full stop. */
+  readonly description: string;
+}
+
+export type Row =
+  | (Base & {
+      readonly type: 'string';
+      readonly default: string | null;
+      readonly form?: Form;
+      readonly choices?: readonly string[];
+    })
+  | (Base & {
+      readonly type: 'integer' | 'number';
+      readonly default: number;
+      readonly min: number;
+      readonly max?: number;
+    })
+  | (Base & { readonly type: 'boolean'; readonly default: boolean })
+  | (Base & { readonly type: 'list'; readonly default: readonly string[]; readonly form: Form });
+
+const matches = (pattern: RegExp, says: string): Form => ({
+  fits: (text) => pattern.test(text),
+  says,
+});
+const isOrigin = (text: string): boolean =>
+  /^https?:/.test(text) && URL.canParse(text) && new URL(text).origin === text;
+
+const postgres = matches(/^postgres(ql)?:\/\/\S+$/, 'must be a postgres:// address');
+const redis = matches(/^rediss?:\/\/\S+$/, 'must be a redis:// or rediss:// address');
+const nats = matches(
+  /^(nats|tls|wss?):\/\/[^\s,]+(,(nats|tls|wss?):\/\/[^\s,]+)*$/,
+  'must be nats:// addresses, comma separated',
+);
+const email = matches(/^[^\s@]+@[^\s@]+$/, 'must be a mail address');
+const domains = matches(
+  /^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z]([a-z0-9-]{0,61}[a-z0-9])?$/,
+  'must be domains in lower case, in ASCII, such as example.com',
+);
+const nodeName = matches(
+  /^[A-Za-z0-9._-]{1,100}$/,
+  'must be 1 to 100 letters, digits, dots, dashes or underscores',
+);
+// A subject of NATS has it as one of its tokens.
+const namespace = matches(
+  /^(?!.*-nodes$)[A-Za-z0-9_-]{1,50}$/,
+  'must be 1 to 50 letters, digits, dashes or underscores, and not end in -nodes',
+);
+const personName = matches(/^[^\p{C}]{1,100}$/u, 'must be 1 to 100 printable characters');
+const key: Form = {
+  fits: (text) => Buffer.byteLength(text) >= 32,
+  says: 'must have at least 32 bytes',
+};
+const origin: Form = {
+  fits: isOrigin,
+  says: 'must be an origin as browsers send it, such as https://app.example.com',
+};
+const origins: Form = {
+  fits: (text) => text === '*' || isOrigin(text),
+  says: 'must be origins as browsers send them, such as https://app.example.com, or *',
+};
+const address: Form = {
+  fits: (text) => /^https?:\/\/[^\s?#@]*[^\s?#@/]$/.test(text) && URL.canParse(text),
+  says: 'must be an http:// or https:// address without credentials, query or final slash',
+};
+const networks: Form = {
+  fits: (text) => ipaddr.IPv4.isValidCIDRFourPartDecimal(text) || ipaddr.IPv6.isValidCIDR(text),
+  says: 'must be networks such as 10.0.0.0/8 or fd00::/8',
+};
+
+const weeklyHours: Form = {
+  fits: (text) => {
+    try {
+      return problemsOf(BusinessHours, JSON.parse(text)).length === 0;
+    } catch {
+      return false;
+    }
+  },
+  says: 'must be JSON such as {"days":["mon","tue"],"start":"09:00","end":"17:00","timezone":"Europe/Rome"}',
+};
+
+/** Heading → field → row. */
+export const settingsGroups = {
+  'The node and its gateway': {
+    env_file: {
+      type: 'string',
+      default: null,
+      requires_restart: true,
+      description:
+        'File of further variables, which win over the process environment; a reload reads it again',
+    },
+    host: {
+      type: 'string',
+      default: '127.0.0.1',
+      requires_restart: true,
+      description: 'Address that the gateway listens on',
+    },
+    port: {
+      type: 'integer',
+      default: 8080,
+      min: 0,
+      max: 65_535,
+      requires_restart: true,
+      description: 'Port of the gateway; 0 takes a free one',
+    },
+    metrics_port: {
+      type: 'integer',
+      default: 0,
+      min: 0,
+      max: 65_535,
+      requires_restart: true,
+      description:
+        'Port on HOST where any node serves /healthz, /readyz and /metrics, beside the gateway that has them anyway; 0 is none',
+    },
+    base_url: {
+      type: 'string',
+      default: null,
+      form: address,
+      requires_restart: true,
+      description:
+        'Address by which clients reach the gateways, the same on every node; http://HOST:PORT by default, http://localhost:PORT where HOST is every address',
+    },
+    frontend_origin: {
+      type: 'string',
+      default: null,
+      form: origin,
+      description:
+        'Origin of the user interface, for passkeys and sign-in; that of BASE_URL by default',
+    },
+    trusted_proxies: {
+      type: 'list',
+      default: [],
+      form: networks,
+      requires_restart: true,
+      description:
+        'Networks of the proxies in front of the gateway: from there X-Forwarded-For says who the client is',
+    },
+    cors_origins: {
+      type: 'list',
+      default: [],
+      form: origins,
+      description: 'Origins whose pages may call the gateway',
+    },
+    data_dir: {
+      type: 'string',
+      default: './data',
+      requires_restart: true,
+      description: 'Where embedded mode keeps its database, key and mail',
+    },
+    node_id: {
+      type: 'string',
+      default: null,
+      form: nodeName,
+      requires_restart: true,
+      description: 'Name of this node, unique in the cluster; host name and process id by default',
+    },
+    strata_operator: {
+      type: 'string',
+      default: null,
+      form: personName,
+      requires_restart: true,
+      description:
+        'Name under which commands of the REPL are audited; that of the system user by default',
+    },
+    log_level: {
+      type: 'string',
+      default: 'info',
+      choices: ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'],
+      description: 'Least severe level that is logged',
+    },
+  },
+  'Bus, database and shared state': {
+    nats_url: {
+      type: 'string',
+      default: null,
+      form: nats,
+      secret: true,
+      requires_restart: true,
+      description: 'NATS servers, comma separated; none runs everything in one process',
+    },
+    nats_user: { type: 'string', default: null, requires_restart: true, description: 'NATS user' },
+    nats_password: {
+      type: 'string',
+      default: null,
+      secret: true,
+      requires_restart: true,
+      description: 'NATS password',
+    },
+    nats_token: {
+      type: 'string',
+      default: null,
+      secret: true,
+      requires_restart: true,
+      description: 'NATS token, instead of user and password',
+    },
+    nats_tls_ca: {
+      type: 'string',
+      default: null,
+      requires_restart: true,
+      description: 'File with the authority that signed the NATS server certificate; turns TLS on',
+    },
+    nats_allow_plain: {
+      type: 'boolean',
+      default: false,
+      requires_restart: true,
+      description:
+        'Allows NATS beyond this machine without user, token and TLS, and credentials of neighbours in clear',
+    },
+    nats_namespace: {
+      type: 'string',
+      default: 'strata',
+      form: namespace,
+      requires_restart: true,
+      description:
+        'Part of all subjects on NATS; another one for each installation that shares the NATS servers',
+    },
+    strata_api_key: {
+      type: 'string',
+      default: null,
+      secret: true,
+      requires_restart: true,
+      description: 'API key of a neighbour that loads moleculer.config.ts without SECRET_KEY',
+    },
+    database_url: {
+      type: 'string',
+      default: null,
+      form: postgres,
+      secret: true,
+      requires_restart: true,
+      description: 'PostgreSQL 14 or newer; without it and DB_HOST an embedded one runs',
+    },
+    db_host: {
+      type: 'string',
+      default: null,
+      requires_restart: true,
+      description:
+        'PostgreSQL host; with the other DB_* variables it makes up an absent DATABASE_URL',
+    },
+    db_port: {
+      type: 'integer',
+      default: 5432,
+      min: 1,
+      max: 65_535,
+      requires_restart: true,
+      description: 'PostgreSQL port',
+    },
+    db_name: {
+      type: 'string',
+      default: 'strata',
+      requires_restart: true,
+      description: 'PostgreSQL database',
+    },
+    db_user: {
+      type: 'string',
+      default: 'strata',
+      requires_restart: true,
+      description: 'PostgreSQL user',
+    },
+    db_password: {
+      type: 'string',
+      default: null,
+      secret: true,
+      requires_restart: true,
+      description: 'PostgreSQL password',
+    },
+    db_ssl: {
+      type: 'boolean',
+      default: false,
+      requires_restart: true,
+      description: 'TLS to PostgreSQL',
+    },
+    db_pool_size: {
+      type: 'integer',
+      default: 10,
+      min: 2,
+      max: 200,
+      requires_restart: true,
+      description: 'Connections of each service on a node',
+    },
+    redis_url: {
+      type: 'string',
+      default: null,
+      form: redis,
+      secret: true,
+      requires_restart: true,
+      description: 'Redis for short-lived shared state; none keeps it in memory',
+    },
+    redis_password: {
+      type: 'string',
+      default: null,
+      secret: true,
+      requires_restart: true,
+      description:
+        'Redis password, where REDIS_URL has none; unlike there nothing in it is escaped',
+    },
+  },
+  'Keys and sign-in': {
+    secret_key: {
+      type: 'string',
+      default: null,
+      form: key,
+      secret: true,
+      requires_restart: true,
+      description:
+        'Signs tokens and encrypts stored secrets, at least 32 bytes; embedded mode makes one in DATA_DIR',
+    },
+    secret_key_previous: {
+      type: 'string',
+      default: null,
+      form: key,
+      secret: true,
+      requires_restart: true,
+      description: 'The key before, still read while keys are rotated',
+    },
+    webhook_secret: {
+      type: 'string',
+      default: null,
+      secret: true,
+      requires_restart: true,
+      description:
+        'Signs one-time approve and deny links in e-mails; derived from SECRET_KEY by default',
+    },
+    access_token_ttl_seconds: {
+      type: 'integer',
+      default: 900,
+      min: 30,
+      max: 86_400,
+      description: 'Lifetime of an access token',
+    },
+    platform_admin_emails: {
+      type: 'list',
+      default: [],
+      form: email,
+      description:
+        'Whoever signs in with one of these verified addresses is platform_admin; admin@example.com in embedded mode',
+    },
+    platform_sign_in_policy: {
+      type: 'string',
+      default: 'any',
+      choices: signInPolicies,
+      description:
+        'any, or passkey_or_sso: platform admins who signed in with a password may then only register a passkey',
+    },
+    platform_admin_password: {
+      type: 'string',
+      default: null,
+      secret: true,
+      description:
+        'Password of the first platform admin, 12 characters or more; random and printed once by default',
+    },
+  },
+  'Lifetimes and limits': {
+    cache_default_ttl: {
+      type: 'integer',
+      default: 5,
+      min: 1,
+      max: 1440,
+      description: 'Lifetime of the configuration service cache, in minutes',
+    },
+    coherence_fence_ms: {
+      type: 'integer',
+      default: 2000,
+      min: 500,
+      max: 30_000,
+      requires_restart: true,
+      description:
+        'The longest that a write waits for an unreachable node, and that a node trusts its cache without contact',
+    },
+    request_timeout_ms: {
+      type: 'integer',
+      default: 10_000,
+      min: 500,
+      max: 120_000,
+      requires_restart: true,
+      description: 'The longest that a request may take',
+    },
+    rate_limit_per_minute: {
+      type: 'integer',
+      default: 0,
+      min: 0,
+      max: 10_000_000,
+      description: 'Requests of one client address per minute; 0 turns it off',
+    },
+    network_rate_limit_per_minute: {
+      type: 'integer',
+      default: 20,
+      min: 1,
+      max: 1_000_000,
+      description:
+        'Requests of one network (/24 of IPv4, /56 of IPv6) per minute, for each route that begins a sign-in or sends or takes a mailed link',
+    },
+    watch_max_streams: {
+      type: 'integer',
+      default: 10_000,
+      min: 0,
+      max: 100_000,
+      description: 'Watch streams open at the same time on a gateway',
+    },
+    watch_max_streams_per_tenant: {
+      type: 'integer',
+      default: 2500,
+      min: 1,
+      max: 100_000,
+      description: 'Of these, by one tenant; never more than half of them',
+    },
+    watch_max_streams_per_caller: {
+      type: 'integer',
+      default: 20,
+      min: 1,
+      max: 100_000,
+      description:
+        'Of these, by one person, or by one client of an API key that names itself by X-Client-Id',
+    },
+    invitations_per_minute_per_caller: {
+      type: 'integer',
+      default: 30,
+      min: 1,
+      max: 1_000_000,
+      description: 'Invitations that one person or service account sends a minute',
+    },
+    invitations_per_hour_per_tenant: {
+      type: 'integer',
+      default: 200,
+      min: 1,
+      max: 1_000_000,
+      description: 'Invitations that one tenant sends an hour',
+    },
+    invited_members_per_tenant: {
+      type: 'integer',
+      default: 500,
+      min: 1,
+      max: 1_000_000,
+      description: 'Members of a tenant who have not accepted their invitation yet',
+    },
+    test_notices_per_minute_per_caller: {
+      type: 'integer',
+      default: 30,
+      min: 1,
+      max: 1_000_000,
+      description:
+        'Test notices that one person or service account sends a minute, each mail and webhook by itself',
+    },
+    test_notices_per_minute_per_tenant: {
+      type: 'integer',
+      default: 60,
+      min: 1,
+      max: 1_000_000,
+      description: 'Test notices that one tenant sends a minute',
+    },
+    tenant_switches_per_minute: {
+      type: 'integer',
+      default: 60,
+      min: 1,
+      max: 1_000_000,
+      description: 'How often one person changes the tenant of a session in a minute',
+    },
+    sessions_per_person: {
+      type: 'integer',
+      default: 100,
+      min: 1,
+      max: 10_000,
+      description: 'Open sessions of one person; a further sign-in ends the one used longest ago',
+    },
+    api_keys_per_person: {
+      type: 'integer',
+      default: 100,
+      min: 1,
+      max: 10_000,
+      description: 'API keys of one person in a tenant; those that have expired give way',
+    },
+    passkeys_per_person: {
+      type: 'integer',
+      default: 20,
+      min: 1,
+      max: 1000,
+      description: 'Passkeys of one person',
+    },
+    provider_links_per_person: {
+      type: 'integer',
+      default: 20,
+      min: 1,
+      max: 1000,
+      description: 'Identities at providers that one account is linked with',
+    },
+    held_requests: {
+      type: 'integer',
+      default: 10_000,
+      min: 1,
+      max: 100_000,
+      description:
+        'Requests with wait that a notifier holds at the same time; a further one is 429',
+    },
+    held_requests_per_tenant: {
+      type: 'integer',
+      default: 2500,
+      min: 1,
+      max: 100_000,
+      description: 'Of these, by one tenant; never more than half of them',
+    },
+    held_requests_per_caller: {
+      type: 'integer',
+      default: 1000,
+      min: 1,
+      max: 100_000,
+      description: 'Of these, by one person, or by one API key',
+    },
+    audit_verifications_waiting: {
+      type: 'integer',
+      default: 4,
+      min: 1,
+      max: 1000,
+      description:
+        'Pieces of one audit chain that wait on a node to be verified; who waits for the same piece shares it',
+    },
+    tenant_erase_after_days: {
+      type: 'integer',
+      default: 30,
+      min: 0,
+      max: 36_500,
+      description:
+        'Days after its deletion was asked for that a disabled tenant is erased; until then enabling it takes that back',
+    },
+    session_retention_days: {
+      type: 'integer',
+      default: 30,
+      min: 1,
+      max: 36_500,
+      description:
+        'Days after which sessions that have ended, their refresh tokens and expired invitations are removed',
+    },
+    approval_retention_days: {
+      type: 'integer',
+      default: 400,
+      min: 1,
+      max: 36_500,
+      description:
+        'Days after which approvals that have ended are removed; the audit keeps who asked and who decided',
+    },
+    delivery_retention_days: {
+      type: 'integer',
+      default: 90,
+      min: 1,
+      max: 36_500,
+      description:
+        'Days after which settled deliveries and their attempts are removed, at the latest with their approval',
+    },
+    http_client_timeout_seconds: {
+      type: 'integer',
+      default: 30,
+      min: 1,
+      max: 300,
+      description: 'Time-out of outgoing HTTP requests',
+    },
+    http_client_connect_timeout_seconds: {
+      type: 'integer',
+      default: 5,
+      min: 1,
+      max: 60,
+      description: 'Time-out of connecting for outgoing HTTP requests',
+    },
+  },
+  'Approval webhooks: defaults, and caps on what a tenant may ask for': {
+    approval_webhook_timeout_seconds: {
+      type: 'integer',
+      default: 30,
+      min: 1,
+      max: 3600,
+      description: 'Time-out, unless the endpoint has its own',
+    },
+    approval_webhook_retry_attempts: {
+      type: 'integer',
+      default: 3,
+      min: 0,
+      max: 100,
+      description: 'Retries after the first send, unless the endpoint has its own',
+    },
+    approval_webhook_backoff_initial_seconds: {
+      type: 'integer',
+      default: 1,
+      min: 0,
+      max: 3600,
+      description: 'Wait before the first retry, unless the endpoint has its own',
+    },
+    approval_webhook_backoff_factor: {
+      type: 'integer',
+      default: 2,
+      min: 1,
+      max: 100,
+      description: 'Factor from wait to wait, unless the endpoint has its own',
+    },
+    approval_webhook_backoff_max_seconds: {
+      type: 'integer',
+      default: 8,
+      min: 0,
+      max: 3600,
+      description: 'Longest wait between retries, unless the endpoint has its own',
+    },
+    approval_webhook_timeout_cap_seconds: {
+      type: 'integer',
+      default: 120,
+      min: 1,
+      max: 3600,
+      description: 'The longest time-out in use',
+    },
+    approval_webhook_retry_cap: {
+      type: 'integer',
+      default: 10,
+      min: 0,
+      max: 100,
+      description: 'The most retries in use',
+    },
+    approval_webhook_backoff_cap_seconds: {
+      type: 'integer',
+      default: 300,
+      min: 0,
+      max: 3600,
+      description: 'The longest wait in use',
+    },
+    approval_webhook_endpoints_cap: {
+      type: 'integer',
+      default: 20,
+      min: 1,
+      max: 100,
+      description: 'The most webhook endpoints of a tenant',
+    },
+    approvals_max_pending: {
+      type: 'integer',
+      default: 10_000,
+      min: 1,
+      description: 'The most approvals of a tenant that may be pending; a further one is 429',
+    },
+    webhook_allowed_networks: {
+      type: 'list',
+      default: [],
+      form: networks,
+      description: 'Private networks that webhooks and identity providers may be in all the same',
+    },
+    webhook_allow_http: {
+      type: 'boolean',
+      default: false,
+      description: 'Webhooks and identity providers may use http',
+    },
+  },
+  Mail: {
+    smtp_server: {
+      type: 'string',
+      default: null,
+      description: 'Mail server; none writes mail to DATA_DIR/mail',
+    },
+    smtp_port: {
+      type: 'integer',
+      default: 587,
+      min: 1,
+      max: 65_535,
+      description: 'Port of the mail server',
+    },
+    smtp_username: { type: 'string', default: null, description: 'User at the mail server' },
+    smtp_password: {
+      type: 'string',
+      default: null,
+      secret: true,
+      description: 'Password at the mail server',
+    },
+    smtp_use_tls: {
+      type: 'boolean',
+      default: true,
+      description:
+        'Require STARTTLS; otherwise it is used where the mail server offers it. Port 465 is TLS from the start',
+    },
+    smtp_tls_ca: {
+      type: 'string',
+      default: null,
+      description:
+        'File with the authority that signed the certificate of the mail server, if it is not a public one',
+    },
+    from_email: {
+      type: 'string',
+      default: 'strata@localhost',
+      form: email,
+      description: 'Sender of mail',
+    },
+    mail_allowed_domains: {
+      type: 'list',
+      default: [],
+      form: domains,
+      description:
+        'Domains that any tenant may send from (from_email), beside those that its own sign-in providers have verified; that of FROM_EMAIL only if it is listed',
+    },
+  },
+  'Risk configuration that new tenants start with': {
+    default_max_cost_impact_auto: {
+      type: 'number',
+      default: 15,
+      min: 0,
+      description:
+        'Highest cost impact that needs no approval; at most DEFAULT_MAX_COST_IMPACT_APPROVAL',
+    },
+    default_max_cost_impact_approval: {
+      type: 'number',
+      default: 50,
+      min: 0,
+      description: 'Highest cost impact that an approval may allow',
+    },
+    default_max_resource_scaling: {
+      type: 'number',
+      default: 3,
+      min: 1,
+      description: 'Highest factor of scaling',
+    },
+    default_approval_timeout_minutes: {
+      type: 'integer',
+      default: 30,
+      min: 1,
+      max: 10_080,
+      description: 'How long an approval waits for a decision',
+    },
+    default_require_approval_for_high_risk: {
+      type: 'boolean',
+      default: true,
+      description: 'High risk always needs an approval',
+    },
+    default_auto_approve_rollbacks: {
+      type: 'boolean',
+      default: true,
+      description: 'Rollbacks need no approval',
+    },
+    default_automation_enabled: { type: 'boolean', default: true, description: 'Automation is on' },
+    default_business_hours_only: {
+      type: 'boolean',
+      default: false,
+      description: 'Automation keeps to business hours',
+    },
+    default_business_hours: {
+      type: 'string',
+      default:
+        '{"days":["mon","tue","wed","thu","fri"],"start":"09:00","end":"17:00","timezone":"UTC"}',
+      form: weeklyHours,
+      description:
+        'Business hours where no layer above the environment sets business_hours; as JSON',
+    },
+    default_max_concurrent_automations: {
+      type: 'integer',
+      default: 5,
+      min: 0,
+      max: 1000,
+      description: 'Automations at the same time',
+    },
+  },
+} as const satisfies Record<string, Record<string, Row>>;
+
+type Groups = typeof settingsGroups;
+export type Field = { [G in keyof Groups]: keyof Groups[G] }[keyof Groups];
+type RowOf<F extends Field> = Extract<Groups[keyof Groups], Record<F, Row>>[F];
+type ValueOf<R> = R extends { type: 'integer' | 'number' }
+  ? number
+  : R extends { type: 'boolean' }
+    ? boolean
+    : R extends { type: 'list' }
+      ? readonly string[]
+      : R extends { default: null }
+        ? string | null
+        : string;
+export type Values = { readonly [F in Field]: ValueOf<RowOf<F>> };
+
+export const settingsTable = Object.assign({}, ...Object.values(settingsGroups)) as Readonly<
+  Record<Field, Row>
+>;

@@ -1,0 +1,390 @@
+/**
+ * The only reader of the environment: it becomes one frozen, validated object per process, or a
+ * list of all that is wrong.
+ */
+import { readFileSync } from 'node:fs';
+import { hostname } from 'node:os';
+import { resolve } from 'node:path';
+import { parse } from 'dotenv';
+import { CannotStart } from '../process/cannot-start.ts';
+import { nearestName } from '../nearest.ts';
+import { passwordProblem } from '../security/password-strength.ts';
+import { settingsTable, type Field, type Row, type Values } from './settings-table.ts';
+
+/** Every row of the table by its field, with what is derived where a variable is not set. */
+export type Settings = Values & {
+  readonly base_url: string;
+  readonly frontend_origin: string;
+  readonly node_id: string;
+};
+
+/** Variable → text, as the process gets it. */
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+export interface SettingProblem {
+  readonly variable: string;
+  /**
+   * Continues the name of the variable, such as "must be true or false". Never holds the value,
+   * which may be a secret.
+   */
+  readonly message: string;
+}
+
+export class SettingsInvalid extends CannotStart {
+  readonly problems: SettingProblem[];
+  constructor(problems: SettingProblem[]) {
+    const lines = problems.map(({ variable, message }) => `${variable} ${message}`);
+    const before = lines.length === 1 ? ' ' : '\n  ';
+    super(`The settings are not valid:${lines.map((line) => before + line).join('')}`);
+    this.name = 'SettingsInvalid';
+    this.problems = problems;
+  }
+}
+
+/**
+ * A setting that a piece cannot do without once it is a node of a cluster. Embedded mode has a
+ * stand-in for each.
+ */
+export type Need = 'database_url' | 'redis_url';
+
+/**
+ * A piece that this node hosts, as far as settings are concerned. The table of all pieces is
+ * `services/pieces.ts`.
+ */
+export interface HostedPiece {
+  readonly name: string;
+  readonly needs: readonly Need[];
+}
+
+export interface NodeToSet {
+  readonly pieces?: readonly HostedPiece[];
+  /** There are other pieces, which the node can only reach over NATS. */
+  readonly isPart?: boolean;
+}
+
+const rows = Object.entries(settingsTable) as [Field, Row][];
+export const variableOf = (field: string): string => field.toUpperCase();
+
+/**
+ * The process environment, overlaid by the file that ENV_FILE names. Throws SettingsInvalid where
+ * that can't be read.
+ */
+export const readEnvironment = (environment: Environment = process.env): Environment => ({
+  ...environment,
+  ...readFile(environment),
+});
+
+function readFile({ ENV_FILE: file }: Environment): Environment {
+  if (!file) return {};
+  try {
+    return parse(readFileSync(file));
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    const message = `names ${resolve(file)}, which cannot be read (${code})`;
+    throw new SettingsInvalid([{ variable: 'ENV_FILE', message }]);
+  }
+}
+
+/** A name in the file of ENV_FILE that is no setting, so that it has no effect. */
+export interface UnknownSetting {
+  readonly name: string;
+  /** The setting that may have been meant. */
+  readonly nearest: string | undefined;
+}
+
+/**
+ * Names in the file of ENV_FILE that are no settings: the file is Strata's, while the process
+ * environment has variables of other programs, too. They are reported and do not stop a start: a
+ * node of the last release may read a file that is made for the next.
+ */
+export function unknownSettings(environment: Environment = process.env): UnknownSetting[] {
+  const known = rows.map(([field]) => variableOf(field));
+  return Object.keys(readFile(environment))
+    .filter((name) => !known.includes(name))
+    .map((name) => ({ name, nearest: nearestName(known, name) }));
+}
+
+/** For the console and the log. */
+export function describeUnknown({ name, nearest }: UnknownSetting): string {
+  const meant = nearest === undefined ? '' : ` Did you mean ${nearest}?`;
+  return `ENV_FILE: ${name} is no setting and has no effect.${meant}`;
+}
+
+/**
+ * Whether errors of a start are shown with their stacks; also where the settings cannot be read.
+ */
+export function wantsStacks(environment: Environment = process.env): boolean {
+  try {
+    return /^\s*(debug|trace)\s*$/.test(readEnvironment(environment).LOG_LEVEL ?? '');
+  } catch {
+    return false;
+  }
+}
+
+type Parsed = { readonly value: unknown } | { readonly problem: string };
+
+/**
+ * The value of one variable, or what is wrong with it. A variable that is unset or blank has the
+ * default.
+ */
+function parseVariable(row: Row, text: string | undefined): Parsed {
+  if (text === undefined || text.trim() === '') return { value: row.default };
+  const given = row.secret ? text : text.trim();
+  switch (row.type) {
+    case 'boolean':
+      return parseBoolean(given);
+    case 'integer':
+    case 'number':
+      return parseNumber(row, given);
+    case 'list':
+      return parseList(row, given);
+    case 'string':
+      return parseString(row, given);
+  }
+}
+
+const booleans: ReadonlyMap<string, boolean> = new Map([
+  ['true', true],
+  ['1', true],
+  ['yes', true],
+  ['on', true],
+  ['false', false],
+  ['0', false],
+  ['no', false],
+  ['off', false],
+]);
+
+function parseBoolean(given: string): Parsed {
+  const value = booleans.get(given.toLowerCase());
+  return value === undefined ? { problem: 'must be true or false' } : { value };
+}
+
+const wholeNumber = /^-?(0|[1-9]\d*)$/;
+const decimalNumber = /^-?(0|[1-9]\d*)(\.\d+)?$/;
+
+function parseNumber(row: Extract<Row, { type: 'integer' | 'number' }>, given: string): Parsed {
+  const isWhole = row.type === 'integer';
+  const pattern = isWhole ? wholeNumber : decimalNumber;
+  const value = Number(given);
+  if (!pattern.test(given) || !Number.isFinite(value))
+    return { problem: isWhole ? 'must be a whole number' : 'must be a number' };
+  if (value < row.min) return { problem: `must be at least ${row.min}` };
+  if (row.max !== undefined && value > row.max) return { problem: `must be at most ${row.max}` };
+  return { value };
+}
+
+function parseList(row: Extract<Row, { type: 'list' }>, given: string): Parsed {
+  const items = given.split(',').map((item) => item.trim());
+  const value = items.filter((item) => item !== '');
+  return value.every(row.form.fits) ? { value } : { problem: row.form.says };
+}
+
+function parseString(row: Extract<Row, { type: 'string' }>, given: string): Parsed {
+  if (row.choices && !row.choices.includes(given))
+    return { problem: `must be one of ${row.choices.join(', ')}` };
+  if (row.form && !row.form.fits(given)) return { problem: row.form.says };
+  return { value: given };
+}
+
+/**
+ * The settings of a node that hosts `pieces`; a process that hosts none, such as the operator's
+ * console or a neighbour, gives none. Throws SettingsInvalid with every problem at once, in the
+ * order of the table.
+ */
+export function loadSettings(
+  environment: Environment,
+  { pieces = [], isPart = false }: NodeToSet = {},
+): Settings {
+  const problems: SettingProblem[] = [];
+  const values: Record<string, unknown> = {};
+  for (const [field, row] of rows) {
+    const variable = variableOf(field);
+    const parsed = parseVariable(row, environment[variable]);
+    if ('problem' in parsed) {
+      problems.push({ variable, message: parsed.problem });
+      values[field] = row.default;
+    } else {
+      values[field] = parsed.value;
+    }
+  }
+  // The loop has filled every field by the type of its row, which the compiler cannot follow.
+  const settings = derive(values as unknown as Values);
+  const broken = new Set(problems.map(({ variable }) => variable));
+  problems.push(...crossChecks(settings, { pieces, isPart }, broken));
+  if (problems.length > 0) throw new SettingsInvalid(problems);
+  return frozen(settings);
+}
+
+/** Lists too: what a caller could change would change for the whole process. */
+export function frozen(settings: Settings): Settings {
+  Object.values(settings).forEach(Object.freeze);
+  return Object.freeze(settings);
+}
+
+/**
+ * Embedded mode: neither a database of the operator's own nor a bus, so everything runs in this
+ * process.
+ */
+export const isEmbedded = ({
+  database_url,
+  nats_url,
+}: Pick<Settings, 'database_url' | 'nats_url'>): boolean =>
+  database_url === null && nats_url === null;
+
+/** A process that hosts nothing and acts by its own credential, not as a node of Strata's. */
+const isNeighbour = (
+  { secret_key, strata_api_key }: Pick<Settings, 'secret_key' | 'strata_api_key'>,
+  pieces: readonly HostedPiece[],
+): boolean => pieces.length === 0 && secret_key === null && strata_api_key !== null;
+
+const natsAddresses = ({ nats_url: url }: Pick<Settings, 'nats_url'>): URL[] =>
+  (url?.split(',') ?? []).filter((each) => URL.canParse(each)).map((each) => new URL(each));
+
+/** Whether the connections to NATS are encrypted. */
+export const isNatsEncrypted = (settings: Pick<Settings, 'nats_url' | 'nats_tls_ca'>): boolean =>
+  settings.nats_tls_ca !== null ||
+  natsAddresses(settings).every(({ protocol }) => protocol === 'tls:' || protocol === 'wss:');
+
+/** Whether NATS runs on this machine, so that nothing sent to it passes a network. */
+const isNatsLocal = (settings: Pick<Settings, 'nats_url'>): boolean =>
+  natsAddresses(settings).every(({ hostname: host }) =>
+    /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/.test(host),
+  );
+
+/**
+ * Whether what neighbours send and are sent, which nothing seals, passes no network unencrypted, or
+ * the operator wants it so.
+ */
+export const takesClearCredentials = (settings: Settings): boolean =>
+  settings.nats_allow_plain || isNatsEncrypted(settings) || isNatsLocal(settings);
+
+/** Whether whoever reaches NATS over the network may use it, as far as this connection tells. */
+function isNatsOpen(settings: Settings): boolean {
+  const { nats_user: user, nats_token: token } = settings;
+  const hasLogin =
+    user !== null || token !== null || natsAddresses(settings).every(({ username }) => username);
+  return !hasLogin && !isNatsEncrypted(settings) && !isNatsLocal(settings);
+}
+
+/** Fills in what follows from other settings where it is not set itself. */
+function derive(values: Values): Settings {
+  const databaseUrl = values.database_url ?? databaseUrlOf(values);
+  const embedded = isEmbedded({ database_url: databaseUrl, nats_url: values.nats_url });
+  const baseUrl = values.base_url ?? `http://${reachable(values.host)}:${values.port}`;
+  // A base_url that is no address is reported as that, and no further.
+  const origin = URL.canParse(baseUrl) ? new URL(baseUrl).origin : baseUrl;
+  const hostName = hostname().replaceAll(/[^A-Za-z0-9._-]/g, '-');
+  const noAdmins = values.platform_admin_emails.length === 0;
+  return {
+    ...values,
+    database_url: databaseUrl,
+    base_url: baseUrl,
+    frontend_origin: values.frontend_origin ?? origin,
+    node_id: values.node_id ?? `${hostName}-${process.pid}`,
+    platform_admin_emails:
+      noAdmins && embedded ? ['admin@example.com'] : values.platform_admin_emails,
+  };
+}
+
+/** Whether the address is one of PLATFORM_ADMIN_EMAILS, whose owner administers the platform. */
+export function isPlatformAdminAddress(
+  address: string,
+  { platform_admin_emails: listed }: Pick<Settings, 'platform_admin_emails'>,
+): boolean {
+  const wanted = address.trim().toLowerCase();
+  return listed.some((each) => each.trim().toLowerCase() === wanted);
+}
+
+/** An IPv6 address as it stands in a URL. */
+export const bracketed = (host: string): string => (host.includes(':') ? `[${host}]` : host);
+
+/**
+ * Of HOST, what a browser on this machine can open: every address at once is no address to open.
+ */
+const reachable = (host: string): string =>
+  host === '0.0.0.0' || host === '::' ? 'localhost' : bracketed(host);
+
+/** The address that the DB_* variables make up; null where DB_HOST is not set. */
+function databaseUrlOf(values: Values): string | null {
+  const { db_host: host, db_port: port, db_user: user, db_password: password } = values;
+  if (host === null) return null;
+  const secret = password === null ? '' : `:${encodeURIComponent(password)}`;
+  const login = `${encodeURIComponent(user)}${secret}`;
+  return `postgres://${login}@${bracketed(host)}:${port}/${encodeURIComponent(values.db_name)}`;
+}
+
+/**
+ * What the row of one variable cannot say alone. Variables in `broken` have been reported already:
+ * they count as set, and nothing more is said about them.
+ */
+function crossChecks(
+  settings: Settings,
+  { pieces, isPart }: Required<NodeToSet>,
+  broken: ReadonlySet<string>,
+): SettingProblem[] {
+  const problems: SettingProblem[] = [];
+  const report = (field: Field, message: string): void => {
+    problems.push({ variable: variableOf(field), message });
+  };
+  const isBroken = (field: Field): boolean => broken.has(variableOf(field));
+  const isSet = (field: Field): boolean => settings[field] !== null || isBroken(field);
+  const needing = (need: Need): string[] =>
+    pieces.filter(({ needs }) => needs.includes(need)).map(({ name }) => name);
+
+  const clustered = isSet('nats_url');
+  if (isPart && !clustered) {
+    const names = pieces.map(({ name }) => name).join(', ');
+    report(
+      'nats_url',
+      `is required to run ${names} alone; npm start runs all pieces in one process`,
+    );
+  }
+  if (!isSet('secret_key')) {
+    if (isSet('database_url'))
+      report('secret_key', 'is required with a database of your own: at least 32 random bytes');
+    else if (clustered && !isNeighbour(settings, pieces))
+      report('secret_key', 'is required with NATS_URL set, the same on every node');
+  }
+  if (clustered) {
+    if (isNatsOpen(settings) && !settings.nats_allow_plain)
+      report(
+        'nats_url',
+        'leads beyond this machine with neither NATS_USER, NATS_TOKEN nor TLS (tls://, NATS_TLS_CA); NATS_ALLOW_PLAIN=true allows it',
+      );
+    const databaseNeeding = needing('database_url').join(', ');
+    if (databaseNeeding !== '' && !isSet('database_url'))
+      report('database_url', `(or DB_HOST) is required, with NATS_URL set, by ${databaseNeeding}`);
+    const redisNeeding = needing('redis_url').join(', ');
+    if (redisNeeding !== '' && !isSet('redis_url'))
+      report('redis_url', `is required, with NATS_URL set, by ${redisNeeding}`);
+  }
+
+  const { platform_admin_password: password, platform_admin_emails: admins } = settings;
+  const passwordFault =
+    password === null ? undefined : passwordProblem(password, { address: admins[0] ?? '' });
+  if (passwordFault) report('platform_admin_password', passwordFault.message);
+
+  const auto = 'default_max_cost_impact_auto';
+  const approval = 'default_max_cost_impact_approval';
+  if (settings[auto] > settings[approval] && !isBroken(auto) && !isBroken(approval))
+    report(auto, `must not be more than ${variableOf(approval)}`);
+  return problems;
+}
+
+export interface SettingChanges {
+  /** Names of the variables whose values differ. */
+  readonly changed: string[];
+  /** Those of them that only a restart applies. */
+  readonly requires_restart: string[];
+}
+
+export function describeChanges(before: Settings, after: Settings): SettingChanges {
+  const changed = rows.filter(
+    ([field]) => JSON.stringify(before[field]) !== JSON.stringify(after[field]),
+  );
+  const restarting = changed.filter(([, row]) => row.requires_restart);
+  return {
+    changed: changed.map(([field]) => variableOf(field)),
+    requires_restart: restarting.map(([field]) => variableOf(field)),
+  };
+}

@@ -1,0 +1,348 @@
+/**
+ * What every node measures, for Prometheus. The figures are bounded in number: no label holds an
+ * id.
+ */
+import perfHooks, { type ELDHistogram } from 'node:perf_hooks';
+import { collectDefaultMetrics, Histogram, Registry } from 'prom-client';
+import type { DataSource } from 'typeorm';
+import type { Bus } from '../bus/bus.ts';
+import type { CoherentCache } from '../coherence/cache.ts';
+import type { Coherence } from '../coherence/coherence.ts';
+import { askedOfDatabase, showFigure, type Sample } from './figures.ts';
+import { readinessStatuses, type Readiness, type ReadinessCheck } from '../node/readiness.ts';
+
+export interface NodeParts {
+  readonly coherence: Coherence;
+  readonly bus: Bus;
+  readonly commits: DataSource | undefined;
+}
+
+/**
+ * Gauges of prom-client whose names say that they are counters; the same by type have names of
+ * their own.
+ */
+const misnamed = [
+  'nodejs_active_handles_total',
+  'nodejs_active_requests_total',
+  'nodejs_active_resources_total',
+];
+
+/**
+ * Prom-client wakes the event loop this often to see how late that is: never, since
+ * `showEventLoopDelays` shows it without waking it.
+ */
+const lagIntervalMs = 2 ** 31 - 1;
+/** For releases of Node that cannot measure each turn of the event loop, and wake it instead. */
+const fallbackIntervalMs = 50;
+
+/** What every node measures. Its pieces add their own figures to the same registry. */
+export function createMetrics({ coherence, bus, commits }: NodeParts): Registry {
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: lagIntervalMs });
+  for (const name of misnamed) registry.removeSingleMetric(name);
+  showEventLoopDelays(registry);
+  showCaches(registry, coherence);
+  showCoherence(registry, coherence);
+  showBus(registry, bus);
+  if (commits) {
+    showOutbox(registry, commits);
+    showArchive(registry, commits);
+  }
+  return registry;
+}
+
+/** Of what turns of the event loop took, by the part of the name that differs. In nanoseconds. */
+const delays: Readonly<Record<string, (measured: ELDHistogram) => number>> = {
+  min: ({ min }) => min,
+  max: ({ max }) => max,
+  mean: ({ mean }) => mean,
+  stddev: ({ stddev }) => stddev,
+  p50: (measured) => measured.percentile(50),
+  p90: (measured) => measured.percentile(90),
+  p99: (measured) => measured.percentile(99),
+};
+
+/**
+ * In place of prom-client's own of these names, for which an idle node would be woken many times a
+ * second.
+ */
+function showEventLoopDelays(registry: Registry): void {
+  const measured = perfHooks.monitorEventLoopDelay({
+    samplePerIteration: true,
+    resolution: fallbackIntervalMs,
+  });
+  measured.enable();
+  const parts = Object.entries(delays);
+  for (const [index, [part, of]] of parts.entries()) {
+    const name = `nodejs_eventloop_lag_${part}_seconds`;
+    registry.removeSingleMetric(name);
+    showFigure(registry, {
+      name,
+      help: `What turns of the event loop took since this was last asked for: ${part}`,
+      type: 'gauge',
+      read() {
+        const seconds = measured.count === 0 ? undefined : of(measured) / 1e9;
+        // They are read in the order in which they were added.
+        if (index === parts.length - 1) measured.reset();
+        return seconds;
+      },
+    });
+  }
+}
+
+type CacheStats = ReturnType<CoherentCache['stats']>;
+
+const cacheCounters: readonly {
+  readonly name: string;
+  readonly help: string;
+  readonly of: (stats: CacheStats) => number;
+}[] = [
+  {
+    name: 'strata_cache_hits_total',
+    help: 'Reads answered from memory',
+    of: ({ hits }) => hits,
+  },
+  {
+    name: 'strata_cache_misses_total',
+    help: 'Reads that were not answered from memory',
+    of: ({ misses }) => misses,
+  },
+  {
+    name: 'strata_cache_drops_total',
+    help: 'Entries removed because a change made them outdated',
+    of: ({ drops }) => drops,
+  },
+  {
+    name: 'strata_cache_outdated_loads_total',
+    help: 'Loads whose answer was not kept, because a change came while they were on their way',
+    of: ({ outdatedLoads }) => outdatedLoads,
+  },
+  {
+    name: 'strata_cache_refused_answers_total',
+    help: 'Answers of owners from before a change that this node knew of; they were asked again',
+    of: ({ rejectedBelowFloor }) => rejectedBelowFloor,
+  },
+  {
+    name: 'strata_cache_stale_answers_total',
+    help: 'Reads answered with the last known value, marked stale, because the owner was away',
+    of: ({ stale }) => stale,
+  },
+  {
+    name: 'strata_cache_read_through_total',
+    help: 'Loads while this node had no lease, so that nothing was kept or shared',
+    of: ({ readThrough }) => readThrough,
+  },
+];
+const cacheGauges: typeof cacheCounters = [
+  { name: 'strata_cache_entries', help: 'Entries in memory', of: ({ entries }) => entries },
+  {
+    name: 'strata_cache_bytes',
+    help: 'Memory of the entries, by an estimate',
+    of: ({ bytes }) => bytes,
+  },
+  {
+    name: 'strata_cache_floors',
+    help: 'Keys and scopes whose least revision is remembered after a change',
+    of: ({ floors }) => floors,
+  },
+];
+
+function showCaches(registry: Registry, coherence: Coherence): void {
+  const show = (type: 'counter' | 'gauge', figures: typeof cacheCounters): void => {
+    for (const { name, help, of } of figures) {
+      const read = (): Sample[] =>
+        Object.entries(coherence.caches).map(([cache, store]) => ({
+          labels: { cache },
+          value: of(store.stats()),
+        }));
+      showFigure(registry, { name, help, type, labelNames: ['cache'], read });
+    }
+  };
+  show('counter', cacheCounters);
+  show('gauge', cacheGauges);
+}
+
+function showCoherence(registry: Registry, coherence: Coherence): void {
+  const { figures } = coherence;
+  showFigure(registry, {
+    name: 'strata_coherence_polls_total',
+    help: 'Good polls of the change feed',
+    type: 'counter',
+    read: () => figures.polls,
+  });
+  showFigure(registry, {
+    name: 'strata_coherence_poll_failures_total',
+    help: 'Polls of the change feed without an answer, or without a bus to be heard on',
+    type: 'counter',
+    read: () => figures.pollFailures,
+  });
+  showFigure(registry, {
+    name: 'strata_coherence_fenced_out_polls_total',
+    help: 'Of these, polls that failed while the node had no lease',
+    type: 'counter',
+    read: () => figures.fencedOut,
+  });
+  showFigure(registry, {
+    name: 'strata_coherence_fences_total',
+    help: 'Writes that waited for all of the fence, because a node that may cache did not answer',
+    type: 'counter',
+    read: () => figures.fences,
+  });
+  showFigure(registry, {
+    name: 'strata_coherence_resets_total',
+    help: 'How often the database was another one than before, restarted or restored, so that memory began again',
+    type: 'counter',
+    read: () => figures.resets,
+  });
+  showFigure(registry, {
+    name: 'strata_coherence_poll_age_seconds',
+    help: 'Since the last good poll of the change feed began',
+    type: 'gauge',
+    read: () => coherence.pollAgeMs() / 1000,
+  });
+  showFigure(registry, {
+    name: 'strata_coherence_lease',
+    help: '1 while this node may answer from memory, else 0: it reads through',
+    type: 'gauge',
+    read: () => Number(coherence.hasLease()),
+  });
+  const acknowledgements = new Histogram({
+    name: 'strata_acknowledgement_seconds',
+    help: 'From the commit of a change until every node that may cache has dropped what it made old, or the fence',
+    buckets: [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5],
+    registers: [registry],
+  });
+  coherence.onPublished((ms) => acknowledgements.observe(ms / 1000));
+}
+
+function showBus(registry: Registry, bus: Bus): void {
+  showFigure(registry, {
+    name: 'strata_bus_connected',
+    help: '1 while the connection to NATS is there, and without NATS; else 0',
+    type: 'gauge',
+    read: () => Number(bus.connected()),
+  });
+  showFigure(registry, {
+    name: 'strata_bus_disconnects_total',
+    help: 'How often the connection to NATS was lost',
+    type: 'counter',
+    read: () => bus.figures.drops,
+  });
+  showFigure(registry, {
+    name: 'strata_bus_refused_packets_total',
+    help: 'Packets that were not from a node of Strata, or had arrived before',
+    type: 'counter',
+    read: () => bus.figures.refused,
+  });
+}
+
+interface OutboxRow {
+  readonly waiting: number;
+  readonly oldest_seconds: number;
+}
+
+function showOutbox(registry: Registry, commits: DataSource): void {
+  const outbox = askedOfDatabase(async () => {
+    const [row] = await commits.query<OutboxRow[]>(
+      `SELECT count(*)::int AS waiting,
+              greatest(0, coalesce(extract(epoch FROM clock_timestamp() - min(created_at)), 0))::float8 AS oldest_seconds
+       FROM strata.outbox`,
+    );
+    return row;
+  });
+  showFigure(registry, {
+    name: 'strata_outbox_events',
+    help: 'Audit events that wait for the audit service, the same on every node with a database',
+    type: 'gauge',
+    read: async () => (await outbox())?.waiting,
+  });
+  showFigure(registry, {
+    name: 'strata_outbox_oldest_seconds',
+    help: 'For how long the oldest of them has waited; 0 where none waits',
+    type: 'gauge',
+    read: async () => (await outbox())?.oldest_seconds,
+  });
+}
+
+interface ArchiveRow {
+  readonly is_failing: boolean;
+  readonly failures: number;
+}
+
+/**
+ * Of whatever archives the log: the backups of the embedded server, or what the operators of
+ * another have set up.
+ */
+function showArchive(registry: Registry, commits: DataSource): void {
+  const archive = askedOfDatabase(async () => {
+    const [row] = await commits.query<ArchiveRow[]>(
+      `SELECT COALESCE(last_failed_time > COALESCE(last_archived_time, '-infinity'), false) AS is_failing,
+              failed_count::float8 AS failures
+       FROM pg_stat_archiver`,
+    );
+    return row;
+  });
+  showFigure(registry, {
+    name: 'strata_archive_failing',
+    help: "1 where PostgreSQL's newest attempt to archive its log failed, else 0; the same on every node with a database",
+    type: 'gauge',
+    read: async () => {
+      const row = await archive();
+      return row && Number(row.is_failing);
+    },
+  });
+  showFigure(registry, {
+    name: 'strata_archive_failures_total',
+    help: 'Attempts of PostgreSQL to archive its log that failed',
+    type: 'counter',
+    read: async () => (await archive())?.failures,
+  });
+}
+
+export interface NodeIdentity {
+  readonly version: string;
+  /** Names of the pieces that it hosts. */
+  readonly pieces: readonly string[];
+  readonly readiness: ReadinessCheck;
+}
+
+/** What a node is and whether it can serve, once it serves. */
+export function showNode(registry: Registry, { version, pieces, readiness }: NodeIdentity): void {
+  showFigure(registry, {
+    name: 'strata_build_info',
+    help: '1, with the release that this node runs',
+    type: 'gauge',
+    labelNames: ['version'],
+    read: () => [{ labels: { version }, value: 1 }],
+  });
+  showFigure(registry, {
+    name: 'strata_hosted_piece',
+    help: '1 for each piece that this node hosts',
+    type: 'gauge',
+    labelNames: ['piece'],
+    read: () => pieces.map((piece) => ({ labels: { piece }, value: 1 })),
+  });
+  showFigure(registry, {
+    name: 'strata_node_status',
+    help: 'What GET /readyz says: 1 for the status that holds, 0 for the others',
+    type: 'gauge',
+    labelNames: ['status'],
+    read: async () => statusSamples(await readiness.ask()),
+  });
+  showFigure(registry, {
+    name: 'strata_dependency_up',
+    help: 'What GET /readyz says of each part of the node and each piece that it calls: 1 where it answers, else 0',
+    type: 'gauge',
+    labelNames: ['dependency'],
+    read: async () => dependencySamples(await readiness.ask()),
+  });
+}
+
+const statusSamples = ({ status: held }: Readiness): Sample[] =>
+  readinessStatuses.map((status) => ({ labels: { status }, value: Number(status === held) }));
+
+const dependencySamples = ({ checks }: Readiness): Sample[] =>
+  Object.entries(checks).map(([dependency, isUp]) => ({
+    labels: { dependency },
+    value: Number(isUp),
+  }));
