@@ -57,7 +57,7 @@ await build({
 const program = join(dist, 'strata.cjs');
 await build({
   absWorkingDir: folder,
-  entryPoints: ['cli/strata.ts'],
+  entryPoints: ['../cli/https/strata.ts'],
   outfile: program,
   bundle: true,
   minify: true,
