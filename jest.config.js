@@ -1,12 +1,26 @@
-export default {
+const ofEach = {
   testEnvironment: 'node',
-  roots: ['<rootDir>/test'],
-  testMatch: ['**/*.test.ts'],
   extensionsToTreatAsEsm: ['.ts'],
+  testMatch: ['**/*.test.ts'],
   transform: { '\\.ts$': '<rootDir>/test/support/strip-types.cjs' },
+};
+/** Of these folders no test needs a server, so that one alone takes seconds. */
+const withoutServers = ['rules', 'repository', 'mutants'];
+const withServers = ['services', 'gateway', 'flows', 'faults', 'browser'];
+const rootsOf = (folders) => folders.map((folder) => `<rootDir>/test/${folder}`);
+
+export default {
+  projects: [
+    { ...ofEach, displayName: 'without servers', roots: rootsOf(withoutServers) },
+    {
+      ...ofEach,
+      displayName: 'with servers',
+      roots: rootsOf(withServers),
+      globalSetup: '<rootDir>/test/support/global-setup.ts',
+      globalTeardown: '<rootDir>/test/support/global-teardown.ts',
+    },
+  ],
   testSequencer: '<rootDir>/test/support/sequencer.cjs',
-  globalSetup: '<rootDir>/test/support/global-setup.ts',
-  globalTeardown: '<rootDir>/test/support/global-teardown.ts',
   // Many files start clusters whose time limits are real: with a third at a time, two cores are
   // late for some of them.
   maxWorkers: 2,

@@ -4,7 +4,7 @@
  *
  * Every timer is a column and every clock the database's, so that a node that dies loses no timer
  * and nodes need not agree on the time. The interfaces say what a row holds, the entities map them
- * for TypeORM, the migration makes the tables; a house test (test/repository/schema-drift.test.ts) holds
+ * for TypeORM, the migration makes the tables; a house test (test/services/schema-drift.test.ts) holds
  * entities and migration equal.
  */
 import { EntitySchema, type EntitySchemaColumnOptions } from 'typeorm';

@@ -10,6 +10,7 @@ import { fileURLToPath } from 'node:url';
 import { libraries } from '../../gateway/console/files.ts';
 import { pieces } from '../../services/pieces.ts';
 import { layerNames } from '../../shared/contracts/effective-config.ts';
+import { rooms, testsOf } from '../tests-of.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const sources = [
@@ -295,5 +296,20 @@ describe('pieces', () => {
     expect([...gateway!.calls].sort()).toEqual(names);
     for (const { calls, vital } of pieces)
       expect(calls).toEqual(expect.arrayContaining([...vital]));
+  });
+});
+
+describe('the table of tests by room', () => {
+  test.each(sources)('%s is shown by tests', (file) => {
+    expect(testsOf(file)).not.toEqual([]);
+  });
+
+  test('names nothing that is not there', () => {
+    const files = readdirSync(join(root, 'test'), { recursive: true, encoding: 'utf8' });
+    const all = files.map((file) => file.split(sep).join('/'));
+    const missing = rooms.flatMap(([source, shown]) =>
+      all.some((file) => shown.test(file)) ? [] : `${source} → ${shown}`,
+    );
+    expect(missing).toEqual([]);
   });
 });

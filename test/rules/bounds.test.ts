@@ -158,7 +158,7 @@ describe('apply_bounds', () => {
         }
         expect(JSON.stringify([stack, platform, tenant])).toBe(before);
       }),
-      { numRuns: 10_000 },
+      { numRuns: 1500 },
     );
   });
 
@@ -176,7 +176,7 @@ describe('apply_bounds', () => {
           if (ofTenant && mayBoth && !allows(ofTenant, one)) expect([key, one]).toBe(ofTenant);
         }
       }),
-      { numRuns: 2000 },
+      { numRuns: 400 },
     );
   });
 
@@ -191,7 +191,7 @@ describe('apply_bounds', () => {
           bounded: new Map(),
         });
       }),
-      { numRuns: 2000 },
+      { numRuns: 400 },
     );
   });
 
@@ -286,7 +286,7 @@ describe('pairs', () => {
           for (const each of [platform, tenant])
             if (each[key]) expect([key, allows(each[key], one)]).toEqual([key, true]);
       }),
-      { numRuns: 3000 },
+      { numRuns: 600 },
     );
   });
 

@@ -88,7 +88,7 @@ describe('layered_merge', () => {
         expect([...wanted].filter(isOther)).toEqual([]);
         expect(JSON.stringify(layers)).toBe(before);
       }),
-      { numRuns: 1000 },
+      { numRuns: 250 },
     );
   });
 
@@ -278,7 +278,7 @@ describe('explain', () => {
           if (from === 'bounds') expect(['platform', 'tenant']).toContain(acted!.by);
         }
       }),
-      { numRuns: 1000 },
+      { numRuns: 250 },
     );
   });
 
