@@ -1,12 +1,13 @@
 /**
  * A tenant's notification_config: whom the notifier asks for approval, over which channels, and
  * what happens when nobody decides. One document per tenant, null until it is set. Secrets are
- * stored encrypted and shown masked; `notificationSecrets` says where they are.
+ * stored encrypted and shown masked, where `marks` says that a text is one.
  */
 import { Type, type Static, type TSchema } from 'typebox';
 import { action, read } from './contract.ts';
 import { documentContracts } from './document-contracts.ts';
 import { Email, Line, Nullable, strict } from './fields.ts';
+import { marks, Secret } from './marks.ts';
 import {
   configurationReaders,
   ofTenant,
@@ -16,11 +17,9 @@ import {
 
 const optional = Type.Optional;
 const headerNameCharacters = "[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}";
-const Visible = (description: string) =>
-  Type.String({ minLength: 1, maxLength: 4096, pattern: '^[\\x21-\\x7e]+$', description });
+const VisibleSecret = (description: string) => Secret(description, { pattern: '^[\\x21-\\x7e]+$' });
 const HeaderName = (description: string) =>
   Type.String({ pattern: `^${headerNameCharacters}$`, description });
-const Secret = (description: string) => Type.String({ minLength: 1, maxLength: 4096, description });
 const Address = (description: string) => Type.String({ ...Email, description });
 const Addresses = (description: string) =>
   Type.Array(Address('Mail address'), { maxItems: 100, description });
@@ -35,7 +34,7 @@ const Groups = (description: string) =>
 const Bearer = Type.Object(
   {
     type: Type.Literal('bearer', { description: 'Authorization: Bearer' }),
-    token: Visible('The token'),
+    token: VisibleSecret('The token'),
   },
   strict,
 );
@@ -48,14 +47,14 @@ const Basic = Type.Object(
       pattern: '^[^:\\x00-\\x1f\\x7f]*$',
       description: 'User name, without a colon',
     }),
-    password: Line(4096, 'Password'),
+    password: Type.With(Line(4096, 'Password'), { [marks.secret]: true }),
   },
   strict,
 );
 const ApiKey = Type.Object(
   {
     type: Type.Literal('api_key', { description: 'A header of its own' }),
-    api_key: Visible('The key'),
+    api_key: VisibleSecret('The key'),
     header_name: optional(HeaderName('Header that carries the key; X-API-Key by default')),
   },
   strict,
@@ -76,7 +75,12 @@ const Auth = Type.Unsafe<Static<typeof Bearer> | Static<typeof Basic> | Static<t
 const Headers = Type.Record(
   Type.String({ pattern: `^${headerNameCharacters}$` }),
   Type.String({ maxLength: 4096, pattern: '^[\\t\\x20-\\x7e]*$', description: 'Header value' }),
-  { ...strict, maxProperties: 50, description: 'Extra request headers' },
+  {
+    ...strict,
+    maxProperties: 50,
+    description: 'Extra request headers',
+    [marks.secretNames]: 'auth|token|secret|key|cookie|password|credential',
+  },
 );
 
 const Backoff = Type.Object(
@@ -111,6 +115,7 @@ export const WebhookEndpoint = Type.Object(
       description:
         'Endpoint address; with another one, path and query included, its secrets are given again',
       examples: ['https://hooks.acme.example/strata'],
+      [marks.calledAddress]: true,
     }),
     headers: optional(Headers),
     auth: optional(Auth),
@@ -132,7 +137,12 @@ export const WebhookEndpoint = Type.Object(
     ),
     backoff: optional(Backoff),
   },
-  { ...strict, title: 'WebhookEndpoint', description: 'An endpoint that notices are posted to' },
+  {
+    ...strict,
+    title: 'WebhookEndpoint',
+    description: 'An endpoint that notices are posted to',
+    [marks.secretsOf]: 'webhook',
+  },
 );
 export type WebhookEndpoint = Static<typeof WebhookEndpoint>;
 
@@ -195,11 +205,15 @@ const emailFields = {
 
 const GoogleChat = Type.Object(
   {
-    webhook_url: optional(Secret('Incoming webhook of the space; it carries its own key')),
+    webhook_url: optional(
+      Secret('Incoming webhook of the space; it carries its own key', {
+        [marks.calledAddress]: true,
+      }),
+    ),
     spaces: optional(Type.Array(Line(300, 'Space'), { maxItems: 100, description: 'Spaces' })),
     include_links: optional(Type.Boolean({ description: 'Notices link to the decision' })),
   },
-  { ...strict, description: 'Google Chat' },
+  { ...strict, description: 'Google Chat', [marks.secretsOf]: 'google_chat' },
 );
 const Chat = Type.Object(
   { google_chat: optional(GoogleChat) },
@@ -443,33 +457,6 @@ export function endpointsOf(
     endpoint,
   }));
 }
-
-const endpointSecrets: readonly (readonly string[])[] = [
-  ['secret'],
-  ['previous_secret'],
-  ['auth', 'token'],
-  ['auth', 'password'],
-  ['auth', 'api_key'],
-];
-const headerSecrets = /auth|token|secret|key|cookie|password|credential/i;
-
-/**
- * Where secrets are, grouped by what they are sent to, for `shared/security/document-secrets.ts`.
- */
-export const notificationSecrets = (config: NotificationConfig | null) => [
-  ...endpointsOf(config).map(({ path, endpoint }) => ({
-    kind: 'webhook',
-    path,
-    url: endpoint.url,
-    secrets: [
-      ...endpointSecrets,
-      ...Object.keys(endpoint.headers ?? {})
-        .filter((name) => headerSecrets.test(name))
-        .map((name) => ['headers', name]),
-    ],
-  })),
-  { kind: 'google_chat', path: ['chat', 'google_chat'], url: null, secrets: [['webhook_url']] },
-];
 
 /** `__proto__` is a name that HTTP allows and no HTTP client of JavaScript sends. */
 const reserved = new RegExp(

@@ -5,6 +5,7 @@
 import { Ajv, type AnySchemaObject, type ErrorObject, type ValidateFunction } from 'ajv';
 import addFormats from 'ajv-formats';
 import type { TSchema } from 'typebox';
+import { marks } from '../contracts/marks.ts';
 import { boundedProblems, type Problem } from '../errors.ts';
 import { pointerToken } from './json-pointer.ts';
 import { momentOf } from './moment.ts';
@@ -29,6 +30,7 @@ const ajv = new Ajv({
   verbose: true,
 });
 addFormats.default(ajv);
+ajv.addVocabulary(Object.values(marks));
 ajv.addFormat(timeZoneFormat, { validate: isTimeZone });
 // In place of the package's, which takes leap seconds, and other years than PostgreSQL.
 ajv.addFormat('date-time', { validate: (text: string) => momentOf(text) !== undefined });

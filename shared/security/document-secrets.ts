@@ -3,12 +3,14 @@
  * where they are used. Writing the mask back keeps the stored secret, but only for the place it was
  * given for: whoever may not read a secret must not have it sent to an address of theirs.
  */
+import type { TSchema } from 'typebox';
 import { invalid, type Problem } from '../errors.ts';
 import { pointerTo } from '../schema/json-pointer.ts';
+import { markedTexts } from '../schema/marked.ts';
 import { isSealed, mask, type Vault } from './vault.ts';
 
 /** A part of a document that holds secrets, and where they are sent. */
-export interface SecretHolder {
+interface SecretHolder {
   /** What the part is. Secrets never move between kinds. */
   readonly kind: string;
   /** Where it is in the document. */
@@ -18,7 +20,23 @@ export interface SecretHolder {
   /** Where its secrets are, within the holder. */
   readonly secrets: readonly (readonly string[])[];
 }
-type HoldersOf<T> = (document: T) => readonly SecretHolder[];
+
+/** What the schema marks as secrets, by what they are sent to. */
+function holdersOf(schema: TSchema, document: unknown): SecretHolder[] {
+  const texts = markedTexts(schema, document);
+  const ofReceivers = Map.groupBy(texts, ({ receiver }) => JSON.stringify(receiver?.path ?? []));
+  return [...ofReceivers.values()].map((group) => {
+    const { kind, path } = group[0]!.receiver ?? { kind: 'document', path: [] };
+    const address = group.find(({ isCalled, isSecret }) => isCalled && !isSecret);
+    const secrets = group.filter(({ isSecret }) => isSecret);
+    return {
+      kind,
+      path,
+      url: address?.text ?? null,
+      secrets: secrets.map((each) => each.path.slice(path.length)),
+    };
+  });
+}
 
 /** One secret of a holder. */
 interface SecretPlace {
@@ -43,11 +61,11 @@ const valueAt = (document: unknown, path: readonly string[]): unknown =>
 /** A copy of the document in which `change` has replaced every secret. */
 function replaceSecrets<T>(
   document: T,
-  holdersOf: HoldersOf<T>,
+  schema: TSchema,
   change: (value: string, place: SecretPlace) => string,
 ): T {
   const copy = structuredClone(document);
-  for (const holder of holdersOf(copy)) {
+  for (const holder of holdersOf(schema, copy)) {
     for (const secret of holder.secrets) {
       const path = [...holder.path, ...secret];
       const parent = valueAt(copy, path.slice(0, -1));
@@ -69,13 +87,6 @@ const bindingOf = (context: string, { holder, secret }: SecretPlace): string =>
   JSON.stringify([context, holder.kind, addressOf(holder), ...secret]);
 
 /**
- * Without the address: how secrets were bound at first. They open until their document is written
- * the next time.
- */
-const formerBindingOf = (context: string, { holder, secret }: SecretPlace): string =>
-  [context, holder.kind, ...secret].join(' ');
-
-/**
  * One spelling for each address. Whatever differs, the path and the query included, may be somebody
  * else's.
  */
@@ -89,21 +100,20 @@ const addressOf = ({ url }: SecretHolder): string | null =>
  */
 export function sealSecrets<T>(
   document: T,
-  holdersOf: HoldersOf<T>,
+  schema: TSchema,
   vault: Vault,
   context: string,
   stored: T | null,
 ): T {
-  const storedHolders = stored === null ? [] : holdersOf(stored);
-  const continued = matchHolders(holdersOf(document), storedHolders);
+  const continued = matchHolders(holdersOf(schema, document), holdersOf(schema, stored));
   const problems: Problem[] = [];
 
-  const sealed = replaceSecrets(document, holdersOf, (value, place) => {
+  const sealed = replaceSecrets(document, schema, (value, place) => {
     if (value !== mask) return vault.seal(value, bindingOf(context, place));
     const { holder, secret } = place;
     const before = continued.get(pathKey(holder));
     const kept = before && valueAt(stored, [...before.path, ...secret]);
-    if (isSealed(kept)) return boundToAddress(kept, vault, context, place);
+    if (isSealed(kept)) return kept;
     problems.push({
       path: pointerTo([...holder.path, ...secret]),
       message: 'is the mask, but nothing is stored for this address: give the secret itself',
@@ -115,32 +125,11 @@ export function sealSecrets<T>(
 }
 
 /**
- * A stored secret that stays; one of the former binding is sealed again. What does not open is no
- * matter of this write.
- */
-function boundToAddress(sealed: string, vault: Vault, context: string, place: SecretPlace): string {
-  const former = formerBindingOf(context, place);
-  if (!vault.opens(sealed, former)) return sealed;
-  return vault.seal(vault.open(sealed, former), bindingOf(context, place));
-}
-
-/**
  * The document with its secrets open, as whoever sends them needs it. Throws where one does not
  * open.
  */
-export const openSecrets = <T>(
-  document: T,
-  holdersOf: HoldersOf<T>,
-  vault: Vault,
-  context: string,
-): T =>
-  replaceSecrets(document, holdersOf, (value, place) =>
-    vault.open(value, bindingOf(context, place), formerBindingOf(context, place)),
-  );
-
-/** The document as it is shown. */
-export const maskSecrets = <T>(document: T, holdersOf: HoldersOf<T>): T =>
-  replaceSecrets(document, holdersOf, () => mask);
+export const openSecrets = <T>(document: T, schema: TSchema, vault: Vault, context: string): T =>
+  replaceSecrets(document, schema, (value, place) => vault.open(value, bindingOf(context, place)));
 
 const pathKey = ({ path }: SecretHolder): string => path.join('/');
 

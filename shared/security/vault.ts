@@ -21,12 +21,8 @@ const tagOptions = { authTagLength: 16 };
 export interface Vault {
   /** `context` says what the secret belongs to; it opens nowhere else. */
   readonly seal: (plain: string, context: string) => string;
-  /**
-   * Throws where no key fits or the text was altered. `formerContext` is one that older secrets of
-   * the kind were sealed with.
-   */
-  readonly open: (sealed: string, context: string, formerContext?: string) => string;
-  readonly opens: (sealed: string, context: string) => boolean;
+  /** Throws where no key fits or the text was altered. */
+  readonly open: (sealed: string, context: string) => string;
 }
 
 export const isSealed = (value: unknown): value is string =>
@@ -48,25 +44,17 @@ export function createVault(secretKeys: SecretKeys, label: string): Vault {
       return prefix + [id, ...parts.map((part) => part.toString('base64url'))].join('.');
     },
 
-    open(sealed, context, formerContext) {
+    open(sealed, context) {
       const [id = '', ...parts] = sealed.slice(prefix.length).split('.');
       const key = keys.all.find((each) => each.id === id);
       if (!key || !isSealed(sealed))
         throw new Error(
           'A stored secret was sealed with a key that is neither SECRET_KEY nor SECRET_KEY_PREVIOUS.',
         );
-      const plain =
-        decrypted(parts, key.bytes, context) ??
-        (formerContext === undefined ? null : decrypted(parts, key.bytes, formerContext));
+      const plain = decrypted(parts, key.bytes, context);
       if (plain === null)
         throw new Error('A stored secret does not open: it was altered or belongs elsewhere.');
       return plain;
-    },
-
-    opens(sealed, context) {
-      const [id = '', ...parts] = sealed.slice(prefix.length).split('.');
-      const key = keys.all.find((each) => each.id === id);
-      return key !== undefined && decrypted(parts, key.bytes, context) !== null;
     },
   };
 }

@@ -2,9 +2,11 @@ import { describe, expect, test } from '@jest/globals';
 import {
   endpointsOf,
   NotificationConfig,
-  notificationSecrets,
+  WebhookEndpoint,
 } from '../../shared/contracts/notification-config.ts';
 import { checkNotificationConfig } from '../../services/tenant-config/rules/notification-config.ts';
+import { marks } from '../../shared/contracts/marks.ts';
+import { markedTexts } from '../../shared/schema/marked.ts';
 import { problemsOf } from '../../shared/schema/validate.ts';
 
 const url = 'https://hooks.example/a';
@@ -284,8 +286,9 @@ test('headers whose names speak of credentials are secrets', () => {
     'X-Team': '1',
     Accept: '1',
   };
-  const [holder] = notificationSecrets({ webhook: { url, headers } });
-  expect(holder!.secrets.filter(([first]) => first === 'headers').map(([, name]) => name)).toEqual([
+  const found = markedTexts(WebhookEndpoint, { url, headers });
+  const secrets = found.filter(({ isSecret }) => isSecret);
+  expect(secrets.map(({ path }) => path[1])).toEqual([
     'X-Auth',
     'x-vault-TOKEN',
     'My-Secret',
@@ -294,13 +297,17 @@ test('headers whose names speak of credentials are secrets', () => {
   ]);
 });
 
-test('every property is described', () => {
+test('every property is described, and marked where its name speaks of a secret', () => {
+  const speaksOfSecrets = /secret|token|password|api_key|webhook_url/;
   const walk = (schema: Record<string, unknown>, path: string): void => {
     for (const group of ['properties', 'patternProperties'] as const) {
       if (schema.type !== 'object') continue;
       for (const [name, property] of Object.entries(schema[group] ?? {})) {
         if (!(property as { description?: string }).description)
           throw new Error(`${path}/${name} is not described`);
+        const { type, [marks.secret]: isSecret } = property as Record<string, unknown>;
+        if (type === 'string' && speaksOfSecrets.test(name) && !isSecret)
+          throw new Error(`${path}/${name} is not marked as a secret`);
       }
     }
     for (const [name, part] of Object.entries(schema))

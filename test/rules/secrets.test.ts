@@ -1,11 +1,18 @@
 /** Secrets at rest, alone and inside documents: where they open, and where they must not go. */
 import { describe, expect, test } from '@jest/globals';
+import { Type } from 'typebox';
+import { marks, Secret } from '../../shared/contracts/marks.ts';
 import {
-  notificationSecrets,
+  NullableNotificationConfig,
   type NotificationConfig,
   type WebhookEndpoint,
 } from '../../shared/contracts/notification-config.ts';
-import { maskSecrets, openSecrets, sealSecrets } from '../../shared/security/document-secrets.ts';
+import { markedTexts } from '../../shared/schema/marked.ts';
+import {
+  concealSecrets,
+  openSecrets,
+  sealSecrets,
+} from '../../shared/security/document-secrets.ts';
 import { createVault, isSealed, mask } from '../../shared/security/vault.ts';
 import fc from '../support/properties.ts';
 
@@ -86,12 +93,12 @@ describe('the vault', () => {
 const a = 'https://a.example/hook';
 const context = 'tenant 1';
 const seal = (next: NotificationConfig, stored: NotificationConfig | null) =>
-  sealSecrets<NotificationConfig | null>(next, notificationSecrets, vault, context, stored)!;
+  sealSecrets<NotificationConfig | null>(next, NullableNotificationConfig, vault, context, stored)!;
 const openFor = (owner: string, stored: NotificationConfig) =>
-  openSecrets<NotificationConfig | null>(stored, notificationSecrets, vault, owner)!;
+  openSecrets<NotificationConfig | null>(stored, NullableNotificationConfig, vault, owner)!;
 const open = (stored: NotificationConfig) => openFor(context, stored);
-const hide = (stored: NotificationConfig) =>
-  maskSecrets<NotificationConfig | null>(stored, notificationSecrets)!;
+/** As it is shown, whether it is stored or not. */
+const hide = (config: NotificationConfig) => concealSecrets(seal(config, null));
 const list = (...endpoints: { url: string; secret?: string }[]): NotificationConfig => ({
   webhook: { endpoints },
 });
@@ -148,7 +155,13 @@ describe('secrets of a document', () => {
       expect(JSON.stringify(stored)).not.toContain(plain);
     expect(seal(hide(stored), stored)).toEqual(stored);
     expect(
-      sealSecrets<NotificationConfig | null>(null, notificationSecrets, vault, context, stored),
+      sealSecrets<NotificationConfig | null>(
+        null,
+        NullableNotificationConfig,
+        vault,
+        context,
+        stored,
+      ),
     ).toBeNull();
   });
 
@@ -160,19 +173,6 @@ describe('secrets of a document', () => {
       expect(() => open({ webhook: { url, secret: sealed } })).toThrow('belongs elsewhere');
     const inAnotherField: NotificationConfig = { webhook: { url: a, previous_secret: sealed } };
     expect(() => open(inAnotherField)).toThrow('belongs elsewhere');
-  });
-
-  test('sealed before addresses were bound, they open, and are bound by the next write', () => {
-    const former = vault.seal('s', `${context} webhook secret`);
-    const before: NotificationConfig = { webhook: { url: a, secret: former } };
-    expect(open(before)).toEqual({ webhook: { url: a, secret: 's' } });
-    const written = seal(hide(before), before);
-    expect(open(written)).toEqual(open(before));
-    const { secret } = written.webhook as WebhookEndpoint;
-    expect(() => open({ webhook: { url: 'https://b.example/', secret: secret! } })).toThrow(
-      'belongs elsewhere',
-    );
-    expect(seal(hide(written), written)).toEqual(written);
   });
 
   test('text that looks sealed is a secret like any other', () => {
@@ -286,5 +286,51 @@ describe('secrets of a document', () => {
     const one = seal(list({ url: a, secret: 's' }), null);
     const two = list({ url: a, secret: mask }, { url: a, secret: mask });
     expect(refusals(two, one)).toEqual(['/webhook/endpoints/1/secret']);
+  });
+});
+
+describe('a schema that marks a text', () => {
+  const Sink = Type.Object({
+    url: Type.String({ [marks.calledAddress]: true }),
+    secret: Secret('Given to the receiver'),
+    labels: Type.Record(Type.String(), Type.String(), { [marks.secretNames]: 'key' }),
+  });
+  const schema = Type.Object({
+    name: Type.String(),
+    licence: Secret('Sent nowhere'),
+    sinks: Type.Array(Type.With(Sink, { [marks.secretsOf]: 'sink' }), { maxItems: 2 }),
+    one: Type.Union([Type.Null(), Type.Object({ pin: Secret('In a choice') })]),
+  });
+  const document = {
+    name: 'n',
+    licence: 'canary 1',
+    sinks: [{ url: a, secret: 'canary 2', labels: { 'the-KEY': 'canary 3', other: 'plain' } }],
+    one: { pin: 'canary 4' },
+  };
+  const stored = sealSecrets(document, schema, vault, context, null);
+
+  test('has it sealed, shown masked and opened, with no other place to say so', () => {
+    expect(JSON.stringify(stored)).not.toContain('canary');
+    expect(concealSecrets(stored)).toEqual({
+      name: 'n',
+      licence: mask,
+      sinks: [{ url: a, secret: mask, labels: { 'the-KEY': mask, other: 'plain' } }],
+      one: { pin: mask },
+    });
+    expect(openSecrets(stored, schema, vault, context)).toEqual(document);
+    expect(sealSecrets(concealSecrets(stored), schema, vault, context, stored)).toEqual(stored);
+  });
+
+  test('binds it to the address beside it', () => {
+    const elsewhere = structuredClone(stored);
+    elsewhere.sinks[0]!.url = 'https://b.example/';
+    expect(() => openSecrets(elsewhere, schema, vault, context)).toThrow('belongs elsewhere');
+  });
+
+  test('has its addresses found in whatever was sent, as far as the array may be long', () => {
+    const sinks = [{ url: 'one' }, 'not a sink', { url: 'three' }];
+    const found = markedTexts(schema, { sinks }).filter(({ isCalled }) => isCalled);
+    expect(found.map(({ text }) => text)).toEqual(['one']);
+    expect(markedTexts(schema, 'text')).toEqual([]);
   });
 });

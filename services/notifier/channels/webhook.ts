@@ -1,11 +1,11 @@
 /** Notices to webhook endpoints; docs/webhooks.md is what their receivers read. */
 import {
   isReservedHeader,
-  notificationSecrets,
+  WebhookEndpoint,
   type EffectiveEndpoint,
-  type WebhookEndpoint,
 } from '../../../shared/contracts/notification-config.ts';
 import type { HttpClient } from '../../../shared/outgoing/http-client.ts';
+import { markedTexts } from '../../../shared/schema/marked.ts';
 import type { ChannelConfig } from '../rules/frozen-config.ts';
 import { signatureHeaders } from '../rules/signature.ts';
 import type { NoticeChannel, Outcome } from './channel.ts';
@@ -95,23 +95,12 @@ function authHeader(auth: WebhookEndpoint['auth']): Record<string, string> {
  */
 function secretsOf(endpoint: WebhookEndpoint): string[] {
   const { auth, url } = endpoint;
-  const stored = notificationSecrets({ webhook: endpoint })
-    .filter(({ kind }) => kind === 'webhook')
-    .flatMap(({ secrets }) => secrets.map((path) => valueAt(endpoint, path)))
-    .filter((value) => typeof value === 'string');
+  const stored = markedTexts(WebhookEndpoint, endpoint)
+    .filter(({ isSecret }) => isSecret)
+    .map(({ text }) => text);
   const credentials =
     auth?.type === 'basic' ? [basicCredentials(auth.username, auth.password)] : [];
   const { pathname = '/', search = '' } = URL.parse(url) ?? {};
   const path = pathname + search;
   return [...stored, ...credentials, url, ...(path === '/' ? [] : [path])];
-}
-
-/** The value that a path of property names leads to; undefined where it leads nowhere. */
-function valueAt(from: unknown, path: readonly string[]): unknown {
-  let value = from;
-  for (const name of path) {
-    if (typeof value !== 'object' || value === null) return undefined;
-    value = Reflect.get(value, name);
-  }
-  return value;
 }

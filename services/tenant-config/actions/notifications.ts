@@ -6,7 +6,7 @@ import type { DataSource } from 'typeorm';
 import type { Handlers } from '../../../shared/contract-runtime/request.ts';
 import { readSnapshot, refuseOlderThan } from '../../../shared/commits/commit.ts';
 import {
-  notificationSecrets,
+  NullableNotificationConfig,
   type NotificationConfig,
 } from '../../../shared/contracts/notification-config.ts';
 import { tenantScope } from '../../../shared/contracts/revision-scopes.ts';
@@ -53,7 +53,7 @@ export const notificationActions = (db: DataSource, settings: () => Settings) =>
       };
       const config = openSecrets(
         tenant.notification_config,
-        notificationSecrets,
+        NullableNotificationConfig,
         notificationVault(settings()),
         notificationContext(tenant_id),
       );

@@ -4,7 +4,6 @@
  */
 import type { Call } from '../../../shared/contract-runtime/request.ts';
 import {
-  notificationSecrets,
   NullableNotificationConfig,
   type NotificationConfig,
 } from '../../../shared/contracts/notification-config.ts';
@@ -107,7 +106,7 @@ export function notificationKind(
       seal: (document, { tenant_id }, current) =>
         sealSecrets(
           document,
-          notificationSecrets,
+          NullableNotificationConfig,
           notificationVault(settings()),
           notificationContext(tenant_id),
           current,

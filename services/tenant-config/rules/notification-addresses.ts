@@ -2,11 +2,15 @@
  * All rules of a notification_config that its schema can't say, those about its addresses included:
  * where this process may send.
  */
-import type { NotificationConfig } from '../../../shared/contracts/notification-config.ts';
+import {
+  NullableNotificationConfig,
+  type NotificationConfig,
+} from '../../../shared/contracts/notification-config.ts';
 import type { Problem } from '../../../shared/errors.ts';
 import type { Guard } from '../../../shared/outgoing/guard.ts';
 import type { OutgoingError } from '../../../shared/outgoing/outgoing-error.ts';
 import { pointerTo } from '../../../shared/schema/json-pointer.ts';
+import { markedTexts } from '../../../shared/schema/marked.ts';
 import { mapStrings } from '../../../shared/security/document-secrets.ts';
 import { isSealed, mask } from '../../../shared/security/vault.ts';
 import { checkNotificationConfig } from './notification-config.ts';
@@ -42,23 +46,10 @@ interface Address {
  * Every address in a configuration, or in whatever was sent as one or as a merge patch of one. A
  * masked one is not known here.
  */
-function addressesOf(config: unknown, endpointsCap = Infinity): Address[] {
-  const webhook = member(config, 'webhook');
-  const endpoints = member(webhook, 'endpoints');
-  const listed: unknown[] = Array.isArray(endpoints) ? endpoints.slice(0, endpointsCap) : [];
-  const googleChat = member(member(config, 'chat'), 'google_chat');
-  const places = [
-    { path: ['webhook', 'url'], url: member(webhook, 'url') },
-    ...listed.map((endpoint, index) => ({
-      path: ['webhook', 'endpoints', String(index), 'url'],
-      url: member(endpoint, 'url'),
-    })),
-    { path: ['chat', 'google_chat', 'webhook_url'], url: member(googleChat, 'webhook_url') },
-  ];
-  return places.flatMap(({ path, url }) =>
-    typeof url === 'string' && url !== mask ? [{ path: pointerTo(path), url }] : [],
-  );
-}
+const addressesOf = (config: unknown): Address[] =>
+  markedTexts(NullableNotificationConfig, config)
+    .filter(({ isCalled, text }) => isCalled && text !== mask)
+    .map(({ path, text }) => ({ path: pointerTo(path), url: text }));
 
 /** Why the guard refuses a URL by its text alone. */
 function objectionToForm(guard: Guard, url: string): string | undefined {
@@ -83,13 +74,20 @@ function holdsSealedText(config: NotificationConfig | null): boolean {
   return found;
 }
 
+/** Those of all endpoints, and of the chat's space. A configuration with more is refused anyway. */
+const mostAddresses = (endpointsCap: number): number => endpointsCap + 2;
+
 /** Looks up the names in a body or merge patch, in whatever shape it was sent, all at once. */
 export async function refusedAddresses(
   body: unknown,
   endpointsCap: number,
   guard: Guard,
 ): Promise<RefusedAddresses> {
-  const urls = new Set(addressesOf(body, endpointsCap).map(({ url }) => url));
+  const urls = new Set(
+    addressesOf(body)
+      .slice(0, mostAddresses(endpointsCap))
+      .map(({ url }) => url),
+  );
   const refused = new Map<string, string>();
   await Promise.all(
     [...urls].map(async (url) => {
@@ -102,8 +100,3 @@ export async function refusedAddresses(
   );
   return refused;
 }
-
-const member = (value: unknown, name: string): unknown =>
-  typeof value === 'object' && value !== null && Object.hasOwn(value, name)
-    ? (value as Record<string, unknown>)[name]
-    : undefined;

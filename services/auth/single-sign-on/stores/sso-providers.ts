@@ -10,8 +10,6 @@ const vaultOf = (settings: Settings): Vault => createVault(settings, 'sso client
 /** A sealed secret opens only for the provider it was given to, and is sent to no other issuer. */
 const contextOf = ({ id, issuer }: Pick<SsoProviderRow, 'id' | 'issuer'>): string =>
   JSON.stringify(['sso provider', id, issuer]);
-/** Without the issuer: how secrets were bound at first. */
-const formerContextOf = ({ id }: Pick<SsoProviderRow, 'id'>): string => `sso provider ${id}`;
 
 export const sealClientSecret = (
   secret: string,
@@ -24,11 +22,7 @@ export const clientOf = (provider: SsoProviderRow, settings: Settings): Register
   provider_id: provider.id,
   issuer: provider.issuer,
   client_id: provider.client_id,
-  client_secret: vaultOf(settings).open(
-    provider.client_secret,
-    contextOf(provider),
-    formerContextOf(provider),
-  ),
+  client_secret: vaultOf(settings).open(provider.client_secret, contextOf(provider)),
 });
 
 export const findEnabledProvider = (
