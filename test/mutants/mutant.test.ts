@@ -9,8 +9,8 @@ const text = `The lease never runs out.
 Whoever is cut off would serve what they have for ever.
 
 file: shared/lease.ts
-red: test/rules/lease.test.ts "it runs out (after T)"
-red: test/rules/other.test.ts
+killed by: test/rules/lease.test.ts "it runs out (after T)"
+killed by: test/rules/other.test.ts
 
 --- instead of
 return now < until;
@@ -41,7 +41,7 @@ test('what is read', () => {
 test.each([
   ['what is taken out', text.replace(/^.*\n/, '\n')],
   ['file: …', text.replace(/^file.*$/m, '')],
-  ['red: …', text.replaceAll(/^red.*$/gm, '')],
+  ['killed by: …', text.replaceAll(/^killed by.*$/gm, '')],
   ['--- instead of', text.replace(/--- instead of[^]*/, '')],
   ['--- this', text.replace('--- this\nreturn true;', '')],
 ])('a mutant without "%s" is refused', (missing, without) => {

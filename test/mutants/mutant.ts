@@ -43,11 +43,11 @@ export function parseMutant(name: string, text: string): Mutant {
 
   const title = headLines[0] ?? '';
   const [file] = valuesOf('file');
-  const tests = valuesOf('red').map(parseTests);
+  const tests = valuesOf('killed by').map(parseTests);
   const edits = sections.map((section) => parseEdit(name, section));
   if (title === '') throw new MutantError(`${name}: the first line must say what is taken out`);
   if (file === undefined) throw new MutantError(`${name}: no line "file: …"`);
-  if (tests.length === 0) throw new MutantError(`${name}: no line "red: …"`);
+  if (tests.length === 0) throw new MutantError(`${name}: no line "killed by: …"`);
   if (edits.length === 0) throw new MutantError(`${name}: no section "${instead}"`);
   return { name, title, file, edits, tests };
 }

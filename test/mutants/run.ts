@@ -6,7 +6,7 @@
  *   --jobs <n>   how many mutants at a time, each in a copy of its own (default 2)
  *   --why        prints what the failed tests said, for whoever writes a mutant
  *
- * Ends with 1 if a mutant goes unnoticed, no longer applies, or cannot be judged.
+ * Ends with 1 if a mutant survives, no longer applies, or gets no verdict.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
@@ -17,7 +17,7 @@ import { Checkout, removeCheckouts } from './checkout.ts';
 import { startPostgres } from '../support/postgres.ts';
 import { runTests, stopTests, type TestRun } from './run-tests.ts';
 
-type Verdict = 'red' | 'GREEN' | 'ERROR';
+type Verdict = 'killed' | 'SURVIVED' | 'ERROR';
 
 interface Result {
   readonly mutant: Mutant;
@@ -75,23 +75,23 @@ function namesByFile(mutants: readonly Mutant[]): Map<string, string[]> {
 }
 
 /**
- * Test files whose named tests fail in an unchanged copy: a test that is red without a mutant
+ * Test files whose named tests fail in an unchanged copy: a test that fails without a mutant
  * proves nothing.
  */
-async function redWithoutMutant(
+async function failingWithoutMutant(
   checkouts: readonly Checkout[],
   mutants: readonly Mutant[],
 ): Promise<Set<string>> {
-  const red = new Set<string>();
+  const failing = new Set<string>();
   await inEach(checkouts, [...namesByFile(mutants)], async ([file, names], checkout) => {
     const run = await runTests(checkout.folder, file, names);
-    const isGreen = run.kind === 'ran' && run.failed.length === 0;
-    process.stderr.write(`${isGreen ? 'green' : 'RED'} without a mutant: ${file}\n`);
-    if (isGreen) return;
-    red.add(file);
+    const passes = run.kind === 'ran' && run.failed.length === 0;
+    process.stderr.write(`${passes ? 'pass' : 'FAIL'} without a mutant: ${file}\n`);
+    if (passes) return;
+    failing.add(file);
     if (options.why) process.stderr.write(`${explained(run)}\n`);
   });
-  return red;
+  return failing;
 }
 
 async function judge(mutant: Mutant, checkout: Checkout): Promise<Omit<Result, 'seconds'>> {
@@ -103,10 +103,10 @@ async function judge(mutant: Mutant, checkout: Checkout): Promise<Omit<Result, '
       const run = await runTests(checkout.folder, file, name === undefined ? [] : [name]);
       if (options.why) process.stderr.write(`\n${mutant.name}: ${explained(run)}\n`);
       if (run.kind === 'broken') return { mutant, verdict: 'ERROR', detail: run.why };
-      if (run.failed.length === 0) return { mutant, verdict: 'GREEN', detail: textOf(tests) };
+      if (run.failed.length === 0) return { mutant, verdict: 'SURVIVED', detail: textOf(tests) };
       failed.push(...run.failed.map(({ name }) => name));
     }
-    return { mutant, verdict: 'red', detail: summaryOf(failed) };
+    return { mutant, verdict: 'killed', detail: summaryOf(failed) };
   } finally {
     restore();
   }
@@ -167,21 +167,21 @@ async function main(): Promise<number> {
   const postgres = await startPostgres();
   process.env.TEST_DATABASE_URL = postgres.url;
   const checkouts = Array.from({ length: Number(options.jobs) }, () => Checkout.create());
-  const red = await redWithoutMutant(checkouts, mutants);
-  const provable = mutants.filter(({ tests }) => !tests.some(({ file }) => red.has(file)));
+  const failing = await failingWithoutMutant(checkouts, mutants);
+  const provable = mutants.filter(({ tests }) => !tests.some(({ file }) => failing.has(file)));
   const results = await judgeAll(checkouts, provable);
   await postgres.stop();
   process.stdout.write(`\n${tableOf(results)}\n\n`);
 
-  const noticed = results.filter(({ verdict }) => verdict === 'red').length;
+  const killed = results.filter(({ verdict }) => verdict === 'killed').length;
   const minutes = ((performance.now() - began) / 60_000).toFixed(1);
   process.stdout.write(
-    `${noticed} of ${mutants.length} mutants were noticed, in ${minutes} minutes.\n`,
+    `${killed} of ${mutants.length} mutants were killed, in ${minutes} minutes.\n`,
   );
   for (const { mutant, verdict, detail } of results)
-    if (verdict !== 'red') process.stdout.write(`\n${verdict} ${mutant.name}: ${detail}\n`);
-  for (const file of red) process.stdout.write(`\nRED without any mutant: ${file}\n`);
-  return noticed === mutants.length ? 0 : 1;
+    if (verdict !== 'killed') process.stdout.write(`\n${verdict} ${mutant.name}: ${detail}\n`);
+  for (const file of failing) process.stdout.write(`\nFails without any mutant: ${file}\n`);
+  return killed === mutants.length ? 0 : 1;
 }
 
 for (const signal of ['SIGINT', 'SIGTERM'] as const)
