@@ -32,6 +32,13 @@ export function satisfies(value: unknown, limits: Limits): boolean {
   );
 }
 
+/**
+ * Whether an effective value that is a limit refuses what is asked. A bound may leave a limit
+ * without a value: then it is as strict as it can be.
+ */
+export const exceeds = (asked: number | undefined, limit: unknown): boolean =>
+  asked !== undefined && (typeof limit !== 'number' || asked > limit);
+
 /** What satisfies both; undefined where nothing does, so that they contradict each other. */
 export function conjunction(first: Limits, second: Limits): Limits | undefined {
   const type = narrowerType(first.type, second.type);

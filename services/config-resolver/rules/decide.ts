@@ -4,6 +4,7 @@
  * `approval_timeout_minutes` says how long an approval waits, `max_concurrent_automations` is held
  * where slots are taken; neither decides here.
  */
+import { exceeds } from '../../../shared/bounds/limits.ts';
 import type { AutomationDecision, Decided, Intent } from '../../../shared/contracts/decide.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import type { RiskLimits } from '../../../shared/contracts/risk.ts';
@@ -79,9 +80,6 @@ const rules: readonly Rule[] = [
     asked: ({ intent }) => intent.cost_impact,
   },
 ];
-
-const exceeds = (asked: number | undefined, limit: number | undefined): boolean =>
-  asked !== undefined && (limit === undefined || asked > limit);
 
 /**
  * Lower layers take any JSON under any name. What is no business hours never opens: a mistake does

@@ -12,11 +12,10 @@ import type { ParamsOf } from '../../../shared/contracts/index.ts';
 import { StrataError } from '../../../shared/errors.ts';
 import {
   automationView,
+  denialOf,
   hasEnded,
   isUndecided,
   keptDecision,
-  slotLimit,
-  tooMany,
   type Admission,
 } from '../rules/automation.ts';
 import { AutomationEntity, type AutomationRow } from '../schema.ts';
@@ -367,8 +366,7 @@ async function placed(
   request: Request,
 ): Promise<AutomationRow> {
   const { tenant_id: tenantId, created_at: now, ttl_seconds: ttl } = asked;
-  const { decision } = admission.decided;
-  if (decision === 'deny') return asked;
+  if (admission.decided.decision === 'deny') return asked;
   if (approval) {
     const made = await insertApproval(
       manager,
@@ -383,8 +381,8 @@ async function placed(
     return { ...asked, state: 'waiting_approval', ...waits };
   }
   const { running, waiting } = await countSlots(manager, tenantId);
-  const taken = running + waiting;
-  if (taken >= slotLimit(admission)) return { ...asked, decided: tooMany(admission, taken + 1) };
+  const denial = denialOf(admission, running + waiting + 1);
+  if (denial) return { ...asked, decided: denial };
   const runs = {
     started_at: now,
     expires_at: new Date(now.getTime() + ttl * 1000),

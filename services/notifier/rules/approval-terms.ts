@@ -2,21 +2,18 @@
  * What an approval may cost and how long it waits, by the risk settings that hold for what it is
  * about.
  */
+import { exceeds } from '../../../shared/bounds/limits.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
 import type { Problem } from '../../../shared/errors.ts';
 
 export type ApprovalTerms = ResultOf<'config-resolver.approval-terms'>;
 
-/**
- * A cost that no approval allows is not asked about. A bound may leave the limit without a value:
- * then no cost is allowed.
- */
+/** A cost that no approval allows is not asked about. */
 export function costProblems(
   cost: number | undefined,
   { max_cost_impact_approval: { limit, layer, source } }: ApprovalTerms,
 ): Problem[] {
-  if (cost === undefined) return [];
-  if (typeof limit === 'number' && cost <= limit) return [];
+  if (!exceeds(cost, limit)) return [];
   const shown = limit === null ? 'without a value' : String(limit);
   const message = `is ${cost}, above max_cost_impact_approval, which is ${shown} (${layer}, ${source})`;
   return [{ path: '/cost_impact', message }];

@@ -1,4 +1,5 @@
 /** An automation as its readers see it, and what its place among the tenant's slots depends on. */
+import { exceeds } from '../../../shared/bounds/limits.ts';
 import type { AutomationState } from '../../../shared/contracts/automations.ts';
 import type { Decided } from '../../../shared/contracts/decide.ts';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
@@ -35,19 +36,18 @@ export const hasEnded = (state: AutomationState): boolean =>
 export const keptDecision = ({ stale: _stale, ...decided }: Decided): AutomationRow['decided'] =>
   decided;
 
-/** A bound may leave the limit without a value: then there are no slots. */
-export const slotLimit = ({ slots: { limit } }: Admission): number =>
-  typeof limit === 'number' ? limit : 0;
-
 /**
- * The decision of an automation that would be the `asked`th at once. It stands before the others,
- * since it decides.
+ * Why the limits refuse an automation that would be the `asked`th at once; undefined where they do
+ * not. Approvals answer what needs one, and nothing that is denied.
  */
-export const tooMany = (
+export function denialOf(
   { decided, slots }: Admission,
   asked: number,
-): AutomationRow['decided'] => ({
-  ...keptDecision(decided),
-  decision: 'deny',
-  reasons: [{ rule: 'too_many_automations', asked, ...slots }, ...decided.reasons],
-});
+): AutomationRow['decided'] | undefined {
+  const kept = keptDecision(decided);
+  if (kept.decision === 'deny') return kept;
+  if (!exceeds(asked, slots.limit)) return undefined;
+  // It stands before the others, since it decides.
+  const tooMany = { rule: 'too_many_automations', asked, ...slots } as const;
+  return { ...kept, decision: 'deny', reasons: [tooMany, ...kept.reasons] };
+}

@@ -11,7 +11,7 @@ import {
 } from '../../../shared/concurrency/background-loop.ts';
 import type { Call } from '../../../shared/contract-runtime/request.ts';
 import { codeOf } from '../../../shared/errors.ts';
-import { keptDecision, slotLimit, tooMany, type Admission } from '../rules/automation.ts';
+import { denialOf, type Admission } from '../rules/automation.ts';
 import { AutomationEntity, type AutomationRow } from '../schema.ts';
 import { recordStates } from '../stores/automation-events.ts';
 import {
@@ -119,12 +119,13 @@ async function placeGranted(
     const admission = admissions.get(id);
     if (admission === undefined) break;
     if (admission !== null && !isSameRevision(held, admission.decided.revision)) break;
-    const denial = denialOf(admission, decided);
+    // Refused as the only one, it never will start.
+    const denial = admission ? denialOf(admission, 1) : { ...decided, decision: 'deny' as const };
     if (denial) {
       if (await denyGranted(manager, id, denial)) placed.push(id);
       continue;
     }
-    if (running >= slotLimit(admission!)) continue;
+    if (denialOf(admission!, running + 1)) continue;
     if (!(await startGranted(manager, id))) continue;
     running += 1;
     placed.push(id);
@@ -133,19 +134,4 @@ async function placeGranted(
     placed.map((id) => manager.findOneByOrFail(AutomationEntity, { id })),
   );
   return rows;
-}
-
-/**
- * Undefined where it may start. An approval answers what needs approval, and nothing that is
- * denied.
- */
-function denialOf(
-  admission: Admission | null,
-  decided: AutomationRow['decided'],
-): AutomationRow['decided'] | undefined {
-  if (admission === null) return { ...decided, decision: 'deny' };
-  if (admission.decided.decision === 'deny') return keptDecision(admission.decided);
-  // There never will be one.
-  if (slotLimit(admission) === 0) return tooMany(admission, 1);
-  return undefined;
 }
