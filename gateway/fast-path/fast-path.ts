@@ -221,7 +221,7 @@ export function createFastPath({
         : send(read, known, standing, requestId, request, response);
       record(requestId, method, read.route, status, performance.now() - began);
     };
-    if (rateLimit.isSet()) rateLimit.count(request, answer);
+    if (rateLimit.isSet()) void rateLimit.count(request).then(answer);
     else answer();
     return 'answered';
   }

@@ -25,7 +25,6 @@ import { serveDocs, serveHealth } from './node-routes.ts';
 import { trustOf } from './client-address.ts';
 import { createRateLimit, limitRate } from './rate-limit.ts';
 import { bodyLimit, parseBodies } from './request-body.ts';
-import { countsInMemory, countsInRedis } from './request-counts.ts';
 import { createRequestLog, recordResponses } from './request-log.ts';
 import { registerRoutes } from './routes.ts';
 import { httpsOnly, jsonHeaders } from './security-headers.ts';
@@ -64,8 +63,7 @@ export async function buildApp(options: AppOptions): Promise<App> {
   const record = createRequestLog(log, observeRequests(metrics, streams));
   const authenticator = createAuthenticator(broker, localCache, settings, log);
   const trust = trustOf(settings.current.trusted_proxies);
-  const counts = redis ? countsInRedis(redis) : countsInMemory();
-  const rateLimit = createRateLimit(settings, counts, trust);
+  const rateLimit = createRateLimit(settings, trust, redis);
   const fastPath = createFastPath({ authenticator, settings, rateLimit, requestIdOf, record });
   const server = createGatewayServer(fastPath, requestIdOf);
 

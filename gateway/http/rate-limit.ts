@@ -1,17 +1,18 @@
 /**
- * RATE_LIMIT_PER_MINUTE: how many requests one client address may make in a minute. The fast path
- * and Fastify count in one place and answer alike, so that it makes no difference which of them
- * answers. A reload changes the limit while the gateway runs.
+ * RATE_LIMIT_PER_MINUTE: how many requests one client address may make in a minute, which begins
+ * with the first of them. The fast path and Fastify count in one place and answer alike, so that it
+ * makes no difference which of them answers. A reload changes the limit while the gateway runs.
  */
 import proxyAddr from '@fastify/proxy-addr';
 import type { FastifyInstance } from 'fastify';
 import ipaddr from 'ipaddr.js';
+import type { Redis } from 'ioredis';
 import { LRUCache } from 'lru-cache';
 import type { IncomingMessage } from 'node:http';
+import { RateLimiterMemory, RateLimiterRedis } from 'rate-limiter-flexible';
 import { StrataError } from '../../shared/errors.ts';
 import type { LiveSettings } from '../../shared/settings/live-settings.ts';
 import { withoutPort, type Trust } from './client-address.ts';
-import type { RequestCounts } from './request-counts.ts';
 
 /** How an address stands to the limit with one of its requests. */
 export interface Standing {
@@ -25,11 +26,8 @@ export interface Standing {
 export interface RateLimit {
   /** Whether there is a limit now. */
   readonly isSet: () => boolean;
-  /**
-   * Counts the request; each must be counted once. `then` is called at once, or in a moment where
-   * Redis counts; it must not throw.
-   */
-  readonly count: (request: IncomingMessage, then: (standing: Standing) => void) => void;
+  /** Counts the request, which must be counted once. Never rejects. */
+  readonly count: (request: IncomingMessage) => Promise<Standing>;
 }
 
 export const remainingHeader = 'x-ratelimit-remaining';
@@ -47,25 +45,40 @@ export const tooManyRequests = ({ resetSeconds }: Standing): StrataError =>
     headers: { 'retry-after': String(resetSeconds) },
   });
 
-export function createRateLimit(
-  settings: LiveSettings,
-  counts: RequestCounts,
-  trust: Trust,
-): RateLimit {
+/** `points` is not used: the limit may change while requests are counted. */
+const perMinute = { points: 1, duration: 60 };
+
+/**
+ * Counts in Redis, where there is one, so that all gateways count together. While it is away each
+ * counts alone; where it hangs, after the connection's `commandTimeout`.
+ */
+function createCounter(redis: Redis | undefined): RateLimiterMemory | RateLimiterRedis {
+  const inMemory = new RateLimiterMemory(perMinute);
+  if (!redis) return inMemory;
+  return new RateLimiterRedis({
+    ...perMinute,
+    storeClient: redis,
+    keyPrefix: 'strata:requests',
+    rejectIfRedisNotReady: true,
+    insuranceLimiter: inMemory,
+  });
+}
+
+export function createRateLimit(settings: LiveSettings, trust: Trust, redis?: Redis): RateLimit {
   const addressOf = createAddressOf(trust);
+  const counter = createCounter(redis);
   const limitNow = (): number => settings.current.rate_limit_per_minute;
   return {
     isSet: () => limitNow() > 0,
-    count(request, then) {
+    async count(request) {
       const limit = limitNow();
-      counts.add(addressOf(request), limit, (count, leftMs) =>
-        then({
-          limit,
-          remaining: Math.max(0, limit - count),
-          resetSeconds: Math.ceil(leftMs / 1000),
-          isOver: count > limit,
-        }),
-      );
+      const { consumedPoints, msBeforeNext } = await counter.penalty(addressOf(request));
+      return {
+        limit,
+        remaining: Math.max(0, limit - consumedPoints),
+        resetSeconds: Math.ceil(msBeforeNext / 1000),
+        isOver: consumedPoints > limit,
+      };
     },
   };
 }
@@ -74,15 +87,11 @@ export function createRateLimit(
  * Counts what Fastify answers, ahead of the routes' own hooks, so that bad credentials count too.
  */
 export function limitRate(app: FastifyInstance, rateLimit: RateLimit): void {
-  app.addHook('onRequest', ({ raw }, reply, done) => {
-    if (!rateLimit.isSet()) {
-      done();
-      return;
-    }
-    rateLimit.count(raw, (standing) => {
-      reply.headers(standingHeaders(standing));
-      done(standing.isOver ? tooManyRequests(standing) : undefined);
-    });
+  app.addHook('onRequest', async ({ raw }, reply) => {
+    if (!rateLimit.isSet()) return;
+    const standing = await rateLimit.count(raw);
+    reply.headers(standingHeaders(standing));
+    if (standing.isOver) throw tooManyRequests(standing);
   });
 }
 

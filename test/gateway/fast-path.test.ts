@@ -21,7 +21,6 @@ import { join } from 'node:path';
 import { createFastPath, type FastPath } from '../../gateway/fast-path/fast-path.ts';
 import { trustOf } from '../../gateway/http/client-address.ts';
 import { createRateLimit } from '../../gateway/http/rate-limit.ts';
-import { countsInMemory } from '../../gateway/http/request-counts.ts';
 import { serviceCaller } from '../../shared/access.ts';
 import { contractTable } from '../../shared/contracts/index.ts';
 import { liveSettings } from '../../shared/settings/live-settings.ts';
@@ -522,7 +521,7 @@ describe('a fast path whose reads are taught by hand', () => {
     fastPath = createFastPath({
       authenticator: { known: () => ({ caller, stale: false }), find: async () => undefined },
       settings: live,
-      rateLimit: createRateLimit(live, countsInMemory(), trustOf([])),
+      rateLimit: createRateLimit(live, trustOf([])),
       requestIdOf: () => 'id',
       record: () => undefined,
     });
