@@ -122,17 +122,17 @@ export const http: Group = async ({ rounds, seconds }) => {
         await beside(
           'the same bytes from a bare Fastify route, without authentication',
           get(bare.said),
-          0.9,
+          0.7,
         ),
         await beside(
           'moleculer-web calling the same action over NATS, the value in the memory of its service’s node',
           get(moleculer.said),
-          4,
+          3,
         ),
         await beside('etcd’s JSON gateway, one key of the same size', etcd.target, 3.5),
         await beside('without it', plain, 0.9, unchanged, ', with If-None-Match: 304'),
         await beside('without it', plain, 0.9, fromPage, ', with an Origin'),
-        await beside('without it', plain, 0.9, limited, ', with a rate limit, counted in Redis'),
+        await beside('without it', plain, 0.2, limited, ', with a rate limit, counted in Redis'),
         {
           what: 'the same when no memory has it, asked for over 400 connections at once, p99',
           peer: 'one such read',
