@@ -11,7 +11,7 @@
  *
  * These packets are in clear. Whoever may subscribe to `MOL-strata.>` reads credentials and
  * answers, and whoever may publish there can pretend to be a gateway, so NATS has to keep
- * neighbours apart; `docs/operations.md` has the permissions.
+ * neighbours apart; `docs/operations/trust.md` has the permissions.
  */
 import { ServiceBroker } from 'moleculer';
 import type { NatsConnection, Subscription } from 'nats';

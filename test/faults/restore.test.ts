@@ -2,7 +2,7 @@
  * PostgreSQL goes back to an older state under running nodes, as a restore or an asynchronous
  * failover makes it: what was lost is answered by nobody any more, and whoever knew a lost revision
  * is told instead of going on as if nothing had happened. So it is where no node runs, by the SQL
- * that docs/operations.md has for it.
+ * that docs/operations/faults.md has for it.
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { execFileSync } from 'node:child_process';
@@ -214,9 +214,9 @@ async function expectNothingFits(
   }
 }
 
-/** The SQL of a section of docs/operations.md, as operators run it. */
+/** The SQL of a section of docs/operations/faults.md, as operators run it. */
 function sqlOf(section: string): string {
-  const page = readFileSync(join(import.meta.dirname, '../../docs/operations.md'), 'utf8');
+  const page = readFileSync(join(import.meta.dirname, '../../docs/operations/faults.md'), 'utf8');
   const [, text = ''] = page.split(`\n## ${section}\n`);
   return /```sql\n(.+?)\n```/s.exec(text)![1]!;
 }

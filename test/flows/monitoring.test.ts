@@ -39,7 +39,7 @@ import {
 } from '../support/strata.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
-const operations = readFileSync(join(root, 'docs/operations.md'), 'utf8');
+const operations = readFileSync(join(root, 'docs/operations/watch.md'), 'utf8');
 
 interface Node {
   readonly piece: string;
@@ -127,7 +127,7 @@ function documentedFor(piece: string): string[] {
     '`notifier`': piece === 'notifier',
     gateways: piece === 'gateway',
   };
-  const [, section = ''] = operations.split('\n## Figures\n');
+  const [, section = ''] = operations.split('\n## Metrics\n');
   const rows = [...section.matchAll(/^\| (`strata_.+?) +\| (.+?) +\|/gm)];
   return rows
     .filter(([, , where]) => {

@@ -51,7 +51,7 @@ test('each runbook says what to do', () => {
 });
 
 test('what alerts and dashboard ask for is in the table of figures', () => {
-  const [, documented = ''] = textOf('docs/operations.md').split('\n## Figures\n');
+  const [, documented = ''] = textOf('docs/operations/watch.md').split('\n## Metrics\n');
   const expressions = [...alerts.map(({ expr }) => expr), ...dashboardExpressions];
   const own = expressions.flatMap(metricsIn).filter((name) => name.startsWith('strata_'));
   expect(own.length).toBeGreaterThan(20);

@@ -88,8 +88,8 @@ describe('contracts', () => {
     }
   });
 
-  test('docs/operations.md says of each scope of an API key what it opens', () => {
-    const text = readFileSync(join(root, 'docs/operations.md'), 'utf8');
+  test('docs/operations/trust.md says of each scope of an API key what it opens', () => {
+    const text = readFileSync(join(root, 'docs/operations/trust.md'), 'utf8');
     const [, section] = /^## Scopes of API keys$([^]*?)^## /m.exec(text)!;
     const described = [...section!.matchAll(/^\| `([a-z]+:[a-z]+)` +\| \S/gm)].map(
       ([, name]) => name,

@@ -110,7 +110,7 @@ test.each(['docs/service-levels.md', 'docs/capacity.md', 'docs/backup.md', 'docs
   '%s names figures and alerts that there are',
   (document) => {
     const text = textOf(document);
-    const [, documented = ''] = textOf('docs/operations.md').split('\n## Figures\n');
+    const [, documented = ''] = textOf('docs/operations/watch.md').split('\n## Metrics\n');
     for (const [figure] of text.matchAll(/`strata_[a-z_]+`/g)) expect(documented).toContain(figure);
     for (const [, alert] of text.matchAll(/\b(Strata[A-Z][A-Za-z]+)/g))
       expect(alerts.map((each) => each.alert)).toContain(alert);

@@ -4,8 +4,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { errorTable } from '../../shared/contracts/error-codes.ts';
 
-test('docs/operations.md says for each code of sign-in, with its status, what to do', () => {
-  const text = readFileSync(join(import.meta.dirname, '../../docs/operations.md'), 'utf8');
+test('docs/operations/sign-in.md says for each code of sign-in, with its status, what to do', () => {
+  const text = readFileSync(join(import.meta.dirname, '../../docs/operations/sign-in.md'), 'utf8');
   const rows = [...text.matchAll(/^\| (\d{3}) +\| `(auth_[a-z_]+)` +\| \S.+ \|$/gm)].map(
     ([, status, code]) => [code, Number(status)],
   );

@@ -280,8 +280,8 @@ describe('settings', () => {
     expect(() => loadSettings(environment, { pieces: piece })).not.toThrow();
   });
 
-  test('docs/deploy.md names every key of the Secret', () => {
-    const page = readFileSync(join(root, 'docs/deploy.md'), 'utf8');
+  test('docs/operations/deploy.md names every key of the Secret', () => {
+    const page = readFileSync(join(root, 'docs/operations/deploy.md'), 'utf8');
     const keys = workloads.flatMap((workload) =>
       containerOf(workload).env.flatMap(
         ({ valueFrom }: Manifest) => valueFrom.secretKeyRef?.key ?? [],

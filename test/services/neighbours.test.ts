@@ -1,5 +1,5 @@
 /**
- * NATS as docs/operations.md sets it up for services without SECRET_KEY: two neighbours that do not
+ * NATS as docs/operations/trust.md sets it up for services without SECRET_KEY: two neighbours that do not
  * trust each other, and a gateway.
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
@@ -31,7 +31,7 @@ let stranger: NatsConnection;
 
 /** The users of the documentation, and a second neighbour `m` with the permissions of `n`. */
 function documentedConfig(): string {
-  const docs = readFileSync(new URL('../../docs/operations.md', import.meta.url), 'utf8');
+  const docs = readFileSync(new URL('../../docs/operations/trust.md', import.meta.url), 'utf8');
   const block = /```\n(authorization: [^`]+)```/.exec(docs)![1]!;
   const given = block.replace('$NATS_PASSWORD', 'strata').replace('$N_PASSWORD', 'n');
   const user = /^ {2}\{ user: n, [^]*?\] \} \}$/m.exec(given)![0];
