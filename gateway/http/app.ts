@@ -14,7 +14,6 @@ import type { LocalCache } from '../../shared/coherence/local-cache.ts';
 import type { ReadinessCheck } from '../../shared/node/readiness.ts';
 import type { LiveSettings } from '../../shared/settings/live-settings.ts';
 import { createAuthenticator, type Authenticator } from './authenticate.ts';
-import { consoleFilesInTime } from '../console/files-in-time.ts';
 import { serveConsole } from '../console/serve.ts';
 import { consoleSessionHandlers } from '../console/session.ts';
 import { allowOrigins } from './cors.ts';
@@ -94,7 +93,7 @@ export async function buildApp(options: AppOptions): Promise<App> {
   app.addHook('preClose', async () => watch.stop());
   serveHealth(app, readiness, metrics, settings.current.metrics_port);
   serveDocs(app, settings.current.base_url, version);
-  serveConsole(app, consoleFilesInTime(settings.current.base_url));
+  serveConsole(app, settings.current.base_url);
   registerRoutes(app, {
     broker,
     localCache,
