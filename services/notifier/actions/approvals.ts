@@ -33,7 +33,7 @@ import { queueNotices } from '../stores/notices.ts';
 import { acknowledge, callingCandidate, decide, type ApprovalOptions } from './deciding.ts';
 
 export function approvalActions(options: ApprovalOptions) {
-  const { db, onQueued, onChanged, approvalChanges, maxPending } = options;
+  const { db, onChanged, approvalChanges, maxPending } = options;
   return {
     async 'notifier.approvals.request'({ tenant_id: tenantId, body }, request) {
       const repeated = await findRepeated(db.manager, tenantId, body);
@@ -48,8 +48,7 @@ export function approvalActions(options: ApprovalOptions) {
         insertApproval(manager, options, tenantId, body, plan, request),
       );
       if (made) {
-        onQueued();
-        onChanged(tenantId);
+        announceMade(options, tenantId, plan);
         return approvalView(made);
       }
       // A request with the same key was faster.
@@ -248,19 +247,29 @@ async function requesterNameOf(tenantId: string, { caller, call }: Request): Pro
   return name;
 }
 
+/** What follows the commit of a new approval. */
+export function announceMade(
+  { onQueued, onChanged, onNobodyDecides }: ApprovalOptions,
+  tenantId: string,
+  { chain, frozen }: ApprovalPlan,
+): void {
+  onQueued();
+  onChanged(tenantId);
+  if (chain.length > 0 && frozen.groups_with_deciders?.length === 0) onNobodyDecides();
+}
+
 /**
  * Writes the approval, its first notices and its event. Null where another request with the same
  * key has made it meanwhile.
  */
 export async function insertApproval(
   manager: EntityManager,
-  { vault, onNobodyDecides }: ApprovalOptions,
+  { vault }: ApprovalOptions,
   tenantId: string,
   body: ApprovalRequest,
   { chain, frozen, limits, policy, requesterName }: ApprovalPlan,
   request: Request,
 ): Promise<ApprovalRow | null> {
-  if (chain.length > 0 && frozen.groups_with_deciders?.length === 0) onNobodyDecides();
   const now = await databaseTime(manager);
   const row: ApprovalRow = {
     id: randomUUID(),

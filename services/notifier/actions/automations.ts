@@ -35,6 +35,7 @@ import { newestFirst } from '../stores/newest.ts';
 import type { TenantChanges } from '../worker/tenant-changes.ts';
 import {
   hashOf,
+  announceMade,
   insertApproval,
   planOf,
   refuseTooManyPending,
@@ -166,7 +167,7 @@ async function start(
   body: StartBody,
   request: Request,
 ): Promise<AutomationRow> {
-  const { db, changes, onQueued, onChanged } = options;
+  const { db, changes } = options;
   const intent = intentOf(body);
   const at = (await databaseTime(db.manager)).toISOString();
   let isProven: boolean | undefined;
@@ -195,10 +196,7 @@ async function start(
     try {
       const row = await db.transaction((manager) => insert(manager, options, made, request));
       changes.announce(tenantId);
-      if (approval) {
-        onQueued();
-        onChanged(tenantId);
-      }
+      if (approval) announceMade(options, tenantId, approval.plan);
       return row;
     } catch (error) {
       if (!(error instanceof Moved)) throw error;
