@@ -4,7 +4,7 @@ import type { Session } from './session.ts';
 
 export interface CommandTable<S extends Session> {
   readonly commands: readonly Command<S>[];
-  /** What may stand in every line, also before the command. */
+  /** What may be in every line, also before the command. */
   readonly options: Readonly<Record<string, Flag>>;
   /** Whether options say which tenant is meant; else a word of the line does, `<tenant>`. */
   readonly tenantIsOption: boolean;

@@ -84,7 +84,7 @@ const isOfConsole = (pathname: string): boolean =>
   pathname === base || pathname.startsWith(`${base}/`);
 
 /**
- * The secret of a mailed link, which stands in the fragment so that no server sees it. Once read it
+ * The secret of a mailed link, which is in the fragment so that no server sees it. Once read it
  * is gone from the address, and so from the history of the browser.
  */
 export function takeLinkToken(): string | undefined {

@@ -373,7 +373,7 @@ function Elsewhere({
     <p>You act for <strong><bdi>${now}</bdi></strong>: another tab went there.</p>
     <p>
       <button type="button" onClick=${() => void switchTenant(tenantId).catch(cannotStart)}>
-        Go on with ${membership.name}
+        Continue with ${membership.name}
       </button>
     </p>
   <//>`;

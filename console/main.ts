@@ -15,5 +15,5 @@ const linkToken = takeLinkToken();
 followLinks();
 keepFocus();
 render(view(App, { linkToken }), document.getElementById('app')!);
-// Without https there are no cookies to go on with, nor locks to take turns by; the page says so.
+// Without https there are no cookies to continue with, nor locks to take turns by; the page says so.
 if (isSecureContext) renew().catch(cannotStart);

@@ -54,7 +54,7 @@ function end(): void {
 }
 
 /**
- * One at a time over all tabs: whoever waits continues with the cookie that the one before was given.
+ * One at a time over all tabs: whoever waits continues with the cookie that the previous one was given.
  */
 const inTurn = <T>(work: () => Promise<T>): Promise<T> =>
   navigator.locks.request('strata-session', work) as Promise<T>;

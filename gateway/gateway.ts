@@ -41,7 +41,7 @@ async function listen(
   const neighbours = takesClearCredentials(settings.current)
     ? openToNeighbours({ broker, authenticator, log, namespace, requestTimeoutMs })
     : undefined;
-  // An IPv6 address stands in brackets (RFC 3986, section 3.2.2).
+  // An IPv6 address is in brackets (RFC 3986, section 3.2.2).
   const shownHost = host.includes(':') ? `[${host}]` : host;
   return {
     url: `http://${shownHost}:${bound}`,

@@ -5,7 +5,7 @@
  *
  * To them each gateway is a node of Moleculer's protocol in the namespace NATS_NAMESPACE, `strata`
  * by default, which answers the actions of the contracts. It is no part of the nodes' own bus
- * (`shared/bus/sealing.ts`): of a neighbour's packet nothing is believed but its credential, an
+ * (`shared/bus/sealing.ts`): of a neighbour's packet nothing is trusted but its credential, an
  * API key or access token in `meta.credential`, and nothing that a neighbour registers, emits or
  * answers is ever looked at.
  *

@@ -109,7 +109,7 @@ export function codeOf(error: unknown): ErrorCode {
   return 'internal_error';
 }
 
-/** Whether a part of the system is missing, so that the last known good value may stand in. */
+/** Whether a part of the system is missing, so that the last known good value may be a fallback. */
 export function isOutage(error: unknown): boolean {
   const code = codeOf(error);
   return code === 'service_unavailable' || code === 'timeout' || code.endsWith('_db_error');

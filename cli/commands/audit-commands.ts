@@ -77,7 +77,7 @@ const tail: Command = {
     target: { type: 'string', summary: 'only what was done to this' },
     minutes: { type: 'string', summary: 'how far back, 60 by default' },
     limit: { type: 'string', summary: 'how many, 20 by default' },
-    follow: { type: 'boolean', summary: 'go on until Ctrl-C' },
+    follow: { type: 'boolean', summary: 'continue until Ctrl-C' },
   },
   async run({ session, flags, print, signal }) {
     const filter = given({

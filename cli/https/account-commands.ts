@@ -103,7 +103,7 @@ const whoami: Command<HttpSession> = {
 const switchTenant: Command<HttpSession> = {
   name: 'switch',
   parameters: '<name>',
-  summary: 'go on in another of your tenants',
+  summary: 'continue in another of your tenants',
   complete: { name: async (session) => (await session.tenants()).map(({ name }) => name) },
   async run({ session, args: { name }, answer }) {
     const url = session.credentials.url();

@@ -1,7 +1,7 @@
 /**
  * Completion for shells. Their scripts ask the command line itself what a word may become. What it
  * answers are plain words: the names of tenants are what tenants say they are, and a shell runs
- * what stands in its line.
+ * what is in its line.
  */
 import { Misused, type Command } from '../command.ts';
 import type { HttpSession } from './http-session.ts';

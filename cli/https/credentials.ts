@@ -9,7 +9,7 @@ import { textOf } from '../typed.ts';
 import { SignIns } from './sign-ins.ts';
 
 /**
- * What may stand in every line. No secret does: other people of the machine see command lines, and
+ * What may be in every line. No secret does: other people of the machine see command lines, and
  * shells keep them.
  */
 export const options = {

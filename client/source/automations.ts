@@ -17,7 +17,7 @@ import type {
 const tries = 3;
 
 /**
- * The same request again where nothing came back for the one before, or only that the gateway can't
+ * The same request again where nothing came back for the previous one, or only that the gateway can't
  * now.
  */
 async function insist<T>(signal: AbortSignal, send: () => Promise<T>): Promise<T> {

@@ -78,7 +78,7 @@ export class LiveConfig {
   /** By the monotonic clock, and why. */
   #streamNotBefore = 0;
   #refusal: Error | undefined;
-  /** The last read: one begins when the one before it has ended. */
+  /** The last read: one begins when the previous one has ended. */
   #reading: Promise<unknown> = Promise.resolve();
   #isChecking = false;
   #isCatchingUp = false;

@@ -63,7 +63,7 @@ export function Verify({ tenantId }: { readonly tenantId: string | null }): VNod
   };
   return html`<div class="proof">
     <p>
-      Every event carries the hash of the one before, so nobody can change, remove or insert one unseen.${' '}
+      Every event carries the hash of the previous one, so nobody can change, remove or insert one unseen.${' '}
       <button type="button" class="small" aria-busy=${isBusy} disabled=${isBusy} onClick=${begin}>Verify the record</button>
     </p>
     ${view(ProblemBox, { problem, retry: begin })}

@@ -60,7 +60,7 @@ export function Members({ tenantId }: ScreenProperties): VNode {
   const inviteAgain = ({ user_id: id, email }: Member): void => {
     void again.run(async () => {
       await call('POST', `${address}/${id}/invite`);
-      done(`${email} is sent another link. The one before is good no more.`);
+      done(`${email} is sent another link. The previous one is no longer valid.`);
     });
   };
   const groups = groupsOf(data ?? []);

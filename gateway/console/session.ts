@@ -27,7 +27,7 @@ export function consoleSessionHandlers(broker: ServiceBroker): OwnHandlers {
     return callAs(broker, 'auth.login', { body }, call);
   }
 
-  /** Exchanges the cookie's token, and drops the cookie where it is no good any more. */
+  /** Exchanges the cookie's token, and drops the cookie where it is no longer valid. */
   async function renew(refreshToken: string, request: OwnRequest): Promise<Tokens> {
     const body = { refresh_token: refreshToken };
     try {

@@ -27,7 +27,7 @@ import type { LiveSettings } from '../../shared/settings/live-settings.ts';
 import type { Settings } from '../../shared/settings/settings.ts';
 import type { Authenticator } from '../http/authenticate.ts';
 import { refuseRequest } from '../http/error-responses.ts';
-import { createFollowers } from '../streams/followers.ts';
+import { createWaiters } from '../streams/waiters.ts';
 import {
   remainingHeader,
   resetHeader,
@@ -104,7 +104,7 @@ export function createFastPath({
   });
 
   /** Of requests that find one of them outdated, by name. */
-  const followers = createFollowers(patienceMs);
+  const waiters = createWaiters(patienceMs);
 
   /** By the cached value, which is one object for all callers, and kept as long as that. */
   let prepared = new WeakMap<object, Prepared>();
@@ -233,7 +233,7 @@ export function createFastPath({
       const isOfNow = read.settings === settings.current;
       if (!isOfOthers && isOfNow) reads.set(nameOf(url, read.origin), read);
     },
-    asked: (url, origin) => followers.letGo(nameOf(url, origin)),
+    asked: (url, origin) => waiters.release(nameOf(url, origin)),
     answer(request, response, fastify) {
       const began = performance.now();
       const outcome = tryAnswer(request, response, began);
@@ -244,7 +244,7 @@ export function createFastPath({
       };
       const follows =
         outcome === 'outdated' &&
-        followers.follow(nameOf(request.url!, request.headers.origin), tryAgain);
+        waiters.follow(nameOf(request.url!, request.headers.origin), tryAgain);
       if (!follows) fastify(request, response);
     },
   };

@@ -36,7 +36,7 @@ export interface Authenticator {
   /**
    * Finds the identity, with calls over the bus where this node's memory does not do, within
    * `timeLeft` milliseconds. Undefined where the request brings no credential. Throws 401 or 403
-   * where the credential is no good, and what a call throws during an outage.
+   * where the credential is invalid, and what a call throws during an outage.
    */
   readonly find: (
     headers: IncomingHttpHeaders,
@@ -308,7 +308,7 @@ export function createAuthenticator(
   };
 }
 
-/** The cache marks what stands in for an owner that is away. */
+/** The cache marks fallbacks for an owner that is away. */
 const isStale = (value: object | null): boolean => value !== null && 'stale' in value;
 
 /**

@@ -5,7 +5,7 @@
  */
 import proxyAddr from '@fastify/proxy-addr';
 
-/** Whether an address is a proxy whose X-Forwarded-For is believed, as Fastify asks it. */
+/** Whether an address is a proxy whose X-Forwarded-For is trusted, as Fastify asks it. */
 export type Trust = (address: string, hop: number) => boolean;
 
 export function trustOf(networks: readonly string[]): Trust {

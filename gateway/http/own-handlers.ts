@@ -35,7 +35,7 @@ export interface OwnRequest {
   readonly setHeader: (name: string, value: string) => void;
 }
 /**
- * What the gateway answers itself: streams, because they go on, and what has to do with cookies.
+ * What the gateway answers itself: streams, because they continue, and what has to do with cookies.
  */
 export type OwnHandler = (params: Record<string, unknown>, request: OwnRequest) => Promise<unknown>;
 export type OwnHandlers = { readonly [A in ActionName]?: OwnHandler };

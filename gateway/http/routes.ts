@@ -110,7 +110,7 @@ function routeOf({ name, contract, rest }: RestRoute, options: RoutesOptions): R
     }
   }
 
-  /** Where a parameter makes the call public, a credential that is no good counts as none. */
+  /** Where a parameter makes the call public, a credential that is invalid counts as none. */
   async function findCaller(request: FastifyRequest): Promise<void> {
     let identity: Identity | undefined;
     try {

@@ -153,7 +153,7 @@ export const topics: readonly Topic[] = [
   {
     name: 'Streams',
     description:
-      'Server-Sent Events. `EventSource` cannot send a credential: use fetch, or the client package. Send the id of the last event as `Last-Event-ID` to go on where a stream ended, on any gateway.',
+      'Server-Sent Events. `EventSource` cannot send a credential: use fetch, or the client package. Send the id of the last event as `Last-Event-ID` to resume where a stream ended, on any gateway.',
     actions: ['gateway.watch'],
   },
   {

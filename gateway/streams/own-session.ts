@@ -2,7 +2,7 @@
  * What somebody who is signed in has to know of themselves: that their session ended, and that
  * their membership of a tenant is another one, or is no more.
  *
- * It has no revision to go on from: whoever comes back asks who they are (`GET /auth/me`, or by
+ * It has no revision to resume from: whoever comes back asks who they are (`GET /auth/me`, or by
  * refreshing).
  *
  * | Danger                                | Bounded by                                                               |

@@ -96,7 +96,7 @@ export class StreamHub {
     else this.#act(stream, verdict, send);
   }
 
-  /** Has the stream go on in a second, since somebody who is needed is away. */
+  /** Has the stream continue in a second, since somebody who is needed is away. */
   owe(stream: EventStream): void {
     if (!stream.isOver) this.#owed.add(stream);
   }

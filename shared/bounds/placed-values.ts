@@ -12,7 +12,7 @@ import { pointerTo } from '../schema/json-pointer.ts';
 export interface PlacedValue {
   readonly key: string;
   readonly value: unknown;
-  /** Where it stands in its document. */
+  /** Where it is in its document. */
   readonly path: string;
   /** What it is a value for; null where it is one for every service type. */
   readonly serviceType: string | null;

@@ -23,7 +23,7 @@ import { moleculerMiddleware } from './moleculer-middleware.ts';
  */
 export const heartbeats = { heartbeatInterval: 2, heartbeatTimeout: 6 } as const;
 
-/** An answer that takes longer is taken for lost. */
+/** An answer that takes longer is counted as lost. */
 const askAgainMs = 5000;
 /**
  * A check that is so much later than it was due was kept waiting by what this process had to do, as

@@ -10,7 +10,7 @@
  * | sends a packet of ours again                           | the packets that have arrived from its sender are known             |
  * | sends it to another node, or to one that has restarted | the packet names the process that is to receive it                  |
  * | sends it as another command                            | the seal covers the command                                         |
- * | sends to a restarted node what was for every node once | the sender has to prove that it runs now before it is believed      |
+ * | sends to a restarted node what was for every node once | the sender has to prove that it runs now before it is trusted      |
  * | sends late what a process said that has ended          | a node name means one process: the one that proved itself last      |
  *
  * A process proves that it runs by a packet to this very process, whose random id cannot have been

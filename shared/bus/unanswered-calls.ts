@@ -16,7 +16,7 @@
  * arrived before the question about it or never will; and where the node is done with it, the
  * answer to it comes before the answer to the question, or was lost.
  *
- * A node that nobody hears is taken for disconnected, as after missed heartbeats: calls that wait
+ * A node that nobody hears is marked down, as after missed heartbeats: calls that wait
  * for it fail, others go elsewhere. Whoever can read the nodes' subjects and publish to them could
  * say so of a node that is there. It is asked at once whether it is, so that it is away for
  * milliseconds; nothing more follows from such a message.

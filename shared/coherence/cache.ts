@@ -10,7 +10,7 @@
  * | floor         | another node answering from before the change       | see floors.ts; asked again 3 times, then service_unavailable |
  * | lease         | serving while this node may have missed changes     | reads go through to the owner; nothing is cached or shared   |
  * | single flight | many readers asking the owner for the same at once  | per key and node; a reader who requires a later revision starts its own load |
- * | last known    | the owner being away, or slow while the lease is lost | marked stale; only what was never dropped and may still stand in, else the error |
+ * | last known    | the owner being away, or slow while the lease is lost | marked stale; only what was never dropped and may still be a fallback, else the error |
  * | size          | running out of memory                               | entries and bytes, eviction of the least recently used       |
  *
  * A lease that ends and is renewed while a load is in flight needs no flag on the load: before the
@@ -61,9 +61,9 @@ export interface CacheOptions {
   readonly hasLease: (now: number) => boolean;
   /** Called with the revisions of every loaded answer, before anyone gets it. */
   readonly onLoaded?: (asOf: AsOf) => void;
-  /** Whether the last known value may stand in after this failure of the owner. */
+  /** Whether the last known value may be a fallback after this failure of the owner. */
   readonly isOutage: (error: unknown) => boolean;
-  /** Whether last known values may stand in at `now` at all; always, where absent. */
+  /** Whether last known values may be a fallback at `now` at all; always, where absent. */
   readonly mayStandIn?: (now: number) => boolean;
   /** Milliseconds, monotonic. */
   readonly now?: () => number;
@@ -83,7 +83,7 @@ const maxRetries = 3;
 const recencyRenewalMs = 1000;
 /**
  * Without a lease every read goes to the owner. Where the owner has not answered after this time, a
- * known value stands in.
+ * known value is the fallback.
  */
 const ownerPatienceMs = 500;
 /** An entry's memory beside its key and value, in bytes. */
@@ -195,7 +195,7 @@ export class CoherentCache {
 
   /**
    * How long to wait for the owner: until the deadline, or less where there is no lease and a known
-   * value can stand in.
+   * value can be a fallback.
    */
   #patienceMs(key: string, deadline: number): number {
     const now = this.#now();
@@ -204,7 +204,7 @@ export class CoherentCache {
     return this.#lastKnown(key) ? Math.min(leftMs, ownerPatienceMs) : leftMs;
   }
 
-  /** What may stand in for the owner. */
+  /** What may be the fallback for the owner. */
   #lastKnown(key: string): Entry | undefined {
     return this.#mayStandIn() ? this.#lookUpEvictingDropped(key) : undefined;
   }

@@ -17,7 +17,7 @@
  * | outdated loads, floors | loads in flight while a key is dropped        | see cache.ts                                          |
  * | load ahead of the feed | a reader seeing the loaded value, then an older one from another entry of the scope | the older entries are dropped, and loaded again once |
  * | last known     | the owner or the database being away                  | the last known value, marked stale; else 503          |
- * | age of trust   | a credential that was revoked while this node is cut off | who somebody is stands in for ACCESS_TOKEN_TTL_SECONDS after the last good poll began |
+ * | age of trust   | a credential that was revoked while this node is cut off | identity is the fallback for ACCESS_TOKEN_TTL_SECONDS after the last good poll began |
  */
 import { LRUCache } from 'lru-cache';
 import { randomUUID } from 'node:crypto';
@@ -47,7 +47,7 @@ export interface CoherenceOptions {
    */
   readonly ttlMinutes: () => number;
   /**
-   * How long after the last good poll began what is known in `identity` may stand in for its owner.
+   * How long after the last good poll began what is known in `identity` may be the fallback for its owner.
    */
   readonly staleIdentityMs: () => number;
   readonly log: Logger;

@@ -96,8 +96,8 @@ interface Waiting {
  * renews nothing: a node that stood still answers what it was asked then, and an older token in the
  * table would pass for a database that went back.
  *
- * `previous_token` is of the last poll that its holder has been answered, not always of the one
- * before. A poll whose answer was lost has put its own token in place of what it found there, and so
+ * `previous_token` is of the last poll that its holder has been answered, not always of the
+ * previous one. A poll whose answer was lost has put its own token in place of what it found there, and so
  * hides from the next one that the database went back.
  */
 const renewLeases = {

@@ -62,7 +62,7 @@ export function cachedAnswer(
 /**
  * What the caller gets of a value that a cached read loaded. Throws `not_found` for null, which
  * stands for what does not exist, and for what the contract hides from this caller. `stale` marks
- * the last known good value that stands in during an outage.
+ * the last known good value that is the fallback during an outage.
  */
 export function deliver(
   contract: Contract,

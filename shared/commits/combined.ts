@@ -5,12 +5,12 @@
  * Each write locks the counter of its scope until it is committed, and a commit waits for the disk.
  * So what comes while one is on its way waits in this process, and is then one transaction: locked
  * once, committed once, made known once. Each write in it keeps its own revision, history entry,
- * audit event, precondition and answer, as if it had been committed by itself after the one before
+ * audit event, precondition and answer, as if it had been committed by itself after the previous one
  * it.
  *
  * | Rule | Why |
  * |---|---|
- * | a write is judged on what the one before it has stored | preconditions and rules see what they would have waited for |
+ * | a write is judged on what the previous one has stored | preconditions and rules see what they would have waited for |
  * | nothing of a write is stored before it is judged | one that is refused has nothing to take back, and takes nobody with it |
  * | nobody is answered before the commit, the refused neither | what a refusal tells of may be rolled back |
  * | any other failure undoes the transaction, and each write in it is then tried by itself | it is answered to the write whose it is |
@@ -242,7 +242,7 @@ class Group {
     for (const { write } of this.#accepted) await noteIfOfPlatform(manager, realm, write.by.caller);
   }
 
-  /** Undefined where the write is refused. Throws where the transaction cannot go on. */
+  /** Undefined where the write is refused. Throws where the transaction cannot continue. */
   async #judge(
     write: Waiting,
     ...found: Parameters<Judge<unknown>>

@@ -326,7 +326,7 @@ export const authContracts = {
     response: 'nothing',
   }),
   'auth.switch-tenant': action({
-    summary: 'Go on in another of my tenants, in the same session',
+    summary: 'Continue in another of my tenants, in the same session',
     rest: 'POST /auth/switch-tenant',
     access: anywhere,
     leadsTo: 'own_sign_in',

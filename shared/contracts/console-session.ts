@@ -42,7 +42,7 @@ export const consoleSessionContracts = {
   }),
   'gateway.console.refresh': action({
     summary:
-      "Go on in the session of the console's cookie, in another tenant where one is named; nothing without a cookie",
+      "Continue in the session of the console's cookie, in another tenant where one is named; nothing without a cookie",
     rest: `POST ${session}/refresh`,
     access: open,
     leadsTo: 'own_sign_in',

@@ -208,7 +208,7 @@ export const historyContracts = {
     ),
   }),
   /**
-   * Names no key to drop: which document it writes stands in the history, so the service adds that
+   * Names no key to drop: which document it writes is in the history, so the service adds that
    * document's key.
    */
   'tenant-config.rollback': write({

@@ -110,7 +110,7 @@ export const planned = {
   ),
   impact: Impact,
   complete: Type.Boolean({
-    description: 'False: only so many tenants were looked at yet; go on with next_cursor',
+    description: 'False: only so many tenants were looked at yet; continue with next_cursor',
   }),
 } as const satisfies TProperties;
 

@@ -117,7 +117,7 @@ export const memberContracts = {
     response: 'created',
   }),
   'tenant-config.members.invite': action({
-    summary: 'Send an invitation again; the link of the one before ends',
+    summary: 'Send an invitation again; the link of the previous one ends',
     rest: 'POST /tenants/{tenant_id}/users/{user_id}/invite',
     access: { level: 'tenant_or_platform', roles: ['tenant_admin'] },
     leadsTo: 'operations',

@@ -81,7 +81,7 @@ export function keyChangesTable(schema: string, owner: Owner): string[] {
 }
 
 /**
- * What the history says already. A migration after that of the table: writes go on meanwhile, since
+ * What the history says already. A migration after that of the table: writes continue meanwhile, since
  * nothing locks them out.
  */
 export const keyChangesOfHistory = (schema: string, owner: Owner): string =>

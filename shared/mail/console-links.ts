@@ -7,7 +7,7 @@ import type { Settings } from '../settings/settings.ts';
 type Known = Pick<Settings, 'base_url'>;
 
 /**
- * A secret stands in the fragment, which browsers send to no server and so to no access log; the
+ * A secret is in the fragment, which browsers send to no server and so to no access log; the
  * console takes it out of the address.
  */
 const withSecret = ({ base_url: base }: Known, page: string, token: string): string =>

@@ -64,7 +64,7 @@ export function heldOf(named: readonly string[], held: readonly string[]): strin
 
 /**
  * A node that was away during a reload reads of it in the feed, and then reloads its own
- * environment: else it would go on by settings that all others have given up. Where that changes
+ * environment: else it would continue by settings that all others have given up. Where that changes
  * anything, others may have kept what it answered until now, so it has them forget once more. For
  * the others it changes nothing.
  */

@@ -19,7 +19,7 @@ export interface ErasureOptions {
 /**
  * For `events` of the service. One node of the service gets each of these events, and the next
  * comes soon: what fails, or was on its way when the node ended, is done then. Who sent it is not
- * believed: tenant-config says which tenants.
+ * trusted: tenant-config says which tenants.
  */
 export function erasesTenants({
   service,

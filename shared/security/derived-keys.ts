@@ -1,7 +1,7 @@
 /** Keys for one use each, derived from SECRET_KEY, so that what leaks of one use opens no other. */
 import { createHash, hkdfSync } from 'node:crypto';
 
-/** SECRET_KEY, and the one before it while keys are being rotated. */
+/** SECRET_KEY, and the previous one while keys are being rotated. */
 export interface SecretKeys {
   readonly secret_key: string | null;
   readonly secret_key_previous: string | null;

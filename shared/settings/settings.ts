@@ -295,7 +295,7 @@ export function isPlatformAdminAddress(
   return listed.some((each) => each.trim().toLowerCase() === wanted);
 }
 
-/** An IPv6 address as it stands in a URL. */
+/** An IPv6 address as it is in a URL. */
 export const bracketed = (host: string): string => (host.includes(':') ? `[${host}]` : host);
 
 /**

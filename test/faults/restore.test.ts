@@ -1,7 +1,7 @@
 /**
  * PostgreSQL goes back to an older state under running nodes, as a restore or an asynchronous
  * failover makes it: what was lost is answered by nobody any more, and whoever knew a lost revision
- * is told instead of going on as if nothing had happened. So it is where no node runs, by the SQL
+ * is told instead of continuing as if nothing had happened. So it is where no node runs, by the SQL
  * that docs/operations/faults.md has for it.
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
@@ -85,8 +85,8 @@ const backups: Record<string, (cluster: Cluster) => Promise<GoBack>> = {
 test.each([
   ['the database', 'quietly', 0],
   ['the files of the server', 'quietly', 0],
-  ['the database', 'while writes go on at once', 8],
-  ['the files of the server', 'while writes go on at once', 8],
+  ['the database', 'while writes continue', 8],
+  ['the files of the server', 'while writes continue', 8],
   ['a backup', 'to a moment', 0],
   // Then only gateways have observed what was lost.
   ['the database', 'while the services start again', 0],

@@ -92,7 +92,7 @@ const restarts: readonly Step[] = [
   { name: 'services restarted, of one release', kind: 'services', isNew: false },
   { name: 'gateways restarted, of one release', kind: 'gateways', isNew: false },
 ];
-/** One step after the other; each begins where the one before has ended. */
+/** One step after the other; each begins where the previous one has ended. */
 const steps: readonly Step[] = [
   { name: 'services forward, under old gateways', kind: 'services', isNew: true },
   { name: 'gateways forward', kind: 'gateways', isNew: true },

@@ -409,11 +409,11 @@ describe('signing in', () => {
     const input = memberPassword;
     const environment = signedOut;
     await cli.run(['login', '--email', tenant.emails.operator!], { environment, input });
-    const approved = await signedIn('approvals', 'approve', asked.id, '--comment', 'go on');
+    const approved = await signedIn('approvals', 'approve', asked.id, '--comment', 'continue');
     expect(approved).toMatchObject({ code: 0, out: expect.stringContaining('approved') });
     expect((await waiting).code).toBe(0);
     expect(await answered(['approvals', 'show', asked.id])).toMatchObject({
-      decision: { decision: 'approve', comment: 'go on' },
+      decision: { decision: 'approve', comment: 'continue' },
     });
 
     const second = await answered([...request, '--risk', 'high']);

@@ -85,7 +85,7 @@ function goodValue(name: string, schema: TSchema): unknown {
     const value = valueOf(schema, randomFrom(seed));
     if (problemsOf(schema, value).length === 0) return value;
   }
-  throw new Error(`no good value for ${name}`);
+  throw new Error(`invalid value for ${name}`);
 }
 
 function ammunitionOf({ name, contract, rest }: RestRoute): Ammunition {
@@ -229,7 +229,7 @@ describe('people of another network sign in during a flood of', () => {
     const attacker = `10.66.${floodsSoFar}.6`;
     const statuses = await signInDuring(ammunition, { connections: 40, from: () => attacker });
     expect(sum(statuses, () => true)).toBeGreaterThan(40);
-    // What is no good request says nothing about a flood of good ones.
+    // A bad request says nothing about a flood of good ones.
     expect(statuses.get(422)).toBeUndefined();
     expect(sum(statuses, (status) => status >= 500 && status !== 503)).toBe(0);
   });

@@ -1,5 +1,5 @@
 /**
- * What stands in a row of the database ends no process: each column of each table in turn has a
+ * What is in a row of the database ends no process: each column of each table in turn has a
  * kind, state, version or shape that this release does not know, as after a downgrade or beside a
  * newer node, while it is read over HTTP and by the workers.
  */
@@ -219,7 +219,7 @@ const dueNow = (): Promise<unknown> =>
     ].map((text) => database.query(text, [odd.id])),
   );
 
-test('no column of any table ends a process with what is unknown in it, and other tenants go on', async () => {
+test('no column of any table ends a process with what is unknown in it, and other tenants continue', async () => {
   const all = await columns();
   expect(all.length).toBeGreaterThan(100);
   const users = (

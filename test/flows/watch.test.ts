@@ -186,7 +186,7 @@ describe('a stream ends', () => {
     await eventually(async () => expect((await at(0).get(path())).status).toBe(200));
   });
 
-  test('where its reader does not read, while the others go on', async () => {
+  test('where its reader does not read, while the others continue', async () => {
     const { hostname, port } = new URL(cluster.gateways[0]!.url);
     const { id } = cluster.tenant;
     const from = await write(0, 0);

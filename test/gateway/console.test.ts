@@ -243,14 +243,14 @@ describe('its session', () => {
     },
   );
 
-  test('without a cookie there is nothing to go on with, and nothing wrong', async () => {
+  test('without a cookie there is nothing to continue with, and nothing wrong', async () => {
     const answer = await refresh(undefined);
     expect([answer.status, answer.text]).toEqual([204, '']);
     const other = await refresh(`__Host-strata=abc; ${cookieName}x=abc`);
     expect(other.status).toBe(204);
   });
 
-  test('a cookie that is no good is refused and dropped', async () => {
+  test('a cookie that is invalid is refused and dropped', async () => {
     const answer = await refresh(`${cookieName}=${'x'.repeat(43)}`);
     expect([answer.status, answer.body.detail.code]).toEqual([401, 'auth_refresh_invalid']);
     expect(answer.headers.getSetCookie()[0]).toMatch(new RegExp(`^${cookieName}=; .*Max-Age=0;`));
@@ -276,7 +276,7 @@ describe('its session', () => {
     expect((await anyone.delete(session, asPage)).status).toBe(204);
   });
 
-  test('a refresh may go on in another tenant of the person, and in no other', async () => {
+  test('a refresh may continue in another tenant of the person, and in no other', async () => {
     const second = await createTenant(strata.url, platform, 'Console two');
     const email = 'both@console.example';
     await addMember(tenant.admin, tenant.id, { email, roles: ['operator'] });

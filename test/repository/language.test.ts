@@ -15,10 +15,13 @@ const phrases: readonly (readonly [phrase: RegExp, term: string])[] = [
   [/\bunless told\b/i, 'by default'],
   [/\bheard of\b/i, 'observed, received'],
   [/\banew\b/i, 'again'],
-  [/\bgoes on\b/i, 'continues'],
+  [/\b(go|goes|going|gone) on\b/i, 'continue, resume'],
   [/\btaken for gone\b/i, 'marked down'],
   [/\bfor a reason of ours\b/i, 'because of an internal error'],
-  [/\bnobody is believed\b/i, 'zero-trust, authenticated'],
+  [/\bbelieved\b/i, 'trusted, authenticated'],
+  [/\bno good\b/i, 'invalid'],
+  [/\bthe one before(?= (it|this)\b|[,.;])/i, 'the previous one'],
+  [/\bstands? in for\b/i, 'is the fallback for'],
 ];
 
 /** A sentence may be broken over lines of a comment. */

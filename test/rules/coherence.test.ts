@@ -243,7 +243,7 @@ test('a lease does not outlast a sleep of the machine, in which its monotonic cl
   wallClock.mockRestore();
 });
 
-test('who somebody is stands in for its owner no longer than it may after the last good poll, by whichever clock says more', async () => {
+test('identity is the fallback for its owner no longer than it may after the last good poll, by whichever clock says more', async () => {
   const feed = { away: false };
   const coherence = await startNode(async () => {
     if (feed.away) throw new Error('away');

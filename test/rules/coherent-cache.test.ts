@@ -229,7 +229,7 @@ describe.each<[string, (cache: Cache) => unknown]>([
     expect(later.started).toHaveLength(1);
     later.end('new', 2);
     await expect(later.answer).resolves.toMatchObject({ value: 'new' });
-    // The value claims more than it includes, so that no floor stands in for the mark on the load.
+    // The value claims more than it includes, so that no floor replaces the mark on the load.
     waiting.end('old', 9);
     await expect(waiting.answer).resolves.toMatchObject({ value: 'old', hit: false });
     expect(cache.get('k')).toMatchObject({ value: 'new' });
@@ -770,7 +770,7 @@ test('over any schedule no read that begins after an answered write or an applie
   );
 });
 
-test('an owner that does not answer: without a lease a known value stands in soon, an unknown one is a time-out', async () => {
+test('an owner that does not answer: without a lease a known value is the fallback soon, an unknown one is a time-out', async () => {
   const { cache, node, read } = setUp({
     isOutage: (error) => (error as { type?: string }).type === 'timeout',
   });

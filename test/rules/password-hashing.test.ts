@@ -81,7 +81,7 @@ test('compatibility forms are one password; other letters are another', async ()
   expect(await hashing.verify(stored, 'five angstrom 1', 'here')).toBe(false);
 });
 
-test('no account matches nothing, not even the password that stands in for its hash', async () => {
+test('no account matches nothing, not even the password that takes the place of its hash', async () => {
   const hashing = createPasswordHashing();
   expect(await hashing.verify(null, 'a password that nobody has', 'here')).toBe(false);
 });

@@ -1,4 +1,4 @@
-/** One's own sessions, going on in another tenant, and accounts that are disabled. */
+/** One's own sessions, continuing in another tenant, and accounts that are disabled. */
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { strataDatabase, type Database } from '../support/postgres.ts';
 import {
@@ -123,7 +123,7 @@ describe('another tenant', () => {
     expect((await refresh(switched.body.refresh_token)).body.tenant.id).toBe(second.id);
   });
 
-  test('a lost answer logs nobody out; going on from both tokens is a theft', async () => {
+  test('a lost answer logs nobody out; continuing from both tokens is a theft', async () => {
     const { body: before } = await login(first.emails.operator!, first.id);
     const { body: lost } = await as(before.access_token).post('/auth/switch-tenant', {
       tenant_id: second.id,

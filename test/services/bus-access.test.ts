@@ -313,7 +313,7 @@ describe('every action, called by whoever does not hold SECRET_KEY', () => {
     });
     await settled();
     expect(reached.called).toBe(before);
-    // The genuine sender is still believed.
+    // The genuine sender is still trusted.
     await asker.call('audit.append', {}, { meta: { caller: system } }).catch(() => undefined);
     expect(await typeOf(asker.call('audit.append', {}))).toBe('auth_token_missing');
   });

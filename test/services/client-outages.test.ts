@@ -22,7 +22,7 @@ test('50 cuts of the connection lose nothing and repeat nothing', async () => {
     for (let cut = 1; cut <= 50; cut += 1) {
       await eventually(async () => expect(config.state.status).toBe('live'), 15_000);
       laterMs += 61_000;
-      // The one before the cut may be told, or be merged into the one after it.
+      // the one before the cut may be told, or be merged into the one after it.
       gateway.write({ count: 2 * cut - 1 });
       proxy.reset();
       gateway.write({ count: 2 * cut });
@@ -166,7 +166,7 @@ describe('by a clock that stands still unless it is turned', () => {
     expect(config.get('max_cost_impact_auto')).toBe(50);
   });
 
-  test('a gateway that is away for 60 s: values go on, age grows, limits fall at the bound, all recovers', async () => {
+  test('a gateway that is away for 60 s: values continue, age grows, limits fall at the bound, all recovers', async () => {
     const config = await connected();
     await passes(20_000);
     expect([config.state.status, config.limit('max_cost_impact_auto')]).toEqual(['live', 50]);

@@ -271,7 +271,7 @@ describe('where streams are refused', () => {
 });
 
 describe('while no gateway answers', () => {
-  test('values go on, age grows, limits fall to the safe end at the bound, and all recovers', async () => {
+  test('values continue, age grows, limits fall to the safe end at the bound, and all recovers', async () => {
     const config = await connected({ maxStalenessMs: 6000 });
     await live(config);
     const states: boolean[] = [];

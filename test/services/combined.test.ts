@@ -236,7 +236,7 @@ describe('each write keeps its own', () => {
     });
   });
 
-  test('precondition, which is judged on what the one before has left', async () => {
+  test('precondition, which is judged on what the previous one has left', async () => {
     const answers = await together([
       { id: 'x', onlyNew: true, name: 'one' },
       { id: 'x', onlyNew: true, name: 'two' },
@@ -267,7 +267,7 @@ describe('statements that are on their way together', () => {
     },
   });
 
-  test('a write is judged on all that the one before it stores', async () => {
+  test('a write is judged on all that the previous one stores', async () => {
     const by = documentActions(
       sources[0]!,
       savingLate(() => {}),

@@ -168,7 +168,7 @@ const problemsOf = (error: unknown) =>
 // ---------------------------------------------------------------- the rule
 
 describe('a rule inside the transaction', () => {
-  test('holds for writers that race: it sees what the one before committed', async () => {
+  test('holds for writers that race: it sees what the previous one committed', async () => {
     await put('first');
     const race = Array.from({ length: writers }, (_each, index) => async () => {
       const [result] = await Promise.allSettled([put(`shelf-${index}`)]);

@@ -338,7 +338,7 @@ describe('an address of a domain', () => {
 });
 
 describe('whoever is only invited', () => {
-  test('has no right: not to sign in there, to go on there, or to keep the tenant alive', async () => {
+  test('has no right: not to sign in there, to continue there, or to keep the tenant alive', async () => {
     const tenant = await createTenant(strata.url, platform, 'Inviting');
     const email = somebody();
     const { client } = await addMember(first.admin, first.id, { email, roles: ['viewer'] });

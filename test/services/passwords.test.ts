@@ -104,7 +104,7 @@ const auditedAbout = (action: string, target: string) =>
   audited(platform, action, (event) => event.target === target);
 
 describe('a change', () => {
-  test('keeps this session, ends the others, and the old password is no good any more', async () => {
+  test('keeps this session, ends the others, and the old password is no longer valid', async () => {
     const [mine, other] = [
       tenant.viewer,
       await signIn(strata.url, tenant.emails.viewer!, memberPassword),

@@ -1,5 +1,5 @@
 /**
- * Who is believed on NATS: nodes that hold SECRET_KEY, and nobody else. The outsider here may
+ * Who is trusted on NATS: nodes that hold SECRET_KEY, and nobody else. The outsider here may
  * connect to NATS, hear everything and publish anything, as a neighbour with a stolen NATS password
  * could.
  */

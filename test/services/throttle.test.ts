@@ -59,7 +59,7 @@ test.each([
   ['of an account', 'admin@example.com', '192.0.2.1', '192.0.2.200'],
   ['of nobody', 'nobody@example.com', '2001:db8::1', '2001:db8:0:7::1'],
 ])(
-  'ten failures %s over two nodes and one network, then 429 on both; other networks go on',
+  'ten failures %s over two nodes and one network, then 429 on both; other networks continue',
   async (...[, email, ip, neighbour]) => {
     const answers = await Promise.all(
       Array.from({ length: 24 }, (_each, index) =>

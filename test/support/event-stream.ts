@@ -31,7 +31,7 @@ export interface WatchStream {
 
 const patienceMs = 60_000;
 
-/** Opens a stream, going on after the event `lastEventId` where that is given. */
+/** Opens a stream, continuing after the event `lastEventId` where that is given. */
 export async function watch(
   client: Client,
   path: string,

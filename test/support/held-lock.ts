@@ -63,7 +63,7 @@ export async function holdLock(
 
 /**
  * Starts every writer while the revision row of a scope is held, which each write of the scope
- * locks first, and lets them go on once one of them waits there. The others of a process wait
+ * locks first, and lets them continue once one of them waits there. The others of a process wait
  * inside it for their turn.
  */
 export async function queuedBehindRevision<T>(

@@ -154,7 +154,7 @@ function shownIn(configurations: readonly Values[]): Map<string, Set<number>> {
   return shown;
 }
 
-/** Values begin at the clock, so that they go on increasing from one observation to the next. */
+/** Values begin at the clock, so that they continue increasing from one observation to the next. */
 const firstValue = Date.UTC(2020, 0);
 
 /** Undefined for merged answers, whose layers have revisions of their own. */
@@ -168,7 +168,7 @@ const isStale = ({ headers }: Answer): boolean => headers.get('x-config-stale') 
 const lookAgainMs = 20;
 
 export interface ObserveOptions {
-  /** How long clients go on after `during` has ended. */
+  /** How long clients continue after `during` has ended. */
   readonly afterMs?: number;
   /**
    * How long each client waits between two requests. The less, the more of the machine all of them

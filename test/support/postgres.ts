@@ -36,7 +36,7 @@ export interface Server {
     signal?: 'SIGINT' | 'SIGQUIT' | 'SIGKILL',
     whileDown?: (dataDirectory: string) => void | Promise<unknown>,
   ) => Promise<void>;
-  /** Stops all its processes where they are; returns how to let them go on. */
+  /** Stops all its processes where they are; returns how to let them continue. */
   readonly freeze: () => Promise<() => void>;
   /**
    * Sets its clock, and no other, to so many seconds from now. Only of a server with a clock of its

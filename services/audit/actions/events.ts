@@ -122,7 +122,7 @@ export function eventActions(db: DataSource, onErasure: () => void) {
       });
       if (erases) onErasure();
       const powerful = appended.filter(hasPower);
-      // The record does not wait for the mail: the event stands in the audit, also where nobody
+      // The record does not wait for the mail: the event is in the audit, also where nobody
       // could be told.
       if (powerful.length > 0)
         call('auth.power-notices.send', { body: powerful }).catch((error: unknown) => {

@@ -1,6 +1,6 @@
 /**
  * Proof that nobody changed the record. It is made in pieces, so that the record may grow for
- * years: each request verifies some megabytes and answers where the next has to go on. The cursor
+ * years: each request verifies some megabytes and answers where the next has to continue. The cursor
  * carries the hash up to which the chain holds, so that the pieces join: a link that is changed
  * after its piece was verified is as good as changed after a proof in one piece.
  */

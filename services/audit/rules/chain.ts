@@ -82,7 +82,7 @@ export function checkLinks(
     if (link.seq !== seq + 1)
       return { seq, hash, broken: { seq: seq + 1, id: null, problem: 'the event is missing' } };
     if (!holds(link, hash)) {
-      const problem = 'the event is not what was recorded, or the one before it was changed';
+      const problem = 'the event is not what was recorded, or the previous one was changed';
       return { seq, hash, broken: { seq: link.seq, id: link.event.id, problem } };
     }
     ({ seq, hash } = link);

@@ -128,7 +128,7 @@ interface Proof {
 }
 export interface VerifiedPart {
   readonly proof: Proof;
-  /** From where to go on; absent where the chain is verified to its end or its first break. */
+  /** From where to resume; absent where the chain is verified to its end or its first break. */
   readonly rest?: Position;
   /** Of the events that were read. */
   readonly bytes: number;

@@ -1,7 +1,7 @@
 /**
  * Purged events: a platform admin took past values of a document out of its history, so the events
  * that tell of them lose their changes. Each keeps its place, its other fields and its hash, which
- * can no longer be computed from it. An event of the same chain attests that hash, the one before
+ * can no longer be computed from it. An event of the same chain attests that hash, the previous one
  * it, and the hash of what is left: the chain still joins, and no one changes a purged event
  * without breaking it.
  */

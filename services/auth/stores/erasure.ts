@@ -73,7 +73,7 @@ export async function findCredentials(
   return { sessions: await idsIn('sessions'), apiKeys: await idsIn('api_keys') };
 }
 
-/** Removes them as far as they are still the tenant's: a session may have gone on in another. */
+/** Removes them as far as they are still the tenant's: a session may have continued in another. */
 export async function removeCredentials(
   manager: EntityManager,
   tenantId: string,

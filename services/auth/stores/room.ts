@@ -15,7 +15,7 @@ export interface Room {
 
 /**
  * Throws `conflict` where the account has as many as it may. `count` counts them; requests of one
- * account count one after the other, each with what the one before has made.
+ * account count one after the other, each with what the previous one has made.
  */
 export async function requireRoom(
   manager: EntityManager,

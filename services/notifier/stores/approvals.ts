@@ -1,6 +1,6 @@
 /**
  * Approvals as their rows: found, locked, and marked as changed. Each change gives its approval the
- * tenant's next revision, so that streams and readers go on from there.
+ * tenant's next revision, so that streams and readers resume from there.
  */
 import type { EntityManager } from 'typeorm';
 import { countChange } from '../../../shared/commits/commit.ts';

@@ -14,7 +14,7 @@ export type FailedDelivery = Pick<
 
 /**
  * One event for each failed delivery, in the transaction that fails it: an operator must be able to
- * see in the audit whom an approval has not reached. The delivery's id stands in for the id of a
+ * see in the audit whom an approval has not reached. The delivery's id takes the place of the id of a
  * request, since no request waits for its outcome.
  */
 export async function auditFailures(

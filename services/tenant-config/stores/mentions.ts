@@ -87,7 +87,7 @@ interface MentionsRow {
   readonly services: TenantSaid['services'] | null;
 }
 
-/** A key as it stands in the text of a document, for LIKE. */
+/** A key as it is in the text of a document, for LIKE. */
 const patternOf = (key: string): string =>
   `%${JSON.stringify(key).replaceAll(/[\\%_]/g, String.raw`\$&`)}%`;
 

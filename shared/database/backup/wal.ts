@@ -61,7 +61,7 @@ export function walFilesIn(directory: string): string[] {
   }
 }
 
-/** Where a timeline left the one before: what that one wrote after `position` is not part of it. */
+/** Where a timeline left the previous one: what that one wrote after `position` is not part of it. */
 export interface Fork {
   readonly from: number;
   readonly position: bigint;

@@ -6,7 +6,7 @@ import type { Place, Say } from './place.ts';
 
 /**
  * Puts restored files in the place of the server's, whose own are kept beside them. Each step finds
- * what the one before has left, so that DATA_DIR is never without a server: a start would make an
+ * what the previous one has left, so that DATA_DIR is never without a server: a start would make an
  * empty one. Returns where the files of before are, if there were any.
  */
 export function putInPlace(

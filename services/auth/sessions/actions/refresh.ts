@@ -21,7 +21,7 @@ interface Exchange {
   readonly judgement: Judgement;
   /** Null where the token is unknown. */
   readonly session: SessionRow | null;
-  /** What to go on with; undefined where nothing is given out. */
+  /** What to continue with; undefined where nothing is given out. */
   readonly successor?: string | undefined;
 }
 

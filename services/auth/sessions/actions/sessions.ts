@@ -1,5 +1,5 @@
 /**
- * Sessions: who one is, listing and ending one's own, going on in another tenant, and what the
+ * Sessions: who one is, listing and ending one's own, continuing in another tenant, and what the
  * gateway asks of them.
  */
 import { IsNull, type DataSource, type EntityManager } from 'typeorm';

@@ -24,7 +24,7 @@ export const refreshKeyOf = (secretKey: string): Buffer => deriveKey(secretKey, 
 
 /**
  * The successor follows from the token and a key, so that a retry gets the same one although only
- * hashes are stored. Without the key nobody can go on from a stolen database, and from a stolen
+ * hashes are stored. Without the key nobody can continue from a stolen database, and from a stolen
  * token only as its thief could anyway.
  */
 export const successorOf = (token: string, key: Buffer): string =>

@@ -1,5 +1,5 @@
 /**
- * What is believed of an identity provider's claims (OpenID Connect Core 1.0, 5.1): only what
+ * What is trusted of an identity provider's claims (OpenID Connect Core 1.0, 5.1): only what
  * PostgreSQL and a mail server can take.
  */
 import { ClientError, type IDToken, type UserInfoResponse } from 'openid-client';

@@ -12,7 +12,7 @@ import { memoryMs, waitAfter, waitsMs } from '../rules/throttle.ts';
  * An attempt counts as failed from its beginning, so that many at once cannot get past the count.
  */
 export interface FailedAttempts {
-  /** Milliseconds to wait, or 0 where the attempt may go on, which then counts as a failure. */
+  /** Milliseconds to wait, or 0 where the attempt may continue, which then counts as a failure. */
   readonly begin: (key: string) => Promise<number>;
   /** Takes back the failure that `begin` counted: the attempt never came to a judgement. */
   readonly forgetOne: (key: string) => Promise<void>;

@@ -1,22 +1,22 @@
 /**
  * Of many requests that want the same at the same moment, one asks for it, and the others follow:
- * they wait for it, and then go on by themselves, whatever has become of it.
+ * they wait for it, and then continue by themselves, whatever has become of it.
  */
-export interface Followers {
+export interface Waiters {
   /**
    * Whether another asks already: then `next` is called once that has ended, or has taken too long.
    * Else the caller is to ask.
    */
   readonly follow: (name: string, next: () => void) => boolean;
   /** Whoever asked for this has ended. */
-  readonly letGo: (name: string) => void;
+  readonly release: (name: string) => void;
 }
 
-export function createFollowers(patienceMs: number): Followers {
+export function createWaiters(patienceMs: number): Waiters {
   /** There is a list for everything that somebody asks for. */
   const waiting = new Map<string, (() => void)[]>();
 
-  function letGo(name: string): void {
+  function release(name: string): void {
     const others = waiting.get(name);
     waiting.delete(name);
     for (const next of others ?? []) next();
@@ -32,10 +32,10 @@ export function createFollowers(patienceMs: number): Followers {
       const own: (() => void)[] = [];
       waiting.set(name, own);
       setTimeout(() => {
-        if (waiting.get(name) === own) letGo(name);
+        if (waiting.get(name) === own) release(name);
       }, patienceMs).unref();
       return false;
     },
-    letGo,
+    release,
   };
 }
