@@ -48,7 +48,10 @@ test('migrating again changes nothing, also from two processes at once', async (
 });
 
 test('docs/operations/retention.md says of every table who removes its rows', async () => {
-  const page = readFileSync(join(import.meta.dirname, '../../docs/operations/retention.md'), 'utf8');
+  const page = readFileSync(
+    join(import.meta.dirname, '../../docs/operations/retention.md'),
+    'utf8',
+  );
   const [, section = ''] = /^## What grows$([^]*?)^## /m.exec(page) ?? [];
   const tables = await database.query<{ name: string }>(
     `SELECT table_schema || '.' || table_name AS name FROM information_schema.tables
