@@ -12,6 +12,7 @@ import type { Registry } from 'prom-client';
 import type { Coherence } from '../../shared/coherence/coherence.ts';
 import type { LocalCache } from '../../shared/coherence/local-cache.ts';
 import type { ReadinessCheck } from '../../shared/node/readiness.ts';
+import { HeldRequests } from '../../shared/concurrency/held-requests.ts';
 import type { LiveSettings } from '../../shared/settings/live-settings.ts';
 import { createAuthenticator, type Authenticator } from './authenticate.ts';
 import { serveConsole } from '../console/serve.ts';
@@ -101,6 +102,7 @@ export async function buildApp(options: AppOptions): Promise<App> {
     fastPath,
     own: { ...watch.handlers, ...consoleSessionHandlers(broker) },
     requestTimeoutMs: settings.current.request_timeout_ms,
+    held: new HeldRequests(() => settings.current),
   });
   return { app, server, authenticator };
 }

@@ -21,6 +21,7 @@ import type { ServiceBroker } from 'moleculer';
 import type { OutgoingHttpHeaders } from 'node:http';
 import { checkAccess, isPublic, type Caller } from '../../shared/access.ts';
 import type { CachedEntry } from '../../shared/coherence/entry.ts';
+import type { HeldRequests } from '../../shared/concurrency/held-requests.ts';
 import { checkParams } from '../../shared/contract-runtime/contract-middleware.ts';
 import { cachedAnswer, type LocalCache } from '../../shared/coherence/local-cache.ts';
 import { callAs, timeLeft } from '../../shared/contract-runtime/request.ts';
@@ -62,6 +63,7 @@ export interface RoutesOptions {
   readonly fastPath: FastPath;
   readonly own: OwnHandlers;
   readonly requestTimeoutMs: number;
+  readonly held: HeldRequests;
 }
 
 export function registerRoutes(app: FastifyInstance, options: RoutesOptions): void {
@@ -86,7 +88,7 @@ export function registerRoutes(app: FastifyInstance, options: RoutesOptions): vo
 }
 
 function routeOf({ name, contract, rest }: RestRoute, options: RoutesOptions): RouteOptions {
-  const { localCache, authenticator, fastPath, requestTimeoutMs } = options;
+  const { localCache, authenticator, fastPath, requestTimeoutMs, held } = options;
   const url = fastifyPath(rest.path);
   // Where the path has no tenant, the caller's own is meant.
   const meansOwnTenant =
@@ -214,6 +216,10 @@ function routeOf({ name, contract, rest }: RestRoute, options: RoutesOptions): R
       const entry = localCache.find(contract, params);
       const known = entry && cachedAnswer(contract, params, caller, entry, performance.now());
       if (known === undefined) {
+        if (waits(params)) {
+          const release = held.take(String(params.tenant_id), caller);
+          return ask(request, reply, params, caller).finally(release);
+        }
         const answer = ask(request, reply, params, caller);
         return contract.cache ? answer.finally(() => letOthersGo(request)) : answer;
       }
@@ -224,6 +230,10 @@ function routeOf({ name, contract, rest }: RestRoute, options: RoutesOptions): R
     },
   };
 }
+
+/** Whether the answer is held until something changes. */
+const waits = ({ wait }: Readonly<Record<string, unknown>>): boolean =>
+  typeof wait === 'number' && wait > 0;
 
 /**
  * The gateway's own handler of the action, else a call of the action, whose parameters are checked

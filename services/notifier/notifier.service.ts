@@ -23,6 +23,7 @@ import { channels } from '../../shared/contracts/notifier.ts';
 import type { Mailer } from '../../shared/mail/mailer.ts';
 import { startSweeping, type Sweeper } from '../../shared/database/sweeper.ts';
 import type { HttpClient } from '../../shared/outgoing/http-client.ts';
+import { HeldRequests } from '../../shared/concurrency/held-requests.ts';
 import type { Settings } from '../../shared/settings/settings.ts';
 import { approvalActions } from './actions/approvals.ts';
 import { automationActions } from './actions/automations.ts';
@@ -44,7 +45,6 @@ import {
 import { startGivingSlots } from './worker/automations.ts';
 import { startDelivering, type DeliveryWorker } from './worker/deliver.ts';
 import { startEscalating } from './worker/escalate.ts';
-import { HeldRequests } from './worker/held-requests.ts';
 import { createSender } from './worker/send.ts';
 import { TenantChanges } from './worker/tenant-changes.ts';
 

@@ -510,7 +510,7 @@ export const settingsGroups = {
       min: 1,
       max: 100_000,
       description:
-        'Requests with wait that a notifier holds at the same time; a further one is 429',
+        'Requests with wait that a notifier, or a gateway, holds at the same time; a further one is 429',
     },
     held_requests_per_tenant: {
       type: 'integer',

@@ -7,7 +7,7 @@ import { randomUUID } from 'node:crypto';
 import type { DataSource } from 'typeorm';
 import { notifierSchema, type AutomationRow } from '../../services/notifier/schema.ts';
 import { readChangedIn, type Wanted } from '../../services/notifier/stores/changed-rows.ts';
-import { HeldRequests } from '../../services/notifier/worker/held-requests.ts';
+import { HeldRequests } from '../../shared/concurrency/held-requests.ts';
 import { TenantChanges } from '../../services/notifier/worker/tenant-changes.ts';
 import { serviceCaller, type Caller } from '../../shared/access.ts';
 import { commitSchema } from '../../shared/commits/schema.ts';

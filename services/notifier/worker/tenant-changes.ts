@@ -12,7 +12,7 @@
  */
 import type { Caller } from '../../../shared/access.ts';
 import type { ReadChanged, Versioned, Wanted } from '../stores/changed-rows.ts';
-import type { HeldRequests } from './held-requests.ts';
+import type { HeldRequests } from '../../../shared/concurrency/held-requests.ts';
 
 const lookAgainMs = 5000;
 /** Rows of one statement. */

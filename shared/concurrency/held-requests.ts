@@ -1,6 +1,7 @@
 /**
  * How many requests with `wait` this node holds: each takes a connection of a gateway and memory of
- * two nodes for up to a minute.
+ * two nodes for up to a minute. A notifier counts those of all gateways; a gateway refuses its own
+ * before it calls one, since whoever floods is refused thousands of times.
  *
  * | Danger | Bounded by |
  * |---|---|
@@ -8,9 +9,9 @@
  * | one tenant holds all | HELD_REQUESTS_PER_TENANT, and at most half of HELD_REQUESTS |
  * | all tenants together | HELD_REQUESTS |
  */
-import type { Caller } from '../../../shared/access.ts';
-import { StrataError } from '../../../shared/errors.ts';
-import type { Settings } from '../../../shared/settings/settings.ts';
+import type { Caller } from '../access.ts';
+import { StrataError } from '../errors.ts';
+import type { Settings } from '../settings/settings.ts';
 
 export class HeldRequests {
   readonly #settings: () => Settings;
