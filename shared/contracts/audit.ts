@@ -1,6 +1,7 @@
 /** The audit: who did what, in chains that show whether anybody changed the record. */
 import { Type } from 'typebox';
-import { action, Page, page } from './contract.ts';
+import { action } from './contract.ts';
+import { Page, page } from './envelopes.ts';
 import { ActorName, described, Nullable, strict, TenantId, Timestamp, Uuid } from './fields.ts';
 
 const facts = {

@@ -1,7 +1,8 @@
 /** API keys: made, listed, revoked and rotated by a signed-in person, resolved by the gateway. */
 import { Type } from 'typebox';
 import { AuditFacts } from './audit.ts';
-import { action, KeyScope, Page, page, keyScopes, type Access } from './contract.ts';
+import { action, KeyScope, keyScopes, type Access } from './contract.ts';
+import { Page, page } from './envelopes.ts';
 import {
   CreatedAt,
   described,

@@ -10,7 +10,8 @@ import type {
 } from '@simplewebauthn/server';
 import { Type, type TSchema } from 'typebox';
 import { claimedAddress, TokenResponse } from './auth.ts';
-import { action, Page, page, type Access } from './contract.ts';
+import { action, type Access } from './contract.ts';
+import { Page, page } from './envelopes.ts';
 import { CreatedAt, described, Nullable, strict, Timestamp, Uuid } from './fields.ts';
 
 /**

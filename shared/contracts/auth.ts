@@ -1,7 +1,8 @@
 /** Accounts, signing in with a password, sessions. */
 import { Type } from 'typebox';
 import { AuditFacts } from './audit.ts';
-import { action, Page, page, TenantRole, type Access } from './contract.ts';
+import { action, TenantRole, type Access } from './contract.ts';
+import { Page, page } from './envelopes.ts';
 import {
   CreatedAt,
   described,

@@ -4,7 +4,8 @@
  * notifier, which keeps it beside the approval that it may wait for.
  */
 import { Type } from 'typebox';
-import { action, Page, page, type Access } from './contract.ts';
+import { action, type Access } from './contract.ts';
+import { Page, page } from './envelopes.ts';
 import { decided, intent } from './decide.ts';
 import {
   CreatedAt,

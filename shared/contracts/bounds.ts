@@ -4,7 +4,8 @@
  * `bounds_{tenant_id}`, which keeps to the platform's.
  */
 import { Type, type Static } from 'typebox';
-import { action, dryRun, Page, page } from './contract.ts';
+import { action, dryRun } from './contract.ts';
+import { Page, page } from './envelopes.ts';
 import { documentContracts } from './document-contracts.ts';
 import { Nullable, ServiceTypeName, strict, TenantId } from './fields.ts';
 import { impactQuery } from './impact.ts';

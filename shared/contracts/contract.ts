@@ -5,10 +5,8 @@
  */
 import { Type, type Static, type TObject, type TProperties, type TSchema } from 'typebox';
 import type { LeadsTo } from './consequences.ts';
-import { EffectiveChanges } from './effective-trial.ts';
 import type { ErrorCode } from './error-codes.ts';
-import { ActorName, Author, Nullable, Revision, strict, Timestamp } from './fields.ts';
-import { plannedToo } from './impact.ts';
+import { strict } from './fields.ts';
 import type { RevisionScope } from './revision-scopes.ts';
 
 export const tenantRoles = ['tenant_admin', 'operator', 'viewer'] as const;
@@ -418,112 +416,5 @@ export const streamOfBoth = <
         }),
       ),
       client_id: clientId,
-    },
-  );
-
-/**
- * A stored document with what the headers of its response need. `updated_by` is a user id, or the
- * name of a service or operator. `stale` marks one that its owner could not be asked for.
- */
-export const Resource = <T extends TSchema>(document: T) =>
-  Type.Object(
-    {
-      document,
-      revision: Revision,
-      updated_by: Author,
-      updated_by_name: ActorName,
-      updated_at: Timestamp,
-      stale: Type.Optional(Type.Literal(true)),
-    },
-    strict,
-  );
-
-export const Change = Type.Object(
-  {
-    path: Type.String({ description: 'JSON Pointer (RFC 6901) into the document' }),
-    before: Type.Optional(Type.Unknown({ description: 'Absent where there was nothing' })),
-    after: Type.Optional(Type.Unknown({ description: 'Absent where there is nothing any more' })),
-  },
-  { ...strict, title: 'Change', description: 'One difference between two documents' },
-);
-
-const Warning = Type.Object(
-  {
-    path: Type.String({ description: 'JSON Pointer (RFC 6901) into the document' }),
-    message: Type.String({ description: 'Which bound it is outside of' }),
-  },
-  strict,
-);
-
-const warnings = Type.Optional(
-  Type.Array(Warning, {
-    description: 'What was written and is outside of a bound that only warns',
-  }),
-);
-
-/** What a write answers on the bus; `document` is null after a deletion. */
-export const Written = <T extends TSchema>(document: T) =>
-  Type.Union([
-    Type.Object(
-      {
-        outcome: Type.Union([
-          Type.Literal('created'),
-          Type.Literal('updated'),
-          Type.Literal('deleted'),
-        ]),
-        document: Nullable(document),
-        revision: Revision,
-        updated_by: Author,
-        updated_by_name: ActorName,
-        updated_at: Timestamp,
-        requires_restart: Type.Optional(Type.Literal(true)),
-        warnings,
-      },
-      strict,
-    ),
-    Type.Object(
-      {
-        dry_run: Type.Literal(true, { description: 'Nothing was written' }),
-        changes: Type.Array(Change, { description: 'What would change in the document' }),
-        invalidates: Type.Array(Type.String(), { description: 'Cache keys that would be dropped' }),
-        warnings,
-        ...plannedToo,
-        effective: Type.Optional(EffectiveChanges),
-      },
-      { ...strict, title: 'DryRun', description: 'What a write would change' },
-    ),
-  ]);
-
-/** How many items a page has where the caller does not say. */
-export const defaultPageSize = 50;
-
-/** The parameters of every list. */
-export const page = {
-  limit: Type.Optional(
-    Type.Integer({
-      minimum: 1,
-      maximum: 200,
-      default: defaultPageSize,
-      description: `At most so many items. A page also ends after 2 MiB`,
-    }),
-  ),
-  cursor: Type.Optional(
-    Type.String({ minLength: 1, maxLength: 500, description: 'next_cursor of the page before' }),
-  ),
-};
-export const Page = <T extends TSchema>(item: T) =>
-  Type.Object(
-    {
-      items: Type.Array(item, { description: 'The items of this page, in order' }),
-      next_cursor: Nullable(
-        Type.String({ description: '`cursor` of the next page; null on the last one' }),
-      ),
-    },
-    {
-      ...strict,
-      ...('title' in item && {
-        title: `${String(item.title)}Page`,
-        description: 'One page of a list',
-      }),
     },
   );

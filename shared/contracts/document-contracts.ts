@@ -5,7 +5,8 @@
  */
 import type { Static, TObject, TProperties, TSchema } from 'typebox';
 import type { ConsequenceName } from './consequences.ts';
-import { read, Resource, write, Written, type Access, type KeyScope } from './contract.ts';
+import { read, write, type Access, type KeyScope } from './contract.ts';
+import { Resource, Written } from './envelopes.ts';
 import { exampleOf } from './examples.ts';
 import { described, FreeForm } from './fields.ts';
 import type { RevisionScope } from './revision-scopes.ts';

@@ -3,7 +3,8 @@
  * effective configuration.
  */
 import { Type, type Static } from 'typebox';
-import { action, Page, page } from './contract.ts';
+import { action } from './contract.ts';
+import { Page, page } from './envelopes.ts';
 import { documentContracts } from './document-contracts.ts';
 import { ActorName, Author, Revision, strict, UpdatedAt } from './fields.ts';
 import { ofPlatform, platformAdmins } from './platform-document.ts';

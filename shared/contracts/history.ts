@@ -3,7 +3,8 @@
  * changed; and rollback to what a revision left behind.
  */
 import { Type, type TSchema } from 'typebox';
-import { action, Change, dryRun, Page, page, write, Written } from './contract.ts';
+import { action, dryRun, write } from './contract.ts';
+import { Change, Page, page, Written } from './envelopes.ts';
 import { ActorName, Author, described, Nullable, strict, Timestamp } from './fields.ts';
 import { impactQuery } from './impact.ts';
 import { platformAdmins } from './platform-document.ts';

@@ -5,7 +5,8 @@
 import { Type, type Static, type TSchema } from 'typebox';
 import { AgentConfig } from './agents.ts';
 import { Bounds } from './bounds.ts';
-import { action, read, Resource } from './contract.ts';
+import { action, read } from './contract.ts';
+import { Resource } from './envelopes.ts';
 import {
   ActorName,
   Author,

@@ -4,7 +4,8 @@
  */
 import { Type } from 'typebox';
 import { exceedViewer, inBody, type CallParams } from './consequences.ts';
-import { action, Page, page, TenantRole, tenantRoles } from './contract.ts';
+import { action, TenantRole, tenantRoles } from './contract.ts';
+import { Page, page } from './envelopes.ts';
 import { described, Email, Nullable, strict, Timestamp, UserId, Uuid } from './fields.ts';
 import { decisionRights } from './notifier.ts';
 import { memberScope } from './revision-scopes.ts';

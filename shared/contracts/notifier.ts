@@ -3,15 +3,8 @@
  * are decided.
  */
 import { Type } from 'typebox';
-import {
-  action,
-  page,
-  Page,
-  stream,
-  type Access,
-  type CheckedParams,
-  type TenantRole,
-} from './contract.ts';
+import { action, stream, type Access, type CheckedParams, type TenantRole } from './contract.ts';
+import { page, Page } from './envelopes.ts';
 import {
   ActorName,
   AgentType,

@@ -4,7 +4,8 @@
  * depends on, so that what was looked at is what is applied.
  */
 import { Type, type Static } from 'typebox';
-import { action, Change } from './contract.ts';
+import { action } from './contract.ts';
+import { Change } from './envelopes.ts';
 import { strict, Uuid } from './fields.ts';
 import { Impact, impactCursor, planned } from './impact.ts';
 import { PlatformLayers } from './layers.ts';

@@ -6,7 +6,8 @@
 import { Type } from 'typebox';
 import { ApiKey, apiKeyCacheKey, IssuedApiKey, NewApiKey } from './auth-api-keys.ts';
 import { exceedViewer, inBody, type PowerfulFor } from './consequences.ts';
-import { action, Page, page, TenantRole, tenantRoles } from './contract.ts';
+import { action, TenantRole, tenantRoles } from './contract.ts';
+import { Page, page } from './envelopes.ts';
 import { Author, CreatedAt, described, Line, Nullable, strict, UpdatedAt, Uuid } from './fields.ts';
 import { memberScope } from './revision-scopes.ts';
 import { tenantAdmins, tenantPath } from './tenant-document.ts';

@@ -4,7 +4,8 @@
  * scaling_limits bound every service instance of the type.
  */
 import { Type, type Static } from 'typebox';
-import { action, Page, page } from './contract.ts';
+import { action } from './contract.ts';
+import { Page, page } from './envelopes.ts';
 import { documentContracts } from './document-contracts.ts';
 import { described, FreeForm, InstanceCount, ServiceTypeName, Slug, strict } from './fields.ts';
 import { ofPlatform, platformReaders } from './platform-document.ts';

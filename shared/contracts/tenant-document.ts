@@ -1,6 +1,7 @@
 /** What the contracts of a tenant's configuration documents have in common. */
 import type { TSchema } from 'typebox';
-import { action, dryRun, Page, page, type Access, type TenantRole } from './contract.ts';
+import { action, dryRun, type Access, type TenantRole } from './contract.ts';
+import { Page, page } from './envelopes.ts';
 import { TenantId } from './fields.ts';
 import { tenantScope, type RevisionScope } from './revision-scopes.ts';
 

@@ -5,7 +5,8 @@
 import { Type } from 'typebox';
 import { PasswordKeys } from './auth-api-keys.ts';
 import { inBody, type CallParams } from './consequences.ts';
-import { action, Page, page, tenantRoles } from './contract.ts';
+import { action, tenantRoles } from './contract.ts';
+import { Page, page } from './envelopes.ts';
 import { CreatedAt, Email, Nullable, strict, TenantId, Text, UpdatedAt, UserId } from './fields.ts';
 import { MemberStatus } from './members.ts';
 import { SignInPolicy } from './sign-in-policy.ts';

@@ -3,7 +3,8 @@
  * their owner, in order.
  */
 import { Type } from 'typebox';
-import { action, page, stream, streamOfBoth, tenantRoles } from './contract.ts';
+import { action, stream, streamOfBoth, tenantRoles } from './contract.ts';
+import { page } from './envelopes.ts';
 import { address, Revisions } from './effective-config.ts';
 import { Author, described, Nullable, Revision, strict, Timestamp, Uuid } from './fields.ts';
 import { ConfigType, WriteAction } from './history.ts';

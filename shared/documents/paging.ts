@@ -3,7 +3,7 @@
  * clients; it ends by count, and where items are large by bytes.
  */
 import type { ObjectLiteral, SelectQueryBuilder } from 'typeorm';
-import { defaultPageSize } from '../contracts/contract.ts';
+import { defaultPageSize } from '../contracts/envelopes.ts';
 import { invalid } from '../errors.ts';
 import { momentOf } from '../schema/moment.ts';
 
