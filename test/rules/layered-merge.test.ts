@@ -9,9 +9,9 @@ import {
 import {
   effectiveValues,
   environmentDefaults,
-  explainValues,
   type Sources,
 } from '../../services/config-resolver/rules/layers.ts';
+import { explainValues } from '../../services/config-resolver/rules/explain.ts';
 import type { BoundSet } from '../../shared/bounds/bounds-in-force.ts';
 import type { Bounds } from '../../shared/contracts/bounds.ts';
 import { layerNames, type LayerName } from '../../shared/contracts/effective-config.ts';

@@ -1,7 +1,8 @@
 /** Who set each value of one effective configuration, as the owners' histories say it. */
 import type { Request } from '../../../shared/contract-runtime/request.ts';
 import { codeOf } from '../../../shared/errors.ts';
-import { placesOf, type AuthorAt, type PlaceName, type Sources } from '../rules/layers.ts';
+import { type AuthorAt, type PlaceName, type Sources } from '../rules/layers.ts';
+import { placesOf } from '../rules/explain.ts';
 
 const nameOf = ({ owner, config_type: type, resource_id: id, path }: PlaceName): string =>
   JSON.stringify([owner, type, id, path]);

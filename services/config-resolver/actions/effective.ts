@@ -9,10 +9,10 @@ import {
   effectiveValues,
   environmentDefaults,
   environmentFingerprint,
-  explainValues,
   layersWithoutHistory,
   type Sources,
 } from '../rules/layers.ts';
+import { explainValues } from '../rules/explain.ts';
 import { effectiveChanges } from '../rules/preview.ts';
 import { unknownNames } from '../rules/unknown.ts';
 import { noteEnvironment } from './digests.ts';

@@ -7,11 +7,7 @@ import type { Static } from 'typebox';
 import type { BoundInForce, BoundSet } from '../../../shared/bounds/bounds-in-force.ts';
 import { environmentKeys } from '../../../shared/bounds/known-keys.ts';
 import { agentKey } from '../../../shared/contracts/agents.ts';
-import {
-  platformBoundsKey,
-  tenantBoundsKey,
-  type Bounds,
-} from '../../../shared/contracts/bounds.ts';
+import { type Bounds } from '../../../shared/contracts/bounds.ts';
 import {
   layerNames,
   type Explanation,
@@ -31,7 +27,7 @@ import { platformName } from '../../../shared/commits/actor-names.ts';
 import { businessHoursKey } from '../../../shared/contracts/weekly-hours.ts';
 import { pointerTo } from '../../../shared/schema/json-pointer.ts';
 import type { Settings } from '../../../shared/settings/settings.ts';
-import { applyBounds, type Bounded, type BoundedValue, type Held } from './apply-bounds.ts';
+import { applyBounds, type Bounded, type BoundedValue } from './apply-bounds.ts';
 
 /** What one effective configuration is merged from. */
 export interface Sources extends LayeredValues {
@@ -84,11 +80,11 @@ interface ServiceTypePart {
  * Where a value was set: the cache key of the document that holds it, and who wrote that document.
  * Null for the environment.
  */
-type Origin = Pick<
+export type Origin = Pick<
   Static<typeof Explanation>,
   'source' | 'revision' | 'updated_by' | 'updated_by_name' | 'updated_at'
 >;
-type Place = Origin & Pick<Static<typeof Explanation>, 'layer' | 'path'>;
+export type Place = Origin & Pick<Static<typeof Explanation>, 'layer' | 'path'>;
 
 /** A document as the history of its owner names it. */
 interface DocumentName {
@@ -132,7 +128,10 @@ const under =
   (key: string): string =>
     pointerTo([...path, key]);
 
-const originOf = (source: string, stored: Omit<Origin, 'source'> | null | undefined): Origin => ({
+export const originOf = (
+  source: string,
+  stored: Omit<Origin, 'source'> | null | undefined,
+): Origin => ({
   source,
   revision: stored?.revision ?? null,
   updated_by: stored?.updated_by ?? null,
@@ -141,7 +140,10 @@ const originOf = (source: string, stored: Omit<Origin, 'source'> | null | undefi
 });
 
 /** A tenant reads that the platform wrote it, and not who. */
-const originOfPlatform = (source: string, stored: Parameters<typeof originOf>[1]): Origin => ({
+export const originOfPlatform = (
+  source: string,
+  stored: Parameters<typeof originOf>[1],
+): Origin => ({
   ...originOf(source, stored),
   updated_by_name: stored ? platformName : null,
 });
@@ -162,7 +164,7 @@ function serviceTypeOf<Type>({
     : undefined;
 }
 
-const definitions: Readonly<Record<LayerName, LayerDefinition>> = {
+export const definitions: Readonly<Record<LayerName, LayerDefinition>> = {
   service_instance: {
     rungs({ tenant }) {
       if (!tenant.service) return [];
@@ -292,9 +294,9 @@ export const environmentFingerprint = (environment: Values): string =>
   createHash('sha256').update(JSON.stringify(environment)).digest('base64url').slice(0, 16);
 
 /** Every place that holds values, with its layer, the one that decides first at the front. */
-const rungsOf = (from: LayeredValues) =>
+export const rungsOf = (from: LayeredValues) =>
   layers.flatMap((layer) => layer.rungs(from).map((rung) => ({ layer, ...rung })));
-type RungOfLayer = ReturnType<typeof rungsOf>[number];
+export type RungOfLayer = ReturnType<typeof rungsOf>[number];
 
 /** The bounds that hold here, by authority. */
 export function boundSets(from: LayeredValues): BoundSet[] {
@@ -334,17 +336,17 @@ function scalingBounds(
   return { by: 'service_type', bounds, revision };
 }
 
-interface Effective {
+export interface Effective {
   readonly values: Record<string, unknown>;
   /** The keys whose value a bound changed, or removed. */
   readonly enforced: string[];
 }
 
 /** `applyBounds` and `layeredMerge` want the layer that decides last. */
-const applied = (rungs: readonly RungOfLayer[], from: LayeredValues): Bounded =>
+export const applied = (rungs: readonly RungOfLayer[], from: LayeredValues): Bounded =>
   applyBounds(rungs.map(({ values }) => values).toReversed(), boundSets(from), from.serviceType);
 
-const enforcedKeys = ({ bounded }: Bounded): string[] =>
+export const enforcedKeys = ({ bounded }: Bounded): string[] =>
   [...bounded].flatMap(([key, { enforced }]) => (enforced ? [key] : [])).toSorted();
 
 /** The merged values, within bounds. */
@@ -352,70 +354,6 @@ export function effectiveValues(from: Sources): Effective {
   const bounded = applied(rungsOf(from), from);
   return { values: bounded.values, enforced: enforcedKeys(bounded) };
 }
-
-/**
- * What `effectiveValues` is, and for every key why: where its value was set, what that shadows, and
- * what bounds did.
- */
-export function explainValues(
-  from: Sources,
-  authorAt: AuthorAt = () => undefined,
-): Effective & { explain: Explanations } {
-  const rungs = rungsOf(from);
-  const bounded = applied(rungs, from);
-  const enforced = enforcedKeys(bounded);
-  const keys = new Set([...Object.keys(bounded.values), ...enforced]);
-  const explain = [...keys].map(
-    (key) => [key, explanationOf(key, rungs, bounded, from, authorAt)] as const,
-  );
-  return { values: bounded.values, enforced, explain: Object.fromEntries(explain) };
-}
-
-type Explanations = Record<string, Static<typeof Explanation>>;
-
-/** Every place that an explanation may name, for whoever finds out who wrote there. */
-export function placesOf(from: Sources): PlaceName[] {
-  const ofLayers = rungsOf(from).flatMap((rung) =>
-    Object.keys(rung.values).flatMap((key) => placeAt(rung, key, from) ?? []),
-  );
-  const ofBounds = boundSets(from).flatMap(({ by, bounds }) =>
-    by === 'type' ? [] : Object.keys(bounds).map((key) => placeOfBound(key, by, from)),
-  );
-  return [...ofLayers, ...ofBounds];
-}
-
-function placeAt(
-  { layer, pathOf }: RungOfLayer,
-  key: string,
-  from: Sources,
-): PlaceName | undefined {
-  const document = layer.document(from, key);
-  return document && { ...document, path: pathOf(key) };
-}
-
-function placeOfBound(
-  key: string,
-  by: Exclude<BoundInForce['by'], 'type'>,
-  from: Sources,
-): PlaceName {
-  if (by === 'service_type')
-    return {
-      ...definitions.service_type.document(from, key)!,
-      path: pointerTo(['scaling_limits', key]),
-    };
-  return {
-    owner: by,
-    config_type: 'bounds_config',
-    resource_id: by === 'tenant' ? from.tenantId : 'platform',
-    path: pointerTo([key]),
-  };
-}
-
-/** Where a value stands, and who set it there, or wrote the document where that is not known. */
-const writtenAt = (origin: Origin, place: PlaceName | undefined, authorAt: AuthorAt): Origin => ({
-  ...origin,
-  ...(place && authorAt(place)),
-});
 
 /** What one key becomes, and by what. */
 export interface DecidedValue {
@@ -447,7 +385,7 @@ export function decidedValues(from: LayeredValues, keys: readonly string[]): Dec
  * The place whose value holds; undefined where it is a bound's own, or there is none. Where the key
  * is removed, the first asked.
  */
-function decidingRung(
+export function decidingRung(
   key: string,
   rungs: readonly RungOfLayer[],
   result: BoundedValue | undefined,
@@ -461,71 +399,4 @@ function decidingRung(
 function layerOfBound(bound: BoundInForce | undefined): Place['layer'] | null {
   if (bound === undefined) return null;
   return bound.by === 'service_type' ? 'service_type' : 'bounds';
-}
-
-function explanationOf(
-  key: string,
-  rungs: readonly RungOfLayer[],
-  { values, bounded }: Bounded,
-  from: Sources,
-  authorAt: AuthorAt,
-): Static<typeof Explanation> {
-  const found = rungs.filter((rung) => Object.hasOwn(rung.values, key));
-  const rungAt = ({ layer }: Pick<Held, 'layer'>): RungOfLayer | undefined =>
-    layer === null ? undefined : rungs[rungs.length - 1 - layer];
-  const result = bounded.get(key);
-  const { asked = null, enforced, warned = [] } = result ?? {};
-  const deciding = decidingRung(key, rungs, result);
-  const askedBy = asked && rungAt(asked)?.layer.name;
-  const writtenOn = (rung: RungOfLayer): Origin =>
-    writtenAt(rung.layer.origin(from, key), placeAt(rung, key, from), authorAt);
-  return {
-    ...(Object.hasOwn(values, key) && { value: values[key] }),
-    ...(deciding
-      ? {
-          layer: deciding.layer.name,
-          ...writtenOn(deciding),
-          path: deciding.pathOf(key),
-        }
-      : originOfBound(key, enforced!, from, authorAt)),
-    shadowed: found
-      .filter((rung) => rung !== deciding)
-      .map((rung) => ({
-        layer: rung.layer.name,
-        value: rung.values[key],
-        path: rung.pathOf(key),
-        ...writtenOn(rung),
-      })),
-    ...(enforced && {
-      enforced: {
-        ...shownBound(enforced),
-        asked: asked && { layer: askedBy!, value: asked.value },
-      },
-    }),
-    ...(warned.length > 0 && { warned: warned.map(shownBound) }),
-  };
-}
-
-const shownBound = ({ by, rule, revision }: BoundInForce) => ({ by, rule, revision });
-
-/** Where a value comes from that no layer holds: the bound that put it there. */
-function originOfBound(
-  key: string,
-  { by }: BoundInForce,
-  from: Sources,
-  authorAt: AuthorAt,
-): Place {
-  // A type has no value of its own to put there.
-  const place = placeOfBound(key, by === 'type' ? 'platform' : by, from);
-  const { path } = place;
-  if (by === 'service_type') {
-    const origin = definitions.service_type.origin(from, key);
-    return { layer: 'service_type', ...writtenAt(origin, place, authorAt), path };
-  }
-  const { platform, tenant, tenantId } = from;
-  const origin =
-    by === 'tenant'
-      ? originOf(tenantBoundsKey({ tenant_id: tenantId }), tenant.bounds)
-      : originOfPlatform(platformBoundsKey, platform.bounds);
-  return { layer: 'bounds', ...writtenAt(origin, place, authorAt), path };
 }

@@ -1,7 +1,8 @@
 /** What another document would make of one effective configuration. */
 import canonicalize from 'canonicalize';
 import type { ResultOf } from '../../../shared/contracts/index.ts';
-import { explainValues, type Sources } from './layers.ts';
+import { type Sources } from './layers.ts';
+import { explainValues } from './explain.ts';
 
 type Changes = ResultOf<'config-resolver.preview'>['effective'];
 type Explained = ReturnType<typeof explainValues>['explain'][string];
