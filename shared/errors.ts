@@ -33,7 +33,12 @@ export class StrataError extends Errors.MoleculerError {
   constructor(code: ErrorCode, message?: string, details: ErrorData & { cause?: unknown } = {}) {
     const { cause, ...data } = details;
     const { status, message: usual } = errorTable[code];
+    // A refusal's stack is shown to nobody, and finding it is most of what a refusal costs, which
+    // whoever floods asks for thousands of times a second.
+    const { stackTraceLimit } = Error;
+    if (status < 500) Error.stackTraceLimit = 0;
     super(message ?? usual, status, code, data);
+    Error.stackTraceLimit = stackTraceLimit;
     this.name = 'StrataError';
     if (cause !== undefined) this.cause = cause;
   }
