@@ -40,7 +40,7 @@ export async function bundleConsole(prefix: string): Promise<ConsoleBundle> {
   const { outputFiles } = await build({
     absWorkingDir: root,
     entryPoints: {
-      main: 'console/main.ts',
+      main: 'console/main.tsx',
       style: 'console/console.css',
       icon: 'console/icon.svg',
     },

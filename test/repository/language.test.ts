@@ -35,7 +35,7 @@ test('no text of the repository has a phrase of the list', () => {
   const files = execFileSync('git', ['ls-files'], { cwd: root, encoding: 'utf8' }).split('\n');
   const texts = files.filter(
     (file) =>
-      /\.(ts|mjs|cjs|md|mutant|ya?ml|css|conf)$|^\.env\.example$/.test(file) && file !== self,
+      /\.(tsx?|mjs|cjs|md|mutant|ya?ml|css|conf)$|^\.env\.example$/.test(file) && file !== self,
   );
   expect(texts.length).toBeGreaterThan(500);
   const wrong = texts.flatMap((file) =>

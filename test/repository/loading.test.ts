@@ -49,7 +49,6 @@ test('a node that is a gateway alone loads no library that it does not need to s
     '@scalar/fastify-api-reference',
     'moleculer-repl',
     'preact',
-    'htm',
   ];
   expect(packages.filter((each) => ofOthers.includes(each))).toEqual([]);
 });

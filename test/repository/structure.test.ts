@@ -194,7 +194,7 @@ describe('client/', () => {
 
 describe('the console', () => {
   const files = readdirSync(join(root, 'console'), { recursive: true, encoding: 'utf8' })
-    .filter((file) => file.endsWith('.ts'))
+    .filter((file) => /\.tsx?$/.test(file))
     .map((file) => join('console', file).split(sep).join('/'));
 
   test.each(files)(

@@ -1,0 +1,548 @@
+/**
+ * The shell: who is signed in and for which tenant, where one can go, and what is wrong with the
+ * connection.
+ */
+import { signal } from '@preact/signals';
+import type { ComponentType, VNode } from 'preact';
+import { useEffect } from 'preact/hooks';
+import { go, hrefOf, path } from './address.ts';
+import { isOffline, isStale, problemOf, type Problem } from './api.ts';
+import { followChanges, followPlatform, followSession } from './live.ts';
+import { keepLooking, lookAround } from './outage.ts';
+import { Heading, ProblemBox } from './parts.tsx';
+import { learnNames } from './people.ts';
+import {
+  hasEnded,
+  hasRole,
+  isAskedAgain,
+  isPlatformAdmin,
+  renew,
+  signOut,
+  switchTenant,
+  tenant,
+  tokens,
+  user,
+  type Tokens,
+} from './session.ts';
+import { AcceptInvitation } from './screens/accept-invitation.tsx';
+import { Account } from './screens/account.tsx';
+import { Accounts } from './screens/accounts.tsx';
+import { Approvals } from './screens/approvals.tsx';
+import { Audit, AuditOfPlatform } from './screens/audit.tsx';
+import { Automations } from './screens/automations.tsx';
+import { Compare } from './screens/compare.tsx';
+import { DeliveryLog } from './screens/deliveries.tsx';
+import { Documents } from './screens/documents.tsx';
+import { EffectiveValues } from './screens/effective-values.tsx';
+import { Groups } from './screens/groups.tsx';
+import { HistoryOfChanges, HistoryOfPlatform } from './screens/history.tsx';
+import { Invitations } from './screens/invitations.tsx';
+import { Members } from './screens/members.tsx';
+import { Nodes } from './screens/nodes.tsx';
+import { Notifications } from './screens/notifications.tsx';
+import { Plan } from './screens/plan.tsx';
+import {
+  GlobalConfiguration,
+  PlatformBounds,
+  ServiceTypes,
+} from './screens/platform-documents.tsx';
+import type { PlatformScreenProperties, Role, ScreenProperties } from './screens/screen.ts';
+import { ResetPassword } from './screens/reset-password.tsx';
+import { ServiceAccounts } from './screens/service-accounts.tsx';
+import { SignIn, SignInAgain } from './screens/sign-in.tsx';
+import { SingleSignOn } from './screens/single-sign-on.tsx';
+import { Tenants } from './screens/tenants.tsx';
+import { nextTheme, theme } from './theme.ts';
+
+interface Screen {
+  readonly name: string;
+  readonly title: string;
+  readonly roles: readonly Role[];
+  readonly component: ComponentType<ScreenProperties>;
+}
+
+const everyone: readonly Role[] = ['tenant_admin', 'operator', 'viewer'];
+const admins: readonly Role[] = ['tenant_admin'];
+const screens: readonly Screen[] = [
+  {
+    name: 'effective',
+    title: 'Effective values',
+    roles: everyone,
+    component: EffectiveValues,
+  },
+  { name: 'compare', title: 'Compare', roles: everyone, component: Compare },
+  {
+    name: 'documents',
+    title: 'Documents',
+    roles: ['tenant_admin', 'operator'],
+    component: Documents,
+  },
+  {
+    name: 'automations',
+    title: 'Automations',
+    roles: ['tenant_admin', 'operator'],
+    component: Automations,
+  },
+  {
+    name: 'approvals',
+    title: 'Approvals',
+    roles: ['tenant_admin', 'operator'],
+    component: Approvals,
+  },
+  {
+    name: 'notifications',
+    title: 'Notifications',
+    roles: ['tenant_admin', 'operator'],
+    component: Notifications,
+  },
+  {
+    name: 'deliveries',
+    title: 'Deliveries',
+    roles: ['tenant_admin', 'operator'],
+    component: DeliveryLog,
+  },
+  {
+    name: 'history',
+    title: 'History',
+    roles: ['tenant_admin', 'operator'],
+    component: HistoryOfChanges,
+  },
+  { name: 'members', title: 'Members', roles: admins, component: Members },
+  { name: 'groups', title: 'Approver groups', roles: admins, component: Groups },
+  {
+    name: 'service-accounts',
+    title: 'Service accounts',
+    roles: admins,
+    component: ServiceAccounts,
+  },
+  { name: 'audit', title: 'Audit', roles: admins, component: Audit },
+];
+
+interface PlatformScreen {
+  readonly name: string;
+  readonly title: string;
+  readonly component: ComponentType<PlatformScreenProperties>;
+}
+
+/** For the platform's administrators, whichever tenant they act for. */
+const platformScreens: readonly PlatformScreen[] = [
+  { name: 'tenants', title: 'Tenants', component: Tenants },
+  { name: 'accounts', title: 'Accounts', component: Accounts },
+  { name: 'global', title: 'Global configuration', component: GlobalConfiguration },
+  { name: 'service-types', title: 'Service types', component: ServiceTypes },
+  { name: 'bounds', title: 'Bounds and stop', component: PlatformBounds },
+  { name: 'plan', title: 'Plan', component: Plan },
+  { name: 'history', title: 'History', component: HistoryOfPlatform },
+  { name: 'audit', title: 'Audit of all', component: AuditOfPlatform },
+  { name: 'nodes', title: 'Nodes', component: Nodes },
+];
+
+const startProblem = signal<Problem | undefined>(undefined);
+/** The gateway could not be asked who is signed in. */
+export function cannotStart(error: unknown): void {
+  startProblem.value = problemOf(error);
+}
+
+export function App({ linkToken }: { readonly linkToken: string | undefined }): VNode {
+  if (!isSecureContext) return <NeedsHttps />;
+  if (path.value === '/accept-invitation') return <AcceptInvitation token={linkToken} />;
+  if (path.value === '/reset-password') return <ResetPassword token={linkToken} />;
+  if (path.value === '/sso') return <SingleSignOn />;
+  if (tokens.value === undefined) return <Starting />;
+  if (tokens.value === null) return <SignIn over={false} />;
+  return <Shell signedIn={tokens.value} />;
+}
+
+/**
+ * Over plain http with a host name browsers keep no secure cookie, so nobody could stay signed in.
+ */
+function NeedsHttps(): VNode {
+  const address = `https://${location.host}${location.pathname}`;
+  return (
+    <main class="narrow">
+      <h1>Strata needs https</h1>
+      <p>
+        This page came over plain http, where a browser cannot keep a session safe. Open{' '}
+        <a href={address}>{address}</a>, or, on the machine that runs Strata,{' '}
+        <code>http://localhost</code>.
+      </p>
+    </main>
+  );
+}
+
+/** Whoever opens the page during an outage is let in when it is over. */
+const startAgainMs = 3000;
+
+function Starting(): VNode {
+  const problem = startProblem.value;
+  const retry = (): void => {
+    renew().then(() => {
+      startProblem.value = undefined;
+    }, cannotStart);
+  };
+  useEffect(() => {
+    if (!problem) return undefined;
+    const timer = setTimeout(retry, startAgainMs);
+    return () => clearTimeout(timer);
+  }, [problem]);
+  return (
+    <main class="narrow">
+      <h1 class="brand">Strata</h1>
+      {problem ? (
+        <ProblemBox problem={problem} retry={retry} />
+      ) : (
+        <p class="muted" role="status">
+          One moment…
+        </p>
+      )}
+    </main>
+  );
+}
+
+/** What the address names: a screen of a tenant, or one of the platform. */
+interface Place {
+  readonly tenantId?: string;
+  readonly isPlatform?: true;
+  readonly name?: string;
+  readonly rest: readonly string[];
+}
+
+/** `/tenants/{id}/{screen}/…` or `/platform/{screen}/…` in its parts. */
+function placeOf(address: string): Place {
+  const [first, ...parts] = address.split('/').slice(1).map(decodeURIComponent);
+  if (first === 'platform') {
+    const [name, ...rest] = parts;
+    return { isPlatform: true, ...(name !== undefined && { name }), rest };
+  }
+  const [tenantId, name, ...rest] = parts;
+  if (first !== 'tenants' || tenantId === undefined) return { rest: [] };
+  return { tenantId, ...(name !== undefined && { name }), rest };
+}
+
+/** A link of another tenant than the session's: whoever is its member goes there, once. */
+let hasFollowedLink = false;
+
+function Shell({ signedIn }: { readonly signedIn: Tokens }): VNode {
+  const place = placeOf(path.value);
+  const { tenantId } = place;
+  const current = signedIn.tenant;
+  useEffect(() => void learnNames(), [current?.id]);
+  const mayWatch = current !== null && hasRole('tenant_admin', 'operator') && !hasEnded.value;
+  useEffect(() => (mayWatch ? followChanges(current.id) : undefined), [current?.id, mayWatch]);
+  const seesPlatform = place.isPlatform === true && isPlatformAdmin.value && !hasEnded.value;
+  useEffect(() => (seesPlatform ? followPlatform() : undefined), [seesPlatform]);
+  const { session_id: session } = signedIn;
+  const isOpen = !hasEnded.value;
+  useEffect(() => (isOpen ? followSession(session) : undefined), [session, isOpen]);
+  useEffect(() => (isOpen ? keepLooking() : undefined), [isOpen]);
+  const isMember = signedIn.memberships.some(({ tenant_id: id }) => id === tenantId);
+  const isElsewhere = tenantId !== undefined && tenantId !== current?.id;
+  useEffect(() => {
+    const follows = isElsewhere && isMember && !hasFollowedLink;
+    hasFollowedLink = true;
+    if (follows) void switchTenant(tenantId).catch(cannotStart);
+  }, [tenantId, isElsewhere, isMember]);
+  useEffect(() => {
+    if (path.value !== '') return;
+    if (current) go(`/tenants/${current.id}/effective`, { replace: true });
+    else if (isPlatformAdmin.value && signedIn.memberships.length === 0)
+      go('/platform/tenants', { replace: true });
+  }, [path.value, current?.id]);
+  return (
+    <div class="shell">
+      <a class="skip" href="#content">
+        Skip to the content
+      </a>
+      <TopBar signedIn={signedIn} />
+      <Banners />
+      <div class="columns">
+        {(current !== null || isPlatformAdmin.value) && (
+          <Navigation tenantId={current?.id} place={place} />
+        )}
+        <main id="content" tabindex={-1}>
+          {isElsewhere ? (
+            <Elsewhere tenantId={tenantId} signedIn={signedIn} />
+          ) : (
+            <Content place={place} />
+          )}
+        </main>
+      </div>
+      {hasEnded.value && <SignIn over />}
+      {isAskedAgain.value && <SignInAgain />}
+    </div>
+  );
+}
+
+function TopBar({ signedIn }: { readonly signedIn: Tokens }): VNode {
+  const leave = async (): Promise<void> => {
+    try {
+      await signOut();
+      go('', { replace: true });
+    } catch (error) {
+      cannotStart(error);
+    }
+  };
+  return (
+    <header class="top">
+      <a class="brand" href={hrefOf('')}>
+        Strata
+      </a>
+      <TenantChoice signedIn={signedIn} />
+      <span class="grow"></span>
+      <button
+        type="button"
+        class="plain"
+        onClick={nextTheme}
+        title="Change between system, light and dark"
+      >
+        Theme: {theme.value}
+      </button>
+      <a class="me" href={hrefOf('/account')} title={`Your account, ${signedIn.user.email}`}>
+        <bdi>{signedIn.user.display_name ?? signedIn.user.email}</bdi>
+      </a>
+      <button type="button" class="plain" onClick={leave}>
+        Sign out
+      </button>
+    </header>
+  );
+}
+
+function TenantChoice({ signedIn }: { readonly signedIn: Tokens }): VNode {
+  const { memberships, tenant: current } = signedIn;
+  if (memberships.length === 0) return <span class="muted">No tenant</span>;
+  if (memberships.length === 1 && current) {
+    const roles = current.roles.join(', ').replaceAll('_', ' ');
+    return (
+      <span class="tenant">
+        <strong>
+          <bdi>{current.name}</bdi>
+        </strong>{' '}
+        <span class="fine">{roles}</span>
+      </span>
+    );
+  }
+  const choose = async (event: Event): Promise<void> => {
+    const { value } = event.target as HTMLSelectElement;
+    try {
+      await switchTenant(value);
+      go(`/tenants/${value}/effective`);
+    } catch (error) {
+      cannotStart(error);
+    }
+  };
+  return (
+    <select aria-label="Tenant" value={current?.id ?? ''} onChange={choose}>
+      {!current && <option value="">Choose a tenant</option>}
+      {memberships.map(({ tenant_id: id, name }) => (
+        <option key={id} value={id}>
+          {name}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+function Banners(): VNode {
+  return (
+    <div class="banners" role="status">
+      {isOffline.value && (
+        <p class="banner">
+          <strong>Offline.</strong> Strata cannot be reached; what is shown may be old.
+          <button type="button" class="link" onClick={() => void lookAround()}>
+            Try again
+          </button>
+        </p>
+      )}
+      {isStale.value && (
+        <p class="banner">
+          <strong>Last known values.</strong> A part of Strata is away: reads may be old, and writes
+          are refused until it is back.
+        </p>
+      )}
+      {startProblem.value && <ProblemBox problem={startProblem.value} />}
+    </div>
+  );
+}
+
+const visibleScreens = (): readonly Screen[] => screens.filter(({ roles }) => hasRole(...roles));
+
+interface Link {
+  readonly title: string;
+  readonly href: string;
+  readonly isCurrent: boolean;
+}
+
+function Navigation({
+  tenantId,
+  place,
+}: {
+  readonly tenantId: string | undefined;
+  readonly place: Place;
+}): VNode {
+  const own = tenantId === undefined ? [] : visibleScreens();
+  const ofTenant = own.map(({ name, title }): Link => ({
+    title,
+    href: hrefOf(`/tenants/${tenantId}/${name}`),
+    isCurrent: !place.isPlatform && name === place.name,
+  }));
+  const ofPlatform = platformScreens.map(({ name, title }): Link => ({
+    title,
+    href: hrefOf(`/platform/${name}`),
+    isCurrent: place.isPlatform === true && name === place.name,
+  }));
+  const list = (links: readonly Link[], label?: string): VNode => (
+    <ul aria-label={label}>
+      {links.map(({ title, href, isCurrent }) => (
+        <li key={href}>
+          <a href={href} aria-current={isCurrent ? 'page' : undefined}>
+            {title}
+          </a>
+        </li>
+      ))}
+    </ul>
+  );
+  return (
+    <nav class="side" aria-label="Screens">
+      <div>
+        {ofTenant.length > 0 && list(ofTenant)}
+        {isPlatformAdmin.value && (
+          <p class="group" aria-hidden="true">
+            Platform
+          </p>
+        )}
+        {isPlatformAdmin.value && list(ofPlatform, 'Platform')}
+      </div>
+    </nav>
+  );
+}
+
+/** The address names a tenant that the session is not for. */
+function Elsewhere({
+  tenantId,
+  signedIn,
+}: {
+  readonly tenantId: string;
+  readonly signedIn: Tokens;
+}): VNode {
+  const membership = signedIn.memberships.find(({ tenant_id: id }) => id === tenantId);
+  if (!membership)
+    return (
+      <Message title="Not one of your tenants">
+        <p>
+          This page belongs to a tenant that <bdi>{signedIn.user.email}</bdi> is no member of.
+        </p>
+      </Message>
+    );
+  const now = signedIn.tenant?.name ?? 'no tenant';
+  return (
+    <Message title={`This page is about ${membership.name}`}>
+      <p>
+        You act for{' '}
+        <strong>
+          <bdi>{now}</bdi>
+        </strong>
+        : another tab went there.
+      </p>
+      <p>
+        <button type="button" onClick={() => void switchTenant(tenantId).catch(cannotStart)}>
+          Continue with {membership.name}
+        </button>
+      </p>
+    </Message>
+  );
+}
+
+function Message({
+  title,
+  children,
+}: {
+  readonly title: string;
+  readonly children?: unknown;
+}): VNode {
+  return (
+    <section class="narrow">
+      <Heading title={title} />
+      {children}
+    </section>
+  );
+}
+
+function Content({ place }: { readonly place: Place }): VNode | null {
+  const { tenantId, name, rest } = place;
+  if (path.value === '' && tenant.value) return null;
+  const [, first, ...inAccount] = path.value.split('/');
+  if (first === 'account') return <Account rest={inAccount} />;
+  if (place.isPlatform) return <OfPlatform place={place} />;
+  if (tenantId === undefined) return <WithoutTenant />;
+  const screen = screens.find((each) => each.name === name);
+  if (!screen)
+    return (
+      <Message title="There is nothing here">
+        <p>The address names no screen.</p>
+      </Message>
+    );
+  if (!hasRole(...screen.roles))
+    return (
+      <Message title={screen.title}>
+        <p>
+          Your roles in <bdi>{tenant.value?.name}</bdi> do not show this.
+        </p>
+      </Message>
+    );
+  return <screen.component key={`${tenantId}/${screen.name}`} tenantId={tenantId} rest={rest} />;
+}
+
+function OfPlatform({ place: { name, rest } }: { readonly place: Place }): VNode {
+  const screen = platformScreens.find((each) => each.name === name);
+  if (!screen)
+    return (
+      <Message title="There is nothing here">
+        <p>The address names no screen.</p>
+      </Message>
+    );
+  if (!isPlatformAdmin.value)
+    return (
+      <Message title={screen.title}>
+        <p>Only administrators of the platform see this.</p>
+      </Message>
+    );
+  return <screen.component key={screen.name} rest={rest} />;
+}
+
+/** Somebody who is a member of no tenant, or continues in none. */
+function WithoutTenant(): VNode {
+  if (path.value !== '')
+    return (
+      <Message title="There is nothing here">
+        <p>The address names no screen.</p>
+      </Message>
+    );
+  const memberships = tokens.value?.memberships ?? [];
+  if (memberships.length > 0)
+    return (
+      <Message title="Choose a tenant">
+        <ul class="choices">
+          {memberships.map(({ tenant_id: id, name, roles }) => (
+            <li key={id}>
+              <button
+                type="button"
+                class="secondary"
+                onClick={() => void switchTenant(id).catch(cannotStart)}
+              >
+                <bdi>{name}</bdi> <span class="fine">{roles.join(', ').replaceAll('_', ' ')}</span>
+              </button>
+            </li>
+          ))}
+        </ul>
+      </Message>
+    );
+  return (
+    <Message title={`Welcome, ${user.value?.email}`}>
+      <p>You are a member of no tenant. Ask an administrator to invite you.</p>
+      <Invitations />
+      <p>
+        <a href={hrefOf('/account')}>Your account</a>
+      </p>
+    </Message>
+  );
+}

@@ -1,0 +1,137 @@
+/** Dialogs that several screens ask and answer with. */
+import type { ComponentChildren, VNode } from 'preact';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { useAction } from './action.ts';
+import { Dialog, ProblemBox } from './parts.tsx';
+
+/** A form over the page, which is done when `work` is. */
+export function FormDialog({
+  title,
+  verb,
+  isDangerous = false,
+  children,
+  work,
+  onClose,
+}: {
+  readonly title: string;
+  readonly verb: string;
+  readonly isDangerous?: boolean;
+  readonly children?: ComponentChildren;
+  /** Closes the dialog itself, or shows something else in its place. */
+  readonly work: () => Promise<unknown>;
+  readonly onClose: () => void;
+}): VNode {
+  const { isBusy, problem, run } = useAction();
+  const form = useRef<HTMLFormElement>(null);
+  // What is to be typed first has the focus, where there is something.
+  useLayoutEffect(
+    () => form.current?.querySelector<HTMLElement>('input, select, textarea')?.focus(),
+    [],
+  );
+  const submit = (event: Event): void => {
+    event.preventDefault();
+    void run(work);
+  };
+  return (
+    <Dialog title={title} onClose={onClose}>
+      <form ref={form} onSubmit={submit}>
+        {children}
+        <ProblemBox problem={problem} />
+        <footer>
+          <button type="button" class="secondary" onClick={onClose}>
+            Cancel
+          </button>
+          <button
+            type="submit"
+            class={isDangerous ? 'danger' : ''}
+            aria-busy={isBusy}
+            disabled={isBusy}
+          >
+            {verb}
+          </button>
+        </footer>
+      </form>
+    </Dialog>
+  );
+}
+
+/** A secret that Strata shows this once: it stays until somebody says that they have it. */
+export function ShownOnce({
+  title,
+  secret,
+  onClose,
+}: {
+  readonly title: string;
+  readonly secret: string;
+  readonly onClose: () => void;
+}): VNode {
+  const [isCopied, setCopied] = useState(false);
+  const copy = (): void => {
+    navigator.clipboard.writeText(secret).then(
+      () => setCopied(true),
+      // The text can be selected by hand where the browser does not let a page write.
+      () => undefined,
+    );
+  };
+  return (
+    <Dialog title={title}>
+      <div class="notice">
+        <p>
+          This is shown <strong>once</strong>. Strata keeps only a hash of it, and nobody can read
+          it again.
+        </p>
+      </div>
+      <pre class="secret" tabindex={0} aria-label="Secret">
+        <code>{secret}</code>
+      </pre>
+      <footer>
+        <span class="fine grow" role="status">
+          {isCopied && 'Copied.'}
+        </span>
+        <button type="button" class="secondary" onClick={copy}>
+          Copy
+        </button>
+        <button type="button" onClick={onClose}>
+          I have it
+        </button>
+      </footer>
+    </Dialog>
+  );
+}
+
+export interface Choice {
+  readonly name: string;
+  /** As it is shown; the name by default. */
+  readonly title?: string;
+  readonly says?: string;
+}
+
+/** Several of a few, such as roles. */
+export function Choices({
+  label,
+  options,
+  chosen,
+  onChange,
+}: {
+  readonly label: string;
+  readonly options: readonly Choice[];
+  readonly chosen: readonly string[];
+  readonly onChange: (chosen: string[]) => void;
+}): VNode {
+  const toggle = (name: string): void =>
+    onChange(chosen.includes(name) ? chosen.filter((each) => each !== name) : [...chosen, name]);
+  return (
+    <fieldset class="some">
+      <legend>{label}</legend>
+      {options.map(({ name, title = name, says }) => (
+        <label class="check" key={name}>
+          <input type="checkbox" checked={chosen.includes(name)} onChange={() => toggle(name)} />
+          <span>
+            <bdi>{title}</bdi>
+            {says !== undefined && <small>{says}</small>}
+          </span>
+        </label>
+      ))}
+    </fieldset>
+  );
+}

@@ -1,0 +1,346 @@
+/** Small pieces that every screen is made of. */
+import type { ComponentChildren, VNode } from 'preact';
+import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { query, setQuery } from './address.ts';
+import type { Problem } from './api.ts';
+import { goBackTo, placeOf } from './focus.ts';
+import { localTime, shortJson, timeAgo } from './format.ts';
+import { nameOf } from './people.ts';
+
+/** A refusal where it happened: what is wrong, in which field, and what the log has it under. */
+export function ProblemBox({
+  problem,
+  retry,
+}: {
+  readonly problem: Problem | undefined;
+  readonly retry?: () => void;
+}): VNode | null {
+  if (!problem) return null;
+  const { message, fields, requestId, code } = problem;
+  return (
+    <div class="problem" role="alert">
+      <p>
+        <strong>{message}</strong>
+      </p>
+      {fields.length > 0 && (
+        <ul>
+          {fields.map(({ path, message: says }) => (
+            <li>
+              <code>{path === '' ? '/' : path}</code> {says}
+            </li>
+          ))}
+        </ul>
+      )}
+      <p class="fine">
+        {code}
+        {requestId && (
+          <span>
+            {' '}
+            · request <code>{requestId}</code>
+          </span>
+        )}
+        {retry && (
+          <button type="button" class="link" onClick={retry}>
+            Try again
+          </button>
+        )}
+      </p>
+    </div>
+  );
+}
+
+/** How long ago, with the local time and UTC for whoever wants to know exactly. */
+export const Time = ({ at }: { readonly at: string | null | undefined }): VNode =>
+  at === null || at === undefined ? (
+    <span class="muted">–</span>
+  ) : (
+    <time datetime={at} title={`${localTime(at)} · ${at}`}>
+      {timeAgo(at)}
+    </time>
+  );
+
+/** How far something is, such as `pending`. */
+export const State = ({ state }: { readonly state: string }): VNode => (
+  <span class={`state-of ${state}`}>{state}</span>
+);
+
+/** Whoever has the id: by the name that came with it, else by the one that is known here. */
+export const Who = ({
+  id,
+  name,
+}: {
+  readonly id: string | null | undefined;
+  readonly name?: string | undefined;
+}): VNode => <bdi title={id ?? ''}>{name ?? nameOf(id)}</bdi>;
+
+/** A value as JSON, on one line. What somebody wrote does not turn the line around it. */
+export function Value({
+  value,
+  longest,
+}: {
+  readonly value: unknown;
+  readonly longest?: number;
+}): VNode {
+  if (value === undefined) return <span class="muted">absent</span>;
+  const text = shortJson(value, longest);
+  return (
+    <code
+      class={`value ${typeof value}`}
+      title={text.endsWith('…') ? shortJson(value, 2000) : undefined}
+    >
+      <bdi>{text}</bdi>
+    </code>
+  );
+}
+
+/** What stands where rows will be, so that nothing moves when they come. */
+export const Loading = (): VNode => (
+  <p class="empty" role="status">
+    Loading…
+  </p>
+);
+
+export const Empty = ({ children }: { readonly children?: ComponentChildren }): VNode => (
+  <p class="empty">{children}</p>
+);
+
+/** A table that scrolls by itself where the page is narrower, also by keyboard. */
+export const TableRegion = ({
+  label,
+  children,
+}: {
+  readonly label: string;
+  readonly children?: ComponentChildren;
+}): VNode => (
+  <div class="scrolls" role="group" aria-label={label} tabindex={0}>
+    {children}
+  </div>
+);
+
+type Column =
+  string | { readonly wide: string } | { readonly number: string } | { readonly unseen: string };
+
+/** The head of a table: a column without a special look is its title alone. */
+export const Columns = ({ titles }: { readonly titles: readonly Column[] }): VNode => (
+  <thead>
+    <tr>
+      {titles.map((column) => {
+        if (typeof column === 'string') return <th scope="col">{column}</th>;
+        if ('unseen' in column)
+          return (
+            <th scope="col">
+              <span class="unseen">{column.unseen}</span>
+            </th>
+          );
+        const [look, title] = Object.entries(column)[0]!;
+        return (
+          <th scope="col" class={look}>
+            {title}
+          </th>
+        );
+      })}
+    </tr>
+  </thead>
+);
+
+/** A row of a `dl` of facts. */
+export const Fact = ({
+  name,
+  children,
+}: {
+  readonly name: string;
+  readonly children?: ComponentChildren;
+}): VNode => (
+  <div>
+    <dt>{name}</dt>
+    <dd>{children}</dd>
+  </div>
+);
+
+/** What narrows a list, kept in the address. */
+export const FilterField = ({ placeholder }: { readonly placeholder: string }): VNode => (
+  <label>
+    Filter
+    <input
+      type="search"
+      name="q"
+      value={query.value.get('q') ?? ''}
+      placeholder={placeholder}
+      autocomplete="off"
+      spellcheck={false}
+      onInput={({ currentTarget }) => setQuery({ q: currentTarget.value })}
+    />
+  </label>
+);
+
+/** A dialog over the page, which keeps the focus and closes with Escape. */
+export function Dialog({
+  title,
+  onClose,
+  children,
+}: {
+  readonly title: string;
+  readonly onClose?: () => void;
+  readonly children?: ComponentChildren;
+}): VNode {
+  const element = useRef<HTMLDialogElement>(null);
+  // One dialog may be over another.
+  const titleId = useId();
+  // At once, while it is on the page: later the keys that somebody types meanwhile would act on
+  // what is under it.
+  useLayoutEffect(() => {
+    const dialog = element.current;
+    const before = placeOf(document.activeElement);
+    dialog?.showModal();
+    return () => {
+      dialog?.close();
+      if (before) goBackTo(before);
+    };
+  }, []);
+  const cancel = (event: Event): void => {
+    event.preventDefault();
+    onClose?.();
+  };
+  /**
+   * Browsers close a dialog at the second Escape, whatever it says: one that has to be answered
+   * comes back.
+   */
+  const reopen = (): void => {
+    const dialog = element.current;
+    if (!onClose && dialog?.isConnected && !dialog.open) dialog.showModal();
+  };
+  return (
+    <dialog ref={element} aria-labelledby={titleId} onCancel={cancel} onClose={reopen}>
+      <div class="dialog">
+        <header>
+          <h2 id={titleId}>{title}</h2>
+          {onClose && (
+            <button type="button" class="plain" aria-label="Close" onClick={onClose}>
+              ×
+            </button>
+          )}
+        </header>
+        {children}
+      </div>
+    </dialog>
+  );
+}
+
+interface Change {
+  readonly path: string;
+  readonly before?: unknown;
+  readonly after?: unknown;
+}
+
+/** As many rows as a browser lays out without a pause that somebody feels. */
+const mostChanges = 200;
+
+/**
+ * What differs, before and after, each marked by a sign as well as by its colour. Of very many,
+ * some at a time.
+ */
+export function Changes({ changes }: { readonly changes: readonly Change[] }): VNode {
+  const [most, setMost] = useState(mostChanges);
+  if (changes.length === 0) return <p class="empty">Nothing changes.</p>;
+  return (
+    <div>
+      <div class="scrolls" role="group" aria-label="Changes" tabindex={0}>
+        <table class="changes">
+          <thead>
+            <tr>
+              <th scope="col">Where</th>
+              <th scope="col">Before</th>
+              <th scope="col">After</th>
+            </tr>
+          </thead>
+          <tbody>
+            {changes.slice(0, most).map((change) => (
+              <tr key={change.path}>
+                <th scope="row">
+                  <code>{change.path === '' ? '/' : change.path}</code>
+                </th>
+                <td class="before">
+                  {'before' in change ? (
+                    <Value value={change.before} longest={400} />
+                  ) : (
+                    <span class="muted">not set</span>
+                  )}
+                </td>
+                <td class="after">
+                  {'after' in change ? (
+                    <Value value={change.after} longest={400} />
+                  ) : (
+                    <span class="muted">not set</span>
+                  )}
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      {changes.length > most && (
+        <p class="fine">
+          The first {most} of {changes.length} places.{' '}
+          <button type="button" class="link" onClick={() => setMost(most + mostChanges)}>
+            Show more
+          </button>
+        </p>
+      )}
+    </div>
+  );
+}
+
+/**
+ * A field that says what was typed once that is finished, by Enter or by leaving it. Until then the
+ * text is its own: what comes for the screen meanwhile draws it again, and would put back what was
+ * there before.
+ */
+export function TypedField({
+  value,
+  onTyped,
+  ...attributes
+}: {
+  readonly value: string;
+  readonly onTyped: (text: string) => void;
+  readonly [attribute: string]: unknown;
+}): VNode {
+  const [unfinished, setUnfinished] = useState<string>();
+  const textIn = (event: Event): string => (event.target as HTMLInputElement).value;
+  return (
+    <input
+      autocomplete="off"
+      spellcheck={false}
+      {...attributes}
+      value={unfinished ?? value}
+      onInput={(event: Event) => setUnfinished(textIn(event))}
+      onBlur={() => setUnfinished(undefined)}
+      onChange={(event: Event) => {
+        setUnfinished(undefined);
+        onTyped(textIn(event));
+      }}
+    />
+  );
+}
+
+/** The heading of a screen; whoever came by a link starts reading here. */
+export function Heading({
+  title,
+  children,
+}: {
+  readonly title: string;
+  readonly children?: ComponentChildren;
+}): VNode {
+  const element = useRef<HTMLHeadingElement>(null);
+  useEffect(() => {
+    document.title = `${title} · Strata`;
+    element.current?.focus({ preventScroll: true });
+  }, [title]);
+  return (
+    <div class="heading">
+      <h1 ref={element} tabindex={-1}>
+        {title}
+      </h1>
+      {children}
+    </div>
+  );
+}

@@ -1,0 +1,79 @@
+/**
+ * Becoming a member by a mailed link: with a password where the account has none, else by signing
+ * in afterwards.
+ */
+import type { VNode } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
+import { go, hrefOf } from '../address.ts';
+import { problemOf, type Problem } from '../api.ts';
+import { ProblemBox } from '../parts.tsx';
+import { signIn } from '../session.ts';
+import { notice } from './sign-in.tsx';
+
+export function AcceptInvitation({ token }: { readonly token: string | undefined }): VNode {
+  const [password, setPassword] = useState('');
+  const [problem, setProblem] = useState<Problem>();
+  const [isBusy, setBusy] = useState(false);
+  useEffect(() => {
+    document.title = 'Invitation · Strata';
+  }, []);
+  const accept = async (event: Event, withPassword: boolean): Promise<void> => {
+    event.preventDefault();
+    setBusy(true);
+    setProblem(undefined);
+    try {
+      const next = await signIn({ token, ...(withPassword && { password }) });
+      if (next)
+        notice.value = `You are a member of ${next.tenant.name} now. Sign in as ${next.email}.`;
+      go('', { replace: true });
+    } catch (error) {
+      setProblem(problemOf(error));
+    }
+    setBusy(false);
+  };
+  if (token === undefined)
+    return (
+      <main class="narrow">
+        <h1>Invitation</h1>
+        <p>The link of an invitation can be read once. Open it from the mail again.</p>
+        <p>
+          <a href={hrefOf('')}>To sign-in</a>
+        </p>
+      </main>
+    );
+  return (
+    <main class="narrow sign-in">
+      <h1>You are invited</h1>
+      <form onSubmit={(event: Event) => void accept(event, true)}>
+        <ProblemBox problem={problem} />
+        <label>
+          Choose a password
+          <input
+            type="password"
+            name="password"
+            autocomplete="new-password"
+            required
+            minlength={12}
+            value={password}
+            onInput={({ currentTarget }) => setPassword(currentTarget.value)}
+          />
+        </label>
+        <p class="fine">12 characters at least, and not a common one.</p>
+        <button type="submit" aria-busy={isBusy} disabled={isBusy}>
+          Accept and sign in
+        </button>
+        <p class="fine">
+          Do you have an account with a password, passkey or provider?{' '}
+          <button
+            type="button"
+            class="link"
+            disabled={isBusy}
+            onClick={(event: Event) => void accept(event, false)}
+          >
+            Accept without a new password
+          </button>
+        </p>
+      </form>
+    </main>
+  );
+}

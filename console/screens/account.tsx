@@ -1,0 +1,307 @@
+/**
+ * One's own account: how one signs in, where one is signed in, one's API keys, and what happened to
+ * the account.
+ */
+import type { ComponentType, VNode } from 'preact';
+import { useState } from 'preact/hooks';
+import type { ResultOf } from '../../shared/contracts/index.ts';
+import { hrefOf } from '../address.ts';
+import { useAction } from '../action.ts';
+import { call, getAll } from '../api.ts';
+import { FormDialog } from '../dialogs.tsx';
+import { useLoaded } from '../loading.ts';
+import { Columns, Empty, Heading, Loading, ProblemBox, TableRegion, Time } from '../parts.tsx';
+import { canUsePasskeys, registerPasskey } from '../passkeys.ts';
+import { isPlatformAdmin, tenant, user } from '../session.ts';
+import { Activity } from './activity.tsx';
+import { ApiKeys } from './api-keys.tsx';
+import { Invitations } from './invitations.tsx';
+import { Sessions } from './sessions.tsx';
+
+type Passkey = ResultOf<'auth.webauthn.credentials.list'>['items'][number];
+
+interface Part {
+  /** In the address; empty for the first. */
+  readonly name: string;
+  readonly title: string;
+  readonly component: ComponentType<object>;
+}
+const parts: readonly Part[] = [
+  { name: '', title: 'Signing in', component: SigningIn },
+  { name: 'sessions', title: 'Sessions', component: Sessions },
+  { name: 'keys', title: 'API keys', component: OwnKeys },
+  { name: 'activity', title: 'Activity', component: Activity },
+];
+
+export function Account({ rest }: { readonly rest: readonly string[] }): VNode {
+  const [name = ''] = rest;
+  const part = parts.find((each) => each.name === name);
+  return (
+    <section>
+      <Heading title="Your account">
+        <span class="fine">
+          <bdi>{user.value?.email}</bdi>
+        </span>
+      </Heading>
+      <nav class="parts" aria-label="Parts of your account">
+        {parts.map((each) => (
+          <a
+            key={each.name}
+            href={hrefOf(`/account${each.name === '' ? '' : `/${each.name}`}`)}
+            aria-current={each === part ? 'page' : undefined}
+          >
+            {each.title}
+          </a>
+        ))}
+      </nav>
+      {part ? <part.component key={part.name} /> : <Empty>There is no such part.</Empty>}
+    </section>
+  );
+}
+
+function SigningIn(): VNode {
+  return (
+    <div>
+      <Invitations />
+      <Passkeys />
+      <ChangePassword />
+    </div>
+  );
+}
+
+function OwnKeys(): VNode {
+  const where = tenant.value?.name;
+  return (
+    <div>
+      <p class="fine">
+        {where === undefined ? (
+          'Keys that you make now act for no tenant.'
+        ) : (
+          <span>
+            Keys that you make now act in <bdi>{where}</bdi>.
+          </span>
+        )}{' '}
+        What a program should do for years belongs to a service account, since your keys end with
+        your membership.
+      </p>
+      <ApiKeys
+        owner={{
+          list: '/auth/api-keys',
+          create: '/auth/api-key',
+          isPerson: true,
+          isPlatformAdmin: isPlatformAdmin.value,
+        }}
+      />
+    </div>
+  );
+}
+
+const passkeysAddress = '/auth/webauthn/credentials';
+
+function Passkeys(): VNode {
+  const { data, problem, reload } = useLoaded(passkeysAddress, (aborted) =>
+    getAll<Passkey>(passkeysAddress, aborted),
+  );
+  const [doing, setDoing] = useState<'add' | Passkey>();
+  const close = (): void => setDoing(undefined);
+  const done = (): void => {
+    close();
+    reload();
+  };
+  return (
+    <section class="kind" aria-label="Passkeys">
+      <div class="heading">
+        <h2>Passkeys</h2>
+        {data && <span class="fine number">{data.length}</span>}
+        <span class="grow"></span>
+        {canUsePasskeys && (
+          <button type="button" class="small" onClick={() => setDoing('add')}>
+            Add a passkey…
+          </button>
+        )}
+      </div>
+      {!canUsePasskeys && (
+        <p class="fine">
+          Browsers keep no passkeys for the address {location.hostname}: open the console by its
+          host name to add one.
+        </p>
+      )}
+      <ProblemBox problem={problem} retry={reload} />
+      {!data && !problem && <Loading />}
+      {data?.length === 0 && (
+        <p class="empty">
+          None. With one, this device signs you in, and no password can be stolen.
+        </p>
+      )}
+      {data && data.length > 0 && (
+        <TableRegion label="Passkeys">
+          <table class="lines">
+            <Columns
+              titles={['Name', 'Kept', { wide: 'Added' }, 'Last used', { unseen: 'Actions' }]}
+            />
+            <tbody>
+              {data.map((passkey) => (
+                <tr key={passkey.id}>
+                  <th scope="row">
+                    <bdi>{nameOfPasskey(passkey)}</bdi>
+                  </th>
+                  <td>{passkey.backed_up ? 'on several devices' : 'on one device'}</td>
+                  <td class="wide">
+                    <Time at={passkey.created_at} />
+                  </td>
+                  <td>
+                    {passkey.last_used_at === null ? (
+                      <span class="muted">never</span>
+                    ) : (
+                      <Time at={passkey.last_used_at} />
+                    )}
+                  </td>
+                  <td class="action">
+                    <button
+                      type="button"
+                      class="small"
+                      aria-label={`Remove ${nameOfPasskey(passkey)}`}
+                      onClick={() => setDoing(passkey)}
+                    >
+                      Remove…
+                    </button>
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </TableRegion>
+      )}
+      {doing === 'add' && <AddPasskey onClose={close} onDone={done} />}
+      {doing !== undefined && doing !== 'add' && (
+        <RemovePasskey passkey={doing} onClose={close} onDone={done} />
+      )}
+    </section>
+  );
+}
+
+const nameOfPasskey = ({ name }: Passkey): string => name ?? 'A passkey';
+
+interface DialogProperties {
+  readonly onClose: () => void;
+  readonly onDone: () => void;
+}
+
+function AddPasskey({ onClose, onDone }: DialogProperties): VNode {
+  const [name, setName] = useState('');
+  const work = async (): Promise<void> => {
+    await registerPasskey(name.trim());
+    onDone();
+  };
+  return (
+    <FormDialog title="Add a passkey" verb="Add it" work={work} onClose={onClose}>
+      <label>
+        What you call it
+        <input
+          name="name"
+          maxlength={100}
+          autocomplete="off"
+          placeholder="such as Laptop"
+          value={name}
+          onInput={({ currentTarget }) => setName(currentTarget.value)}
+        />
+      </label>
+      <p class="fine">The browser asks next. You are told by mail that one was added.</p>
+    </FormDialog>
+  );
+}
+
+function RemovePasskey({
+  passkey,
+  onClose,
+  onDone,
+}: DialogProperties & { readonly passkey: Passkey }): VNode {
+  const work = async (): Promise<void> => {
+    await call('DELETE', `${passkeysAddress}/${passkey.id}`);
+    onDone();
+  };
+  return (
+    <FormDialog
+      title={`Remove ${nameOfPasskey(passkey)}`}
+      verb="Remove"
+      isDangerous
+      work={work}
+      onClose={onClose}
+    >
+      <p>It signs you in no more. Remove it from the device, too: Strata cannot do that.</p>
+    </FormDialog>
+  );
+}
+
+function ChangePassword(): VNode {
+  const [current, setCurrent] = useState('');
+  const [next, setNext] = useState('');
+  const [endsKeys, setEndsKeys] = useState(false);
+  const [isDone, setDone] = useState(false);
+  const { isBusy, problem, run } = useAction();
+  const submit = (event: Event): void => {
+    event.preventDefault();
+    setDone(false);
+    void run(async () => {
+      const body = { current_password: current, new_password: next, end_api_keys: endsKeys };
+      await call('POST', '/auth/password/change', { body });
+      setCurrent('');
+      setNext('');
+      setDone(true);
+    });
+  };
+  return (
+    <section class="kind" aria-label="Password">
+      <h2>Password</h2>
+      <form class="column" onSubmit={submit}>
+        <input
+          type="email"
+          name="username"
+          autocomplete="username"
+          value={user.value?.email}
+          readonly
+          hidden
+        />
+        <label>
+          Current password
+          <input
+            type="password"
+            name="current_password"
+            autocomplete="current-password"
+            required
+            value={current}
+            onInput={({ currentTarget }) => setCurrent(currentTarget.value)}
+          />
+        </label>
+        <label>
+          New password
+          <input
+            type="password"
+            name="new_password"
+            autocomplete="new-password"
+            required
+            minlength={12}
+            value={next}
+            onInput={({ currentTarget }) => setNext(currentTarget.value)}
+          />
+          <small>12 characters at least, and not a common one.</small>
+        </label>
+        <label class="check">
+          <input type="checkbox" checked={endsKeys} onChange={() => setEndsKeys(!endsKeys)} />
+          End my API keys too, in all tenants
+        </label>
+        <ProblemBox problem={problem} />
+        {isDone && (
+          <p class="notice" role="status">
+            The password is changed, and your other sessions have ended.
+          </p>
+        )}
+        <p class="buttons">
+          <button type="submit" aria-busy={isBusy} disabled={isBusy}>
+            Change the password
+          </button>
+        </p>
+      </form>
+    </section>
+  );
+}

@@ -1,0 +1,308 @@
+/**
+ * API keys of one owner, a person or a service account: what each may do and until when; making,
+ * renewing and revoking them.
+ */
+import type { VNode } from 'preact';
+import { useState } from 'preact/hooks';
+import type { ResultOf } from '../../shared/contracts/index.ts';
+import { call, getAll } from '../api.ts';
+import { Choices, FormDialog, ShownOnce } from '../dialogs.tsx';
+import { useLoaded } from '../loading.ts';
+import { Columns, Loading, ProblemBox, TableRegion, Time } from '../parts.tsx';
+
+type ApiKey = ResultOf<'auth.api-key.list'>['items'][number];
+type Issued = ResultOf<'auth.api-key.create'>;
+
+/** What a key may be allowed, by name; the owner's roles bound it at every use. */
+const tenantScopes = [
+  { name: 'config:read', says: 'read configuration and effective values' },
+  { name: 'config:write', says: 'change configuration' },
+  { name: 'approvals:read', says: 'see approvals' },
+  { name: 'approvals:write', says: 'ask for approvals' },
+  { name: 'approvals:decide', says: 'decide them, where the tenant lets machines' },
+  { name: 'approvals:configure', says: 'change who is asked and who decides' },
+  { name: 'automations:read', says: 'see what automation runs' },
+  { name: 'automations:write', says: 'begin and end automation' },
+  { name: 'members:read', says: 'see members and service accounts' },
+  { name: 'members:write', says: 'invite viewers and remove members' },
+  { name: 'identity:manage', says: 'change who may sign in, and with which roles' },
+  { name: 'audit:read', says: 'read the audit' },
+];
+const personalScopes = [{ name: 'auth:self', says: 'see the own account' }];
+const platformScopes = [
+  { name: 'platform:read', says: 'read what is the platform’s' },
+  { name: 'platform:write', says: 'change it' },
+];
+
+export interface KeyOwner {
+  /** Of the list; a key of it is the same with the key's id behind. */
+  readonly list: string;
+  /** Where a key is made. */
+  readonly create: string;
+  readonly isPerson: boolean;
+  readonly isPlatformAdmin?: boolean;
+}
+
+type Doing =
+  | { readonly what: 'make' }
+  | { readonly what: 'rotate' | 'revoke'; readonly key: ApiKey }
+  | { readonly what: 'show'; readonly issued: Issued };
+
+export function ApiKeys({ owner }: { readonly owner: KeyOwner }): VNode {
+  const { data, problem, reload } = useLoaded(owner.list, (aborted) =>
+    getAll<ApiKey>(owner.list, aborted),
+  );
+  const [doing, setDoing] = useState<Doing>();
+  const close = (): void => setDoing(undefined);
+  const show = (issued: Issued): void => {
+    setDoing({ what: 'show', issued });
+    reload();
+  };
+  const revoked = (): void => {
+    close();
+    reload();
+  };
+  return (
+    <section class="kind" aria-label="API keys">
+      <div class="heading">
+        <h2>API keys</h2>
+        {data && <span class="fine number">{data.length}</span>}
+        <span class="grow"></span>
+        <button type="button" class="small" onClick={() => setDoing({ what: 'make' })}>
+          New key…
+        </button>
+      </div>
+      <ProblemBox problem={problem} retry={reload} />
+      {!data && !problem && <Loading />}
+      {data?.length === 0 && (
+        <p class="empty">None. Programs and pipelines call Strata with one.</p>
+      )}
+      {data && data.length > 0 && (
+        <TableRegion label="API keys">
+          <table class="lines">
+            <Columns
+              titles={[
+                'Name',
+                'May',
+                { wide: 'Made' },
+                'Last used',
+                'Expires',
+                { unseen: 'Actions' },
+              ]}
+            />
+            <tbody>
+              {data.map((key) => (
+                <KeyRow
+                  key={key.id}
+                  apiKey={key}
+                  canRotate={owner.isPerson}
+                  onRotate={() => setDoing({ what: 'rotate', key })}
+                  onRevoke={() => setDoing({ what: 'revoke', key })}
+                />
+              ))}
+            </tbody>
+          </table>
+        </TableRegion>
+      )}
+      {doing?.what === 'make' && <Make owner={owner} onClose={close} onIssued={show} />}
+      {doing?.what === 'rotate' && (
+        <Rotate owner={owner} apiKey={doing.key} onClose={close} onIssued={show} />
+      )}
+      {doing?.what === 'revoke' && (
+        <Revoke owner={owner} apiKey={doing.key} onClose={close} onDone={revoked} />
+      )}
+      {doing?.what === 'show' && (
+        <ShownOnce
+          title={`API key ${doing.issued.name}`}
+          secret={doing.issued.api_key}
+          onClose={close}
+        />
+      )}
+    </section>
+  );
+}
+
+/** Enough to tell keys apart. */
+const shortPrefix = ({ prefix }: ApiKey): string => `${prefix.slice(0, 15)}…`;
+const hasExpired = ({ expires_at: at }: ApiKey): boolean => Date.parse(at) <= Date.now();
+
+function KeyRow({
+  apiKey,
+  canRotate,
+  onRotate,
+  onRevoke,
+}: {
+  readonly apiKey: ApiKey;
+  readonly canRotate: boolean;
+  readonly onRotate: () => void;
+  readonly onRevoke: () => void;
+}): VNode {
+  const { name, prefix, scopes, created_at: made, last_used_at: used, expires_at: ends } = apiKey;
+  return (
+    <tr>
+      <th scope="row">
+        <bdi>{name}</bdi>
+        <div class="fine">
+          <code title={prefix}>{shortPrefix(apiKey)}</code>
+        </div>
+      </th>
+      <td>
+        {scopes.map((scope) => (
+          <span key={scope} class="tag">
+            {scope}
+          </span>
+        ))}
+      </td>
+      <td class="wide">
+        <Time at={made} />
+      </td>
+      <td>{used === null ? <span class="muted">never</span> : <Time at={used} />}</td>
+      <td>
+        {hasExpired(apiKey) ? <span class="state-of expired">expired</span> : <Time at={ends} />}
+      </td>
+      <td class="action">
+        {canRotate && (
+          <button
+            type="button"
+            class="small"
+            aria-label={`New secret for ${name}`}
+            onClick={onRotate}
+          >
+            New secret…
+          </button>
+        )}
+        <button type="button" class="small" aria-label={`Revoke ${name}`} onClick={onRevoke}>
+          Revoke…
+        </button>
+      </td>
+    </tr>
+  );
+}
+
+function scopesFor({ isPerson, isPlatformAdmin = false }: KeyOwner) {
+  return [
+    ...tenantScopes,
+    ...(isPerson ? personalScopes : []),
+    ...(isPlatformAdmin ? platformScopes : []),
+  ];
+}
+
+function Make({
+  owner,
+  onClose,
+  onIssued,
+}: {
+  readonly owner: KeyOwner;
+  readonly onClose: () => void;
+  readonly onIssued: (issued: Issued) => void;
+}): VNode {
+  const [name, setName] = useState('');
+  const [scopes, setScopes] = useState<readonly string[]>(['config:read']);
+  const [days, setDays] = useState('90');
+  const work = async (): Promise<void> => {
+    const body = { name: name.trim(), scopes, expires_in_days: Number(days) };
+    const { body: issued } = await call<Issued>('POST', owner.create, { body });
+    onIssued(issued);
+  };
+  return (
+    <FormDialog title="New API key" verb="Make the key" work={work} onClose={onClose}>
+      <label>
+        Name
+        <input
+          name="name"
+          required
+          maxlength={100}
+          autocomplete="off"
+          placeholder="such as deploy-pipeline"
+          value={name}
+          onInput={({ currentTarget }) => setName(currentTarget.value)}
+        />
+      </label>
+      <label>
+        Days until it expires
+        <input
+          type="number"
+          name="days"
+          required
+          min="1"
+          max="365"
+          class="number"
+          value={days}
+          onInput={({ currentTarget }) => setDays(currentTarget.value)}
+        />
+        <small>1 to 365.</small>
+      </label>
+      <Choices
+        label="What it may do"
+        options={scopesFor(owner)}
+        chosen={scopes}
+        onChange={setScopes}
+      />
+      <p class="fine">
+        Within the roles that its owner has when it is used.{' '}
+        {owner.isPerson ? 'It ends with your membership.' : 'It continues when you have left.'}
+      </p>
+    </FormDialog>
+  );
+}
+
+function Rotate({
+  owner,
+  apiKey,
+  onClose,
+  onIssued,
+}: {
+  readonly owner: KeyOwner;
+  readonly apiKey: ApiKey;
+  readonly onClose: () => void;
+  readonly onIssued: (issued: Issued) => void;
+}): VNode {
+  const work = async (): Promise<void> => {
+    const { body: issued } = await call<Issued>('POST', `${owner.list}/${apiKey.id}/rotate`);
+    onIssued(issued);
+  };
+  return (
+    <FormDialog
+      title={`New secret for ${apiKey.name}`}
+      verb="Make a new secret"
+      work={work}
+      onClose={onClose}
+    >
+      <p>
+        The secret of now ends at once: whatever calls with <code>{shortPrefix(apiKey)}</code> is
+        refused until it has the new one.
+      </p>
+    </FormDialog>
+  );
+}
+
+function Revoke({
+  owner,
+  apiKey,
+  onClose,
+  onDone,
+}: {
+  readonly owner: KeyOwner;
+  readonly apiKey: ApiKey;
+  readonly onClose: () => void;
+  readonly onDone: () => void;
+}): VNode {
+  const work = async (): Promise<void> => {
+    await call('DELETE', `${owner.list}/${apiKey.id}`);
+    onDone();
+  };
+  return (
+    <FormDialog
+      title={`Revoke ${apiKey.name}`}
+      verb="Revoke"
+      isDangerous
+      work={work}
+      onClose={onClose}
+    >
+      <p>
+        Whatever calls with <code>{shortPrefix(apiKey)}</code> is refused from then on, on every
+        node. This cannot be undone.
+      </p>
+    </FormDialog>
+  );
+}

@@ -1,0 +1,468 @@
+/** Approvals: what waits for a person, what was decided, and one of them with its timeline. */
+import type { VNode } from 'preact';
+import { useState } from 'preact/hooks';
+import type { ResultOf } from '../../shared/contracts/index.ts';
+import { hrefOf, query, setQuery } from '../address.ts';
+import { call, get, problemOf, withQuery, type Problem } from '../api.ts';
+import { localTime, longJson } from '../format.ts';
+import { useLiveApprovals, useLoaded } from '../loading.ts';
+import {
+  Columns,
+  Empty,
+  Fact,
+  Heading,
+  Loading,
+  ProblemBox,
+  State,
+  TableRegion,
+  Time,
+  Who,
+} from '../parts.tsx';
+import { hasRole, user } from '../session.ts';
+import { DeliveryTable } from './deliveries.tsx';
+import type { ScreenProperties } from './screen.ts';
+
+type Approvals = ResultOf<'notifier.approvals.list'>;
+type Approval = ResultOf<'notifier.approvals.get'>;
+type Deliveries = ResultOf<'notifier.deliveries.list'>;
+
+const states = ['pending', 'approved', 'denied', 'expired', 'exhausted', 'withdrawn'] as const;
+
+export function Approvals({ tenantId, rest }: ScreenProperties): VNode {
+  const [id] = rest;
+  return id === undefined ? (
+    <Inbox tenantId={tenantId} />
+  ) : (
+    <OneApproval key={id} tenantId={tenantId} id={id} />
+  );
+}
+
+function Inbox({ tenantId }: { readonly tenantId: string }): VNode {
+  const state = query.value.get('state') ?? 'pending';
+  const wanted = (query.value.get('q') ?? '').trim().toLowerCase();
+  const address = withQuery(`/tenants/${tenantId}/approvals`, {
+    limit: '200',
+    state: state === 'all' ? undefined : state,
+  });
+  const { data, problem, reload } = useLoaded(address, (aborted) =>
+    get<Approvals>(address, aborted),
+  );
+  useLiveApprovals(reload, tenantId);
+  const shown = data?.items.filter(({ title, action, risk_level: risk }) =>
+    `${title} ${action} ${risk}`.toLowerCase().includes(wanted),
+  );
+  return (
+    <section>
+      <Heading title="Approvals" />
+      <form role="search" class="question two" onSubmit={(event) => event.preventDefault()}>
+        <label>
+          State
+          <select
+            name="state"
+            value={state}
+            onChange={({ currentTarget }) => setQuery({ state: currentTarget.value })}
+          >
+            {states.map((each) => (
+              <option key={each} value={each}>
+                {each}
+              </option>
+            ))}
+            <option value="all">all</option>
+          </select>
+        </label>
+        <label>
+          Filter
+          <input
+            type="search"
+            name="q"
+            value={query.value.get('q') ?? ''}
+            placeholder="title, action or risk"
+            autocomplete="off"
+            onInput={({ currentTarget }) => setQuery({ q: currentTarget.value })}
+          />
+        </label>
+      </form>
+      <ProblemBox problem={problem} retry={reload} />
+      {!data && !problem && <Loading />}
+      {shown?.length === 0 && (
+        <Empty>{state === 'pending' ? 'Nothing waits for a decision.' : 'There are none.'}</Empty>
+      )}
+      {shown && shown.length > 0 && <ApprovalTable tenantId={tenantId} items={shown} />}
+      {data?.next_cursor && <p class="fine">These are the newest 200.</p>}
+    </section>
+  );
+}
+
+function ApprovalTable({
+  tenantId,
+  items,
+}: {
+  readonly tenantId: string;
+  readonly items: readonly Approval[];
+}): VNode {
+  return (
+    <TableRegion label="Approvals">
+      <table>
+        <Columns
+          titles={['What is asked', 'Risk', { number: 'Cost' }, 'State', { wide: 'Asked' }, 'Ends']}
+        />
+        <tbody>
+          {items.map((each) => (
+            <tr key={each.id}>
+              <th scope="row">
+                <a href={hrefOf(`/tenants/${tenantId}/approvals/${each.id}`)}>
+                  <bdi>{each.title}</bdi>
+                </a>
+                <div class="fine">
+                  <code>{each.action}</code>
+                </div>
+              </th>
+              <td>
+                <span class={`risk ${each.risk_level}`}>{each.risk_level}</span>
+              </td>
+              <td class="number">{each.cost_impact ?? <span class="muted">–</span>}</td>
+              <td>
+                <State state={each.state} />
+              </td>
+              <td class="wide">
+                <Time at={each.created_at} />
+              </td>
+              <td>
+                <Time at={each.decision?.at ?? each.expires_at} />
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </TableRegion>
+  );
+}
+
+function OneApproval({ tenantId, id }: { readonly tenantId: string; readonly id: string }): VNode {
+  const address = `/tenants/${tenantId}/approvals/${encodeURIComponent(id)}`;
+  const { data, problem, reload } = useLoaded(address, (aborted) =>
+    get<Approval>(address, aborted),
+  );
+  const isPending = data?.state === 'pending';
+  // Others decide, and hops fire, while somebody looks.
+  useLiveApprovals(reload, tenantId, id);
+  return (
+    <section class="approval">
+      <p class="fine">
+        <a href={hrefOf(`/tenants/${tenantId}/approvals`)}>All approvals</a>
+      </p>
+      <Heading title={data?.title ?? 'Approval'}>{data && <State state={data.state} />}</Heading>
+      {problem?.status === 422 ? (
+        <Empty>There is no approval with this id.</Empty>
+      ) : (
+        <ProblemBox problem={problem} retry={reload} />
+      )}
+      {data && <Facts approval={data} />}
+      {data && isPending && <Decide address={address} approval={data} onDone={reload} />}
+      {data && <Timeline approval={data} />}
+      {data && (
+        <DeliveryList
+          tenantId={tenantId}
+          approvalId={data.id}
+          state={`${data.state} ${data.hop}`}
+        />
+      )}
+    </section>
+  );
+}
+
+function Facts({ approval }: { readonly approval: Approval }): VNode {
+  const { description, resource, cost_impact: cost, metadata } = approval;
+  return (
+    <div>
+      {description !== null && (
+        <p class="prose">
+          <bdi>{description}</bdi>
+        </p>
+      )}
+      <dl class="facts">
+        <Fact name="Action">
+          <code>{approval.action}</code>
+        </Fact>
+        <Fact name="Risk">
+          <span class={`risk ${approval.risk_level}`}>{approval.risk_level}</span>
+        </Fact>
+        <div>
+          <dt>Cost impact</dt>
+          <dd class="number">{cost ?? '–'}</dd>
+        </div>
+        <Fact name="Asked by">
+          <Asker approval={approval} />
+        </Fact>
+        <Fact name="Approved so far">
+          {approval.approved_by.length} of {approval.policy.required}
+          {approval.approved_by.map(({ by, name }) => (
+            <bdi title={by}>{name}</bdi>
+          ))}
+        </Fact>
+        {resource !== null && (
+          <Fact name="Resource">
+            <code>{typeof resource === 'string' ? resource : longJson(resource)}</code>
+          </Fact>
+        )}
+      </dl>
+      {metadata !== null && (
+        <details>
+          <summary>Metadata</summary>
+          <pre tabindex={0}>
+            <code>{longJson(metadata)}</code>
+          </pre>
+        </details>
+      )}
+    </div>
+  );
+}
+
+/** Keys and service accounts have names of their own, where the answer gives one. */
+function Asker({ approval }: { readonly approval: Approval }): VNode {
+  const { requested_by: by } = approval;
+  const key = by.api_key && (
+    <span class="muted">
+      , API key <bdi>{by.api_key.name}</bdi>
+    </span>
+  );
+  if (by.name !== null)
+    return (
+      <span>
+        <bdi title={by.id}>{by.name}</bdi>
+        {key}
+      </span>
+    );
+  return (
+    <span>
+      {by.type !== 'user' && <span class="muted">{by.type.replaceAll('_', ' ')} </span>}
+      <Who id={by.id} />
+    </span>
+  );
+}
+
+function Decide({
+  address,
+  approval,
+  onDone,
+}: {
+  readonly address: string;
+  readonly approval: Approval;
+  readonly onDone: () => void;
+}): VNode {
+  const [comment, setComment] = useState('');
+  const [problem, setProblem] = useState<Problem>();
+  const [busy, setBusy] = useState<string>();
+  const isOwn = !approval.policy.allow_self && approval.requested_by.id === user.value?.id;
+  const act = async (what: string, path: string, body?: object): Promise<void> => {
+    setBusy(what);
+    setProblem(undefined);
+    try {
+      await call('POST', `${address}/${path}`, body ? { body } : {});
+      onDone();
+    } catch (error) {
+      setProblem(problemOf(error));
+      onDone();
+    }
+    setBusy(undefined);
+  };
+  const decide = (decision: 'approve' | 'deny'): void => {
+    const said = comment.trim();
+    void act(decision, 'decision', { decision, ...(said !== '' && { comment: said }) });
+  };
+  if (!hasRole('tenant_admin', 'operator')) return <div />;
+  if (isOwn) return <p class="notice">You asked for this, so somebody else decides it.</p>;
+  const refused = approval.viewer?.may_decide === false;
+  return (
+    <div class="decide">
+      <ProblemBox problem={problem} />
+      {refused && (
+        <p class="notice" id="why-not">
+          {approval.viewer?.why_not}
+        </p>
+      )}
+      <label>
+        Comment
+        <textarea
+          rows={2}
+          maxlength={2000}
+          value={comment}
+          placeholder="Why, for whoever reads it later"
+          onInput={({ currentTarget }) => setComment(currentTarget.value)}
+        ></textarea>
+      </label>
+      <div class="buttons">
+        <button
+          type="button"
+          disabled={refused || busy !== undefined}
+          aria-describedby={refused ? 'why-not' : undefined}
+          aria-busy={busy === 'approve'}
+          onClick={() => decide('approve')}
+        >
+          Approve
+        </button>
+        <button
+          type="button"
+          class="danger"
+          disabled={refused || busy !== undefined}
+          aria-describedby={refused ? 'why-not' : undefined}
+          aria-busy={busy === 'deny'}
+          onClick={() => decide('deny')}
+        >
+          Deny
+        </button>
+        {approval.acknowledged === null && (
+          <button
+            type="button"
+            class="secondary"
+            disabled={busy !== undefined}
+            title="Escalation pauses"
+            onClick={() => void act('ack', 'ack')}
+          >
+            I am on it
+          </button>
+        )}
+      </div>
+    </div>
+  );
+}
+
+interface Step {
+  readonly at: string | null;
+  readonly what: VNode | string;
+  readonly state: 'past' | 'now' | 'ahead';
+}
+
+/** What happened and what will, from the approval itself. */
+function stepsOf(approval: Approval): Step[] {
+  const {
+    chain,
+    hop,
+    max_hops: most,
+    decision,
+    acknowledged,
+    escalates_at: next,
+    state,
+  } = approval;
+  const groupAt = (number: number): string =>
+    chain[Math.min(number, chain.length - 1)] ?? 'everybody who may decide';
+  const asked = Array.from({ length: hop + 1 }, (_, number): Step => ({
+    at: number === 0 ? approval.created_at : null,
+    what: (
+      <span>
+        {number === 0 ? 'Asked' : `Hop ${number}: asked`}{' '}
+        <strong>
+          <bdi>{groupAt(number)}</bdi>
+        </strong>
+      </span>
+    ),
+    state: state === 'pending' && number === hop ? 'now' : 'past',
+  }));
+  const taken: Step[] = acknowledged
+    ? [
+        {
+          at: acknowledged.at,
+          what: (
+            <span>
+              <Who id={acknowledged.by} /> is on it; escalation pauses
+            </span>
+          ),
+          state: 'past',
+        },
+      ]
+    : [];
+  if (decision) {
+    const says = (
+      <span>
+        <strong>{decision.decision === 'approve' ? 'Approved' : 'Denied'}</strong> by{' '}
+        <Who id={decision.by} name={decision.name ?? undefined} />{' '}
+        {decision.via === 'link' && '(by the mailed link)'}
+        {decision.comment !== null && (
+          <q class="said">
+            <bdi>{decision.comment}</bdi>
+          </q>
+        )}
+      </span>
+    );
+    return [...asked, ...taken, { at: decision.at, what: says, state: 'past' }];
+  }
+  if (state !== 'pending')
+    return [...asked, ...taken, { at: approval.expires_at, what: state, state: 'past' }];
+  const ahead: Step[] =
+    next === null || hop >= most
+      ? []
+      : [
+          {
+            at: next,
+            what: (
+              <span>
+                Hop {hop + 1}:{' '}
+                <strong>
+                  <bdi>{groupAt(hop + 1)}</bdi>
+                </strong>{' '}
+                is asked
+              </span>
+            ),
+            state: 'ahead',
+          },
+        ];
+  return [
+    ...asked,
+    ...taken,
+    ...ahead,
+    { at: approval.expires_at, what: 'It expires', state: 'ahead' },
+  ];
+}
+
+function Timeline({ approval }: { readonly approval: Approval }): VNode {
+  return (
+    <section aria-label="Timeline">
+      <h2>Timeline</h2>
+      <ol class="timeline">
+        {stepsOf(approval).map(({ at, what, state }, index) => (
+          <li key={index} class={state}>
+            {what}{' '}
+            {at !== null && (
+              <span class="fine" title={localTime(at)}>
+                <Time at={at} />
+              </span>
+            )}
+          </li>
+        ))}
+      </ol>
+      <p class="fine">
+        Groups and times were fixed when it was asked: later changes of the notification routes do
+        not change them.
+      </p>
+    </section>
+  );
+}
+
+function DeliveryList({
+  tenantId,
+  approvalId,
+  state,
+}: {
+  readonly tenantId: string;
+  readonly approvalId: string;
+  /** Whom it was told changes with it. */
+  readonly state: string;
+}): VNode {
+  const address = withQuery(`/tenants/${tenantId}/notifications/deliveries`, {
+    approval_id: approvalId,
+    limit: '200',
+  });
+  const { data, problem } = useLoaded(`${address} ${state}`, (aborted) =>
+    get<Deliveries>(address, aborted),
+  );
+  return (
+    <section aria-label="Who was told">
+      <h2>Who was told</h2>
+      <ProblemBox problem={problem} />
+      {data?.items.length === 0 && (
+        <p class="empty">Nobody: the notification routes name no target.</p>
+      )}
+      {data && data.items.length > 0 && <DeliveryTable tenantId={tenantId} items={data.items} />}
+    </section>
+  );
+}

@@ -1,0 +1,63 @@
+/** A moment to look back at: a local time, or a revision; now, where neither is given. */
+import type { VNode } from 'preact';
+import { TypedField } from '../parts.tsx';
+
+const two = (number: number): string => String(number).padStart(2, '0');
+
+/**
+ * As the browser's field wants it: local, to the second, without a zone. Empty for what is no time.
+ */
+function localFieldOf(at: string): string {
+  const date = new Date(at);
+  if (/^\d*$/.test(at) || Number.isNaN(date.getTime())) return '';
+  const day = `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
+  return `${day}T${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
+}
+
+/** `value` is what the API takes as `as_of`: digits for a revision, or a time with its zone. */
+export function AsOf({
+  name,
+  value,
+  onChange,
+}: {
+  readonly name: string;
+  readonly value: string;
+  readonly onChange: (value: string) => void;
+}): VNode {
+  const isRevision = /^\d+$/.test(value);
+  const takeTime = (typed: string): void => {
+    const date = new Date(typed);
+    if (typed === '') onChange('');
+    else if (!Number.isNaN(date.getTime())) onChange(date.toISOString().replace('.000Z', 'Z'));
+  };
+  const takeRevision = (text: string): void => {
+    const typed = text.trim();
+    if (/^\d{0,15}$/.test(typed)) onChange(typed);
+  };
+  return (
+    <div class="as-of">
+      <label>
+        As of (your time)
+        <TypedField
+          type="datetime-local"
+          step="1"
+          name={`${name}_time`}
+          value={isRevision ? '' : localFieldOf(value)}
+          onTyped={takeTime}
+        />
+      </label>
+      <label>
+        or revision
+        <TypedField
+          name={`${name}_revision`}
+          inputmode="numeric"
+          pattern="[0-9]*"
+          class="number"
+          placeholder="now"
+          value={isRevision ? value : ''}
+          onTyped={takeRevision}
+        />
+      </label>
+    </div>
+  );
+}

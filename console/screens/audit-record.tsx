@@ -1,0 +1,328 @@
+/**
+ * The audit's record as a whole: the proof that nobody changed it, a copy of it that is kept
+ * elsewhere, and cutting off what is kept there.
+ */
+import type { VNode } from 'preact';
+import { useState } from 'preact/hooks';
+import type { ResultOf } from '../../shared/contracts/index.ts';
+import { useAction } from '../action.ts';
+import { call, get, getAll, withQuery } from '../api.ts';
+import { FormDialog } from '../dialogs.tsx';
+import { saveLines } from '../files.ts';
+import { useLoaded } from '../loading.ts';
+import { ProblemBox, Time, Who } from '../parts.tsx';
+import { isPlatformAdmin } from '../session.ts';
+
+type Proof = ResultOf<'audit.verify'>;
+
+type Chain = Proof['chains'][number];
+
+interface Verdict {
+  /** Null while it is being proved. */
+  readonly valid: boolean | null;
+  readonly events: number;
+  readonly head: string | null;
+  readonly broken: Chain | undefined;
+  /** Chains of which the beginning is no more. */
+  readonly cut: readonly Chain[];
+}
+
+/**
+ * The whole record, piece by piece. `heard` is told after each piece. Stops where a link is broken.
+ */
+async function proof(tenantId: string | null, heard: (verdict: Verdict) => void): Promise<void> {
+  let cursor: string | null = null;
+  /** A long chain comes in several pieces; the last one counts all of it. */
+  const chains = new Map<string | null, Chain>();
+  do {
+    const address: string = withQuery('/audit/verify', {
+      tenant_id: tenantId ?? undefined,
+      cursor: cursor ?? undefined,
+    });
+    const piece: Proof = await get<Proof>(address);
+    for (const chain of piece.chains) chains.set(chain.tenant_id, chain);
+    const all = [...chains.values()];
+    heard({
+      valid: piece.valid,
+      events: all.reduce((sum, { events }) => sum + events, 0),
+      head: all.length === 1 ? all[0]!.head : null,
+      broken: all.find(({ broken_at: at }) => at !== undefined),
+      cut: all.filter(({ cut }) => cut !== undefined),
+    });
+    cursor = piece.valid === false ? null : piece.next_cursor;
+  } while (cursor !== null);
+}
+
+export function Verify({ tenantId }: { readonly tenantId: string | null }): VNode {
+  const [verdict, setVerdict] = useState<Verdict>();
+  const { isBusy, problem, run } = useAction();
+  const begin = (): void => {
+    setVerdict(undefined);
+    void run(() => proof(tenantId, setVerdict));
+  };
+  return (
+    <div class="proof">
+      <p>
+        Every event carries the hash of the previous one, so nobody can change, remove or insert one
+        unseen.{' '}
+        <button type="button" class="small" aria-busy={isBusy} disabled={isBusy} onClick={begin}>
+          Verify the record
+        </button>
+      </p>
+      <ProblemBox problem={problem} retry={begin} />
+      <div role="status">{verdict && <Says verdict={verdict} />}</div>
+    </div>
+  );
+}
+
+function Says({ verdict }: { readonly verdict: Verdict }): VNode {
+  const { valid, events, head, broken, cut } = verdict;
+  const count = events.toLocaleString();
+  if (broken?.broken_at) {
+    const { seq, problem } = broken.broken_at;
+    return (
+      <p class="problem">
+        <strong>The record is broken at event {seq}:</strong> {problem}. The {count} before it hold.
+      </p>
+    );
+  }
+  if (valid !== true) return <p class="notice">{count} events hold so far…</p>;
+  return (
+    <div class="notice">
+      <p>
+        <strong>The record is whole.</strong> All {count} events hold.
+        {head !== null && (
+          <span class="fine">
+            Last hash <code>{head}</code>
+          </span>
+        )}
+      </p>
+      {cut.slice(0, mostNamed).map((chain) => (
+        <CutOff key={chain.tenant_id} chain={chain} />
+      ))}
+      {cut.length > mostNamed && (
+        <p class="fine">and {cut.length - mostNamed} more chains were cut.</p>
+      )}
+    </div>
+  );
+}
+
+const mostNamed = 10;
+
+function CutOff({ chain: { tenant_id: tenantId, cut } }: { readonly chain: Chain }): VNode {
+  return (
+    <p class="fine">
+      {tenantId === null ? (
+        'Of the platform'
+      ) : (
+        <span>
+          Of <Who id={tenantId} />
+        </span>
+      )}{' '}
+      the events until number <span class="number">{cut?.seq}</span> were cut off{' '}
+      <Time at={cut?.cut_at} />; a signed statement is in their place.
+    </p>
+  );
+}
+
+type Exported = ResultOf<'audit.export'>;
+type Tenant = ResultOf<'tenant-config.tenants.list'>['items'][number];
+
+/** The last event of a file, by which a chain is cut. */
+interface Saved {
+  readonly count: number;
+  readonly seq: number;
+  readonly hash: string;
+  readonly isAll: boolean;
+}
+
+/** As many as a page keeps at once; the next file begins where this one was cut. */
+const mostInFile = 20_000;
+
+/** Undefined where nothing is from before that moment. */
+async function saveChain(
+  tenantId: string | null,
+  before: string,
+  heard: (count: number) => void,
+): Promise<Saved | undefined> {
+  const lines: string[] = [];
+  let last: Exported['items'][number] | undefined;
+  let cursor: string | null = null;
+  do {
+    const address: string = withQuery('/audit/export', {
+      tenant_id: tenantId ?? undefined,
+      before,
+      limit: '200',
+      cursor: cursor ?? undefined,
+    });
+    const page: Exported = await get<Exported>(address);
+    lines.push(...page.items.map((event) => `${JSON.stringify(event)}\n`));
+    last = page.items.at(-1) ?? last;
+    heard(lines.length);
+    cursor = page.next_cursor;
+  } while (cursor !== null && lines.length < mostInFile);
+  if (!last) return undefined;
+  saveLines(`audit-until-${last.seq}`, lines);
+  return { count: lines.length, seq: last.seq, hash: last.hash, isAll: cursor === null };
+}
+
+/** A null tenant has a choice of chains: each tenant has one, and the platform. */
+export function KeepElsewhere({ tenantId }: { readonly tenantId: string | null }): VNode {
+  const [chain, setChain] = useState(tenantId);
+  const [before, setBefore] = useState('');
+  const [soFar, setSoFar] = useState<number>();
+  const [saved, setSaved] = useState<Saved | 'nothing'>();
+  const [cutting, setCutting] = useState<Saved>();
+  const [isCut, setCut] = useState(false);
+  const { isBusy, problem, run } = useAction();
+  const forget = (): void => {
+    setSaved(undefined);
+    setCut(false);
+  };
+  const choose = (id: string | null): void => {
+    setChain(id);
+    forget();
+  };
+  const begin = (event: Event): void => {
+    event.preventDefault();
+    forget();
+    const until = before === '' ? '' : new Date(before).toISOString();
+    void run(async () => setSaved((await saveChain(chain, until, setSoFar)) ?? 'nothing'));
+  };
+  return (
+    <section class="kind" aria-label="Keep it elsewhere">
+      <h2>Keep it elsewhere</h2>
+      <p class="fine">
+        The whole record in its order, from its beginning, with what every hash is over: whoever has
+        the file can prove it without Strata.
+      </p>
+      <form class="question keep" onSubmit={begin}>
+        {tenantId === null && <ChainChoice chain={chain} onChoose={choose} />}
+        <label>
+          Before
+          <input
+            type="datetime-local"
+            name="before"
+            value={before}
+            onChange={(event: Event) => {
+              setBefore((event.target as HTMLInputElement).value);
+              forget();
+            }}
+          />
+        </label>
+        <p>
+          <button type="submit" class="secondary" aria-busy={isBusy} disabled={isBusy}>
+            Export the record
+          </button>
+        </p>
+      </form>
+      <ProblemBox problem={problem} />
+      <div role="status">
+        {isBusy && soFar !== undefined && <p class="fine">{soFar.toLocaleString()} events…</p>}
+        {saved === 'nothing' && <p class="notice">There is nothing from before that.</p>}
+        {saved !== undefined && saved !== 'nothing' && <InTheFile saved={saved} />}
+        {isCut && (
+          <p class="notice">
+            <strong>They were cut off.</strong> The signed statement is in the audit of the
+            platform.
+          </p>
+        )}
+      </div>
+      {saved !== undefined && saved !== 'nothing' && isPlatformAdmin.value && !isCut && (
+        <p>
+          <button type="button" class="small danger" onClick={() => setCutting(saved)}>
+            Cut off what was exported…
+          </button>
+        </p>
+      )}
+      {cutting && (
+        <Cut
+          tenantId={chain}
+          saved={cutting}
+          onClose={() => setCutting(undefined)}
+          onCut={() => {
+            setCutting(undefined);
+            setCut(true);
+          }}
+        />
+      )}
+    </section>
+  );
+}
+
+const InTheFile = ({ saved: { count, seq, hash, isAll } }: { readonly saved: Saved }): VNode => (
+  <div class="notice">
+    <p>
+      <strong>{count.toLocaleString()} events are in the file</strong>, the last is number{' '}
+      <span class="number">{seq}</span>.
+      {!isAll && ' There are more: cut these off, or export the rest by the command line.'}
+    </p>
+    <p class="fine">
+      Its hash <code>{hash}</code>
+    </p>
+  </div>
+);
+
+function ChainChoice({
+  chain,
+  onChoose,
+}: {
+  readonly chain: string | null;
+  readonly onChoose: (id: string | null) => void;
+}): VNode {
+  const { data } = useLoaded('/tenants', (aborted) => getAll<Tenant>('/tenants', aborted));
+  const choose = (event: Event): void => {
+    const { value } = event.target as HTMLSelectElement;
+    onChoose(value === '' ? null : value);
+  };
+  return (
+    <label>
+      Whose
+      <select name="chain" value={chain ?? ''} onChange={choose}>
+        <option value="">the platform</option>
+        {data?.map(({ id, name }) => (
+          <option key={id} value={id}>
+            {name}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+/** Nothing brings back what was cut off but the file, so whoever cuts says that they have it. */
+function Cut({
+  tenantId,
+  saved: { seq, hash },
+  onClose,
+  onCut,
+}: {
+  readonly tenantId: string | null;
+  readonly saved: Saved;
+  readonly onClose: () => void;
+  readonly onCut: () => void;
+}): VNode {
+  const work = async (): Promise<void> => {
+    await call('POST', '/audit/cut', { body: { tenant_id: tenantId, seq, hash } });
+    onCut();
+  };
+  return (
+    <FormDialog
+      title="Cut off what was exported"
+      verb="Cut it off"
+      isDangerous
+      work={work}
+      onClose={onClose}
+    >
+      <p>
+        The events until number <strong class="number">{seq}</strong> are removed for good. A signed
+        statement takes their place, and later events are proved from there on. See first that the
+        file is where you keep evidence.
+      </p>
+      <label class="check">
+        <input type="checkbox" name="kept" required />
+        <span>The file is kept, and can be read</span>
+      </label>
+    </FormDialog>
+  );
+}

@@ -1,0 +1,295 @@
+/**
+ * The audit: who did what, newest first, as the address says, and a file of what fits the filters.
+ */
+import type { VNode } from 'preact';
+import { useState } from 'preact/hooks';
+import type { ResultOf } from '../../shared/contracts/index.ts';
+import { opened, query, setQuery, toggleOpened } from '../address.ts';
+import { useAction } from '../action.ts';
+import { get, withQuery } from '../api.ts';
+import { saveLines } from '../files.ts';
+import { longJson } from '../format.ts';
+import { useLoaded } from '../loading.ts';
+import {
+  Columns,
+  Empty,
+  Fact,
+  Heading,
+  Loading,
+  ProblemBox,
+  Time,
+  TypedField,
+  Who,
+} from '../parts.tsx';
+import { KeepElsewhere, Verify } from './audit-record.tsx';
+import type { ScreenProperties } from './screen.ts';
+
+type Events = ResultOf<'audit.events.list'>;
+type AuditEvent = Events['items'][number];
+
+const filters = ['actor', 'action', 'target', 'since', 'until'] as const;
+type Filters = Readonly<Record<(typeof filters)[number], string>>;
+
+/** Times in the address are what people typed, in their own time; the API takes UTC. */
+const momentOf = (local: string): string => {
+  const at = new Date(local);
+  return Number.isNaN(at.getTime()) ? '' : at.toISOString();
+};
+
+const filtersNow = (): Filters => {
+  const value = (name: string): string => query.value.get(name) ?? '';
+  return {
+    actor: value('actor'),
+    action: value('action'),
+    target: value('target'),
+    since: value('since'),
+    until: value('until'),
+  };
+};
+
+/**
+ * Of the events that fit. A null tenant is all of them, and the platform, for whoever administers
+ * it.
+ */
+const eventsAddress = (
+  tenantId: string | null,
+  { actor, action, target, since, until }: Filters,
+  page: Readonly<Record<string, string>>,
+): string =>
+  withQuery('/audit/events', {
+    tenant_id: tenantId ?? undefined,
+    actor: actor.trim(),
+    // The beginning of a name is what people filter by: config finds config.risk.updated.
+    action: /[*]$|^$/.test(action.trim()) ? action.trim() : `${action.trim()}*`,
+    target: target.trim(),
+    since: momentOf(since),
+    until: momentOf(until),
+    order: 'desc',
+    ...page,
+  });
+
+export const Audit = ({ tenantId }: ScreenProperties): VNode => <AuditOf tenantId={tenantId} />;
+
+export const AuditOfPlatform = (): VNode => <AuditOf tenantId={null} />;
+
+function AuditOf({ tenantId }: { readonly tenantId: string | null }): VNode {
+  const asked = filtersNow();
+  const cursor = query.value.get('cursor') ?? '';
+  const address = eventsAddress(tenantId, asked, { limit: '50', cursor });
+  const { data, problem, reload } = useLoaded(address, (aborted) => get<Events>(address, aborted));
+  const open = opened();
+  const isFiltered = Object.values(asked).some((text) => text !== '');
+  return (
+    <section>
+      <Heading title={tenantId === null ? 'Audit of all' : 'Audit'} />
+      <Verify tenantId={tenantId} />
+      <FilterForm asked={asked} />
+      <ProblemBox problem={problem} retry={reload} />
+      {!data && !problem && <Loading />}
+      {data?.items.length === 0 && (
+        <Empty>{isFiltered ? 'Nothing fits the filters.' : 'Nothing has happened yet.'}</Empty>
+      )}
+      {data && data.items.length > 0 && (
+        <table class="keys audit">
+          <Columns titles={['What', 'Target', 'By', 'When']} />
+          {data.items.map((event) => (
+            <EventRow
+              key={event.id}
+              event={event}
+              ofAll={tenantId === null}
+              isOpen={open.has(event.id)}
+              onToggle={() => toggleOpened(event.id)}
+            />
+          ))}
+        </table>
+      )}
+      <p class="paging">
+        {cursor !== '' && (
+          <button type="button" class="small" onClick={() => setQuery({ cursor: '' })}>
+            Newest
+          </button>
+        )}
+        {data?.next_cursor && (
+          <button
+            type="button"
+            class="small"
+            onClick={() => setQuery({ cursor: data.next_cursor!, open: '' })}
+          >
+            Older
+          </button>
+        )}
+        <span class="grow"></span>
+        {data && data.items.length > 0 && <Export tenantId={tenantId} asked={asked} />}
+      </p>
+      <KeepElsewhere tenantId={tenantId} />
+    </section>
+  );
+}
+
+function FilterForm({ asked }: { readonly asked: Filters }): VNode {
+  const field = (name: keyof Filters, label: string, placeholder: string, type = 'text'): VNode => (
+    <label>
+      {label}
+      <TypedField
+        type={type}
+        name={name}
+        value={asked[name]}
+        placeholder={placeholder}
+        onTyped={(text) => setQuery({ [name]: text, cursor: '', open: '' })}
+      />
+    </label>
+  );
+  return (
+    <form role="search" class="question five" onSubmit={(event) => event.preventDefault()}>
+      {field('actor', 'By', 'address or id')}
+      {field('action', 'Action begins with', 'config.')}
+      {field('target', 'Target', 'id or name')}
+      {field('since', 'From', '', 'datetime-local')}
+      {field('until', 'Before', '', 'datetime-local')}
+    </form>
+  );
+}
+
+/** Strata itself and operators have no name of their own. */
+const ActorOf = ({ actor }: { readonly actor: AuditEvent['actor'] }): VNode => (
+  <span>
+    {actor.type !== 'user' && <span class="muted">{actor.type} </span>}
+    <Who id={actor.id} name={actor.name ?? undefined} />
+  </span>
+);
+
+function EventRow({
+  event,
+  ofAll,
+  isOpen,
+  onToggle,
+}: {
+  readonly event: AuditEvent;
+  /** Events of every tenant are listed. */
+  readonly ofAll: boolean;
+  readonly isOpen: boolean;
+  readonly onToggle: () => void;
+}): VNode {
+  const { id, seq, hash, action, actor, target, payload, request_id: request } = event;
+  const detailsId = `event-${id}`;
+  return (
+    <tbody class={isOpen ? 'open' : ''}>
+      <tr>
+        <th scope="row">
+          <button
+            type="button"
+            class="plain key"
+            aria-expanded={isOpen}
+            aria-controls={isOpen ? detailsId : undefined}
+            onClick={onToggle}
+          >
+            <span class="chevron" aria-hidden="true"></span>
+            {action}
+          </button>
+        </th>
+        <td>{target === null ? <span class="muted">–</span> : <Who id={target} />}</td>
+        <td>
+          <ActorOf actor={actor} />
+        </td>
+        <td>
+          <Time at={event.occurred_at} />
+        </td>
+      </tr>
+      {isOpen && (
+        <tr class="opened">
+          <td colspan={4} id={detailsId}>
+            <div class="ladder">
+              <dl class="facts">
+                <div>
+                  <dt>Number in the chain</dt>
+                  <dd class="number">{seq}</dd>
+                </div>
+                <Fact name="By">
+                  <code>{actor.id}</code>
+                </Fact>
+                <Fact name="Target">{target === null ? '–' : <code>{target}</code>}</Fact>
+                {ofAll && event.tenant_id !== null && (
+                  <Fact name="Tenant">
+                    <code>{event.tenant_id}</code>
+                  </Fact>
+                )}
+                <Fact name="Request">{request === null ? '–' : <code>{request}</code>}</Fact>
+                <Fact name="At">
+                  <code>{event.occurred_at}</code>
+                </Fact>
+                <Fact name="Hash">
+                  <code>{hash}</code>
+                </Fact>
+              </dl>
+              <pre tabindex={0} aria-label="Details">
+                <code>{longJson(payload)}</code>
+              </pre>
+            </div>
+          </td>
+        </tr>
+      )}
+    </tbody>
+  );
+}
+
+/** More than that is for the command line. */
+const mostExported = 20_000;
+
+/**
+ * One event a line (NDJSON), newest first, with hashes, so that the file can be checked against the
+ * record.
+ */
+async function saveEvents(
+  tenantId: string | null,
+  asked: Filters,
+  heard: (count: number) => void,
+): Promise<boolean> {
+  const lines: string[] = [];
+  let cursor: string | null = null;
+  do {
+    const page: Events = await get<Events>(
+      eventsAddress(tenantId, asked, { limit: '200', cursor: cursor ?? '' }),
+    );
+    lines.push(...page.items.map((event) => `${JSON.stringify(event)}\n`));
+    heard(lines.length);
+    cursor = page.next_cursor;
+  } while (cursor !== null && lines.length < mostExported);
+  saveLines('audit', lines);
+  return cursor === null;
+}
+
+function Export({
+  tenantId,
+  asked,
+}: {
+  readonly tenantId: string | null;
+  readonly asked: Filters;
+}): VNode {
+  const [says, setSays] = useState('');
+  const { isBusy, problem, run } = useAction();
+  const begin = (): void => {
+    void run(async () => {
+      let count = 0;
+      const isAll = await saveEvents(tenantId, asked, (soFar) => {
+        count = soFar;
+        setSays(`${soFar.toLocaleString()} events…`);
+      });
+      setSays(
+        isAll
+          ? `${count.toLocaleString()} events are in the file.`
+          : `The newest ${count.toLocaleString()} events are in the file. Narrow the time for older ones.`,
+      );
+    });
+  };
+  return (
+    <span>
+      <ProblemBox problem={problem} />
+      <span class="fine" role="status">
+        {says}
+      </span>{' '}
+      <button type="button" class="small" aria-busy={isBusy} disabled={isBusy} onClick={begin}>
+        Export what fits
+      </button>
+    </span>
+  );
+}

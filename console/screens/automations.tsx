@@ -1,0 +1,344 @@
+/**
+ * What automation may do now and what it does: the emergency stop, the limits, the slots in use and
+ * who holds them.
+ */
+import type { VNode } from 'preact';
+import { useEffect } from 'preact/hooks';
+import type { ResultOf } from '../../shared/contracts/index.ts';
+import { hrefOf, query, setQuery } from '../address.ts';
+import { get, getAll, withQuery } from '../api.ts';
+import { nameBeside, shortJson } from '../format.ts';
+import { useLive, useLoaded } from '../loading.ts';
+import {
+  Columns,
+  Empty,
+  Heading,
+  Loading,
+  ProblemBox,
+  TableRegion,
+  Time,
+  Value,
+  Who,
+} from '../parts.tsx';
+import { hasRole } from '../session.ts';
+import { EmergencyStop } from './emergency-stop.tsx';
+import { layerTitles, type Explained } from './ladder.ts';
+import type { ScreenProperties } from './screen.ts';
+
+type Effective = ResultOf<'config-resolver.resolve'>;
+type Automation = ResultOf<'notifier.automations.list'>['items'][number];
+
+const states = [
+  'running',
+  'waiting_slot',
+  'waiting_approval',
+  'denied',
+  'finished',
+  'expired',
+] as const;
+
+/** Slots are taken and freed without a stream that says so. */
+const lookAgainMs = 5000;
+
+function useEvery(ms: number, act: () => void): void {
+  useEffect(() => {
+    const timer = setInterval(() => {
+      if (!document.hidden) act();
+    }, ms);
+    return () => clearInterval(timer);
+  }, []);
+}
+
+export function Automations({ tenantId }: ScreenProperties): VNode {
+  const effective = `/tenants/${tenantId}/config/effective?explain=true`;
+  const limits = useLoaded(effective, (aborted) => get<Effective>(effective, aborted));
+  const running = `/tenants/${tenantId}/automations?state=running`;
+  const slots = useLoaded(running, (aborted) => getAll<Automation>(running, aborted));
+  useLive(limits.reload);
+  useEvery(lookAgainMs, slots.reload);
+  return (
+    <section>
+      <Heading title="Automations">
+        <p class="muted">What automation may do on its own, and what it does</p>
+      </Heading>
+      <ProblemBox problem={limits.problem ?? slots.problem} retry={limits.reload} />
+      <div class="panels">
+        <EmergencyStop
+          address={`/tenants/${tenantId}/config/bounds`}
+          whose="this tenant"
+          mayWrite={hasRole('tenant_admin')}
+          onChanged={limits.reload}
+        />
+        {limits.data && <Slots effective={limits.data} used={slots.data?.length} />}
+      </div>
+      {limits.data && <Limits tenantId={tenantId} effective={limits.data} />}
+      <List tenantId={tenantId} />
+    </section>
+  );
+}
+
+const explainedIn = ({ explain = {} }: Effective, key: string): Explained | undefined =>
+  Object.hasOwn(explain, key) ? explain[key] : undefined;
+
+/**
+ * A bar with a place for each slot, as long as they can be told apart; the number says it to
+ * everybody.
+ */
+function Slots({
+  effective,
+  used,
+}: {
+  readonly effective: Effective;
+  readonly used: number | undefined;
+}): VNode {
+  const most = effective.values.max_concurrent_automations;
+  const enabled = effective.values.automation_enabled;
+  const stopped = explainedIn(effective, 'automation_enabled')?.enforced;
+  return (
+    <section class="slots" aria-label="Slots">
+      <h2>Slots</h2>
+      <p class="figure">
+        <strong class="number">{used ?? '–'}</strong> of{' '}
+        <span class="number">{typeof most === 'number' ? most : '–'}</span> in use
+      </p>
+      {typeof most === 'number' && most > 0 && used !== undefined && (
+        <meter min="0" max={most} value={Math.min(used, most)} aria-label="Slots in use">
+          {used} of {most}
+        </meter>
+      )}
+      <p>
+        {enabled === false ? (
+          <span>
+            <strong>New automations are refused</strong>:{' '}
+            {stopped
+              ? `a bound of ${stopped.by === 'platform' ? 'the platform' : 'the tenant'} says so`
+              : 'automation is disabled'}
+            .
+            {stopped?.rule.reason && (
+              <q class="said">
+                <bdi>{stopped.rule.reason}</bdi>
+              </q>
+            )}
+          </span>
+        ) : (
+          'New automations are decided by the limits below.'
+        )}
+      </p>
+    </section>
+  );
+}
+
+/** The settings that decide over automation, in the order in which they do. */
+const limitKeys = [
+  'automation_enabled',
+  'business_hours_only',
+  'max_resource_scaling',
+  'max_cost_impact_approval',
+  'max_cost_impact_auto',
+  'require_approval_for_high_risk',
+  'auto_approve_rollbacks',
+  'max_concurrent_automations',
+  'approval_timeout_minutes',
+] as const;
+
+function Limits({
+  tenantId,
+  effective,
+}: {
+  readonly tenantId: string;
+  readonly effective: Effective;
+}): VNode {
+  const rows = limitKeys.flatMap((key) => {
+    const explained = explainedIn(effective, key);
+    return explained ? [{ key, explained, value: effective.values[key] }] : [];
+  });
+  return (
+    <section aria-label="Limits">
+      <div class="heading">
+        <h2>Limits</h2>
+        <p class="fine">
+          For no agent and no service;{' '}
+          <a href={hrefOf(`/tenants/${tenantId}/effective`)}>effective values</a> has them for each.
+        </p>
+        <span class="grow"></span>
+        <a href={hrefOf(`/tenants/${tenantId}/documents/risk`)}>Risk limits</a>
+        <a href={hrefOf(`/tenants/${tenantId}/documents/bounds`)}>Bounds</a>
+      </div>
+      <TableRegion label="Limits of automation">
+        <table class="lines">
+          <Columns
+            titles={['Limit', 'Value', 'Decided by', { wide: 'Changed by' }, { wide: 'When' }]}
+          />
+          <tbody>
+            {rows.map(({ key, explained, value }) => (
+              <tr key={key}>
+                <th scope="row">{key}</th>
+                <td>
+                  <Value value={value} />
+                </td>
+                <td>
+                  {explained.enforced ? (
+                    <span class="layer bound">bound</span>
+                  ) : (
+                    layerTitles[explained.layer]
+                  )}
+                </td>
+                <td class="wide">
+                  <Who id={explained.updated_by} name={nameBeside(explained, 'updated_by')} />
+                </td>
+                <td class="wide">
+                  <Time at={explained.updated_at} />
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </TableRegion>
+    </section>
+  );
+}
+
+function List({ tenantId }: { readonly tenantId: string }): VNode {
+  const state = query.value.get('state') ?? 'running';
+  const cursor = query.value.get('cursor') ?? '';
+  const wanted = (query.value.get('q') ?? '').trim().toLowerCase();
+  const address = withQuery(`/tenants/${tenantId}/automations`, {
+    state: state === 'all' ? undefined : state,
+    limit: '100',
+    cursor,
+  });
+  const { data, problem, reload } = useLoaded(address, (aborted) =>
+    get<ResultOf<'notifier.automations.list'>>(address, aborted),
+  );
+  useEvery(lookAgainMs, reload);
+  const shown = data?.items.filter((each) =>
+    `${each.action} ${contextOf(each)} ${each.outcome ?? ''}`.toLowerCase().includes(wanted),
+  );
+  const choose = (event: Event): void =>
+    setQuery({ state: (event.target as HTMLSelectElement).value, cursor: '' });
+  return (
+    <section aria-label="Automations">
+      <h2>Automations</h2>
+      <form role="search" class="question two" onSubmit={(event) => event.preventDefault()}>
+        <label>
+          State
+          <select name="state" value={state} onChange={choose}>
+            {states.map((each) => (
+              <option key={each} value={each}>
+                {each.replace('_', ' for ').replace('waiting for slot', 'waiting for a slot')}
+              </option>
+            ))}
+            <option value="all">all</option>
+          </select>
+        </label>
+        <label>
+          Filter
+          <input
+            type="search"
+            name="q"
+            value={query.value.get('q') ?? ''}
+            placeholder="action, agent, service or outcome"
+            autocomplete="off"
+            onInput={({ currentTarget }) => setQuery({ q: currentTarget.value })}
+          />
+        </label>
+      </form>
+      <ProblemBox problem={problem} retry={reload} />
+      {!data && !problem && <Loading />}
+      {shown?.length === 0 && (
+        <Empty>{state === 'running' ? 'Nothing runs.' : 'There are none.'}</Empty>
+      )}
+      {shown && shown.length > 0 && <Table tenantId={tenantId} items={shown} />}
+      <p class="paging">
+        {cursor !== '' && (
+          <button type="button" class="small" onClick={() => setQuery({ cursor: '' })}>
+            Newest
+          </button>
+        )}
+        {data?.next_cursor && (
+          <button
+            type="button"
+            class="small"
+            onClick={() => setQuery({ cursor: data.next_cursor! })}
+          >
+            Older
+          </button>
+        )}
+      </p>
+    </section>
+  );
+}
+
+const contextOf = ({ agent_type: agent, service_id: service, service_type: type }: Automation) =>
+  [agent, service, type].filter((each) => each !== undefined).join(' · ');
+
+/** Why it waits, is refused, or how it ended. */
+function RemarkOn({
+  tenantId,
+  automation,
+}: {
+  readonly tenantId: string;
+  readonly automation: Automation;
+}): VNode {
+  const { approval_id: approval, outcome, reasons, state } = automation;
+  const [first] = reasons;
+  if (state === 'waiting_approval' && approval !== undefined)
+    return <a href={hrefOf(`/tenants/${tenantId}/approvals/${approval}`)}>its approval</a>;
+  if (outcome !== null) return <bdi>{outcome}</bdi>;
+  if (state === 'denied' && first)
+    return (
+      <span>
+        <code>{first.rule}</code> is {shortJson(first.limit, 40)}
+      </span>
+    );
+  return <span class="muted">–</span>;
+}
+
+function Table({
+  tenantId,
+  items,
+}: {
+  readonly tenantId: string;
+  readonly items: readonly Automation[];
+}): VNode {
+  return (
+    <TableRegion label="Automations">
+      <table class="lines">
+        <Columns titles={['Action', 'State', 'Who', 'Since', 'Expires or ended', 'Remark']} />
+        <tbody>
+          {items.map((each) => (
+            <tr key={each.id}>
+              <th scope="row">
+                <code>
+                  <bdi>{each.action}</bdi>
+                </code>{' '}
+                <span class={`risk ${each.risk_level}`}>{each.risk_level}</span>
+                <div class="fine">
+                  <bdi>{contextOf(each)}</bdi>
+                </div>
+              </th>
+              <td>
+                <span class={`state-of ${each.state}`}>{each.state.replace('_', ' for ')}</span>
+              </td>
+              <td>
+                {each.requested_by.type !== 'user' && (
+                  <span class="muted">{each.requested_by.type.replaceAll('_', ' ')} </span>
+                )}
+                <Who id={each.requested_by.id} />
+              </td>
+              <td>
+                <Time at={each.started_at ?? each.created_at} />
+              </td>
+              <td>
+                <Time at={each.ended_at ?? each.expires_at} />
+              </td>
+              <td>
+                <RemarkOn tenantId={tenantId} automation={each} />
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </TableRegion>
+  );
+}

@@ -1,0 +1,440 @@
+/**
+ * Two effective configurations side by side: of two contexts, two moments or two tenants. What
+ * differs is shown first; both questions, the filter and what is shown stand in the address, those
+ * of the right side as `with_…`.
+ */
+import type { VNode } from 'preact';
+import { useMemo } from 'preact/hooks';
+import type { ResultOf } from '../../shared/contracts/index.ts';
+import { query, setQuery } from '../address.ts';
+import { get, send, withQuery } from '../api.ts';
+import { localTime, nameBeside, shortJson } from '../format.ts';
+import { useGrowing } from '../growing.ts';
+import { useLive, useLoaded } from '../loading.ts';
+import { differencesBetween } from '../merge-patch.ts';
+import {
+  Empty,
+  FilterField,
+  Heading,
+  Loading,
+  ProblemBox,
+  TableRegion,
+  Time,
+  TypedField,
+  Value,
+  Who,
+} from '../parts.tsx';
+import { readIn, tokens } from '../session.ts';
+import { AsOf } from './as-of.tsx';
+import { layerTitles, type Explained } from './ladder.ts';
+import type { ScreenProperties } from './screen.ts';
+
+type Effective = ResultOf<'config-resolver.resolve'>;
+type Contexts = ResultOf<'tenant-config.contexts'>;
+
+const fields = ['agent_type', 'service_id', 'service_type', 'as_of'] as const;
+type Field = (typeof fields)[number];
+type Question = Readonly<Partial<Record<Field, string>>>;
+
+const fieldTitles: Readonly<Record<Field, string>> = {
+  agent_type: 'Agent type',
+  service_id: 'Service',
+  service_type: 'Service type',
+  as_of: 'As of',
+};
+
+/** What a side asks: the names of its parameters begin with this. */
+const sides = { left: '', right: 'with_' } as const;
+type Side = keyof typeof sides;
+
+const questionOf = (side: Side): Question =>
+  Object.fromEntries(
+    fields.flatMap((name) => {
+      const value = query.value.get(sides[side] + name);
+      return value ? [[name, value]] : [];
+    }),
+  );
+
+const parametersOf = (side: Side, question: Question): Record<string, string> =>
+  Object.fromEntries(fields.map((name) => [sides[side] + name, question[name] ?? '']));
+
+interface Compared {
+  readonly contexts: Contexts;
+  readonly left: Effective;
+  readonly right: Effective;
+}
+
+const addressOf = (tenantId: string, question: Question): string =>
+  withQuery(`/tenants/${tenantId}/config/effective`, { ...question, explain: 'true' });
+
+/** One after the other: while another tenant is read, the session acts for that one. */
+async function readBoth(
+  own: string,
+  other: string,
+  left: Question,
+  right: Question,
+  aborted: AbortSignal,
+): Promise<Compared> {
+  const contexts = await get<Contexts>(`/tenants/${own}/contexts`, aborted);
+  const first = await get<Effective>(addressOf(own, left), aborted);
+  const address = addressOf(other, right);
+  if (other === own)
+    return { contexts, left: first, right: await get<Effective>(address, aborted) };
+  const second = await readIn(other, async (headers) => {
+    const { body } = await send<Effective>('GET', address, { headers });
+    return body;
+  });
+  return { contexts, left: first, right: second };
+}
+
+export function Compare({ tenantId }: ScreenProperties): VNode {
+  const left = questionOf('left');
+  const right = questionOf('right');
+  const other = query.value.get('with_tenant') ?? tenantId;
+  const key = JSON.stringify([tenantId, other, left, right]);
+  const { data, problem, isBusy, reload } = useLoaded(key, (aborted) =>
+    readBoth(tenantId, other, left, right, aborted),
+  );
+  // Going to another tenant for every change of this one would disturb the other tabs.
+  useLive(() => other === tenantId && reload());
+  return (
+    <section>
+      <Heading title="Compare">
+        <p class="muted">Two contexts, moments or tenants, key by key</p>
+      </Heading>
+      <form class="sides" aria-label="What to compare" onSubmit={(event) => event.preventDefault()}>
+        <SideForm side="left" title="This" question={left} contexts={data?.contexts} />
+        <SideForm
+          side="right"
+          title="With"
+          question={right}
+          contexts={other === tenantId ? data?.contexts : undefined}
+          tenants={<OtherTenant own={tenantId} other={other} />}
+        />
+      </form>
+      <p class="buttons">
+        <button type="button" class="small" onClick={() => setQuery(parametersOf('right', left))}>
+          Same question on both sides
+        </button>
+        <button
+          type="button"
+          class="small"
+          onClick={() =>
+            setQuery({ ...parametersOf('left', right), ...parametersOf('right', left) })
+          }
+        >
+          Swap questions
+        </button>
+      </p>
+      <ProblemBox problem={problem} retry={reload} />
+      {data && <Unknown side="left" effective={data.left} question={left} />}
+      {data && <Unknown side="right" effective={data.right} question={right} />}
+      {data ? <Comparison data={data} left={left} right={right} /> : isBusy && <Loading />}
+    </section>
+  );
+}
+
+/** The tenants that the person may look into, where there is more than one. */
+function OtherTenant({
+  own,
+  other,
+}: {
+  readonly own: string;
+  readonly other: string;
+}): VNode | null {
+  const memberships = tokens.value?.memberships ?? [];
+  if (memberships.length < 2) return null;
+  const choose = (event: Event): void => {
+    const { value } = event.target as HTMLSelectElement;
+    setQuery({ with_tenant: value === own ? '' : value });
+  };
+  return (
+    <label>
+      Tenant
+      <select name="with_tenant" value={other} onChange={choose}>
+        {memberships.map(({ tenant_id: id, name }) => (
+          <option key={id} value={id}>
+            {name}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+function SideForm({
+  side,
+  title,
+  question,
+  contexts,
+  tenants,
+}: {
+  readonly side: Side;
+  readonly title: string;
+  readonly question: Question;
+  readonly contexts: Contexts | undefined;
+  readonly tenants?: VNode;
+}): VNode {
+  const names: Readonly<Record<string, readonly string[]>> = {
+    agent_type: contexts?.agent_types ?? [],
+    service_id: contexts?.services.map(({ service_id: id }) => id) ?? [],
+    service_type: contexts?.service_types ?? [],
+  };
+  const change = (name: Field, value: string): void => setQuery({ [sides[side] + name]: value });
+  const inputs = (['agent_type', 'service_id', 'service_type'] as const).map((name) => {
+    const list = `${side}-${name}`;
+    return (
+      <label key={name}>
+        {fieldTitles[name]}
+        <TypedField
+          name={sides[side] + name}
+          value={question[name] ?? ''}
+          list={list}
+          placeholder="any"
+          onTyped={(text) => change(name, text.trim())}
+        />
+        <datalist id={list}>
+          {names[name]!.map((each) => (
+            <option key={each} value={each} />
+          ))}
+        </datalist>
+      </label>
+    );
+  });
+  return (
+    <fieldset>
+      <legend>{title}</legend>
+      <div class="question side">
+        {tenants} {inputs}
+        <AsOf
+          name={sides[side] + 'as_of'}
+          value={question.as_of ?? ''}
+          onChange={(value: string) => change('as_of', value)}
+        />
+      </div>
+    </fieldset>
+  );
+}
+
+function Unknown({
+  side,
+  effective,
+  question,
+}: {
+  readonly side: Side;
+  readonly effective: Effective;
+  readonly question: Question;
+}): VNode | null {
+  if (effective.unknown.length === 0) return null;
+  return (
+    <div class="problem" role="alert">
+      <p>
+        <strong>On the {side} nothing has the name</strong>{' '}
+        {effective.unknown.map((name) => (
+          <span key={name}>
+            {fieldTitles[name].toLowerCase()}{' '}
+            <code>
+              <bdi>{question[name]}</bdi>
+            </code>{' '}
+          </span>
+        ))}
+        , so its layer is missing.
+      </p>
+    </div>
+  );
+}
+
+interface Difference {
+  readonly name: string;
+  readonly left: Explained | undefined;
+  readonly right: Explained | undefined;
+  /** The places in the value that differ; none where it is the same on both sides. */
+  readonly places: ReturnType<typeof differencesBetween>;
+}
+
+interface Row {
+  readonly differs: boolean;
+  /** What the filter looks at. */
+  readonly text: string;
+  /** Made once: the same again is not drawn again, which of many takes longer than a filter may. */
+  readonly drawn: VNode;
+}
+
+function rowsOf(data: Compared): readonly Row[] {
+  const { left, right } = data;
+  const [one, two] = [left.explain ?? {}, right.explain ?? {}];
+  const names = [...new Set([...Object.keys(one), ...Object.keys(two)])];
+  const valueIn = ({ values }: Effective, key: string): unknown =>
+    Object.hasOwn(values, key) ? values[key] : undefined;
+  return names.toSorted().map((key) => {
+    const [before, after] = [valueIn(left, key), valueIn(right, key)];
+    const places = differencesBetween(before, after);
+    const difference: Difference = {
+      name: key,
+      left: Object.hasOwn(one, key) ? one[key] : undefined,
+      right: Object.hasOwn(two, key) ? two[key] : undefined,
+      places,
+    };
+    return {
+      differs: places.length > 0,
+      text: `${key} ${shortJson(before, 500)} ${shortJson(after, 500)}`.toLowerCase(),
+      drawn: <ComparedKey key={key} {...difference} data={data} />,
+    };
+  });
+}
+
+const momentOf = ({ as_of: asOf }: Question): string => {
+  if (asOf === undefined) return 'now';
+  return /^\d+$/.test(asOf) ? `at revision ${asOf}` : `at ${localTime(asOf)}`;
+};
+
+/** Tenant, context and moment, which people gave the names of. */
+function Title({
+  question,
+  effective,
+}: {
+  readonly question: Question;
+  readonly effective: Effective;
+}): VNode {
+  const { tenant_id: id } = effective;
+  const name = tokens.value?.memberships.find(({ tenant_id: each }) => each === id)?.name;
+  const names = [question.agent_type, question.service_id, question.service_type];
+  const context = names.filter((each) => each !== undefined).join(' · ');
+  return (
+    <span>
+      {name !== undefined && (
+        <span>
+          <bdi>{name}</bdi>,{' '}
+        </span>
+      )}
+      <bdi>{context === '' ? 'no context' : context}</bdi>, {momentOf(question)}
+    </span>
+  );
+}
+
+function Comparison({
+  data,
+  left,
+  right,
+}: {
+  readonly data: Compared;
+  readonly left: Question;
+  readonly right: Question;
+}): VNode {
+  const rows = useMemo(() => rowsOf(data), [data]);
+  const wanted = (query.value.get('q') ?? '').trim().toLowerCase();
+  const isAll = query.value.has('all');
+  const differing = rows.filter(({ differs }) => differs);
+  const shown = (isAll ? rows : differing).filter(({ text }) => text.includes(wanted));
+  const count = useGrowing(`${wanted} ${isAll}`, shown.length);
+  return (
+    <div>
+      <form
+        class="question two"
+        role="search"
+        aria-label="What to show"
+        onSubmit={(event) => event.preventDefault()}
+      >
+        <FilterField placeholder="key or value" />
+        <label class="check">
+          <input
+            type="checkbox"
+            name="all"
+            checked={isAll}
+            onChange={({ currentTarget }) => setQuery({ all: currentTarget.checked ? 'yes' : '' })}
+          />
+          Also what is the same
+        </label>
+      </form>
+      <p class="fine count" role="status">
+        {differing.length === 0
+          ? `All ${rows.length} keys are the same.`
+          : `${differing.length} of ${rows.length} keys differ.`}
+      </p>
+      {shown.length === 0 ? (
+        differing.length > 0 && <Empty>No key fits the filter.</Empty>
+      ) : (
+        <TableRegion label="Comparison">
+          <table class="compared">
+            <thead>
+              <tr>
+                <th scope="col">Key</th>
+                <th scope="col">
+                  <Title question={left} effective={data.left} />
+                </th>
+                <th scope="col">
+                  <Title question={right} effective={data.right} />
+                </th>
+              </tr>
+            </thead>
+            {shown.slice(0, count).map(({ drawn }) => drawn)}
+          </table>
+        </TableRegion>
+      )}
+    </div>
+  );
+}
+
+const valueAtRoot = ({ values }: Effective, key: string): unknown =>
+  Object.hasOwn(values, key) ? values[key] : undefined;
+
+function ComparedKey({
+  name,
+  left,
+  right,
+  places,
+  data,
+}: Difference & { readonly data: Compared }): VNode {
+  const isInside = places.length > 0 && places.every(({ path }) => path !== '');
+  const cell = (explained: Explained | undefined, effective: Effective): VNode => (
+    <td>
+      {!isInside && <Value value={valueAtRoot(effective, name)} longest={200} />}
+      {explained && (
+        <div class="fine">
+          {explained.enforced ? 'a bound' : layerTitles[explained.layer]}
+          {explained.updated_at !== null && (
+            <span>
+              {' '}
+              · <Who id={explained.updated_by} name={nameBeside(explained, 'updated_by')} /> ·{' '}
+              <Time at={explained.updated_at} />
+            </span>
+          )}
+        </div>
+      )}
+    </td>
+  );
+  return (
+    <tbody>
+      <tr class={places.length > 0 ? 'differs' : ''}>
+        <th scope="row">
+          <bdi>{name}</bdi>
+          {places.length > 0 && <span class="unseen"> differs</span>}
+        </th>
+        {cell(left, data.left)} {cell(right, data.right)}
+      </tr>
+      {isInside &&
+        places.slice(0, 50).map(({ path, before, after }) => (
+          <tr key={path} class="inside">
+            <th scope="row">
+              <code>
+                <bdi>{path}</bdi>
+              </code>
+            </th>
+            <td>
+              <Value value={before} longest={200} />
+            </td>
+            <td>
+              <Value value={after} longest={200} />
+            </td>
+          </tr>
+        ))}
+      {isInside && places.length > 50 && (
+        <tr class="inside">
+          <td colspan={3} class="fine">
+            and {places.length - 50} more places inside
+          </td>
+        </tr>
+      )}
+    </tbody>
+  );
+}

@@ -1,0 +1,351 @@
+/** The delivery log: which notice went where, every attempt of one, and sending one again. */
+import type { VNode } from 'preact';
+import { useState } from 'preact/hooks';
+import type { ResultOf } from '../../shared/contracts/index.ts';
+import { hrefOf, query, setQuery } from '../address.ts';
+import { call, get, problemOf, withQuery, type Problem } from '../api.ts';
+import { useLoaded } from '../loading.ts';
+import {
+  Columns,
+  Empty,
+  Fact,
+  Heading,
+  Loading,
+  ProblemBox,
+  State,
+  TableRegion,
+  Time,
+} from '../parts.tsx';
+import { hasRole } from '../session.ts';
+import type { ScreenProperties } from './screen.ts';
+
+type Deliveries = ResultOf<'notifier.deliveries.list'>;
+type Delivery = Deliveries['items'][number];
+type Detail = ResultOf<'notifier.deliveries.get'>;
+
+const states = ['pending', 'delivered', 'failed', 'cancelled'] as const;
+const channels = ['webhook', 'email', 'chat'] as const;
+
+export function DeliveryLog({ tenantId, rest }: ScreenProperties): VNode {
+  const [id] = rest;
+  return id === undefined ? (
+    <Log tenantId={tenantId} />
+  ) : (
+    <OneDelivery key={id} tenantId={tenantId} id={id} />
+  );
+}
+
+function Choice({
+  name,
+  label,
+  choices,
+}: {
+  readonly name: string;
+  readonly label: string;
+  readonly choices: readonly string[];
+}): VNode {
+  const choose = (event: Event): void =>
+    setQuery({ [name]: (event.target as HTMLSelectElement).value, cursor: '' });
+  return (
+    <label>
+      {label}
+      <select name={name} value={query.value.get(name) ?? ''} onChange={choose}>
+        <option value="">any</option>
+        {choices.map((each) => (
+          <option key={each} value={each}>
+            {each}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+function Log({ tenantId }: { readonly tenantId: string }): VNode {
+  const asked = (name: string): string => query.value.get(name) ?? '';
+  const [cursor, approval] = [asked('cursor'), asked('approval_id')];
+  const address = withQuery(`/tenants/${tenantId}/notifications/deliveries`, {
+    state: asked('state'),
+    channel: asked('channel'),
+    approval_id: approval,
+    cursor,
+    limit: '100',
+  });
+  const { data, problem, reload } = useLoaded(address, (aborted) =>
+    get<Deliveries>(address, aborted),
+  );
+  const wanted = asked('q').trim().toLowerCase();
+  const shown = data?.items.filter(({ target, type, reason }) =>
+    `${target} ${type} ${reason ?? ''}`.toLowerCase().includes(wanted),
+  );
+  return (
+    <section>
+      <Heading title="Deliveries">
+        <p class="muted">Which notice went where, and what became of it</p>
+      </Heading>
+      <form role="search" class="question" onSubmit={(event) => event.preventDefault()}>
+        <Choice name="state" label="State" choices={states} />
+        <Choice name="channel" label="Channel" choices={channels} />
+        <label>
+          Filter this page
+          <input
+            type="search"
+            name="q"
+            value={asked('q')}
+            placeholder="target, notice or reason"
+            autocomplete="off"
+            onInput={({ currentTarget }) => setQuery({ q: currentTarget.value })}
+          />
+        </label>
+      </form>
+      {approval !== '' && (
+        <p class="notice">
+          Only of <a href={hrefOf(`/tenants/${tenantId}/approvals/${approval}`)}>one approval</a>.{' '}
+          <button
+            type="button"
+            class="link"
+            onClick={() => setQuery({ approval_id: '', cursor: '' })}
+          >
+            Of all
+          </button>
+        </p>
+      )}
+      <ProblemBox problem={problem} retry={reload} />
+      {!data && !problem && <Loading />}
+      {shown?.length === 0 && (
+        <Empty>
+          {data?.items.length === 0
+            ? 'Nothing was sent that fits.'
+            : 'None on this page fits the filter.'}
+        </Empty>
+      )}
+      {shown && shown.length > 0 && <DeliveryTable tenantId={tenantId} items={shown} />}
+      <p class="paging">
+        {cursor !== '' && (
+          <button type="button" class="small" onClick={() => setQuery({ cursor: '' })}>
+            Newest
+          </button>
+        )}
+        {data?.next_cursor && (
+          <button
+            type="button"
+            class="small"
+            onClick={() => setQuery({ cursor: data.next_cursor! })}
+          >
+            Older
+          </button>
+        )}
+      </p>
+    </section>
+  );
+}
+
+/** Such as "requested". */
+const noticeOf = ({ type, hop }: Delivery): string => {
+  const what = type.replace('approval.', '');
+  return hop === 0 ? what : `${what}, hop ${hop}`;
+};
+
+/** Newest first, each with a way to its attempts. */
+export function DeliveryTable({
+  tenantId,
+  items,
+}: {
+  readonly tenantId: string;
+  readonly items: readonly Delivery[];
+}): VNode {
+  return (
+    <TableRegion label="Deliveries">
+      <table>
+        <Columns
+          titles={['Target', 'Channel', 'Notice', 'State', { number: 'Attempts' }, 'When']}
+        />
+        <tbody>
+          {items.map((each) => (
+            <tr key={each.id}>
+              <th scope="row">
+                <a href={hrefOf(`/tenants/${tenantId}/deliveries/${each.id}`)}>
+                  <bdi>{each.target}</bdi>
+                </a>
+                {each.reason !== null && (
+                  <div class="fine">
+                    <bdi>{each.reason}</bdi>
+                  </div>
+                )}
+              </th>
+              <td>{each.channel}</td>
+              <td>{noticeOf(each)}</td>
+              <td>
+                <State state={each.state} />
+              </td>
+              <td class="number">{each.attempts}</td>
+              <td>
+                <Time at={each.settled_at ?? each.created_at} />
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </TableRegion>
+  );
+}
+
+function OneDelivery({ tenantId, id }: { readonly tenantId: string; readonly id: string }): VNode {
+  const address = `/tenants/${tenantId}/notifications/deliveries/${encodeURIComponent(id)}`;
+  const { data, problem, reload } = useLoaded(address, (aborted) => get<Detail>(address, aborted));
+  return (
+    <section>
+      <Heading title="Delivery">
+        <a href={hrefOf(`/tenants/${tenantId}/deliveries`)}>All deliveries</a>
+      </Heading>
+      {problem?.status === 422 ? (
+        <Empty>There is no delivery with this id.</Empty>
+      ) : (
+        <ProblemBox problem={problem} retry={reload} />
+      )}
+      {!data && !problem && <Loading />}
+      {data && <Facts tenantId={tenantId} delivery={data} />}
+      {data && hasRole('tenant_admin') && (
+        <Replay address={address} delivery={data} onDone={reload} />
+      )}
+      {data && <Attempts attempts={data.log} />}
+    </section>
+  );
+}
+
+function Facts({
+  tenantId,
+  delivery,
+}: {
+  readonly tenantId: string;
+  readonly delivery: Detail;
+}): VNode {
+  const { target, channel, state, reason, next_attempt_at: next, settled_at: settled } = delivery;
+  return (
+    <dl class="facts">
+      <Fact name="Target">
+        <bdi>{target}</bdi>
+      </Fact>
+      <Fact name="Channel">{channel}</Fact>
+      <Fact name="Notice">
+        {noticeOf(delivery)}, of{' '}
+        <a href={hrefOf(`/tenants/${tenantId}/approvals/${delivery.approval_id}`)}>its approval</a>
+      </Fact>
+      <Fact name="State">
+        <State state={state} />
+      </Fact>
+      {reason !== null && (
+        <Fact name="Reason">
+          <bdi>{reason}</bdi>
+        </Fact>
+      )}
+      <Fact name="Made">
+        <Time at={delivery.created_at} />
+      </Fact>
+      {settled !== null && (
+        <Fact name="Settled">
+          <Time at={settled} />
+        </Fact>
+      )}
+      {next !== null && (
+        <Fact name="Next attempt">
+          <Time at={next} />
+        </Fact>
+      )}
+      <Fact name="webhook-id">
+        <code>{delivery.webhook_id}</code>
+      </Fact>
+    </dl>
+  );
+}
+
+function Replay({
+  address,
+  delivery,
+  onDone,
+}: {
+  readonly address: string;
+  readonly delivery: Detail;
+  readonly onDone: () => void;
+}): VNode {
+  const [isBusy, setBusy] = useState(false);
+  const [problem, setProblem] = useState<Problem>();
+  const [isSent, setSent] = useState(false);
+  const replay = async (): Promise<void> => {
+    setBusy(true);
+    setProblem(undefined);
+    try {
+      await call('POST', `${address}/replay`);
+      setSent(true);
+    } catch (error) {
+      setProblem(problemOf(error));
+    }
+    setBusy(false);
+    onDone();
+  };
+  return (
+    <div>
+      <ProblemBox problem={problem} />
+      {isSent && (
+        <p class="notice" role="status">
+          It is sent again, under the same webhook-id.{' '}
+          <button type="button" class="link" onClick={onDone}>
+            Look again
+          </button>
+        </p>
+      )}
+      <p>
+        <button
+          type="button"
+          class="secondary"
+          aria-busy={isBusy}
+          disabled={isBusy || delivery.state === 'pending'}
+          onClick={() => void replay()}
+        >
+          Send it again
+        </button>
+      </p>
+    </div>
+  );
+}
+
+function Attempts({ attempts }: { readonly attempts: Detail['log'] }): VNode {
+  return (
+    <section aria-label="Attempts">
+      <h2>Attempts</h2>
+      {attempts.length === 0 && <Empty>None yet.</Empty>}
+      {attempts.length > 0 && (
+        <TableRegion label="Attempts">
+          <table>
+            <Columns
+              titles={['When', { number: 'Status' }, { number: 'Took' }, 'What came back']}
+            />
+            <tbody>
+              {attempts.map((each, index) => (
+                <tr key={index}>
+                  <th scope="row">
+                    <Time at={each.at} />
+                  </th>
+                  <td class="number">{each.status ?? '–'}</td>
+                  <td class="number">{each.duration_ms} ms</td>
+                  <td>
+                    {each.error !== null && (
+                      <div>
+                        <bdi>{each.error}</bdi>
+                      </div>
+                    )}
+                    {each.answer !== null && each.answer !== '' && (
+                      <pre tabindex={0}>
+                        <code>{each.answer}</code>
+                      </pre>
+                    )}
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </TableRegion>
+      )}
+    </section>
+  );
+}

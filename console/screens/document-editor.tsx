@@ -1,0 +1,384 @@
+/**
+ * One document: a form made from its schema, or raw JSON. What was edited is kept as a patch: it is
+ * reviewed before anything is written, and laid over what somebody else has written meanwhile.
+ */
+import type { VNode } from 'preact';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { go, guardLeaving, query, setQuery } from '../address.ts';
+import { longJson } from '../format.ts';
+import { changes } from '../live.ts';
+import { useLive, useLoaded } from '../loading.ts';
+import {
+  applyPatch,
+  conflictsOf,
+  isObject,
+  patchBetween,
+  placesIn,
+  type JsonObject,
+} from '../merge-patch.ts';
+import { Heading, Loading, ProblemBox, Time, Who } from '../parts.tsx';
+import { schemaOf, type Schema } from '../schemas.ts';
+import {
+  addressOf,
+  mayDelete,
+  mayWrite,
+  screenAbove,
+  type DocumentKind,
+} from './document-kinds.ts';
+import { emptiedBy, Inherited } from './inherited.tsx';
+import { ReviewAndPublish } from './review.tsx';
+import { JsonField, MemberFields, SchemaFields } from './schema-form.tsx';
+import { readStored, type Stored } from './stored.ts';
+
+/** The address says a document's name; a form that asked for it again could only contradict it. */
+function withoutFields(
+  schema: Schema,
+  { idField = '', idFields = [idField] }: DocumentKind,
+): Schema {
+  if (!schema.properties) return schema;
+  const properties = Object.entries(schema.properties).filter(([name]) => !idFields.includes(name));
+  return { ...schema, properties: Object.fromEntries(properties) };
+}
+
+/**
+ * What a PUT takes of what a GET answers: an entry of the platform says its revision and author in
+ * the body, too.
+ */
+function writable(stored: Stored, { properties }: Schema, { isPlatform }: DocumentKind): Stored {
+  const { document } = stored;
+  if (!isPlatform || !properties || document === null) return stored;
+  const fields = Object.entries(document).filter(([name]) => Object.hasOwn(properties, name));
+  return { ...stored, document: Object.fromEntries(fields) };
+}
+
+export function DocumentEditor({
+  tenantId,
+  kind,
+  id,
+}: {
+  readonly tenantId: string;
+  readonly kind: DocumentKind;
+  readonly id: string;
+}): VNode {
+  const address = addressOf(kind.path, tenantId, id);
+  const { data, problem, reload } = useLoaded(address, async (aborted) => {
+    const heardBefore = changes.count.peek();
+    const [stored, whole] = await Promise.all([readStored(address, aborted), schemaOf(kind.path)]);
+    const schema = withoutFields(whole, kind);
+    return { stored: writable(stored, schema, kind), schema, heardBefore };
+  });
+  const title = kind.plural === undefined ? kind.title : `${kind.title} ${id}`;
+  return (
+    <section>
+      <Heading title={title}>
+        <p class="muted">{kind.about}</p>
+      </Heading>
+      <ProblemBox problem={problem} retry={reload} />
+      {data ? (
+        <Editor
+          tenantId={tenantId}
+          address={address}
+          kind={kind}
+          id={id}
+          title={title}
+          first={data.stored}
+          heardBefore={data.heardBefore}
+          schema={data.schema}
+        />
+      ) : (
+        !problem && <Loading />
+      )}
+    </section>
+  );
+}
+
+interface EditorProperties {
+  readonly tenantId: string;
+  readonly address: string;
+  readonly kind: DocumentKind;
+  readonly id: string;
+  readonly title: string;
+  readonly first: Stored;
+  /** How many changes this tab had observed when `first` was asked for. */
+  readonly heardBefore: number;
+  readonly schema: Schema;
+}
+
+/** What somebody else has written under the editor's feet. */
+interface Rebase {
+  readonly theirs: Stored;
+  readonly conflicts: readonly string[];
+}
+
+function Editor(properties: EditorProperties): VNode {
+  const { tenantId, address, kind, id, title, first, heardBefore, schema } = properties;
+  const [base, setBase] = useState(first);
+  const [draft, setDraft] = useState<JsonObject>(first.document ?? {});
+  /** Fields with a text that is no value yet, by their place. */
+  const [unfit, setUnfit] = useState<ReadonlySet<string>>(new Set());
+  const [reviewing, setReviewing] = useState<'publish' | 'delete'>();
+  const [rebase, setRebase] = useState<Rebase>();
+  const [published, setPublished] = useState<number>();
+  /** Changes with every reset, so that fields forget the texts that were typed into them. */
+  const [round, setRound] = useState(0);
+  const patch = patchBetween(base.document ?? {}, draft);
+  const isNew = base.document === null;
+  const isWritable = mayWrite(kind);
+  const read = async (): Promise<Stored> => writable(await readStored(address), schema, kind);
+  const isEdited = patch !== undefined || unfit.size > 0;
+  const asJson = query.value.get('as') === 'json';
+  const Fields = schema.values ? MemberFields : SchemaFields;
+  const hasForm = schema.properties !== undefined || schema.values?.properties !== undefined;
+
+  useEffect(() => {
+    const leave = (): boolean => confirm('Leave without publishing what you edited?');
+    guardLeaving(isEdited ? leave : undefined);
+    return () => guardLeaving(undefined);
+  }, [isEdited]);
+
+  // An untouched form shows what is there now; one in use stays as it is, and says that there is
+  // something newer.
+  const [newer, setNewer] = useState<Stored>();
+  // Somebody may begin to edit while it is read.
+  const now = useRef({ base, isInUse: false });
+  now.current = { base, isInUse: isEdited || reviewing !== undefined };
+  const look = async (): Promise<void> => {
+    const { base: before } = now.current;
+    const stored = await read();
+    // Published here meanwhile: what was read may be from before that.
+    if (now.current.base !== before) return look();
+    if (stored.revision === before.revision) return undefined;
+    if (now.current.isInUse) setNewer(stored);
+    else begin(stored);
+    return undefined;
+  };
+  useLive(
+    () => void look().catch(() => undefined),
+    ({ config_type: type, resource_id: changed }) =>
+      type === kind.configType && (kind.plural === undefined || changed === id),
+    heardBefore,
+  );
+
+  const begin = (stored: Stored): void => {
+    setBase(stored);
+    setDraft(stored.document ?? {});
+    setUnfit(new Set());
+    setRebase(undefined);
+    setNewer(undefined);
+    setRound((before) => before + 1);
+  };
+  const note = (place: string, isFit: boolean): void => {
+    const next = new Set(unfit);
+    if (isFit) next.delete(place);
+    else next.add(place);
+    if (next.size !== unfit.size) setUnfit(next);
+  };
+  const afterPublishing = async (): Promise<void> => {
+    // The dialog is over the form until then, so that nobody types what would be replaced.
+    const stored = await read().catch(() => undefined);
+    setReviewing(undefined);
+    if (!stored) return;
+    begin(stored);
+    setPublished(stored.revision);
+  };
+  /**
+   * Lays what was edited here over what is there now; where both changed a field, the review shows
+   * theirs as "before".
+   */
+  const layOver = async (): Promise<void> => {
+    const theirs = await read();
+    const theirPatch = patchBetween(base.document ?? {}, theirs.document ?? {}) ?? {};
+    const conflicts = conflictsOf(placesIn(patch ?? {}), placesIn(theirPatch));
+    setReviewing(undefined);
+    setNewer(undefined);
+    setBase(theirs);
+    setDraft(applyPatch(theirs.document, patch ?? {}));
+    setRebase({ theirs, conflicts });
+    setRound((before) => before + 1);
+  };
+  return (
+    <div class="editor" tabindex={-1}>
+      {isNew ? (
+        <p class="notice">
+          There is none yet
+          {isWritable ? ': publishing makes it.' : '. Your role may read it, and not publish one.'}
+        </p>
+      ) : (
+        <p class="fine">
+          Revision <span class="number">{base.revision}</span> ·{' '}
+          <Who id={base.updatedBy} name={base.updatedByName} /> · <Time at={base.updatedAt} />
+        </p>
+      )}
+      {published !== undefined && !isEdited && (
+        <p class="notice" role="status">
+          Published as revision {published}.
+        </p>
+      )}
+      {newer && newer.revision !== base.revision && (
+        <p class="banner" role="status">
+          <strong>
+            <Who id={newer.updatedBy} name={newer.updatedByName} /> changed this{' '}
+            <Time at={newer.updatedAt} />.
+          </strong>{' '}
+          Your edits stay as they are, and are laid over that when you review them.{' '}
+          <button type="button" class="link" onClick={() => void layOver()}>
+            Lay them over it now
+          </button>
+        </p>
+      )}
+      {rebase && <Rebased {...rebase} />}
+      {hasForm && (
+        <div class="modes" role="group" aria-label="Edit as">
+          <button
+            type="button"
+            class="small"
+            aria-pressed={!asJson}
+            onClick={() => setQuery({ as: '' })}
+          >
+            Form
+          </button>
+          <button
+            type="button"
+            class="small"
+            aria-pressed={asJson}
+            onClick={() => setQuery({ as: 'json' })}
+          >
+            JSON
+          </button>
+        </div>
+      )}
+      <form
+        onSubmit={(event: Event) => {
+          event.preventDefault();
+          setReviewing('publish');
+        }}
+      >
+        {asJson || !hasForm ? (
+          <JsonField
+            key={`json ${round}`}
+            label="Document"
+            value={draft}
+            rows={Math.min(24, longJson(draft).split('\n').length + 8)}
+            isReadOnly={!isWritable}
+            onChange={(value: unknown) => isObject(value) && setDraft(value)}
+            onFit={(isFit: boolean) => note('', isFit)}
+            demands={isObject}
+          />
+        ) : (
+          <Fields
+            key={`form ${round}`}
+            noun={kind.noun ?? 'member'}
+            schema={schema.values ?? schema}
+            document={draft}
+            above={[]}
+            isReadOnly={!isWritable}
+            onChange={setDraft}
+            onFit={note}
+          />
+        )}
+        {isWritable && (
+          <footer class="actions">
+            <button type="submit" disabled={unfit.size > 0 || (patch === undefined && !isNew)}>
+              Review {'&'} publish…
+            </button>
+            <button
+              type="button"
+              class="secondary"
+              disabled={!isEdited}
+              onClick={() => begin(base)}
+            >
+              Discard edits
+            </button>
+            <span class="fine" role="status">
+              {stateOf(patch, unfit.size)}
+            </span>
+            <span class="grow"></span>
+            {mayDelete(kind) && !isNew && (
+              <button type="button" class="danger" onClick={() => setReviewing('delete')}>
+                Delete…
+              </button>
+            )}
+          </footer>
+        )}
+      </form>
+      {reviewing === 'publish' && (
+        <ReviewAndPublish
+          title={`Publish ${title}`}
+          address={address}
+          method={isNew ? 'PUT' : 'PATCH'}
+          body={isNew ? draft : (patch ?? {})}
+          revision={base.revision}
+          isNew={isNew}
+          hasImpact={kind.hasImpact ?? false}
+          isPlannable={kind.isPlatform ?? false}
+          about={
+            <Inherited
+              address={address}
+              patch={patch ?? {}}
+              emptied={emptiedBy(kind.name, id, patch ?? {})}
+            />
+          }
+          verb="Publish"
+          onClose={() => setReviewing(undefined)}
+          onPublished={() => void afterPublishing()}
+          onOutdated={() => void layOver()}
+        />
+      )}
+      {reviewing === 'delete' && (
+        <ReviewAndPublish
+          title={`Delete ${title}`}
+          address={address}
+          method="DELETE"
+          revision={base.revision}
+          hasImpact={kind.hasImpact ?? false}
+          isPlannable={kind.isPlatform ?? false}
+          about={
+            <p>
+              What it says goes; the layers below show through again. The history keeps it, and can
+              bring it back.
+            </p>
+          }
+          verb="Delete"
+          onClose={() => setReviewing(undefined)}
+          onPublished={() => {
+            guardLeaving(undefined);
+            go(screenAbove(tenantId, kind));
+          }}
+        />
+      )}
+    </div>
+  );
+}
+
+function stateOf(patch: JsonObject | undefined, unfit: number): string {
+  if (unfit > 0) return `${unfit === 1 ? 'A field has' : `${unfit} fields have`} no valid value.`;
+  if (patch === undefined) return 'Nothing is edited.';
+  const count = placesIn(patch).length;
+  return `${count} ${count === 1 ? 'change' : 'changes'}, not published.`;
+}
+
+/** More of them than that are for the review to show. */
+const mostConflicts = 20;
+
+const Rebased = ({ theirs, conflicts }: Rebase): VNode => (
+  <div class="banner" role="alert">
+    <p>
+      <strong>
+        <Who id={theirs.updatedBy} name={theirs.updatedByName} /> changed this{' '}
+        <Time at={theirs.updatedAt} />
+      </strong>{' '}
+      (revision {theirs.revision}). Your edits are laid over that, and nothing was overwritten.
+      Review them again.
+    </p>
+    {conflicts.length > 0 && (
+      <p>
+        Both of you changed{' '}
+        {conflicts.slice(0, mostConflicts).map((place) => (
+          <code key={place}>{place}</code>
+        ))}
+        {conflicts.length > mostConflicts && `and ${conflicts.length - mostConflicts} more places`}:
+        yours stands here, theirs is what the review shows as before.
+      </p>
+    )}
+  </div>
+);

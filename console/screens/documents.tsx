@@ -1,0 +1,53 @@
+/** The documents of a tenant: those that there is one of, and lists of the others. */
+import type { VNode } from 'preact';
+import { hrefOf } from '../address.ts';
+import { Columns, Empty, FilterField, Heading } from '../parts.tsx';
+import { DocumentEditor } from './document-editor.tsx';
+import { documentKinds, kindNamed, screenOf } from './document-kinds.ts';
+import { KindList } from './kind-list.tsx';
+import type { ScreenProperties } from './screen.ts';
+
+export function Documents({ tenantId, rest }: ScreenProperties): VNode {
+  const [name, id] = rest;
+  const kind = kindNamed(name);
+  if (name === undefined) return <Overview tenantId={tenantId} />;
+  if (!kind || (kind.plural !== undefined && !id))
+    return (
+      <section>
+        <Heading title="Documents" />
+        <Empty>There is no such document.</Empty>
+      </section>
+    );
+  return (
+    <DocumentEditor key={`${name}/${id ?? ''}`} tenantId={tenantId} kind={kind} id={id ?? ''} />
+  );
+}
+
+function Overview({ tenantId }: { readonly tenantId: string }): VNode {
+  const single = documentKinds.filter(({ plural }) => plural === undefined);
+  const several = documentKinds.filter(({ plural }) => plural !== undefined);
+  return (
+    <section>
+      <Heading title="Documents" />
+      <table class="documents">
+        <Columns titles={['Document', 'What it says']} />
+        <tbody>
+          {single.map((kind) => (
+            <tr key={kind.name}>
+              <th scope="row">
+                <a href={hrefOf(screenOf(tenantId, kind, ''))}>{kind.title}</a>
+              </th>
+              <td class="muted">{kind.about}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      <form role="search" class="filter" onSubmit={(event) => event.preventDefault()}>
+        <FilterField placeholder="name" />
+      </form>
+      {several.map((kind) => (
+        <KindList key={kind.name} tenantId={tenantId} kind={kind} />
+      ))}
+    </section>
+  );
+}

@@ -1,0 +1,573 @@
+/**
+ * What holds for an agent on a service, and why: every key with its value, and the ladder of the
+ * six layers that could decide it. The question, the filter and the open ladders stand in the
+ * address.
+ */
+import type { VNode } from 'preact';
+import { useMemo, useState } from 'preact/hooks';
+import type { ResultOf } from '../../shared/contracts/index.ts';
+import { hrefOf, opened, query, setQuery, toggleOpened } from '../address.ts';
+import { get, withQuery } from '../api.ts';
+import { localTime, nameBeside, shortJson } from '../format.ts';
+import { useGrowing } from '../growing.ts';
+import { useLive, useLoaded } from '../loading.ts';
+import {
+  Columns,
+  Empty,
+  Heading,
+  Loading,
+  ProblemBox,
+  Time,
+  TypedField,
+  Value,
+  Who,
+} from '../parts.tsx';
+import { hasRole } from '../session.ts';
+import { AsOf } from './as-of.tsx';
+import { ClearOverride } from './clear-override.tsx';
+import {
+  glyphOf,
+  ladderOf,
+  layerTitles,
+  placeTitle,
+  titleOf,
+  type Explained,
+  type Rung,
+} from './ladder.ts';
+import type { ScreenProperties } from './screen.ts';
+
+type Effective = ResultOf<'config-resolver.resolve'>;
+
+/** The parameters of the address that are the question. */
+const questionFields = ['agent_type', 'service_id', 'service_type', 'as_of'] as const;
+type Question = Readonly<Partial<Record<(typeof questionFields)[number], string>>>;
+
+const questionIn = (parameters: URLSearchParams): Question =>
+  Object.fromEntries(
+    questionFields.flatMap((name) => {
+      const value = parameters.get(name);
+      return value ? [[name, value]] : [];
+    }),
+  );
+
+export function EffectiveValues({ tenantId }: ScreenProperties): VNode {
+  const question = questionIn(query.value);
+  const address = withQuery(`/tenants/${tenantId}/config/effective`, {
+    ...question,
+    explain: 'true',
+  });
+  const { data, problem, isBusy, reload } = useLoaded(address, (aborted) =>
+    get<Effective>(address, aborted),
+  );
+  useLive(reload);
+  return (
+    <section>
+      <Heading title="Effective values">
+        {data && <Revision effective={data} isBusy={isBusy} />}
+        <span class="grow"></span>
+        <a href={hrefOf(comparing(tenantId, question))}>Compare…</a>
+      </Heading>
+      <QuestionForm tenantId={tenantId} question={question} />
+      {question.as_of !== undefined && <Then asOf={question.as_of} />}
+      <ProblemBox problem={problem} retry={reload} />
+      {data && data.unknown.length > 0 && <Unknown effective={data} question={question} />}
+      {data ? (
+        <Keys tenantId={tenantId} effective={data} question={question} reload={reload} />
+      ) : (
+        isBusy && <Loading />
+      )}
+    </section>
+  );
+}
+
+/** The same question on both sides, to begin from. */
+const comparing = (tenantId: string, question: Question): string =>
+  withQuery(`/tenants/${tenantId}/compare`, {
+    ...question,
+    ...Object.fromEntries(
+      Object.entries(question).map(([name, value]) => [`with_${name}`, value] as const),
+    ),
+  });
+
+/** What is shown is of another moment, which is easily taken for what holds. */
+const Then = ({ asOf }: { readonly asOf: string }): VNode => (
+  <p class="notice">
+    <strong>As it was {/^\d+$/.test(asOf) ? `at revision ${asOf}` : localTime(asOf)}</strong>, but
+    for the environment, which has no history.{' '}
+    <button type="button" class="link" onClick={() => setQuery({ as_of: '' })}>
+      Show what holds now
+    </button>
+  </p>
+);
+
+function Revision({
+  effective,
+  isBusy,
+}: {
+  readonly effective: Effective;
+  readonly isBusy: boolean;
+}): VNode {
+  const { tenant, platform } = effective.revision;
+  return (
+    <p class="fine" aria-live="off">
+      Revision <span class="number">{tenant}</span> of the tenant,{' '}
+      <span class="number">{platform}</span> of the platform{isBusy && ' · reading again'}
+    </p>
+  );
+}
+
+/** A typed name that nothing has: its layers are missing, which is easily taken for a default. */
+function Unknown({
+  effective,
+  question,
+}: {
+  readonly effective: Effective;
+  readonly question: Question;
+}): VNode {
+  const names = effective.unknown.map((field) => (
+    <li key={field}>
+      {field.replaceAll('_', ' ')} <code>{question[field]}</code>
+    </li>
+  ));
+  return (
+    <div class="problem" role="alert">
+      <p>
+        <strong>Nothing has this name</strong>, so its layer is missing below:
+      </p>
+      <ul>{names}</ul>
+    </div>
+  );
+}
+
+type Contexts = ResultOf<'tenant-config.contexts'>;
+
+/** A name to pick, with what people call it. */
+interface Suggestion {
+  readonly name: string;
+  readonly label?: string;
+}
+
+const suggestionsIn = (contexts: Contexts) =>
+  ({
+    agent_type: contexts.agent_types.map((name): Suggestion => ({ name })),
+    service_id: contexts.services.map(
+      ({ service_id: name, service_name: called, service_type: type }): Suggestion => ({
+        name,
+        label: called === null ? type : `${called} (${type})`,
+      }),
+    ),
+    service_type: contexts.service_types.map((name): Suggestion => ({ name })),
+  }) as const;
+
+function QuestionForm({
+  tenantId,
+  question,
+}: {
+  readonly tenantId: string;
+  readonly question: Question;
+}): VNode {
+  const address = `/tenants/${tenantId}/contexts`;
+  const { data, reload } = useLoaded(address, async (aborted) =>
+    suggestionsIn(await get<Contexts>(address, aborted)),
+  );
+  useLive(reload, ({ config_type: type }) => type === 'agent_config' || type === 'service_config');
+  const field = (name: keyof ReturnType<typeof suggestionsIn>, label: string) => {
+    const list = `${name}-names`;
+    return (
+      <label>
+        {label}
+        <TypedField
+          name={name}
+          value={question[name] ?? ''}
+          list={list}
+          placeholder="any"
+          onTyped={(text) => setQuery({ [name]: text.trim() })}
+        />
+        <datalist id={list}>
+          {data?.[name].map((each) => (
+            <option key={each.name} value={each.name}>
+              {each.label}
+            </option>
+          ))}
+        </datalist>
+      </label>
+    );
+  };
+  return (
+    <form
+      class="question effective"
+      role="search"
+      aria-label="What for"
+      onSubmit={(event) => event.preventDefault()}
+    >
+      {field('agent_type', 'Agent type')} {field('service_id', 'Service')}
+      {field('service_type', 'Service type')}
+      <AsOf
+        name="as_of"
+        value={question.as_of ?? ''}
+        onChange={(value: string) => setQuery({ as_of: value })}
+      />
+      <label class="filtering">
+        Filter
+        <input
+          type="search"
+          name="q"
+          value={query.value.get('q') ?? ''}
+          placeholder="key or value"
+          autocomplete="off"
+          spellcheck={false}
+          onInput={({ currentTarget }) => setQuery({ q: currentTarget.value })}
+        />
+      </label>
+      <label class="check">
+        <input
+          type="checkbox"
+          name="overridden"
+          checked={query.value.has('overridden')}
+          onChange={({ currentTarget }) =>
+            setQuery({ overridden: currentTarget.checked ? 'yes' : '' })
+          }
+        />
+        Only overridden
+      </label>
+    </form>
+  );
+}
+
+interface Entry {
+  readonly key: string;
+  readonly value: unknown;
+  readonly explained: Explained;
+  readonly rungs: readonly Rung[];
+  /** What the filter looks at. */
+  readonly text: string;
+}
+
+function entriesOf(effective: Effective): readonly Entry[] {
+  const explain = effective.explain ?? {};
+  return Object.keys(explain)
+    .toSorted()
+    .map((key) => {
+      const explained = explain[key]!;
+      const value = effective.values[key];
+      const text = `${key} ${shortJson(value, 500)} ${explained.layer}`.toLowerCase();
+      return { key, value, explained, rungs: ladderOf(explained), text };
+    });
+}
+
+interface Clearing {
+  readonly entry: Entry;
+  readonly rung: Rung;
+}
+
+interface Rows {
+  /** Of those in `shown`, and of those that were drawn before, which stay in the page, hidden. */
+  readonly draw: (shown: ReadonlySet<Entry>, open: ReadonlySet<string>) => readonly VNode[];
+}
+
+/**
+ * Draws the row of each entry once. Of a thousand rows, drawing them again or taking them out of the
+ * page takes longer than a filter may; hiding them does not. `onClear` is absent where what is
+ * shown is of another moment.
+ */
+function rowsOf(
+  entries: readonly Entry[],
+  onClear: ((clearing: Clearing) => void) | undefined,
+): Rows {
+  const drawn = new Map<Entry, { readonly isOpen: boolean; readonly row: VNode }>();
+  const rowOf = (entry: Entry, isOpen: boolean): VNode => {
+    const before = drawn.get(entry);
+    if (before?.isOpen === isOpen) return before.row;
+    const row = (
+      <KeyRow
+        entry={entry}
+        isOpen={isOpen}
+        onToggle={() => toggleOpened(entry.key)}
+        {...(onClear && { onClear: (rung: Rung) => onClear({ entry, rung }) })}
+      />
+    );
+    drawn.set(entry, { isOpen, row });
+    return row;
+  };
+  return {
+    draw: (shown, open) =>
+      entries
+        .filter((entry) => shown.has(entry) || drawn.has(entry))
+        .map((entry) => {
+          const isOpen = open.has(entry.key);
+          return (
+            <tbody key={entry.key} hidden={!shown.has(entry)} class={isOpen ? 'open' : ''}>
+              {rowOf(entry, isOpen)}
+            </tbody>
+          );
+        }),
+  };
+}
+
+function Keys({
+  tenantId,
+  effective,
+  question,
+  reload,
+}: {
+  readonly tenantId: string;
+  readonly effective: Effective;
+  readonly question: Question;
+  readonly reload: () => void;
+}): VNode {
+  const entries = useMemo(() => entriesOf(effective), [effective]);
+  const [clearing, setClearing] = useState<Clearing>();
+  const wanted = (query.value.get('q') ?? '').trim().toLowerCase();
+  const onlyOverridden = query.value.has('overridden');
+  const open = opened();
+  const shown = entries.filter(
+    ({ text, explained }) =>
+      text.includes(wanted) &&
+      (!onlyOverridden || explained.shadowed.length > 0 || explained.enforced !== undefined),
+  );
+  const drawn = useGrowing(`${wanted} ${onlyOverridden}`, shown.length);
+  const isNow = question.as_of === undefined;
+  const rows = useMemo(() => rowsOf(entries, isNow ? setClearing : undefined), [entries, isNow]);
+  if (entries.length === 0) return <Empty>No layer holds any key.</Empty>;
+  return (
+    <div>
+      <p class="fine count" role="status">
+        {shown.length === entries.length
+          ? `${entries.length} keys`
+          : `${shown.length} of ${entries.length} keys`}
+      </p>
+      {shown.length === 0 && (
+        <Empty>
+          No key fits the filter.{' '}
+          <button type="button" class="link" onClick={() => setQuery({ q: '', overridden: '' })}>
+            Show all
+          </button>
+        </Empty>
+      )}
+      <table class="keys" hidden={shown.length === 0}>
+        <Columns
+          titles={['Key', 'Value', 'Decided by', { wide: 'Changed by' }, { wide: 'When' }]}
+        />
+        {rows.draw(new Set(shown.slice(0, drawn)), open)}
+      </table>
+      {clearing && (
+        <ClearOverride
+          tenantId={tenantId}
+          name={clearing.entry.key}
+          rung={clearing.rung}
+          value={clearing.entry.value}
+          question={question}
+          onClose={() => setClearing(undefined)}
+          onCleared={() => {
+            setClearing(undefined);
+            reload();
+          }}
+        />
+      )}
+    </div>
+  );
+}
+
+/**
+ * Its small pieces are called, not made components: of a thousand rows those would be most of the
+ * work.
+ */
+function KeyRow({
+  entry,
+  isOpen,
+  onToggle,
+  onClear,
+}: {
+  readonly entry: Entry;
+  readonly isOpen: boolean;
+  readonly onToggle: () => void;
+  /** Absent where what is shown is of another moment. */
+  readonly onClear?: ((rung: Rung) => void) | undefined;
+}): VNode {
+  const { key, value, explained, rungs } = entry;
+  const id = `ladder-${encodeURIComponent(key)}`;
+  return (
+    <>
+      <tr>
+        <th scope="row">
+          <button
+            type="button"
+            class="plain key"
+            aria-expanded={isOpen}
+            aria-controls={isOpen ? id : undefined}
+            onClick={onToggle}
+          >
+            <span class="chevron" aria-hidden="true"></span>
+            <bdi>{key}</bdi>
+          </button>
+        </th>
+        <td>{Value({ value, longest: 60 })}</td>
+        <td class="decided">
+          {Glyph({ rungs })}
+          <span class={`layer ${explained.enforced ? 'bound' : ''}`}>
+            {explained.enforced
+              ? `bound of ${boundOwners[explained.enforced.by]}`
+              : placeTitle(explained.layer, explained.path)}
+          </span>
+        </td>
+        <td class="wide">
+          {Who({ id: explained.updated_by, name: nameBeside(explained, 'updated_by') })}
+        </td>
+        <td class="wide">{Time({ at: explained.updated_at })}</td>
+      </tr>
+      {isOpen && (
+        <tr class="opened">
+          <td colspan={5} id={id}>
+            <Ladder
+              name={key}
+              value={value}
+              explained={explained}
+              rungs={rungs}
+              onClear={onClear}
+            />
+          </td>
+        </tr>
+      )}
+    </>
+  );
+}
+
+/**
+ * The ladder as small as a word: a bar for each layer, the deciding one full, those that it shadows
+ * hollow.
+ */
+const Glyph = ({ rungs }: { readonly rungs: readonly Rung[] }): VNode => (
+  <span class="glyph" aria-hidden="true">
+    {rungs.map((rung) => (
+      <i class={glyphOf(rung)} />
+    ))}
+  </span>
+);
+
+const boundOwners = {
+  type: "the key's type",
+  platform: 'the platform',
+  service_type: 'the service type',
+  tenant: 'the tenant',
+} as const;
+
+/** What a bound demands, in words. */
+function demandOf(rule: NonNullable<Explained['enforced']>['rule']): string {
+  const { const: exactly, minimum, maximum, enum: oneOf, type } = rule;
+  const parts = [
+    'const' in rule && `always ${shortJson(exactly)}`,
+    minimum !== undefined && `at least ${minimum}`,
+    maximum !== undefined && `at most ${maximum}`,
+    oneOf !== undefined && `one of ${oneOf.map((each) => shortJson(each, 40)).join(', ')}`,
+    type !== undefined && `a value of type ${type}`,
+  ];
+  return parts.filter((part) => part !== false).join(', ');
+}
+
+function Ladder({
+  name,
+  value,
+  explained,
+  rungs,
+  onClear,
+}: {
+  readonly name: string;
+  readonly value: unknown;
+  readonly explained: Explained;
+  readonly rungs: readonly Rung[];
+  /** Absent where what is shown is of another moment. */
+  readonly onClear?: ((rung: Rung) => void) | undefined;
+}): VNode {
+  const { enforced, warned } = explained;
+  return (
+    <div class="ladder" role="group" tabindex={-1} aria-label={`Layers of ${name}`}>
+      {enforced && (
+        <p class="bound-line">
+          <strong>Bound of {boundOwners[enforced.by]}:</strong> <bdi>{demandOf(enforced.rule)}</bdi>
+          {enforced.rule.reason && (
+            <span>
+              {' '}
+              – <q>{enforced.rule.reason}</q>
+            </span>
+          )}
+          .
+          {enforced.asked && (
+            <span>
+              {' '}
+              {layerTitles[enforced.asked.layer]} asks for <Value value={enforced.asked.value} />;{' '}
+              <Value value={value} /> holds.
+            </span>
+          )}
+        </p>
+      )}
+      {warned?.map(({ by, rule }) => (
+        <p class="bound-line warns">
+          <strong>Outside of a bound of {boundOwners[by]}, which only warns:</strong>{' '}
+          <bdi>{demandOf(rule)}</bdi>.
+        </p>
+      ))}
+      <table>
+        <Columns
+          titles={[
+            'Layer',
+            'Value',
+            'State',
+            'Changed by',
+            'When',
+            { number: 'Revision' },
+            { unseen: 'Action' },
+          ]}
+        />
+        <tbody>
+          {rungs.map((rung) => (
+            <RungRow key={`${rung.layer} ${rung.path ?? ''}`} rung={rung} onClear={onClear} />
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+const stateTexts = {
+  decides: 'decides',
+  shadowed: 'shadowed',
+  overruled: 'overruled by the bound',
+  unset: 'not set',
+} as const;
+
+function RungRow({
+  rung,
+  onClear,
+}: {
+  readonly rung: Rung;
+  /** Absent where what is shown is of another moment. */
+  readonly onClear?: ((rung: Rung) => void) | undefined;
+}): VNode {
+  const { state, value, path, updatedBy, updatedAt, revision } = rung;
+  const isSet = state !== 'unset';
+  return (
+    <tr class={`rung ${state}`}>
+      <th scope="row">
+        <span class={`mark ${state}`} aria-hidden="true"></span>
+        {titleOf(rung)}
+      </th>
+      <td>{isSet && <Value value={value} longest={200} />}</td>
+      <td class="state">{stateTexts[state]}</td>
+      <td>{isSet && <Who id={updatedBy} name={rung.updatedByName} />}</td>
+      <td>{isSet && <Time at={updatedAt} />}</td>
+      <td class="number">{isSet && revision !== null && revision !== undefined && revision}</td>
+      <td class="action">
+        {onClear && rung.isClearable && hasRole('tenant_admin') && (
+          <button
+            type="button"
+            class="small"
+            title={`Removes ${path}`}
+            onClick={() => onClear(rung)}
+          >
+            Clear…
+          </button>
+        )}
+      </td>
+    </tr>
+  );
+}

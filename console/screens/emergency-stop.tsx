@@ -1,0 +1,146 @@
+/**
+ * The emergency stop: a bound that holds `automation_enabled` at false, whatever the layers say. It
+ * is put and lifted through the review like every write, and leaves other bounds as they are.
+ */
+import type { VNode } from 'preact';
+import { useState } from 'preact/hooks';
+import { useLive, useLoaded } from '../loading.ts';
+import { isObject, type JsonObject } from '../merge-patch.ts';
+import { Loading, ProblemBox, Time, Who } from '../parts.tsx';
+import { ReviewAndPublish } from './review.tsx';
+import { readStored } from './stored.ts';
+
+const key = 'automation_enabled';
+
+interface Stop {
+  readonly reason: string | undefined;
+  /** Only for these, where it does not say all. */
+  readonly serviceTypes: readonly string[] | undefined;
+}
+
+/** A bound that only warns stops nothing. */
+function stopIn(bounds: JsonObject | null): Stop | undefined {
+  const bound = bounds?.[key];
+  if (!isObject(bound) || bound.const !== false || bound.mode === 'warn') return undefined;
+  const { reason, service_types: types } = bound;
+  return {
+    reason: typeof reason === 'string' ? reason : undefined,
+    serviceTypes: Array.isArray(types) ? types.map(String) : undefined,
+  };
+}
+
+export function EmergencyStop({
+  address,
+  whose,
+  mayWrite,
+  hasImpact = false,
+  onChanged,
+}: {
+  /** Of the bounds. */
+  readonly address: string;
+  /** What stands still, such as "this tenant". */
+  readonly whose: string;
+  readonly mayWrite: boolean;
+  readonly hasImpact?: boolean;
+  readonly onChanged?: () => void;
+}): VNode {
+  const { data, problem, reload } = useLoaded(address, (aborted) => readStored(address, aborted));
+  useLive(reload, ({ config_type: type }) => type === 'bounds_config');
+  const [why, setWhy] = useState('');
+  const [reviewing, setReviewing] = useState<'stop' | 'lift'>();
+  const stop = stopIn(data?.document ?? null);
+  const done = (): void => {
+    setReviewing(undefined);
+    setWhy('');
+    reload();
+    onChanged?.();
+  };
+  const reason = why.trim();
+  const begin = (event: Event): void => {
+    event.preventDefault();
+    setReviewing('stop');
+  };
+  return (
+    <section class={`stop ${stop ? 'on' : ''}`} aria-label="Emergency stop">
+      <h2>Emergency stop</h2>
+      <ProblemBox problem={problem} retry={reload} />
+      {!data && !problem && <Loading />}
+      {data && stop && (
+        <div>
+          <p class="verdict">
+            <span class="sign" aria-hidden="true"></span>
+            <strong>
+              Automation of {whose} is stopped
+              {stop.serviceTypes && ` for ${stop.serviceTypes.join(', ')}`}.
+            </strong>
+          </p>
+          <p>
+            <Who id={data.updatedBy} name={data.updatedByName} /> wrote these bounds last,{' '}
+            <Time at={data.updatedAt} />.
+            {stop.reason && (
+              <q class="said">
+                <bdi>{stop.reason}</bdi>
+              </q>
+            )}
+          </p>
+          {mayWrite && (
+            <p>
+              <button type="button" class="secondary" onClick={() => setReviewing('lift')}>
+                Lift the stop…
+              </button>
+            </p>
+          )}
+        </div>
+      )}
+      {data && !stop && (
+        <div>
+          <p>
+            No stop is in force. Stopping refuses every automation of {whose} from now on; those
+            that run already are not ended.
+          </p>
+          {mayWrite && (
+            <form class="inline" onSubmit={begin}>
+              <input
+                name="why"
+                aria-label="Why automation is stopped"
+                placeholder="Why: whoever is refused reads it"
+                maxlength={500}
+                value={why}
+                required
+                autocomplete="off"
+                onInput={({ currentTarget }) => setWhy(currentTarget.value)}
+              />
+              <button type="submit" class="danger">
+                Stop automation…
+              </button>
+            </form>
+          )}
+        </div>
+      )}
+      {reviewing && data && (
+        <ReviewAndPublish
+          title={reviewing === 'stop' ? `Stop automation of ${whose}` : 'Lift the emergency stop'}
+          address={address}
+          method="PATCH"
+          body={{ [key]: reviewing === 'stop' ? { const: false, reason } : null }}
+          revision={data.revision}
+          isNew={data.document === null}
+          hasImpact={hasImpact}
+          {...(reviewing === 'stop' && { reason })}
+          about={
+            reviewing === 'stop' ? (
+              <p>The bound decides over every layer, on every node, once this is answered.</p>
+            ) : (
+              <p>
+                What the layers and other bounds say of <code>{key}</code> holds again.
+              </p>
+            )
+          }
+          verb={reviewing === 'stop' ? 'Stop automation' : 'Lift the stop'}
+          onClose={() => setReviewing(undefined)}
+          onPublished={done}
+        />
+      )}
+    </section>
+  );
+}

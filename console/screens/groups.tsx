@@ -1,0 +1,247 @@
+/**
+ * Approver groups: who is in each, and what asks it. A group that is asked and has nobody who may
+ * decide is said so, before it matters.
+ */
+import type { VNode } from 'preact';
+import { useState } from 'preact/hooks';
+import type { ResultOf } from '../../shared/contracts/index.ts';
+import { hrefOf, query } from '../address.ts';
+import { call, get, getAll } from '../api.ts';
+import { FormDialog } from '../dialogs.tsx';
+import { useLive, useLoaded } from '../loading.ts';
+import {
+  Columns,
+  Empty,
+  FilterField,
+  Heading,
+  Loading,
+  ProblemBox,
+  TableRegion,
+} from '../parts.tsx';
+import { roleText } from '../roles.ts';
+import { groupsOf, membersAddress, nameOfMember, statusText, type Member } from './members.tsx';
+import type { ScreenProperties } from './screen.ts';
+
+type Routes = ResultOf<'tenant-config.notifications.effective'>;
+
+interface Group {
+  readonly name: string;
+  readonly members: readonly Member[];
+  /** What asks it, such as "high risk". */
+  readonly askedFor: readonly string[];
+}
+
+/** Whoever is invited or disabled, or only views, decides nothing. */
+const decides = ({ can_act: canAct, roles }: Member): boolean =>
+  canAct && roles.some((role) => role !== 'viewer');
+
+/** Why somebody in a group does not count. */
+const whyNot = (member: Member): string =>
+  member.can_act ? roleText(member.roles) : statusText(member);
+
+function askersOf({ approver_groups: groups }: Routes): Map<string, string[]> {
+  const askers = new Map<string, string[]>();
+  const note = (asker: string, names: readonly string[] | null | undefined): void => {
+    for (const name of names ?? []) askers.set(name, [...(askers.get(name) ?? []), asker]);
+  };
+  for (const [level, names] of Object.entries(groups.risk_levels ?? {}))
+    note(`${level} risk`, names);
+  for (const [action, names] of Object.entries(groups.action_overrides)) note(action, names);
+  return askers;
+}
+
+function groupsIn(members: readonly Member[], routes: Routes): Group[] {
+  const askers = askersOf(routes);
+  const names = new Set([...groupsOf(members), ...askers.keys()]);
+  return [...names].toSorted().map((name) => ({
+    name,
+    members: members.filter(({ groups }) => groups.includes(name)),
+    askedFor: askers.get(name) ?? [],
+  }));
+}
+
+export function Groups({ tenantId }: ScreenProperties): VNode {
+  const { data, problem, reload } = useLoaded(`groups of ${tenantId}`, async (aborted) => {
+    const [members, routes] = await Promise.all([
+      getAll<Member>(membersAddress(tenantId), aborted),
+      get<Routes>(`/tenants/${tenantId}/config/notifications/effective`, aborted),
+    ]);
+    return { members, groups: groupsIn(members, routes) };
+  });
+  useLive(reload, (change) => change.config_type === 'notification_config');
+  const [changed, setChanged] = useState<Group>();
+  const wanted = (query.value.get('q') ?? '').trim().toLowerCase();
+  const shown = data?.groups.filter(({ name, members }) =>
+    [name, ...members.map(({ email }) => email)].join(' ').toLowerCase().includes(wanted),
+  );
+  const routes = hrefOf(`/tenants/${tenantId}/documents/notifications`);
+  return (
+    <section>
+      <Heading title="Approver groups">
+        {data && <span class="fine number">{data.groups.length}</span>}
+        <span class="grow"></span>
+        <button type="button" onClick={() => setChanged({ name: '', members: [], askedFor: [] })}>
+          New group…
+        </button>
+      </Heading>
+      <p class="fine">
+        Whom approvals ask first. Which group is asked at which risk is said by the{' '}
+        <a href={routes}>notification routes</a>.
+      </p>
+      <form role="search" class="question one" onSubmit={(event) => event.preventDefault()}>
+        <FilterField placeholder="group or address" />
+      </form>
+      <ProblemBox problem={problem} retry={reload} />
+      {!data && !problem && <Loading />}
+      {shown?.length === 0 && (
+        <Empty>
+          {wanted === ''
+            ? 'There is no group yet, so every operator and administrator is asked at once.'
+            : 'None fits the filter.'}
+        </Empty>
+      )}
+      {shown && shown.length > 0 && (
+        <TableRegion label="Approver groups">
+          <table class="lines">
+            <Columns titles={['Group', 'Members', 'Asked for', { unseen: 'Actions' }]} />
+            <tbody>
+              {shown.map((group) => (
+                <GroupRow key={group.name} group={group} onChange={() => setChanged(group)} />
+              ))}
+            </tbody>
+          </table>
+        </TableRegion>
+      )}
+      {changed && data && (
+        <ChangeGroup
+          tenantId={tenantId}
+          group={changed}
+          onClose={() => setChanged(undefined)}
+          members={data.members}
+          onDone={() => {
+            setChanged(undefined);
+            reload();
+          }}
+        />
+      )}
+    </section>
+  );
+}
+
+function GroupRow({
+  group,
+  onChange,
+}: {
+  readonly group: Group;
+  readonly onChange: () => void;
+}): VNode {
+  const { name, members, askedFor } = group;
+  const isStuck = askedFor.length > 0 && !members.some(decides);
+  return (
+    <tr>
+      <th scope="row">
+        <bdi>{name}</bdi>
+      </th>
+      <td>
+        {members.map((member, index) => (
+          <span key={member.user_id}>
+            {index > 0 && ', '}
+            <bdi title={member.email}>{nameOfMember(member)}</bdi>
+            {!decides(member) && <span class="fine">{whyNot(member)}</span>}
+          </span>
+        ))}
+        {members.length === 0 && <span class="muted">nobody</span>}
+        {isStuck && <div class="warning">Nobody in it may decide: a tenant admin has to.</div>}
+      </td>
+      <td>{askedFor.length === 0 ? <span class="muted">nothing</span> : askedFor.join(', ')}</td>
+      <td class="action">
+        <button type="button" class="small" aria-label={`Change ${name}`} onClick={onChange}>
+          Change…
+        </button>
+      </td>
+    </tr>
+  );
+}
+
+/** Whether the member is to be in the group, and whether they are. */
+function ChangeGroup({
+  tenantId,
+  group,
+  members,
+  onClose,
+  onDone,
+}: {
+  readonly tenantId: string;
+  readonly group: Group;
+  readonly members: readonly Member[];
+  readonly onClose: () => void;
+  readonly onDone: () => void;
+}): VNode {
+  const [name, setName] = useState(group.name);
+  const before = new Set(group.members.map(({ user_id: id }) => id));
+  const [chosen, setChosen] = useState<ReadonlySet<string>>(before);
+  const toggle = (id: string): void => {
+    const next = new Set(chosen);
+    if (!next.delete(id)) next.add(id);
+    setChosen(next);
+  };
+  const work = async (): Promise<void> => {
+    const address = membersAddress(tenantId);
+    // As they are now: somebody may have changed their other groups since the page was loaded.
+    const now = await getAll<Member>(address);
+    for (const { user_id: id, groups } of now) {
+      if (chosen.has(id) === before.has(id)) continue;
+      const others = groups.filter((each) => each !== name);
+      const body = { groups: chosen.has(id) ? [...others, name] : others };
+      await call('PATCH', `${address}/${id}`, { body });
+    }
+    onDone();
+  };
+  const isNew = group.name === '';
+  return (
+    <FormDialog
+      title={isNew ? 'New approver group' : `Members of ${name}`}
+      verb="Save"
+      work={work}
+      onClose={onClose}
+    >
+      {isNew && (
+        <label>
+          Name
+          <input
+            name="name"
+            required
+            autocomplete="off"
+            spellcheck={false}
+            pattern={'[A-Za-z0-9._\\-]{1,64}'}
+            value={name}
+            onInput={({ currentTarget }) => setName(currentTarget.value)}
+          />
+          <small>Letters, digits, dots, dashes and underscores.</small>
+        </label>
+      )}
+      <fieldset class="some">
+        <legend>Members</legend>
+        {members.map((member) => (
+          <label class="check" key={member.user_id}>
+            <input
+              type="checkbox"
+              checked={chosen.has(member.user_id)}
+              onChange={() => toggle(member.user_id)}
+            />
+            <span>
+              <bdi>{nameOfMember(member)}</bdi>{' '}
+              <small>
+                {roleText(member.roles)}
+                {!member.can_act && `, ${statusText(member)}`}
+              </small>
+            </span>
+          </label>
+        ))}
+      </fieldset>
+      <p class="fine">
+        A group is there as long as somebody is in it, or a notification route asks it.
+      </p>
+    </FormDialog>
+  );
+}

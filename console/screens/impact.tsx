@@ -1,0 +1,150 @@
+/**
+ * The blast radius of a change: for how many tenants effective values change, and which, before
+ * anything is written.
+ */
+import type { VNode } from 'preact';
+import type { ResultOf } from '../../shared/contracts/index.ts';
+import { Columns, TableRegion, Value } from '../parts.tsx';
+import { layerTitles } from './ladder.ts';
+
+export type Impact = ResultOf<'global-config.plan'>['impact'];
+
+const counts = [
+  ['changed', 'an effective value changes'],
+  ['shielded', 'what the platform says changes, and a layer above it shields'],
+  ['clamped', 'a bound decides a value that changes'],
+  ['invalid', 'stored documents that would newly be refused'],
+] as const;
+
+/** Such as "Tenant risk limits". */
+function layerOf(name: string | null): string {
+  if (name === null) return 'nothing';
+  const titles: Readonly<Record<string, string>> = layerTitles;
+  return Object.hasOwn(titles, name) ? titles[name]! : name;
+}
+
+export function BlastRadius({
+  impact,
+  isComplete,
+  onMore,
+}: {
+  readonly impact: Impact;
+  readonly isComplete: boolean;
+  /** Asks for the next page, where there is one. */
+  readonly onMore?: (() => void) | undefined;
+}): VNode {
+  const { tenants, by_key: byKey, items } = impact;
+  return (
+    <section class="impact" aria-label="Blast radius">
+      <h3>Blast radius</h3>
+      {!isComplete && (
+        <p class="warning">Not all tenants were looked at yet: these are those so far.</p>
+      )}
+      <dl class="counts">
+        {counts.map(([name, about]) => (
+          <div key={name} class={`${name} ${tenants[name] > 0 ? 'some' : ''}`}>
+            <dt>{name}</dt>
+            <dd>
+              <strong class="number">{tenants[name]}</strong>
+              {name !== 'invalid' && <span class="muted">of {tenants.total} tenants</span>}
+              <div class="fine">{about}</div>
+            </dd>
+          </div>
+        ))}
+      </dl>
+      {Object.keys(byKey).length > 0 && <ByKey byKey={byKey} />}
+      {items.length > 0 && <Items items={items} />}
+      {onMore && (
+        <p>
+          <button type="button" class="small" onClick={onMore}>
+            Show more
+          </button>
+        </p>
+      )}
+    </section>
+  );
+}
+
+/**
+ * As many as a browser lays out without a pause that somebody feels; the values are listed page by
+ * page.
+ */
+const mostKeys = 200;
+
+function ByKey({ byKey }: { readonly byKey: Impact['by_key'] }): VNode {
+  const keys = Object.entries(byKey);
+  const others = keys.length - mostKeys;
+  return (
+    <TableRegion label="By key">
+      <table>
+        <Columns titles={['Key', { number: 'Tenants changed' }, 'Shielded by']} />
+        <tbody>
+          {keys.slice(0, mostKeys).map(([key, { changed, shielded_by: by }]) => (
+            <tr key={key}>
+              <th scope="row">
+                <bdi>{key}</bdi>
+              </th>
+              <td class="number">{changed}</td>
+              <td>
+                {Object.entries(by).map(([layer, count]) => (
+                  <span key={layer} class="shield">
+                    {layerOf(layer)}: <span class="number">{count}</span>{' '}
+                  </span>
+                ))}
+                {Object.keys(by).length === 0 && <span class="muted">–</span>}
+              </td>
+            </tr>
+          ))}
+          {others > 0 && (
+            <tr key=" others">
+              <td colspan={3} class="fine">
+                and {others} more keys
+              </td>
+            </tr>
+          )}
+        </tbody>
+      </table>
+    </TableRegion>
+  );
+}
+
+function Items({ items }: { readonly items: Impact['items'] }): VNode {
+  return (
+    <TableRegion label="Values that change">
+      <table class="changes">
+        <Columns titles={['Tenant', 'Key', 'Before', 'After', 'Decided by']} />
+        <tbody>
+          {items.map((each, index) => {
+            const { agent_type: agent, service_id: service, service_type: type } = each.context;
+            const context = [agent, service, type].filter((name) => name !== undefined).join(' · ');
+            return (
+              <tr key={index}>
+                <th scope="row">
+                  <bdi title={each.tenant_id}>{each.tenant_name}</bdi>
+                  <div class="fine">
+                    <bdi>{context === '' ? 'no context' : context}</bdi>
+                  </div>
+                </th>
+                <td>
+                  <bdi>{each.key}</bdi>
+                  {each.problem !== undefined && (
+                    <div class="fine invalid">
+                      <strong>newly refused:</strong> <bdi>{each.problem}</bdi>
+                    </div>
+                  )}
+                </td>
+                <td class="before">
+                  <Value value={each.before} longest={100} />
+                </td>
+                <td class="after">
+                  <Value value={each.after} longest={100} />
+                </td>
+                <td>{layerOf(each.decided_by)}</td>
+              </tr>
+            );
+          })}
+        </tbody>
+      </table>
+    </TableRegion>
+  );
+}

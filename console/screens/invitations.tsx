@@ -1,0 +1,71 @@
+/** Invitations to tenants that wait for one's own word. */
+import type { VNode } from 'preact';
+import type { ResultOf } from '../../shared/contracts/index.ts';
+import { useAction } from '../action.ts';
+import { call, getAll } from '../api.ts';
+import { useLoaded } from '../loading.ts';
+import { ProblemBox, Time } from '../parts.tsx';
+import { roleText } from '../roles.ts';
+import { renew } from '../session.ts';
+
+type Invitation = ResultOf<'auth.invitations.list'>['items'][number];
+
+const address = '/auth/invitations';
+
+/** Nothing where there are none. */
+export function Invitations(): VNode | null {
+  const { data, problem, reload } = useLoaded(address, (aborted) =>
+    getAll<Invitation>(address, aborted),
+  );
+  const { isBusy, problem: refusal, run } = useAction();
+  const answer = (id: string, word: 'accept' | 'decline'): void => {
+    void run(async () => {
+      await call('POST', `${address}/${id}/${word}`);
+      reload();
+      // Says which tenants one is a member of now.
+      if (word === 'accept') await renew();
+    });
+  };
+  if (!problem && !data?.length) return null;
+  return (
+    <section class="kind" aria-label="Invitations">
+      <h2>Invitations</h2>
+      <ProblemBox problem={problem ?? refusal} retry={reload} />
+      <ul class="choices">
+        {data?.map(({ id, tenant, roles, expires_at: ends }) => (
+          <li key={id} class="notice">
+            <p>
+              You are invited to{' '}
+              <strong>
+                <bdi>{tenant.name}</bdi>
+              </strong>{' '}
+              as {roleText(roles)}.{' '}
+              <span class="fine">
+                Ends <Time at={ends} />
+              </span>
+            </p>
+            <p class="buttons">
+              <button
+                type="button"
+                disabled={isBusy}
+                aria-label={`Accept ${tenant.name}`}
+                onClick={() => answer(id, 'accept')}
+              >
+                Accept
+              </button>
+              <button
+                type="button"
+                class="secondary"
+                disabled={isBusy}
+                aria-label={`Decline ${tenant.name}`}
+                onClick={() => answer(id, 'decline')}
+              >
+                Decline
+              </button>
+            </p>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}

@@ -1,0 +1,159 @@
+/** The documents of one kind as a table that filters, with a way to begin a new one. */
+import type { VNode } from 'preact';
+import { useState } from 'preact/hooks';
+import { go, hrefOf, query } from '../address.ts';
+import { shortJson } from '../format.ts';
+import { useLive } from '../loading.ts';
+import { usePages } from '../pages.ts';
+import { ProblemBox, TableRegion, Value } from '../parts.tsx';
+import { addressOf, idOf, mayWrite, screenOf, type DocumentKind } from './document-kinds.ts';
+
+type Item = Readonly<Record<string, unknown>>;
+
+/** As many rows as a browser lays out at once without a pause that somebody feels. */
+const rowsAtOnce = 200;
+
+/** Such as "200 of 1,340 and more". */
+function countOf(shown: number, loaded: number, isComplete: boolean): string {
+  const all = `${loaded}${isComplete ? '' : ' and more'}`;
+  return shown === loaded ? all : `${shown} of ${all}`;
+}
+
+/**
+ * What the filter looks at, made once of each item: there may be tens of thousands, and a filter
+ * asks with every key.
+ */
+const texts = new WeakMap<Item, string>();
+
+function textOf(kind: DocumentKind, item: Item): string {
+  const known = texts.get(item);
+  if (known !== undefined) return known;
+  const values = (kind.columns ?? []).map((name) => shortJson(item[name] ?? '', 500));
+  const text = [idOf(kind, item), ...values].join('\n').toLowerCase();
+  texts.set(item, text);
+  return text;
+}
+
+export function KindList({
+  tenantId,
+  kind,
+}: {
+  readonly tenantId: string;
+  readonly kind: DocumentKind;
+}): VNode {
+  const { list = '', idField = '', plural = '', columns = [] } = kind;
+  const address = addressOf(list, tenantId);
+  const wanted = (query.value.get('q') ?? '').trim().toLowerCase();
+  const { items, isComplete, problem, more, reload } = usePages<Item>(address, wanted !== '');
+  const [most, setMost] = useState(rowsAtOnce);
+  useLive(reload, (change) => change.config_type === kind.configType);
+  const found = items?.filter((item) => textOf(kind, item).includes(wanted));
+  const shown = found?.slice(0, most);
+  const showMore = (): void => {
+    setMost(most + rowsAtOnce);
+    more();
+  };
+  const hasMore = found !== undefined && (found.length > most || !isComplete);
+  return (
+    <section class="kind">
+      <div class="heading">
+        <h2>{plural}</h2>
+        {items && found && (
+          <span class="fine number" role="status">
+            {countOf(found.length, items.length, isComplete)}
+          </span>
+        )}
+        <span class="grow"></span>
+        {mayWrite(kind) && <NewDocument tenantId={tenantId} kind={kind} />}
+      </div>
+      <ProblemBox problem={problem} retry={reload} />
+      {items?.length === 0 && <p class="empty">None yet.</p>}
+      {items && items.length > 0 && isComplete && found?.length === 0 && (
+        <p class="empty">None fits the filter.</p>
+      )}
+      {shown && shown.length > 0 && (
+        <TableRegion label={plural}>
+          <table>
+            <thead>
+              <tr>
+                <th scope="col">{idField}</th>
+                {columns.map((name) => (
+                  <th scope="col" key={name}>
+                    {name}
+                  </th>
+                ))}
+              </tr>
+            </thead>
+            <tbody>
+              {shown.map((item) => {
+                const id = idOf(kind, item);
+                return (
+                  <tr key={id}>
+                    <th scope="row">
+                      <a href={hrefOf(screenOf(tenantId, kind, id))}>
+                        <bdi>{id}</bdi>
+                      </a>
+                    </th>
+                    {columns.map((name) => (
+                      <td key={name}>
+                        {item[name] === undefined ? (
+                          <span class="muted">–</span>
+                        ) : (
+                          <Value value={item[name]} longest={60} />
+                        )}
+                      </td>
+                    ))}
+                  </tr>
+                );
+              })}
+            </tbody>
+          </table>
+        </TableRegion>
+      )}
+      {hasMore && (
+        <p class="paging">
+          <button type="button" class="small" onClick={showMore}>
+            Show more
+          </button>
+        </p>
+      )}
+    </section>
+  );
+}
+
+function NewDocument({
+  tenantId,
+  kind,
+}: {
+  readonly tenantId: string;
+  readonly kind: DocumentKind;
+}): VNode {
+  const [isOpen, setOpen] = useState(false);
+  const [id, setId] = useState('');
+  if (!isOpen)
+    return (
+      <button type="button" class="small" onClick={() => setOpen(true)}>
+        New…
+      </button>
+    );
+  const begin = (event: Event): void => {
+    event.preventDefault();
+    go(screenOf(tenantId, kind, id.trim()));
+  };
+  return (
+    <form class="inline" onSubmit={begin}>
+      <input
+        aria-label={`New ${kind.idField}`}
+        placeholder={kind.idField}
+        value={id}
+        required
+        autocomplete="off"
+        spellcheck={false}
+        onInput={({ currentTarget }) => setId(currentTarget.value)}
+      />
+      <button type="submit" class="small">
+        Begin
+      </button>
+    </form>
+  );
+}

@@ -1,0 +1,380 @@
+/**
+ * Members: who belongs to the tenant, with which roles and approver groups; inviting, changing and
+ * removing them.
+ */
+import type { VNode } from 'preact';
+import { useState } from 'preact/hooks';
+import type { ResultOf } from '../../shared/contracts/index.ts';
+import { hrefOf, query, setQuery } from '../address.ts';
+import { useAction } from '../action.ts';
+import { call, getAll } from '../api.ts';
+import { Choices, FormDialog } from '../dialogs.tsx';
+import { useLoaded } from '../loading.ts';
+import {
+  Columns,
+  Empty,
+  FilterField,
+  Heading,
+  Loading,
+  ProblemBox,
+  TableRegion,
+  Time,
+} from '../parts.tsx';
+import { learnNames } from '../people.ts';
+import { roleChoices, roleText } from '../roles.ts';
+import { user } from '../session.ts';
+import type { ScreenProperties } from './screen.ts';
+
+export type Member = ResultOf<'tenant-config.members.list'>['items'][number];
+
+export const membersAddress = (tenantId: string): string => `/tenants/${tenantId}/users`;
+export const nameOfMember = ({ display_name: name, email }: Member): string => name ?? email;
+
+/** What keeps somebody from acting, or that nothing does. */
+export const statusText = ({ status, account_status: account }: Member): string =>
+  account === 'disabled' ? 'account disabled' : status;
+
+const byName = (one: Member, other: Member): number =>
+  nameOfMember(one).localeCompare(nameOfMember(other));
+
+/** The groups that somebody is in, in the order of their names. */
+export const groupsOf = (members: readonly Member[]): string[] =>
+  [...new Set(members.flatMap(({ groups }) => groups))].toSorted();
+
+/** What is being done, and to whom. */
+type Doing =
+  { readonly what: 'invite' } | { readonly what: 'change' | 'remove'; readonly member: Member };
+
+export function Members({ tenantId }: ScreenProperties): VNode {
+  const address = membersAddress(tenantId);
+  const { data, problem, reload } = useLoaded(address, (aborted) =>
+    getAll<Member>(address, aborted),
+  );
+  const [doing, setDoing] = useState<Doing>();
+  const [said, setSaid] = useState<string>();
+  const again = useAction();
+  const wanted = (query.value.get('q') ?? '').trim().toLowerCase();
+  const status = query.value.get('status') ?? '';
+  const shown = data?.toSorted(byName).filter((member) => {
+    const text = [member.email, member.display_name, ...member.roles, ...member.groups].join(' ');
+    return text.toLowerCase().includes(wanted) && (status === '' || member.status === status);
+  });
+  const done = (says: string): void => {
+    setDoing(undefined);
+    setSaid(says);
+    reload();
+    void learnNames();
+  };
+  const inviteAgain = ({ user_id: id, email }: Member): void => {
+    void again.run(async () => {
+      await call('POST', `${address}/${id}/invite`);
+      done(`${email} is sent another link. The previous one is no longer valid.`);
+    });
+  };
+  const groups = groupsOf(data ?? []);
+  return (
+    <section>
+      <Heading title="Members">
+        {data && <span class="fine number">{data.length}</span>}
+        <span class="grow"></span>
+        <button type="button" onClick={() => setDoing({ what: 'invite' })}>
+          Invite…
+        </button>
+      </Heading>
+      <form role="search" class="question two" onSubmit={(event) => event.preventDefault()}>
+        <label>
+          Status
+          <select
+            name="status"
+            value={status}
+            onChange={({ currentTarget }) => setQuery({ status: currentTarget.value })}
+          >
+            <option value="">any</option>
+            <option value="active">active</option>
+            <option value="invited">invited</option>
+          </select>
+        </label>
+        <FilterField placeholder="name, address, role or group" />
+      </form>
+      {said && (
+        <p class="notice" role="status">
+          {said}
+        </p>
+      )}
+      <ProblemBox problem={problem ?? again.problem} retry={reload} />
+      {!data && !problem && <Loading />}
+      {shown?.length === 0 && <Empty>Nobody fits the filter.</Empty>}
+      {shown && shown.length > 0 && (
+        <TableRegion label="Members">
+          <table class="lines">
+            <Columns
+              titles={[
+                'Person',
+                'Roles',
+                'Approver groups',
+                'Status',
+                { wide: 'Since' },
+                { unseen: 'Actions' },
+              ]}
+            />
+            <tbody>
+              {shown.map((member) => (
+                <MemberRow
+                  key={member.user_id}
+                  tenantId={tenantId}
+                  member={member}
+                  onChange={() => setDoing({ what: 'change', member })}
+                  onRemove={() => setDoing({ what: 'remove', member })}
+                  onInvite={() => inviteAgain(member)}
+                />
+              ))}
+            </tbody>
+          </table>
+        </TableRegion>
+      )}
+      {doing?.what === 'invite' && (
+        <Invite
+          address={address}
+          groups={groups}
+          onClose={() => setDoing(undefined)}
+          onDone={done}
+        />
+      )}
+      {doing?.what === 'change' && (
+        <Change
+          address={address}
+          groups={groups}
+          member={doing.member}
+          onClose={() => setDoing(undefined)}
+          onDone={done}
+        />
+      )}
+      {doing?.what === 'remove' && (
+        <Remove
+          address={address}
+          member={doing.member}
+          onClose={() => setDoing(undefined)}
+          onDone={done}
+        />
+      )}
+    </section>
+  );
+}
+
+function MemberRow({
+  tenantId,
+  member,
+  onChange,
+  onRemove,
+  onInvite,
+}: {
+  readonly tenantId: string;
+  readonly member: Member;
+  readonly onChange: () => void;
+  readonly onRemove: () => void;
+  readonly onInvite: () => void;
+}): VNode {
+  const name = nameOfMember(member);
+  return (
+    <tr>
+      <th scope="row">
+        <bdi>{name}</bdi>
+        {member.user_id === user.value?.id && <span class="fine">you</span>}
+        {name !== member.email && (
+          <div class="fine">
+            <bdi>{member.email}</bdi>
+          </div>
+        )}
+      </th>
+      <td>{roleText(member.roles)}</td>
+      <td class={member.groups.length === 0 ? 'none' : ''}>
+        {member.groups.map((group) => (
+          <a
+            key={group}
+            class="tag"
+            href={hrefOf(`/tenants/${tenantId}/groups?q=${encodeURIComponent(group)}`)}
+          >
+            {group}
+          </a>
+        ))}
+        {member.groups.length === 0 && <span class="muted">–</span>}
+      </td>
+      <td>
+        <span
+          class={`state-of ${member.account_status === 'disabled' ? 'disabled' : member.status}`}
+        >
+          {statusText(member)}
+        </span>
+      </td>
+      <td class="wide">
+        <Time at={member.added_at} />
+      </td>
+      <td class="action">
+        {member.status === 'invited' && (
+          <button
+            type="button"
+            class="small"
+            aria-label={`Send again to ${name}`}
+            onClick={onInvite}
+          >
+            Send again
+          </button>
+        )}
+        <button type="button" class="small" aria-label={`Change ${name}`} onClick={onChange}>
+          Change…
+        </button>{' '}
+        <button type="button" class="small" aria-label={`Remove ${name}`} onClick={onRemove}>
+          Remove…
+        </button>
+      </td>
+    </tr>
+  );
+}
+
+interface DialogProperties {
+  readonly address: string;
+  readonly onClose: () => void;
+  readonly onDone: (says: string) => void;
+}
+
+/** Roles, and groups: those that somebody is in already, and a new one. */
+function Rights({
+  roles,
+  groups,
+  known,
+  onRoles,
+  onGroups,
+}: {
+  readonly roles: readonly string[];
+  readonly groups: readonly string[];
+  readonly known: readonly string[];
+  readonly onRoles: (roles: string[]) => void;
+  readonly onGroups: (groups: string[]) => void;
+}): VNode {
+  const [another, setAnother] = useState('');
+  const options = [...new Set([...known, ...groups])].map((name) => ({ name }));
+  const add = (): void => {
+    if (another.trim() === '') return;
+    onGroups([...new Set([...groups, another.trim()])]);
+    setAnother('');
+  };
+  return (
+    <div>
+      <Choices label="Roles" options={roleChoices} chosen={roles} onChange={onRoles} />
+      {options.length > 0 && (
+        <Choices label="Approver groups" options={options} chosen={groups} onChange={onGroups} />
+      )}
+      <label>
+        Another approver group
+        <span class="joined">
+          <input
+            name="group"
+            value={another}
+            autocomplete="off"
+            spellcheck={false}
+            pattern={'[A-Za-z0-9._\\-]{1,64}'}
+            placeholder="such as finance"
+            onInput={({ currentTarget }) => setAnother(currentTarget.value)}
+          />
+          <button type="button" class="secondary" onClick={add}>
+            Add
+          </button>
+        </span>
+        <small>
+          Letters, digits, dots, dashes and underscores. Notification routes say when a group is
+          asked.
+        </small>
+      </label>
+    </div>
+  );
+}
+
+function Invite({
+  address,
+  groups: known,
+  onClose,
+  onDone,
+}: DialogProperties & { readonly groups: readonly string[] }): VNode {
+  const [email, setEmail] = useState('');
+  const [roles, setRoles] = useState<readonly string[]>(['viewer']);
+  const [groups, setGroups] = useState<readonly string[]>([]);
+  const work = async (): Promise<void> => {
+    const body = { email: email.trim(), roles, ...(groups.length > 0 && { groups }) };
+    const answer = await call<Member>('POST', address, { body });
+    onDone(
+      answer.body.status === 'active'
+        ? `${answer.body.email} is a member now: the tenant's own provider vouches for the address.`
+        : `${answer.body.email} is sent a link, good for 7 days. Until it is accepted they have no right here.`,
+    );
+  };
+  return (
+    <FormDialog title="Invite somebody" verb="Invite" work={work} onClose={onClose}>
+      <label>
+        E-mail
+        <input
+          type="email"
+          name="email"
+          required
+          maxlength={254}
+          autocomplete="off"
+          value={email}
+          onInput={({ currentTarget }) => setEmail(currentTarget.value)}
+        />
+      </label>
+      <Rights roles={roles} groups={groups} known={known} onRoles={setRoles} onGroups={setGroups} />
+    </FormDialog>
+  );
+}
+
+const isSame = (one: readonly string[], other: readonly string[]): boolean =>
+  [...one].toSorted().join() === [...other].toSorted().join();
+
+function Change({
+  address,
+  groups: known,
+  member,
+  onClose,
+  onDone,
+}: DialogProperties & { readonly groups: readonly string[]; readonly member: Member }): VNode {
+  const [roles, setRoles] = useState<readonly string[]>(member.roles);
+  const [groups, setGroups] = useState<readonly string[]>(member.groups);
+  const name = nameOfMember(member);
+  const work = async (): Promise<void> => {
+    // What was not touched stays as somebody else may have made it meanwhile.
+    const body = {
+      ...(!isSame(roles, member.roles) && { roles }),
+      ...(!isSame(groups, member.groups) && { groups }),
+    };
+    if (Object.keys(body).length > 0) await call('PATCH', `${address}/${member.user_id}`, { body });
+    onDone(`${name} is changed. It holds everywhere at once.`);
+  };
+  return (
+    <FormDialog title={`Change ${name}`} verb="Save" work={work} onClose={onClose}>
+      <Rights roles={roles} groups={groups} known={known} onRoles={setRoles} onGroups={setGroups} />
+    </FormDialog>
+  );
+}
+
+function Remove({
+  address,
+  member,
+  onClose,
+  onDone,
+}: DialogProperties & { readonly member: Member }): VNode {
+  const name = nameOfMember(member);
+  const work = async (): Promise<void> => {
+    await call('DELETE', `${address}/${member.user_id}`);
+    onDone(`${name} is no member any more.`);
+  };
+  return (
+    <FormDialog title={`Remove ${name}`} verb="Remove" isDangerous work={work} onClose={onClose}>
+      <p>
+        <bdi>{member.email}</bdi> loses every right in this tenant at once, on every node, and so do
+        the API keys that they made for it. What they did stays in history and audit.
+      </p>
+      {member.groups.length > 0 && (
+        <p>Approver groups: {member.groups.join(', ')}. See that somebody is left in them.</p>
+      )}
+    </FormDialog>
+  );
+}

@@ -1,0 +1,334 @@
+/**
+ * The nodes of the cluster: what this gateway says of its needs, and a reload, which is tried on
+ * all of them first.
+ */
+import type { VNode } from 'preact';
+import { useState } from 'preact/hooks';
+import type { ResultOf } from '../../shared/contracts/index.ts';
+import { call, problemOf, Problem, send } from '../api.ts';
+import { localTime } from '../format.ts';
+import { useLoaded } from '../loading.ts';
+import { isObject } from '../merge-patch.ts';
+import { Columns, Dialog, Fact, Heading, ProblemBox, TableRegion } from '../parts.tsx';
+
+type Reload = ResultOf<'cluster.reload'>;
+type Readiness = Readonly<Record<string, unknown>>;
+
+/** A trial of a reload is answered by every node. */
+async function tryReload(body: object, aborted?: AbortSignal): Promise<Reload> {
+  const sending = { body: { ...body, dry_run: true }, ...(aborted && { signal: aborted }) };
+  const answer = await call<Reload>('POST', '/config/reload', sending);
+  return answer.body;
+}
+
+/** 503 says the same of a gateway that can serve nothing. */
+async function readiness(aborted: AbortSignal): Promise<Readiness> {
+  try {
+    const { body } = await send<Readiness>('GET', '/readyz', { signal: aborted });
+    return body;
+  } catch (error) {
+    if (error instanceof Problem && error.status === 503) return { status: 'unavailable' };
+    throw error;
+  }
+}
+
+export function Nodes(): VNode {
+  const nodes = useLoaded('nodes', (aborted) => tryReload({ reload_env: true }, aborted));
+  const ready = useLoaded('readiness', readiness);
+  const again = (): void => {
+    nodes.reload();
+    ready.reload();
+  };
+  const { data } = nodes;
+  return (
+    <section>
+      <Heading title="Nodes">
+        {data && <p class="fine">As of {localTime(data.timestamp)}</p>}
+        <span class="grow"></span>
+        <button type="button" class="small" aria-busy={nodes.isBusy} onClick={again}>
+          Look again
+        </button>
+      </Heading>
+      <ProblemBox problem={nodes.problem ?? ready.problem} retry={again} />
+      {!data && nodes.isBusy && (
+        <p class="empty" role="status">
+          Asking every node…
+        </p>
+      )}
+      {data && <NodeTable answer={data} />}
+      {ready.data && <Needs ready={ready.data} />}
+      {data && <Environment answer={data} />}
+      <ReloadForm onDone={again} />
+    </section>
+  );
+}
+
+function NodeTable({ answer }: { readonly answer: Reload }): VNode {
+  const errors = answer.errors ?? [];
+  const silent = errors.filter(({ node }) => !answer.nodes.includes(node));
+  const names = [...answer.nodes, ...new Set(silent.map(({ node }) => node))].toSorted();
+  return (
+    <TableRegion label="Nodes of the cluster">
+      <table>
+        <Columns titles={['Node', 'State', 'What it said']} />
+        <tbody>
+          {names.map((name) => {
+            const own = errors.filter(({ node }) => node === name);
+            const isWell = own.length === 0;
+            return (
+              <tr key={name}>
+                <th scope="row">
+                  <code>
+                    <bdi>{name}</bdi>
+                  </code>
+                </th>
+                <td>
+                  <span class={`state-of ${isWell ? 'delivered' : 'failed'}`}>
+                    {isWell ? 'answers' : 'does not do its part'}
+                  </span>
+                </td>
+                <td>
+                  {own.map(({ action, message }) => (
+                    <div key={action}>
+                      <code>{action}</code> <bdi>{message}</bdi>
+                    </div>
+                  ))}
+                  {isWell && <span class="muted">–</span>}
+                </td>
+              </tr>
+            );
+          })}
+        </tbody>
+      </table>
+    </TableRegion>
+  );
+}
+
+/** What a check says, in words. */
+function said(value: unknown): string {
+  if (value === true) return 'answers';
+  if (value === false) return 'does not answer';
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}
+
+/** The needs of the gateway that answers this page. */
+function Needs({ ready }: { readonly ready: Readiness }): VNode {
+  const { status, checks, ...others } = ready;
+  const parts = { ...(isObject(checks) ? checks : {}), ...others };
+  return (
+    <section aria-label="This gateway">
+      <h2>This gateway</h2>
+      <dl class="facts">
+        <Fact name="status">
+          <strong>{said(status)}</strong>
+        </Fact>
+        {Object.entries(parts).map(([name, value]) => (
+          <div key={name}>
+            <dt>{name.replaceAll('_', ' ')}</dt>
+            <dd>{said(value)}</dd>
+          </div>
+        ))}
+      </dl>
+    </section>
+  );
+}
+
+const Names = ({ names }: { readonly names: readonly string[] }): VNode => (
+  <span>
+    {names.map((name) => (
+      <code key={name}>{name}</code>
+    ))}
+  </span>
+);
+
+function Environment({ answer }: { readonly answer: Reload }): VNode {
+  const { changed_settings: changed, requires_restart: restart } = answer;
+  return (
+    <section aria-label="Settings">
+      <h2>Settings</h2>
+      {changed.length === 0 && restart.length === 0 ? (
+        <p class="muted">Every node runs with what its environment says.</p>
+      ) : (
+        <p>
+          A reload of the environment would change <Names names={changed} />
+        </p>
+      )}
+      {restart.length > 0 && (
+        <p class="warning">
+          Only a restart applies <Names names={restart} />
+        </p>
+      )}
+    </section>
+  );
+}
+
+const choices = [
+  ['reload_env', 'Read the environment again', 'and apply the settings that need no restart'],
+  ['all', 'Drop all effective values', 'of every tenant, from the memory of every node'],
+  ['configuration_service', 'Drop all documents', 'the cache configuration_service'],
+  ['dynamic_config_service', 'Drop all that is derived', 'the cache dynamic_config_service'],
+] as const;
+type Choice = (typeof choices)[number][0];
+
+function requestOf(chosen: ReadonlySet<Choice>): object {
+  const { configuration_service, dynamic_config_service } = {
+    configuration_service: chosen.has('configuration_service'),
+    dynamic_config_service: chosen.has('dynamic_config_service'),
+  };
+  return {
+    reload_env: chosen.has('reload_env'),
+    invalidate: { all: chosen.has('all') },
+    reinit: { configuration_service, dynamic_config_service },
+  };
+}
+
+function ReloadForm({ onDone }: { readonly onDone: () => void }): VNode {
+  const [chosen, setChosen] = useState<ReadonlySet<Choice>>(new Set(['reload_env']));
+  const [isOpen, setOpen] = useState(false);
+  const [done, setDone] = useState<Reload>();
+  const choose = (name: Choice): void => {
+    const next = new Set(chosen);
+    if (!next.delete(name)) next.add(name);
+    setChosen(next);
+  };
+  const begin = (event: Event): void => {
+    event.preventDefault();
+    setDone(undefined);
+    setOpen(true);
+  };
+  return (
+    <section aria-label="Reload">
+      <h2>Reload</h2>
+      {done && (
+        <p class="notice" role="status">
+          <strong>{done.status === 'ok' ? 'Every node did it.' : 'Not every node did it.'}</strong>{' '}
+          {done.errors?.map(({ node, message }) => (
+            <span key={node}>
+              <code>{node}</code> {message}{' '}
+            </span>
+          ))}
+        </p>
+      )}
+      <form onSubmit={begin}>
+        {choices.map(([name, title, about]) => (
+          <label class="check" key={name}>
+            <input
+              type="checkbox"
+              name={name}
+              checked={chosen.has(name)}
+              onChange={() => choose(name)}
+            />
+            <span>
+              {title} <span class="muted">{about}</span>
+            </span>
+          </label>
+        ))}
+        <p class="buttons">
+          <button type="submit" class="secondary" disabled={chosen.size === 0}>
+            Try it…
+          </button>
+        </p>
+      </form>
+      {isOpen && (
+        <ReloadReview
+          request={requestOf(chosen)}
+          onClose={() => setOpen(false)}
+          onReloaded={(answer) => {
+            setOpen(false);
+            setDone(answer);
+            onDone();
+          }}
+        />
+      )}
+    </section>
+  );
+}
+
+function ReloadReview({
+  request,
+  onClose,
+  onReloaded,
+}: {
+  readonly request: object;
+  readonly onClose: () => void;
+  readonly onReloaded: (answer: Reload) => void;
+}): VNode {
+  const { data, problem, isBusy } = useLoaded(JSON.stringify(request), (aborted) =>
+    tryReload(request, aborted),
+  );
+  const [isSending, setSending] = useState(false);
+  const [refusal, setRefusal] = useState<Problem>();
+  const reload = async (event: Event): Promise<void> => {
+    event.preventDefault();
+    setSending(true);
+    try {
+      const answer = await call<Reload>('POST', '/config/reload', { body: request });
+      onReloaded(answer.body);
+    } catch (error) {
+      setRefusal(problemOf(error));
+      setSending(false);
+    }
+  };
+  return (
+    <Dialog title="Reload the cluster" onClose={onClose}>
+      <form onSubmit={reload}>
+        {!data && isBusy && (
+          <p class="empty" role="status">
+            Trying it on every node…
+          </p>
+        )}
+        <ProblemBox problem={problem ?? refusal} />
+        {data && (
+          <dl class="facts">
+            <div>
+              <dt>Nodes</dt>
+              <dd class="number">{data.nodes.length}</dd>
+            </div>
+            <Fact name="Settings that change">
+              {data.changed_settings.length === 0 ? (
+                'none'
+              ) : (
+                <Names names={data.changed_settings} />
+              )}
+            </Fact>
+            <Fact name="Settings that need a restart">
+              {data.requires_restart.length === 0 ? (
+                'none'
+              ) : (
+                <Names names={data.requires_restart} />
+              )}
+            </Fact>
+            <Fact name="Effective values dropped">
+              {data.invalidated.all ? 'of every tenant' : 'none'}
+            </Fact>
+            <Fact name="Caches emptied">
+              {data.reinitialized.length === 0 ? 'none' : <Names names={data.reinitialized} />}
+            </Fact>
+          </dl>
+        )}
+        {data?.errors && (
+          <div class="problem" role="alert">
+            <p>
+              <strong>Not every node would do it.</strong>
+            </p>
+            <ul>
+              {data.errors.map(({ node, action, message }) => (
+                <li key={node}>
+                  <code>{node}</code> {action}: {message}
+                </li>
+              ))}
+            </ul>
+          </div>
+        )}
+        <footer>
+          <button type="button" class="secondary" onClick={onClose}>
+            Cancel
+          </button>
+          <button type="submit" aria-busy={isSending} disabled={isSending || !data}>
+            Reload
+          </button>
+        </footer>
+      </form>
+    </Dialog>
+  );
+}

@@ -1,0 +1,264 @@
+/**
+ * Notification routes as they are used: who is asked at which risk, over which channels, and a test
+ * of each.
+ */
+import type { VNode } from 'preact';
+import { useState } from 'preact/hooks';
+import type { ResultOf } from '../../shared/contracts/index.ts';
+import { hrefOf } from '../address.ts';
+import { call, get, problemOf, type Problem } from '../api.ts';
+import { useLive, useLoaded } from '../loading.ts';
+import { Columns, Heading, Loading, ProblemBox, TableRegion } from '../parts.tsx';
+import { hasRole } from '../session.ts';
+import type { ScreenProperties } from './screen.ts';
+
+type Routes = ResultOf<'tenant-config.notifications.effective'>;
+type Tested = ResultOf<'notifier.test'>;
+type Channel = Tested['channel'];
+
+const riskLevels = ['low', 'medium', 'high', 'critical'] as const;
+
+export function Notifications({ tenantId }: ScreenProperties): VNode {
+  const address = `/tenants/${tenantId}/config/notifications/effective`;
+  const { data, problem, reload } = useLoaded(address, (aborted) => get<Routes>(address, aborted));
+  useLive(reload, ({ config_type: type }) => type === 'notification_config');
+  return (
+    <section>
+      <Heading title="Notifications">
+        <p class="muted">Who is asked for approval, and how they are told</p>
+        <span class="grow"></span>
+        <a href={hrefOf(`/tenants/${tenantId}/documents/notifications`)}>
+          {hasRole('tenant_admin') ? 'Edit the routes' : 'The document'}
+        </a>
+        <a href={hrefOf(`/tenants/${tenantId}/deliveries`)}>Deliveries</a>
+      </Heading>
+      <ProblemBox problem={problem} retry={reload} />
+      {!data && !problem && <Loading />}
+      {data && (
+        <div>
+          <Asked routes={data} /> <Channels tenantId={tenantId} routes={data} />
+        </div>
+      )}
+    </section>
+  );
+}
+
+/** Groups in the order in which they are asked. */
+const Chain = ({ groups }: { readonly groups: readonly string[] }): VNode =>
+  groups.length === 0 ? (
+    <span class="muted">everybody who may decide</span>
+  ) : (
+    <span>
+      {groups.map((group, index) => (
+        <span key={index}>
+          {index > 0 && <span class="muted"> → </span>}
+          <bdi>{group}</bdi>
+        </span>
+      ))}
+    </span>
+  );
+
+function Asked({ routes }: { readonly routes: Routes }): VNode {
+  const { approver_groups: groups, escalation, approval_policy: policy } = routes;
+  const overrides = Object.entries(groups.action_overrides);
+  const most = escalation.max_hops;
+  return (
+    <section aria-label="Who is asked">
+      <h2>Who is asked</h2>
+      <TableRegion label="Groups by risk">
+        <table>
+          <Columns titles={['For', 'Groups, in order', { number: 'Must approve' }]} />
+          <tbody>
+            {riskLevels.map((level) => (
+              <tr key={level}>
+                <th scope="row">
+                  <span class={`risk ${level}`}>{level}</span> risk
+                </th>
+                <td>
+                  <Chain groups={groups.risk_levels?.[level] ?? []} />
+                </td>
+                <td class="number">{policy.required[level]}</td>
+              </tr>
+            ))}
+            {overrides.map(([action, chain]) => (
+              <tr key={`action ${action}`}>
+                <th scope="row">
+                  action{' '}
+                  <code>
+                    <bdi>{action}</bdi>
+                  </code>
+                </th>
+                <td>
+                  <Chain groups={chain} />
+                </td>
+                <td class="number muted">by risk</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </TableRegion>
+      <p class="fine">
+        {most === 0
+          ? 'Nobody further is asked where nobody decides.'
+          : `The next group is asked after ${minutes(escalation.escalation_window_minutes)} without a decision, ${most === 1 ? 'once' : `${most} times at most`}; a hop may be ${escalation.poll_interval_seconds} s late.`}
+        {policy.allow_self ? ' Whoever asked may decide, too.' : ' Whoever asked cannot decide.'}
+        {policy.machines && ' API keys may decide.'}
+      </p>
+    </section>
+  );
+}
+
+const minutes = (count: number): string => `${count} ${count === 1 ? 'minute' : 'minutes'}`;
+
+interface Way {
+  readonly channel: Channel;
+  /** Which webhook endpoint, from 0. */
+  readonly endpoint?: number;
+  readonly target: string;
+  readonly about: string;
+}
+
+function waysIn({ webhook, email, chat }: Routes): readonly Way[] {
+  const endpoints = webhook.endpoints.map((each, index): Way => {
+    const { retry_attempts: retries, timeout_seconds: timeout } = each;
+    const signed = each.secret === undefined ? 'not signed' : 'signed';
+    return {
+      channel: 'webhook',
+      endpoint: index,
+      target: each.url,
+      about: `${signed}, ${retries} retries, ${timeout} s to answer${each.auth ? `, ${each.auth.type} credential` : ''}`,
+    };
+  });
+  const recipients = [...email.approval_recipients, ...email.default_recipients];
+  const mail: Way = {
+    channel: 'email',
+    target: recipients.length === 0 ? 'members of the group asked' : recipients.join(', '),
+    about: `from ${email.from_email}; ${recipients.length === 0 ? 'nobody else where a group has no members' : 'these where a group has no members'}`,
+  };
+  const space = chat?.google_chat;
+  const talk: Way[] = space?.webhook_url
+    ? [
+        {
+          channel: 'chat',
+          target: space.spaces?.join(', ') ?? 'Google Chat',
+          about: space.include_links ? 'with links' : 'without links',
+        },
+      ]
+    : [];
+  return [...endpoints, mail, ...talk];
+}
+
+function Channels({
+  tenantId,
+  routes,
+}: {
+  readonly tenantId: string;
+  readonly routes: Routes;
+}): VNode {
+  const ways = waysIn(routes);
+  return (
+    <section aria-label="Channels">
+      <h2>Channels</h2>
+      {routes.webhook.endpoints.length === 0 && (
+        <p class="fine">No webhook endpoint is configured.</p>
+      )}
+      <TableRegion label="Channels">
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">Channel</th>
+              <th scope="col">Target</th>
+              <th scope="col">How</th>
+              {hasRole('tenant_admin') && <th scope="col">Test</th>}
+            </tr>
+          </thead>
+          <tbody>
+            {ways.map((way) => (
+              <WayRow key={`${way.channel} ${way.endpoint ?? ''}`} tenantId={tenantId} way={way} />
+            ))}
+          </tbody>
+        </table>
+      </TableRegion>
+      <p class="fine">
+        A test goes out now and is answered here; nobody is asked to decide anything.
+      </p>
+    </section>
+  );
+}
+
+function WayRow({ tenantId, way }: { readonly tenantId: string; readonly way: Way }): VNode {
+  const [isBusy, setBusy] = useState(false);
+  const [problem, setProblem] = useState<Problem>();
+  const [tested, setTested] = useState<Tested>();
+  const { channel, endpoint, target, about } = way;
+  const test = async (): Promise<void> => {
+    setBusy(true);
+    setProblem(undefined);
+    setTested(undefined);
+    try {
+      const body = { channel, ...(endpoint !== undefined && { endpoint }) };
+      const answer = await call<Tested>('POST', `/tenants/${tenantId}/notifications/test`, {
+        body,
+      });
+      setTested(answer.body);
+    } catch (error) {
+      setProblem(problemOf(error));
+    }
+    setBusy(false);
+  };
+  return (
+    <tr>
+      <th scope="row">{channel}</th>
+      <td>
+        <bdi>{target}</bdi>
+      </td>
+      <td>
+        {about}
+        <div role="status">
+          <ProblemBox problem={problem} />
+          {tested?.results.length === 0 && <p class="fine">There is nobody to send it to.</p>}
+          {tested?.results.map((each, index) => (
+            <Result key={index} result={each} />
+          ))}
+        </div>
+      </td>
+      {hasRole('tenant_admin') && (
+        <td>
+          <button
+            type="button"
+            class="small"
+            aria-label={`Test ${channel} ${target}`}
+            aria-busy={isBusy}
+            disabled={isBusy}
+            onClick={() => void test()}
+          >
+            Test
+          </button>
+        </td>
+      )}
+    </tr>
+  );
+}
+
+function Result({ result }: { readonly result: Tested['results'][number] }): VNode {
+  const { target, delivered, status, duration_ms: ms, error, answer } = result;
+  return (
+    <div class="tested">
+      <span class={`state-of ${delivered ? 'delivered' : 'failed'}`}>
+        {delivered ? 'delivered' : 'failed'}
+      </span>{' '}
+      <bdi>{target}</bdi>, {status !== null && <span>status {status}, </span>}
+      <span class="number">{ms}</span> ms
+      {error !== null && (
+        <div>
+          <bdi>{error}</bdi>
+        </div>
+      )}
+      {answer !== null && answer !== '' && (
+        <pre tabindex={0}>
+          <code>{answer}</code>
+        </pre>
+      )}
+    </div>
+  );
+}

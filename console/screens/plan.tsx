@@ -1,0 +1,361 @@
+/**
+ * A plan: several writes of the platform, what they would do together to every tenant, and the
+ * writing of exactly that. What is applied is what was looked at: its digest says so, and where
+ * anything has moved the answer names what.
+ */
+import type { VNode } from 'preact';
+import { useState } from 'preact/hooks';
+import type { ResultOf } from '../../shared/contracts/index.ts';
+import { hrefOf } from '../address.ts';
+import { call, problemOf, type Problem } from '../api.ts';
+import { useLoaded } from '../loading.ts';
+import { Changes, Columns, Dialog, Empty, Heading, ProblemBox, TableRegion } from '../parts.tsx';
+import { addToPlan, planItems, removeFromPlan, type PlanItem } from '../plan-items.ts';
+import { shortJson } from '../format.ts';
+import { BlastRadius, type Impact } from './impact.tsx';
+
+type Planned = ResultOf<'global-config.plan'>;
+type Applied = ResultOf<'global-config.plan.apply'>;
+
+export function Plan(): VNode {
+  const items = planItems.value;
+  const [applied, setApplied] = useState<Applied>();
+  const finish = (done: Applied): void => {
+    setApplied(done);
+    planItems.value = [];
+  };
+  return (
+    <section>
+      <Heading title="Plan">
+        <p class="muted">
+          Several writes of the platform at once, and what they do to every tenant
+        </p>
+      </Heading>
+      {applied && items.length === 0 && <Done applied={applied} />}
+      {items.length > 0 && <Items items={items} />}
+      {items.length === 0 && (
+        <Empty>
+          The plan is empty. Choose <strong>Add to the plan</strong> where a change of{' '}
+          <a href={hrefOf('/platform/global')}>global configuration</a>,{' '}
+          <a href={hrefOf('/platform/service-types')}>service types</a> or{' '}
+          <a href={hrefOf('/platform/bounds')}>bounds</a> is reviewed, or write an item below.
+        </Empty>
+      )}
+      <NewItem />
+      {items.length > 0 && <Look key={JSON.stringify(items)} items={items} onApplied={finish} />}
+    </section>
+  );
+}
+
+function Items({ items }: { readonly items: readonly PlanItem[] }): VNode {
+  return (
+    <TableRegion label="Writes of the plan">
+      <table>
+        <Columns titles={['Document', 'Write', 'Body', { unseen: 'Action' }]} />
+        <tbody>
+          {items.map(({ action, path, body, if_match: ifMatch }) => (
+            <tr key={path}>
+              <th scope="row">
+                <code>
+                  <bdi>{path}</bdi>
+                </code>
+              </th>
+              <td>
+                {action}
+                {ifMatch !== undefined && (
+                  <div class="fine">of revision {ifMatch.replaceAll('"', '')}</div>
+                )}
+              </td>
+              <td>
+                <code class="value">
+                  <bdi>{body === undefined ? '–' : shortJson(body, 200)}</bdi>
+                </code>
+              </td>
+              <td class="action">
+                <button
+                  type="button"
+                  class="small"
+                  aria-label={`Take out ${path}`}
+                  onClick={() => removeFromPlan(path)}
+                >
+                  Take out
+                </button>
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </TableRegion>
+  );
+}
+
+function NewItem(): VNode {
+  const [problem, setProblem] = useState<string>();
+  const add = (event: Event): void => {
+    event.preventDefault();
+    const form = event.target as HTMLFormElement;
+    const fields = new FormData(form);
+    const text = String(fields.get('body')).trim();
+    const action = String(fields.get('action')) as PlanItem['action'];
+    try {
+      const body: unknown = text === '' ? undefined : JSON.parse(text);
+      addToPlan({
+        action,
+        path: String(fields.get('path')).trim(),
+        ...(body !== undefined && { body }),
+      });
+      setProblem(undefined);
+      form.reset();
+    } catch (error) {
+      setProblem(error instanceof Error ? error.message : 'This is no JSON.');
+    }
+  };
+  return (
+    <details class="add">
+      <summary>Write an item</summary>
+      <form class="fields" onSubmit={add}>
+        <label>
+          <span class="name">Write</span>
+          <select name="action">
+            {['patch', 'put', 'delete'].map((each) => (
+              <option key={each} value={each}>
+                {each}
+              </option>
+            ))}
+          </select>
+        </label>
+        <label>
+          <span class="name">Document</span>
+          <input
+            name="path"
+            required
+            placeholder="/config/global/default_region"
+            autocomplete="off"
+            spellcheck={false}
+          />
+        </label>
+        <label class="json">
+          <span class="name">Body</span>
+          <textarea
+            name="body"
+            rows={4}
+            spellcheck={false}
+            placeholder={'{"config_value": "europe-west1"}'}
+            aria-invalid={problem ? 'true' : undefined}
+            aria-describedby="plan-body-hint"
+          ></textarea>
+          <small id="plan-body-hint" class={problem ? 'unfit' : ''}>
+            {problem ?? 'JSON as the write takes it; none for a delete'}
+          </small>
+        </label>
+        <p>
+          <button type="submit" class="secondary">
+            Add to the plan
+          </button>
+        </p>
+      </form>
+    </details>
+  );
+}
+
+function Look({
+  items,
+  onApplied,
+}: {
+  readonly items: readonly PlanItem[];
+  readonly onApplied: (applied: Applied) => void;
+}): VNode {
+  const [more, setMore] = useState<readonly Planned[]>([]);
+  const [isApplying, setApplying] = useState(false);
+  const [refusal, setRefusal] = useState<Problem>();
+  const plan = async (cursor?: string, aborted?: AbortSignal): Promise<Planned> => {
+    const sending = {
+      body: { items, limit: 50, ...(cursor !== undefined && { cursor }) },
+      ...(aborted && { signal: aborted }),
+    };
+    const { body } = await call<Planned>('POST', '/config/plan', sending);
+    return body;
+  };
+  const { data, problem, isBusy, reload } = useLoaded('plan', (aborted) => {
+    setMore([]);
+    return plan(undefined, aborted);
+  });
+  const pages = data ? [data, ...more] : [];
+  const last = pages.at(-1);
+  const cursor = last?.impact.next_cursor;
+  const next = async (): Promise<void> => {
+    try {
+      const page = await plan(cursor ?? undefined);
+      setMore([...more, page]);
+    } catch (error) {
+      setRefusal(problemOf(error));
+    }
+  };
+  const again = (): void => {
+    setRefusal(undefined);
+    setApplying(false);
+    reload();
+  };
+  const impact: Impact | undefined = last && {
+    ...last.impact,
+    items: pages.flatMap((page) => page.impact.items),
+  };
+  return (
+    <div>
+      <ProblemBox problem={problem} retry={again} />
+      {!data && isBusy && (
+        <p class="empty" role="status">
+          Planning…
+        </p>
+      )}
+      {data && (
+        <section aria-label="Changes of the plan">
+          <h2>Changes</h2>
+          <p class="fine">
+            On revision <span class="number">{data.base.platform}</span> of the platform.{' '}
+            <button type="button" class="link" onClick={again}>
+              Plan again
+            </button>
+          </p>
+          <Changes
+            changes={data.changes.map((change) => ({
+              ...change,
+              path: `${change.resource} ${change.path}`,
+            }))}
+          />
+        </section>
+      )}
+      {impact && last && (
+        <BlastRadius
+          impact={impact}
+          isComplete={last.complete}
+          onMore={cursor ? () => void next() : undefined}
+        />
+      )}
+      {refusal && <ProblemBox problem={refusal} retry={again} />}
+      {data && (
+        <footer class="actions">
+          <button
+            type="button"
+            aria-busy={isBusy}
+            disabled={isBusy || last?.digest === null || data.changes.length === 0}
+            onClick={() => setApplying(true)}
+          >
+            Apply exactly this…
+          </button>
+          {last?.digest === null && (
+            <span class="fine">
+              Show more until all tenants were looked at: only a whole plan can be applied.
+            </span>
+          )}
+        </footer>
+      )}
+      {isApplying && last?.digest && (
+        <Apply
+          items={items}
+          digest={last.digest}
+          onClose={() => setApplying(false)}
+          onApplied={onApplied}
+          onAgain={again}
+        />
+      )}
+    </div>
+  );
+}
+
+function Apply({
+  items,
+  digest,
+  onClose,
+  onApplied,
+  onAgain,
+}: {
+  readonly items: readonly PlanItem[];
+  readonly digest: string;
+  readonly onClose: () => void;
+  readonly onApplied: (applied: Applied) => void;
+  readonly onAgain: () => void;
+}): VNode {
+  const [reason, setReason] = useState('');
+  const [isBusy, setBusy] = useState(false);
+  const [problem, setProblem] = useState<Problem>();
+  const apply = async (event: Event): Promise<void> => {
+    event.preventDefault();
+    setBusy(true);
+    setProblem(undefined);
+    try {
+      const why = reason.trim();
+      const body = { digest, items, ...(why !== '' && { reason: why }) };
+      const answer = await call<Applied>('POST', '/config/plan/apply', { body });
+      onApplied(answer.body);
+    } catch (error) {
+      setProblem(problemOf(error));
+      setBusy(false);
+    }
+  };
+  const hasMoved = problem?.code === 'precondition_failed';
+  return (
+    <Dialog title="Apply the plan" onClose={onClose}>
+      <form onSubmit={apply}>
+        <p>
+          All {items.length} {items.length === 1 ? 'write is' : 'writes are'} made at once, or none
+          of them where anything that the plan depends on has moved since.
+        </p>
+        <ProblemBox problem={problem} />
+        {hasMoved && (
+          <p>
+            Nothing was written.{' '}
+            <button type="button" class="link" onClick={onAgain}>
+              Plan again
+            </button>
+            , and look at it once more.
+          </p>
+        )}
+        <label>
+          Reason
+          <input
+            name="reason"
+            maxlength={500}
+            value={reason}
+            placeholder="Why, for the history"
+            autocomplete="off"
+            onInput={({ currentTarget }) => setReason(currentTarget.value)}
+          />
+        </label>
+        <footer>
+          <button type="button" class="secondary" onClick={onClose}>
+            Cancel
+          </button>
+          <button type="submit" aria-busy={isBusy} disabled={isBusy || hasMoved}>
+            Apply the plan
+          </button>
+        </footer>
+      </form>
+    </Dialog>
+  );
+}
+
+function Done({ applied }: { readonly applied: Applied }): VNode {
+  return (
+    <div class="notice" role="status">
+      <p>
+        <strong>
+          Applied: the platform is at revision <span class="number">{applied.revision}</span>.
+        </strong>
+      </p>
+      <ul>
+        {applied.items.map(({ path, outcome, revision }) => (
+          <li key={path}>
+            <code>
+              <bdi>{path}</bdi>
+            </code>{' '}
+            {outcome} as revision <span class="number">{revision}</span>
+          </li>
+        ))}
+      </ul>
+      <p>
+        <a href={hrefOf('/platform/history')}>History of the platform</a>
+      </p>
+    </div>
+  );
+}

@@ -1,0 +1,115 @@
+/**
+ * The platform's documents: global configuration, service types, and the bounds that every tenant
+ * has to keep to.
+ */
+import type { VNode } from 'preact';
+import type { ResultOf } from '../../shared/contracts/index.ts';
+import { hrefOf } from '../address.ts';
+import { usePages } from '../pages.ts';
+import { Columns, Empty, FilterField, Heading, ProblemBox, TableRegion, Value } from '../parts.tsx';
+import { DocumentEditor } from './document-editor.tsx';
+import type { DocumentKind } from './document-kinds.ts';
+import { EmergencyStop } from './emergency-stop.tsx';
+import { KindList } from './kind-list.tsx';
+import { globalEntries, platformBounds, serviceTypes } from './platform-kinds.ts';
+import type { PlatformScreenProperties } from './screen.ts';
+
+function listOrOne(kind: DocumentKind, rest: readonly string[]): VNode {
+  const count = kind.idFields?.length ?? 1;
+  const id = rest.slice(0, count).join('/');
+  if (rest.length >= count && id !== '')
+    return <DocumentEditor key={`${kind.name}/${id}`} tenantId="" kind={kind} id={id} />;
+  return (
+    <section>
+      <Heading title={kind.plural ?? kind.title}>
+        <p class="muted">{kind.about}</p>
+      </Heading>
+      <form role="search" class="filter" onSubmit={(event) => event.preventDefault()}>
+        <FilterField placeholder="name or value" />
+      </form>
+      <KindList tenantId="" kind={kind} />
+    </section>
+  );
+}
+
+export const GlobalConfiguration = ({ rest }: PlatformScreenProperties): VNode =>
+  listOrOne(globalEntries, rest);
+export const ServiceTypes = ({ rest }: PlatformScreenProperties): VNode =>
+  listOrOne(serviceTypes, rest);
+
+export function PlatformBounds(): VNode {
+  return (
+    <section>
+      <DocumentEditor key="bounds" tenantId="" kind={platformBounds} id="" />
+      <div class="panels">
+        <EmergencyStop
+          address="/config/bounds"
+          whose="every tenant"
+          mayWrite={true}
+          hasImpact={true}
+        />
+      </div>
+      <Violations address="/config/bounds/violations" />
+    </section>
+  );
+}
+
+type Violation = ResultOf<'tenant-config.bounds.violations'>['items'][number];
+
+/**
+ * What is stored and outside of a bound: it stays, and is held within the bound when it is read.
+ */
+function Violations({ address }: { readonly address: string }): VNode {
+  const { items, isComplete, problem, more, reload } = usePages<Violation>(address, false);
+  return (
+    <section aria-label="Outside of a bound">
+      <h2>Stored, and outside of a bound</h2>
+      <ProblemBox problem={problem} retry={reload} />
+      {items?.length === 0 && isComplete && (
+        <Empty>Nothing that tenants have stored is outside of a bound.</Empty>
+      )}
+      {items && items.length > 0 && (
+        <TableRegion label="Outside of a bound">
+          <table>
+            <Columns titles={['Tenant', 'Document', 'Where', 'Value', 'Bound']} />
+            <tbody>
+              {items.map((each, index) => (
+                <tr key={index}>
+                  <th scope="row">
+                    <bdi title={each.tenant_id}>{each.tenant_name}</bdi>
+                  </th>
+                  <td>
+                    {each.config_type.replaceAll('_', ' ')}{' '}
+                    <bdi>{each.resource_id === each.tenant_id ? '' : each.resource_id}</bdi>
+                  </td>
+                  <td>
+                    <code>
+                      <bdi>{each.path}</bdi>
+                    </code>
+                  </td>
+                  <td>
+                    <Value value={each.value} longest={80} />
+                  </td>
+                  <td>
+                    <Value value={each.rule} longest={80} /> of the {each.by.replace('_', ' ')}
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </TableRegion>
+      )}
+      {items && !isComplete && (
+        <p class="paging">
+          <button type="button" class="small" onClick={more}>
+            Look further
+          </button>
+        </p>
+      )}
+      <p class="fine">
+        The <a href={hrefOf('/platform/plan')}>plan</a> says before a write what it would put
+        outside of a bound.
+      </p>
+    </section>
+  );
+}

@@ -1,0 +1,60 @@
+/** A new password by a mailed link. */
+import type { VNode } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
+import { go, hrefOf } from '../address.ts';
+import { problemOf, send, type Problem } from '../api.ts';
+import { ProblemBox } from '../parts.tsx';
+import { notice } from './sign-in.tsx';
+
+export function ResetPassword({ token }: { readonly token: string | undefined }): VNode {
+  const [password, setPassword] = useState('');
+  const [problem, setProblem] = useState<Problem>();
+  useEffect(() => {
+    document.title = 'New password · Strata';
+  }, []);
+  const reset = async (event: Event): Promise<void> => {
+    event.preventDefault();
+    setProblem(undefined);
+    try {
+      await send('POST', '/auth/password/reset', { body: { token, new_password: password } });
+      notice.value = 'The password is changed, and every session has ended. Sign in with it.';
+      go('', { replace: true });
+    } catch (error) {
+      setProblem(problemOf(error));
+    }
+  };
+  if (token === undefined)
+    return (
+      <main class="narrow">
+        <h1>New password</h1>
+        <p>The link can be read once. Open it from the mail again, or ask for another.</p>
+        <p>
+          <a href={hrefOf('')}>To sign-in</a>
+        </p>
+      </main>
+    );
+  return (
+    <main class="narrow sign-in">
+      <h1>New password</h1>
+      <form onSubmit={reset}>
+        <ProblemBox problem={problem} />
+        <label>
+          Choose a password
+          <input
+            type="password"
+            name="password"
+            autocomplete="new-password"
+            required
+            minlength={12}
+            value={password}
+            onInput={({ currentTarget }) => setPassword(currentTarget.value)}
+          />
+        </label>
+        <p class="fine">
+          12 characters at least, and not a common one. Every session ends, and every API key.
+        </p>
+        <button type="submit">Set the password</button>
+      </form>
+    </main>
+  );
+}

@@ -1,0 +1,179 @@
+/**
+ * Review & publish: the one way by which screens write configuration. The change is tried first
+ * (`dry_run`), shown before and after, and sent with the revision that it was made from, so that
+ * nobody's work is overwritten unseen.
+ */
+import type { ComponentChildren, VNode } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
+import { go, guardLeaving } from '../address.ts';
+import { call, problemOf, type Problem } from '../api.ts';
+import { useLoaded } from '../loading.ts';
+import { Changes, Dialog, ProblemBox } from '../parts.tsx';
+import { addToPlan, type PlanItem } from '../plan-items.ts';
+import { BlastRadius, type Impact } from './impact.tsx';
+import { trialAddress, type Context, type EffectiveChange } from './trial.ts';
+
+interface Trial {
+  readonly effective?: readonly EffectiveChange[];
+  readonly changes: readonly {
+    readonly path: string;
+    readonly before?: unknown;
+    readonly after?: unknown;
+  }[];
+  readonly impact?: Impact;
+  readonly complete?: boolean;
+  readonly warnings?: readonly { readonly path: string; readonly message: string }[];
+}
+
+export interface Review {
+  readonly title: string;
+  /** Of the document. */
+  readonly address: string;
+  readonly method: 'PUT' | 'PATCH' | 'DELETE' | 'POST';
+  readonly body?: unknown;
+  /** That the change was made from; absent where there is no document yet. */
+  readonly revision: number | undefined;
+  /** There is no document yet, and none may come up meanwhile. */
+  readonly isNew?: boolean;
+  readonly about?: ComponentChildren;
+  /** The effective values that the trial is to say the future of, and how that is shown. */
+  readonly effect?: {
+    readonly context: Context;
+    readonly show: (changes: readonly EffectiveChange[]) => ComponentChildren;
+  };
+  /** Whether a trial can say what changes in effective configurations. */
+  readonly hasImpact?: boolean;
+  /** Whether it can be one of several writes of a plan. */
+  readonly isPlannable?: boolean;
+  /** Why, where that was said already. */
+  readonly reason?: string;
+  readonly verb: string;
+  readonly onClose: () => void;
+  readonly onPublished: () => void;
+  /**
+   * Where the document has changed meanwhile; the problem is shown in place where nobody takes it.
+   */
+  readonly onOutdated?: (problem: Problem) => void;
+}
+
+/** A header carries bytes: a reason in any script is sent as UTF-8 in them. */
+const headerText = (text: string): string => String.fromCharCode(...new TextEncoder().encode(text));
+
+function conditionOf({ revision, isNew }: Review): Record<string, string> {
+  if (revision !== undefined) return { 'if-match': `"${revision}"` };
+  return isNew ? { 'if-none-match': '*' } : {};
+}
+
+export function ReviewAndPublish(review: Review): VNode {
+  const { title, address, method, body, revision, about, verb, onClose, onPublished } = review;
+  const { hasImpact = false, isPlannable = false, effect } = review;
+  const [reason, setReason] = useState(review.reason ?? '');
+  const [refusal, setRefusal] = useState<Problem>();
+  const [isBusy, setBusy] = useState(false);
+  const condition = conditionOf(review);
+  const key = JSON.stringify([method, address, body, revision]);
+  const trial = useLoaded(key, async (aborted) => {
+    const answer = await call<Trial>(
+      method,
+      trialAddress(address, { hasImpact, context: effect?.context }),
+      {
+        ...(body !== undefined && { body }),
+        headers: condition,
+        signal: aborted,
+      },
+    );
+    return answer.body;
+  });
+  const { onOutdated } = review;
+  const outdated = trial.problem?.code === 'precondition_failed' ? trial.problem : undefined;
+  useEffect(() => {
+    if (outdated) onOutdated?.(outdated);
+  }, [outdated]);
+
+  const publish = async (event: Event): Promise<void> => {
+    event.preventDefault();
+    setBusy(true);
+    setRefusal(undefined);
+    try {
+      const why = reason.trim();
+      const headers = { ...condition, ...(why !== '' && { 'x-change-reason': headerText(why) }) };
+      await call(method, address, { ...(body !== undefined && { body }), headers });
+      onPublished();
+    } catch (error) {
+      const problem = problemOf(error);
+      setBusy(false);
+      if (problem.code === 'precondition_failed' && onOutdated) onOutdated(problem);
+      else setRefusal(problem);
+    }
+  };
+  const changes = trial.data?.changes ?? [];
+  /** Nothing is lost by leaving: what was edited is in the plan. */
+  const plan = (): void => {
+    addToPlan({
+      action: method.toLowerCase() as PlanItem['action'],
+      path: address,
+      ...(body !== undefined && { body }),
+      ...(revision !== undefined && { if_match: `"${revision}"` }),
+    });
+    guardLeaving(undefined);
+    go('/platform/plan');
+  };
+  return (
+    <Dialog title={title} onClose={onClose}>
+      <form onSubmit={publish}>
+        {about}
+        {trial.data ? (
+          <div>
+            {effect && trial.data.effective && effect.show(trial.data.effective)}
+            <Changes changes={changes} />
+          </div>
+        ) : (
+          trial.isBusy && (
+            <p class="empty" role="status">
+              Trying it…
+            </p>
+          )
+        )}
+        {trial.data?.warnings?.map(({ path, message }) => (
+          <p class="warning" key={path}>
+            Outside of a bound that warns: <code>{path}</code> {message}
+          </p>
+        ))}
+        {trial.data?.impact && (
+          <BlastRadius impact={trial.data.impact} isComplete={trial.data.complete ?? true} />
+        )}
+        {trial.data?.impact?.next_cursor && (
+          <p class="fine">More values change; the plan shows all of them.</p>
+        )}
+        <ProblemBox problem={trial.problem ?? refusal} />
+        {outdated && !onOutdated && (
+          <p>Close this, look at the document as it is now, and begin again.</p>
+        )}
+        <label>
+          Reason
+          <input
+            name="reason"
+            maxlength={500}
+            value={reason}
+            placeholder="Why, for the history"
+            autocomplete="off"
+            onInput={({ currentTarget }) => setReason(currentTarget.value)}
+          />
+        </label>
+        <footer>
+          <button type="button" class="secondary" onClick={onClose}>
+            Cancel
+          </button>
+          {isPlannable && (
+            <button type="button" class="secondary" disabled={changes.length === 0} onClick={plan}>
+              Add to the plan
+            </button>
+          )}
+          <button type="submit" aria-busy={isBusy} disabled={isBusy || changes.length === 0}>
+            {verb}
+          </button>
+        </footer>
+      </form>
+    </Dialog>
+  );
+}

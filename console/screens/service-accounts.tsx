@@ -1,0 +1,295 @@
+/**
+ * Service accounts: programs that act in the tenant with roles and API keys of their own, which
+ * outlive whoever made them.
+ */
+import type { VNode } from 'preact';
+import { useState } from 'preact/hooks';
+import type { ResultOf } from '../../shared/contracts/index.ts';
+import { go, hrefOf, query } from '../address.ts';
+import { call, getAll } from '../api.ts';
+import { Choices, FormDialog } from '../dialogs.tsx';
+import { useLoaded } from '../loading.ts';
+import {
+  Columns,
+  Empty,
+  Fact,
+  FilterField,
+  Heading,
+  Loading,
+  ProblemBox,
+  TableRegion,
+  Time,
+  Who,
+} from '../parts.tsx';
+import { roleChoices, roleText } from '../roles.ts';
+import { ApiKeys } from './api-keys.tsx';
+import type { ScreenProperties } from './screen.ts';
+
+type Account = ResultOf<'tenant-config.service-accounts.list'>['items'][number];
+
+const accountsAddress = (tenantId: string): string => `/tenants/${tenantId}/service-accounts`;
+
+export function ServiceAccounts({ tenantId, rest }: ScreenProperties): VNode {
+  const [id] = rest;
+  const address = accountsAddress(tenantId);
+  const { data, problem, reload } = useLoaded(address, (aborted) =>
+    getAll<Account>(address, aborted),
+  );
+  if (id === undefined)
+    return <List tenantId={tenantId} accounts={data} problem={problem} reload={reload} />;
+  const account = data?.find((each) => each.id === id);
+  if (account) return <OneAccount key={id} tenantId={tenantId} account={account} reload={reload} />;
+  return (
+    <section>
+      <Heading title="Service account" />
+      <ProblemBox problem={problem} retry={reload} />
+      {!data && !problem && <Loading />}
+      {data && (
+        <Empty>
+          There is no such account. <a href={hrefOf(address)}>All service accounts</a>
+        </Empty>
+      )}
+    </section>
+  );
+}
+
+interface Reading {
+  readonly tenantId: string;
+  readonly accounts: readonly Account[] | undefined;
+  readonly problem: Parameters<typeof ProblemBox>[0]['problem'];
+  readonly reload: () => void;
+}
+
+function List({ tenantId, accounts, problem, reload }: Reading): VNode {
+  const [isMaking, setMaking] = useState(false);
+  const address = accountsAddress(tenantId);
+  const wanted = (query.value.get('q') ?? '').trim().toLowerCase();
+  const shown = accounts?.filter(({ name, description, roles }) =>
+    [name, description, ...roles].join(' ').toLowerCase().includes(wanted),
+  );
+  const make = async (body: AccountFields): Promise<void> => {
+    const { body: made } = await call<Account>('POST', address, { body });
+    reload();
+    go(`${address}/${made.id}`);
+  };
+  return (
+    <section>
+      <Heading title="Service accounts">
+        {accounts && <span class="fine number">{accounts.length}</span>}
+        <span class="grow"></span>
+        <button type="button" onClick={() => setMaking(true)}>
+          New account…
+        </button>
+      </Heading>
+      <p class="fine">
+        A program or pipeline with roles of its own. What it does is written down under its name.
+      </p>
+      <form role="search" class="question one" onSubmit={(event) => event.preventDefault()}>
+        <FilterField placeholder="name, purpose or role" />
+      </form>
+      <ProblemBox problem={problem} retry={reload} />
+      {!accounts && !problem && <Loading />}
+      {shown?.length === 0 && (
+        <Empty>{wanted === '' ? 'There is none yet.' : 'None fits the filter.'}</Empty>
+      )}
+      {shown && shown.length > 0 && (
+        <TableRegion label="Service accounts">
+          <table>
+            <Columns titles={['Name', 'Roles', 'Status', { wide: 'Made by' }, { wide: 'When' }]} />
+            <tbody>
+              {shown.map((account) => (
+                <tr key={account.id}>
+                  <th scope="row">
+                    <a href={hrefOf(`${address}/${account.id}`)}>
+                      <bdi>{account.name}</bdi>
+                    </a>
+                    {account.description !== null && (
+                      <div class="fine">
+                        <bdi>{account.description}</bdi>
+                      </div>
+                    )}
+                  </th>
+                  <td>{roleText(account.roles)}</td>
+                  <td>
+                    <span class={`state-of ${account.status}`}>{account.status}</span>
+                  </td>
+                  <td class="wide">
+                    <Who id={account.created_by} />
+                  </td>
+                  <td class="wide">
+                    <Time at={account.created_at} />
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </TableRegion>
+      )}
+      {isMaking && (
+        <AccountForm
+          title="New service account"
+          verb="Make the account"
+          onClose={() => setMaking(false)}
+          onSave={make}
+        />
+      )}
+    </section>
+  );
+}
+
+interface AccountFields {
+  readonly name: string;
+  readonly description: string | null;
+  readonly roles: readonly string[];
+}
+
+function AccountForm({
+  title,
+  verb,
+  account,
+  onClose,
+  onSave,
+}: {
+  readonly title: string;
+  readonly verb: string;
+  readonly account?: Account;
+  readonly onClose: () => void;
+  readonly onSave: (fields: AccountFields) => Promise<void>;
+}): VNode {
+  const [name, setName] = useState(account?.name ?? '');
+  const [description, setDescription] = useState(account?.description ?? '');
+  const [roles, setRoles] = useState<readonly string[]>(account?.roles ?? ['viewer']);
+  const work = (): Promise<void> => {
+    const purpose = description.trim();
+    return onSave({ name: name.trim(), description: purpose === '' ? null : purpose, roles });
+  };
+  return (
+    <FormDialog title={title} verb={verb} work={work} onClose={onClose}>
+      <label>
+        Name
+        <input
+          name="name"
+          required
+          maxlength={100}
+          autocomplete="off"
+          placeholder="such as deploy-pipeline"
+          value={name}
+          onInput={({ currentTarget }) => setName(currentTarget.value)}
+        />
+      </label>
+      <label>
+        What it is for
+        <input
+          name="description"
+          maxlength={500}
+          autocomplete="off"
+          value={description}
+          onInput={({ currentTarget }) => setDescription(currentTarget.value)}
+        />
+      </label>
+      <Choices label="Roles" options={roleChoices} chosen={roles} onChange={setRoles} />
+    </FormDialog>
+  );
+}
+
+type Doing = 'change' | 'disable' | 'remove';
+
+function OneAccount({
+  tenantId,
+  account,
+  reload,
+}: {
+  readonly tenantId: string;
+  readonly account: Account;
+  readonly reload: () => void;
+}): VNode {
+  const [doing, setDoing] = useState<Doing>();
+  const close = (): void => setDoing(undefined);
+  const address = `${accountsAddress(tenantId)}/${account.id}`;
+  const isActive = account.status === 'active';
+  const patch = async (body: object): Promise<void> => {
+    await call('PATCH', address, { body });
+    close();
+    reload();
+  };
+  const remove = async (): Promise<void> => {
+    await call('DELETE', address);
+    reload();
+    go(accountsAddress(tenantId));
+  };
+  return (
+    <section>
+      <p class="fine">
+        <a href={hrefOf(accountsAddress(tenantId))}>All service accounts</a>
+      </p>
+      <Heading title={account.name}>
+        <span class={`state-of ${account.status}`}>{account.status}</span>
+        <span class="grow"></span>
+        <button type="button" class="secondary" onClick={() => setDoing('change')}>
+          Change…
+        </button>
+        <button type="button" class="secondary" onClick={() => setDoing('disable')}>
+          {isActive ? 'Disable…' : 'Enable…'}
+        </button>
+        <button type="button" class="danger" onClick={() => setDoing('remove')}>
+          Remove…
+        </button>
+      </Heading>
+      {account.description !== null && (
+        <p class="prose">
+          <bdi>{account.description}</bdi>
+        </p>
+      )}
+      <dl class="facts">
+        <Fact name="Roles">{roleText(account.roles)}</Fact>
+        <Fact name="Made by">
+          <Who id={account.created_by} />
+        </Fact>
+        <Fact name="Made">
+          <Time at={account.created_at} />
+        </Fact>
+        <Fact name="Id">
+          <code>{account.id}</code>
+        </Fact>
+      </dl>
+      <ApiKeys
+        owner={{ list: `${address}/api-keys`, create: `${address}/api-keys`, isPerson: false }}
+      />
+      {doing === 'change' && (
+        <AccountForm
+          title={`Change ${account.name}`}
+          verb="Save"
+          account={account}
+          onClose={close}
+          onSave={patch}
+        />
+      )}
+      {doing === 'disable' && (
+        <FormDialog
+          title={`${isActive ? 'Disable' : 'Enable'} ${account.name}`}
+          verb={isActive ? 'Disable' : 'Enable'}
+          isDangerous={isActive}
+          work={() => patch({ status: isActive ? 'disabled' : 'active' })}
+          onClose={close}
+        >
+          <p>
+            {isActive
+              ? 'Its API keys are refused until it is enabled again.'
+              : 'Its API keys are good again, as far as they have not expired.'}
+          </p>
+        </FormDialog>
+      )}
+      {doing === 'remove' && (
+        <FormDialog
+          title={`Remove ${account.name}`}
+          verb="Remove"
+          isDangerous
+          work={remove}
+          onClose={close}
+        >
+          <p>Its API keys end with it, for good. What it did stays in history and audit.</p>
+        </FormDialog>
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,159 @@
+/** Where one is signed in, and ending that. */
+import type { VNode } from 'preact';
+import { useState } from 'preact/hooks';
+import type { ResultOf } from '../../shared/contracts/index.ts';
+import { call, getAll } from '../api.ts';
+import { FormDialog } from '../dialogs.tsx';
+import { useLoaded } from '../loading.ts';
+import { Columns, Loading, ProblemBox, TableRegion, Time } from '../parts.tsx';
+import { renew, tokens } from '../session.ts';
+
+type Session = ResultOf<'auth.sessions.list'>['items'][number];
+
+const address = '/auth/sessions';
+
+/** Such as "Chrome on Linux"; the text itself where that is another one. */
+function deviceOf(userAgent: string | null): string {
+  if (userAgent === null || userAgent === '') return 'Unknown';
+  const browsers = [
+    ['Edg/', 'Edge'],
+    ['OPR/', 'Opera'],
+    ['Firefox/', 'Firefox'],
+    ['Chrome/', 'Chrome'],
+    ['Safari/', 'Safari'],
+  ] as const;
+  const systems = [
+    ['Android', 'Android'],
+    ['iPhone', 'iPhone'],
+    ['iPad', 'iPad'],
+    ['Windows', 'Windows'],
+    ['Mac OS X', 'macOS'],
+    ['Linux', 'Linux'],
+  ] as const;
+  const [, browser] = browsers.find(([mark]) => userAgent.includes(mark)) ?? [];
+  const [, system] = systems.find(([mark]) => userAgent.includes(mark)) ?? [];
+  if (browser === undefined)
+    return userAgent.length > 60 ? `${userAgent.slice(0, 59)}…` : userAgent;
+  return system === undefined ? browser : `${browser} on ${system}`;
+}
+
+const nameOfTenant = (id: string | null): string =>
+  tokens.value?.memberships.find(({ tenant_id: each }) => each === id)?.name ?? 'no tenant';
+
+export function Sessions(): VNode {
+  const { data, problem, reload } = useLoaded(address, (aborted) =>
+    getAll<Session>(address, aborted),
+  );
+  const [ended, setEnded] = useState<Session | 'all'>();
+  const close = (): void => setEnded(undefined);
+  const endOne = async (id: string): Promise<void> => {
+    await call('DELETE', `${address}/${id}`);
+    close();
+    reload();
+  };
+  const endAll = async (): Promise<void> => {
+    await call('POST', '/auth/logout', { body: { all: true } });
+    close();
+    await renew();
+  };
+  return (
+    <section class="kind" aria-label="Sessions">
+      <div class="heading">
+        <h2>Where you are signed in</h2>
+        {data && <span class="fine number">{data.length}</span>}
+        <span class="grow"></span>
+        <button type="button" class="small" onClick={() => setEnded('all')}>
+          Sign out everywhere…
+        </button>
+      </div>
+      <ProblemBox problem={problem} retry={reload} />
+      {!data && !problem && <Loading />}
+      {data && (
+        <TableRegion label="Sessions">
+          <table class="lines">
+            <Columns
+              titles={[
+                'Device',
+                'Network',
+                { wide: 'Tenant' },
+                { wide: 'Signed in' },
+                'Last used',
+                { unseen: 'Actions' },
+              ]}
+            />
+            <tbody>
+              {data.map((session) => (
+                <SessionRow key={session.id} session={session} onEnd={() => setEnded(session)} />
+              ))}
+            </tbody>
+          </table>
+        </TableRegion>
+      )}
+      {ended === 'all' && (
+        <FormDialog
+          title="Sign out everywhere"
+          verb="Sign out everywhere"
+          isDangerous
+          work={endAll}
+          onClose={close}
+        >
+          <p>Every session ends, this one included. API keys stay: end them under “API keys”.</p>
+        </FormDialog>
+      )}
+      {ended !== undefined && ended !== 'all' && (
+        <FormDialog
+          title="End a session"
+          verb="End it"
+          isDangerous
+          work={() => endOne(ended.id)}
+          onClose={close}
+        >
+          <p>
+            <bdi>{deviceOf(ended.user_agent)}</bdi> has to sign in again, within a second.
+          </p>
+        </FormDialog>
+      )}
+    </section>
+  );
+}
+
+function SessionRow({
+  session,
+  onEnd,
+}: {
+  readonly session: Session;
+  readonly onEnd: () => void;
+}): VNode {
+  const device = deviceOf(session.user_agent);
+  return (
+    <tr>
+      <th scope="row">
+        <bdi title={session.user_agent ?? ''}>{device}</bdi>
+      </th>
+      <td>{session.ip ?? <span class="muted">–</span>}</td>
+      <td class="wide">
+        <bdi>{nameOfTenant(session.tenant_id)}</bdi>
+      </td>
+      <td class="wide">
+        <Time at={session.created_at} />
+      </td>
+      <td>
+        <Time at={session.last_used_at} />
+      </td>
+      <td class="action">
+        {session.current ? (
+          <span class="state-of active">this one</span>
+        ) : (
+          <button
+            type="button"
+            class="small"
+            aria-label={`End the session of ${device}, ${session.ip ?? ''}`}
+            onClick={onEnd}
+          >
+            End…
+          </button>
+        )}
+      </td>
+    </tr>
+  );
+}

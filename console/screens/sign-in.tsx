@@ -1,0 +1,196 @@
+/** Signing in: with a password, a passkey, or through the provider of an address. */
+import { signal } from '@preact/signals';
+import type { VNode } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
+import { problemOf, send, type Problem } from '../api.ts';
+import { Dialog, ProblemBox } from '../parts.tsx';
+import { askForPasskey, canUsePasskeys } from '../passkeys.ts';
+import { isAskedAgain, signIn, signInNoMore, tenant } from '../session.ts';
+import { startSingleSignOn } from './single-sign-on.tsx';
+
+type Way = 'password' | 'passkey' | 'sso';
+/** What the page before had to say, such as that a password was changed. */
+export const notice = signal<string | undefined>(undefined);
+
+/** `over` asks again on top of a page whose session has ended: what was typed there stays. */
+export function SignIn({ over = false }: { readonly over?: boolean }): VNode {
+  if (over)
+    return (
+      <Dialog title="Sign in again">
+        <p>The session has ended. What you typed is still here.</p>
+        <SignInForm />
+      </Dialog>
+    );
+  return (
+    <main class="narrow sign-in">
+      <h1 class="brand">Strata</h1>
+      <SignInForm />
+    </main>
+  );
+}
+
+/**
+ * What is about to be done changes how somebody signs in, and wants a sign-in of the last minutes.
+ */
+export const SignInAgain = (): VNode => (
+  <Dialog title="Sign in once more" onClose={signInNoMore}>
+    <p>
+      Nobody else who finds this page open is to do this, so it needs a sign-in of the last 10
+      minutes.
+    </p>
+    <SignInForm />
+  </Dialog>
+);
+
+/** The session continues where it was. */
+const inSameTenant = (): object =>
+  isAskedAgain.value && tenant.value ? { tenant_id: tenant.value.id } : {};
+
+function SignInForm(): VNode {
+  const [email, setEmail] = useState('');
+  const [password, setPassword] = useState('');
+  const [busy, setBusy] = useState<Way>();
+  const [problem, setProblem] = useState<Problem>();
+  const [isAsking, setAsking] = useState(false);
+  useEffect(() => {
+    document.title = 'Sign in · Strata';
+  }, []);
+
+  const attempt = async (way: Way, work: () => Promise<unknown>): Promise<void> => {
+    setBusy(way);
+    setProblem(undefined);
+    notice.value = undefined;
+    try {
+      await work();
+    } catch (error) {
+      setProblem(problemOf(error));
+    }
+    setBusy(undefined);
+  };
+  const withPassword = (event: Event): void => {
+    event.preventDefault();
+    void attempt('password', () => signIn({ email, password, ...inSameTenant() }));
+  };
+  if (isAsking) return <ForgotForm email={email} onDone={() => setAsking(false)} />;
+  return (
+    <form onSubmit={withPassword}>
+      {notice.value && (
+        <p class="notice" role="status">
+          {notice.value}
+        </p>
+      )}
+      <ProblemBox problem={problem} />
+      <label>
+        E-mail
+        <input
+          type="email"
+          name="email"
+          autocomplete="username"
+          required
+          value={email}
+          onInput={({ currentTarget }) => setEmail(currentTarget.value)}
+        />
+      </label>
+      <label>
+        Password
+        <input
+          type="password"
+          name="password"
+          autocomplete="current-password"
+          required
+          value={password}
+          onInput={({ currentTarget }) => setPassword(currentTarget.value)}
+        />
+      </label>
+      <button type="submit" aria-busy={busy === 'password'} disabled={busy !== undefined}>
+        Sign in
+      </button>
+      <div class="ways">
+        {canUsePasskeys && (
+          <button
+            type="button"
+            class="secondary"
+            disabled={busy !== undefined}
+            onClick={() => void attempt('passkey', signInWithPasskey)}
+          >
+            Use a passkey
+          </button>
+        )}
+        <button
+          type="button"
+          class="secondary"
+          disabled={busy !== undefined}
+          onClick={() => void attempt('sso', () => startSingleSignOn(email))}
+        >
+          Single sign-on
+        </button>
+      </div>
+      <p class="fine">
+        <button type="button" class="link" onClick={() => setAsking(true)}>
+          Forgot the password?
+        </button>
+      </p>
+    </form>
+  );
+}
+
+async function signInWithPasskey(): Promise<void> {
+  await signIn({ ...(await askForPasskey()), ...inSameTenant() });
+}
+
+/** The same answer whether or not there is such an account. */
+function ForgotForm({
+  email: given,
+  onDone,
+}: {
+  readonly email: string;
+  readonly onDone: () => void;
+}): VNode {
+  const [email, setEmail] = useState(given);
+  const [problem, setProblem] = useState<Problem>();
+  const [isSent, setSent] = useState(false);
+  const ask = async (event: Event): Promise<void> => {
+    event.preventDefault();
+    try {
+      await send('POST', '/auth/password/forgot', { body: { email } });
+      setSent(true);
+    } catch (error) {
+      setProblem(problemOf(error));
+    }
+  };
+  if (isSent)
+    return (
+      <div>
+        <p role="status">
+          If <bdi>{email}</bdi> has an account, a mail with a link is on its way.
+        </p>
+        <p>
+          <button type="button" class="link" onClick={onDone}>
+            Back to sign-in
+          </button>
+        </p>
+      </div>
+    );
+  return (
+    <form onSubmit={ask}>
+      <ProblemBox problem={problem} />
+      <label>
+        E-mail
+        <input
+          type="email"
+          name="email"
+          autocomplete="username"
+          required
+          value={email}
+          onInput={({ currentTarget }) => setEmail(currentTarget.value)}
+        />
+      </label>
+      <button type="submit">Mail me a link</button>
+      <p class="fine">
+        <button type="button" class="link" onClick={onDone}>
+          Back to sign-in
+        </button>
+      </p>
+    </form>
+  );
+}
