@@ -71,8 +71,9 @@ type Text = readonly [name: string, text: string];
 function withIconsApart(name: string, text: string): Text[] {
   const icons: Text[] = [];
   const apart = text.replaceAll(
-    /url\("?data:image\/svg\+xml,([^"]*?)"?\)/g,
-    (_all, svg: string) => {
+    // Colours in an icon have brackets too.
+    /url\((["']?)data:image\/svg\+xml,(.*?)\1\)/g,
+    (_all, _quote, svg: string) => {
       const icon = `${icons.length}-${name}.svg`;
       icons.push([icon, decodeURIComponent(svg)]);
       return `url("${icon}")`;

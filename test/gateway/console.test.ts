@@ -105,6 +105,15 @@ describe('its files', () => {
       // The icons of the styles are files: the policy knows no data: addresses.
       if (path.endsWith('.css')) expect(file).not.toContain('url("data:');
     }
+    const style = named.find((path) => path.endsWith('.css'))!;
+    const { text: styles } = await anyone.get(style);
+    const icons = [...styles.matchAll(/url\("?([^")]*)"?\)/g)].map(([, name]) => name!);
+    expect(icons.length).toBeGreaterThan(5);
+    for (const name of icons) {
+      const { headers, text: icon } = await anyone.get(style.replace(/[^/]+$/, name));
+      expect(headers.get('content-type')).toBe('image/svg+xml');
+      expect(icon).toMatch(/^<svg .*<\/svg>$/s);
+    }
     expect((await anyone.get('/console/a/main-00000000.js')).status).toBe(404);
     expect((await anyone.get(named[1]!.replace(/[^/]+$/, '..%2f..%2fpackage.json'))).status).toBe(
       404,
