@@ -114,7 +114,6 @@ async function start(pieces: readonly Piece[], lifetime: Lifetime): Promise<void
     derivedReads,
     probes: redis ? { redis: () => answers(redis) } : {},
     ...(database ? { commits: database.commits } : {}),
-    ...(pieces.some(({ usesBaseUrl }) => usesBaseUrl) ? { baseUrl: first.base_url } : {}),
   });
   const mailer = createMailer(() => settings.current, log);
   lifetime.closeWith(async () => mailer.close());

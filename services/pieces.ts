@@ -50,11 +50,6 @@ export type PieceCode = WithTables | WithoutTables;
 
 export interface Piece extends HostedPiece, ServingPiece {
   /**
-   * Issues or verifies access tokens, or sends links: BASE_URL has to be the same for all such
-   * pieces.
-   */
-  readonly usesBaseUrl?: true;
-  /**
    * Imports its code with the libraries behind it, which only nodes that host the piece need: what
    * a node loads is most of its start and of its memory. Absent for the gateway, which is no
    * service on the bus: `start.ts` starts it once the node has joined.
@@ -106,7 +101,6 @@ export const pieces: readonly Piece[] = [
     needs: ['database_url', 'redis_url'],
     calls: ['tenant-config'],
     vital: [],
-    usesBaseUrl: true,
     hasTables: true,
     async load() {
       const { authSchema: schema } = await import('./auth/schema.ts');
@@ -135,7 +129,6 @@ export const pieces: readonly Piece[] = [
     needs: ['database_url', 'redis_url'],
     calls: ['tenant-config', 'config-resolver', 'auth'],
     vital: [],
-    usesBaseUrl: true,
     hasTables: true,
     async load() {
       const { notifierSchema: schema } = await import('./notifier/schema.ts');
@@ -156,6 +149,5 @@ export const pieces: readonly Piece[] = [
     needs: ['redis_url'],
     calls: ['tenant-config', 'global-config', 'config-resolver', 'auth', 'audit', 'notifier'],
     vital: ['auth', 'tenant-config'],
-    usesBaseUrl: true,
   },
 ];

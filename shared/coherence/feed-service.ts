@@ -9,11 +9,11 @@ import { commitChange, recordEvents } from '../commits/commit.ts';
 import { settingsReloadedKey, settingsReplacedKey } from '../contracts/feed.ts';
 import type { ActionName, ParamsOf, ResultOf } from '../contracts/index.ts';
 import { authScope } from '../contracts/revision-scopes.ts';
-import { codeOf, StrataError } from '../errors.ts';
+import { StrataError } from '../errors.ts';
 import { natsConnectionOf, reportAfterMs } from '../bus/bus.ts';
 import { invalidateEvent } from '../node/cluster-service.ts';
 import type { ClusterLink } from './coherence.ts';
-import type { Feed, Poll, PollResult } from './feed.ts';
+import type { Feed } from './feed.ts';
 import { callAs, type CallOptions } from '../contract-runtime/request.ts';
 import { serviceOf } from '../contract-runtime/service.ts';
 
@@ -72,7 +72,7 @@ function linkOverBus(
   const call = callWhereOffered(broker, log);
   return {
     pollsOverBus: true,
-    poll: (poll) => asNodesKnowIt(poll, (body) => call('feed.poll', { body }, options)),
+    poll: (poll) => call('feed.poll', { body: poll }, options),
     leave: async (leave) => {
       const soon = { ...options, timeout: fenceMs / 4 };
       await call('feed.leave', { body: leave }, soon);
@@ -82,25 +82,6 @@ function linkOverBus(
       await call('feed.skip-lost', { body: known }, unhurried);
     },
   };
-}
-
-/**
- * While no node knows `server`, `ordinal` and `answered`, in a rolling upgrade, the poll goes
- * without them: the lease table then shows the cursor whichever server it is from, a poll that
- * comes late renews the lease, and one without an answer hides what it found, as it always was in
- * the release of those nodes. A poll that was refused instead would cost the lease.
- */
-async function asNodesKnowIt(
-  poll: Poll,
-  ask: (poll: Poll) => Promise<PollResult>,
-): Promise<PollResult> {
-  try {
-    return await ask(poll);
-  } catch (error) {
-    if (codeOf(error) !== 'upgrade_under_way') throw error;
-    const { server: _server, ordinal: _ordinal, answered: _answered, ...known } = poll;
-    return ask(known);
-  }
 }
 
 /**

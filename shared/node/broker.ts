@@ -10,7 +10,6 @@ import type { Registry } from 'prom-client';
 import type { DataSource } from 'typeorm';
 import type { LiveSettings } from '../settings/live-settings.ts';
 import type { Settings } from '../settings/settings.ts';
-import { baseUrlMetadata, baseUrlMiddleware } from './base-url.ts';
 import { Bus, natsTransporter } from '../bus/bus.ts';
 import { chunkingMiddleware } from '../bus/chunking.ts';
 import { Coherence } from '../coherence/coherence.ts';
@@ -47,8 +46,6 @@ export interface NodeOptions {
    * asked.
    */
   readonly derivedReads?: DerivedReads;
-  /** BASE_URL, on nodes whose pieces use it: all of these have to agree. */
-  readonly baseUrl?: string;
   /** Sends no broadcasts, so that the feed and the fence alone must hold. For tests. */
   readonly silent?: boolean;
 }
@@ -75,7 +72,6 @@ export function nodeOptions({
   probes = {},
   unfinished = new Set(),
   derivedReads = {},
-  baseUrl,
   silent = false,
 }: NodeOptions): NodeParts {
   const { current } = settings;
@@ -123,8 +119,6 @@ export function nodeOptions({
           chunkingMiddleware(current.request_timeout_ms),
         ];
 
-  const comparison = baseUrl === undefined ? [] : [baseUrlMiddleware(baseUrl, log)];
-
   const options: BrokerOptions = {
     namespace: nodesNamespace(current),
     nodeID: current.node_id,
@@ -135,8 +129,7 @@ export function nodeOptions({
     registry: { discoverer: new Discovery() },
     // The contract middleware checks parameters.
     validator: false,
-    ...(baseUrl === undefined ? {} : { metadata: baseUrlMetadata(baseUrl) }),
-    middlewares: [contracts, lifecycle.middleware, ...comparison, ...transport],
+    middlewares: [contracts, lifecycle.middleware, ...transport],
     // start.ts handles signals.
     skipProcessEventRegistration: true,
     // A broker that stops lets running requests end, this long at most.

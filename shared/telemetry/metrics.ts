@@ -2,7 +2,6 @@
  * What every node measures, for Prometheus. The figures are bounded in number: no label holds an
  * id.
  */
-import perfHooks, { type ELDHistogram } from 'node:perf_hooks';
 import { collectDefaultMetrics, Histogram, Registry } from 'prom-client';
 import type { DataSource } from 'typeorm';
 import type { Bus } from '../bus/bus.ts';
@@ -27,20 +26,14 @@ const misnamed = [
   'nodejs_active_resources_total',
 ];
 
-/**
- * Prom-client wakes the event loop this often to see how late that is: never, since
- * `showEventLoopDelays` shows it without waking it.
- */
-const lagIntervalMs = 2 ** 31 - 1;
-/** For releases of Node that cannot measure each turn of the event loop, and wake it instead. */
-const fallbackIntervalMs = 50;
+/** How often prom-client wakes the event loop to see how late it is. The lag includes it. */
+const lagIntervalMs = 20;
 
 /** What every node measures. Its pieces add their own figures to the same registry. */
 export function createMetrics({ coherence, bus, commits }: NodeParts): Registry {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: lagIntervalMs });
   for (const name of misnamed) registry.removeSingleMetric(name);
-  showEventLoopDelays(registry);
   showCaches(registry, coherence);
   showCoherence(registry, coherence);
   showBus(registry, bus);
@@ -49,45 +42,6 @@ export function createMetrics({ coherence, bus, commits }: NodeParts): Registry 
     showArchive(registry, commits);
   }
   return registry;
-}
-
-/** Of what turns of the event loop took, by the part of the name that differs. In nanoseconds. */
-const delays: Readonly<Record<string, (measured: ELDHistogram) => number>> = {
-  min: ({ min }) => min,
-  max: ({ max }) => max,
-  mean: ({ mean }) => mean,
-  stddev: ({ stddev }) => stddev,
-  p50: (measured) => measured.percentile(50),
-  p90: (measured) => measured.percentile(90),
-  p99: (measured) => measured.percentile(99),
-};
-
-/**
- * In place of prom-client's own of these names, for which an idle node would be woken many times a
- * second.
- */
-function showEventLoopDelays(registry: Registry): void {
-  const measured = perfHooks.monitorEventLoopDelay({
-    samplePerIteration: true,
-    resolution: fallbackIntervalMs,
-  });
-  measured.enable();
-  const parts = Object.entries(delays);
-  for (const [index, [part, of]] of parts.entries()) {
-    const name = `nodejs_eventloop_lag_${part}_seconds`;
-    registry.removeSingleMetric(name);
-    showFigure(registry, {
-      name,
-      help: `What turns of the event loop took since this was last asked for: ${part}`,
-      type: 'gauge',
-      read() {
-        const seconds = measured.count === 0 ? undefined : of(measured) / 1e9;
-        // They are read in the order in which they were added.
-        if (index === parts.length - 1) measured.reset();
-        return seconds;
-      },
-    });
-  }
 }
 
 type CacheStats = ReturnType<CoherentCache['stats']>;

@@ -288,7 +288,7 @@ test('an invalid ENV_FILE changes nothing and says why, without the value', asyn
   writeFileSync(envFile, 'DEFAULT_MAX_COST_IMPACT_AUTO=15\n');
 });
 
-test('a gateway with another BASE_URL says so in its log, and the others in theirs', async () => {
+test('a gateway with another BASE_URL says so in its log', async () => {
   const elsewhere = 'http://elsewhere.test';
   // Not the file of the others, which may hold a PORT by now.
   const own = { BASE_URL: elsewhere, ENV_FILE: '' };
@@ -301,20 +301,12 @@ test('a gateway with another BASE_URL says so in its log, and the others in thei
     await eventually(async () => {
       expect(warnings(stray.output())).toEqual([
         expect.stringMatching(
-          `^BASE_URL is ${elsewhere} on this node and ${baseUrl} on [a-z]+-\\d: .* Set BASE_URL to one address on all nodes\\.$`,
-        ),
-        expect.stringMatching(
           `^Access tokens of ${baseUrl} are refused, since BASE_URL is ${elsewhere} on this node\\.`,
-        ),
-      ]);
-      expect(warnings(cluster.gateways[0]!.output())).toEqual([
-        expect.stringMatching(
-          `^BASE_URL is ${baseUrl} on this node and ${elsewhere} on gateway-9: `,
         ),
       ]);
     });
     await new Client(stray.url, cluster.tenant.viewer.token).get('/auth/me');
-    expect(warnings(stray.output())).toHaveLength(2);
+    expect(warnings(stray.output())).toHaveLength(1);
   } finally {
     await stray.stop();
   }

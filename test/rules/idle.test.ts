@@ -1,7 +1,6 @@
 /** What a node does while nobody asks it anything. */
 import { afterEach, expect, jest, test } from '@jest/globals';
 import os from 'node:os';
-import perfHooks from 'node:perf_hooks';
 import { setTimeout as delay } from 'node:timers/promises';
 import { getHeapSpaceStatistics } from 'node:v8';
 import { createNode } from '../../shared/node/broker.ts';
@@ -22,32 +21,19 @@ test('a heartbeat does not look at the processors', async () => {
   expect(looks).not.toHaveBeenCalled();
 });
 
-test('the event loop is not woken to see how late it is', () => {
-  const watching = jest.spyOn(perfHooks, 'monitorEventLoopDelay');
-  createNode({ settings });
-  expect(watching).toHaveBeenCalled();
-  const anHour = 60 * 60 * 1000;
-  for (const [options] of watching.mock.calls)
-    expect(options?.samplePerIteration || options!.resolution! > anHour).toBe(true);
-});
-
 test('what the longest turn of the event loop took is shown, since it was last asked for', async () => {
   const { metrics } = createNode({ settings });
   const longest = async (): Promise<number> => {
-    const text = await metrics.getSingleMetricAsString('nodejs_eventloop_lag_max_seconds');
+    const text = await metrics.metrics();
     return Number(/^nodejs_eventloop_lag_max_seconds (\S+)$/m.exec(text)?.[1]);
   };
   const blockedMs = 300;
-  await delay(1);
+  await delay(50);
   const until = performance.now() + blockedMs;
   while (performance.now() < until);
-  await delay(1);
+  await delay(50);
   expect(await longest()).toBeGreaterThan((blockedMs - 10) / 1000);
-  await eventually(async () => {
-    await metrics.metrics();
-    await delay(10);
-    expect(await longest()).toBeLessThan(blockedMs / 2000);
-  });
+  await eventually(async () => expect(await longest()).toBeLessThan(blockedMs / 2000));
 });
 
 /** Where V8 keeps what has room for many thousand entries, in bytes. */

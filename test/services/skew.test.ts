@@ -4,12 +4,9 @@
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { ServiceBroker, type Middleware } from 'moleculer';
-import { Type, type TObject } from 'typebox';
-import { pino } from 'pino';
+import { Type } from 'typebox';
 import type { Caller } from '../../shared/access.ts';
 import { nodeOptions } from '../../shared/node/broker.ts';
-import type { Poll, PollResult } from '../../shared/coherence/feed.ts';
-import { clusterLink } from '../../shared/coherence/feed-service.ts';
 import { fingerprintOf, schemaOf } from '../../shared/contract-runtime/skew.ts';
 import { contractTable } from '../../shared/contracts/index.ts';
 import { liveSettings } from '../../shared/settings/live-settings.ts';
@@ -28,18 +25,9 @@ let questions = 0;
 const action = 'global-config.bounds.patch';
 /** What it takes in the release before: no `dry_run`. */
 const { dry_run: _new, ...before } = contractTable[action].params.properties;
-/** And a poll of the feed: no `server`, no `ordinal`, no `answered`. */
-const pollBody = contractTable['feed.poll'].params.properties.body as TObject;
-const {
-  server: _later,
-  ordinal: _ordinal,
-  answered: _answered,
-  ...pollBefore
-} = pollBody.properties;
 const closed = { additionalProperties: false };
 const oldSchemas: Readonly<Record<string, object>> = {
   [action]: Type.Object(before, closed),
-  'feed.poll': Type.Object({ body: Type.Object(pollBefore, closed) }, closed),
 };
 
 /** Answers for the release before what its actions take. */
@@ -167,40 +155,6 @@ test('an action that no node has yet is no outage of its service', async () => {
 test('a call of one node goes nowhere else', async () => {
   await expect(call({ dry_run: true }, 'old')).rejects.toMatchObject({ type: 'upgrade_under_way' });
   await expect(call({ dry_run: true }, 'new')).resolves.toBeDefined();
-});
-
-test('a poll of the feed says what the nodes that have it know, and renews the lease at old ones, too', async () => {
-  const known = { holder: 'this test', token: 't', fence_ms: 2000, cursor: '1:1:' };
-  const newest = { ...known, server: 'a server', ordinal: 2, answered: 't1' };
-  // All nodes here poll as soon as there is a feed.
-  const polls: [string, Poll][] = [];
-  const startFeed = (nodeId: string, takes: string): Promise<void> => {
-    const feed = makeNode(nodeId, ...(nodeId === 'old-feed' ? [ofOldRelease] : []));
-    const handler = ({ params }: { params: { body: Poll } }): PollResult => {
-      if (params.body.holder === known.holder) polls.push([nodeId, params.body]);
-      const read = { cursor: '1:1:', complete: true, changes: [] };
-      return { ...read, previous_token: null, server: 'a server' };
-    };
-    const announced = { takes };
-    feed.createService({ name: 'feed', actions: { poll: { ...announced, handler } } });
-    return feed.start();
-  };
-  const { poll } = clusterLink(caller, {
-    nodeId: 'gateway',
-    fenceMs: 2000,
-    feed: undefined,
-    silent: true,
-    log: pino({ level: 'silent' }),
-  });
-  await startFeed('old-feed', 'the release before');
-  expect(await eventually(() => poll(newest))).toMatchObject({ complete: true });
-  expect(polls).toEqual([['old-feed', known]]);
-
-  await startFeed('new-feed', fingerprintOf('feed.poll'));
-  await eventually(async () => expect(owners()).toContain('new-feed'));
-  polls.length = 0;
-  await times(5, () => poll(newest));
-  expect(polls).toEqual(Array.from({ length: 5 }, () => ['new-feed', newest]));
 });
 
 test('every action of a node announces what it takes', () => {
