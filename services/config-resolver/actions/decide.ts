@@ -35,10 +35,7 @@ export const derivedDecision: DerivedRead<'config-resolver.decide', 'config-reso
   derive: ({ body }, effective) =>
     effective.unknown.length > 0 || body.takes_back !== undefined
       ? undefined
-      : {
-          answer: decide(effective, body, momentAsked(body)),
-          isLasting: effective.values.business_hours_only === false && body.at === undefined,
-        },
+      : decide(effective, body, momentAsked(body)),
 };
 
 export const decideActions = {

@@ -6,7 +6,7 @@
 import { createRequire } from 'node:module';
 import { ServiceBroker, type Context, type ServiceSchema } from 'moleculer';
 import { checkAccess, type Caller } from '../../../shared/access.ts';
-import { checkParams } from '../../../shared/contract-runtime/contract-middleware.ts';
+import { checkParams } from '../../../shared/contract-runtime/checks.ts';
 import { contractOf } from '../../../shared/contracts/index.ts';
 import { freePort } from '../../support/servers.ts';
 

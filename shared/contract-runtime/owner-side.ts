@@ -1,0 +1,125 @@
+/** A call on the node that owns the action, as steps: each checks the call, or adds to it. */
+import type { Context } from 'moleculer';
+import type { Logger } from 'pino';
+import { checkAccess, type Caller } from '../access.ts';
+import type { ActionHandler } from '../bus/moleculer-middleware.ts';
+import type { Coherence } from '../coherence/coherence.ts';
+import type { Loaded } from '../coherence/entry.ts';
+import { deliver } from '../coherence/local-cache.ts';
+import type { Change } from '../commits/commit.ts';
+import { powerOf } from '../contracts/consequences.ts';
+import type { Contract } from '../contracts/contract.ts';
+import { isCached, type Meta, type Params } from './call-meta.ts';
+import { checkParams, checkResult, translate } from './checks.ts';
+import { callWithin, type Request } from './request.ts';
+
+export interface OwnerSideOptions {
+  readonly coherence: Coherence;
+  readonly requestTimeoutMs: number;
+  readonly log: Logger;
+  /** Called after a commit on this node. */
+  readonly onCommitted: () => void;
+}
+
+interface Work {
+  readonly side: OwnerSideOptions;
+  readonly name: string;
+  readonly contract: Contract;
+  readonly handler: ActionHandler<Meta>;
+  readonly ctx: Context<Params, Meta>;
+  /** As the call came: meta flows back from callees, who could rewrite it. */
+  readonly meta: Readonly<Meta>;
+  readonly params: Params;
+  readonly log: Logger;
+  readonly committed: Change[];
+  answer: unknown;
+}
+
+const ownerSteps = [authorize, validate, prepare, handle, checkAnswer];
+
+/** Takes the place of the handler of an action. */
+export const ownerSide =
+  (
+    side: OwnerSideOptions,
+    name: string,
+    contract: Contract,
+    handler: ActionHandler<Meta>,
+  ): ActionHandler<Meta> =>
+  async (ctx) => {
+    const work: Work = {
+      side,
+      name,
+      contract,
+      handler,
+      ctx,
+      meta: { ...ctx.meta },
+      params: structuredClone(ctx.params),
+      log: side.log.child({ request_id: ctx.requestID, action: name }),
+      committed: [],
+      answer: undefined,
+    };
+    try {
+      for (const step of ownerSteps) await step(work);
+      return work.answer;
+    } catch (error) {
+      throw translate(error, work.log);
+    } finally {
+      await publish(work);
+    }
+  };
+
+function authorize({ contract, meta, params }: Work): void {
+  checkAccess(contract, meta.caller, params);
+}
+
+function validate({ contract, params }: Work): void {
+  checkParams(contract, params);
+}
+
+function prepare({ side, name, contract, ctx, meta, params, log, committed }: Work): void {
+  const { client = {}, load, least = {} } = meta;
+  const caller: Caller = meta.caller!;
+  const power = powerOf(contract.leadsTo, params);
+  const request: Request = {
+    caller,
+    requestId: ctx.requestID ?? ctx.id,
+    client,
+    least: load ? least : {},
+    keys: contract.drops?.(params) ?? [],
+    checkAnswer: (answer) => checkResult(contract, name, answer),
+    heardOf: (scope) => side.coherence.newestHeardOf(scope),
+    committed,
+    ...(power !== undefined && { power }),
+    until: performance.now() + side.requestTimeoutMs,
+    log,
+    call: callWithin(ctx, name),
+  };
+  ctx.params = params;
+  ctx.locals.request = request;
+}
+
+async function handle(work: Work): Promise<void> {
+  work.answer = await work.handler(work.ctx);
+}
+
+function checkAnswer(work: Work): void {
+  const { contract, name, meta, answer } = work;
+  if (!isCached(contract)) {
+    checkResult(contract, name, answer);
+    return;
+  }
+  const { value } = answer as Loaded<unknown>;
+  // Null stands for what does not exist, whatever the result's schema is.
+  if (value !== null) checkResult(contract, name, value);
+  if (!meta.load) work.answer = deliver(contract, value, meta.caller, false);
+}
+
+/**
+ * Also where the handler failed after its commit: what is committed must be known before anything
+ * is answered.
+ */
+async function publish({ side, committed }: Work): Promise<void> {
+  if (committed.length === 0) return;
+  await side.coherence.publish(committed);
+  side.onCommitted();
+}
