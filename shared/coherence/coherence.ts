@@ -34,7 +34,7 @@ import { CoherentCache } from './cache.ts';
 import type { AsOf } from './floors.ts';
 import type { Lease, LeaseTableRead, Leave, Poll, PollResult } from './feed.ts';
 import { KnownRevisions, type KnownRevision } from './known-revisions.ts';
-import { LeaseTable } from './lease-table.ts';
+import { WriteFence } from './write-fence.ts';
 
 export interface CoherenceOptions {
   readonly nodeId: string;
@@ -79,23 +79,9 @@ export interface ClusterLink {
   readonly leases?: (changeId: string) => Promise<LeaseTableRead>;
 }
 
-/** What a write waits for. */
-interface Acknowledgements {
-  /** The lease holders that have acknowledged its change so far. */
-  readonly arrived: Set<string>;
-  /** Those that have not; undefined while it is not known who holds a lease. */
-  missing: Set<string> | undefined;
-  /** Woken by the last of those that are missing, not by each: their number would count squared. */
-  readonly completion: WakeableWait;
-}
-
 const dynamicTtlMs = 5 * 60_000;
-/** How often the lease table is read while acknowledgements are missing. */
-const leaseTableIntervalMs = 200;
 /** Polls without an answer whose tokens are remembered: the database may have any of them. */
 const maxUnansweredPolls = 100;
-/** No transaction has this id. */
-const noChange = '0';
 /** Stands for the token of a lease that is not in the table. */
 const noToken = '';
 
@@ -109,7 +95,7 @@ export class Coherence {
    */
   readonly figures = { polls: 0, pollFailures: 0, fences: 0, fencedOut: 0, resets: 0 };
   readonly #options: CoherenceOptions;
-  readonly #awaited = new Map<string, Acknowledgements>();
+  readonly #fence: WriteFence;
   readonly #published = new WeakMap<Change, Promise<void>>();
   readonly #listeners = new Set<(change: Change) => void>();
   readonly #resetListeners = new Set<() => void>();
@@ -131,7 +117,6 @@ export class Coherence {
   #answered: string | undefined;
   /** Of the last good poll and of those after it that were not answered. */
   #tokens: string[] = [];
-  readonly #leaseTable = new LeaseTable();
   #leaseValidUntil = -Infinity;
   /** How often the lease was given back. */
   #leaseGeneration = 0;
@@ -152,6 +137,13 @@ export class Coherence {
   constructor(options: CoherenceOptions) {
     this.#options = options;
     this.holder = `${options.nodeId} ${randomUUID()}`;
+    this.#fence = new WriteFence({
+      holder: this.holder,
+      fenceMs: options.fenceMs,
+      log: options.log,
+      polledServer: () => this.#server,
+      leases: () => this.#link?.leases,
+    });
     const cache = (ttlMs: () => number, mayStandIn = (_now: number): boolean => true) =>
       new CoherentCache({
         ttlMs,
@@ -229,7 +221,7 @@ export class Coherence {
 
   /** Leases that ended long ago, for whoever prunes the feed. */
   forgottenLeases(): Pick<Lease, 'holder' | 'token'>[] {
-    return this.#leaseTable.forgotten(performance.now());
+    return this.#fence.forgottenLeases();
   }
 
   /** For when broadcasts may have been lost. */
@@ -335,95 +327,20 @@ export class Coherence {
 
   async #publish(change: Change): Promise<void> {
     const began = performance.now();
-    const acknowledgements: Acknowledgements = {
-      arrived: new Set([this.holder]),
-      missing: undefined,
-      completion: new WakeableWait(),
-    };
-    this.#awaited.set(nameOf(change), acknowledgements);
-    this.apply(change);
-    this.#link?.broadcast(change);
     try {
-      const inTime = await this.#waitForLeaseHolders(change.id, acknowledgements, began);
+      const inTime = await this.#fence.pass(change, () => {
+        this.apply(change);
+        this.#link?.broadcast(change);
+      });
       if (!inTime) this.figures.fences += 1;
     } finally {
-      this.#awaited.delete(nameOf(change));
       this.#onPublished(performance.now() - began);
-    }
-  }
-
-  /**
-   * Resolves to true once every lease holder has acknowledged, to false at the end of the fence.
-   */
-  async #waitForLeaseHolders(
-    changeId: string,
-    acknowledgements: Acknowledgements,
-    began: number,
-  ): Promise<boolean> {
-    for (;;) {
-      // Nobody joins the holders afterwards: a lease renewed after they were read belongs to a poll
-      // that reads this change.
-      const holders = await this.#leaseHolders(changeId, began + this.#fenceMs());
-      acknowledgements.missing =
-        holders && new Set(holders.filter((each) => !acknowledgements.arrived.has(each)));
-      const haveAllAnswered = (): boolean => acknowledgements.missing?.size === 0;
-      // Read again meanwhile, for nodes that saw the change in the feed, or left, and do not
-      // acknowledge.
-      const fenceEnd = began + this.#fenceMs();
-      const readAgainAt = Math.min(fenceEnd, performance.now() + leaseTableIntervalMs);
-      while (!haveAllAnswered() && performance.now() < readAgainAt)
-        await acknowledgements.completion.wait(readAgainAt - performance.now());
-      if (haveAllAnswered()) return true;
-      if (performance.now() >= fenceEnd) return false;
-    }
-  }
-
-  /** How long after a commit its write waits at most. */
-  #fenceMs(): number {
-    return Math.max(this.#options.fenceMs, this.#leaseTable.longestFenceMs());
-  }
-
-  /**
-   * Who may still serve what was cached before the change. Undefined where the lease table cannot
-   * be read by then, or is another server's than this node's polls were answered by, so that leases
-   * may be missing from it: then only the end of the fence is safe.
-   */
-  async #leaseHolders(changeId: string, until: number): Promise<string[] | undefined> {
-    if (!this.#link?.leases) return [];
-    const polledServer = this.#server;
-    const read = await this.#readLeases(changeId, until);
-    if (read === undefined || read.server !== polledServer) return undefined;
-    return read.leases.filter(({ hasRead }) => !hasRead).map(({ holder }) => holder);
-  }
-
-  /** The leases that may be good. Undefined where the table does not answer by then. */
-  async #readLeases(changeId: string, until: number): Promise<LeaseTableRead | undefined> {
-    const began = performance.now();
-    const tooLate = Promise.withResolvers<undefined>();
-    const timer = setTimeout(() => tooLate.resolve(undefined), until - began);
-    try {
-      const read = await Promise.race([this.#link!.leases!(changeId), tooLate.promise]);
-      if (read === undefined) return undefined;
-      const leases = this.#leaseTable.observe(read.leases, began, performance.now());
-      return { server: read.server, leases };
-    } catch (error) {
-      this.#options.log.warn(
-        { err: error },
-        'the lease table does not answer; the write waits for the fence',
-      );
-      return undefined;
-    } finally {
-      clearTimeout(timer);
     }
   }
 
   /** Another node has applied a change that was committed here. */
   acknowledge(change: Pick<Change, 'id' | 'scope'>, holder: string): void {
-    const awaited = this.#awaited.get(nameOf(change));
-    if (!awaited) return;
-    awaited.arrived.add(holder);
-    awaited.missing?.delete(holder);
-    if (awaited.missing?.size === 0) awaited.completion.wake();
+    this.#fence.acknowledge(change, holder);
   }
 
   async #pollRegularly(): Promise<void> {
@@ -473,8 +390,7 @@ export class Coherence {
       this.#leaseValidUntil = began + this.#leaseMs();
       this.#clockDifference = clockDifference;
       this.figures.polls += 1;
-      // So that a write finds leases that ended long ago already known to be over.
-      if (link.leases) await this.#readLeases(noChange, performance.now() + fenceMs / 4);
+      await this.#fence.observeLeases(fenceMs / 4);
     } catch (error) {
       this.figures.pollFailures += 1;
       if (!this.hasLease()) this.figures.fencedOut += 1;
@@ -557,6 +473,3 @@ export class Coherence {
  */
 export const untilNextPoll = (now: number, intervalMs: number): number =>
   Math.max(intervalMs / 2, intervalMs - (now % intervalMs));
-
-/** A transaction may change several scopes. */
-const nameOf = ({ id, scope }: Pick<Change, 'id' | 'scope'>): string => `${id} ${scope}`;
